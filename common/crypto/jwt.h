@@ -1,0 +1,50 @@
+/* JSON Web Tokens (RFC 7519) in the compact serialisation of JWS (RFC 7515), through cjose. The
+ * algorithm is fixed by the function, never taken from the token: `alg: none` and key confusion
+ * (RFC 8725 section 3.1) are refused. */
+#ifndef CRCR_CRYPTO_JWT_H
+#define CRCR_CRYPTO_JWT_H
+
+#include "../base/err.h"
+#include "../base/str.h"
+
+/* An RSA private key for RS256. */
+struct jwt_key;
+
+/* pem: PKCS#1 or PKCS#8, real newlines or "\n" written as two characters (as secrets often arrive).
+ */
+enum err jwt_key_new(struct jwt_key **ret, struct str pem, struct why *why) MUST_CHECK;
+void jwt_key_free(struct jwt_key *key);
+/* Signs the claims (a JSON object as text) with RS256; kid may be absent. *ret is the caller's. */
+enum err jwt_sign_rs256(const struct jwt_key *key, struct str kid, struct str claims, char **ret,
+                        struct why *why) MUST_CHECK;
+/* The public half as a JWK Set document (RFC 7517) with that kid; the simulator serves it. */
+enum err jwt_key_jwks(const struct jwt_key *key, struct str kid, char **ret,
+                      struct why *why) MUST_CHECK;
+
+/* A parsed JWK Set. Keys that are not RSA signature keys are passed over. */
+struct jwks;
+enum err jwks_parse(struct jwks **ret, struct str json, struct why *why) MUST_CHECK;
+void jwks_free(struct jwks *set);
+bool jwks_has(const struct jwks *set, struct str kid);
+
+/* The header fields and the *unverified* issuer, to choose keys by. kid may be empty. */
+struct jwt_hint {
+    char alg[16];
+    char kid[256];
+    char issuer[256];
+};
+enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why) MUST_CHECK;
+
+/* Verifies an RS256 token against the set: signature, then nbf, exp and iat with the leeway, then
+ * aud (string or array). *claims is the payload text, the caller's. ERR_REFUSE with the reason
+ * otherwise. now_s is seconds since 1970. */
+enum err jwt_verify_rs256(struct str token, const struct jwks *set, const char *audience,
+                          int64_t now_s, int leeway_s, char **claims, struct why *why) MUST_CHECK;
+
+/* HS256 with shared secrets chosen by kid, for our own callback_token. */
+enum err jwt_sign_hs256(struct str secret, struct str kid, struct str claims, char **ret,
+                        struct why *why) MUST_CHECK;
+enum err jwt_verify_hs256(struct str token, struct str secret, int64_t now_s, int leeway_s,
+                          char **claims, struct why *why) MUST_CHECK;
+
+#endif

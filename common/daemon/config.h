@@ -1,0 +1,61 @@
+/* Configuration: environment variables, one property table (config_table.c) that also prints --help
+ * and the README's table. A name with _FILE appended reads the value from a file (one trailing
+ * newline is taken off). */
+#ifndef CRCR_DAEMON_CONFIG_H
+#define CRCR_DAEMON_CONFIG_H
+
+#include "../base/buf.h"
+#include "../io/kafka.h"
+
+enum daemon { DAEMON_INGEST = 1, DAEMON_DISPATCHER = 2, DAEMON_REPORTER = 4, DAEMON_CTL = 8 };
+
+enum property_type {
+    PROPERTY_TEXT,
+    PROPERTY_NUMBER,  /* whole number, min…max */
+    PROPERTY_BYTES,   /* number with optional KiB, MiB, GiB */
+    PROPERTY_SECONDS, /* number with optional s, m, h, d; kept in seconds */
+    PROPERTY_BOOL,    /* 0, 1, true, false */
+    PROPERTY_URL,     /* https, or http to loopback */
+    PROPERTY_CHOICE,  /* one of choices, separated by | */
+    PROPERTY_LISTEN,  /* host:port */
+};
+
+struct property {
+    const char *name;
+    enum property_type type;
+    unsigned daemons;     /* bits of enum daemon that read it */
+    unsigned required;    /* bits of those that cannot start without it */
+    const char *fallback; /* NULL: none */
+    bool secret;          /* never printed */
+    int64_t min, max;     /* NUMBER, BYTES, SECONDS */
+    const char *choices;
+    const char *help; /* one sentence, for --help and README */
+};
+extern const struct property config_properties[];
+extern const size_t config_n_properties;
+
+struct config;
+
+/* environ: "NAME=value" strings, NULL-terminated. All faults are collected into *why (a line each):
+ * the name, the value and what is accepted; unknown CRCR_* names too. ERR_STOP. */
+enum err config_load(struct config **ret, enum daemon daemon, char *const *environment,
+                     struct buf *faults) MUST_CHECK;
+void config_free(struct config *c);
+/* By name; asking for a name that is not in the table, or of another type, is a bug and aborts.
+ * Text: NULL when unset and without a fallback. */
+const char *config_text(const struct config *c, const char *name);
+int64_t config_number(const struct config *c, const char *name); /* NUMBER, BYTES, SECONDS */
+bool config_bool(const struct config *c, const char *name);
+bool config_is_set(const struct config *c, const char *name);
+/* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
+struct kafka_options config_kafka(const struct config *c, const char *client_id);
+
+/* --help: usage and the daemon's properties. */
+void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,
+                 struct buf *to);
+/* The README's table (Markdown), all daemons. */
+void config_markdown(struct buf *to);
+/* Name and value of each property in force, secrets as "(set)". For --check-config. */
+void config_print(const struct config *c, struct buf *to);
+
+#endif

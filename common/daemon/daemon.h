@@ -1,0 +1,77 @@
+/* What every daemon's main does the same way: arguments, configuration, logs, signals, the admin
+ * port, and role threads with their health. main.c wires; this is the frame it wires into. */
+#ifndef CRCR_DAEMON_DAEMON_H
+#define CRCR_DAEMON_DAEMON_H
+
+#include <stdatomic.h>
+
+#include "../base/metrics.h"
+#include "../base/wake.h"
+#include "config.h"
+
+struct daemon_ctx;
+struct role_ctx;
+
+/* One role: a thread with its own consumer group. */
+struct role {
+    const char *name; /* "router" */
+    const char *help;
+    /* Runs until role_stopping(); then drains and returns OK. Another value stops the daemon with
+     * exit 1. */
+    enum err (*run)(struct role_ctx *role, void *opaque, struct why *why);
+};
+
+struct daemon_spec {
+    enum daemon daemon;
+    const char *name;            /* "crcr-ingest" */
+    const char *summary;         /* one line */
+    const char *listen_property; /* not used by ctl */
+    const char *admin_default;   /* "127.0.0.1:9101" */
+    const struct role *roles;    /* ingest: one role without choice */
+    size_t n_roles;
+    const struct metric_family *families;
+    size_t n_families;
+    /* Builds what the roles share; *opaque is passed to each. Called after the configuration is
+     * read; check_only: for
+     * --check-config, validate what can be validated without the network and return. */
+    enum err (*start)(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why);
+    /* After all roles ended. Takes NULL and half-built objects. */
+    void (*stop)(void *opaque);
+};
+
+/* The whole life of a daemon: parses --help, --version, --check-config, --roles a,b; loads the
+ * configuration; blocks signals; starts admin and roles; waits for SIGTERM/SIGINT; drains (25 s at
+ * most); returns the exit code: 0 drained, 1 a role failed or drain ran over, 2 bad usage or
+ * configuration. */
+int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *const *environment);
+
+const struct config *daemon_config(const struct daemon_ctx *ctx);
+struct metrics *daemon_metrics(const struct daemon_ctx *ctx);
+/* A random name of this process, "host-pid-8hex": claims and leases carry it. */
+const char *daemon_owner(const struct daemon_ctx *ctx);
+/* True when that role was chosen with --roles. */
+bool daemon_has_role(const struct daemon_ctx *ctx, const char *name);
+
+const struct config *role_config(const struct role_ctx *r);
+struct metrics *role_metrics(const struct role_ctx *r);
+struct daemon_ctx *role_daemon(const struct role_ctx *r);
+/* The role's own wake: signalled on stop; give it to its reader, writer and http_client_poll. */
+struct wake *role_wake(struct role_ctx *r);
+bool role_stopping(const struct role_ctx *r);
+/* Health is progress. Call role_alive each turn of the loop; role_progress when something moved;
+ * lag: records waiting
+ * (-1 unknown); role_waiting(true) while standing still on purpose (throttled, delay not due).
+ * /healthz answers 503 when a role's thread ended, was not alive for 30 s, or has lag and no
+ * progress for 30 s without waiting. */
+void role_alive(struct role_ctx *r);
+void role_progress(struct role_ctx *r);
+void role_lag(struct role_ctx *r, int64_t lag);
+void role_waiting(struct role_ctx *r, bool waiting);
+/* /readyz answers 503 with the reason until every role is ready (reason NULL = ready). reason is
+ * copied. */
+void role_ready(struct role_ctx *r, const char *reason_not_ready);
+
+/* "0.1.0 (abc1234)" from CMake. */
+const char *daemon_version(void);
+
+#endif

@@ -1,0 +1,6 @@
+#include "daemon.h"
+
+const char *daemon_version(void)
+{
+    return CRCR_VERSION;
+}

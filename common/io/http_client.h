@@ -1,0 +1,64 @@
+/* HTTP requests, many at once on one thread (libcurl's multi interface). HTTP/2 by ALPN over TLS,
+ * HTTP/1.1 otherwise. Certificates are always verified; https anywhere, plain http only to loopback
+ * unless allow_http is set. Redirects are not followed here. */
+#ifndef CRCR_IO_HTTP_CLIENT_H
+#define CRCR_IO_HTTP_CLIENT_H
+
+#include "../base/headers.h"
+#include "../base/wake.h"
+
+struct http_client;
+
+struct http_client_options {
+    const char *user_agent;
+    const char *ca_file;      /* NULL: the system's */
+    int max_connections_host; /* 0: 32 */
+    int max_streams;          /* HTTP/2 streams a connection; 0: 100 */
+    bool allow_http; /* plain http to hosts other than loopback, for networks of one's own */
+};
+
+struct http_request {
+    const char *method;
+    const char *url;
+    const struct headers *headers; /* may be NULL; copied */
+    struct str body;               /* borrowed until answered; ptr NULL: none */
+    int timeout_ms;                /* 0: 20,000 */
+    size_t max_body_bytes;         /* of the answer; 0: 1 MiB; more is ERR_REFUSE */
+};
+
+/* What came back; borrowed during the callback.
+ * OK: an answer with a status was read in full. ERR_RETRY: surely not sent (no connection, DNS).
+ * ERR_UNKNOWN: sent, or perhaps sent, and no full answer seen (time-out, reset).
+ * ERR_REFUSE: certificate refused, or the answer is too large. */
+struct http_answer {
+    enum err err;
+    int status;
+    const struct headers *headers;
+    struct str body;
+    int64_t micros;     /* from start to the last byte */
+    int http_version;   /* 10, 11, 20 */
+    const char *reason; /* for err != OK */
+};
+
+typedef void http_answered_fn(void *opaque, const struct http_answer *answer);
+
+enum err http_client_new(struct http_client **ret, const struct http_client_options *options,
+                         struct why *why) MUST_CHECK;
+/* Gives up what is in flight: each callback is called with ERR_UNKNOWN. NULL is fine. */
+void http_client_free(struct http_client *c);
+/* Starts a request. done is called exactly once, from http_client_poll or _free, if this returns
+ * OK. ERR_REFUSE: malformed or forbidden URL. */
+enum err http_client_start(struct http_client *c, const struct http_request *request,
+                           http_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* Moves requests on and calls their callbacks; waits up to timeout_ms for network activity or wake
+ * (may be NULL; it is not reset here). */
+void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms);
+size_t http_client_in_flight(const struct http_client *c);
+/* True for https, for http to a loopback host (127.0.0.0/8, ::1, localhost), and for http when
+ * allow_http; else fills why. For configuration checks. */
+enum err http_url_check(const char *url, bool allow_http, struct why *why) MUST_CHECK;
+/* Percent-encodes one path segment (RFC 3986 section 2.1; unreserved characters stay). */
+struct buf;
+void http_encode(struct buf *to, struct str segment);
+
+#endif

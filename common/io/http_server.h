@@ -1,0 +1,73 @@
+/* An HTTP/1.1 server (libmicrohttpd, epoll, a few threads) whose handlers may answer later, from
+ * any thread, without holding one: the connection is suspended until http_reply.
+ *
+ *   request line + headers ─▶ begin (may reply at once: the body is then not read)
+ *   body (counted against max_inflight_bytes) ─▶ handle ─▶ http_reply, now or later, once
+ *   deadline_ms after the last byte with no reply ─▶ late answers 503; a later http_reply is
+ * ignored */
+#ifndef CRCR_IO_HTTP_SERVER_H
+#define CRCR_IO_HTTP_SERVER_H
+
+#include "../base/err.h"
+#include "../base/headers.h"
+
+struct http_server;
+struct http_exchange; /* one request and its reply */
+
+typedef void http_exchange_fn(void *opaque, struct http_exchange *x);
+
+struct http_route {
+    const char *method; /* "GET" also serves HEAD */
+    const char *path; /* exact (a trailing slash is accepted), or a prefix when it ends in a star */
+    http_exchange_fn
+        *begin; /* may be NULL; runs before the body is read; may http_reply to refuse */
+    http_exchange_fn *handle; /* the whole body is there; must http_reply now or later */
+    size_t max_body_bytes;    /* more: 413. Judged on Content-Length first, then while reading */
+    int deadline_ms;          /* 0: none */
+};
+
+struct http_server_options {
+    const char *listen; /* "host:port", "[::1]:port"; port 0 picks a free one */
+    const struct http_route *routes;
+    size_t n_routes;
+    void *opaque;               /* given to begin and handle */
+    int threads;                /* 0: 1 */
+    int max_connections;        /* 0: 10,000; more are closed at once */
+    int idle_timeout_s;         /* 0: 30; a client that sends nothing for so long is cut off */
+    size_t max_inflight_bytes;  /* bodies in hand over all requests; 0: no limit; more: 503 +
+                                   Retry-After */
+    const char *json_error_key; /* errors of the server itself are {"detail": "…"} */
+};
+
+enum err http_server_new(struct http_server **ret, const struct http_server_options *options,
+                         struct why *why) MUST_CHECK;
+/* Stops accepting, waits up to drain_ms for replies under way, closes. NULL is fine. */
+void http_server_free(struct http_server *s, int drain_ms);
+/* Closes the listening socket, goes on with what was accepted. */
+void http_server_quiesce(struct http_server *s);
+int http_server_port(const struct http_server *s);
+size_t http_server_in_flight(struct http_server *s);
+
+/* Parts of the request, borrowed until the reply is sent. Absent: STR_NONE. */
+struct str http_method(const struct http_exchange *x);
+struct str
+http_path(const struct http_exchange *x); /* percent-decoded; a trailing slash taken off */
+struct str http_header(const struct http_exchange *x, const char *name);
+struct str http_query(const struct http_exchange *x, const char *name); /* decoded */
+struct str http_body(const struct http_exchange *x);
+/* Wall-clock milliseconds at which the last byte of the body had come. */
+int64_t http_received_ms(const struct http_exchange *x);
+/* The body as a malloc'ed block that is now the caller's; http_body is empty afterwards. */
+char *http_take_body(struct http_exchange *x, size_t *len);
+void http_set_user(struct http_exchange *x, void *user);
+void *http_user(const struct http_exchange *x);
+
+/* Answers. Exactly one call per exchange that was handled (also when the deadline has answered
+ * already: then it does nothing but release x, and returns false). body is copied; extra may be
+ * NULL. content_type NULL: application/json. After this x must not be used. Any thread. */
+bool http_reply(struct http_exchange *x, int status, const char *content_type,
+                const struct headers *extra, struct str body);
+/* {"detail": "…"} with that status; the text is escaped. */
+bool http_reply_error(struct http_exchange *x, int status, const char *detail);
+
+#endif

@@ -1,0 +1,74 @@
+/* One connection to Redis for one thread: pipelined commands, time-outs, reconnect with back-off,
+ * TLS where hiredis has it. Knows no key names: those are in common/view. */
+#ifndef CRCR_IO_REDIS_H
+#define CRCR_IO_REDIS_H
+
+#include "../base/err.h"
+#include "../base/str.h"
+
+struct redis;
+
+struct redis_options {
+    const char *endpoint; /* host:port */
+    const char *login;    /* "user:password" or "password"; NULL or "" for none */
+    bool tls;
+    const char *ca_file;    /* NULL: the system's */
+    int connect_timeout_ms; /* 0: 1,000 */
+    int command_timeout_ms; /* 0: 1,000 */
+};
+
+enum redis_type { REDIS_NIL, REDIS_INT, REDIS_STR, REDIS_ARRAY, REDIS_ERROR };
+
+/* A reply, borrowed until the next redis_* call on the same connection. */
+struct redis_value {
+    enum redis_type type;
+    int64_t integer;
+    struct str text; /* REDIS_STR (also status replies) and REDIS_ERROR */
+    const struct redis_value *items;
+    size_t n;
+};
+
+/* A Lua script; sha is filled at the first use. Declare static, one per .lua file. */
+struct redis_script {
+    const char *source;
+    char sha[41];
+};
+
+/* Does not connect yet; ERR_STOP when TLS is asked for and this hiredis has none, ERR_REFUSE when
+ * the endpoint is malformed. */
+enum err redis_new(struct redis **ret, const struct redis_options *options,
+                   struct why *why) MUST_CHECK;
+void redis_free(struct redis *r);
+
+/* One command, one reply. ERR_RETRY: not connected (tried again at most every 100 ms … 2 s, so that
+ * a dead Redis costs its caller next to nothing). ERR_UNKNOWN: the connection broke after the
+ * command was sent. A reply of type REDIS_ERROR gives ERR_RETRY for LOADING, READONLY, OOM,
+ * CLUSTERDOWN, MASTERDOWN, BUSY, NOREPLICAS, MISCONF and ERR_REFUSE otherwise, with the text in
+ * why. */
+enum err redis_call(struct redis *r, const struct redis_value **ret, size_t argc,
+                    const struct str *argv, struct why *why) MUST_CHECK;
+/* Convenience for constant shapes: redis_callf(r, &v, why, n, STR…) through a compound literal. */
+#define REDIS_ARGS(...)                                                                            \
+    sizeof((const struct str[]){ __VA_ARGS__ }) / sizeof(struct str), (const struct str[])         \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* Pipelining: queue any number of commands, then read the replies in the same order. */
+enum err redis_queue(struct redis *r, size_t argc, const struct str *argv,
+                     struct why *why) MUST_CHECK;
+/* Queues EVALSHA; a NOSCRIPT answer is mended by redis_collect (the script is loaded and the call
+ * made again). The first n_keys of argv are keys. */
+enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t n_keys,
+                            size_t argc, const struct str *argv, struct why *why) MUST_CHECK;
+/* Reads the next reply of what was queued. Errors as redis_call; after ERR_RETRY or ERR_UNKNOWN
+ * caused by the connection all further queued replies fail the same way. */
+enum err redis_collect(struct redis *r, const struct redis_value **ret, struct why *why) MUST_CHECK;
+/* One script, one reply. */
+enum err redis_call_script(struct redis *r, struct redis_script *script, size_t n_keys, size_t argc,
+                           const struct str *argv, const struct redis_value **ret,
+                           struct why *why) MUST_CHECK;
+/* False after a failure until a call works again. Asks nothing. */
+bool redis_is_up(const struct redis *r);
+
+#endif

@@ -1,0 +1,30 @@
+/* Reads a small topic from its beginning and keeps following it, without a group: every process
+ * sees every record. For `allowlist`, and for tools that look into a topic. */
+#ifndef CRCR_IO_TOPIC_FOLLOWER_H
+#define CRCR_IO_TOPIC_FOLLOWER_H
+
+#include "topic_reader.h"
+
+struct topic_follower;
+
+enum follow_from { FOLLOW_BEGINNING, FOLLOW_END, FOLLOW_TIME };
+
+struct topic_follower_options {
+    struct kafka_options kafka;
+    const char *const *topics;
+    size_t n_topics;
+    enum follow_from from;
+    int64_t from_ms; /* FOLLOW_TIME: wall clock */
+};
+
+enum err topic_follower_new(struct topic_follower **ret,
+                            const struct topic_follower_options *options,
+                            struct why *why) MUST_CHECK;
+void topic_follower_free(struct topic_follower *f);
+/* The next record, valid until the next call; NULL when none came in timeout_ms. Order holds in a
+ * partition. */
+const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms);
+/* True once everything that was there when the follower started has been handed out. */
+bool topic_follower_caught_up(const struct topic_follower *f);
+
+#endif

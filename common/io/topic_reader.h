@@ -1,0 +1,79 @@
+/* Reads topics in a consumer group, at least once, with records in hand out of order.
+ *
+ *   next ──▶ record in hand ──▶ record_done ──▶ low watermark ──▶ committed offset
+ *                     └───────▶ record_drop (the partition was taken away: another will read it
+ * again)
+ *
+ * An offset is committed only when every earlier record of its partition is done. At most
+ * max_in_hand records or max_in_hand_bytes are out per partition, then that partition is paused
+ * (queued.max.messages.kbytes bounds what librdkafka holds besides). Cooperative-sticky, dynamic
+ * membership, session.timeout 6 s, heartbeat 1.5 s, auto commit off, auto.offset.reset earliest.
+ *
+ * All functions are for the one thread that owns the reader. */
+#ifndef CRCR_IO_TOPIC_READER_H
+#define CRCR_IO_TOPIC_READER_H
+
+#include "../base/headers.h"
+#include "../base/wake.h"
+#include "kafka.h"
+
+struct topic_reader;
+
+/* One record in hand. Everything is borrowed from the record and lives until done or drop. */
+struct record {
+    struct topic_position at;
+    int64_t timestamp_ms;   /* broker's or producer's, as the topic says */
+    struct str key;         /* ptr NULL when the record has none */
+    struct str value;       /* ptr NULL for a tombstone */
+    struct headers headers; /* at most HEADERS_MAX; values are bytes, not validated */
+    void *user;             /* for the owner of the record */
+};
+
+struct topic_reader_options {
+    struct kafka_options kafka;
+    const char *group;
+    const char *const *topics;
+    size_t n_topics;
+    int max_in_hand;          /* per partition; 0: 1,000 */
+    size_t max_in_hand_bytes; /* per partition; 0: 16 MiB. One larger record is still handed out */
+    struct wake *wake;        /* woken when a record may be waiting; borrowed, may be NULL */
+    /* Called from topic_reader_next or _free when partitions are being taken away in an orderly
+     * way. The owner stops starting work for them, lets what is in flight end (until
+     * deadline_mono_ms), and calls record_done or record_drop for each of their records. Whatever
+     * is left afterwards is treated as dropped; done() on it later is harmless and commits nothing.
+     * May be NULL. When the partitions are already lost (session timed out) deadline_mono_ms is 0:
+     * drop at once. */
+    void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_mono_ms);
+    void *opaque;
+};
+
+enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
+                          struct why *why) MUST_CHECK;
+/* Leaves the group in order: revoked() is called, what is done is committed. NULL is fine. */
+void topic_reader_free(struct topic_reader *r);
+
+/* The next record, the caller's until done or drop; NULL when none came in timeout_ms. Commits the
+ * watermarks about once a second on the way. */
+struct record *topic_reader_next(struct topic_reader *r, int timeout_ms);
+/* Done with it, or parked elsewhere: its offset may be committed. Frees the record. */
+void record_done(struct record *record);
+/* Not done: it will be read again by whoever owns the partition next. Frees the record. */
+void record_drop(struct record *record);
+
+/* Commits the watermarks now and waits for the broker. */
+enum err topic_reader_commit(struct topic_reader *r, struct why *why) MUST_CHECK;
+/* Stops (or goes on with) fetching from all partitions, e.g. while Redis is down. Membership stays.
+ */
+void topic_reader_pause(struct topic_reader *r, bool pause);
+/* Records in hand over all partitions. */
+size_t topic_reader_in_hand(const struct topic_reader *r);
+/* How many partitions are assigned now. */
+int topic_reader_assigned(const struct topic_reader *r);
+/* Records between the watermark and the end of the assigned partitions, from cached high watermarks
+ * (no request); -1 when unknown yet. */
+int64_t topic_reader_lag(const struct topic_reader *r);
+/* True once librdkafka reported a fatal error. */
+bool topic_reader_fatal(struct topic_reader *r, struct why *why);
+
+#endif

@@ -1,0 +1,59 @@
+/* Writes records to topics: an idempotent producer with acks=all. What was reported written is
+ * stored. The partition is chosen from the key with murmur2 (as Java clients do: partitioner
+ * murmur2_random), so records of one key keep their order. */
+#ifndef CRCR_IO_TOPIC_WRITER_H
+#define CRCR_IO_TOPIC_WRITER_H
+
+#include "../base/headers.h"
+#include "../base/wake.h"
+#include "kafka.h"
+
+struct topic_writer;
+
+struct topic_writer_options {
+    struct kafka_options kafka;
+    int message_timeout_ms; /* 0: 7,000. After that a record is reported ERR_UNKNOWN */
+    int linger_ms;          /* 0: librdkafka's own (5 ms); <0 means 0 ms */
+    bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
+    struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
+};
+
+/* Called once for each record. OK: stored, at says where. ERR_UNKNOWN: no acknowledgement was seen,
+ * it may be stored. ERR_REFUSE: the broker refused it for good (too large, not authorised). On the
+ * writer's thread or inside topic_writer_poll/flush. */
+typedef void topic_written_fn(void *opaque, enum err err, const struct topic_position *at,
+                              const char *reason);
+
+enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
+                          struct why *why) MUST_CHECK;
+/* Drops what is still queued: call topic_writer_flush before. NULL is fine. */
+void topic_writer_free(struct topic_writer *w);
+
+/* Queues one record; key, value and headers are copied. done may be NULL. ERR_RETRY: the queue (64
+ * MiB) is full; done is not called. An absent value (ptr NULL) writes a tombstone. */
+enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
+                          struct str value, const struct headers *headers, topic_written_fn *done,
+                          void *opaque, struct why *why) MUST_CHECK;
+/* The same, but value is malloc'ed memory that the writer takes over when it returns OK (it is not
+ * copied); on an error it stays the caller's. */
+enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
+                           size_t value_len, const struct headers *headers, topic_written_fn *done,
+                           void *opaque, struct why *why) MUST_CHECK;
+/* Queues and waits for the report, at most message_timeout_ms. For start-up and tools. */
+enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,
+                               struct str value, const struct headers *headers,
+                               struct topic_position *at, struct why *why) MUST_CHECK;
+/* Serves reports on this thread, waiting at most timeout_ms for the first; returns how many. */
+int topic_writer_poll(struct topic_writer *w, int timeout_ms);
+/* Waits until everything is reported; ERR_UNKNOWN when timeout_ms pass before. */
+enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *why) MUST_CHECK;
+/* Asks the brokers for their metadata; ERR_RETRY when none answers in timeout_ms, ERR_STOP with the
+ * names when one of the topics does not exist. */
+enum err topic_writer_check(struct topic_writer *w, const char *const *topics, size_t n,
+                            int timeout_ms, struct why *why) MUST_CHECK;
+/* Records not reported yet. */
+size_t topic_writer_pending(struct topic_writer *w);
+/* True once librdkafka reported a fatal error: the process must be restarted. */
+bool topic_writer_fatal(struct topic_writer *w, struct why *why);
+
+#endif

@@ -1,0 +1,49 @@
+/* A callback body: what a downstream job reports (behaviour.md, POST /github/callback). PURE. */
+#ifndef CRCR_MODEL_CALLBACK_H
+#define CRCR_MODEL_CALLBACK_H
+
+#include "../base/buf.h"
+#include "limits.h"
+
+/* A job's state is a lattice: it only ever rises. */
+enum job_state { JOB_NONE, JOB_DISPATCHED, JOB_IN_PROGRESS, JOB_TIMED_OUT, JOB_COMPLETED };
+const char *job_state_name(enum job_state state); /* "none", "dispatched", "in_progress", … */
+enum job_state job_state_of(struct str name);     /* JOB_NONE when unknown */
+
+/* GitHub's conclusions (https://docs.github.com/en/rest/checks/runs); NULL-terminated. */
+extern const char *const conclusions[];
+bool conclusion_valid(struct str s);
+
+/* The fields of `workflow` and the envelope, validated and with defaults applied. */
+struct callback {
+    char event_type[32];
+    char delivery_id[DELIVERY_MAX + 1];
+    char callback_token[4096]; /* "" when absent */
+    enum job_state status;     /* JOB_IN_PROGRESS or JOB_COMPLETED */
+    char conclusion[32];       /* "" when absent or null */
+    char workflow_name[NAME_MAX_BYTES + 1];
+    char job_name[NAME_MAX_BYTES + 1];
+    char run_id[RUN_ID_MAX + 1];
+    char run_attempt[32];
+    char check_run_id[RUN_ID_MAX + 40];
+    char url[URL_MAX + 1];
+    char artifact_url[URL_MAX + 1];
+    char started_at[40], completed_at[40];
+    char environment[256];
+    bool run_complete;
+    bool has_tests;
+    int64_t passed, failed, skipped, total;
+    char *failed_tests;       /* JSON array cut to the caps, or NULL; freed by callback_clear */
+    int64_t failed_tests_cut; /* how many rows were left out */
+    char *triage_verdict; /* JSON object cut to the caps, or NULL (also when structurally wrong) */
+};
+
+/* Checks the whole body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and
+ * reads it. payload is skipped. ERR_REFUSE with the field and what is accepted. On an error nothing
+ * is to be cleared. */
+enum err callback_parse(struct str body, struct callback *ret, struct why *why) MUST_CHECK;
+void callback_clear(struct callback *c);
+/* nightly and periodic: self-reports. */
+bool callback_is_self(const struct callback *c);
+
+#endif

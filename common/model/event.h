@@ -1,0 +1,64 @@
+/* An upstream event: a webhook that was accepted, and what its Kafka headers say. After ingest the
+ * headers are the only identity; the body is looked into only for facts that are not in them. PURE.
+ */
+#ifndef CRCR_MODEL_EVENT_H
+#define CRCR_MODEL_EVENT_H
+
+#include "../base/buf.h"
+#include "../base/headers.h"
+#include "limits.h"
+
+enum event_kind {
+    EVENT_OTHER,
+    EVENT_PULL_REQUEST,
+    EVENT_PUSH,
+    EVENT_CHECK_RUN,
+    EVENT_CHECK_SUITE,
+    EVENT_PING
+};
+enum event_kind event_kind_of(struct str x_github_event);
+const char *event_kind_name(enum event_kind kind);
+
+/* What one scan of a webhook body finds. Absent text is "", absent numbers are 0. */
+#define EVENT_MAX_LABELS 100
+struct event_facts {
+    char repo[REPO_MAX + 1]; /* repository.full_name */
+    char default_branch[256];
+    char action[64];
+    int64_t pr;                        /* pull_request.number; ciflow tag push: from the ref */
+    char head_sha[SHA_MAX + 1];        /* pull_request.head.sha; push: after; check_*: head_sha */
+    char updated_at[40];               /* pull_request.updated_at */
+    char ref[512];                     /* push */
+    bool deleted;                      /* push */
+    char label[256];                   /* label.name of labeled, unlabeled */
+    char labels[EVENT_MAX_LABELS][64]; /* pull_request.labels[].name; GitHub: 50 characters */
+    size_t n_labels;
+    int64_t app_id; /* check_run.app.id, check_suite.app.id */
+    int64_t check_run_id, check_suite_id;
+    char check_name[1024]; /* check_run.name */
+    char external_id[256]; /* check_run.external_id */
+};
+
+/* One pass. ERR_REFUSE: not a JSON object, or a needed field is missing, of the wrong type or too
+ * long. */
+enum err event_scan(enum event_kind kind, struct str body, struct event_facts *ret,
+                    struct why *why) MUST_CHECK;
+/* True when a push changed that path (commits[].added, modified, removed; head_commit too). */
+bool event_push_touches(struct str body, const char *path);
+
+/* The key in the events topic (design.md, topics). */
+void event_key(struct buf *to, enum event_kind kind, const struct event_facts *facts);
+
+/* The headers of a record in the events topic; text is borrowed from the record. */
+struct event {
+    enum event_kind kind;
+    struct str action, delivery, head_sha, source;
+    int64_t pr, received_ms;
+};
+/* ERR_REFUSE (poison) when a header is missing or malformed. */
+enum err event_from_headers(struct event *ret, const struct headers *headers,
+                            struct why *why) MUST_CHECK;
+/* Appends the headers of an event; strings stay borrowed. */
+void event_to_headers(const struct event *event, struct headers *to);
+
+#endif

@@ -1,0 +1,23 @@
+/* Identifiers: their syntax, and the keys built from them. PURE. */
+#ifndef CRCR_MODEL_IDS_H
+#define CRCR_MODEL_IDS_H
+
+#include "../base/buf.h"
+#include "limits.h"
+
+/* X-GitHub-Delivery: [A-Za-z0-9-]{1,64}. */
+bool delivery_valid(struct str s);
+/* owner/repo: owner [A-Za-z0-9-]{1,39}, repo [A-Za-z0-9._-]{1,100}, not "." or "..". */
+bool repo_valid(struct str s);
+/* 7 to 64 hex digits. */
+bool sha_valid(struct str s);
+/* refs/tags/ciflow/<anything>/<pr>: true and the number, for ciflow tag pushes. */
+bool ciflow_tag_pr(struct str ref, int64_t *pr);
+/* ciflow/crcr/<device>: true and the device (borrowed from label). */
+bool ciflow_label_device(struct str label, struct str *device);
+/* The key of a result: the five parts percent-encoded (RFC 3986 unreserved characters stay) and
+ * joined with a slash, so that parts may hold "/" and ":". */
+void job_key(struct buf *to, struct str repo, struct str delivery, struct str workflow,
+             struct str job, struct str check_run_id);
+
+#endif

@@ -1,0 +1,45 @@
+/* One pass over a JSON text (RFC 8259) without building a document: yajl underneath. Finds the
+ * values of the paths that are asked for, and the byte range of whole members. PURE. */
+#ifndef CRCR_MODEL_JSON_SCAN_H
+#define CRCR_MODEL_JSON_SCAN_H
+
+#include "../base/err.h"
+#include "../base/str.h"
+
+enum json_type {
+    JSON_SCAN_STRING,
+    JSON_SCAN_NUMBER,
+    JSON_SCAN_TRUE,
+    JSON_SCAN_FALSE,
+    JSON_SCAN_NULL,
+    JSON_SCAN_OBJECT,
+    JSON_SCAN_ARRAY
+};
+
+/* path: member names joined with dots, "[]" for every element of an array:
+ * "pull_request.labels[].name". */
+struct json_want {
+    const char *path;
+    /* text: a string decoded, a number as written, an object or array as the bytes of the input
+     * from its opening to its closing bracket (reported when it closes). Borrowed during the call.
+     * False stops the scan early (json_scan then returns OK). index: of the innermost array on the
+     * path, else 0. */
+    bool (*found)(void *opaque, size_t want, enum json_type type, struct str text, size_t index);
+};
+
+struct json_rules {
+    size_t max_depth;       /* 0: JSON_MAX_DEPTH */
+    bool reject_duplicates; /* a member name twice in one object: ERR_REFUSE */
+    bool must_be_object;    /* the outermost value */
+};
+
+/* Validates the whole text (well-formed, valid UTF-8, nothing behind it, no escaped or raw NUL in
+ * strings) and reports what is wanted. ERR_REFUSE with the byte offset and the reason. */
+enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
+                   size_t n, void *opaque, struct why *why) MUST_CHECK;
+
+/* Appends s as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
+struct buf;
+void json_quote(struct buf *to, struct str s);
+
+#endif

@@ -1,0 +1,74 @@
+/* A dispatch task: one call to GitHub for one downstream. All of it is in the headers of a record
+ * in dispatch.l1…l4; the value is the webhook payload fitted by the router. PURE. */
+#ifndef CRCR_MODEL_TASK_H
+#define CRCR_MODEL_TASK_H
+
+#include "event.h"
+
+enum task_kind { TASK_DISPATCH, TASK_EXPAND, TASK_RERUN_FAILED, TASK_RERUN_ALL };
+const char *task_kind_name(enum task_kind kind);
+
+/* Order within a lane: (pull_request.updated_at in ms, events offset); text form
+ * "<ms>:<partition>:<offset>". */
+struct task_seq {
+    int64_t updated_ms; /* 0 for events without one */
+    int32_t partition;
+    int64_t offset;
+};
+int task_seq_cmp(const struct task_seq *a, const struct task_seq *b);
+
+struct task {
+    struct event event;
+    struct str repo; /* downstream */
+    int level;       /* 1…4 */
+    enum task_kind kind;
+    struct str run_id; /* re-runs; may be absent */
+    int attempt;       /* 1 the first time */
+    struct task_seq seq;
+    bool maybe_duplicate;
+    struct str payload_trimmed; /* JSON array of what payload_fit dropped; absent when verbatim */
+    struct str lane;            /* the record's key: <downstream>|<event key> */
+};
+/* ERR_REFUSE (poison): a header is missing or malformed. */
+enum err task_from_record(struct task *ret, struct str key, const struct headers *headers,
+                          struct why *why) MUST_CHECK;
+void task_to_headers(const struct task *task, struct headers *to);
+void task_key(struct buf *to, struct str repo, struct str event_key);
+
+/* What became of a task: the JSON value of the dispatches topic (design.md names the fields). */
+enum outcome_kind {
+    OUTCOME_DISPATCHED,
+    OUTCOME_UNKNOWN,
+    OUTCOME_WAITING,
+    OUTCOME_FAILED,
+    OUTCOME_SUPERSEDED,
+    OUTCOME_SKIPPED,
+    OUTCOME_DUPLICATE
+};
+const char *outcome_kind_name(enum outcome_kind kind);
+
+struct outcome {
+    char delivery_id[DELIVERY_MAX + 1];
+    char repo[REPO_MAX + 1];
+    int level;
+    char kind[16];
+    char event_type[16];
+    int64_t pr_number;
+    char head_sha[SHA_MAX + 1];
+    enum outcome_kind outcome;
+    int http_status;
+    int attempt;
+    int64_t latency_ms; /* received → answered */
+    char error[512];
+    int64_t at_ms; /* the moment the call was sent; for others the moment it was decided */
+    bool maybe_duplicate;
+};
+void outcome_init(struct outcome *o, const struct task *task);
+void outcome_to_json(const struct outcome *o, struct buf *to);
+enum err outcome_from_json(struct str json, struct outcome *ret, struct why *why) MUST_CHECK;
+
+/* A parked record (dlq): its own headers and these. cls is "poison", "refused" or "exhausted". */
+void dlq_headers(struct headers *h, const char *source_topic, const char *cls, const char *error,
+                 int64_t now_ms);
+
+#endif

@@ -1,0 +1,41 @@
+/* The topics, their names and what is known of each; deploy/topics/topics.conf is the same table
+ * for the tools that create them, and a unit test holds the two together. */
+#ifndef CRCR_MODEL_TOPICS_H
+#define CRCR_MODEL_TOPICS_H
+
+#include "../base/err.h"
+#include "../base/str.h"
+
+enum topic {
+    TOPIC_EVENTS,
+    TOPIC_DISPATCH_L1,
+    TOPIC_DISPATCH_L2,
+    TOPIC_DISPATCH_L3,
+    TOPIC_DISPATCH_L4,
+    TOPIC_DELAY_10S,
+    TOPIC_DELAY_1M,
+    TOPIC_DELAY_10M,
+    TOPIC_DELAY_1H,
+    TOPIC_DISPATCHES,
+    TOPIC_CALLBACKS,
+    TOPIC_RECONCILE,
+    TOPIC_RESULTS,
+    TOPIC_ALLOWLIST,
+    TOPIC_DLQ,
+    TOPIC_COUNT,
+};
+
+/* All names under one prefix ("crcr." by default). */
+struct topics {
+    char name[TOPIC_COUNT][96];
+};
+/* ERR_REFUSE when the prefix has characters outside [A-Za-z0-9._-] or is too long. */
+enum err topics_init(struct topics *t, const char *prefix, struct why *why) MUST_CHECK;
+/* "events", "dispatch.l1", …: the name without the prefix. */
+const char *topic_base_name(enum topic topic);
+/* The topic of a full name, or TOPIC_COUNT. */
+enum topic topics_find(const struct topics *t, struct str full_name);
+/* level 1…4. */
+enum topic topic_of_tier(int level);
+
+#endif

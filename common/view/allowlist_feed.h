@@ -1,0 +1,32 @@
+/* The allowlist in force, read from the `allowlist` topic by a thread of its own, so that all
+ * replicas agree and a bad file on GitHub changes nothing. Also carries `providers` (Buildkite
+ * pipelines). */
+#ifndef CRCR_VIEW_ALLOWLIST_FEED_H
+#define CRCR_VIEW_ALLOWLIST_FEED_H
+
+#include "../io/kafka.h"
+#include "../model/allowlist.h"
+#include "../model/providers.h"
+
+struct allowlist_feed;
+
+/* One version; stays valid until released, also when a newer one has come. */
+struct allowlist_version {
+    const struct allowlist *list;      /* NULL: none has been published yet */
+    const struct providers *providers; /* NULL: none */
+    char sha[65];
+    char source[512];
+    int64_t fetched_ms;
+};
+
+enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
+                            const char *topic, struct why *why) MUST_CHECK;
+void allowlist_feed_free(struct allowlist_feed *f);
+/* The version in force; release it soon. Any thread. Never NULL. */
+const struct allowlist_version *allowlist_feed_get(struct allowlist_feed *f);
+void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_version *v);
+/* True once the topic has been read to its end: only then does "no list" mean that there is none.
+ */
+bool allowlist_feed_caught_up(struct allowlist_feed *f);
+
+#endif

@@ -1,0 +1,50 @@
+/* Claims: one dispatch per (delivery, downstream, kind, run). States sending(until, owner) →
+ * done(outcome, at), written before the call; also the dispatch record that a fast callback needs
+ * (design.md, delivery rules). Repository names in keys are lower-case. */
+#ifndef CRCR_VIEW_CLAIMS_H
+#define CRCR_VIEW_CLAIMS_H
+
+#include "../io/redis.h"
+#include "../model/task.h"
+
+#define CLAIM_SENDING_MS 60000
+
+enum claim_verdict {
+    CLAIM_TAKEN,      /* ours: call */
+    CLAIM_EXPIRED,    /* ours, but an earlier owner never told how its call ended: call with
+                         maybe_duplicate */
+    CLAIM_BUSY,       /* another owner is sending: hold the lane until until_ms */
+    CLAIM_DONE,       /* it was sent: emit the stored outcome again */
+    CLAIM_SUPERSEDED, /* a later seq of the lane was sent already */
+};
+struct claim_answer {
+    enum claim_verdict verdict;
+    int64_t until_ms;       /* BUSY */
+    struct outcome outcome; /* DONE */
+};
+
+/* One Lua step each. queue/collect so that a loop can pipeline many; collect in the order of
+ * queueing. supersede: compare and record seq (pull_request dispatches only). */
+enum err claim_queue(struct redis *r, const struct task *task, const char *owner, int64_t now_ms,
+                     bool supersede, struct why *why) MUST_CHECK;
+enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
+/* sending → done(outcome); only by the owner; ERR_REFUSE when another owner has taken it since. */
+enum err claim_finish(struct redis *r, const struct task *task, const char *owner,
+                      const struct outcome *outcome, struct why *why) MUST_CHECK;
+/* Gives a claim back because the call was surely not made (wait, parked). */
+enum err claim_release(struct redis *r, const struct task *task, const char *owner,
+                       struct why *why) MUST_CHECK;
+
+/* For ingest: the record of the dispatch of a delivery to a repo. */
+struct dispatch_record {
+    int64_t pr;
+    char head_sha[SHA_MAX + 1];
+    char event_type[16];
+    int level;
+    int64_t dispatched_ms;
+};
+/* OK with *found telling whether there is one. */
+enum err dispatch_record_get(struct redis *r, struct str delivery, struct str repo, bool *found,
+                             struct dispatch_record *ret, struct why *why) MUST_CHECK;
+
+#endif

@@ -1,0 +1,54 @@
+/* The Redis keys: the only code that knows their names, types and TTLs.
+ *
+ * | key                                        | type   | written by | read by            | TTL  |
+ * holds |
+ * |--------------------------------------------|--------|------------|--------------------|------|-------|
+ * | crcr:epoch                                 | string | reporter   | ingest, reporter   | –    |
+ * set once the view is whole | | crcr:claim:<delivery>|<repo>|<kind>|<run>  | hash   | dispatcher |
+ * ingest             | 7 d  | state sending/done, owner, until_ms, outcome, pr, head_sha, level,
+ * event_type, dispatched_ms | | crcr:seq:<repo>|<event key>                | string | dispatcher |
+ * dispatcher         | 7 d  | last task_seq sent | | crcr:rate:<repo>                           |
+ * hash   | ingest     | ingest             | 60 s | requests and bytes in the current window | |
+ * crcr:job:<job key>                         | hash   | fold       | ingest, reporter   |
+ * CRCR_STATUS_TTL | one result record | | crcr:dispatch:<delivery>/<repo>            | hash   |
+ * fold       | reporter           | CRCR_STATUS_TTL | last outcome of that dispatch | |
+ * crcr:delivery:<delivery>                   | zset   | fold       | reporter           |
+ * CRCR_STATUS_TTL | job keys and repos of one delivery, by time | | crcr:pr:<n> | zset   | fold |
+ * reporter           | CRCR_STATUS_TTL | deliveries of a pull request, by time | | crcr:repo:<repo>
+ * | zset   | fold       | reporter           | CRCR_STATUS_TTL | job keys of a downstream, newest
+ * 1,000 | | crcr:repos                                 | zset   | fold       | reporter           |
+ * –    | downstreams by last activity | | crcr:head:<sha>/<repo>                     | set    |
+ * fold       | reconcile          | CRCR_STATUS_TTL | job keys of a commit and downstream | |
+ * crcr:labels:<pr>                           | hash   | fold       | reconcile          |
+ * CRCR_STATUS_TTL | updated_at and the ciflow/crcr labels | | crcr:check:<sha>/<check name> | hash
+ * | reconcile  | reconcile          | CRCR_STATUS_TTL | id and last state sent of a check run, per
+ * external_id | | crcr:zombies                               | zset   | fold       | sweep | –    |
+ * job keys in progress by deadline | | crcr:allowlist                             | hash   | router
+ * | web                | –    | source, sha, fetched_at, error of the last fetch |
+ */
+#ifndef CRCR_VIEW_KEYS_H
+#define CRCR_VIEW_KEYS_H
+
+#include "../base/buf.h"
+
+#define VIEW_KEY_MAX 2048
+
+/* Each writes the key into to (reset first) and returns it, borrowed from to. */
+struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,
+                     struct str run_id);
+struct str key_seq(struct buf *to, struct str repo, struct str event_key);
+struct str key_rate(struct buf *to, struct str repo);
+struct str key_job(struct buf *to, struct str job_key);
+struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
+struct str key_delivery(struct buf *to, struct str delivery);
+struct str key_pr(struct buf *to, int64_t pr);
+struct str key_repo(struct buf *to, struct str repo);
+struct str key_head(struct buf *to, struct str sha, struct str repo);
+struct str key_labels(struct buf *to, int64_t pr);
+struct str key_check(struct buf *to, struct str sha, struct str name);
+#define KEY_EPOCH     "crcr:epoch"
+#define KEY_REPOS     "crcr:repos"
+#define KEY_ZOMBIES   "crcr:zombies"
+#define KEY_ALLOWLIST "crcr:allowlist"
+
+#endif
