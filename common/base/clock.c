@@ -1,0 +1,140 @@
+#include <stdio.h>
+#include <time.h>
+
+#include "clock.h"
+
+static int64_t read_us(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_wall_ms(void)
+{
+    return read_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t clock_mono_ms(void)
+{
+    return read_us(CLOCK_MONOTONIC) / 1000;
+}
+
+int64_t clock_mono_us(void)
+{
+    return read_us(CLOCK_MONOTONIC);
+}
+
+/* RFC 3339 has four digits for the year. */
+static const int64_t FIRST_MS = -62167219200000; /* 0000-01-01T00:00:00.000Z */
+static const int64_t LAST_MS = 253402300799999;  /* 9999-12-31T23:59:59.999Z */
+
+void clock_format(int64_t wall_ms, char to[CLOCK_TEXT_SIZE])
+{
+    if (wall_ms < FIRST_MS)
+        wall_ms = FIRST_MS;
+    if (wall_ms > LAST_MS)
+        wall_ms = LAST_MS;
+    unsigned ms = (unsigned)((wall_ms % 1000 + 1000) % 1000);
+    time_t seconds = (time_t)((wall_ms - ms) / 1000);
+    struct tm t;
+    gmtime_r(&seconds, &t);
+    snprintf(to, CLOCK_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
+             (unsigned)(t.tm_year + 1900) % 10000, (unsigned)(t.tm_mon + 1) % 100,
+             (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100,
+             (unsigned)t.tm_sec % 100, ms % 1000);
+}
+
+/* Takes exactly n digits off *s. */
+static bool take_number(struct str *s, size_t n, int *ret)
+{
+    uint64_t number;
+    if (s->len < n || !str_to_u64((struct str){ s->ptr, n }, &number))
+        return false;
+    *ret = (int)number;
+    *s = str_from(*s, n);
+    return true;
+}
+
+static bool take_char(struct str *s, const char *accepted)
+{
+    for (; s->len && *accepted; accepted++) {
+        if (s->ptr[0] != *accepted)
+            continue;
+        *s = str_from(*s, 1);
+        return true;
+    }
+    return false;
+}
+
+struct date_time {
+    int year, month, day, hour, minute, second, ms;
+    int offset_minutes; /* local time minus UTC */
+};
+
+static int days_in_month(int year, int month)
+{
+    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return month == 2 && leap ? 29 : days[month - 1];
+}
+
+/* Digits after the first three are dropped: we count in milliseconds. */
+static bool take_fraction(struct str *s, int *ms)
+{
+    int weight = 100, n = 0, digit;
+    while (take_number(s, 1, &digit)) {
+        *ms += digit * weight;
+        weight /= 10;
+        n++;
+    }
+    return n > 0;
+}
+
+static bool take_offset(struct str *s, int *minutes)
+{
+    if (take_char(s, "Zz"))
+        return true;
+    bool west = s->len && s->ptr[0] == '-';
+    int h, m;
+    if (!take_char(s, "+-") || !take_number(s, 2, &h) || !take_char(s, ":") ||
+        !take_number(s, 2, &m) || h > 23 || m > 59)
+        return false;
+    *minutes = (west ? -1 : 1) * (h * 60 + m);
+    return true;
+}
+
+static bool read_date_time(struct str s, struct date_time *t)
+{
+    *t = (struct date_time){ 0 };
+    if (!take_number(&s, 4, &t->year) || !take_char(&s, "-") || !take_number(&s, 2, &t->month) ||
+        !take_char(&s, "-") || !take_number(&s, 2, &t->day) || !take_char(&s, "Tt") ||
+        !take_number(&s, 2, &t->hour) || !take_char(&s, ":") || !take_number(&s, 2, &t->minute) ||
+        !take_char(&s, ":") || !take_number(&s, 2, &t->second))
+        return false;
+    if (take_char(&s, ".") && !take_fraction(&s, &t->ms))
+        return false;
+    if (!take_offset(&s, &t->offset_minutes) || s.len)
+        return false;
+    return t->month >= 1 && t->month <= 12 && t->day >= 1 &&
+           t->day <= days_in_month(t->year, t->month) && t->hour <= 23 && t->minute <= 59 &&
+           t->second <= 60; /* a leap second counts as the first one of the next minute */
+}
+
+enum err clock_parse(struct str text, int64_t *wall_ms, struct why *why)
+{
+    struct date_time t;
+    if (!read_date_time(text, &t))
+        return why_set(why, ERR_REFUSE,
+                       "\"%.*s\" is not an RFC 3339 time such as 2026-11-21T03:20:00Z",
+                       text.len < 64 ? (int)text.len : 64, text.ptr ? text.ptr : "");
+    struct tm utc = { .tm_year = t.year - 1900,
+                      .tm_mon = t.month - 1,
+                      .tm_mday = t.day,
+                      .tm_hour = t.hour,
+                      .tm_min = t.minute,
+                      .tm_sec = t.second };
+    int64_t seconds = (int64_t)timegm(&utc) - t.offset_minutes * 60;
+    *wall_ms = seconds * 1000 + t.ms;
+    return OK;
+}

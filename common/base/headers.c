@@ -1,0 +1,122 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headers.h"
+
+enum { I64_TEXT_SIZE = 21 }; /* "-9223372036854775808" and a NUL */
+
+void headers_init(struct headers *h)
+{
+    h->n = 0;
+    h->text_len = 0;
+}
+
+bool headers_put_str(struct headers *h, struct str name, struct str value)
+{
+    if (!value.ptr)
+        return true;
+    if (h->n == HEADERS_MAX)
+        return false;
+    h->at[h->n++] = (struct header){ name, value };
+    return true;
+}
+
+bool headers_put(struct headers *h, const char *name, struct str value)
+{
+    return headers_put_str(h, str_of(name), value);
+}
+
+static struct header *find(struct headers *h, const char *name)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (str_eq_nocase(h->at[i].name, str_of(name)))
+            return &h->at[i];
+    return NULL;
+}
+
+static bool is_own_text(const struct headers *h, struct str value)
+{
+    return value.ptr >= h->text && value.ptr < h->text + sizeof(h->text);
+}
+
+/* Writes the number into the struct's own text, over the old one when that was as long. */
+static bool write_number(struct headers *h, int64_t value, struct str old, struct str *ret)
+{
+    char digits[I64_TEXT_SIZE];
+    size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRId64, value);
+    char *to = h->text + h->text_len;
+    if (is_own_text(h, old) && old.len >= len) {
+        to = h->text + (old.ptr - h->text);
+    } else {
+        if (len > sizeof(h->text) - h->text_len)
+            return false;
+        h->text_len += len;
+    }
+    memcpy(to, digits, len);
+    *ret = (struct str){ to, len };
+    return true;
+}
+
+bool headers_put_i64(struct headers *h, const char *name, int64_t value)
+{
+    struct str text;
+    return h->n < HEADERS_MAX && write_number(h, value, STR_NONE, &text) &&
+           headers_put(h, name, text);
+}
+
+bool headers_set(struct headers *h, const char *name, struct str value)
+{
+    struct header *old = find(h, name);
+    if (!old)
+        return headers_put(h, name, value);
+    if (value.ptr)
+        old->value = value;
+    else
+        headers_remove(h, name);
+    return true;
+}
+
+bool headers_set_i64(struct headers *h, const char *name, int64_t value)
+{
+    struct header *old = find(h, name);
+    if (!old)
+        return headers_put_i64(h, name, value);
+    return write_number(h, value, old->value, &old->value);
+}
+
+void headers_remove(struct headers *h, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (!str_eq_nocase(h->at[i].name, str_of(name)))
+            h->at[kept++] = h->at[i];
+    h->n = kept;
+}
+
+struct str headers_get(const struct headers *h, const char *name)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (str_eq_nocase(h->at[i].name, str_of(name)))
+            return h->at[i].value;
+    return STR_NONE;
+}
+
+int64_t headers_get_i64(const struct headers *h, const char *name, int64_t fallback)
+{
+    int64_t number;
+    return str_to_i64(headers_get(h, name), &number) ? number : fallback;
+}
+
+void headers_copy(struct headers *to, const struct headers *from)
+{
+    to->n = from->n;
+    to->text_len = from->text_len;
+    memcpy(to->text, from->text, from->text_len);
+    for (size_t i = 0; i < from->n; i++) {
+        to->at[i] = from->at[i];
+        struct str value = from->at[i].value;
+        if (is_own_text(from, value))
+            to->at[i].value.ptr = to->text + (value.ptr - from->text);
+    }
+}
