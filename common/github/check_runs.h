@@ -1,0 +1,51 @@
+/* Check runs on a commit of the upstream repository, as our App
+ * (https://docs.github.com/en/rest/checks/runs). Implemented in check_runs.c on top of
+ * github_start: limits, redirects and tokens are judged there.
+ *
+ * Agreed between common/github (implements) and reporter/reconcile (calls). */
+#ifndef CRCR_GITHUB_CHECK_RUNS_H
+#define CRCR_GITHUB_CHECK_RUNS_H
+
+#include "github.h"
+
+/* What a check run should say; borrowed for the call. Absent (ptr NULL) or empty members are not
+ * sent. head_sha and name are not sent on an update. */
+struct check_run {
+    struct str name;
+    struct str head_sha;
+    struct str status;     /* queued, in_progress, completed */
+    struct str conclusion; /* only with completed */
+    struct str details_url;
+    struct str external_id;
+    struct str started_at, completed_at; /* RFC 3339 */
+    struct str title, summary;           /* output; summary: Markdown, ≤ 65,535 characters */
+};
+
+/* id: of the check run that was created or updated; 0 unless answer->err is OK. ERR_UNKNOWN when a
+ * 2xx answer cannot be read. Called once, from http_client_poll. */
+typedef void check_run_written_fn(void *opaque, const struct github_answer *answer, int64_t id);
+
+/* POST /repos/{repo}/check-runs. */
+enum err check_run_create(struct github *g, struct str repo, const struct check_run *run,
+                          check_run_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* PATCH /repos/{repo}/check-runs/{id}. */
+enum err check_run_update(struct github *g, struct str repo, int64_t id,
+                          const struct check_run *run, check_run_written_fn *done, void *opaque,
+                          struct why *why) MUST_CHECK;
+
+/* One check run that exists at GitHub; borrowed during the callback. */
+struct check_run_found {
+    int64_t id;
+    int64_t app_id; /* 0 unknown */
+    struct str name, external_id, status, conclusion, summary;
+};
+/* found is called for each of our App's check runs of that name on that commit, over all pages,
+ * then done once with the last answer (id 0). When an answer is not OK, done comes at once with it.
+ * GET /repos/{repo}/commits/{head_sha}/check-runs?check_name=…&filter=all&per_page=100. A commit
+ * that GitHub does not know (404, 422) is ERR_REFUSE. */
+typedef void check_run_found_fn(void *opaque, const struct check_run_found *run);
+enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
+                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        struct why *why) MUST_CHECK;
+
+#endif
