@@ -65,6 +65,18 @@ bool headers_put_i64(struct headers *h, const char *name, int64_t value)
            headers_put(h, name, text);
 }
 
+bool headers_put_copy(struct headers *h, const char *name, struct str value)
+{
+    if (!value.ptr)
+        return true;
+    if (h->n == HEADERS_MAX || value.len > sizeof(h->text) - h->text_len)
+        return false;
+    char *to = h->text + h->text_len;
+    memcpy(to, value.ptr, value.len);
+    h->text_len += value.len;
+    return headers_put(h, name, (struct str){ to, value.len });
+}
+
 bool headers_set(struct headers *h, const char *name, struct str value)
 {
     struct header *old = find(h, name);

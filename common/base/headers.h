@@ -27,6 +27,9 @@ void headers_init(struct headers *h);
 bool headers_put(struct headers *h, const char *name, struct str value);
 bool headers_put_str(struct headers *h, struct str name, struct str value);
 bool headers_put_i64(struct headers *h, const char *name, int64_t value);
+/* Appends; the value is copied into the struct itself (as numbers are: 512 bytes for all of them).
+ */
+bool headers_put_copy(struct headers *h, const char *name, struct str value);
 /* Replaces the value of the first header of that name, or appends it. */
 bool headers_set(struct headers *h, const char *name, struct str value);
 bool headers_set_i64(struct headers *h, const char *name, int64_t value);
