@@ -1,57 +1,58 @@
-/* Check runs of the App: create, update, find again by name.
- * https://docs.github.com/en/rest/checks/runs. Asynchronous as github_start: the callback comes
- * exactly once, from http_client_poll, when the function returned OK. */
+/* Check runs on a commit of the upstream repository, as our App
+ * (https://docs.github.com/en/rest/checks/runs). Implemented in check_runs.c on top of
+ * github_start: limits, redirects and tokens are judged there.
+ *
+ * Agreed between common/github (implements) and reporter/reconcile (calls). */
 #ifndef CRCR_GITHUB_CHECK_RUNS_H
 #define CRCR_GITHUB_CHECK_RUNS_H
 
 #include "../base/buf.h"
 #include "github.h"
 
-#define CHECK_RUN_TEXT_MAX 65535 /* characters of summary; longer ones are cut with a mark */
-#define CHECK_RUNS_MAX     1000  /* GitHub keeps 1,000 of one name a suite */
+#define CHECK_RUN_TEXT_MAX 65535 /* characters of a summary; more is cut with a mark */
 
-/* What a check run should be. Text is borrowed for the call only; absent or empty parts are not
- * sent. */
-struct check_run_want {
-    struct str name;                     /* create only */
-    struct str head_sha;                 /* create only */
-    struct str external_id;              /* "<run_id>:<pr>" */
-    struct str status;                   /* queued, in_progress, completed */
-    struct str conclusion;               /* completed only */
-    struct str details_url;              /* http(s) */
-    struct str started_at, completed_at; /* RFC 3339 */
-    struct str title, summary;           /* output; both or none */
-};
-
-/* What GitHub says one is. Text is borrowed during the callback. */
+/* What a check run should say; borrowed for the call. Absent (ptr NULL) or empty members are not
+ * sent. head_sha and name are not sent on an update. */
 struct check_run {
-    int64_t id;
-    int64_t app_id;
-    struct str name, external_id, head_sha, status, conclusion;
+    struct str name;
+    struct str head_sha;
+    struct str status;     /* queued, in_progress, completed */
+    struct str conclusion; /* only with completed */
+    struct str details_url;
+    struct str external_id;
+    struct str started_at, completed_at; /* RFC 3339 */
+    struct str title, summary;           /* output; summary: Markdown, ≤ 65,535 characters */
 };
 
-/* create and update: n is 1 when answer->err is OK. list: all that were found, oldest first as
- * GitHub gives them. n is 0 when answer->err is not OK. An OK answer whose body is not what GitHub
- * documents becomes ERR_UNKNOWN. */
-typedef void check_runs_answered_fn(void *opaque, const struct github_answer *answer,
-                                    const struct check_run *runs, size_t n);
+/* id: of the check run that was created or updated; 0 unless answer->err is OK. ERR_UNKNOWN when a
+ * 2xx answer cannot be read. Called once, from http_client_poll. */
+typedef void check_run_written_fn(void *opaque, const struct github_answer *answer, int64_t id);
 
-/* POST /repos/{repo}/check-runs */
-enum err check_run_create(struct github *g, struct str repo, const struct check_run_want *want,
-                          check_runs_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
-/* PATCH /repos/{repo}/check-runs/{id} */
+/* POST /repos/{repo}/check-runs. */
+enum err check_run_create(struct github *g, struct str repo, const struct check_run *run,
+                          check_run_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* PATCH /repos/{repo}/check-runs/{id}. */
 enum err check_run_update(struct github *g, struct str repo, int64_t id,
-                          const struct check_run_want *want, check_runs_answered_fn *done,
-                          void *opaque, struct why *why) MUST_CHECK;
-/* GET /repos/{repo}/commits/{sha}/check-runs, our App's only, every attempt (filter=all), all
- * pages. name may be absent: all names. */
-enum err check_runs_list(struct github *g, struct str repo, struct str sha, struct str name,
-                         check_runs_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
+                          const struct check_run *run, check_run_written_fn *done, void *opaque,
+                          struct why *why) MUST_CHECK;
 
-/* PURE parts. */
-/* The request body; create adds name and head_sha. */
-void check_run_body(struct buf *to, const struct check_run_want *want, bool create);
-/* summary cut at a character to what GitHub takes. */
-struct str check_run_cut(struct str text);
+/* One check run that exists at GitHub; borrowed during the callback. */
+struct check_run_found {
+    int64_t id;
+    int64_t app_id; /* 0 unknown */
+    struct str name, external_id, status, conclusion, summary;
+};
+/* found is called for each of our App's check runs of that name on that commit, over all pages,
+ * then done once with the last answer (id 0). When an answer is not OK, done comes at once with it.
+ * GET /repos/{repo}/commits/{head_sha}/check-runs?check_name=…&filter=all&per_page=100. A commit
+ * that GitHub does not know (404, 422) is ERR_REFUSE. */
+typedef void check_run_found_fn(void *opaque, const struct check_run_found *run);
+enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
+                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        struct why *why) MUST_CHECK;
+
+/* The request body (PURE); create adds name and head_sha. The summary is cut to what GitHub takes.
+ */
+void check_run_body(struct buf *to, const struct check_run *run, bool create);
 
 #endif
