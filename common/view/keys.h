@@ -1,37 +1,49 @@
 /* The Redis keys: the only code that knows their names, types and TTLs.
  *
- * | key                                        | type   | written by | read by            | TTL  |
- * holds |
- * |--------------------------------------------|--------|------------|--------------------|------|-------|
- * | crcr:epoch                                 | string | reporter   | ingest, reporter   | –    |
- * set once the view is whole | | crcr:claim:<delivery>|<repo>|<kind>|<run>  | hash   | dispatcher |
- * ingest             | 7 d  | state sending/done, owner, until_ms, outcome, pr, head_sha, level,
- * event_type, dispatched_ms | | crcr:seq:<repo>|<event key>                | string | dispatcher |
- * dispatcher         | 7 d  | last task_seq sent | | crcr:rate:<repo>                           |
- * hash   | ingest     | ingest             | 60 s | requests and bytes in the current window | |
- * crcr:job:<job key>                         | hash   | fold       | ingest, reporter   |
- * CRCR_STATUS_TTL | one result record | | crcr:dispatch:<delivery>/<repo>            | hash   |
- * fold       | reporter           | CRCR_STATUS_TTL | last outcome of that dispatch | |
- * crcr:delivery:<delivery>                   | zset   | fold       | reporter           |
- * CRCR_STATUS_TTL | job keys and repos of one delivery, by time | | crcr:pr:<n> | zset   | fold |
- * reporter           | CRCR_STATUS_TTL | deliveries of a pull request, by time | | crcr:repo:<repo>
- * | zset   | fold       | reporter           | CRCR_STATUS_TTL | job keys of a downstream, newest
- * 1,000 | | crcr:repos                                 | zset   | fold       | reporter           |
- * –    | downstreams by last activity | | crcr:head:<sha>/<repo>                     | set    |
- * fold       | reconcile          | CRCR_STATUS_TTL | job keys of a commit and downstream | |
- * crcr:labels:<pr>                           | hash   | fold       | reconcile          |
- * CRCR_STATUS_TTL | updated_at and the ciflow/crcr labels | | crcr:check:<sha>/<check name> | hash
- * | reconcile  | reconcile          | CRCR_STATUS_TTL | id and last state sent of a check run, per
- * external_id | | crcr:zombies                               | zset   | fold       | sweep | –    |
- * job keys in progress by deadline | | crcr:allowlist                             | hash   | router
- * | web                | –    | source, sha, fetched_at, error of the last fetch |
+ * key                                       type    written by  read by            TTL
+ *   what it holds
+ * ------------------------------------------------------------------------------------------------
+ * crcr:epoch                                string  reporter    ingest, reporter   -
+ *   set once the view is whole
+ * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
+ *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
+ * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
+ *   last task_seq sent
+ * crcr:rate:<repo>                          hash    ingest      ingest             60 s
+ *   requests and bytes in the current window
+ * crcr:job:<job key>                        hash    fold        ingest, reporter   CRCR_STATUS_TTL
+ *   one result record
+ * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
+ *   last outcome of that dispatch
+ * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
+ *   job keys and repos of one delivery, by time
+ * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
+ *   deliveries of a pull request, by time
+ * crcr:repo:<repo>                          zset    fold        reporter           CRCR_STATUS_TTL
+ *   job keys of a downstream, newest 1,000
+ * crcr:repos                                zset    fold        reporter           -
+ *   downstreams by last activity
+ * crcr:head:<sha>/<repo>                    set     fold        reconcile          CRCR_STATUS_TTL
+ *   job keys of a commit and downstream
+ * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
+ *   updated_at and the ciflow/crcr labels
+ * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
+ *   id and last state sent of a check run, per external_id
+ * crcr:zombies                              zset    fold        sweep              -
+ *   job keys in progress by deadline
+ * crcr:allowlist                            hash    router      web                -
+ *   source, sha, fetched_at, error of the last fetch
+ *
+ * <repo> is always in lower case here: these functions see to it.
  */
 #ifndef CRCR_VIEW_KEYS_H
 #define CRCR_VIEW_KEYS_H
 
 #include "../base/buf.h"
 
-#define VIEW_KEY_MAX 2048
+/* The longest is a job key whose every byte had to be percent-encoded: 3 times (workflow, job,
+ * check run id) and the rest. */
+#define VIEW_KEY_MAX 4608
 
 /* Each writes the key into to (reset first) and returns it, borrowed from to. */
 struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,

@@ -1,0 +1,172 @@
+/* The JSON value of the dispatches topic (task.h). */
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "json_scan.h"
+#include "task.h"
+
+static const char *const outcome_names[] = {
+    [OUTCOME_DISPATCHED] = "dispatched", [OUTCOME_UNKNOWN] = "unknown",
+    [OUTCOME_WAITING] = "waiting",       [OUTCOME_FAILED] = "failed",
+    [OUTCOME_SUPERSEDED] = "superseded", [OUTCOME_SKIPPED] = "skipped",
+    [OUTCOME_DUPLICATE] = "duplicate",
+};
+#define OUTCOME_NAMES (sizeof(outcome_names) / sizeof(outcome_names[0]))
+
+const char *outcome_kind_name(enum outcome_kind kind)
+{
+    return outcome_names[kind];
+}
+
+void outcome_init(struct outcome *o, const struct task *task)
+{
+    memset(o, 0, sizeof(*o));
+    str_copy(o->delivery_id, sizeof(o->delivery_id), task->event.delivery);
+    str_copy(o->repo, sizeof(o->repo), task->repo);
+    str_copy(o->kind, sizeof(o->kind), str_of(task_kind_name(task->kind)));
+    str_copy(o->event_type, sizeof(o->event_type), str_of(event_kind_name(task->event.kind)));
+    str_copy(o->head_sha, sizeof(o->head_sha), task->event.head_sha);
+    o->level = task->level;
+    o->pr_number = task->event.pr;
+    o->attempt = task->attempt;
+    o->maybe_duplicate = task->maybe_duplicate;
+}
+
+static void put_text(struct buf *to, const char *name, const char *text)
+{
+    buf_printf(to, ",\"%s\":", name);
+    if (*text)
+        json_quote(to, str_of(text));
+    else
+        buf_puts(to, "null");
+}
+
+/* A number that is 0 when it is not known is written as null. */
+static void put_number(struct buf *to, const char *name, int64_t number)
+{
+    if (number)
+        buf_printf(to, ",\"%s\":%" PRId64, name, number);
+    else
+        buf_printf(to, ",\"%s\":null", name);
+}
+
+void outcome_to_json(const struct outcome *o, struct buf *to)
+{
+    char at[CLOCK_TEXT_SIZE];
+    clock_format(o->at_ms, at);
+    buf_puts(to, "{\"delivery_id\":");
+    json_quote(to, str_of(o->delivery_id));
+    put_text(to, "repo", o->repo);
+    buf_printf(to, ",\"tier\":\"L%d\"", o->level);
+    put_text(to, "kind", o->kind);
+    put_text(to, "event_type", o->event_type);
+    put_number(to, "pr_number", o->pr_number);
+    put_text(to, "head_sha", o->head_sha);
+    put_text(to, "outcome", outcome_names[o->outcome]);
+    put_number(to, "http_status", o->http_status);
+    put_number(to, "attempt", o->attempt);
+    buf_printf(to, ",\"latency_ms\":%" PRId64, o->latency_ms);
+    put_text(to, "error", o->error);
+    buf_printf(to, ",\"at\":\"%s\",\"maybe_duplicate\":%s}", at,
+               o->maybe_duplicate ? "true" : "false");
+}
+
+/* The text members, where they go and whether a record without one is unreadable. */
+static const struct {
+    const char *name;
+    size_t at, size;
+    bool needed;
+} texts[] = {
+#define TEXT(name, field, needed)                                                                  \
+    {                                                                                              \
+        name, offsetof(struct outcome, field), sizeof(((struct outcome *)0)->field), needed        \
+    }
+    TEXT("delivery_id", delivery_id, true),
+    TEXT("repo", repo, true),
+    TEXT("kind", kind, true),
+    TEXT("event_type", event_type, false),
+    TEXT("head_sha", head_sha, false),
+    TEXT("error", error, false),
+#undef TEXT
+};
+
+static enum err read_texts(const json_t *json, struct outcome *o, struct why *why)
+{
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const json_t *value = json_object_get(json, texts[i].name);
+        bool absent = !value || json_is_null(value);
+        if (absent && texts[i].needed)
+            return why_set(why, ERR_REFUSE, "outcome: %s is missing", texts[i].name);
+        if (absent)
+            continue;
+        struct str text = { json_string_value(value), json_string_length(value) };
+        if (!text.ptr || !str_copy((char *)o + texts[i].at, texts[i].size, text))
+            return why_set(why, ERR_REFUSE, "outcome: %s must be a string of at most %zu bytes",
+                           texts[i].name, texts[i].size - 1);
+    }
+    return OK;
+}
+
+static bool read_int(const json_t *json, const char *name, int *ret)
+{
+    const json_t *value = json_object_get(json, name);
+    if (!value || json_is_null(value))
+        return true;
+    json_int_t number = json_integer_value(value);
+    if (!json_is_integer(value) || number < 0 || number > INT_MAX)
+        return false;
+    *ret = (int)number;
+    return true;
+}
+
+static enum err read_numbers(const json_t *json, struct outcome *o, struct why *why)
+{
+    if (!read_int(json, "http_status", &o->http_status) || !read_int(json, "attempt", &o->attempt))
+        return why_set(why, ERR_REFUSE, "outcome: http_status and attempt must be numbers");
+    o->pr_number = json_integer_value(json_object_get(json, "pr_number"));
+    o->latency_ms = json_integer_value(json_object_get(json, "latency_ms"));
+    o->maybe_duplicate = json_is_true(json_object_get(json, "maybe_duplicate"));
+    const char *tier = json_string_value(json_object_get(json, "tier"));
+    if (!tier || strlen(tier) != 2 || tier[0] != 'L' || tier[1] < '1' || tier[1] > '4')
+        return why_set(why, ERR_REFUSE, "outcome: tier must be L1, L2, L3 or L4");
+    o->level = tier[1] - '0';
+    const char *at = json_string_value(json_object_get(json, "at"));
+    if (!at)
+        return why_set(why, ERR_REFUSE, "outcome: at is missing");
+    enum err err = clock_parse(str_of(at), &o->at_ms, why);
+    return err ? why_prefix(why, err, "outcome: at") : OK;
+}
+
+static enum err read_outcome(const json_t *json, struct outcome *o, struct why *why)
+{
+    const char *name = json_string_value(json_object_get(json, "outcome"));
+    for (size_t i = 0; name && i < OUTCOME_NAMES; i++)
+        if (strcmp(name, outcome_names[i]) == 0) {
+            o->outcome = (enum outcome_kind)i;
+            return OK;
+        }
+    return why_set(why, ERR_REFUSE,
+                   "outcome: must be dispatched, unknown, waiting, failed, superseded, skipped or "
+                   "duplicate");
+}
+
+enum err outcome_from_json(struct str json, struct outcome *ret, struct why *why)
+{
+    json_error_t fault;
+    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &fault);
+    if (!root)
+        return why_set(why, ERR_REFUSE, "outcome: not JSON: %s", fault.text);
+    struct outcome o = { 0 };
+    enum err err = read_texts(root, &o, why);
+    if (!err)
+        err = read_numbers(root, &o, why);
+    if (!err)
+        err = read_outcome(root, &o, why);
+    json_decref(root);
+    if (!err)
+        *ret = o;
+    return err;
+}

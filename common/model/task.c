@@ -1,0 +1,156 @@
+#include "task.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ids.h"
+
+#define ATTEMPT_MAX 1000000
+
+static const char *const kind_names[] = {
+    [TASK_DISPATCH] = "dispatch",
+    [TASK_EXPAND] = "expand",
+    [TASK_RERUN_FAILED] = "rerun_failed",
+    [TASK_RERUN_ALL] = "rerun_all",
+};
+
+const char *task_kind_name(enum task_kind kind)
+{
+    return kind_names[kind];
+}
+
+int task_seq_cmp(const struct task_seq *a, const struct task_seq *b)
+{
+    if (a->updated_ms != b->updated_ms)
+        return a->updated_ms < b->updated_ms ? -1 : 1;
+    if (a->partition != b->partition) /* one lane comes from one partition; any fixed order does */
+        return a->partition < b->partition ? -1 : 1;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* A number from 0 up to the separator; *rest begins behind it. */
+static bool number_take(struct str *rest, char separator, int64_t *ret)
+{
+    struct str part;
+    return str_split(rest, separator, &part) && str_to_i64(part, ret) && *ret >= 0;
+}
+
+static bool seq_parse(struct str text, struct task_seq *ret)
+{
+    struct task_seq seq;
+    int64_t partition;
+    if (!number_take(&text, ':', &seq.updated_ms) || !number_take(&text, ':', &partition) ||
+        partition > INT32_MAX || !str_to_i64(text, &seq.offset) || seq.offset < 0)
+        return false;
+    seq.partition = (int32_t)partition;
+    *ret = seq;
+    return true;
+}
+
+/* "L1"…"L4", 0 on anything else. */
+static int tier_parse(struct str text)
+{
+    if (text.len != 2 || text.ptr[0] != 'L' || text.ptr[1] < '1' || text.ptr[1] > '4')
+        return 0;
+    return text.ptr[1] - '0';
+}
+
+static bool kind_parse(struct str text, enum task_kind *ret)
+{
+    for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++)
+        if (str_is(text, kind_names[i])) {
+            *ret = (enum task_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static bool run_id_valid(enum task_kind kind, struct str run_id)
+{
+    if (kind == TASK_RERUN_FAILED || kind == TASK_RERUN_ALL)
+        return run_id.len > 0 && run_id.len <= RUN_ID_MAX;
+    return run_id.len <= RUN_ID_MAX;
+}
+
+static enum err bad_header(struct why *why, const char *name, struct str value,
+                           const char *accepted)
+{
+    if (!value.ptr)
+        return why_set(why, ERR_REFUSE, "header %s is missing; accepted is %s", name, accepted);
+    if (value.len > 80)
+        value.len = 80;
+    return why_set(why, ERR_REFUSE, "header %s is \"%.*s\"; accepted is %s", name, STR_ARG(value),
+                   accepted);
+}
+
+enum err task_from_record(struct task *ret, struct str key, const struct headers *headers,
+                          struct why *why)
+{
+    struct task t = { .lane = key };
+    enum err err = event_from_headers(&t.event, headers, why);
+    if (err)
+        return err;
+    t.repo = headers_get(headers, "repo");
+    struct str tier = headers_get(headers, "tier");
+    struct str kind = headers_get(headers, "kind");
+    struct str seq = headers_get(headers, "seq");
+    struct str attempt_text = headers_get(headers, "attempt");
+    t.run_id = headers_get(headers, "run_id");
+    t.level = tier_parse(tier);
+    t.maybe_duplicate = str_is(headers_get(headers, "maybe_duplicate"), "1");
+    t.payload_trimmed = headers_get(headers, "payload_trimmed");
+    int64_t attempt = 1;
+
+    if (!key.ptr || key.len == 0)
+        return why_set(why, ERR_REFUSE, "a task record without a key has no lane");
+    if (!repo_valid(t.repo))
+        return bad_header(why, "repo", t.repo, "owner/repo");
+    if (!t.level)
+        return bad_header(why, "tier", tier, "L1, L2, L3 or L4");
+    if (!kind_parse(kind, &t.kind))
+        return bad_header(why, "kind", kind, "dispatch, expand, rerun_failed or rerun_all");
+    if (!run_id_valid(t.kind, t.run_id))
+        return bad_header(why, "run_id", t.run_id, "the id of the run to repeat");
+    if (!seq_parse(seq, &t.seq))
+        return bad_header(why, "seq", seq, "<updated_ms>:<partition>:<offset>");
+    if (attempt_text.ptr &&
+        (!str_to_i64(attempt_text, &attempt) || attempt < 1 || attempt > ATTEMPT_MAX))
+        return bad_header(why, "attempt", attempt_text, "a number from 1");
+    t.attempt = (int)attempt;
+    *ret = t;
+    return OK;
+}
+
+void task_to_headers(const struct task *task, struct headers *to)
+{
+    static const char *const tiers[] = { "", "L1", "L2", "L3", "L4" };
+    char seq[72];
+    snprintf(seq, sizeof(seq), "%" PRId64 ":%" PRId32 ":%" PRId64, task->seq.updated_ms,
+             task->seq.partition, task->seq.offset);
+    event_to_headers(&task->event, to);
+    headers_put(to, "repo", task->repo);
+    headers_put(to, "tier", str_of(tiers[task->level]));
+    headers_put(to, "kind", str_of(kind_names[task->kind]));
+    headers_put(to, "run_id", task->run_id);
+    headers_put_i64(to, "attempt", task->attempt);
+    headers_put_copy(to, "seq", str_of(seq));
+    if (task->maybe_duplicate)
+        headers_put(to, "maybe_duplicate", STR_LIT("1"));
+    headers_put(to, "payload_trimmed", task->payload_trimmed);
+}
+
+void task_key(struct buf *to, struct str repo, struct str event_key)
+{
+    buf_put(to, repo);
+    buf_putc(to, '|');
+    buf_put(to, event_key);
+}
+
+void dlq_headers(struct headers *h, const char *source_topic, const char *cls, const char *error,
+                 int64_t now_ms)
+{
+    headers_set(h, "source_topic", str_of(source_topic));
+    headers_set(h, "class", str_of(cls));
+    headers_set(h, "error", str_of(error));
+    headers_set_i64(h, "parked_ms", now_ms);
+}

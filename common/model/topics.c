@@ -1,0 +1,60 @@
+#include "topics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const base_names[TOPIC_COUNT] = {
+    [TOPIC_EVENTS] = "events",
+    [TOPIC_DISPATCH_L1] = "dispatch.l1",
+    [TOPIC_DISPATCH_L2] = "dispatch.l2",
+    [TOPIC_DISPATCH_L3] = "dispatch.l3",
+    [TOPIC_DISPATCH_L4] = "dispatch.l4",
+    [TOPIC_DELAY_10S] = "delay.10s",
+    [TOPIC_DELAY_1M] = "delay.1m",
+    [TOPIC_DELAY_10M] = "delay.10m",
+    [TOPIC_DELAY_1H] = "delay.1h",
+    [TOPIC_DISPATCHES] = "dispatches",
+    [TOPIC_CALLBACKS] = "callbacks",
+    [TOPIC_RECONCILE] = "reconcile",
+    [TOPIC_RESULTS] = "results",
+    [TOPIC_ALLOWLIST] = "allowlist",
+    [TOPIC_DLQ] = "dlq",
+};
+
+/* What Kafka takes in a topic name (org.apache.kafka.common.internals.Topic). */
+static const char legal[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+enum err topics_init(struct topics *t, const char *prefix, struct why *why)
+{
+    size_t longest = strlen("dispatch.l1");
+    size_t room = sizeof(t->name[0]) - longest - 1;
+    if (strspn(prefix, legal) != strlen(prefix))
+        return why_set(why, ERR_REFUSE,
+                       "topic prefix \"%s\" has a character that Kafka does not take; accepted are "
+                       "letters, digits, dot, underscore and hyphen",
+                       prefix);
+    if (strlen(prefix) > room)
+        return why_set(why, ERR_REFUSE, "topic prefix has %zu characters; at most %zu are accepted",
+                       strlen(prefix), room);
+    for (size_t i = 0; i < TOPIC_COUNT; i++)
+        snprintf(t->name[i], sizeof(t->name[i]), "%s%s", prefix, base_names[i]);
+    return OK;
+}
+
+const char *topic_base_name(enum topic topic)
+{
+    return base_names[topic];
+}
+
+enum topic topics_find(const struct topics *t, struct str full_name)
+{
+    for (size_t i = 0; i < TOPIC_COUNT; i++)
+        if (str_is(full_name, t->name[i]))
+            return (enum topic)i;
+    return TOPIC_COUNT;
+}
+
+enum topic topic_of_tier(int level)
+{
+    return (enum topic)(TOPIC_DISPATCH_L1 + level - 1);
+}

@@ -1,0 +1,121 @@
+#include "keys.h"
+
+#include <inttypes.h>
+
+/* GitHub ignores the case of owner and repository names; so must keys made of them. */
+static void put_lower(struct buf *to, struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        buf_putc(to, (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c));
+    }
+}
+
+static void start(struct buf *to, const char *kind)
+{
+    buf_reset(to);
+    buf_puts(to, "crcr:");
+    buf_puts(to, kind);
+    buf_putc(to, ':');
+}
+
+static struct str of_text(struct buf *to, const char *kind, struct str text)
+{
+    start(to, kind);
+    buf_put(to, text);
+    return buf_str(to);
+}
+
+static struct str of_repo(struct buf *to, const char *kind, struct str repo)
+{
+    start(to, kind);
+    put_lower(to, repo);
+    return buf_str(to);
+}
+
+static struct str of_number(struct buf *to, const char *kind, int64_t number)
+{
+    start(to, kind);
+    buf_printf(to, "%" PRId64, number);
+    return buf_str(to);
+}
+
+struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,
+                     struct str run_id)
+{
+    start(to, "claim");
+    buf_put(to, delivery);
+    buf_putc(to, '|');
+    put_lower(to, repo);
+    buf_putc(to, '|');
+    buf_puts(to, kind);
+    buf_putc(to, '|');
+    buf_put(to, run_id);
+    return buf_str(to);
+}
+
+struct str key_seq(struct buf *to, struct str repo, struct str event_key)
+{
+    start(to, "seq");
+    put_lower(to, repo);
+    buf_putc(to, '|');
+    buf_put(to, event_key);
+    return buf_str(to);
+}
+
+struct str key_rate(struct buf *to, struct str repo)
+{
+    return of_repo(to, "rate", repo);
+}
+
+struct str key_job(struct buf *to, struct str job_key)
+{
+    return of_text(to, "job", job_key);
+}
+
+struct str key_dispatch(struct buf *to, struct str delivery, struct str repo)
+{
+    start(to, "dispatch");
+    buf_put(to, delivery);
+    buf_putc(to, '/');
+    put_lower(to, repo);
+    return buf_str(to);
+}
+
+struct str key_delivery(struct buf *to, struct str delivery)
+{
+    return of_text(to, "delivery", delivery);
+}
+
+struct str key_pr(struct buf *to, int64_t pr)
+{
+    return of_number(to, "pr", pr);
+}
+
+struct str key_repo(struct buf *to, struct str repo)
+{
+    return of_repo(to, "repo", repo);
+}
+
+struct str key_head(struct buf *to, struct str sha, struct str repo)
+{
+    start(to, "head");
+    buf_put(to, sha);
+    buf_putc(to, '/');
+    put_lower(to, repo);
+    return buf_str(to);
+}
+
+struct str key_labels(struct buf *to, int64_t pr)
+{
+    return of_number(to, "labels", pr);
+}
+
+struct str key_check(struct buf *to, struct str sha, struct str name)
+{
+    start(to, "check");
+    buf_put(to, sha);
+    buf_putc(to, '/');
+    buf_put(to, name);
+    return buf_str(to);
+}

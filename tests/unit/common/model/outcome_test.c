@@ -1,0 +1,151 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "common/model/task.h"
+
+static struct outcome sample(void)
+{
+    struct task task = {
+        .event = { .kind = EVENT_PUSH, .delivery = STR_LIT("d-1"), .head_sha = STR_LIT("abcdef0") },
+        .repo = STR_LIT("org/a"),
+        .level = 4,
+        .kind = TASK_DISPATCH,
+        .attempt = 1,
+    };
+    struct outcome o;
+    outcome_init(&o, &task);
+    o.outcome = OUTCOME_DISPATCHED;
+    o.http_status = 204;
+    o.latency_ms = 12;
+    o.at_ms = 1700000000123;
+    return o;
+}
+
+static void an_outcome_survives_its_json(void **state)
+{
+    (void)state;
+    struct outcome in = sample(), out;
+    struct buf json;
+    struct why why;
+    in.pr_number = 7;
+    in.maybe_duplicate = true;
+    strcpy(in.error, "quote \" and \xc3\xa9 and newline \n");
+    buf_init(&json, 4096);
+    outcome_to_json(&in, &json);
+    assert_int_equal(outcome_from_json(buf_str(&json), &out, &why), OK);
+    assert_string_equal(out.delivery_id, "d-1");
+    assert_string_equal(out.repo, "org/a");
+    assert_int_equal(out.level, 4);
+    assert_string_equal(out.kind, "dispatch");
+    assert_string_equal(out.event_type, "push");
+    assert_string_equal(out.head_sha, "abcdef0");
+    assert_int_equal(out.pr_number, 7);
+    assert_int_equal(out.outcome, OUTCOME_DISPATCHED);
+    assert_int_equal(out.http_status, 204);
+    assert_int_equal(out.attempt, 1);
+    assert_int_equal(out.latency_ms, 12);
+    assert_string_equal(out.error, in.error);
+    assert_true(out.at_ms == in.at_ms);
+    assert_true(out.maybe_duplicate);
+    buf_clear(&json);
+}
+
+static void the_json_has_the_fields_of_the_contract(void **state)
+{
+    (void)state;
+    static const char *const fields[] = { "delivery_id", "repo",      "tier",       "kind",
+                                          "event_type",  "pr_number", "head_sha",   "outcome",
+                                          "http_status", "attempt",   "latency_ms", "error",
+                                          "at" };
+    struct outcome in = sample();
+    struct buf json;
+    buf_init(&json, 4096);
+    outcome_to_json(&in, &json);
+    json_t *root = json_loads(json.ptr, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        assert_non_null(json_object_get(root, fields[i]));
+    assert_string_equal(json_string_value(json_object_get(root, "tier")), "L4");
+    assert_string_equal(json_string_value(json_object_get(root, "at")), "2023-11-14T22:13:20.123Z");
+    assert_true(json_is_null(json_object_get(root, "pr_number")));
+    assert_true(json_is_null(json_object_get(root, "error")));
+    json_decref(root);
+    buf_clear(&json);
+}
+
+static void invalid_utf8_in_an_error_still_gives_json(void **state)
+{
+    (void)state;
+    struct outcome in = sample(), out;
+    struct buf json;
+    strcpy(in.error, "bad \xff byte");
+    buf_init(&json, 4096);
+    outcome_to_json(&in, &json);
+    assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+    buf_clear(&json);
+}
+
+static void every_kind_has_a_name_and_is_read_back(void **state)
+{
+    (void)state;
+    for (int kind = OUTCOME_DISPATCHED; kind <= OUTCOME_DUPLICATE; kind++) {
+        struct outcome in = sample(), out;
+        struct buf json;
+        in.outcome = (enum outcome_kind)kind;
+        buf_init(&json, 4096);
+        outcome_to_json(&in, &json);
+        assert_non_null(strstr(json.ptr, outcome_kind_name(in.outcome)));
+        assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+        assert_int_equal(out.outcome, kind);
+        buf_clear(&json);
+    }
+}
+
+static void unreadable_outcomes_are_refused(void **state)
+{
+    (void)state;
+#define REST "\"kind\":\"dispatch\",\"tier\":\"L1\",\"at\":\"2023-11-14T22:13:20Z\""
+#define GOOD "\"delivery_id\":\"d\",\"repo\":\"o/r\",\"outcome\":\"failed\","
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "{}",
+        "{" GOOD "\"kind\":\"dispatch\",\"tier\":\"L9\",\"at\":\"2023-11-14T22:13:20Z\"}",
+        "{" GOOD "\"kind\":\"dispatch\",\"tier\":\"L1\",\"at\":\"noon\"}",
+        "{" GOOD "\"kind\":\"dispatch\",\"tier\":\"L1\"}",
+        "{\"repo\":\"o/r\",\"outcome\":\"failed\"," REST "}",
+        "{\"delivery_id\":5,\"repo\":\"o/r\",\"outcome\":\"failed\"," REST "}",
+        "{\"delivery_id\":\"d\",\"repo\":\"o/r\",\"outcome\":\"won\"," REST "}",
+        "{" GOOD "\"http_status\":\"204\"," REST "}",
+        "{" GOOD "\"http_status\":99999999999," REST "}",
+        "{" GOOD GOOD REST "}",
+        "{" GOOD REST,
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct outcome out;
+        struct why why = { "" };
+        if (outcome_from_json(str_of(bad[i]), &out, &why) != ERR_REFUSE)
+            fail_msg("taken: %s", bad[i]);
+        assert_true(why.text[0]);
+    }
+    struct outcome out;
+    assert_int_equal(outcome_from_json(STR_LIT("{" GOOD REST "}"), &out, NULL), OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_outcome_survives_its_json),
+        cmocka_unit_test(the_json_has_the_fields_of_the_contract),
+        cmocka_unit_test(invalid_utf8_in_an_error_still_gives_json),
+        cmocka_unit_test(every_kind_has_a_name_and_is_read_back),
+        cmocka_unit_test(unreadable_outcomes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

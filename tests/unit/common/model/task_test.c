@@ -1,0 +1,184 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "common/model/task.h"
+
+static struct task sample(void)
+{
+    return (struct task){
+        .event = { .kind = EVENT_PULL_REQUEST,
+                   .action = STR_LIT("synchronize"),
+                   .delivery = STR_LIT("d-1"),
+                   .head_sha = STR_LIT("0123456789abcdef0123456789abcdef01234567"),
+                   .source = STR_LIT("webhook"),
+                   .pr = 42,
+                   .received_ms = 1700000000123 },
+        .repo = STR_LIT("Org/back-end"),
+        .level = 3,
+        .kind = TASK_DISPATCH,
+        .attempt = 2,
+        .seq = { 1700000000000, 7, 99 },
+        .lane = STR_LIT("Org/back-end|up/s#42"),
+    };
+}
+
+static void a_task_survives_its_headers(void **state)
+{
+    (void)state;
+    struct task in = sample(), out;
+    struct headers h;
+    struct why why;
+    in.maybe_duplicate = true;
+    in.payload_trimmed = STR_LIT("[\"_links\"]");
+    in.kind = TASK_RERUN_ALL;
+    in.run_id = STR_LIT("555");
+    headers_init(&h);
+    task_to_headers(&in, &h);
+    assert_int_equal(task_from_record(&out, in.lane, &h, &why), OK);
+    assert_int_equal(out.event.kind, EVENT_PULL_REQUEST);
+    assert_int_equal(out.event.pr, 42);
+    assert_true(str_is(out.event.delivery, "d-1"));
+    assert_true(str_is(out.repo, "Org/back-end"));
+    assert_int_equal(out.level, 3);
+    assert_int_equal(out.kind, TASK_RERUN_ALL);
+    assert_true(str_is(out.run_id, "555"));
+    assert_int_equal(out.attempt, 2);
+    assert_int_equal(task_seq_cmp(&in.seq, &out.seq), 0);
+    assert_true(out.maybe_duplicate);
+    assert_true(str_is(out.payload_trimmed, "[\"_links\"]"));
+    assert_true(str_eq(out.lane, in.lane));
+}
+
+static void headers_read_as_the_contract_says(void **state)
+{
+    (void)state;
+    struct task in = sample();
+    struct headers h;
+    headers_init(&h);
+    task_to_headers(&in, &h);
+    assert_true(str_is(headers_get(&h, "tier"), "L3"));
+    assert_true(str_is(headers_get(&h, "kind"), "dispatch"));
+    assert_true(str_is(headers_get(&h, "attempt"), "2"));
+    assert_true(str_is(headers_get(&h, "seq"), "1700000000000:7:99"));
+    assert_null(headers_get(&h, "maybe_duplicate").ptr);
+    assert_null(headers_get(&h, "payload_trimmed").ptr);
+    assert_null(headers_get(&h, "run_id").ptr);
+}
+
+static void seq_stays_whole_in_a_copy_of_the_headers(void **state)
+{
+    (void)state;
+    struct task in = sample();
+    struct headers h, copy;
+    headers_init(&h);
+    task_to_headers(&in, &h);
+    headers_copy(&copy, &h);
+    memset(&h, 'x', sizeof(h));
+    assert_true(str_is(headers_get(&copy, "seq"), "1700000000000:7:99"));
+    assert_int_equal(headers_get_i64(&copy, "attempt", 0), 2);
+}
+
+static void a_poisonous_header_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value;
+    } bad[] = {
+        { "repo", "no-slash" },
+        { "repo", "" },
+        { "tier", "L5" },
+        { "tier", "3" },
+        { "kind", "explode" },
+        { "seq", "1:2" },
+        { "seq", "1:2:3:4" },
+        { "seq", "a:2:3" },
+        { "seq", "1:-2:3" },
+        { "seq", "1:2:3:" },
+        { "seq", "1:2147483648:3" },
+        { "attempt", "0" },
+        { "attempt", "many" },
+        { "event", "issues" },
+        { "delivery", "not/valid" },
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct task in = sample(), out;
+        struct headers h;
+        struct why why;
+        headers_init(&h);
+        task_to_headers(&in, &h);
+        headers_set(&h, bad[i].name, str_of(bad[i].value));
+        if (task_from_record(&out, in.lane, &h, &why) != ERR_REFUSE)
+            fail_msg("%s=%s was taken", bad[i].name, bad[i].value);
+        assert_non_null(strstr(why.text, bad[i].name));
+    }
+}
+
+static void a_rerun_needs_a_run_and_every_task_a_lane(void **state)
+{
+    (void)state;
+    struct task in = sample(), out;
+    struct headers h;
+    headers_init(&h);
+    task_to_headers(&in, &h);
+    assert_int_equal(task_from_record(&out, STR_NONE, &h, NULL), ERR_REFUSE);
+    headers_set(&h, "kind", STR_LIT("rerun_failed"));
+    assert_int_equal(task_from_record(&out, in.lane, &h, NULL), ERR_REFUSE);
+    headers_set(&h, "run_id", STR_LIT("1"));
+    assert_int_equal(task_from_record(&out, in.lane, &h, NULL), OK);
+}
+
+static void order_is_by_update_then_by_offset(void **state)
+{
+    (void)state;
+    struct task_seq a = { 10, 0, 5 }, b = { 11, 0, 1 }, c = { 10, 0, 6 };
+    assert_true(task_seq_cmp(&a, &b) < 0);
+    assert_true(task_seq_cmp(&b, &a) > 0);
+    assert_true(task_seq_cmp(&a, &c) < 0);
+    assert_int_equal(task_seq_cmp(&a, &a), 0);
+}
+
+static void the_lane_is_repo_and_event_key(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 300);
+    task_key(&b, STR_LIT("org/a"), STR_LIT("up/s#1"));
+    assert_string_equal(b.ptr, "org/a|up/s#1");
+    buf_clear(&b);
+}
+
+static void a_parked_record_says_why_and_whence(void **state)
+{
+    (void)state;
+    struct headers h;
+    headers_init(&h);
+    headers_put(&h, "delivery", STR_LIT("d"));
+    headers_put(&h, "error", STR_LIT("an earlier one"));
+    dlq_headers(&h, "crcr.dispatch.l1", "refused", "GitHub said 404", 1234);
+    assert_true(str_is(headers_get(&h, "delivery"), "d"));
+    assert_true(str_is(headers_get(&h, "source_topic"), "crcr.dispatch.l1"));
+    assert_true(str_is(headers_get(&h, "class"), "refused"));
+    assert_true(str_is(headers_get(&h, "error"), "GitHub said 404"));
+    assert_int_equal(headers_get_i64(&h, "parked_ms", 0), 1234);
+    assert_int_equal(h.n, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_task_survives_its_headers),
+        cmocka_unit_test(headers_read_as_the_contract_says),
+        cmocka_unit_test(seq_stays_whole_in_a_copy_of_the_headers),
+        cmocka_unit_test(a_poisonous_header_is_named),
+        cmocka_unit_test(a_rerun_needs_a_run_and_every_task_a_lane),
+        cmocka_unit_test(order_is_by_update_then_by_offset),
+        cmocka_unit_test(the_lane_is_repo_and_event_key),
+        cmocka_unit_test(a_parked_record_says_why_and_whence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "common/model/topics.h"
+
+static void every_topic_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TOPIC_COUNT; i++) {
+        assert_non_null(topic_base_name((enum topic)i));
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(topic_base_name((enum topic)i), topic_base_name((enum topic)j));
+    }
+}
+
+static void names_carry_the_prefix_and_are_found_again(void **state)
+{
+    (void)state;
+    struct topics t;
+    assert_int_equal(topics_init(&t, "crcr.", NULL), OK);
+    assert_string_equal(t.name[TOPIC_EVENTS], "crcr.events");
+    assert_string_equal(t.name[TOPIC_DISPATCH_L4], "crcr.dispatch.l4");
+    for (int i = 0; i < TOPIC_COUNT; i++)
+        assert_int_equal(topics_find(&t, str_of(t.name[i])), i);
+    assert_int_equal(topics_find(&t, STR_LIT("events")), TOPIC_COUNT);
+    assert_int_equal(topics_find(&t, STR_LIT("crcr.eventsx")), TOPIC_COUNT);
+}
+
+static void the_prefix_may_be_empty(void **state)
+{
+    (void)state;
+    struct topics t;
+    assert_int_equal(topics_init(&t, "", NULL), OK);
+    assert_string_equal(t.name[TOPIC_DLQ], "dlq");
+}
+
+static void a_prefix_that_kafka_would_refuse_is_refused(void **state)
+{
+    (void)state;
+    struct topics t;
+    struct why why;
+    char prefix[200];
+    assert_int_equal(topics_init(&t, "a b", &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "a b"));
+    assert_int_equal(topics_init(&t, "a/", &why), ERR_REFUSE);
+
+    memset(prefix, 'x', sizeof(prefix));
+    prefix[84] = '\0';
+    assert_int_equal(topics_init(&t, prefix, &why), OK);
+    assert_int_equal(strlen(t.name[TOPIC_DISPATCH_L1]), 95);
+    prefix[84] = 'x';
+    prefix[85] = '\0';
+    assert_int_equal(topics_init(&t, prefix, &why), ERR_REFUSE);
+}
+
+static void tiers_map_to_their_topics(void **state)
+{
+    (void)state;
+    assert_int_equal(topic_of_tier(1), TOPIC_DISPATCH_L1);
+    assert_int_equal(topic_of_tier(4), TOPIC_DISPATCH_L4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_topic_has_a_name_of_its_own),
+        cmocka_unit_test(names_carry_the_prefix_and_are_found_again),
+        cmocka_unit_test(the_prefix_may_be_empty),
+        cmocka_unit_test(a_prefix_that_kafka_would_refuse_is_refused),
+        cmocka_unit_test(tiers_map_to_their_topics),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

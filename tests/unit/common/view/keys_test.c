@@ -1,0 +1,88 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "common/model/ids.h"
+#include "common/view/keys.h"
+
+#define assert_key(key, text) assert_string_equal((key).ptr, text)
+
+static int setup(void **state)
+{
+    static struct buf b;
+    buf_init(&b, VIEW_KEY_MAX);
+    *state = &b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    buf_clear(*state);
+    return 0;
+}
+
+static void keys_are_as_the_table_says(void **state)
+{
+    struct buf *b = *state;
+    struct str repo = STR_LIT("org/a"), delivery = STR_LIT("d-1");
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE),
+               "crcr:claim:d-1|org/a|dispatch|");
+    assert_key(key_claim(b, delivery, repo, "rerun_all", STR_LIT("9")),
+               "crcr:claim:d-1|org/a|rerun_all|9");
+    assert_key(key_seq(b, repo, STR_LIT("up/s#7")), "crcr:seq:org/a|up/s#7");
+    assert_key(key_rate(b, repo), "crcr:rate:org/a");
+    assert_key(key_job(b, STR_LIT("org%2Fa/d/w/j/1")), "crcr:job:org%2Fa/d/w/j/1");
+    assert_key(key_dispatch(b, delivery, repo), "crcr:dispatch:d-1/org/a");
+    assert_key(key_delivery(b, delivery), "crcr:delivery:d-1");
+    assert_key(key_pr(b, 123), "crcr:pr:123");
+    assert_key(key_repo(b, repo), "crcr:repo:org/a");
+    assert_key(key_head(b, STR_LIT("abc"), repo), "crcr:head:abc/org/a");
+    assert_key(key_labels(b, 5), "crcr:labels:5");
+    assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")),
+               "crcr:check:abc/crcr/Org/a/w");
+}
+
+static void the_case_of_a_repository_makes_no_difference(void **state)
+{
+    struct buf *b = *state;
+    struct str repo = STR_LIT("OrG/A.b-Z"), delivery = STR_LIT("D-1");
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE),
+               "crcr:claim:D-1|org/a.b-z|dispatch|");
+    assert_key(key_seq(b, repo, STR_LIT("U/S#7")), "crcr:seq:org/a.b-z|U/S#7");
+    assert_key(key_rate(b, repo), "crcr:rate:org/a.b-z");
+    assert_key(key_dispatch(b, delivery, repo), "crcr:dispatch:D-1/org/a.b-z");
+    assert_key(key_repo(b, repo), "crcr:repo:org/a.b-z");
+    assert_key(key_head(b, STR_LIT("abc"), repo), "crcr:head:abc/org/a.b-z");
+}
+
+static void the_longest_job_key_fits(void **state)
+{
+    struct buf *b = *state;
+    struct buf job;
+    char odd[512];
+    memset(odd, ':', sizeof(odd));
+    struct str name = { odd, sizeof(odd) };
+    buf_init(&job, VIEW_KEY_MAX);
+    job_key(&job, (struct str){ odd, 140 }, (struct str){ odd, 64 }, name, name,
+            (struct str){ odd, 128 + 40 });
+    assert_false(buf_full(&job));
+    struct str key = key_job(b, buf_str(&job));
+    assert_false(buf_full(b));
+    assert_int_equal(key.len, strlen("crcr:job:") + job.len);
+    buf_clear(&job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(keys_are_as_the_table_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_case_of_a_repository_makes_no_difference, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_longest_job_key_fits, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
