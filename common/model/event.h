@@ -22,7 +22,7 @@ const char *event_kind_name(enum event_kind kind);
 /* What one scan of a webhook body finds. Absent text is "", absent numbers are 0. */
 #define EVENT_MAX_LABELS 100
 struct event_facts {
-    char repo[REPO_MAX + 1]; /* repository.full_name */
+    char repo[REPO_MAX + 1]; /* repository.full_name; a ping of an App has none */
     char default_branch[256];
     char action[64];
     int64_t pr;                        /* pull_request.number; ciflow tag push: from the ref */
@@ -39,8 +39,14 @@ struct event_facts {
     char external_id[256]; /* check_run.external_id */
 };
 
-/* One pass. ERR_REFUSE: not a JSON object, or a needed field is missing, of the wrong type or too
- * long. */
+/* One pass. ERR_REFUSE: not a JSON object. A field of the wrong type or too long counts as absent.
+ */
+enum err event_read(enum event_kind kind, struct str body, struct event_facts *ret,
+                    struct why *why) MUST_CHECK;
+/* ERR_REFUSE, naming the field: one that this kind needs is absent, or malformed. */
+enum err event_check(enum event_kind kind, const struct event_facts *facts,
+                     struct why *why) MUST_CHECK;
+/* event_read, then event_check. */
 enum err event_scan(enum event_kind kind, struct str body, struct event_facts *ret,
                     struct why *why) MUST_CHECK;
 /* True when a push changed that path (commits[].added, modified, removed; head_commit too). */

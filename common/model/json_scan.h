@@ -17,7 +17,8 @@ enum json_type {
 };
 
 /* path: member names joined with dots, "[]" for every element of an array:
- * "pull_request.labels[].name". */
+ * "pull_request.labels[].name", at most 8 of them; "" is the outermost value. Names that hold a dot
+ * or a bracket cannot be asked for. */
 struct json_want {
     const char *path;
     /* text: a string decoded, a number as written, an object or array as the bytes of the input
@@ -28,13 +29,15 @@ struct json_want {
 };
 
 struct json_rules {
-    size_t max_depth;       /* 0: JSON_MAX_DEPTH */
+    size_t max_depth;       /* 0, or more than that: JSON_MAX_DEPTH */
     bool reject_duplicates; /* a member name twice in one object: ERR_REFUSE */
     bool must_be_object;    /* the outermost value */
 };
 
-/* Validates the whole text (well-formed, valid UTF-8, nothing behind it, no escaped or raw NUL in
- * strings) and reports what is wanted. ERR_REFUSE with the byte offset and the reason. */
+/* Validates the whole text (well-formed, valid UTF-8, nothing behind it, no escaped or raw NUL, no
+ * escaped half of a surrogate pair) and reports what is wanted, in the order of the text; a member
+ * that comes twice is reported twice unless duplicates are refused. At most 64 wants. ERR_REFUSE
+ * with the byte offset and the reason. */
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why) MUST_CHECK;
 

@@ -1,0 +1,104 @@
+#include "ids.h"
+
+#include <string.h>
+
+static bool is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* Letters, digits and the characters of also, at least one and at most max of them. */
+static bool made_of(struct str s, const char *also, size_t max)
+{
+    if (s.ptr == NULL || s.len == 0 || s.len > max)
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_alnum(s.ptr[i]) && (s.ptr[i] == '\0' || strchr(also, s.ptr[i]) == NULL))
+            return false;
+    return true;
+}
+
+bool delivery_valid(struct str s)
+{
+    return made_of(s, "-", DELIVERY_MAX);
+}
+
+bool repo_valid(struct str s)
+{
+    if (s.ptr == NULL)
+        return false;
+    ptrdiff_t slash = str_find(s, '/');
+    if (slash < 0)
+        return false;
+    struct str owner = { s.ptr, (size_t)slash };
+    struct str name = str_from(s, (size_t)slash + 1);
+    return made_of(owner, "-", 39) && made_of(name, "-._", 100) && !str_is(name, ".") &&
+           !str_is(name, "..");
+}
+
+bool sha_valid(struct str s)
+{
+    if (s.ptr == NULL || s.len < 7 || s.len > SHA_MAX)
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_hex(s.ptr[i]))
+            return false;
+    return true;
+}
+
+bool ciflow_tag_pr(struct str ref, int64_t *pr)
+{
+    const char prefix[] = "refs/tags/ciflow/";
+    if (!str_starts(ref, prefix))
+        return false;
+    struct str rest = str_from(ref, sizeof prefix - 1);
+    size_t slash = rest.len; /* the last one: the name between may hold slashes itself */
+    while (slash > 0 && rest.ptr[slash - 1] != '/')
+        slash--;
+    uint64_t number;
+    if (slash < 2 || !str_to_u64(str_from(rest, slash), &number))
+        return false;
+    if (number == 0 || number > INT64_MAX)
+        return false;
+    *pr = (int64_t)number;
+    return true;
+}
+
+bool ciflow_label_device(struct str label, struct str *device)
+{
+    const char prefix[] = "ciflow/crcr/";
+    if (!str_starts(label, prefix) || label.len == sizeof prefix - 1)
+        return false;
+    *device = str_from(label, sizeof prefix - 1);
+    return true;
+}
+
+static void put_encoded(struct buf *to, struct str part)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < part.len; i++) {
+        unsigned char c = (unsigned char)part.ptr[i];
+        if (c != '\0' && (is_alnum((char)c) || strchr("-._~", c) != NULL)) {
+            buf_putc(to, (char)c);
+            continue;
+        }
+        const char escape[] = { '%', hex[c >> 4], hex[c & 15] };
+        buf_put(to, (struct str){ escape, sizeof escape });
+    }
+}
+
+void job_key(struct buf *to, struct str repo, struct str delivery, struct str workflow,
+             struct str job, struct str check_run_id)
+{
+    const struct str parts[] = { repo, delivery, workflow, job, check_run_id };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (i > 0)
+            buf_putc(to, '/');
+        put_encoded(to, parts[i]);
+    }
+}

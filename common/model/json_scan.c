@@ -1,0 +1,298 @@
+#include "json_scan.h"
+
+#include <stdlib.h>
+#include <yajl/yajl_parse.h>
+
+#include "../base/json_text.h"
+#include "../base/mem.h"
+#include "json_bytes.h"
+#include "json_names.h"
+#include "limits.h"
+
+#define MAX_WANTS         64 /* one bit each */
+#define JSON_MAX_SEGMENTS 8  /* of a path */
+
+/* Which wants a value can still lead to is a bit set. A value at depth d (the outermost: 0) has
+ * passed the first d segments of each want in its set. */
+typedef uint64_t want_set;
+
+struct frame { /* one open object or array */
+    want_set wants;
+    want_set below; /* of the member or element that comes next */
+    size_t start;   /* byte offset of the opening bracket */
+    size_t index;   /* of the next element; objects: of the innermost array around */
+    bool is_array;
+};
+
+struct scan {
+    struct str text;
+    const struct json_rules *rules;
+    const struct json_want *wants;
+    void *opaque;
+    struct why *why;
+    yajl_handle parser;
+    struct json_names names; /* of open objects, when duplicates are refused */
+    bool refused, stopped;
+    size_t max_depth;
+    size_t depth; /* open brackets */
+    struct frame frames[JSON_MAX_DEPTH];
+    struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS];
+    /* By depth: the wants whose next segment is a member or an element, and those that end here. */
+    want_set by_member[JSON_MAX_DEPTH + 1];
+    want_set by_element[JSON_MAX_DEPTH + 1];
+    want_set ending[JSON_MAX_DEPTH + 1];
+    want_set all;
+};
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+/* Takes the first segment off *path: "[]", or a member name. */
+static struct str segment_next(struct str *path)
+{
+    size_t n = 0;
+    if (str_starts(*path, "[]")) {
+        n = 2;
+    } else {
+        while (n < path->len && path->ptr[n] != '.' && path->ptr[n] != '[')
+            n++;
+    }
+    struct str segment = { path->ptr, n };
+    *path = str_from(*path, n);
+    if (str_starts(*path, "."))
+        *path = str_from(*path, 1);
+    return segment;
+}
+
+static void paths_compile(struct scan *s, size_t n)
+{
+    for (size_t w = 0; w < n; w++) {
+        struct str path = str_of(s->wants[w].path);
+        want_set bit = (want_set)1 << w;
+        size_t depth = 0;
+        for (; path.len > 0 && depth < JSON_MAX_SEGMENTS; depth++) {
+            struct str segment = segment_next(&path);
+            s->segments[w][depth] = segment;
+            *(str_is(segment, "[]") ? &s->by_element[depth] : &s->by_member[depth]) |= bit;
+        }
+        s->ending[depth] |= bit;
+        s->all |= bit;
+    }
+}
+
+/* ---- what yajl calls ------------------------------------------------------------------------ */
+
+static int scan_refuse(struct scan *s, const char *reason)
+{
+    s->refused = true;
+    (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s", yajl_get_bytes_consumed(s->parser),
+                  reason);
+    return 0;
+}
+
+static struct frame *scan_top(struct scan *s)
+{
+    return s->depth > 0 ? &s->frames[s->depth - 1] : NULL;
+}
+
+/* What the value that comes now leads to, and its place in the innermost array. */
+static want_set scan_value(struct scan *s, size_t *index)
+{
+    struct frame *top = scan_top(s);
+    if (top == NULL) {
+        *index = 0;
+        return s->all;
+    }
+    *index = top->is_array ? top->index++ : top->index;
+    return top->below;
+}
+
+static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_type type,
+                       struct str text, size_t index)
+{
+    for (wants &= s->ending[depth]; wants != 0; wants &= wants - 1) {
+        size_t w = (size_t)__builtin_ctzll(wants);
+        if (!s->wants[w].found(s->opaque, w, type, text, index)) {
+            s->stopped = true;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int scan_scalar(struct scan *s, enum json_type type, struct str text)
+{
+    if (s->depth == 0 && s->rules->must_be_object)
+        return scan_refuse(s, "not an object");
+    size_t index;
+    want_set wants = scan_value(s, &index);
+    return scan_report(s, wants, s->depth, type, text, index);
+}
+
+static int on_null(void *opaque)
+{
+    return scan_scalar(opaque, JSON_SCAN_NULL, STR_LIT("null"));
+}
+
+static int on_boolean(void *opaque, int value)
+{
+    return value ? scan_scalar(opaque, JSON_SCAN_TRUE, STR_LIT("true"))
+                 : scan_scalar(opaque, JSON_SCAN_FALSE, STR_LIT("false"));
+}
+
+static int on_number(void *opaque, const char *text, size_t len)
+{
+    return scan_scalar(opaque, JSON_SCAN_NUMBER, (struct str){ text, len });
+}
+
+static int on_string(void *opaque, const unsigned char *text, size_t len)
+{
+    return scan_scalar(opaque, JSON_SCAN_STRING, (struct str){ (const char *)text, len });
+}
+
+static int scan_open(struct scan *s, bool is_array)
+{
+    if (s->depth == 0 && is_array && s->rules->must_be_object)
+        return scan_refuse(s, "not an object");
+    if (s->depth == s->max_depth)
+        return scan_refuse(s, "nested too deeply");
+    size_t index;
+    want_set wants = scan_value(s, &index);
+    struct frame *frame = &s->frames[s->depth];
+    *frame = (struct frame){ .wants = wants,
+                             .below = is_array ? wants & s->by_element[s->depth] : 0,
+                             .start = yajl_get_bytes_consumed(s->parser) - 1,
+                             .index = is_array ? 0 : index,
+                             .is_array = is_array };
+    s->depth++;
+    if (s->rules->reject_duplicates && !is_array)
+        json_names_open(&s->names);
+    return 1;
+}
+
+static int scan_close(struct scan *s)
+{
+    struct frame *frame = scan_top(s);
+    if (s->rules->reject_duplicates && !frame->is_array && !json_names_close(&s->names))
+        return scan_refuse(s, "a member name twice in this object");
+    s->depth--;
+    if ((frame->wants & s->ending[s->depth]) == 0)
+        return 1;
+    size_t end = yajl_get_bytes_consumed(s->parser);
+    struct frame *around = scan_top(s);
+    size_t index = around == NULL ? 0 : around->is_array ? around->index - 1 : around->index;
+    return scan_report(s, frame->wants, s->depth,
+                       frame->is_array ? JSON_SCAN_ARRAY : JSON_SCAN_OBJECT,
+                       (struct str){ s->text.ptr + frame->start, end - frame->start }, index);
+}
+
+static int on_start_map(void *opaque)
+{
+    return scan_open(opaque, false);
+}
+
+static int on_map_key(void *opaque, const unsigned char *text, size_t len)
+{
+    struct scan *s = opaque;
+    struct str name = { (const char *)text, len };
+    struct frame *frame = scan_top(s);
+    size_t depth = s->depth - 1;
+    frame->below = 0;
+    for (want_set left = frame->wants & s->by_member[depth]; left != 0; left &= left - 1) {
+        size_t w = (size_t)__builtin_ctzll(left);
+        if (str_eq(s->segments[w][depth], name))
+            frame->below |= left & -left;
+    }
+    if (s->rules->reject_duplicates)
+        json_names_add(&s->names, name, s->text);
+    return 1;
+}
+
+static int on_start_array(void *opaque)
+{
+    return scan_open(opaque, true);
+}
+
+static int on_end(void *opaque)
+{
+    return scan_close(opaque);
+}
+
+/* ---- the scan ------------------------------------------------------------------------------- */
+
+/* yajl does not look whether it got memory. */
+static void *yajl_take(void *opaque, size_t size)
+{
+    (void)opaque;
+    return mem_resize(NULL, 1, size);
+}
+
+static void *yajl_resize(void *opaque, void *block, size_t size)
+{
+    (void)opaque;
+    return mem_resize(block, 1, size);
+}
+
+static void yajl_give_back(void *opaque, void *block)
+{
+    (void)opaque;
+    free(block);
+}
+
+static enum err scan_fault(struct scan *s)
+{
+    unsigned char *text = yajl_get_error(s->parser, 0, NULL, 0);
+    struct str reason = str_trim(str_of((const char *)text));
+    enum err err = why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %.*s",
+                           yajl_get_bytes_consumed(s->parser), STR_ARG(reason));
+    yajl_free_error(s->parser, text);
+    return err;
+}
+
+static enum err scan_run(struct scan *s)
+{
+    yajl_status status = yajl_parse(s->parser, (const unsigned char *)s->text.ptr, s->text.len);
+    if (status == yajl_status_ok)
+        status = yajl_complete_parse(s->parser);
+    if (s->refused)
+        return ERR_REFUSE;
+    if (s->stopped || status == yajl_status_ok)
+        return OK;
+    return scan_fault(s);
+}
+
+enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
+                   size_t n, void *opaque, struct why *why)
+{
+    static const yajl_callbacks callbacks = {
+        .yajl_null = on_null,
+        .yajl_boolean = on_boolean,
+        .yajl_number = on_number,
+        .yajl_string = on_string,
+        .yajl_start_map = on_start_map,
+        .yajl_map_key = on_map_key,
+        .yajl_end_map = on_end,
+        .yajl_start_array = on_start_array,
+        .yajl_end_array = on_end,
+    };
+    static yajl_alloc_funcs memory = { yajl_take, yajl_resize, yajl_give_back, NULL };
+    if (n > MAX_WANTS)
+        return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
+    enum err err = json_bytes_check(text, why);
+    if (err != OK)
+        return err;
+    struct scan s = { .text = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
+    s.max_depth = rules->max_depth == 0 || rules->max_depth > JSON_MAX_DEPTH ? JSON_MAX_DEPTH
+                                                                             : rules->max_depth;
+    paths_compile(&s, n);
+    s.parser = yajl_alloc(&callbacks, &memory, &s);
+    yajl_config(s.parser, yajl_dont_validate_strings, 1); /* json_bytes_check did, and strictly */
+    err = scan_run(&s);
+    yajl_free(s.parser);
+    json_names_clear(&s.names);
+    return err;
+}
+
+void json_quote(struct buf *to, struct str s)
+{
+    json_text_put(to, s.ptr == NULL ? STR_LIT("") : s);
+}

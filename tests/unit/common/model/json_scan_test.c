@@ -1,0 +1,275 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/model/json_scan.h"
+
+/* Everything that is found, as "<want>:<index>:<text>\n". */
+static struct buf seen;
+static bool go_on;
+
+static bool note(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
+{
+    (void)opaque;
+    (void)type;
+    buf_printf(&seen, "%zu:%zu:%.*s\n", want, index, STR_ARG(text));
+    return go_on;
+}
+
+static int before(void **state)
+{
+    (void)state;
+    buf_init(&seen, 1 << 20);
+    go_on = true;
+    return 0;
+}
+
+static int after(void **state)
+{
+    (void)state;
+    buf_clear(&seen);
+    return 0;
+}
+
+static enum err scan(struct str text, const struct json_rules *rules, const char *a, const char *b,
+                     struct why *why)
+{
+    const struct json_want wants[] = { { a, note }, { b, note } };
+    return json_scan(text, rules, wants, b == NULL ? 1 : 2, NULL, why);
+}
+
+static const struct json_rules lax = { 0 };
+
+static void assert_seen(const char *expected)
+{
+    assert_string_equal(buf_str(&seen).ptr, expected);
+}
+
+static void assert_refused_by(struct str text, const struct json_rules *rules, const char *reason)
+{
+    struct why why = { "" };
+    assert_int_equal(json_scan(text, rules, NULL, 0, NULL, &why), ERR_REFUSE);
+    if (strstr(why.text, reason) == NULL)
+        fail_msg("'%.*s': '%s' lacks '%s'", STR_ARG(text), why.text, reason);
+}
+
+static void assert_accepted(struct str text)
+{
+    struct why why = { "" };
+    if (json_scan(text, &lax, NULL, 0, NULL, &why) != OK)
+        fail_msg("'%.*s': %s", STR_ARG(text), why.text);
+}
+
+static void members_are_found_by_path(void **state)
+{
+    (void)state;
+    struct why why;
+    struct str text = STR_LIT("{\"a\":{\"b\":1,\"c\":{\"b\":2}},\"b\":3,\"c\":\"x\\n\\u00e9\"}");
+    assert_int_equal(scan(text, &lax, "a.b", "c", &why), OK);
+    assert_seen("0:0:1\n1:0:x\n\xc3\xa9\n");
+}
+
+static void elements_are_found_with_their_index(void **state)
+{
+    (void)state;
+    struct why why;
+    struct str text = STR_LIT("{\"l\":[{\"n\":\"a\"},7,{\"x\":[0,1],\"n\":\"b\"}],\"n\":\"no\"}");
+    assert_int_equal(scan(text, &lax, "l[].n", "l[].x[]", &why), OK);
+    assert_seen("0:0:a\n1:0:0\n1:1:1\n0:2:b\n");
+}
+
+static void whole_members_are_given_as_their_bytes(void **state)
+{
+    (void)state;
+    struct why why;
+    struct str text = STR_LIT(" { \"a\" : { \"b\" : [ 1 , {} ] } , \"c\":[ {\"d\":1 } ] } ");
+    assert_int_equal(scan(text, &lax, "a", "c[]", &why), OK);
+    assert_seen("0:0:{ \"b\" : [ 1 , {} ] }\n1:0:{\"d\":1 }\n");
+}
+
+static void outermost_value_is_the_empty_path(void **state)
+{
+    (void)state;
+    struct why why;
+    assert_int_equal(scan(STR_LIT(" [1] "), &lax, "", "[]", &why), OK);
+    assert_seen("1:0:1\n0:0:[1]\n");
+}
+
+static void member_and_its_own_members_can_both_be_wanted(void **state)
+{
+    (void)state;
+    struct why why;
+    assert_int_equal(scan(STR_LIT("{\"a\":{\"b\":null}}"), &lax, "a", "a.b", &why), OK);
+    assert_seen("1:0:null\n0:0:{\"b\":null}\n");
+}
+
+static void numbers_are_given_as_written(void **state)
+{
+    (void)state;
+    struct why why;
+    struct str text = STR_LIT("[12345678901234567890123,-0.10e+5,true]");
+    assert_int_equal(scan(text, &lax, "[]", NULL, &why), OK);
+    assert_seen("0:0:12345678901234567890123\n0:1:-0.10e+5\n0:2:true\n");
+}
+
+static void false_ends_the_scan(void **state)
+{
+    (void)state;
+    struct why why;
+    go_on = false;
+    assert_int_equal(scan(STR_LIT("{\"a\":1,\"a\":2,"), &lax, "a", NULL, &why), OK);
+    assert_seen("0:0:1\n");
+}
+
+static void malformed_text_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",      " ",     "{",          "{\"a\"}",   "{\"a\":}",    "[1,]",
+        "[01]",  "[1 2]", "{} {}",      "{}x",       "[\"a]",       "['a']",
+        "[1.]",  "[-]",   "[nul]",      "[\"\\x\"]", "[\"\\u12\"]", "/**/{}",
+        "[1]\v", "\f[1]", "[\"a\nb\"]", "[\"\t\"]",  "[NaN]",       "\xef\xbb\xbf{}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_refused_by(str_of(texts[i]), &lax, "JSON, byte ");
+}
+
+static void invalid_utf8_is_refused_wherever_it_lies(void **state)
+{
+    (void)state;
+    static const char *const bad[] = { "\x80",
+                                       "\xc0\x80",
+                                       "\xc3",
+                                       "\xe0\x80\x80",
+                                       "\xed\xa0\x80",
+                                       "\xf0\x80\x80\x80",
+                                       "\xf5\x80\x80\x80",
+                                       "\xf4\x90\x80\x80",
+                                       "\xff" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        for (int shift = 0; shift < 8; shift++) {
+            char text[64];
+            int n = snprintf(text, sizeof text, "[\"%.*s%s\"]", shift, "abcdefgh", bad[i]);
+            assert_refused_by((struct str){ text, (size_t)n }, &lax, "UTF-8");
+        }
+    }
+    assert_accepted(STR_LIT("[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\"]"));
+}
+
+static void nul_is_refused_raw_and_escaped(void **state)
+{
+    (void)state;
+    assert_refused_by(STR_LIT("[\"a\0b\"]"), &lax, "control character");
+    assert_refused_by(STR_LIT("{}\0"), &lax, "control character");
+    assert_refused_by(STR_LIT("[\"a\\u0000\"]"), &lax, "NUL");
+    assert_accepted(STR_LIT("[\"\\\\u0000\"]"));
+    assert_accepted(STR_LIT("[\"\\u0001\"]"));
+}
+
+static void half_a_surrogate_pair_is_refused(void **state)
+{
+    (void)state;
+    assert_refused_by(STR_LIT("[\"\\ud83d\"]"), &lax, "surrogate");
+    assert_refused_by(STR_LIT("[\"\\uDE00\"]"), &lax, "surrogate");
+    assert_refused_by(STR_LIT("[\"\\ud83d\\u0041\"]"), &lax, "surrogate");
+    assert_refused_by(STR_LIT("[\"\\ud83d\\ud83d\\ude00\"]"), &lax, "surrogate");
+    assert_accepted(STR_LIT("[\"\\ud83d\\ude00\"]"));
+}
+
+static void nesting_has_a_limit(void **state)
+{
+    (void)state;
+    char text[131];
+    memset(text, '[', 65);
+    memset(text + 65, ']', 65);
+    assert_refused_by((struct str){ text, 130 }, &lax, "nested");
+    assert_accepted((struct str){ text + 1, 128 });
+    const struct json_rules two = { .max_depth = 2 };
+    assert_refused_by(STR_LIT("[{\"a\":[]}]"), &two, "nested");
+}
+
+static void name_twice_in_one_object_is_refused_on_request(void **state)
+{
+    (void)state;
+    const struct json_rules strict = { .reject_duplicates = true };
+    assert_accepted(STR_LIT("{\"a\":1,\"a\":2}"));
+    assert_refused_by(STR_LIT("{\"a\":1,\"a\":2}"), &strict, "twice");
+    assert_refused_by(STR_LIT("{\"a\":1,\"\\u0061\":2}"), &strict, "twice");
+    assert_refused_by(STR_LIT("[{\"b\":{\"\":1,\"x\":2,\"\":3}}]"), &strict, "twice");
+    struct why why;
+    struct str apart = STR_LIT("{\"a\":{\"a\":{\"b\":1}},\"b\":[{\"a\":1},{\"a\":2}]}");
+    assert_int_equal(json_scan(apart, &strict, NULL, 0, NULL, &why), OK);
+}
+
+static void name_twice_among_very_many_is_found(void **state)
+{
+    (void)state;
+    const struct json_rules strict = { .reject_duplicates = true };
+    struct buf text;
+    buf_init(&text, 1 << 22);
+    buf_puts(&text, "{");
+    for (int i = 0; i < 100000; i++)
+        buf_printf(&text, "\"k%d\":{},", i);
+    size_t end = text.len;
+    buf_puts(&text, "\"last\":0}");
+    struct why why;
+    assert_int_equal(json_scan(buf_str(&text), &strict, NULL, 0, NULL, &why), OK);
+    text.len = end;
+    buf_puts(&text, "\"k\\u0035\":0}");
+    assert_refused_by(buf_str(&text), &strict, "twice");
+    buf_clear(&text);
+}
+
+static void only_an_object_will_do_on_request(void **state)
+{
+    (void)state;
+    const struct json_rules object = { .must_be_object = true };
+    assert_refused_by(STR_LIT("[]"), &object, "not an object");
+    assert_refused_by(STR_LIT("\"x\""), &object, "not an object");
+    assert_refused_by(STR_LIT("1"), &object, "not an object");
+    assert_refused_by(STR_LIT("null"), &object, "not an object");
+    struct why why;
+    assert_int_equal(json_scan(STR_LIT(" {}"), &object, NULL, 0, NULL, &why), OK);
+}
+
+static void quoting_escapes_and_replaces(void **state)
+{
+    (void)state;
+    json_quote(&seen, STR_LIT("a\"\\\n\x01\0\xff\xc3\xa9"));
+    assert_seen("\"a\\\"\\\\\\n\\u0001\\u0000\xef\xbf\xbd\xc3\xa9\"");
+    buf_reset(&seen);
+    json_quote(&seen, STR_NONE);
+    assert_seen("\"\"");
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, before, after)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(members_are_found_by_path),
+        TEST(elements_are_found_with_their_index),
+        TEST(whole_members_are_given_as_their_bytes),
+        TEST(outermost_value_is_the_empty_path),
+        TEST(member_and_its_own_members_can_both_be_wanted),
+        TEST(numbers_are_given_as_written),
+        TEST(false_ends_the_scan),
+        TEST(malformed_text_is_refused),
+        TEST(invalid_utf8_is_refused_wherever_it_lies),
+        TEST(nul_is_refused_raw_and_escaped),
+        TEST(half_a_surrogate_pair_is_refused),
+        TEST(nesting_has_a_limit),
+        TEST(name_twice_in_one_object_is_refused_on_request),
+        TEST(name_twice_among_very_many_is_found),
+        TEST(only_an_object_will_do_on_request),
+        TEST(quoting_escapes_and_replaces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
