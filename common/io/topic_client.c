@@ -1,0 +1,162 @@
+#include "topic_client.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/mem.h"
+
+/* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
+static const topic_setting common_settings[] = {
+    { "reconnect.backoff.ms", "100" },  { "reconnect.backoff.max.ms", "2000" },
+    { "socket.nagle.disable", "true" }, { "socket.keepalive.enable", "true" },
+    { "statistics.interval.ms", "0" },  { NULL, NULL },
+};
+
+void topic_client_init(struct topic_client *c, const struct kafka_options *options)
+{
+    c->rk = NULL;
+    c->brokers = mem_dup(options->brokers ? options->brokers : "");
+    c->trouble[0] = '\0';
+    pthread_mutex_init(&c->lock, NULL);
+}
+
+void topic_client_clear(struct topic_client *c)
+{
+    if (!c->brokers)
+        return;
+    free(c->brokers);
+    c->brokers = NULL;
+    pthread_mutex_destroy(&c->lock);
+}
+
+void topic_client_trouble(struct topic_client *c, const char *text)
+{
+    pthread_mutex_lock(&c->lock);
+    snprintf(c->trouble, sizeof(c->trouble), "%s", text);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
+{
+    struct topic_client *c = opaque;
+    char fatal[256];
+
+    if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+        return; /* says less than the errors of the brokers before it */
+    if (err == RD_KAFKA_RESP_ERR__FATAL) {
+        rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
+        reason = fatal;
+    }
+    topic_client_trouble(c, reason);
+}
+
+static enum err conf_set(rd_kafka_conf_t *conf, const char *name, const char *value,
+                         struct why *why)
+{
+    char text[256];
+
+    if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) == RD_KAFKA_CONF_OK)
+        return OK;
+    return why_set(why, ERR_STOP, "Kafka property %s=%s: %s", name, value, text);
+}
+
+static enum err conf_set_all(rd_kafka_conf_t *conf, const topic_setting *settings, struct why *why)
+{
+    enum err err = OK;
+
+    for (; err == OK && settings->name; settings++)
+        err = conf_set(conf, settings->name, settings->value, why);
+    return err;
+}
+
+static enum err conf_fill(rd_kafka_conf_t *conf, const struct kafka_options *options,
+                          const topic_setting *defaults, const topic_setting *fixed,
+                          struct why *why)
+{
+    enum err err = conf_set_all(conf, common_settings, why);
+
+    if (err == OK)
+        err = conf_set_all(conf, defaults, why);
+    for (size_t i = 0; err == OK && i < options->n_properties; i++)
+        err = conf_set(conf, options->properties[i].name, options->properties[i].value, why);
+    if (err == OK)
+        err = conf_set(conf, "bootstrap.servers", options->brokers ? options->brokers : "", why);
+    if (err == OK && options->client_id)
+        err = conf_set(conf, "client.id", options->client_id, why);
+    if (err == OK)
+        err = conf_set_all(conf, fixed, why);
+    return err;
+}
+
+enum err topic_client_configure(struct topic_client *c, const struct kafka_options *options,
+                                const topic_setting *defaults, const topic_setting *fixed,
+                                struct rd_kafka_conf_s **ret, struct why *why)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    enum err err = conf_fill(conf, options, defaults, fixed, why);
+
+    if (err != OK) {
+        rd_kafka_conf_destroy(conf);
+        return err;
+    }
+    rd_kafka_conf_set_opaque(conf, c);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    rd_kafka_conf_set_log_cb(conf, NULL);
+    *ret = conf;
+    return OK;
+}
+
+enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
+                           struct why *why)
+{
+    char text[256];
+
+    c->rk =
+        rd_kafka_new(producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    if (c->rk)
+        return OK;
+    rd_kafka_conf_destroy(conf);
+    return why_set(why, ERR_STOP, "cannot set up the Kafka client: %s", text);
+}
+
+enum err topic_client_unreachable(struct topic_client *c, struct why *why)
+{
+    char trouble[sizeof(c->trouble)];
+
+    pthread_mutex_lock(&c->lock);
+    snprintf(trouble, sizeof(trouble), "%s", c->trouble);
+    pthread_mutex_unlock(&c->lock);
+    return why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: is it running? set KAFKA_BROKERS",
+                   c->brokers, trouble[0] ? ": " : "", trouble);
+}
+
+bool topic_client_fatal(struct topic_client *c, struct why *why)
+{
+    char text[256];
+    rd_kafka_resp_err_t err = rd_kafka_fatal_error(c->rk, text, sizeof(text));
+
+    if (!err)
+        return false;
+    (void)why_set(why, ERR_STOP, "Kafka client: fatal error %s: %s", rd_kafka_err2name(err), text);
+    return true;
+}
+
+enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
+                             void *opaque, struct why *why)
+{
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_resp_err_t err = rd_kafka_metadata(c->rk, 1, NULL, &metadata, timeout_ms);
+
+    if (err) {
+        rd_kafka_poll(c->rk, 0); /* collects the reason */
+        return topic_client_unreachable(c, why);
+    }
+    for (int i = 0; i < metadata->topic_cnt; i++) {
+        const struct rd_kafka_metadata_topic *t = &metadata->topics[i];
+        if (!t->err)
+            found(opaque, t->topic, t->partition_cnt);
+    }
+    rd_kafka_metadata_destroy(metadata);
+    return OK;
+}

@@ -1,0 +1,54 @@
+/* What writer, reader, follower and admin share: a configured librdkafka handle, and the last
+ * trouble it told of (librdkafka's own log lines are off: library code does not log). Private to
+ * common/io/topic_*.c. */
+#ifndef CRCR_IO_TOPIC_CLIENT_H
+#define CRCR_IO_TOPIC_CLIENT_H
+
+#include <pthread.h>
+
+#include "kafka.h"
+
+/* 26 MiB: a webhook of 25 MiB, its key, its headers and the batch around it. */
+#define TOPIC_MESSAGE_MAX_BYTES "27262976"
+/* The same and what the protocol adds to a fetch response. */
+#define TOPIC_RECEIVE_MAX_BYTES "28311552"
+
+struct rd_kafka_s;
+struct rd_kafka_conf_s;
+
+/* First member of those who use it: librdkafka's opaque pointer is this one. */
+struct topic_client {
+    struct rd_kafka_s *rk;
+    char *brokers; /* for error texts */
+    pthread_mutex_t lock;
+    char trouble[256]; /* under lock: what librdkafka last complained of */
+};
+
+/* Names and values; the last one has a NULL name. */
+typedef struct kafka_property topic_setting;
+
+void topic_client_init(struct topic_client *c, const struct kafka_options *options);
+/* After rd_kafka_destroy; takes half-built ones. */
+void topic_client_clear(struct topic_client *c);
+/* A configuration: ours that the operator may change (defaults), the operator's own, ours that the
+ * delivery rules fix. *ret is the caller's until topic_client_open takes it. ERR_STOP names the
+ * property that librdkafka refused. */
+enum err topic_client_configure(struct topic_client *c, const struct kafka_options *options,
+                                const topic_setting *defaults, const topic_setting *fixed,
+                                struct rd_kafka_conf_s **ret, struct why *why) MUST_CHECK;
+/* Creates the handle; takes over conf also when it fails. */
+enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
+                           struct why *why) MUST_CHECK;
+/* Remembers what went wrong, for the next error text. Any thread. */
+void topic_client_trouble(struct topic_client *c, const char *text);
+/* "cannot reach Kafka at <brokers>: <last trouble>: is it running? set KAFKA_BROKERS" */
+enum err topic_client_unreachable(struct topic_client *c, struct why *why);
+/* True when librdkafka cannot go on. */
+bool topic_client_fatal(struct topic_client *c, struct why *why);
+/* Asks for the metadata of the whole cluster and calls found for each topic that exists.
+ * ERR_RETRY when no broker answers in timeout_ms. */
+typedef void topic_found_fn(void *opaque, const char *topic, int partitions);
+enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
+                             void *opaque, struct why *why) MUST_CHECK;
+
+#endif

@@ -1,0 +1,188 @@
+#include "topic_follower.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/mem.h"
+#include "topic_client.h"
+#include "topic_record.h"
+
+#define START_MS 5000
+
+struct topic_follower {
+    struct topic_client client; /* first: librdkafka's opaque */
+    struct record record;       /* the one that is out */
+    rd_kafka_message_t *message;
+    rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was seen */
+    int n_behind;                                /* partitions whose end was not seen yet */
+};
+
+static const topic_setting follower_defaults[] = {
+    { "queued.max.messages.kbytes", "4096" },
+    { "fetch.message.max.bytes", "1048576" },
+    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
+    { NULL, NULL },
+};
+
+/* librdkafka wants a group for any assignment; nothing is ever committed or joined under it. */
+static const topic_setting follower_fixed[] = {
+    { "group.id", "crcr-follower" },
+    { "enable.auto.commit", "false" },
+    { "enable.auto.offset.store", "false" },
+    { "auto.offset.reset", "earliest" },
+    { "enable.partition.eof", "true" },
+    { "allow.auto.create.topics", "false" },
+    { NULL, NULL },
+};
+
+static const int64_t start_offsets[] = {
+    [FOLLOW_BEGINNING] = RD_KAFKA_OFFSET_BEGINNING,
+    [FOLLOW_END] = RD_KAFKA_OFFSET_END,
+    [FOLLOW_TIME] = RD_KAFKA_OFFSET_BEGINNING,
+};
+
+struct listing {
+    struct topic_follower *follower;
+    const struct topic_follower_options *options;
+};
+
+static void add_partitions(void *opaque, const char *topic, int partitions)
+{
+    struct listing *l = opaque;
+
+    for (size_t i = 0; i < l->options->n_topics; i++) {
+        if (strcmp(l->options->topics[i], topic))
+            continue;
+        for (int32_t p = 0; p < partitions; p++)
+            rd_kafka_topic_partition_list_add(l->follower->partitions, topic, p)->offset =
+                start_offsets[l->options->from];
+        return;
+    }
+}
+
+static enum err all_found(const struct topic_follower *f,
+                          const struct topic_follower_options *options, struct why *why)
+{
+    for (size_t i = 0; i < options->n_topics; i++)
+        if (!rd_kafka_topic_partition_list_find(f->partitions, options->topics[i], 0))
+            return why_set(why, ERR_STOP,
+                           "missing in Kafka: %s; `crcrctl topics create` makes the topics",
+                           options->topics[i]);
+    return OK;
+}
+
+/* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
+static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struct why *why)
+{
+    for (int i = 0; i < f->partitions->cnt; i++)
+        f->partitions->elems[i].offset = from_ms;
+    rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(f->client.rk, f->partitions, START_MS);
+    if (err)
+        return why_set(why, ERR_RETRY, "cannot find offsets by time: %s", rd_kafka_err2str(err));
+    return OK;
+}
+
+static enum err assign(struct topic_follower *f, const struct topic_follower_options *options,
+                       struct why *why)
+{
+    struct listing listing = { f, options };
+
+    f->partitions = rd_kafka_topic_partition_list_new(16);
+    enum err err = topic_client_topics(&f->client, START_MS, add_partitions, &listing, why);
+    if (err == OK)
+        err = all_found(f, options, why);
+    if (err == OK && options->from == FOLLOW_TIME)
+        err = offsets_of_time(f, options->from_ms, why);
+    if (err != OK)
+        return err;
+    f->n_behind = f->partitions->cnt;
+    rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
+    if (code)
+        return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
+    return OK;
+}
+
+enum err topic_follower_new(struct topic_follower **ret,
+                            const struct topic_follower_options *options, struct why *why)
+{
+    struct topic_follower *f = mem_alloc(1, sizeof(*f));
+    rd_kafka_conf_t *conf;
+
+    topic_client_init(&f->client, &options->kafka);
+    enum err err = topic_client_configure(&f->client, &options->kafka, follower_defaults,
+                                          follower_fixed, &conf, why);
+    if (err == OK)
+        err = topic_client_open(&f->client, false, conf, why);
+    if (err == OK) {
+        rd_kafka_poll_set_consumer(f->client.rk);
+        err = assign(f, options, why);
+    }
+    if (err != OK) {
+        topic_follower_free(f);
+        return err;
+    }
+    *ret = f;
+    return OK;
+}
+
+static void let_go(struct topic_follower *f)
+{
+    if (f->message)
+        rd_kafka_message_destroy(f->message);
+    f->message = NULL;
+}
+
+void topic_follower_free(struct topic_follower *f)
+{
+    if (!f)
+        return;
+    let_go(f);
+    if (f->partitions)
+        rd_kafka_topic_partition_list_destroy(f->partitions);
+    if (f->client.rk)
+        rd_kafka_destroy_flags(f->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    topic_client_clear(&f->client);
+    free(f);
+}
+
+static void end_seen(struct topic_follower *f, const rd_kafka_message_t *message)
+{
+    rd_kafka_topic_partition_t *p = rd_kafka_topic_partition_list_find(
+        f->partitions, rd_kafka_topic_name(message->rkt), message->partition);
+
+    if (!p || p->opaque)
+        return;
+    p->opaque = f;
+    f->n_behind--;
+}
+
+const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
+{
+    int64_t deadline = clock_mono_ms() + timeout_ms;
+
+    let_go(f);
+    for (;;) {
+        int64_t wait = deadline - clock_mono_ms();
+        rd_kafka_message_t *message =
+            rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
+        if (!message)
+            return NULL;
+        if (!message->err) {
+            f->message = message;
+            topic_record_fill(&f->record, message);
+            return &f->record;
+        }
+        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            end_seen(f, message);
+        else
+            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
+        rd_kafka_message_destroy(message);
+    }
+}
+
+bool topic_follower_caught_up(const struct topic_follower *f)
+{
+    return f->n_behind == 0;
+}

@@ -1,0 +1,102 @@
+#include "topic_partition.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../base/mem.h"
+#include "topic_record.h"
+
+struct topic_partition *topic_partition_new(const char *topic, int32_t id)
+{
+    struct topic_partition *p = mem_alloc(1, sizeof(*p));
+
+    p->topic = mem_dup(topic);
+    p->id = id;
+    p->committing = -1;
+    watermark_init(&p->mark);
+    return p;
+}
+
+void topic_partition_free(struct topic_partition *p)
+{
+    if (!p)
+        return;
+    topic_partition_orphan(p);
+    watermark_clear(&p->mark);
+    free(p->topic);
+    free(p);
+}
+
+struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t *message)
+{
+    if (!watermark_take(&p->mark, message->offset)) {
+        rd_kafka_message_destroy(message);
+        return NULL;
+    }
+    struct held *h = mem_alloc(1, sizeof(*h));
+    h->message = message;
+    h->partition = p;
+    topic_record_fill(&h->record, message);
+    h->bytes = topic_record_bytes(&h->record);
+    DL_APPEND(p->held, h);
+    p->n_held++;
+    p->held_bytes += h->bytes;
+    return h;
+}
+
+static void unlink_held(struct held *h)
+{
+    struct topic_partition *p = h->partition;
+
+    DL_DELETE(p->held, h);
+    p->n_held--;
+    p->held_bytes -= h->bytes;
+    h->partition = NULL;
+}
+
+static void held_free(struct held *h)
+{
+    if (h->partition)
+        unlink_held(h);
+    if (h->message)
+        rd_kafka_message_destroy(h->message);
+    free(h->copy);
+    free(h);
+}
+
+void topic_partition_orphan(struct topic_partition *p)
+{
+    while (p->held) {
+        struct held *h = p->held;
+        unlink_held(h);
+        /* A message pins librdkafka's handle, which may be about to go. */
+        h->copy = topic_record_detach(&h->record);
+        rd_kafka_message_destroy(h->message);
+        h->message = NULL;
+    }
+}
+
+int64_t topic_partition_due(const struct topic_partition *p)
+{
+    int64_t offset = watermark_offset(&p->mark);
+
+    return offset == p->committing ? -1 : offset;
+}
+
+void record_done(struct record *record)
+{
+    struct held *h = (struct held *)record;
+
+    if (!h)
+        return;
+    if (h->partition)
+        watermark_done(&h->partition->mark, h->record.at.offset);
+    held_free(h);
+}
+
+void record_drop(struct record *record)
+{
+    if (record)
+        held_free((struct held *)record);
+}

@@ -1,0 +1,461 @@
+#include "topic_reader.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/mem.h"
+#include "topic_client.h"
+#include "topic_partition.h"
+
+#define MAX_IN_HAND       1000
+#define MAX_IN_HAND_BYTES (16u << 20)
+/* One slow record must not stop a partition, nor make a crash repeat it without bound: records done
+ * above the lowest open one, as a multiple of max_in_hand. */
+#define MAX_SPAN_FACTOR   16
+#define COMMIT_EVERY_MS   1000
+#define COMMIT_WAIT_MS    5000
+#define REVOKE_MS         20000
+#define CLOSE_MS          5000
+
+struct topic_reader {
+    struct topic_client client; /* first: librdkafka's opaque */
+    rd_kafka_queue_t *queue;    /* what consumer_poll reads; carries the wake-up */
+    struct topic_partition **partitions;
+    size_t n_partitions;
+    int max_in_hand;
+    size_t max_in_hand_bytes;
+    void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_mono_ms);
+    void *opaque;
+    bool paused;        /* by topic_reader_pause */
+    bool revoking;      /* inside revoked(): next hands out nothing */
+    size_t n_paused;    /* partitions */
+    int64_t commit_due; /* monotonic ms */
+};
+
+static const topic_setting reader_defaults[] = {
+    { "session.timeout.ms", "6000" },
+    { "heartbeat.interval.ms", "1500" },
+    { "queued.max.messages.kbytes", "4096" },
+    { "fetch.message.max.bytes", "1048576" },
+    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
+    { NULL, NULL },
+};
+
+static const topic_setting reader_fixed[] = {
+    { "enable.auto.commit", "false" },
+    { "enable.auto.offset.store", "false" },
+    { "auto.offset.reset", "earliest" },
+    { "partition.assignment.strategy", "cooperative-sticky" },
+    { "enable.partition.eof", "true" }, /* tells where an idle partition stands, for lag */
+    { "allow.auto.create.topics", "false" },
+    { NULL, NULL },
+};
+
+/* ---- partitions ----------------------------------------------------------------------------- */
+
+static struct topic_partition *find(const struct topic_reader *r, const char *topic, int32_t id)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        struct topic_partition *p = r->partitions[i];
+        if (p->id == id && !strcmp(p->topic, topic))
+            return p;
+    }
+    return NULL;
+}
+
+static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
+{
+    if (find(r, topic, id))
+        return;
+    r->partitions =
+        mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
+    r->partitions[r->n_partitions++] = topic_partition_new(topic, id);
+}
+
+static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        struct topic_partition *p = r->partitions[i];
+        if (p->id != id || strcmp(p->topic, topic))
+            continue;
+        r->n_paused -= p->paused;
+        topic_partition_free(p);
+        r->partitions[i] = r->partitions[--r->n_partitions];
+        return;
+    }
+}
+
+static void partition_pause(struct topic_reader *r, struct topic_partition *p, bool pause)
+{
+    rd_kafka_topic_partition_list_t *one;
+
+    if (p->paused == pause)
+        return;
+    one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(one, p->topic, p->id);
+    if (pause)
+        rd_kafka_pause_partitions(r->client.rk, one);
+    else
+        rd_kafka_resume_partitions(r->client.rk, one);
+    rd_kafka_topic_partition_list_destroy(one);
+    p->paused = pause;
+    r->n_paused += pause ? 1 : (size_t)-1;
+}
+
+static bool is_full(const struct topic_reader *r, const struct topic_partition *p)
+{
+    size_t max = (size_t)r->max_in_hand;
+
+    return p->n_held >= max || p->held_bytes >= r->max_in_hand_bytes ||
+           watermark_span(&p->mark) >= max * MAX_SPAN_FACTOR;
+}
+
+/* Half of what is_full wants: librdkafka throws away what it has fetched for a partition at each
+ * pause, so pauses should be few. */
+static bool has_room(const struct topic_reader *r, const struct topic_partition *p)
+{
+    size_t max = (size_t)r->max_in_hand;
+
+    return p->n_held <= max / 2 && p->held_bytes <= r->max_in_hand_bytes / 2 &&
+           watermark_span(&p->mark) <= max * MAX_SPAN_FACTOR / 2;
+}
+
+static void resume_those_with_room(struct topic_reader *r)
+{
+    if (r->paused || r->n_paused == 0)
+        return;
+    for (size_t i = 0; i < r->n_partitions; i++)
+        if (r->partitions[i]->paused && has_room(r, r->partitions[i]))
+            partition_pause(r, r->partitions[i], false);
+}
+
+/* ---- commits -------------------------------------------------------------------------------- */
+
+/* What is due of the listed partitions (all: NULL); NULL when there is nothing. */
+static rd_kafka_topic_partition_list_t *offsets_due(struct topic_reader *r,
+                                                    const rd_kafka_topic_partition_list_t *only)
+{
+    rd_kafka_topic_partition_list_t *list = NULL;
+
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        struct topic_partition *p = r->partitions[i];
+        int64_t offset = topic_partition_due(p);
+        if (offset < 0 || (only && !rd_kafka_topic_partition_list_find(only, p->topic, p->id)))
+            continue;
+        if (!list)
+            list = rd_kafka_topic_partition_list_new((int)r->n_partitions);
+        rd_kafka_topic_partition_list_add(list, p->topic, p->id)->offset = offset;
+        p->committing = offset;
+    }
+    return list;
+}
+
+/* Failed ones become due again. */
+static void settle(struct topic_reader *r, rd_kafka_resp_err_t err,
+                   const rd_kafka_topic_partition_list_t *list)
+{
+    if (err && err != RD_KAFKA_RESP_ERR__NO_OFFSET)
+        topic_client_trouble(&r->client, rd_kafka_err2str(err));
+    for (int i = 0; list && i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *t = &list->elems[i];
+        struct topic_partition *p = find(r, t->topic, t->partition);
+        if (p && (err || t->err) && p->committing == t->offset)
+            p->committing = -1;
+    }
+}
+
+static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t err,
+                      rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    settle(opaque, err, list);
+}
+
+static void commit_start(struct topic_reader *r)
+{
+    rd_kafka_topic_partition_list_t *list = offsets_due(r, NULL);
+
+    if (!list)
+        return;
+    rd_kafka_resp_err_t err = rd_kafka_commit(r->client.rk, list, 1);
+    if (err)
+        settle(r, err, list);
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* rd_kafka_commit would wait for ever when the broker is gone. */
+static enum err commit_wait(struct topic_reader *r, const rd_kafka_topic_partition_list_t *only,
+                            struct why *why)
+{
+    rd_kafka_topic_partition_list_t *list = offsets_due(r, only);
+    rd_kafka_resp_err_t err;
+
+    if (!list)
+        return OK;
+    rd_kafka_queue_t *answers = rd_kafka_queue_new(r->client.rk);
+    err = rd_kafka_commit_queue(r->client.rk, list, answers, NULL, NULL);
+    rd_kafka_event_t *event = err ? NULL : rd_kafka_queue_poll(answers, COMMIT_WAIT_MS);
+    if (event)
+        err = rd_kafka_event_error(event);
+    else if (!err)
+        err = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    settle(r, err, list);
+    if (event)
+        rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(answers);
+    rd_kafka_topic_partition_list_destroy(list);
+    if (!err)
+        return OK;
+    return why_set(why, ERR_RETRY, "cannot commit offsets: %s", rd_kafka_err2str(err));
+}
+
+/* ---- assignment ----------------------------------------------------------------------------- */
+
+static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
+{
+    rd_kafka_error_t *error = rd_kafka_incremental_assign(r->client.rk, list);
+
+    if (error) {
+        topic_client_trouble(&r->client, rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+        return;
+    }
+    for (int i = 0; i < list->cnt; i++) {
+        partition_add(r, list->elems[i].topic, list->elems[i].partition);
+        if (r->paused)
+            partition_pause(r, r->partitions[r->n_partitions - 1], true);
+    }
+}
+
+static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
+                         bool lost)
+{
+    struct topic_position *positions;
+
+    if (!r->revoked || list->cnt == 0)
+        return;
+    positions = mem_alloc((size_t)list->cnt, sizeof(*positions));
+    for (int i = 0; i < list->cnt; i++)
+        positions[i] =
+            (struct topic_position){ list->elems[i].topic, list->elems[i].partition, -1 };
+    r->revoking = true;
+    r->revoked(r->opaque, positions, (size_t)list->cnt, lost ? 0 : clock_mono_ms() + REVOKE_MS);
+    r->revoking = false;
+    free(positions);
+}
+
+static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
+{
+    struct why why;
+    bool lost = rd_kafka_assignment_lost(r->client.rk);
+
+    tell_revoked(r, list, lost);
+    if (!lost && commit_wait(r, list, &why) != OK)
+        topic_client_trouble(&r->client, why.text); /* others read again what was done: harmless */
+    for (int i = 0; i < list->cnt; i++)
+        partition_remove(r, list->elems[i].topic, list->elems[i].partition);
+    rd_kafka_error_t *error = rd_kafka_incremental_unassign(r->client.rk, list);
+    if (error) {
+        topic_client_trouble(&r->client, rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+    }
+}
+
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err,
+                         rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    if (err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)
+        assigned(opaque, list);
+    else
+        revoked(opaque, list);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static enum err subscribe(struct topic_reader *r, const struct topic_reader_options *options,
+                          struct why *why)
+{
+    rd_kafka_topic_partition_list_t *topics =
+        rd_kafka_topic_partition_list_new((int)options->n_topics);
+
+    for (size_t i = 0; i < options->n_topics; i++)
+        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t err = rd_kafka_subscribe(r->client.rk, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (!err)
+        return OK;
+    return why_set(why, ERR_STOP, "cannot subscribe as %s: %s", options->group,
+                   rd_kafka_err2str(err));
+}
+
+static enum err reader_open(struct topic_reader *r, const struct topic_reader_options *options,
+                            struct why *why)
+{
+    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+    rd_kafka_conf_t *conf;
+
+    enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
+                                          reader_fixed, &conf, why);
+    if (err != OK)
+        return err;
+    rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
+    err = topic_client_open(&r->client, false, conf, why);
+    if (err != OK)
+        return err;
+    rd_kafka_poll_set_consumer(r->client.rk);
+    r->queue = rd_kafka_queue_get_consumer(r->client.rk);
+    if (options->wake)
+        rd_kafka_queue_io_event_enable(r->queue, options->wake->fd, &one, sizeof(one));
+    return subscribe(r, options, why);
+}
+
+enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
+                          struct why *why)
+{
+    struct topic_reader *r = mem_alloc(1, sizeof(*r));
+
+    topic_client_init(&r->client, &options->kafka);
+    r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    r->max_in_hand_bytes =
+        options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
+    r->revoked = options->revoked;
+    r->opaque = options->opaque;
+    r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
+    enum err err = reader_open(r, options, why);
+    if (err != OK) {
+        topic_reader_free(r);
+        return err;
+    }
+    *ret = r;
+    return OK;
+}
+
+/* Bounded, unlike rd_kafka_consumer_close: on_rebalance runs inside, with its own 20 s. */
+static void leave(struct topic_reader *r)
+{
+    rd_kafka_error_t *error = rd_kafka_consumer_close_queue(r->client.rk, r->queue);
+    int64_t deadline = clock_mono_ms() + CLOSE_MS + (r->n_partitions ? REVOKE_MS : 0);
+
+    if (error) {
+        rd_kafka_error_destroy(error);
+        return;
+    }
+    while (!rd_kafka_consumer_closed(r->client.rk) && clock_mono_ms() < deadline)
+        rd_kafka_queue_poll_callback(r->queue, 100);
+}
+
+void topic_reader_free(struct topic_reader *r)
+{
+    if (!r)
+        return;
+    if (r->queue) {
+        rd_kafka_queue_io_event_enable(r->queue, -1, NULL, 0);
+        leave(r);
+        rd_kafka_queue_destroy(r->queue);
+    }
+    while (r->n_partitions)
+        topic_partition_free(r->partitions[--r->n_partitions]);
+    free(r->partitions);
+    if (r->client.rk)
+        rd_kafka_destroy_flags(r->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    topic_client_clear(&r->client);
+    free(r);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
+{
+    struct topic_partition *p =
+        message->rkt ? find(r, rd_kafka_topic_name(message->rkt), message->partition) : NULL;
+
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p)
+        watermark_pass(&p->mark, message->offset);
+    else if (message->err)
+        topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
+    if (message->err || !p) {
+        rd_kafka_message_destroy(message);
+        return NULL;
+    }
+    struct held *held = topic_partition_take(p, message);
+    if (held && is_full(r, p))
+        partition_pause(r, p, true);
+    return held ? &held->record : NULL;
+}
+
+struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
+{
+    int64_t now = clock_mono_ms();
+    int64_t deadline = now + timeout_ms;
+
+    if (r->revoking)
+        return NULL;
+    for (;; now = clock_mono_ms()) {
+        resume_those_with_room(r);
+        if (now >= r->commit_due) {
+            commit_start(r);
+            r->commit_due = now + COMMIT_EVERY_MS;
+        }
+        int64_t wait = deadline < r->commit_due ? deadline - now : r->commit_due - now;
+        rd_kafka_message_t *message =
+            rd_kafka_consumer_poll(r->client.rk, wait > 0 ? (int)wait : 0);
+        struct record *record = message ? take(r, message) : NULL;
+        if (record)
+            return record;
+        if (!message && clock_mono_ms() >= deadline)
+            return NULL;
+    }
+}
+
+enum err topic_reader_commit(struct topic_reader *r, struct why *why)
+{
+    return commit_wait(r, NULL, why);
+}
+
+void topic_reader_pause(struct topic_reader *r, bool pause)
+{
+    r->paused = pause;
+    for (size_t i = 0; pause && i < r->n_partitions; i++)
+        partition_pause(r, r->partitions[i], true);
+    resume_those_with_room(r);
+}
+
+size_t topic_reader_in_hand(const struct topic_reader *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_partitions; i++)
+        n += r->partitions[i]->n_held;
+    return n;
+}
+
+int topic_reader_assigned(const struct topic_reader *r)
+{
+    return (int)r->n_partitions;
+}
+
+int64_t topic_reader_lag(const struct topic_reader *r)
+{
+    int64_t lag = 0;
+
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        const struct topic_partition *p = r->partitions[i];
+        int64_t low, high, at = watermark_offset(&p->mark);
+        if (at < 0 || rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &low, &high) ||
+            high < 0)
+            return -1;
+        lag += high > at ? high - at : 0;
+    }
+    return lag;
+}
+
+bool topic_reader_fatal(struct topic_reader *r, struct why *why)
+{
+    return topic_client_fatal(&r->client, why);
+}

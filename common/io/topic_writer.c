@@ -1,0 +1,352 @@
+#include "topic_writer.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/buf.h"
+#include "../base/mem.h"
+#include "topic_client.h"
+
+#define MESSAGE_TIMEOUT_MS 7000
+#define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
+
+struct topic_writer {
+    struct topic_client client; /* first: librdkafka's opaque */
+    rd_kafka_queue_t *reports;  /* for wake; else NULL */
+    atomic_int served;          /* reports handed out so far; wraps */
+    bool has_thread;
+    atomic_bool stop;
+    pthread_t thread;
+};
+
+/* Goes with each message whose writer wants to know. */
+struct report {
+    topic_written_fn *done;
+    void *opaque;
+};
+
+/* Without compression the broker, the disk and every consumer handle more bytes; with it ingest
+ * spends about as much on a webhook again. The operator may choose (CRCR_KAFKA_*). */
+static const topic_setting writer_defaults[] = {
+    { "queue.buffering.max.kbytes", "65536" },
+    { "compression.type", "none" },
+    { NULL, NULL },
+};
+
+/* Errors after which the same record is refused again; all else leaves unknown what happened. */
+static const rd_kafka_resp_err_t refusals[] = {
+    RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,         RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
+    RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,      RD_KAFKA_RESP_ERR_INVALID_RECORD,
+    RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,          RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
+    RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
+    RD_KAFKA_RESP_ERR_POLICY_VIOLATION,           RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+    RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+};
+
+static bool is_refusal(rd_kafka_resp_err_t err)
+{
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
+        if (refusals[i] == err)
+            return true;
+    return false;
+}
+
+static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
+{
+    struct topic_writer *w = opaque;
+    struct report *report = message->_private;
+
+    (void)rk;
+    atomic_fetch_add(&w->served, 1);
+    if (!report)
+        return;
+    struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
+                                 .partition = message->partition,
+                                 .offset = message->offset };
+    enum err err = !message->err ? OK : is_refusal(message->err) ? ERR_REFUSE : ERR_UNKNOWN;
+    report->done(report->opaque, err, &at, message->err ? rd_kafka_message_errstr(message) : NULL);
+    free(report);
+}
+
+static void *thread_main(void *opaque)
+{
+    struct topic_writer *w = opaque;
+
+    while (!atomic_load(&w->stop))
+        rd_kafka_poll(w->client.rk, THREAD_POLL_MS);
+    return NULL;
+}
+
+static enum err writer_open(struct topic_writer *w, const struct topic_writer_options *options,
+                            struct why *why)
+{
+    char timeout[16], linger[16];
+    int timeout_ms = options->message_timeout_ms ? options->message_timeout_ms : MESSAGE_TIMEOUT_MS;
+    int linger_ms = options->linger_ms < 0 ? 0 : options->linger_ms;
+    rd_kafka_conf_t *conf;
+
+    snprintf(timeout, sizeof(timeout), "%d", timeout_ms);
+    snprintf(linger, sizeof(linger), "%d", linger_ms);
+    const topic_setting fixed[] = {
+        { "enable.idempotence", "true" },
+        { "acks", "all" },
+        { "partitioner", "murmur2_random" },
+        { "message.max.bytes", TOPIC_MESSAGE_MAX_BYTES },
+        { "message.timeout.ms", timeout },
+        { options->linger_ms ? "linger.ms" : NULL, linger },
+        { NULL, NULL },
+    };
+    enum err err =
+        topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &conf, why);
+    if (err != OK)
+        return err;
+    rd_kafka_conf_set_dr_msg_cb(conf, on_report);
+    return topic_client_open(&w->client, true, conf, why);
+}
+
+static enum err writer_serve(struct topic_writer *w, const struct topic_writer_options *options,
+                             struct why *why)
+{
+    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+
+    if (options->own_thread) {
+        w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
+        if (!w->has_thread)
+            return why_set(why, ERR_STOP, "cannot start the writer's thread");
+        return OK;
+    }
+    if (options->wake) {
+        w->reports = rd_kafka_queue_get_main(w->client.rk);
+        rd_kafka_queue_io_event_enable(w->reports, options->wake->fd, &one, sizeof(one));
+    }
+    rd_kafka_poll(w->client.rk, 0); /* arms the wake-up */
+    return OK;
+}
+
+enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
+                          struct why *why)
+{
+    struct topic_writer *w = mem_alloc(1, sizeof(*w));
+
+    topic_client_init(&w->client, &options->kafka);
+    enum err err = writer_open(w, options, why);
+    if (err == OK)
+        err = writer_serve(w, options, why);
+    if (err != OK) {
+        topic_writer_free(w);
+        return err;
+    }
+    *ret = w;
+    return OK;
+}
+
+void topic_writer_free(struct topic_writer *w)
+{
+    if (!w)
+        return;
+    if (w->has_thread) {
+        atomic_store(&w->stop, true);
+        pthread_join(w->thread, NULL);
+    }
+    if (w->reports) {
+        rd_kafka_queue_io_event_enable(w->reports, -1, NULL, 0);
+        rd_kafka_queue_destroy(w->reports);
+    }
+    if (w->client.rk) {
+        rd_kafka_purge(w->client.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+        rd_kafka_flush(w->client.rk, 1000); /* the reports of what was purged */
+        rd_kafka_destroy(w->client.rk);
+    }
+    topic_client_clear(&w->client);
+    free(w);
+}
+
+static rd_kafka_headers_t *headers_out(const struct headers *from)
+{
+    if (!from || !from->n)
+        return NULL;
+    rd_kafka_headers_t *to = rd_kafka_headers_new(from->n);
+    for (size_t i = 0; i < from->n; i++) {
+        const struct header *h = &from->at[i];
+        rd_kafka_header_add(to, h->name.ptr, (ssize_t)h->name.len, h->value.ptr,
+                            (ssize_t)h->value.len);
+    }
+    return to;
+}
+
+static enum err produce_failed(struct topic_writer *w, const char *topic, rd_kafka_error_t *error,
+                               struct why *why)
+{
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+    enum err err = is_refusal(code) ? ERR_REFUSE : ERR_RETRY;
+
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+        (void)why_set(why, err, "the queue to Kafka is full (%zu records wait)",
+                      topic_writer_pending(w));
+    else if (topic_client_fatal(&w->client, why))
+        err = ERR_STOP;
+    else
+        (void)why_set(why, err, "cannot queue for topic %s: %s", topic,
+                      rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return err;
+}
+
+/* flags: RD_KAFKA_MSG_F_COPY or RD_KAFKA_MSG_F_FREE. */
+static enum err produce(struct topic_writer *w, const char *topic, struct str key, void *value,
+                        size_t value_len, int flags, const struct headers *headers,
+                        struct report want, struct why *why)
+{
+    rd_kafka_headers_t *out = headers_out(headers);
+    struct report *report = NULL;
+
+    if (want.done) {
+        report = mem_alloc(1, sizeof(*report));
+        *report = want;
+    }
+    const rd_kafka_vu_t vus[] = {
+        { .vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic },
+        { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)key.ptr, key.len } },
+        { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { value, value_len } },
+        { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = flags },
+        { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report },
+        { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = out },
+    };
+    size_t n = sizeof(vus) / sizeof(*vus);
+    rd_kafka_error_t *error = rd_kafka_produceva(w->client.rk, vus, out ? n : n - 1);
+    if (!error)
+        return OK;
+    if (out)
+        rd_kafka_headers_destroy(out);
+    free(report);
+    return produce_failed(w, topic, error, why);
+}
+
+enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
+                          struct str value, const struct headers *headers, topic_written_fn *done,
+                          void *opaque, struct why *why)
+{
+    return produce(w, topic, key, (void *)value.ptr, value.len, RD_KAFKA_MSG_F_COPY, headers,
+                   (struct report){ done, opaque }, why);
+}
+
+enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
+                           size_t value_len, const struct headers *headers, topic_written_fn *done,
+                           void *opaque, struct why *why)
+{
+    return produce(w, topic, key, value, value_len, RD_KAFKA_MSG_F_FREE, headers,
+                   (struct report){ done, opaque }, why);
+}
+
+/* One put_wait under way; the report comes on this or on the writer's thread. */
+struct waiter {
+    atomic_bool reported; /* written last */
+    enum err err;
+    struct topic_position at;
+    char reason[256];
+};
+
+static void on_waited(void *opaque, enum err err, const struct topic_position *at,
+                      const char *reason)
+{
+    struct waiter *waiter = opaque;
+
+    waiter->err = err;
+    waiter->at = *at;
+    snprintf(waiter->reason, sizeof(waiter->reason), "%s", reason ? reason : "");
+    atomic_store(&waiter->reported, true);
+}
+
+enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,
+                               struct str value, const struct headers *headers,
+                               struct topic_position *at, struct why *why)
+{
+    struct waiter waiter = { .err = OK };
+    enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
+
+    if (err != OK)
+        return err;
+    while (!atomic_load(&waiter.reported)) /* librdkafka reports each after message.timeout.ms */
+        rd_kafka_poll(w->client.rk, 10);
+    if (waiter.err != OK)
+        return why_set(why, waiter.err, "topic %s: %s", topic, waiter.reason);
+    if (at)
+        *at = (struct topic_position){ topic, waiter.at.partition, waiter.at.offset };
+    return OK;
+}
+
+int topic_writer_poll(struct topic_writer *w, int timeout_ms)
+{
+    int before = atomic_load(&w->served);
+
+    if (!w->has_thread)
+        rd_kafka_poll(w->client.rk, timeout_ms);
+    return atomic_load(&w->served) - before;
+}
+
+enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *why)
+{
+    if (!rd_kafka_flush(w->client.rk, timeout_ms))
+        return OK;
+    return why_set(why, ERR_UNKNOWN, "%zu records were not acknowledged by Kafka within %d ms",
+                   topic_writer_pending(w), timeout_ms);
+}
+
+/* The topics that are asked for, ticked off as they are found. */
+struct wanted {
+    const char *const *topics;
+    size_t n;
+    bool *found;
+};
+
+static void tick_off(void *opaque, const char *topic, int partitions)
+{
+    struct wanted *wanted = opaque;
+
+    (void)partitions;
+    for (size_t i = 0; i < wanted->n; i++)
+        if (!strcmp(wanted->topics[i], topic))
+            wanted->found[i] = true;
+}
+
+static enum err name_missing(const struct wanted *wanted, struct why *why)
+{
+    struct buf names;
+    enum err err = OK;
+
+    buf_init(&names, 400);
+    for (size_t i = 0; i < wanted->n; i++)
+        if (!wanted->found[i])
+            buf_printf(&names, "%s%s", names.len ? ", " : "", wanted->topics[i]);
+    if (names.len)
+        err = why_set(why, ERR_STOP,
+                      "missing in Kafka: %.*s; `crcrctl topics create` makes the topics",
+                      STR_ARG(buf_str(&names)));
+    buf_clear(&names);
+    return err;
+}
+
+enum err topic_writer_check(struct topic_writer *w, const char *const *topics, size_t n,
+                            int timeout_ms, struct why *why)
+{
+    struct wanted wanted = { topics, n, mem_alloc(n, sizeof(bool)) };
+    enum err err = topic_client_topics(&w->client, timeout_ms, tick_off, &wanted, why);
+
+    if (err == OK)
+        err = name_missing(&wanted, why);
+    free(wanted.found);
+    return err;
+}
+
+size_t topic_writer_pending(struct topic_writer *w)
+{
+    return (size_t)rd_kafka_outq_len(w->client.rk);
+}
+
+bool topic_writer_fatal(struct topic_writer *w, struct why *why)
+{
+    return topic_client_fatal(&w->client, why);
+}
