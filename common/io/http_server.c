@@ -1,0 +1,118 @@
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "../base/mem.h"
+#include "http_server_inner.h"
+
+/* Called by the owner and by the last holder of each exchange: an exchange may outlive the server,
+ * and its late http_reply must find the account it settles. */
+void http_server_release(struct http_server *s)
+{
+    if (atomic_fetch_sub(&s->refs, 1) > 1)
+        return;
+    pthread_cond_destroy(&s->idle);
+    pthread_mutex_destroy(&s->lock);
+    free(s->watched);
+    free(s->error_key);
+    free(s);
+}
+
+static struct http_server *server_alloc(const struct http_server_options *o)
+{
+    struct http_server *s = mem_alloc(1, sizeof(*s));
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->idle, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&s->lock, NULL);
+    atomic_init(&s->refs, 1);
+    s->routes = o->routes;
+    s->n_routes = o->n_routes;
+    s->watched = mem_alloc(o->n_routes, sizeof(struct http_exchange *));
+    s->opaque = o->opaque;
+    s->max_inflight_bytes = o->max_inflight_bytes;
+    s->error_key = mem_dup(o->json_error_key ? o->json_error_key : "detail");
+    s->listen_fd = -1;
+    s->wake.fd = -1;
+    return s;
+}
+
+enum err http_server_new(struct http_server **ret, const struct http_server_options *options,
+                         struct why *why)
+{
+    struct http_server *s = server_alloc(options);
+    enum err err = http_server_listen(options->listen, &s->listen_fd, &s->port, why);
+    if (!err)
+        err = wake_init(&s->wake, why);
+    if (!err)
+        err = http_server_timer_start(s, why);
+    if (!err)
+        err = http_server_start(s, options, why);
+    if (err) {
+        http_server_free(s, 0);
+        return err;
+    }
+    *ret = s;
+    return OK;
+}
+
+/* microhttpd's threads go on using the socket until they end, so it is shut down here, which makes
+ * the kernel refuse new clients at once, and closed in http_server_free. */
+void http_server_quiesce(struct http_server *s)
+{
+    if (atomic_exchange(&s->quiesced, true) || !s->daemon)
+        return;
+    MHD_quiesce_daemon(s->daemon);
+    shutdown(s->listen_fd, SHUT_RDWR);
+}
+
+static void drain(struct http_server *s, int drain_ms)
+{
+    int64_t until_ms = clock_mono_ms() + drain_ms;
+    struct timespec until = { until_ms / 1000, until_ms % 1000 * 1000000 };
+    pthread_mutex_lock(&s->lock);
+    while (s->in_flight && pthread_cond_timedwait(&s->idle, &s->lock, &until) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* microhttpd aborts when it is stopped with a connection suspended: everything that waits is
+ * answered first, and from then on nothing is suspended any more. */
+void http_server_free(struct http_server *s, int drain_ms)
+{
+    if (!s)
+        return;
+    http_server_quiesce(s);
+    if (s->daemon) {
+        drain(s, drain_ms);
+        http_server_give_up(s);
+        MHD_stop_daemon(s->daemon);
+        s->daemon = NULL;
+    }
+    http_server_timer_stop(s);
+    http_server_linger_end(s);
+    wake_clear(&s->wake);
+    if (s->listen_fd >= 0)
+        close(s->listen_fd);
+    http_server_release(s);
+}
+
+int http_server_port(const struct http_server *s)
+{
+    return s->port;
+}
+
+size_t http_server_in_flight(struct http_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t n = s->in_flight;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}

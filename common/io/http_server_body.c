@@ -1,0 +1,85 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "http_server_inner.h"
+
+enum { FIRST_ROOM = 4096 }; /* for bodies that do not say how long they are */
+
+/* Counts more bytes as in hand; false when that would be too many. */
+static bool account(struct http_server *s, size_t more)
+{
+    size_t before = atomic_fetch_add(&s->inflight_bytes, more);
+    if (!s->max_inflight_bytes || before + more <= s->max_inflight_bytes)
+        return true;
+    atomic_fetch_sub(&s->inflight_bytes, more);
+    return false;
+}
+
+/* Sizes come from outside: plain malloc, and a polite refusal when there is no memory. */
+static enum err resize(struct http_exchange *x, size_t room)
+{
+    if (!account(x->server, room - x->body_room))
+        return ERR_RETRY;
+    char *body = realloc(x->body, room + 1);
+    if (!body) {
+        atomic_fetch_sub(&x->server->inflight_bytes, room - x->body_room);
+        return ERR_RETRY;
+    }
+    x->body = body;
+    x->body_room = room;
+    return OK;
+}
+
+enum err exchange_body_expect(struct http_exchange *x)
+{
+    uint64_t declared;
+    /* Transfer-Encoding overrides Content-Length (RFC 9112 section 6.3). */
+    if (http_header(x, "Transfer-Encoding").ptr ||
+        !str_to_u64(http_header(x, "Content-Length"), &declared) || declared == 0)
+        return OK;
+    if (declared > x->route->max_body_bytes)
+        return ERR_REFUSE;
+    return resize(x, declared);
+}
+
+enum err exchange_body_add(struct http_exchange *x, const char *data, size_t len)
+{
+    size_t need = x->body_len + len, max = x->route->max_body_bytes;
+    if (need > max)
+        return ERR_REFUSE;
+    if (need > x->body_room) {
+        size_t room = x->body_room ? x->body_room * 2 : FIRST_ROOM;
+        room = room < need ? need : room > max ? max : room;
+        enum err err = resize(x, room);
+        if (err)
+            return err;
+    }
+    memcpy(x->body + x->body_len, data, len);
+    x->body_len = need;
+    x->body[need] = '\0';
+    return OK;
+}
+
+void exchange_body_drop(struct http_exchange *x)
+{
+    free(x->body);
+    atomic_fetch_sub(&x->server->inflight_bytes, x->body_room);
+    x->body = NULL;
+    x->body_len = 0;
+    x->body_room = 0;
+}
+
+struct str http_body(const struct http_exchange *x)
+{
+    return (struct str){ x->body ? x->body : "", x->body_len };
+}
+
+/* The bytes stay in the account until the reply: they are still in hand, only in other hands. */
+char *http_take_body(struct http_exchange *x, size_t *len)
+{
+    char *body = x->body ? x->body : calloc(1, 1);
+    *len = x->body_len;
+    x->body = NULL;
+    x->body_len = 0;
+    return body;
+}
