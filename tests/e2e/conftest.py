@@ -1,0 +1,58 @@
+"""One relay a module; a test that breaks something makes its own with `fresh_relay`."""
+import json
+
+import pytest
+
+from lib.redis_server import redis_server
+from lib.relay import Relay
+from openapi.validate import problems
+
+
+
+
+@pytest.fixture(scope="module")
+def relay(kafka, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("relay")
+    with redis_server(folder / "redis") as redis:
+        one = Relay(folder, kafka, redis)
+        try:
+            yield one.start_all()
+        finally:
+            one.stop()
+        assert_conforms(folder)
+
+
+@pytest.fixture
+def fresh_relay(kafka, tmp_path):
+    """Makes relays that the test starts itself; all are stopped and checked at its end."""
+    made = []
+    with redis_server(tmp_path / "redis") as redis:
+        def make(**options):
+            made.append(Relay(tmp_path, kafka, redis, **options))
+            return made[-1]
+        yield make
+        for one in made:
+            one.stop()
+        assert_conforms(tmp_path)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test shows the end of every daemon's log."""
+    report = (yield).get_result()
+    if report.when == "call" and report.failed:
+        for value in item.funcargs.values():
+            if isinstance(value, Relay):
+                report.sections.append(("relay", value.logs()))
+
+
+def assert_conforms(folder):
+    """Every request that we sent to GitHub is one that GitHub describes."""
+    record = folder / "github-requests.jsonl"
+    if not record.exists():
+        return
+    wrong = []
+    for line in record.read_text().splitlines():
+        request = json.loads(line)
+        wrong += [f"{request['method']} {request['path']}: {problem}" for problem in problems(request)]
+    assert not wrong, "\n".join(wrong[:20])
