@@ -1,9 +1,46 @@
-/* Jobs in the view: what the fold writes and the pages, the reconciler and ingest read. */
+/* Jobs in the view: the fold of one fact into one job (fold.lua), and what the pages, the
+ * reconciler and ingest read of them. */
 #ifndef CRCR_VIEW_JOBS_H
 #define CRCR_VIEW_JOBS_H
 
 #include "../io/redis.h"
 #include "../model/callback.h"
+#include "../model/result_record.h"
+
+/* How long what is folded stays, and when a job in progress counts as lost. */
+struct view_times {
+    int64_t ttl_s;     /* CRCR_STATUS_TTL */
+    int64_t zombie_ms; /* ZOMBIE_TIMEOUT_SECONDS */
+};
+
+enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL };
+const char *fold_verdict_name(enum fold_verdict verdict);
+
+/* Queues the fold of one fact: fact->state is what it reports (in progress, timed out, completed),
+ * key, repo, delivery_id and run_attempt are set. Everything is borrowed for the call. Collect in
+ * the order of queueing. */
+enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                        const struct view_times *times, struct why *why) MUST_CHECK;
+/* The merged record, times computed; *ret is initialised here and the caller's after OK. */
+enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
+                          struct why *why) MUST_CHECK;
+
+/* Some jobs, the caller's. */
+struct job_list {
+    struct result_record *at;
+    size_t n;
+};
+void job_list_clear(struct job_list *list);
+
+/* All jobs of a commit and downstream, in the order of their keys. */
+enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
+                      struct why *why) MUST_CHECK;
+/* All jobs of a delivery, by time. */
+enum err jobs_of_delivery(struct redis *r, struct str delivery, struct job_list *ret,
+                          struct why *why) MUST_CHECK;
+/* The newest jobs of a downstream, at most limit, newest first. */
+enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
+                      struct why *why) MUST_CHECK;
 
 /* For ingest's best-effort answer (duplicate, 409): the state of one job. */
 enum err job_state_get(struct redis *r, struct str job_key, bool *found, enum job_state *state,

@@ -1,0 +1,287 @@
+#include "result_record.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/mem.h"
+#include "json_scan.h"
+
+enum column_type { TEXT, NUMBER, STATE, LEVEL, MILLIS, SECONDS };
+
+struct column {
+    const char *name;
+    enum column_type type;
+    size_t offset;
+    int64_t unknown; /* of numbers */
+    bool in_json;
+};
+
+#define AT(member) offsetof(struct result_record, member)
+static const struct column columns[] = {
+    { "dynamoKey", TEXT, AT(key), 0, true },
+    { "status", STATE, AT(state), JOB_NONE, true },
+    { "conclusion", TEXT, AT(conclusion), 0, true },
+    { "downstream_repo", TEXT, AT(repo), 0, true },
+    { "downstream_repo_level", LEVEL, AT(level), -1, true },
+    { "upstream_repo", TEXT, AT(upstream_repo), 0, true },
+    { "event_type", TEXT, AT(event_type), 0, true },
+    { "pr_number", NUMBER, AT(pr_number), 0, true },
+    { "pytorch_head_sha", TEXT, AT(head_sha), 0, true },
+    { "delivery_id", TEXT, AT(delivery_id), 0, true },
+    { "workflow_name", TEXT, AT(workflow_name), 0, true },
+    { "job_name", TEXT, AT(job_name), 0, true },
+    { "check_run_id", TEXT, AT(check_run_id), 0, true },
+    { "run_id", TEXT, AT(run_id), 0, true },
+    { "run_attempt", TEXT, AT(run_attempt), 0, true },
+    { "workflow_run_url", TEXT, AT(run_url), 0, true },
+    { "artifact_url", TEXT, AT(artifact_url), 0, true },
+    { "queue_time", SECONDS, AT(queue_ms), -1, true },
+    { "execution_time", SECONDS, AT(execution_ms), -1, true },
+    { "started_at", TEXT, AT(started_at), 0, true },
+    { "completed_at", TEXT, AT(completed_at), 0, true },
+    { "total_tests", NUMBER, AT(total), -1, true },
+    { "passed_tests", NUMBER, AT(passed), -1, true },
+    { "failed_tests", NUMBER, AT(failed), -1, true },
+    { "skipped_tests", NUMBER, AT(skipped), -1, true },
+    { "failed_tests_json", TEXT, AT(failed_tests), 0, true },
+    { "triage_verdict_json", TEXT, AT(triage_verdict), 0, true },
+    { "environment", TEXT, AT(environment), 0, true },
+    { "dispatched_ms", MILLIS, AT(dispatched_ms), -1, false },
+    { "in_progress_ms", MILLIS, AT(in_progress_ms), -1, false },
+    { "timed_out_ms", MILLIS, AT(timed_out_ms), -1, false },
+    { "completed_ms", MILLIS, AT(completed_ms), -1, false },
+    { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false },
+    { "run_complete", NUMBER, AT(run_complete), -1, false },
+};
+#undef AT
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+_Static_assert(N_COLUMNS <= RESULT_FIELDS_MAX, "result_field arrays are too small");
+
+static char **text_of(const struct result_record *r, const struct column *c)
+{
+    return (char **)((char *)(uintptr_t)r + c->offset);
+}
+
+static int64_t number_of(const struct result_record *r, const struct column *c)
+{
+    if (c->type == STATE)
+        return (int64_t)r->state;
+    return *(const int64_t *)((const char *)r + c->offset);
+}
+
+static void number_set(struct result_record *r, const struct column *c, int64_t value)
+{
+    *(int64_t *)((char *)r + c->offset) = value;
+}
+
+void result_record_init(struct result_record *r)
+{
+    memset(r, 0, sizeof(*r));
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (columns[i].type != TEXT && columns[i].type != STATE)
+            number_set(r, &columns[i], columns[i].unknown);
+}
+
+void result_record_clear(struct result_record *r)
+{
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (columns[i].type == TEXT)
+            free(*text_of(r, &columns[i]));
+    result_record_init(r);
+}
+
+/* ---- a Redis hash -------------------------------------------------------------------------- */
+
+/* "1.500": milliseconds as seconds. */
+static int format_seconds(char *to, size_t size, int64_t ms)
+{
+    return snprintf(to, size, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+}
+
+static struct str field_value(const struct result_record *r, const struct column *c,
+                              struct result_field *field)
+{
+    if (c->type == TEXT) {
+        const char *text = *text_of(r, c);
+        return text && *text ? str_of(text) : STR_NONE;
+    }
+    int64_t n = number_of(r, c);
+    if (n == c->unknown)
+        return STR_NONE;
+    if (c->type == STATE)
+        return str_of(job_state_name((enum job_state)n));
+    int len;
+    if (c->type == LEVEL)
+        len = snprintf(field->text, sizeof(field->text), "L%" PRId64, n);
+    else if (c->type == SECONDS)
+        len = format_seconds(field->text, sizeof(field->text), n);
+    else
+        len = snprintf(field->text, sizeof(field->text), "%" PRId64, n);
+    return (struct str){ field->text, (size_t)len };
+}
+
+size_t result_record_fields(const struct result_record *r,
+                            struct result_field to[RESULT_FIELDS_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        to[n].value = field_value(r, &columns[i], &to[n]);
+        if (!to[n].value.ptr)
+            continue;
+        to[n].name = str_of(columns[i].name);
+        n++;
+    }
+    return n;
+}
+
+/* "12.345" → 12345; digits behind the third are cut. */
+static bool parse_seconds(struct str s, int64_t *ms)
+{
+    struct str whole = s, fraction = STR_LIT("");
+    ptrdiff_t dot = str_find(s, '.');
+    if (dot >= 0) {
+        whole.len = (size_t)dot;
+        fraction = str_from(s, (size_t)dot + 1);
+    }
+    uint64_t seconds;
+    if (!str_to_u64(whole, &seconds) || seconds > INT32_MAX)
+        return false;
+    int64_t millis = 0;
+    for (size_t i = 0; i < 3; i++) {
+        char c = i < fraction.len ? fraction.ptr[i] : '0';
+        if (c < '0' || c > '9')
+            return false;
+        millis = millis * 10 + (c - '0');
+    }
+    *ms = (int64_t)seconds * 1000 + millis;
+    return true;
+}
+
+static void column_set(struct result_record *r, const struct column *c, struct str value)
+{
+    int64_t n;
+    switch (c->type) {
+    case TEXT:
+        free(*text_of(r, c));
+        *text_of(r, c) = value.len > 0 ? str_dup(value) : NULL;
+        return;
+    case STATE:
+        r->state = job_state_of(value);
+        return;
+    case SECONDS:
+        if (parse_seconds(value, &n))
+            number_set(r, c, n);
+        return;
+    case LEVEL:
+        if (str_starts(value, "L"))
+            value = str_from(value, 1);
+        /* fall through */
+    case NUMBER:
+    case MILLIS:
+        if (str_to_i64(value, &n))
+            number_set(r, c, n);
+        return;
+    }
+}
+
+void result_record_set(struct result_record *r, struct str name, struct str value)
+{
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        if (!str_is(name, columns[i].name))
+            continue;
+        column_set(r, &columns[i], value);
+        return;
+    }
+}
+
+/* ---- times --------------------------------------------------------------------------------- */
+
+static int64_t between(int64_t from_ms, int64_t to_ms)
+{
+    return to_ms > from_ms ? to_ms - from_ms : 0;
+}
+
+static void fill_time(char **text, int64_t wall_ms)
+{
+    char formatted[CLOCK_TEXT_SIZE];
+    if (*text || wall_ms < 0)
+        return;
+    clock_format(wall_ms, formatted);
+    *text = mem_dup(formatted);
+}
+
+void result_record_times(struct result_record *r)
+{
+    bool first_attempt = r->run_attempt && strcmp(r->run_attempt, "1") == 0;
+    if (first_attempt && r->dispatched_ms >= 0 && r->in_progress_ms >= 0)
+        r->queue_ms = between(r->dispatched_ms, r->in_progress_ms);
+    if (r->in_progress_ms >= 0 && r->completed_ms >= 0)
+        r->execution_ms = between(r->in_progress_ms, r->completed_ms);
+    fill_time(&r->started_at, r->in_progress_ms);
+    fill_time(&r->completed_at, r->completed_ms >= 0 ? r->completed_ms : r->timed_out_ms);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+void result_record_to_json(const struct result_record *r, struct buf *to)
+{
+    struct result_field field;
+    bool first = true;
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        const struct column *c = &columns[i];
+        if (!c->in_json)
+            continue;
+        buf_puts(to, first ? "{\"" : ",\"");
+        buf_puts(to, c->name);
+        buf_puts(to, "\":");
+        first = false;
+        struct str value = field_value(r, c, &field);
+        if (!value.ptr)
+            buf_puts(to, "null");
+        else if (c->type == NUMBER || c->type == SECONDS)
+            buf_put(to, value);
+        else
+            json_quote(to, value);
+    }
+    buf_putc(to, '}');
+}
+
+static void set_from_json(struct result_record *r, const struct column *c, const json_t *value)
+{
+    char text[32];
+    if (json_is_string(value)) {
+        column_set(r, c, (struct str){ json_string_value(value), json_string_length(value) });
+        return;
+    }
+    if (!json_is_number(value))
+        return;
+    if (c->type == SECONDS)
+        snprintf(text, sizeof(text), "%.3f", json_number_value(value));
+    else
+        snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    column_set(r, c, str_of(text));
+}
+
+enum err result_record_from_json(struct str json, struct result_record *ret, struct why *why)
+{
+    json_error_t error;
+    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return why_set(why, ERR_REFUSE, "a result must be a JSON object: %s", error.text);
+    }
+    struct result_record r;
+    result_record_init(&r);
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        set_from_json(&r, &columns[i], json_object_get(root, columns[i].name));
+    json_decref(root);
+    if (!r.key || !r.repo || r.state == JOB_NONE) {
+        result_record_clear(&r);
+        return why_set(why, ERR_REFUSE, "a result needs dynamoKey, status and downstream_repo");
+    }
+    *ret = r;
+    return OK;
+}

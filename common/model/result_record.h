@@ -1,0 +1,67 @@
+/* A result: what is known of one job of one downstream, the row of the HUD and of ClickHouse
+ * (behaviour.md, Reporter). The same value is a Redis hash (crcr:job:*) and the JSON of the topic
+ * results; one table in result_record.c names the columns of both. PURE. */
+#ifndef CRCR_MODEL_RESULT_RECORD_H
+#define CRCR_MODEL_RESULT_RECORD_H
+
+#include "callback.h"
+
+/* Text is malloc'ed and NULL when unknown. Numbers are -1 when unknown, pr_number 0. */
+struct result_record {
+    char *key; /* dynamoKey: job_key() of ids.h */
+    enum job_state state;
+    char *conclusion;
+    char *repo; /* downstream */
+    int64_t level;
+    char *upstream_repo;
+    char *event_type;
+    int64_t pr_number;
+    char *head_sha;
+    char *delivery_id;
+    char *workflow_name, *job_name, *check_run_id, *run_id, *run_attempt;
+    char *run_url, *artifact_url;
+    int64_t queue_ms, execution_ms; /* result_record_times computes them */
+    char *started_at, *completed_at;
+    int64_t total, passed, failed, skipped;
+    char *failed_tests;   /* JSON array as text */
+    char *triage_verdict; /* JSON object as text */
+    char *environment;
+
+    /* In the view only: the relay's own clock, and what the reporter needs besides. */
+    int64_t dispatched_ms, in_progress_ms, timed_out_ms, completed_ms;
+    int64_t failed_tests_cut; /* rows that are not in failed_tests */
+    int64_t run_complete;     /* 1: the downstream said that nothing follows */
+};
+
+void result_record_init(struct result_record *r);
+/* Frees the text and leaves an initialised record. */
+void result_record_clear(struct result_record *r);
+
+/* Text form of the fields that are known, for a Redis hash. value may point into text of the same
+ * entry, so an entry is not copied. */
+struct result_field {
+    struct str name;
+    struct str value;
+    char text[24];
+};
+#define RESULT_FIELDS_MAX 40
+/* Strings stay borrowed from r. Gives the number of entries. */
+size_t result_record_fields(const struct result_record *r,
+                            struct result_field to[RESULT_FIELDS_MAX]);
+/* Sets one field by its name; names that no column has and values that do not fit are passed over,
+ * so that a newer or older program can read the same view. */
+void result_record_set(struct result_record *r, struct str name, struct str value);
+
+/* queue_ms = in_progress - dispatched (attempt 1 only), execution_ms = completed - in_progress;
+ * never negative; left as they are when a clock is missing. started_at and completed_at, when the
+ * downstream told none, are the relay's. */
+void result_record_times(struct result_record *r);
+
+/* The columns in the order of behaviour.md; unknown is null; seconds have three decimals. */
+void result_record_to_json(const struct result_record *r, struct buf *to);
+/* ERR_REFUSE: not an object, or without dynamoKey, status or downstream_repo. ret is initialised
+ * here and to be cleared only after OK. */
+enum err result_record_from_json(struct str json, struct result_record *ret,
+                                 struct why *why) MUST_CHECK;
+
+#endif

@@ -1,0 +1,22 @@
+/* What was last sent of each check run (crcr:check:<sha>/<name>): one hash a name, one field a job
+ * attempt, so that the reconciler sends only what differs. It may be lost: check runs are found
+ * again at GitHub. */
+#ifndef CRCR_VIEW_CHECKS_H
+#define CRCR_VIEW_CHECKS_H
+
+#include "jobs.h"
+
+struct check_sent {
+    int64_t id; /* at GitHub */
+    bool completed;
+    char digest[17]; /* of what was sent */
+};
+
+/* slot: which check run of that name: "<external_id>/<attempt>/<check_run_id>". */
+enum err check_sent_get(struct redis *r, struct str sha, struct str name, struct str slot,
+                        bool *found, struct check_sent *ret, struct why *why) MUST_CHECK;
+enum err check_sent_put(struct redis *r, struct str sha, struct str name, struct str slot,
+                        const struct check_sent *sent, const struct view_times *times,
+                        struct why *why) MUST_CHECK;
+
+#endif

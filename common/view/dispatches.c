@@ -1,0 +1,195 @@
+#include "dispatches.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/mem.h"
+#include "keys.h"
+
+extern const char view_fold_dispatch_lua[];
+static struct redis_script fold_script = { .source = view_fold_dispatch_lua };
+
+/* Which of two outcomes of one dispatch stays, whatever their order. A call that went through is
+ * never hidden by what was tried before or after it; what could still change weighs least. */
+static const struct {
+    char weight[2];
+    const char *sent_field; /* the call went out, or may have */
+} outcomes[] = {
+    [OUTCOME_DISPATCHED] = { "6", "dispatched_ms" },
+    [OUTCOME_FAILED] = { "5", "" },
+    [OUTCOME_UNKNOWN] = { "4", "unknown_ms" },
+    [OUTCOME_SUPERSEDED] = { "3", "" },
+    [OUTCOME_SKIPPED] = { "2", "" },
+    [OUTCOME_WAITING] = { "1", "" },
+    [OUTCOME_DUPLICATE] = { "0", "" },
+};
+
+static struct str number_text(char to[24], int64_t n)
+{
+    int len = snprintf(to, 24, "%" PRId64, n);
+    return (struct str){ to, (size_t)len };
+}
+
+enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
+                             const struct view_times *times, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) dispatch, delivery, pr;
+    char numbers[6][24];
+    buf_init(&dispatch, VIEW_KEY_MAX);
+    buf_init(&delivery, VIEW_KEY_MAX);
+    buf_init(&pr, VIEW_KEY_MAX);
+    struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
+    struct str at = number_text(numbers[0], o->at_ms);
+    const struct str argv[] = {
+        key_dispatch(&dispatch, id, repo),
+        key_delivery(&delivery, id),
+        STR_LIT(KEY_REPOS),
+        o->pr_number > 0 ? key_pr(&pr, o->pr_number) : STR_LIT(""),
+        str_of(outcomes[o->outcome].weight),
+        at,
+        str_of(outcomes[o->outcome].sent_field),
+        number_text(numbers[1], times->ttl_s),
+        id,
+        repo,
+        STR_LIT("outcome"),
+        str_of(outcome_kind_name(o->outcome)),
+        STR_LIT("repo"),
+        repo,
+        STR_LIT("event_type"),
+        str_of(o->event_type),
+        STR_LIT("head_sha"),
+        str_of(o->head_sha),
+        STR_LIT("error"),
+        str_of(o->error),
+        STR_LIT("level"),
+        number_text(numbers[2], o->level),
+        STR_LIT("pr"),
+        number_text(numbers[3], o->pr_number),
+        STR_LIT("http_status"),
+        number_text(numbers[4], o->http_status),
+        STR_LIT("attempt"),
+        number_text(numbers[5], o->attempt),
+        STR_LIT("at_ms"),
+        at,
+        STR_LIT("maybe_duplicate"),
+        o->maybe_duplicate ? STR_LIT("1") : STR_LIT("0"),
+    };
+    return redis_queue_script(r, &fold_script, 4, sizeof(argv) / sizeof(argv[0]), argv, why);
+}
+
+enum err dispatch_fold_collect(struct redis *r, struct why *why)
+{
+    const struct redis_value *reply;
+    return redis_collect(r, &reply, why);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+enum field_type { TEXT, NUMBER };
+#define FIELD(member, type)                                                                        \
+    {                                                                                              \
+#member, type, offsetof(struct dispatch_view, member),                                     \
+            sizeof(((struct dispatch_view *)0)->member)                                            \
+    }
+static const struct field {
+    const char *name;
+    enum field_type type;
+    size_t offset, size;
+} fields[] = {
+    FIELD(outcome, TEXT),
+    FIELD(repo, TEXT),
+    FIELD(event_type, TEXT),
+    FIELD(head_sha, TEXT),
+    FIELD(error, TEXT),
+    FIELD(level, NUMBER),
+    FIELD(pr, NUMBER),
+    FIELD(http_status, NUMBER),
+    FIELD(attempt, NUMBER),
+    FIELD(at_ms, NUMBER),
+    FIELD(dispatched_ms, NUMBER),
+};
+
+static void field_set(struct dispatch_view *view, const struct field *field, struct str value)
+{
+    char *to = (char *)view + field->offset;
+    if (field->type == TEXT)
+        str_copy(to, field->size, value);
+    else if (!str_to_i64(value, (int64_t *)(void *)to))
+        *(int64_t *)(void *)to = 0;
+}
+
+/* False when there is no such hash. */
+static bool view_from_reply(const struct redis_value *reply, struct dispatch_view *view)
+{
+    int64_t unknown_ms = 0;
+    *view = (struct dispatch_view){ 0 };
+    for (size_t i = 0; i + 1 < reply->n; i += 2) {
+        struct str name = reply->items[i].text, value = reply->items[i + 1].text;
+        for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
+            if (str_is(name, fields[f].name))
+                field_set(view, &fields[f], value);
+        if (str_is(name, "unknown_ms") && !str_to_i64(value, &unknown_ms))
+            unknown_ms = 0;
+        if (str_is(name, "maybe_duplicate"))
+            view->maybe_duplicate = str_is(value, "1");
+    }
+    if (!view->dispatched_ms)
+        view->dispatched_ms = unknown_ms;
+    return view->outcome[0] != '\0';
+}
+
+enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
+                           struct dispatch_view *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(
+        r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, repo)), why);
+    if (err != OK)
+        return err;
+    struct dispatch_view view;
+    *found = view_from_reply(reply, &view);
+    if (*found)
+        *ret = view;
+    return OK;
+}
+
+enum err dispatches_of_delivery(struct redis *r, struct str delivery, struct dispatch_view **ret,
+                                size_t *n, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(
+        r, &reply,
+        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
+        why);
+    if (err != OK)
+        return err;
+    size_t queued = 0, kept = 0, members = reply->n;
+    char **repos = mem_alloc(members + 1, sizeof(*repos));
+    struct dispatch_view *list = mem_alloc(members + 1, sizeof(*list));
+    for (size_t i = 0; i < members; i++) /* jobs are in the same set; their keys are longer */
+        if (reply->items[i].text.len <= REPO_MAX)
+            repos[queued++] = str_dup(reply->items[i].text);
+    for (size_t i = 0; err == OK && i < queued; i++)
+        err = redis_queue(
+            r, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, str_of(repos[i]))), why);
+    for (size_t i = 0; err == OK && i < queued; i++) {
+        err = redis_collect(r, &reply, why);
+        if (err == OK && view_from_reply(reply, &list[kept]))
+            kept++;
+    }
+    for (size_t i = 0; i < queued; i++)
+        free(repos[i]);
+    free(repos);
+    if (err != OK) {
+        free(list);
+        return err;
+    }
+    *ret = list;
+    *n = kept;
+    return OK;
+}

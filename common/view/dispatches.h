@@ -1,0 +1,32 @@
+/* Outcomes of dispatches in the view (crcr:dispatch:*): one hash a (delivery, downstream), folded
+ * from the topic dispatches (fold_dispatch.lua). */
+#ifndef CRCR_VIEW_DISPATCHES_H
+#define CRCR_VIEW_DISPATCHES_H
+
+#include "../model/task.h"
+#include "jobs.h"
+
+struct dispatch_view {
+    char outcome[16]; /* outcome_kind_name */
+    char repo[REPO_MAX + 1];
+    char event_type[16];
+    char head_sha[SHA_MAX + 1];
+    char error[512];
+    int64_t level, pr, http_status, attempt;
+    int64_t at_ms;         /* of that outcome */
+    int64_t dispatched_ms; /* when the call went out, 0: it did not, or is not known to have */
+    bool maybe_duplicate;
+};
+
+/* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs tell). */
+enum err dispatch_fold_queue(struct redis *r, const struct outcome *outcome,
+                             const struct view_times *times, struct why *why) MUST_CHECK;
+enum err dispatch_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
+
+enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
+                           struct dispatch_view *ret, struct why *why) MUST_CHECK;
+/* All dispatches of a delivery by time; *ret is malloc'ed, the caller's, n entries. */
+enum err dispatches_of_delivery(struct redis *r, struct str delivery, struct dispatch_view **ret,
+                                size_t *n, struct why *why) MUST_CHECK;
+
+#endif

@@ -1,0 +1,185 @@
+-- Folds one fact (what one callback says) into one job. One step: nothing comes between reading
+-- and writing. The outcome depends only on which facts were folded, not on their order or number.
+--
+-- KEYS  1 job hash  2 delivery zset  3 repo zset  4 repos zset  5 zombies zset
+--       6 head set or ''  7 pr zset or ''
+-- ARGV  1 state  2 received_ms  3 run_attempt  4 ttl_s  5 zombie_ms  6 job key  7 delivery
+--       8 repo  then field, value, field, value, ...
+-- Gives verdict (raise, repeat, fill), then field, value, ... of the merged record.
+--
+-- A state only rises: none < in_progress < timed_out < completed. Each field remembers the rank of
+-- the fact that it came from: a higher state beats a lower one, an earlier arrival a later one, and
+-- a digest decides between facts of the same millisecond. Fields that belong together share one
+-- letter, so that they never mix two facts. A later attempt under the same key starts afresh; facts
+-- of an earlier attempt are then passed over.
+
+local STATE = { dispatched = 1, in_progress = 2, timed_out = 3, completed = 4 }
+local CLOCK = { in_progress = 'in_progress_ms', timed_out = 'timed_out_ms',
+                completed = 'completed_ms' }
+local GROUP = {
+    conclusion = 'c', downstream_repo_level = 'l', upstream_repo = 'u', event_type = 'e',
+    pr_number = 'p', pytorch_head_sha = 'p', run_id = 'r', workflow_run_url = 'w',
+    artifact_url = 'a', queue_time = 'q', execution_time = 'x', started_at = 's',
+    completed_at = 'd', total_tests = 't', passed_tests = 't', failed_tests = 't',
+    skipped_tests = 't', failed_tests_json = 'f', failed_tests_cut = 'f',
+    triage_verdict_json = 'v', environment = 'n', dispatched_ms = 'm', run_complete = 'z',
+}
+local FIRST_FIELD = 9
+
+local state, received, attempt = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local ttl, zombie_ms, job_key = ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local delivery, repo = ARGV[7], ARGV[8]
+
+local function load_job()
+    local job, flat = {}, redis.call('HGETALL', KEYS[1])
+    for i = 1, #flat, 2 do
+        job[flat[i]] = flat[i + 1]
+    end
+    return job
+end
+
+-- Below zero when attempt a came before attempt b. Numbers come before names.
+local function attempt_compare(a, b)
+    local na, nb = tonumber(a), tonumber(b)
+    if na and nb and na ~= nb then
+        return na - nb
+    end
+    if (na == nil) ~= (nb == nil) then
+        return na and -1 or 1
+    end
+    return a == b and 0 or (a < b and -1 or 1)
+end
+
+-- "rank=letters;rank=letters" and back: one rank for all fields that came from the same fact.
+local function ranks_read(text)
+    local ranks = {}
+    for rank, letters in string.gmatch(text or '', '([^=;]+)=([^=;]+)') do
+        for letter in string.gmatch(letters, '.') do
+            ranks[letter] = rank
+        end
+    end
+    return ranks
+end
+
+local function ranks_write(ranks)
+    local letters, order = {}, {}
+    for letter, rank in pairs(ranks) do
+        if not letters[rank] then
+            letters[rank] = {}
+            order[#order + 1] = rank
+        end
+        table.insert(letters[rank], letter)
+    end
+    table.sort(order)
+    for i, rank in ipairs(order) do
+        table.sort(letters[rank])
+        order[i] = rank .. '=' .. table.concat(letters[rank])
+    end
+    return table.concat(order, ';')
+end
+
+local function fact_rank()
+    local digest = string.sub(redis.sha1hex(table.concat(ARGV, '\0', FIRST_FIELD)), 1, 8)
+    return string.format('%d%013.0f%s', STATE[state], 9999999999999 - received, digest)
+end
+
+local job = load_job()
+local old_state = job.status
+local order = job.run_attempt and attempt_compare(attempt, job.run_attempt) or 0
+local changed, forget = {}, {}
+
+local function put(field, value)
+    if job[field] ~= value then
+        job[field] = value
+        changed[field] = value
+    end
+end
+
+if order > 0 then
+    redis.call('DEL', KEYS[1])
+    job, old_state = {}, nil
+end
+
+if order >= 0 then
+    local ranks, rank, won = ranks_read(job.ranks), fact_rank(), {}
+    for i = FIRST_FIELD, #ARGV, 2 do
+        local letter = GROUP[ARGV[i]]
+        if letter and not won[letter] and (not ranks[letter] or rank > ranks[letter]) then
+            won[letter] = true
+            ranks[letter] = rank
+        end
+    end
+    for field in pairs(job) do -- what a group held before goes as a whole
+        if won[GROUP[field]] then
+            forget[field] = true
+        end
+    end
+    for i = FIRST_FIELD, #ARGV, 2 do
+        local field = ARGV[i]
+        if won[GROUP[field]] then
+            forget[field] = nil
+            put(field, ARGV[i + 1])
+        elseif not GROUP[field] and field ~= 'status' and job[field] == nil then
+            put(field, ARGV[i + 1]) -- identity: the same in every fact
+        end
+    end
+    for field in pairs(forget) do
+        job[field] = nil
+        redis.call('HDEL', KEYS[1], field)
+    end
+    local clock = CLOCK[state]
+    if clock and (not job[clock] or received < tonumber(job[clock])) then
+        put(clock, ARGV[2])
+    end
+    if not old_state or STATE[state] > STATE[old_state] then
+        put('status', state)
+    end
+    put('ranks', ranks_write(ranks))
+end
+
+if next(changed) then
+    local flat = {}
+    for field, value in pairs(changed) do
+        flat[#flat + 1] = field
+        flat[#flat + 1] = value
+    end
+    redis.call('HSET', KEYS[1], unpack(flat))
+    redis.call('EXPIRE', KEYS[1], ttl)
+end
+
+-- The indexes, also for a repeat: they may have been lost on their own.
+redis.call('ZADD', KEYS[2], 'LT', ARGV[2], job_key)
+redis.call('EXPIRE', KEYS[2], ttl)
+redis.call('ZADD', KEYS[3], 'GT', ARGV[2], job_key)
+redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -1001)
+redis.call('EXPIRE', KEYS[3], ttl)
+redis.call('ZADD', KEYS[4], 'GT', ARGV[2], repo)
+if job.status == 'in_progress' then
+    redis.call('ZADD', KEYS[5], string.format('%.0f', tonumber(job.in_progress_ms) + zombie_ms),
+               job_key)
+else
+    redis.call('ZREM', KEYS[5], job_key)
+end
+if KEYS[6] ~= '' then
+    redis.call('SADD', KEYS[6], job_key)
+    redis.call('EXPIRE', KEYS[6], ttl)
+end
+if KEYS[7] ~= '' then
+    redis.call('ZADD', KEYS[7], 'LT', ARGV[2], delivery)
+    redis.call('EXPIRE', KEYS[7], ttl)
+end
+
+local verdict = 'repeat'
+if job.status ~= old_state then
+    verdict = 'raise'
+elseif next(changed) or next(forget) then
+    verdict = 'fill'
+end
+local reply = { verdict }
+for field, value in pairs(job) do
+    if field ~= 'ranks' then
+        reply[#reply + 1] = field
+        reply[#reply + 1] = value
+    end
+end
+return reply

@@ -1,0 +1,14 @@
+-- Keeps the newest set of labels of a pull request. The newest pull_request.updated_at wins; GitHub
+-- writes whole seconds there, so the arrival decides between two of the same second.
+--
+-- KEYS  1 labels hash
+-- ARGV  1 updated_ms  2 received_ms  3 ttl_s  4 labels, one a line
+-- Gives 1 when this set is the one in force afterwards, else 0.
+local rank = string.format('%013.0f%013.0f', tonumber(ARGV[1]), tonumber(ARGV[2])) .. ARGV[4]
+local now = redis.call('HGET', KEYS[1], 'rank')
+if now and now > rank then
+    return 0
+end
+redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[1], 'labels', ARGV[4])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1

@@ -1,0 +1,61 @@
+#include "indexes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/mem.h"
+#include "keys.h"
+
+void view_index_clear(struct view_index *index)
+{
+    for (size_t i = 0; i < index->n; i++)
+        free(index->at[i].name);
+    free(index->at);
+    *index = (struct view_index){ NULL, 0 };
+}
+
+static enum err newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
+                       struct why *why)
+{
+    const struct redis_value *reply;
+    char last[24];
+    snprintf(last, sizeof(last), "%" PRId64, (int64_t)limit - 1);
+    enum err err = redis_call(r, &reply,
+                              REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"), str_of(last),
+                                         STR_LIT("REV"), STR_LIT("WITHSCORES")),
+                              why);
+    if (err != OK)
+        return err;
+    struct view_index index = { mem_alloc(reply->n / 2 + 1, sizeof(*index.at)), 0 };
+    for (size_t i = 0; i + 1 < reply->n; i += 2, index.n++) {
+        index.at[index.n].name = str_dup(reply->items[i].text);
+        if (!str_to_i64(reply->items[i + 1].text, &index.at[index.n].at_ms))
+            index.at[index.n].at_ms = 0;
+    }
+    *ret = index;
+    return OK;
+}
+
+enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
+                          struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, VIEW_KEY_MAX);
+    return newest(r, key_pr(&key, pr), limit, ret, why);
+}
+
+enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)
+{
+    return newest(r, STR_LIT(KEY_REPOS), limit, ret, why);
+}
+
+enum err view_epoch_set(struct redis *r, int64_t now_ms, struct why *why)
+{
+    const struct redis_value *reply;
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRId64, now_ms);
+    return redis_call(r, &reply,
+                      REDIS_ARGS(STR_LIT("SET"), STR_LIT(KEY_EPOCH), str_of(text), STR_LIT("NX")),
+                      why);
+}

@@ -1,0 +1,26 @@
+/* What the pages start from: which deliveries, which downstreams. */
+#ifndef CRCR_VIEW_INDEXES_H
+#define CRCR_VIEW_INDEXES_H
+
+#include "jobs.h"
+
+struct view_index_entry {
+    char *name;
+    int64_t at_ms;
+};
+struct view_index {
+    struct view_index_entry *at;
+    size_t n;
+};
+void view_index_clear(struct view_index *index);
+
+/* Deliveries of a pull request, newest first, at most limit. *ret is the caller's. */
+enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
+                          struct why *why) MUST_CHECK;
+/* Downstreams by their last activity, newest first, at most limit. */
+enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret,
+                           struct why *why) MUST_CHECK;
+/* Says that the view is whole (crcr:epoch), unless it says so already. */
+enum err view_epoch_set(struct redis *r, int64_t now_ms, struct why *why) MUST_CHECK;
+
+#endif

@@ -1,0 +1,253 @@
+#include "jobs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/mem.h"
+#include "keys.h"
+
+extern const char view_fold_lua[];
+static struct redis_script fold_script = { .source = view_fold_lua };
+
+#define FOLD_KEYS 7
+#define FOLD_ARGS 8 /* before the fields; fold.lua names them */
+
+static const char *const verdict_names[] = {
+    [FOLD_RAISE] = "raise",
+    [FOLD_REPEAT] = "repeat",
+    [FOLD_FILL] = "fill",
+};
+
+const char *fold_verdict_name(enum fold_verdict verdict)
+{
+    return verdict_names[verdict];
+}
+
+static struct str number_text(char to[24], int64_t n)
+{
+    int len = snprintf(to, 24, "%" PRId64, n);
+    return (struct str){ to, (size_t)len };
+}
+
+/* KEYS of fold.lua. */
+struct fold_keys {
+    struct buf at[FOLD_KEYS];
+    struct str text[FOLD_KEYS];
+};
+
+static void fold_keys_clear(struct fold_keys *keys)
+{
+    for (size_t i = 0; i < FOLD_KEYS; i++)
+        buf_clear(&keys->at[i]);
+}
+
+static void fold_keys_init(struct fold_keys *keys, const struct result_record *fact)
+{
+    for (size_t i = 0; i < FOLD_KEYS; i++)
+        buf_init(&keys->at[i], VIEW_KEY_MAX);
+    struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
+    keys->text[0] = key_job(&keys->at[0], str_of(fact->key));
+    keys->text[1] = key_delivery(&keys->at[1], delivery);
+    keys->text[2] = key_repo(&keys->at[2], repo);
+    keys->text[3] = STR_LIT(KEY_REPOS);
+    keys->text[4] = STR_LIT(KEY_ZOMBIES);
+    keys->text[5] =
+        fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : STR_LIT("");
+    keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : STR_LIT("");
+}
+
+enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                        const struct view_times *times, struct why *why)
+{
+    struct fold_keys CLEANUP(fold_keys_clear) keys;
+    struct result_field fields[RESULT_FIELDS_MAX];
+    struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
+    char received[24], ttl[24], zombie[24];
+
+    fold_keys_init(&keys, fact);
+    size_t n = 0;
+    for (size_t i = 0; i < FOLD_KEYS; i++)
+        argv[n++] = keys.text[i];
+    argv[n++] = str_of(job_state_name(fact->state));
+    argv[n++] = number_text(received, received_ms);
+    argv[n++] = str_of(fact->run_attempt);
+    argv[n++] = number_text(ttl, times->ttl_s);
+    argv[n++] = number_text(zombie, times->zombie_ms);
+    argv[n++] = str_of(fact->key);
+    argv[n++] = str_of(fact->delivery_id);
+    argv[n++] = str_of(fact->repo);
+    size_t n_fields = result_record_fields(fact, fields);
+    for (size_t i = 0; i < n_fields; i++) {
+        argv[n++] = fields[i].name;
+        argv[n++] = fields[i].value;
+    }
+    return redis_queue_script(r, &fold_script, FOLD_KEYS, n, argv, why);
+}
+
+/* items: name, value, name, value, … */
+static void record_from_items(struct result_record *ret, const struct redis_value *items, size_t n)
+{
+    result_record_init(ret);
+    for (size_t i = 0; i + 1 < n; i += 2)
+        result_record_set(ret, items[i].text, items[i + 1].text);
+    result_record_times(ret);
+}
+
+enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
+                          struct why *why)
+{
+    const struct redis_value *reply;
+    enum err err = redis_collect(r, &reply, why);
+    if (err != OK)
+        return err;
+    if (reply->type != REDIS_ARRAY || reply->n % 2 != 1)
+        return why_set(why, ERR_STOP, "fold.lua gave an answer that is not its own");
+    for (size_t i = 0; i < sizeof(verdict_names) / sizeof(verdict_names[0]); i++)
+        if (str_is(reply->items[0].text, verdict_names[i]))
+            *verdict = (enum fold_verdict)i;
+    record_from_items(ret, reply->items + 1, reply->n - 1);
+    return OK;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+void job_list_clear(struct job_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        result_record_clear(&list->at[i]);
+    free(list->at);
+    *list = (struct job_list){ NULL, 0 };
+}
+
+/* Copies of strings that an array reply holds: the reply is gone with the next command. */
+struct names {
+    char **at;
+    size_t n;
+};
+
+static void names_clear(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->at[i]);
+    free(names->at);
+}
+
+static int name_cmp(const void *a, const void *b)
+{
+    return str_cmp(str_of(*(char *const *)a), str_of(*(char *const *)b));
+}
+
+/* A job key has its five parts; a repo in the same set has two. */
+static bool is_job_key(struct str s)
+{
+    size_t slashes = 0;
+    for (size_t i = 0; i < s.len; i++)
+        slashes += s.ptr[i] == '/';
+    return slashes == 4;
+}
+
+static struct names names_of_jobs(const struct redis_value *reply)
+{
+    struct names names = { mem_alloc(reply->n + 1, sizeof(char *)), 0 };
+    for (size_t i = 0; i < reply->n; i++)
+        if (is_job_key(reply->items[i].text))
+            names.at[names.n++] = str_dup(reply->items[i].text);
+    return names;
+}
+
+/* Jobs whose hash has expired before its index are passed over. */
+static enum err jobs_get(struct redis *r, const struct names *names, struct job_list *ret,
+                         struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    struct job_list list = { mem_alloc(names->n + 1, sizeof(*list.at)), 0 };
+    enum err err = OK;
+    buf_init(&key, VIEW_KEY_MAX);
+    for (size_t i = 0; err == OK && i < names->n; i++)
+        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), key_job(&key, str_of(names->at[i]))),
+                          why);
+    for (size_t i = 0; err == OK && i < names->n; i++) {
+        const struct redis_value *reply;
+        err = redis_collect(r, &reply, why);
+        if (err != OK || reply->n == 0)
+            continue;
+        record_from_items(&list.at[list.n], reply->items, reply->n);
+        if (list.at[list.n].key && list.at[list.n].repo)
+            list.n++;
+        else
+            result_record_clear(&list.at[list.n]);
+    }
+    if (err != OK) {
+        job_list_clear(&list);
+        return err;
+    }
+    *ret = list;
+    return OK;
+}
+
+static enum err jobs_listed(struct redis *r, size_t argc, const struct str *argv, bool sort,
+                            struct job_list *ret, struct why *why)
+{
+    const struct redis_value *reply;
+    enum err err = redis_call(r, &reply, argc, argv, why);
+    if (err != OK)
+        return err;
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply);
+    if (sort)
+        qsort(names.at, names.n, sizeof(*names.at), name_cmp);
+    return jobs_get(r, &names, ret, why);
+}
+
+enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
+                      struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, VIEW_KEY_MAX);
+    return jobs_listed(r, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), true, ret,
+                       why);
+}
+
+enum err jobs_of_delivery(struct redis *r, struct str delivery, struct job_list *ret,
+                          struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, VIEW_KEY_MAX);
+    return jobs_listed(
+        r, REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
+        false, ret, why);
+}
+
+enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
+                      struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    char last[24];
+    buf_init(&key, VIEW_KEY_MAX);
+    return jobs_listed(r,
+                       REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), STR_LIT("0"),
+                                  number_text(last, (int64_t)limit - 1), STR_LIT("REV")),
+                       false, ret, why);
+}
+
+enum err job_state_get(struct redis *r, struct str job_key, bool *found, enum job_state *state,
+                       char conclusion[32], struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(r, &reply,
+                              REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key),
+                                         STR_LIT("status"), STR_LIT("conclusion")),
+                              why);
+    if (err != OK)
+        return err;
+    if (reply->type != REDIS_ARRAY || reply->n != 2 || reply->items[0].type != REDIS_STR) {
+        *found = false;
+        return OK;
+    }
+    *found = true;
+    *state = job_state_of(reply->items[0].text);
+    str_copy(conclusion, 32, reply->items[1].text);
+    return OK;
+}

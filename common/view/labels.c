@@ -1,0 +1,41 @@
+#include "labels.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "keys.h"
+
+extern const char view_fold_labels_lua[];
+static struct redis_script fold_script = { .source = view_fold_labels_lua };
+
+enum err labels_fold_queue(struct redis *r, int64_t pr, int64_t updated_ms, int64_t received_ms,
+                           struct str labels, const struct view_times *times, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    char updated[24], received[24], ttl[24];
+    buf_init(&key, VIEW_KEY_MAX);
+    snprintf(updated, sizeof(updated), "%" PRId64, updated_ms);
+    snprintf(received, sizeof(received), "%" PRId64, received_ms);
+    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
+    const struct str argv[] = { key_labels(&key, pr), str_of(updated), str_of(received),
+                                str_of(ttl), labels };
+    return redis_queue_script(r, &fold_script, 1, sizeof(argv) / sizeof(argv[0]), argv, why);
+}
+
+enum err labels_fold_collect(struct redis *r, struct why *why)
+{
+    const struct redis_value *reply;
+    return redis_collect(r, &reply, why);
+}
+
+enum err labels_get(struct redis *r, int64_t pr, struct buf *to, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(&key, pr), STR_LIT("labels")), why);
+    if (err == OK && reply->type == REDIS_STR)
+        buf_put(to, reply->text);
+    return err;
+}
