@@ -17,7 +17,9 @@ struct callback_token {
     int64_t issued_s, expires_s;
 };
 
-/* CRCR_CALLBACK_TOKEN_KEY: "kid:secret,kid:secret"; the first signs, all verify. */
+/* CRCR_CALLBACK_TOKEN_KEY: "kid:secret,kid:secret"; the first signs, all verify. A kid is 1 to 64
+ * letters, digits, dots, dashes or underscores; a secret has at least 32 bytes (RFC 7518 section
+ * 3.2) and no comma. ERR_REFUSE names the fault, never the secret. */
 struct callback_keys;
 enum err callback_keys_new(struct callback_keys **ret, struct str spec, struct why *why) MUST_CHECK;
 void callback_keys_free(struct callback_keys *keys);

@@ -36,8 +36,9 @@ struct jwt_hint {
 enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why) MUST_CHECK;
 
 /* Verifies an RS256 token against the set: signature, then nbf, exp and iat with the leeway, then
- * aud (string or array). *claims is the payload text, the caller's. ERR_REFUSE with the reason
- * otherwise. now_s is seconds since 1970. */
+ * aud (string or array; audience NULL asks for none). A token without exp, or with a crit header,
+ * is refused. *claims is the payload text, the caller's. ERR_REFUSE with the reason otherwise.
+ * now_s is seconds since 1970. */
 enum err jwt_verify_rs256(struct str token, const struct jwks *set, const char *audience,
                           int64_t now_s, int leeway_s, char **claims, struct why *why) MUST_CHECK;
 

@@ -1,0 +1,100 @@
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hmac.h"
+
+enum { DIGEST_BYTES = 32 };
+
+/* SHA-256 cannot fail on bytes in memory; when it does, this process is broken. */
+static void require(bool done, const char *what)
+{
+    if (done)
+        return;
+    fprintf(stderr, "OpenSSL cannot do %s\n", what);
+    abort();
+}
+
+static void put_hex(const unsigned char *bytes, size_t n, char *to)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = digits[bytes[i] >> 4];
+        to[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    to[2 * n] = '\0';
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+static bool parse_digest(struct str hex, unsigned char to[DIGEST_BYTES])
+{
+    if (hex.len != DIGEST_BYTES * 2)
+        return false;
+    for (size_t i = 0; i < DIGEST_BYTES; i++) {
+        int high = hex_value(hex.ptr[2 * i]), low = hex_value(hex.ptr[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        to[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+static void hmac_sha256(struct str key, struct str data, unsigned char to[DIGEST_BYTES])
+{
+    /* A NULL key would mean "the one before". */
+    const char *key_bytes = key.ptr ? key.ptr : "";
+    unsigned int n = 0;
+    bool done = HMAC(EVP_sha256(), key_bytes, (int)key.len, (const unsigned char *)data.ptr,
+                     data.len, to, &n) != NULL;
+    require(done && n == DIGEST_BYTES, "HMAC-SHA256");
+}
+
+void hmac_sha256_hex(struct str key, struct str data, char hex[SHA256_HEX_SIZE])
+{
+    unsigned char digest[DIGEST_BYTES];
+    hmac_sha256(key, data, digest);
+    put_hex(digest, sizeof(digest), hex);
+}
+
+void sha256_hex(struct str data, char hex[SHA256_HEX_SIZE])
+{
+    unsigned char digest[DIGEST_BYTES];
+    unsigned int n = 0;
+    bool done = EVP_Digest(data.ptr, data.len, digest, &n, EVP_sha256(), NULL) == 1;
+    require(done && n == DIGEST_BYTES, "SHA-256");
+    put_hex(digest, sizeof(digest), hex);
+}
+
+bool hmac_sha256_matches(struct str key, struct str data, struct str hex)
+{
+    unsigned char claimed[DIGEST_BYTES], actual[DIGEST_BYTES];
+    if (!parse_digest(hex, claimed))
+        return false;
+    hmac_sha256(key, data, actual);
+    return CRYPTO_memcmp(claimed, actual, sizeof(actual)) == 0;
+}
+
+void random_hex(char *to, size_t n_bytes)
+{
+    unsigned char some[64];
+    for (size_t done = 0; done < n_bytes; done += sizeof(some)) {
+        size_t n = n_bytes - done < sizeof(some) ? n_bytes - done : sizeof(some);
+        require(RAND_bytes(some, (int)n) == 1, "random bytes");
+        put_hex(some, n, to + 2 * done);
+    }
+    if (n_bytes == 0)
+        to[0] = '\0';
+}

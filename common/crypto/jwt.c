@@ -1,0 +1,246 @@
+#include <cjose/cjose.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/mem.h"
+#include "jwt_private.h"
+
+enum { TOKEN_MAX_BYTES = 16 * 1024 }; /* GitHub's are about 2 KB */
+
+static void jws_clear(cjose_jws_t **jws)
+{
+    cjose_jws_release(*jws);
+}
+
+static void json_clear(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* ---- signing ---- */
+
+static cjose_header_t *header_new(const char *alg, struct str kid)
+{
+    char *CLEANUP(mem_free_char) kid_text = str_dup(kid);
+    cjose_err err;
+    cjose_header_t *header = cjose_header_new(&err);
+    if (header && cjose_header_set(header, CJOSE_HDR_ALG, alg, &err) &&
+        cjose_header_set(header, "typ", "JWT", &err) &&
+        (!kid_text || cjose_header_set(header, CJOSE_HDR_KID, kid_text, &err)))
+        return header;
+    cjose_header_release(header);
+    return NULL;
+}
+
+static enum err sign(const cjose_jwk_t *jwk, const char *alg, struct str kid, struct str claims,
+                     char **ret, struct why *why)
+{
+    cjose_header_t *header = header_new(alg, kid);
+    if (!header)
+        return why_set(why, ERR_REFUSE, "the kid cannot be written into a token: UTF-8 is needed");
+    cjose_err cerr = { .message = "no key" };
+    cjose_jws_t *CLEANUP(jws_clear) jws =
+        jwk ? cjose_jws_sign(jwk, header, (const uint8_t *)claims.ptr, claims.len, &cerr) : NULL;
+    cjose_header_release(header);
+    const char *text;
+    if (!jws || !cjose_jws_export(jws, &text, &cerr))
+        return why_set(why, ERR_REFUSE, "cannot sign a token: %s", cerr.message);
+    *ret = mem_dup(text);
+    return OK;
+}
+
+enum err jwt_sign_rs256(const struct jwt_key *key, struct str kid, struct str claims, char **ret,
+                        struct why *why)
+{
+    return sign(jwt_key_jwk(key), "RS256", kid, claims, ret, why);
+}
+
+static cjose_jwk_t *jwk_of_secret(struct str secret)
+{
+    cjose_err err;
+    return cjose_jwk_create_oct_spec((const uint8_t *)secret.ptr, secret.len, &err);
+}
+
+enum err jwt_sign_hs256(struct str secret, struct str kid, struct str claims, char **ret,
+                        struct why *why)
+{
+    cjose_jwk_t *jwk = jwk_of_secret(secret);
+    enum err err = sign(jwk, "HS256", kid, claims, ret, why);
+    cjose_jwk_release(jwk);
+    return err;
+}
+
+/* ---- reading ---- */
+
+static enum err import(struct str token, cjose_jws_t **ret, struct why *why)
+{
+    if (token.len > TOKEN_MAX_BYTES)
+        return why_set(why, ERR_REFUSE, "the token has %zu bytes; at most %d are read", token.len,
+                       (int)TOKEN_MAX_BYTES);
+    cjose_err cerr = { .message = "empty" };
+    cjose_jws_t *jws = token.len ? cjose_jws_import(token.ptr, token.len, &cerr) : NULL;
+    if (!jws)
+        return why_set(why, ERR_REFUSE, "the token is not a compact JWS: %s", cerr.message);
+    *ret = jws;
+    return OK;
+}
+
+/* Borrowed from the token; absent when the member is none or no string. */
+static struct str header_get(cjose_jws_t *jws, const char *name)
+{
+    return str_of(json_string_value(json_object_get(cjose_jws_get_protected(jws), name)));
+}
+
+static struct str plaintext(const cjose_jws_t *jws)
+{
+    uint8_t *bytes;
+    size_t len;
+    cjose_err err;
+    if (!cjose_jws_get_plaintext(jws, &bytes, &len, &err))
+        return STR_NONE;
+    return (struct str){ (const char *)bytes, len };
+}
+
+static enum err parse_claims(struct str text, json_t **ret, struct why *why)
+{
+    json_error_t fault;
+    json_t *claims =
+        text.ptr ? json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &fault) : NULL;
+    if (!json_is_object(claims)) {
+        json_decref(claims);
+        return why_set(why, ERR_REFUSE, "the token's claims are not a JSON object");
+    }
+    *ret = claims;
+    return OK;
+}
+
+enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why)
+{
+    cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
+    json_t *CLEANUP(json_clear) claims = NULL;
+    enum err err = import(token, &jws, why);
+    if (!err)
+        err = parse_claims(plaintext(jws), &claims, why);
+    if (err)
+        return err;
+    struct jwt_hint hint;
+    struct str issuer = str_of(json_string_value(json_object_get(claims, "iss")));
+    if (!str_copy(hint.alg, sizeof(hint.alg), header_get(jws, "alg")) ||
+        !str_copy(hint.kid, sizeof(hint.kid), header_get(jws, "kid")) ||
+        !str_copy(hint.issuer, sizeof(hint.issuer), issuer))
+        return why_set(why, ERR_REFUSE, "the token's alg, kid or iss is too long");
+    *ret = hint;
+    return OK;
+}
+
+/* ---- verifying ---- */
+
+/* Judged before a key is chosen. "crit" names extensions that must be understood (RFC 7515 section
+ * 4.1.11), and we know none. */
+static enum err check_header(cjose_jws_t *jws, const char *alg, struct why *why)
+{
+    struct str found = header_get(jws, "alg");
+    if (!str_is(found, alg))
+        return why_set(why, ERR_REFUSE, "the token's algorithm is %.*s; only %s is accepted",
+                       found.len < 32 ? (int)found.len : 32, found.ptr ? found.ptr : "", alg);
+    if (json_object_get(cjose_jws_get_protected(jws), "crit"))
+        return why_set(why, ERR_REFUSE, "the token asks for extensions (crit) that are unknown");
+    return OK;
+}
+
+/* A NumericDate; may have a fraction (RFC 7519 section 2). False when it is there and no number. */
+static bool get_date(const json_t *claims, const char *name, double fallback, double *ret)
+{
+    const json_t *claim = json_object_get(claims, name);
+    *ret = claim ? json_number_value(claim) : fallback;
+    return !claim || json_is_number(claim);
+}
+
+/* RFC 7519 sections 4.1.4 to 4.1.6. A token without an end is not accepted. */
+static enum err check_times(const json_t *claims, int64_t now_s, int leeway_s, struct why *why)
+{
+    double now = (double)now_s, nbf, iat, exp;
+    if (!get_date(claims, "nbf", now, &nbf) || !get_date(claims, "iat", now, &iat) ||
+        !get_date(claims, "exp", 0, &exp))
+        return why_set(why, ERR_REFUSE, "the token's nbf, iat or exp is not a number");
+    if (!json_object_get(claims, "exp"))
+        return why_set(why, ERR_REFUSE, "the token has no exp");
+    if (now >= exp + leeway_s)
+        return why_set(why, ERR_REFUSE, "the token expired %.0f s ago", now - exp);
+    if (now + leeway_s < nbf)
+        return why_set(why, ERR_REFUSE, "the token is valid only in %.0f s", nbf - now);
+    if (now + leeway_s < iat)
+        return why_set(why, ERR_REFUSE, "the token was issued %.0f s in the future", iat - now);
+    return OK;
+}
+
+static enum err check_audience(const json_t *claims, const char *audience, struct why *why)
+{
+    const json_t *aud = json_object_get(claims, "aud");
+    const char *single = json_string_value(aud);
+    if (single && strcmp(single, audience) == 0)
+        return OK;
+    for (size_t i = 0; i < json_array_size(aud); i++) {
+        const char *one = json_string_value(json_array_get(aud, i));
+        if (one && strcmp(one, audience) == 0)
+            return OK;
+    }
+    return why_set(why, ERR_REFUSE, "the token's audience is not %s", audience);
+}
+
+/* audience NULL: not asked for. */
+static enum err check_claims(const cjose_jws_t *jws, const char *audience, int64_t now_s,
+                             int leeway_s, char **ret, struct why *why)
+{
+    struct str text = plaintext(jws);
+    json_t *CLEANUP(json_clear) claims = NULL;
+    enum err err = parse_claims(text, &claims, why);
+    if (!err)
+        err = check_times(claims, now_s, leeway_s, why);
+    if (!err && audience)
+        err = check_audience(claims, audience, why);
+    if (!err)
+        *ret = str_dup(text);
+    return err;
+}
+
+enum err jwt_verify_rs256(struct str token, const struct jwks *set, const char *audience,
+                          int64_t now_s, int leeway_s, char **claims, struct why *why)
+{
+    cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
+    enum err err = import(token, &jws, why);
+    if (!err)
+        err = check_header(jws, "RS256", why);
+    if (err)
+        return err;
+    struct str kid = header_get(jws, "kid");
+    if (!jwks_has(set, kid))
+        return why_set(why, ERR_REFUSE, "the token's key (kid %.*s) is not in the issuer's set",
+                       kid.len < 64 ? (int)kid.len : 64, kid.ptr ? kid.ptr : "absent");
+    const cjose_jwk_t *jwk;
+    for (size_t i = 0; (jwk = jwks_candidate(set, kid, i)); i++) {
+        cjose_err cerr;
+        if (cjose_jws_verify(jws, jwk, &cerr))
+            return check_claims(jws, audience, now_s, leeway_s, claims, why);
+    }
+    return why_set(why, ERR_REFUSE, "the token's signature is wrong");
+}
+
+enum err jwt_verify_hs256(struct str token, struct str secret, int64_t now_s, int leeway_s,
+                          char **claims, struct why *why)
+{
+    cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
+    enum err err = import(token, &jws, why);
+    if (!err)
+        err = check_header(jws, "HS256", why);
+    if (err)
+        return err;
+    cjose_jwk_t *jwk = jwk_of_secret(secret);
+    cjose_err cerr;
+    bool genuine = jwk && cjose_jws_verify(jws, jwk, &cerr);
+    cjose_jwk_release(jwk);
+    if (!genuine)
+        return why_set(why, ERR_REFUSE, "the token's signature is wrong");
+    return check_claims(jws, NULL, now_s, leeway_s, claims, why);
+}

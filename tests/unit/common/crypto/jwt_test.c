@@ -1,0 +1,349 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/crypto/jwt.h"
+#include "forge.h"
+#include "test_keys.h"
+
+enum { NOW = 1800000000, LEEWAY = 60 };
+static const char AUDIENCE[] = "pytorch-cross-repo-ci-relay";
+#define SECRET STR_LIT("0123456789abcdef0123456789abcdef")
+
+static struct {
+    struct jwt_key *a, *b;
+    struct jwks *jwks_a; /* the public half of a as "ka" */
+    char *jwks_text;
+} f;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct why why;
+    assert_int_equal(jwt_key_new(&f.a, str_of(KEY_A_PKCS8), &why), OK);
+    assert_int_equal(jwt_key_new(&f.b, str_of(KEY_B), &why), OK);
+    assert_int_equal(jwt_key_jwks(f.a, STR_LIT("ka"), &f.jwks_text, &why), OK);
+    assert_int_equal(jwks_parse(&f.jwks_a, str_of(f.jwks_text), &why), OK);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    jwt_key_free(f.a);
+    jwt_key_free(f.b);
+    jwks_free(f.jwks_a);
+    free(f.jwks_text);
+    return 0;
+}
+
+static char *rs256(const struct jwt_key *key, struct str kid, const char *claims)
+{
+    char *token;
+    struct why why;
+    assert_int_equal(jwt_sign_rs256(key, kid, str_of(claims), &token, &why), OK);
+    return token;
+}
+
+static enum err verify(const char *token, struct why *why)
+{
+    char *claims = NULL;
+    enum err err = jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, LEEWAY, &claims, why);
+    assert_int_equal(claims != NULL, err == OK);
+    free(claims);
+    return err;
+}
+
+/* claims signed by a as ka; reason NULL: accepted. */
+static void judged(const char *claims, const char *reason)
+{
+    char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), claims);
+    struct why why = { "" };
+    enum err err = verify(token, &why);
+    if (!reason) {
+        assert_int_equal(err, OK);
+        return;
+    }
+    assert_int_equal(err, ERR_REFUSE);
+    if (!strstr(why.text, reason))
+        fail_msg("\"%s\" does not say \"%s\"", why.text, reason);
+}
+
+static void claims_come_back_as_they_were_signed(void **state)
+{
+    (void)state;
+    const char *claims = "{ \"aud\":\"pytorch-cross-repo-ci-relay\", \"exp\":1800000001}";
+    char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), claims);
+    char *CLEANUP(mem_free_char) back = NULL;
+    struct why why;
+    assert_int_equal(jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, 0, &back, &why), OK);
+    assert_string_equal(back, claims);
+}
+
+#define AUD "\"aud\":\"pytorch-cross-repo-ci-relay\""
+
+static void times_are_judged_with_the_leeway(void **state)
+{
+    (void)state;
+    judged("{" AUD ",\"exp\":1800000001}", NULL);
+    judged("{" AUD ",\"exp\":1799999941}", NULL); /* 59 s over */
+    judged("{" AUD ",\"exp\":1799999940}", "expired 60 s ago");
+    judged("{" AUD ",\"exp\":1800000300.5,\"nbf\":1800000060}", NULL);
+    judged("{" AUD ",\"exp\":1800000300,\"nbf\":1800000061}", "valid only in 61 s");
+    judged("{" AUD ",\"exp\":1800000300,\"iat\":1800000060}", NULL);
+    judged("{" AUD ",\"exp\":1800000300,\"iat\":1800000061}", "in the future");
+    judged("{" AUD "}", "no exp");
+    judged("{" AUD ",\"exp\":\"1800000300\"}", "not a number");
+    judged("{" AUD ",\"exp\":1800000300,\"nbf\":null}", "not a number");
+}
+
+static void audience_is_a_string_or_a_list(void **state)
+{
+    (void)state;
+    judged("{\"aud\":[\"x\",\"pytorch-cross-repo-ci-relay\"],\"exp\":1800000300}", NULL);
+    judged("{\"aud\":\"sigstore\",\"exp\":1800000300}", "audience");
+    judged("{\"aud\":[],\"exp\":1800000300}", "audience");
+    judged("{\"aud\":[\"pytorch-cross-repo-ci-relay2\",1],\"exp\":1800000300}", "audience");
+    judged("{\"aud\":{\"pytorch-cross-repo-ci-relay\":1},\"exp\":1800000300}", "audience");
+    judged("{\"exp\":1800000300}", "audience");
+}
+
+static void claims_that_two_parsers_read_differently_are_refused(void **state)
+{
+    (void)state;
+    judged("{" AUD ",\"exp\":1800000300,\"repository\":\"a/b\",\"repository\":\"c/d\"}",
+           "not a JSON object");
+    judged("{" AUD ",\"exp\":1800000300,\"repository\":\"a/b\\u0000c\"}", "not a JSON object");
+    judged("[1]", "not a JSON object");
+    judged("{" AUD ",\"exp\":1800000300} trailing", "not a JSON object");
+}
+
+#define GOOD_CLAIMS "{" AUD ",\"exp\":1800000300}"
+
+static void refused(char *token, const char *reason)
+{
+    struct why why = { "" };
+    assert_int_equal(verify(token, &why), ERR_REFUSE);
+    if (!strstr(why.text, reason))
+        fail_msg("\"%s\" does not say \"%s\"", why.text, reason);
+    free(token);
+}
+
+static void alg_none_is_refused(void **state)
+{
+    (void)state;
+    refused(forge("{\"alg\":\"none\",\"kid\":\"ka\"}", GOOD_CLAIMS, STR_NONE), "algorithm is none");
+    refused(forge("{\"alg\":\"None\",\"kid\":\"ka\"}", GOOD_CLAIMS, STR_NONE), "compact JWS");
+    refused(forge("{\"kid\":\"ka\"}", GOOD_CLAIMS, STR_NONE), "compact JWS");
+    refused(forge("{\"alg\":\"RS256\",\"kid\":\"ka\"}", GOOD_CLAIMS, STR_NONE), "");
+}
+
+/* The public key, which everybody has, used as an HMAC secret. */
+static void key_confusion_is_refused(void **state)
+{
+    (void)state;
+    struct str public_text = str_of(f.jwks_text);
+    refused(forge("{\"alg\":\"HS256\",\"kid\":\"ka\"}", GOOD_CLAIMS, public_text),
+            "algorithm is HS256; only RS256");
+    refused(forge("{\"alg\":\"RS256\",\"kid\":\"ka\"}", GOOD_CLAIMS, public_text), "signature");
+
+    char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), GOOD_CLAIMS);
+    char *claims = NULL;
+    struct why why;
+    assert_int_equal(jwt_verify_hs256(str_of(token), public_text, NOW, LEEWAY, &claims, &why),
+                     ERR_REFUSE);
+    assert_non_null(strstr(why.text, "algorithm is RS256; only HS256"));
+}
+
+static void other_algorithms_of_the_same_key_are_refused(void **state)
+{
+    (void)state;
+    refused(forge("{\"alg\":\"RS512\",\"kid\":\"ka\"}", GOOD_CLAIMS, SECRET), "RS512");
+    refused(forge("{\"alg\":\"PS256\",\"kid\":\"ka\"}", GOOD_CLAIMS, SECRET), "PS256");
+}
+
+static void critical_extensions_are_refused(void **state)
+{
+    (void)state;
+    char *CLEANUP(mem_free_char) token =
+        forge("{\"alg\":\"HS256\",\"crit\":[\"b64\"],\"b64\":false}", GOOD_CLAIMS, SECRET);
+    char *claims = NULL;
+    struct why why;
+    assert_int_equal(jwt_verify_hs256(str_of(token), SECRET, NOW, LEEWAY, &claims, &why),
+                     ERR_REFUSE);
+    assert_non_null(strstr(why.text, "crit"));
+    char *CLEANUP(mem_free_char) plain = forge("{\"alg\":\"HS256\"}", GOOD_CLAIMS, SECRET);
+    assert_int_equal(jwt_verify_hs256(str_of(plain), SECRET, NOW, LEEWAY, &claims, &why), OK);
+    free(claims);
+}
+
+static void a_changed_token_is_refused(void **state)
+{
+    (void)state;
+    char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), GOOD_CLAIMS);
+    struct why why;
+    size_t len = strlen(token);
+    for (size_t i = 0; i < len - 1; i++) { /* the last digit has bits that mean nothing */
+        char before = token[i];
+        token[i] = before == 'A' ? 'B' : 'A';
+        assert_int_equal(verify(token, &why), ERR_REFUSE);
+        token[i] = before;
+    }
+    assert_int_equal(verify(token, &why), OK);
+}
+
+static void the_key_is_chosen_by_kid(void **state)
+{
+    (void)state;
+    refused(rs256(f.b, STR_LIT("ka"), GOOD_CLAIMS), "signature is wrong");
+    refused(rs256(f.b, STR_LIT("kb"), GOOD_CLAIMS), "kid kb");
+
+    char *CLEANUP(mem_free_char) b_text = NULL;
+    struct why why;
+    assert_int_equal(jwt_key_jwks(f.b, STR_LIT("kb"), &b_text, &why), OK);
+    struct buf CLEANUP(buf_clear) both; /* {"keys":[A]} and {"keys":[B]} → {"keys":[A,B]} */
+    buf_init(&both, 1 << 16);
+    buf_printf(&both, "%.*s,%s", (int)strlen(f.jwks_text) - 2, f.jwks_text,
+               b_text + strlen("{\"keys\":["));
+    struct jwks *set = NULL;
+    assert_int_equal(jwks_parse(&set, buf_str(&both), &why), OK);
+    struct {
+        const struct jwt_key *key;
+        struct str kid;
+        enum err err;
+    } cases[] = {
+        { f.a, STR_LIT("ka"), OK },         { f.b, STR_LIT("kb"), OK },
+        { f.a, STR_LIT("kb"), ERR_REFUSE }, { f.b, STR_LIT("ka"), ERR_REFUSE },
+        { f.a, STR_NONE, ERR_REFUSE },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *CLEANUP(mem_free_char) token = rs256(cases[i].key, cases[i].kid, GOOD_CLAIMS);
+        char *CLEANUP(mem_free_char) claims = NULL;
+        assert_int_equal(jwt_verify_rs256(str_of(token), set, AUDIENCE, NOW, LEEWAY, &claims, &why),
+                         cases[i].err);
+    }
+    jwks_free(set);
+}
+
+static void without_a_kid_a_set_of_one_key_is_enough(void **state)
+{
+    (void)state;
+    char *CLEANUP(mem_free_char) token = rs256(f.a, STR_NONE, GOOD_CLAIMS);
+    struct why why;
+    assert_int_equal(verify(token, &why), OK);
+    refused(rs256(f.b, STR_NONE, GOOD_CLAIMS), "signature is wrong");
+}
+
+static void peek_shows_the_header_and_the_issuer(void **state)
+{
+    (void)state;
+    char *CLEANUP(mem_free_char) token =
+        rs256(f.a, STR_LIT("ka"), "{\"iss\":\"https://agent.buildkite.com\"}");
+    struct jwt_hint hint;
+    struct why why;
+    assert_int_equal(jwt_peek(str_of(token), &hint, &why), OK);
+    assert_string_equal(hint.alg, "RS256");
+    assert_string_equal(hint.kid, "ka");
+    assert_string_equal(hint.issuer, "https://agent.buildkite.com");
+}
+
+static void garbage_is_refused(void **state)
+{
+    (void)state;
+    static const char *const tokens[] = { "",
+                                          ".",
+                                          "..",
+                                          "...",
+                                          "a.b.c",
+                                          "eyJhbGciOiJSUzI1NiJ9..",
+                                          "eyJhbGciOiJSUzI1NiJ9",
+                                          "bm90IGpzb24.e30.AAAA",
+                                          "eyJhbGciOiJSUzI1NiJ9.e30.AAAA.AAAA" };
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++)
+        refused(mem_dup(tokens[i]), "");
+    struct why why;
+    struct jwt_hint hint;
+    assert_int_equal(jwt_peek(STR_NONE, &hint, &why), ERR_REFUSE);
+    char *CLEANUP(mem_free_char) huge = mem_alloc(20001, 1);
+    memset(huge, 'A', 20000);
+    assert_int_equal(jwt_peek(str_of(huge), &hint, &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "20000 bytes"));
+}
+
+#define RFC_PAYLOAD                                                                                \
+    "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0"     \
+    "cnVlfQ"
+
+static void rfc7515_appendix_a1_verifies(void **state)
+{
+    (void)state;
+    static const unsigned char secret[] = { 3,   35,  53,  75,  43,  15,  165, 188, 131, 126, 6,
+                                            101, 119, 123, 166, 143, 90,  179, 40,  230, 240, 84,
+                                            201, 40,  169, 15,  132, 178, 210, 80,  46,  191, 211,
+                                            251, 90,  146, 210, 6,   71,  239, 150, 138, 180, 195,
+                                            119, 98,  61,  34,  61,  46,  33,  114, 5,   46,  79,
+                                            8,   192, 205, 154, 245, 103, 208, 128, 163 };
+    struct str token = STR_LIT("eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9." RFC_PAYLOAD
+                               ".dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
+    char *claims = NULL;
+    struct why why;
+    assert_int_equal(jwt_verify_hs256(token, (struct str){ (const char *)secret, sizeof(secret) },
+                                      1300819379, 0, &claims, &why),
+                     OK);
+    assert_non_null(strstr(claims, "\"iss\":\"joe\""));
+    free(claims);
+}
+
+static void rfc7515_appendix_a2_verifies(void **state)
+{
+    (void)state;
+    struct str json =
+        STR_LIT("{\"keys\":[{\"kty\":\"RSA\",\"e\":\"AQAB\",\"n\":\""
+                "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPM"
+                "EzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-"
+                "bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3"
+                "qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9g"
+                "b54h4FRWyuXpoQ\"}]}");
+    struct str token = STR_LIT(
+        "eyJhbGciOiJSUzI1NiJ9." RFC_PAYLOAD
+        ".cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2"
+        "Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQ"
+        "BMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6Ie"
+        "YI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw");
+    struct jwks *set = NULL;
+    struct why why = { "" };
+    char *claims = NULL;
+    assert_int_equal(jwks_parse(&set, json, &why), OK);
+    assert_int_equal(jwt_verify_rs256(token, set, "joe", 1300819379, 0, &claims, &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "audience")); /* all but the audience, which it has not */
+    jwks_free(set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(claims_come_back_as_they_were_signed),
+        cmocka_unit_test(times_are_judged_with_the_leeway),
+        cmocka_unit_test(audience_is_a_string_or_a_list),
+        cmocka_unit_test(claims_that_two_parsers_read_differently_are_refused),
+        cmocka_unit_test(alg_none_is_refused),
+        cmocka_unit_test(key_confusion_is_refused),
+        cmocka_unit_test(other_algorithms_of_the_same_key_are_refused),
+        cmocka_unit_test(critical_extensions_are_refused),
+        cmocka_unit_test(a_changed_token_is_refused),
+        cmocka_unit_test(the_key_is_chosen_by_kid),
+        cmocka_unit_test(without_a_kid_a_set_of_one_key_is_enough),
+        cmocka_unit_test(peek_shows_the_header_and_the_issuer),
+        cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(rfc7515_appendix_a1_verifies),
+        cmocka_unit_test(rfc7515_appendix_a2_verifies),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
