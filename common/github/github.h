@@ -1,9 +1,9 @@
-/* Calls to GitHub's REST API as a GitHub App: installation tokens, conditional retries, limits and
- * redirects, in one place. Asynchronous on one thread, on top of an http_client.
+/* Calls to GitHub's REST API as a GitHub App: installation tokens, limits and redirects, in one
+ * place. Asynchronous on one thread, on top of an http_client.
  *
- *   github_start ─▶ installation id (cached) ─▶ access token (cached, renewed 5 min before its end)
- * ─▶ call 401 ─▶ token dropped, once again      301/307/308 same origin ─▶ followed once, method
- * kept
+ *   github_start ─▶ installation id ─▶ access token ─▶ call ─▶ answer
+ *                     (cached)          (cached)        │ 401: token dropped, once again
+ *                                                       │ 301, 307, 308: same origin, once
  *
  * https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app */
 #ifndef CRCR_GITHUB_GITHUB_H
@@ -44,24 +44,33 @@ struct github_answer {
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* wall clock; 0: none told */
     bool limited;          /* a rate limit spoke */
+    bool told;             /* the answer itself named wait_until_ms; else it is our guess */
     struct str body;
     struct str etag;
     struct str next_page; /* path of Link rel="next", or absent */
     int64_t budget_left;  /* x-ratelimit-remaining, -1 unknown */
     int64_t sent_ms;      /* wall clock when the call itself (not the token) was sent; 0: never */
     int64_t micros;
-    const char *
-        reason; /* for people, when err != OK: "404 Not Found: is the App installed on org/repo?" */
+    const char *reason; /* for people, when err != OK; never NULL then */
 };
 typedef void github_answered_fn(void *opaque, const struct github_answer *answer);
 
 enum err github_new(struct github **ret, const struct github_options *options,
                     struct why *why) MUST_CHECK;
-/* Calls the callbacks of what is under way with ERR_UNKNOWN. NULL is fine. */
+/* Calls the callbacks of what is under way with ERR_UNKNOWN; free the http_client after this, not
+ * before. NULL is fine. */
 void github_free(struct github *g);
-/* The callback comes exactly once, from http_client_poll (never from inside github_start). */
+/* When this returns OK the callback comes exactly once, from http_client_poll (never from inside
+ * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed, or the
+ * installation refused us within the last minute; ERR_RETRY a limit stands, or its token could not
+ * be had a moment ago (github_blocked tells until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* True when a call for that repo would fail now without being sent: *ret is the answer that it
+ * would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
+bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
+/* The App's id, as configured. */
+const char *github_app_id(const struct github *g);
 /* Waits for one call by polling the client (other calls move on meanwhile). The body is copied to
  * *body, the caller's; answer's own strings are not valid after. For start-up, the allowlist and
  * tools. */
@@ -69,8 +78,22 @@ enum err github_wait(struct github *g, const struct github_request *request,
                      struct github_answer *answer, char **body, size_t *body_len,
                      struct why *why) MUST_CHECK;
 
-/* PURE part: what an answer means. now_ms is the wall clock. */
+/* PURE: what an answer means. now_ms is the wall clock. Fills err, status, waits, etag, next_page
+ * and budget_left (the latter borrowed from headers); leaves the rest at 0.
+ *
+ *   2xx, 304             OK
+ *   429; 403 with Retry-After, x-ratelimit-remaining: 0 or "secondary rate limit"
+ *                        ERR_RETRY, limited: Retry-After (seconds or a date), else
+ *                        x-ratelimit-reset, else 60 s
+ *   401                  ERR_RETRY: nothing happened, and our key or the clock may be mended
+ *   408, 5xx             ERR_UNKNOWN, with wait_until_ms when Retry-After is there
+ *   409, 425             ERR_RETRY
+ *   all else             ERR_REFUSE */
 void github_judge(int status, const struct headers *headers, struct str body, int64_t now_ms,
                   struct github_answer *ret);
+/* PURE: "404 Not Found: <GitHub's message> (is the App installed on org/repo?)". repo may be
+ * absent. */
+void github_explain(const struct github_answer *answer, struct str body, struct str repo, char *to,
+                    size_t size);
 
 #endif

@@ -1,0 +1,139 @@
+#include "api_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/buf.h"
+#include "../base/clock.h"
+#include "../base/mem.h"
+
+#define API_VERSION                                                                                \
+    "2022-11-28" /* https://docs.github.com/en/rest/about-the-rest-api/api-versions */
+#define MIME_JSON "application/vnd.github+json"
+
+struct api_call {
+    struct api api; /* url copied */
+    struct buf url;
+    char *method, *accept, *authorization, *etag, *repo;
+    struct str body; /* the caller's */
+    size_t max_body_bytes;
+    bool redirected;
+    int64_t sent_ms;
+    github_answered_fn *done;
+    void *opaque;
+};
+
+static void api_call_free(struct api_call *c)
+{
+    buf_clear(&c->url);
+    free(c->method);
+    free(c->accept);
+    free(c->authorization);
+    free(c->etag);
+    free(c->repo);
+    free((char *)c->api.url);
+    free(c);
+}
+
+static http_answered_fn answered;
+
+static enum err send_request(struct api_call *c, struct why *why)
+{
+    struct headers headers;
+    headers_init(&headers);
+    headers_put(&headers, "Authorization", str_of(c->authorization));
+    headers_put(&headers, "Accept", str_of(c->accept));
+    headers_put(&headers, "X-GitHub-Api-Version", STR_LIT(API_VERSION));
+    if (c->body.ptr)
+        headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    headers_put(&headers, "If-None-Match", str_of(c->etag));
+    struct http_request request = {
+        .method = c->method,
+        .url = buf_str(&c->url).ptr,
+        .headers = &headers,
+        .body = c->body,
+        .max_body_bytes = c->max_body_bytes,
+    };
+    c->sent_ms = clock_wall_ms();
+    return http_client_start(c->api.client, &request, answered, c, why);
+}
+
+/* "https://host:port" of a URL. */
+static struct str origin(struct str url)
+{
+    ptrdiff_t scheme = str_find_str(url, STR_LIT("://"));
+    if (scheme < 0)
+        return STR_NONE;
+    ptrdiff_t slash = str_find(str_from(url, (size_t)scheme + 3), '/');
+    return (struct str){ url.ptr, slash < 0 ? url.len : (size_t)(scheme + 3 + slash) };
+}
+
+/* Follows 301, 307 and 308 once, to the same origin only: the token must not go anywhere else. */
+static bool redirect(struct api_call *c, const struct http_answer *http)
+{
+    if (c->redirected || (http->status != 301 && http->status != 307 && http->status != 308))
+        return false;
+    struct str location = headers_get(http->headers, "location");
+    struct str here = origin(str_of(c->api.url));
+    struct buf target;
+    buf_init(&target, 4096);
+    if (location.len > 1 && location.ptr[0] == '/' && location.ptr[1] != '/')
+        buf_put(&target, here);
+    else if (!location.ptr || !str_eq_nocase(origin(location), here))
+        return false;
+    buf_put(&target, location);
+    buf_clear(&c->url);
+    c->url = target;
+    c->redirected = true;
+    struct why ignored;
+    return send_request(c, &ignored) == OK;
+}
+
+static void answered(void *opaque, const struct http_answer *http)
+{
+    struct api_call *c = opaque;
+    char reason[512] = "";
+    struct github_answer answer = { .err = http->err, .budget_left = -1, .reason = http->reason };
+    if (http->err == OK) {
+        if (redirect(c, http))
+            return;
+        github_judge(http->status, http->headers, http->body, clock_wall_ms(), &answer);
+        answer.body = http->body;
+        if (answer.err) {
+            github_explain(&answer, http->body, str_of(c->repo), reason, sizeof(reason));
+            answer.reason = reason;
+        }
+    } else if (!answer.reason)
+        answer.reason = "no answer";
+    answer.sent_ms = http->err == ERR_RETRY ? 0 : c->sent_ms;
+    answer.micros = http->micros;
+    c->done(c->opaque, &answer);
+    api_call_free(c);
+}
+
+enum err api_call_start(const struct api *api, const struct github_request *request,
+                        const char *authorization, github_answered_fn *done, void *opaque,
+                        struct why *why)
+{
+    struct api_call *c = mem_alloc(1, sizeof(*c));
+    *c = (struct api_call){
+        .api = { mem_dup(api->url), api->client },
+        .method = mem_dup(request->method),
+        .accept = mem_dup(request->accept ? request->accept : MIME_JSON),
+        .authorization = mem_dup(authorization),
+        .etag = request->etag.len ? str_dup(request->etag) : NULL,
+        .repo = str_dup(request->repo),
+        .body = request->body,
+        .max_body_bytes = request->max_body_bytes,
+        .done = done,
+        .opaque = opaque,
+    };
+    buf_init(&c->url, 4096);
+    buf_puts(&c->url, api->url);
+    buf_puts(&c->url, request->path);
+    enum err err = send_request(c, why);
+    if (err)
+        api_call_free(c);
+    return err;
+}

@@ -1,0 +1,283 @@
+#include "github.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "../base/buf.h"
+#include "../base/mem.h"
+#include "../model/ids.h"
+#include "app_token.h"
+
+/* One github_start. waiting: for a token, in tokens' hands; else the request is in http_client's.
+ */
+struct call {
+    struct call *prev, *next;
+    struct github *g; /* NULL: given up, free it when the http_client lets go */
+    struct github_request request;
+    char *method, *path, *accept, *repo, *etag; /* what request points to */
+    bool waiting;
+    bool refreshed;  /* 401 was answered with a new token once */
+    char *authority; /* "Bearer …" that the request went out with */
+    struct app_token_waiter waiter;
+    github_answered_fn *done;
+    void *opaque;
+};
+
+struct github {
+    struct api api;
+    char *url;
+    struct app_jwt jwt;
+    struct app_tokens *tokens;
+    struct call *calls;
+};
+
+enum err github_new(struct github **ret, const struct github_options *options, struct why *why)
+{
+    struct str id = str_of(options->app_id);
+    if (!options->api_url || !*options->api_url || str_ends(str_of(options->api_url), "/"))
+        return why_set(why, ERR_REFUSE,
+                       "GitHub API URL \"%s\": accepted is a URL without a slash "
+                       "at the end",
+                       options->api_url ? options->api_url : "");
+    for (size_t i = 0; i < id.len; i++)
+        if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-", id.ptr[i]))
+            id.len = 0;
+    if (!id.len || id.len > 100)
+        return why_set(why, ERR_REFUSE,
+                       "GitHub App id \"%s\": accepted is the App's number or "
+                       "client id",
+                       options->app_id ? options->app_id : "");
+    struct github *g = mem_alloc(1, sizeof(*g));
+    g->url = mem_dup(options->api_url);
+    g->api = (struct api){ g->url, options->client };
+    app_jwt_init(&g->jwt, options->app_id, options->key);
+    g->tokens = app_tokens_new(&g->api, &g->jwt);
+    *ret = g;
+    return OK;
+}
+
+static void call_free(struct call *c)
+{
+    free(c->method);
+    free(c->path);
+    free(c->accept);
+    free(c->repo);
+    free(c->etag);
+    free(c->authority);
+    free(c);
+}
+
+void github_free(struct github *g)
+{
+    static const struct github_answer gone = { .err = ERR_UNKNOWN,
+                                               .budget_left = -1,
+                                               .reason = "given up: the program is stopping" };
+    static const struct github_answer unsent = { .err = ERR_RETRY,
+                                                 .budget_left = -1,
+                                                 .reason = "not sent: the program is stopping" };
+    struct call *c, *next;
+    if (!g)
+        return;
+    DL_FOREACH_SAFE(g->calls, c, next)
+    {
+        DL_DELETE(g->calls, c);
+        c->g = NULL;
+        c->done(c->opaque, c->waiting ? &unsent : &gone);
+        if (!c->waiting)
+            continue; /* call_answered frees it */
+        app_token_unwait(g->tokens, &c->waiter);
+        call_free(c);
+    }
+    app_tokens_free(g->tokens);
+    app_jwt_clear(&g->jwt);
+    free(g->url);
+    free(g);
+}
+
+const char *github_app_id(const struct github *g)
+{
+    return g->jwt.app_id;
+}
+
+bool github_blocked(struct github *g, struct str repo, struct github_answer *ret)
+{
+    return app_token_blocked(g->tokens, repo, ret);
+}
+
+static void call_finish(struct call *c, const struct github_answer *answer)
+{
+    DL_DELETE(c->g->calls, c);
+    c->done(c->opaque, answer);
+    call_free(c);
+}
+
+static github_answered_fn call_answered;
+
+static enum err call_send(struct call *c, struct why *why)
+{
+    return api_call_start(&c->g->api, &c->request, c->authority, call_answered, c, why);
+}
+
+static void take_authority(struct call *c, const char *scheme, const char *credential)
+{
+    struct buf text;
+    buf_init(&text, 16384);
+    buf_puts(&text, scheme);
+    buf_puts(&text, credential);
+    free(c->authority);
+    c->authority = buf_take(&text, NULL);
+}
+
+static void token_came(struct app_token_waiter *w, const char *token,
+                       const struct github_answer *failure)
+{
+    struct call *c = w->opaque;
+    struct why why;
+    c->waiting = false;
+    if (token) {
+        take_authority(c, "Bearer ", token);
+        enum err err = call_send(c, &why);
+        if (!err)
+            return;
+        struct github_answer unsent = { .err = err, .budget_left = -1, .reason = why.text };
+        call_finish(c, &unsent);
+        return;
+    }
+    call_finish(c, failure);
+}
+
+/* Sends the call as soon as there is something to sign it with. */
+static enum err call_begin(struct call *c, struct why *why)
+{
+    const char *token;
+    if (c->request.auth == GITHUB_AS_APP) {
+        enum err err = app_jwt_get(&c->g->jwt, &token, why);
+        if (err)
+            return err;
+        take_authority(c, "", token);
+        return call_send(c, why);
+    }
+    token = app_token_cached(c->g->tokens, c->request.repo);
+    if (token) {
+        take_authority(c, "Bearer ", token);
+        return call_send(c, why);
+    }
+    c->waiter =
+        (struct app_token_waiter){ .done = token_came, .repo = c->request.repo, .opaque = c };
+    c->waiting = true;
+    enum err err = app_token_wait(c->g->tokens, &c->waiter, why);
+    if (err)
+        c->waiting = false;
+    return err;
+}
+
+/* GitHub did not take what we signed with: once more with something new. */
+static bool refresh(struct call *c)
+{
+    struct why why;
+    if (c->refreshed)
+        return false;
+    c->refreshed = true;
+    if (c->request.auth == GITHUB_AS_APP)
+        app_jwt_drop(&c->g->jwt);
+    else
+        app_token_drop(c->g->tokens, c->request.repo, c->authority + strlen("Bearer "));
+    return call_begin(c, &why) == OK;
+}
+
+static void call_answered(void *opaque, const struct github_answer *answer)
+{
+    struct call *c = opaque;
+    struct github_answer seen = *answer;
+    if (!c->g) {
+        call_free(c);
+        return;
+    }
+    if (answer->status == 401 && refresh(c))
+        return;
+    if (c->request.auth == GITHUB_AS_INSTALLATION)
+        app_token_answered(c->g->tokens, c->request.repo, &seen);
+    call_finish(c, &seen);
+}
+
+/* Fails at once what is known to fail. */
+static enum err check(struct github *g, const struct github_request *request, struct why *why)
+{
+    struct github_answer blocked;
+    if (request->path[0] != '/')
+        return why_set(why, ERR_REFUSE, "API path \"%s\" does not begin with a slash",
+                       request->path);
+    if (request->auth == GITHUB_AS_APP)
+        return OK;
+    if (!repo_valid(request->repo))
+        return why_set(why, ERR_REFUSE, "\"%.*s\" is not owner/repo", STR_ARG(request->repo));
+    if (github_blocked(g, request->repo, &blocked))
+        return why_set(why, blocked.err, "%s", blocked.reason);
+    return OK;
+}
+
+enum err github_start(struct github *g, const struct github_request *request,
+                      github_answered_fn *done, void *opaque, struct why *why)
+{
+    enum err err = check(g, request, why);
+    if (err)
+        return err;
+    struct call *c = mem_alloc(1, sizeof(*c));
+    c->g = g;
+    c->request = *request;
+    c->request.method = c->method = mem_dup(request->method);
+    c->request.path = c->path = mem_dup(request->path);
+    c->request.accept = c->accept = mem_dup(request->accept);
+    c->repo = str_dup(request->repo);
+    c->request.repo = str_of(c->repo);
+    c->etag = str_dup(request->etag);
+    c->request.etag = str_of(c->etag);
+    c->done = done;
+    c->opaque = opaque;
+    err = call_begin(c, why);
+    if (err)
+        call_free(c);
+    else
+        DL_APPEND(g->calls, c);
+    return err;
+}
+
+/* ---- waiting for one call ---- */
+
+struct wait {
+    bool answered;
+    struct github_answer answer;
+    char *body;
+    char reason[512];
+};
+
+static void wait_answered(void *opaque, const struct github_answer *answer)
+{
+    struct wait *w = opaque;
+    w->answered = true;
+    w->answer = *answer;
+    w->body = str_dup(answer->body);
+    str_copy(w->reason, sizeof(w->reason), str_of(answer->reason));
+}
+
+enum err github_wait(struct github *g, const struct github_request *request,
+                     struct github_answer *answer, char **body, size_t *body_len, struct why *why)
+{
+    struct wait w = { 0 };
+    enum err err = github_start(g, request, wait_answered, &w, why);
+    if (err)
+        return err;
+    while (!w.answered)
+        http_client_poll(g->api.client, NULL, 1000);
+    if (w.answer.err) {
+        free(w.body);
+        return why_set(why, w.answer.err, "%s", w.reason);
+    }
+    *answer = w.answer;
+    answer->body = answer->etag = answer->next_page = STR_NONE;
+    answer->reason = NULL;
+    *body = w.body;
+    *body_len = w.answer.body.len;
+    return OK;
+}
