@@ -1,0 +1,262 @@
+"""The Lua steps of the fold (common/view/*.lua) against a private redis-server.
+
+The promise: which facts were folded decides the record; their order and number do not."""
+import itertools
+import pathlib
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+import redis
+
+VIEW = pathlib.Path(__file__).resolve().parents[2] / "common" / "view"
+REPO, DELIVERY, SHA = "org/four", "d-1", "a" * 40
+JOB = "org%2Ffour/d-1/ci/build/77-1"
+KEYS = ["crcr:job:" + JOB, "crcr:delivery:d-1", "crcr:repo:org/four", "crcr:repos", "crcr:zombies",
+        "crcr:head:" + SHA + "/org/four", "crcr:pr:42"]
+ZOMBIE_MS = 21_600_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("redis")
+    process = subprocess.Popen([shutil.which("redis-server"), "--port", "0", "--unixsocket",
+                                folder / "s", "--save", "", "--dir", folder],
+                               stdout=subprocess.DEVNULL)
+    client = redis.Redis(unix_socket_path=str(folder / "s"), decode_responses=True)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            client.ping()
+            break
+        except redis.ConnectionError:
+            assert time.monotonic() < deadline, "redis-server does not answer"
+            time.sleep(0.02)
+    yield client
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture
+def db(server):
+    server.flushall()
+    return server
+
+
+def fact(state, received_ms, attempt="1", **fields):
+    return {"state": state, "received_ms": received_ms, "attempt": attempt, "fields": {
+        "dynamoKey": JOB, "downstream_repo": REPO, "delivery_id": DELIVERY, "workflow_name": "ci",
+        "job_name": "build", "check_run_id": "77-1", "run_id": "77", "run_attempt": attempt,
+        "pr_number": "42", "pytorch_head_sha": SHA, "status": state, **fields}}
+
+
+def fold(db, one):
+    pairs = [part for pair in one["fields"].items() for part in pair]
+    reply = db.eval((VIEW / "fold.lua").read_text(), len(KEYS), *KEYS, one["state"],
+                    one["received_ms"], one["attempt"], 3000, ZOMBIE_MS, JOB, DELIVERY, REPO, *pairs)
+    return reply[0], dict(zip(reply[1::2], reply[2::2]))
+
+
+def everything(db):
+    """All that the view holds."""
+    dump = {}
+    for key in db.keys("*"):
+        kind = db.type(key)
+        dump[key] = (db.hgetall(key) if kind == "hash" else db.smembers(key) if kind == "set"
+                     else db.zrange(key, 0, -1, withscores=True))
+    return dump
+
+
+def test_completed_after_in_progress_raises_and_keeps_both_clocks(db):
+    assert fold(db, fact("in_progress", 2000, dispatched_ms="1000"))[0] == "raise"
+    verdict, job = fold(db, fact("completed", 5000, conclusion="success"))
+    assert verdict == "raise"
+    assert (job["status"], job["conclusion"]) == ("completed", "success")
+    assert (job["dispatched_ms"], job["in_progress_ms"], job["completed_ms"]) == \
+        ("1000", "2000", "5000")
+
+
+def test_the_same_fact_again_changes_nothing(db):
+    one = fact("completed", 5000, conclusion="failure", artifact_url="https://a")
+    fold(db, one)
+    before = everything(db)
+    verdict, job = fold(db, one)
+    assert verdict == "repeat"
+    assert job["conclusion"] == "failure"
+    assert everything(db) == before
+
+
+def test_a_late_in_progress_only_fills_gaps(db):
+    fold(db, fact("completed", 5000, conclusion="success", workflow_run_url="https://end"))
+    verdict, job = fold(db, fact("in_progress", 6000, workflow_run_url="https://begin",
+                                 environment="mi300"))
+    assert verdict == "fill"
+    assert (job["status"], job["workflow_run_url"], job["environment"]) == \
+        ("completed", "https://end", "mi300")
+    assert job["in_progress_ms"] == "6000"
+
+
+def test_the_first_conclusion_of_an_attempt_wins(db):
+    fold(db, fact("completed", 5000, conclusion="failure"))
+    verdict, job = fold(db, fact("completed", 5001, conclusion="success"))
+    assert verdict == "repeat"
+    assert (job["conclusion"], job["completed_ms"]) == ("failure", "5000")
+
+
+def test_completed_after_timeout_wins(db):
+    fold(db, fact("in_progress", 2000))
+    fold(db, fact("timed_out", 9000, conclusion="timed_out"))
+    verdict, job = fold(db, fact("completed", 9500, conclusion="success"))
+    assert verdict == "raise"
+    assert (job["status"], job["conclusion"]) == ("completed", "success")
+
+
+def test_timeout_after_completed_changes_no_conclusion(db):
+    fold(db, fact("completed", 5000, conclusion="success"))
+    _, job = fold(db, fact("timed_out", 9000, conclusion="timed_out"))
+    assert (job["status"], job["conclusion"]) == ("completed", "success")
+
+
+def test_test_counts_of_two_facts_never_mix(db):
+    fold(db, fact("completed", 5001, conclusion="failure", total_tests="9", failed_tests="9"))
+    _, job = fold(db, fact("completed", 5000, conclusion="success", total_tests="3",
+                           passed_tests="3"))
+    assert (job["total_tests"], job["passed_tests"]) == ("3", "3")
+    assert "failed_tests" not in job
+    assert not db.hexists(KEYS[0], "failed_tests")
+
+
+def test_nothing_never_overwrites_something(db):
+    fold(db, fact("in_progress", 2000, workflow_run_url="https://run", total_tests="5"))
+    _, job = fold(db, fact("completed", 5000, conclusion="success"))
+    assert (job["workflow_run_url"], job["total_tests"]) == ("https://run", "5")
+
+
+def test_a_later_attempt_under_the_same_key_starts_afresh(db):
+    fold(db, fact("completed", 5000, conclusion="failure", total_tests="3"))
+    verdict, job = fold(db, fact("in_progress", 8000, attempt="2"))
+    assert verdict == "raise"
+    assert (job["status"], job["run_attempt"]) == ("in_progress", "2")
+    assert "conclusion" not in job and "total_tests" not in job
+    verdict, job = fold(db, fact("completed", 9000, attempt="1", conclusion="cancelled"))
+    assert verdict == "repeat"
+    assert (job["status"], job["run_attempt"]) == ("in_progress", "2")
+
+
+def test_attempt_ten_comes_after_attempt_nine(db):
+    fold(db, fact("completed", 5000, attempt="9", conclusion="failure"))
+    _, job = fold(db, fact("in_progress", 8000, attempt="10"))
+    assert job["run_attempt"] == "10"
+
+
+def test_a_job_in_progress_has_a_deadline_until_it_ends(db):
+    fold(db, fact("in_progress", 2000))
+    assert db.zscore("crcr:zombies", JOB) == 2000 + ZOMBIE_MS
+    fold(db, fact("completed", 5000, conclusion="success"))
+    assert db.zscore("crcr:zombies", JOB) is None
+
+
+def test_the_indexes_name_the_job(db):
+    fold(db, fact("in_progress", 2000))
+    assert db.zrange("crcr:delivery:d-1", 0, -1) == [JOB]
+    assert db.zrange("crcr:repo:org/four", 0, -1) == [JOB]
+    assert db.zrange("crcr:repos", 0, -1) == [REPO]
+    assert db.smembers(KEYS[5]) == {JOB}
+    assert db.zrange("crcr:pr:42", 0, -1) == [DELIVERY]
+    assert 0 < db.ttl(KEYS[0]) <= 3000
+
+
+def test_a_downstream_keeps_its_newest_thousand_jobs(db):
+    db.zadd("crcr:repo:org/four", {f"old{i}": i for i in range(1000)})
+    fold(db, fact("in_progress", 2000))
+    assert db.zcard("crcr:repo:org/four") == 1000
+    assert db.zscore("crcr:repo:org/four", "old0") is None
+
+
+def test_without_pull_request_and_commit_nothing_is_indexed_for_them(db):
+    keys = KEYS[:5] + ["", ""]
+    one = fact("completed", 5000, conclusion="success")
+    db.eval((VIEW / "fold.lua").read_text(), 7, *keys, one["state"], 5000, "1", 3000, ZOMBIE_MS,
+            JOB, DELIVERY, REPO, "status", "completed")
+    assert not db.exists("") and not db.exists(KEYS[5])
+
+
+POOL = [
+    fact("in_progress", 2000, dispatched_ms="1000", workflow_run_url="https://1"),
+    fact("in_progress", 2500, workflow_run_url="https://2", environment="x"),
+    fact("timed_out", 4000, conclusion="timed_out"),
+    fact("completed", 5000, conclusion="failure", total_tests="3", failed_tests="1",
+         failed_tests_json='[{"name":"t"}]', failed_tests_cut="2"),
+    fact("completed", 5000, conclusion="success", total_tests="4", passed_tests="4"),
+    fact("completed", 4900, conclusion="cancelled", artifact_url="https://a", run_complete="1"),
+    fact("in_progress", 7000, attempt="2"),
+    fact("completed", 7100, attempt="2", conclusion="neutral", triage_verdict_json="{}"),
+]
+
+
+def fold_all(db, facts):
+    db.flushall()
+    for one in facts:
+        fold(db, one)
+    return everything(db)
+
+
+def test_every_order_of_five_facts_ends_in_the_same_view(db):
+    for facts in (POOL[:5], POOL[1:6], POOL[3:8]):
+        expected = fold_all(db, facts)
+        for order in itertools.permutations(facts):
+            assert fold_all(db, order) == expected, order
+
+
+def test_every_order_and_duplication_ends_in_the_same_view(db):
+    chance = random.Random(7)
+    for _ in range(60):
+        facts = chance.sample(POOL, chance.randint(2, len(POOL)))
+        expected = fold_all(db, facts)
+        for _ in range(5):
+            again = facts + chance.choices(facts, k=chance.randint(0, 6))
+            chance.shuffle(again)
+            assert fold_all(db, again) == expected, again
+
+
+# ---- dispatches and labels -----------------------------------------------------------------------
+def outcome(db, weight, at_ms, sent, name):
+    keys = ["crcr:dispatch:d-1/org/four", "crcr:delivery:d-1", "crcr:repos", "crcr:pr:42"]
+    db.eval((VIEW / "fold_dispatch.lua").read_text(), 4, *keys, weight, at_ms, sent, 3000, DELIVERY,
+            REPO, "outcome", name, "at_ms", at_ms)
+    return db.hgetall(keys[0])
+
+
+OUTCOMES = [("1", 900, "", "waiting"), ("4", 1000, "unknown_ms", "unknown"),
+            ("6", 2000, "dispatched_ms", "dispatched"), ("6", 3000, "dispatched_ms", "dispatched"),
+            ("0", 4000, "", "duplicate")]
+
+
+def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
+    seen = []
+    for order in itertools.permutations(OUTCOMES):
+        db.flushall()
+        for one in order:
+            outcome(db, *one)
+        seen.append(everything(db))
+    assert all(one == seen[0] for one in seen)
+    view = seen[0]["crcr:dispatch:d-1/org/four"]
+    assert (view["outcome"], view["dispatched_ms"], view["unknown_ms"]) == \
+        ("dispatched", "2000", "1000")
+
+
+def labels(db, updated_ms, received_ms, text):
+    return db.eval((VIEW / "fold_labels.lua").read_text(), 1, "crcr:labels:42", updated_ms,
+                   received_ms, 3000, text)
+
+
+def test_the_newest_labels_win_in_every_order(db):
+    facts = [(1000, 50, "ciflow/crcr/npu"), (2000, 60, ""), (2000, 61, "ciflow/crcr/xpu"),
+             (500, 99, "ciflow/crcr/old")]
+    for order in itertools.permutations(facts):
+        db.flushall()
+        for one in order:
+            labels(db, *one)
+        assert db.hget("crcr:labels:42", "labels") == "ciflow/crcr/xpu"
