@@ -23,12 +23,15 @@ struct claim_answer {
     struct outcome outcome; /* DONE */
 };
 
-/* One Lua step each. queue/collect so that a loop can pipeline many; collect in the order of
- * queueing. supersede: compare and record seq (pull_request dispatches only). */
+/* owner: unique to one attempt to send (a process may hold a task twice when its partition went
+ * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
+ * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
+ * (pull_request dispatches only). */
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner, int64_t now_ms,
                      bool supersede, struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
-/* sending → done(outcome); only by the owner; ERR_REFUSE when another owner has taken it since. */
+/* sending → done(outcome), or → unknown when outcome is OUTCOME_UNKNOWN (whoever claims next gets
+ * CLAIM_EXPIRED); only by the owner; ERR_REFUSE when another owner has taken it since. */
 enum err claim_finish(struct redis *r, const struct task *task, const char *owner,
                       const struct outcome *outcome, struct why *why) MUST_CHECK;
 /* Gives a claim back because the call was surely not made (wait, parked). */

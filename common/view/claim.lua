@@ -1,0 +1,45 @@
+-- Takes the claim of one dispatch, or says why not.
+-- KEYS: the claim; the lane's last seq when this dispatch can be superseded.
+-- ARGV: owner, now_ms, until_ms, ttl_s, seq, pr, head_sha, level, event_type
+-- Returns {verdict, until_ms, outcome}.
+--
+--   (none) ──▶ sending ──▶ done        an outcome is known: never call again
+--                 │  └───▶ unknown     called, no answer seen: the next one is perhaps the second
+--                 └──────▶ (none)      released: surely not called
+local now = tonumber(ARGV[2])
+local ttl = tonumber(ARGV[4])
+
+-- "<updated_ms>:<partition>:<offset>", as task_seq_cmp orders them.
+local function later(a, b)
+  local pattern = '^(%d+):(%d+):(%d+)$'
+  local a1, a2, a3 = string.match(a, pattern)
+  local b1, b2, b3 = string.match(b, pattern)
+  if not a1 or not b1 then return false end
+  if a1 ~= b1 then return tonumber(a1) > tonumber(b1) end
+  if a2 ~= b2 then return tonumber(a2) > tonumber(b2) end
+  return tonumber(a3) > tonumber(b3)
+end
+
+local claim = redis.call('HMGET', KEYS[1], 'state', 'owner', 'until_ms', 'outcome')
+local state, owner, until_ms = claim[1], claim[2], tonumber(claim[3] or '0')
+if state == 'done' then
+  return { 'done', '0', claim[4] or '' }
+end
+if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
+  return { 'busy', tostring(claim[3]), '' }
+end
+if KEYS[2] then
+  local last = redis.call('GET', KEYS[2])
+  if last and later(last, ARGV[5]) then
+    return { 'superseded', '0', '' }
+  end
+  redis.call('SET', KEYS[2], ARGV[5], 'EX', ttl)
+end
+redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1], 'until_ms', ARGV[3],
+           'pr', ARGV[6], 'head_sha', ARGV[7], 'level', ARGV[8], 'event_type', ARGV[9],
+           'dispatched_ms', ARGV[2])
+redis.call('EXPIRE', KEYS[1], ttl)
+if state == 'unknown' or (state == 'sending' and owner ~= ARGV[1]) then
+  return { 'expired', '0', '' }
+end
+return { 'taken', '0', '' }

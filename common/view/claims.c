@@ -1,0 +1,166 @@
+#include "claims.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "keys.h"
+
+#define CLAIM_TTL_S 604800 /* 7 d, as long as the tasks themselves are kept */
+#define NUMBER_MAX  24
+
+extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_lua[];
+
+/* A script remembers its SHA; one set a thread, because that memory is not locked. */
+static _Thread_local struct redis_script claim_script = { .source = view_claim_lua };
+static _Thread_local struct redis_script finish_script = { .source = view_claim_finish_lua };
+static _Thread_local struct redis_script release_script = { .source = view_claim_release_lua };
+
+static const struct {
+    const char *name;
+    enum claim_verdict verdict;
+} verdicts[] = {
+    { "taken", CLAIM_TAKEN }, { "expired", CLAIM_EXPIRED },       { "busy", CLAIM_BUSY },
+    { "done", CLAIM_DONE },   { "superseded", CLAIM_SUPERSEDED },
+};
+
+static struct str number(char to[NUMBER_MAX], int64_t n)
+{
+    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
+    return (struct str){ to, (size_t)len };
+}
+
+static struct str claim_key(struct buf *to, const struct task *task)
+{
+    return key_claim(to, task->event.delivery, task->repo, task_kind_name(task->kind),
+                     task->run_id);
+}
+
+static struct str not_absent(struct str s)
+{
+    return s.ptr ? s : STR_LIT("");
+}
+
+enum err claim_queue(struct redis *r, const struct task *task, const char *owner, int64_t now_ms,
+                     bool supersede, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
+    char now[NUMBER_MAX], until[NUMBER_MAX], ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX];
+    char seq[3 * NUMBER_MAX];
+    struct str argv[11];
+    size_t n = 0;
+    buf_init(&key, VIEW_KEY_MAX);
+    buf_init(&seq_key, VIEW_KEY_MAX);
+    argv[n++] = claim_key(&key, task);
+    if (supersede) {
+        ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
+        argv[n++] = key_seq(&seq_key, task->repo, str_from(task->lane, (size_t)(bar + 1)));
+    }
+    snprintf(seq, sizeof(seq), "%" PRId64 ":%" PRId32 ":%" PRId64, task->seq.updated_ms,
+             task->seq.partition, task->seq.offset);
+    argv[n++] = str_of(owner);
+    argv[n++] = number(now, now_ms);
+    argv[n++] = number(until, now_ms + CLAIM_SENDING_MS);
+    argv[n++] = number(ttl, CLAIM_TTL_S);
+    argv[n++] = str_of(seq);
+    argv[n++] = number(pr, task->event.pr);
+    argv[n++] = not_absent(task->event.head_sha);
+    argv[n++] = number(level, task->level);
+    argv[n++] = str_of(event_kind_name(task->event.kind));
+    return redis_queue_script(r, &claim_script, supersede ? 2 : 1, n, argv, why);
+}
+
+enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why)
+{
+    const struct redis_value *v;
+    enum err err = redis_collect(r, &v, why);
+    if (err)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n != 3)
+        return why_set(why, ERR_REFUSE, "the claim script gave an answer of another shape");
+    for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
+        if (!str_is(v->items[0].text, verdicts[i].name))
+            continue;
+        struct claim_answer answer = { .verdict = verdicts[i].verdict };
+        if (!str_to_i64(v->items[1].text, &answer.until_ms))
+            answer.until_ms = 0;
+        if (answer.verdict == CLAIM_DONE) {
+            err = outcome_from_json(v->items[2].text, &answer.outcome, why);
+            if (err)
+                return err;
+        }
+        *ret = answer;
+        return OK;
+    }
+    return why_set(why, ERR_REFUSE, "the claim script gave an unknown verdict");
+}
+
+enum err claim_finish(struct redis *r, const struct task *task, const char *owner,
+                      const struct outcome *outcome, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) json;
+    char ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX], at[NUMBER_MAX];
+    const struct redis_value *v;
+    buf_init(&key, VIEW_KEY_MAX);
+    buf_init(&json, 8192);
+    outcome_to_json(outcome, &json);
+    const struct str argv[] = {
+        claim_key(&key, task),
+        str_of(owner),
+        outcome->outcome == OUTCOME_UNKNOWN ? STR_LIT("unknown") : STR_LIT("done"),
+        buf_str(&json),
+        number(ttl, CLAIM_TTL_S),
+        number(pr, task->event.pr),
+        not_absent(task->event.head_sha),
+        number(level, task->level),
+        str_of(event_kind_name(task->event.kind)),
+        number(at, outcome->at_ms),
+    };
+    enum err err =
+        redis_call_script(r, &finish_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    if (!err && v->integer == 0)
+        return why_set(why, ERR_REFUSE, "another owner has taken the claim since");
+    return err;
+}
+
+enum err claim_release(struct redis *r, const struct task *task, const char *owner, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *v;
+    buf_init(&key, VIEW_KEY_MAX);
+    const struct str argv[] = { claim_key(&key, task), str_of(owner) };
+    return redis_call_script(r, &release_script, 1, 2, argv, &v, why);
+}
+
+static bool field(const struct redis_value *v, size_t i, int64_t *ret)
+{
+    return v->items[i].type == REDIS_STR && str_to_i64(v->items[i].text, ret);
+}
+
+enum err dispatch_record_get(struct redis *r, struct str delivery, struct str repo, bool *found,
+                             struct dispatch_record *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *v;
+    struct dispatch_record record = { 0 };
+    int64_t level;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(
+        r, &v,
+        REDIS_ARGS(STR_LIT("HMGET"),
+                   key_claim(&key, delivery, repo, task_kind_name(TASK_DISPATCH), STR_NONE),
+                   STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("level"), STR_LIT("head_sha"),
+                   STR_LIT("event_type")),
+        why);
+    if (err)
+        return err;
+    *found = v->type == REDIS_ARRAY && v->n == 5 && field(v, 0, &record.dispatched_ms) &&
+             field(v, 1, &record.pr) && field(v, 2, &level) &&
+             str_copy(record.head_sha, sizeof(record.head_sha), v->items[3].text) &&
+             str_copy(record.event_type, sizeof(record.event_type), v->items[4].text);
+    if (*found) {
+        record.level = (int)level;
+        *ret = record;
+    }
+    return OK;
+}
