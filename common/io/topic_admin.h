@@ -1,0 +1,47 @@
+/* What tools ask of the brokers: make topics, compare them with what they should be, and tell how
+ * far a group is. Blocking; for one thread. */
+#ifndef CRCR_IO_TOPIC_ADMIN_H
+#define CRCR_IO_TOPIC_ADMIN_H
+
+#include "kafka.h"
+#include "topic_spec.h"
+
+struct topic_admin;
+
+/* Does not connect yet. */
+enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
+                         int timeout_ms, struct why *why) MUST_CHECK;
+void topic_admin_free(struct topic_admin *a);
+/* How many brokers the cluster has; ERR_RETRY when none answers. */
+enum err topic_admin_brokers(struct topic_admin *a, int *ret, struct why *why) MUST_CHECK;
+
+enum topic_state { TOPIC_STATE_OK, TOPIC_STATE_MISSING, TOPIC_STATE_DIFFERS, TOPIC_STATE_CREATED };
+struct topic_report {
+    enum topic_state state;
+    char detail[400]; /* DIFFERS: "partitions 4, not 12; retention.ms …" */
+};
+/* Compares prefix + name of each spec with the cluster; reports has one entry a spec.
+ * min.insync.replicas is compared only where the spec sets it. */
+enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
+                           const char *prefix, struct topic_report *reports,
+                           struct why *why) MUST_CHECK;
+/* Creates one topic. replication: copies of each partition; min.insync.replicas becomes 2
+ * when there are three or more, else 1, unless the spec sets it. OK also when it exists by now;
+ * ERR_REFUSE when the broker will not. */
+enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec,
+                            const char *prefix, int replication, struct why *why) MUST_CHECK;
+
+struct partition_lag {
+    char topic[96];
+    int32_t partition;
+    int64_t committed; /* -1: the group never committed there */
+    int64_t low, end;  /* offsets that are there */
+    int64_t lag;       /* end - committed, or end - low */
+};
+/* One entry for each partition of the topics, sorted; *ret is the caller's to free. ERR_STOP names
+ * a topic that is missing. */
+enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *const *topics,
+                         size_t n_topics, struct partition_lag **ret, size_t *n,
+                         struct why *why) MUST_CHECK;
+
+#endif
