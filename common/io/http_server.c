@@ -10,6 +10,8 @@
 #include "../base/mem.h"
 #include "http_server_inner.h"
 
+enum { LAST_WORDS_MS = 500 }; /* for sending what was answered at the end */
+
 /* Called by the owner and by the last holder of each exchange: an exchange may outlive the server,
  * and its late http_reply must find the account it settles. */
 void http_server_release(struct http_server *s)
@@ -93,6 +95,7 @@ void http_server_free(struct http_server *s, int drain_ms)
     if (s->daemon) {
         drain(s, drain_ms);
         http_server_give_up(s);
+        drain(s, LAST_WORDS_MS);
         MHD_stop_daemon(s->daemon);
         s->daemon = NULL;
     }

@@ -1,0 +1,78 @@
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "../base/buf.h"
+#include "http_client.h"
+
+/* host as curl gives it: IPv4 in dotted form whatever was written, IPv6 in brackets. */
+static bool is_loopback(const char *host)
+{
+    struct in_addr v4;
+    return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+           (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
+}
+
+static bool has_part(CURLU *u, CURLUPart part)
+{
+    char *text = NULL;
+    bool has = curl_url_get(u, part, &text, 0) == CURLUE_OK;
+    curl_free(text);
+    return has;
+}
+
+static bool part_is(CURLU *u, CURLUPart part, const char *wanted)
+{
+    char *text = NULL;
+    bool is = curl_url_get(u, part, &text, 0) == CURLUE_OK && strcmp(text, wanted) == 0;
+    curl_free(text);
+    return is;
+}
+
+static bool host_is_loopback(CURLU *u)
+{
+    char *host = NULL;
+    bool is = curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK && is_loopback(host);
+    curl_free(host);
+    return is;
+}
+
+/* The URL itself is not shown when it may hold a password. */
+static enum err check(CURLU *u, const char *url, bool allow_http, struct why *why)
+{
+    CURLUcode failed = curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+    if (failed)
+        return why_set(why, ERR_REFUSE, "'%s' is not a URL: %s", strchr(url, '@') ? "…" : url,
+                       curl_url_strerror(failed));
+    if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
+        return why_set(why, ERR_REFUSE, "a URL must not hold a user name or password");
+    if (part_is(u, CURLUPART_SCHEME, "https"))
+        return OK;
+    if (!part_is(u, CURLUPART_SCHEME, "http"))
+        return why_set(why, ERR_REFUSE, "'%s': only https and http URLs are accepted", url);
+    if (!allow_http && !host_is_loopback(u))
+        return why_set(why, ERR_REFUSE,
+                       "'%s': plain http is accepted to loopback hosts only, use https", url);
+    return OK;
+}
+
+enum err http_url_check(const char *url, bool allow_http, struct why *why)
+{
+    CURLU *u = curl_url();
+    enum err err = u ? check(u, url, allow_http, why) : why_set(why, ERR_RETRY, "out of memory");
+    curl_url_cleanup(u);
+    return err;
+}
+
+void http_encode(struct buf *to, struct str segment)
+{
+    for (size_t i = 0; i < segment.len; i++) {
+        unsigned char c = (unsigned char)segment.ptr[i];
+        if (c < 0x80 && (isalnum(c) || strchr("-._~", c)))
+            buf_putc(to, (char)c);
+        else
+            buf_printf(to, "%%%02X", c);
+    }
+}
