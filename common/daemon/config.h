@@ -15,9 +15,16 @@ enum property_type {
     PROPERTY_BYTES,   /* number with optional KiB, MiB, GiB */
     PROPERTY_SECONDS, /* number with optional s, m, h, d; kept in seconds */
     PROPERTY_BOOL,    /* 0, 1, true, false */
-    PROPERTY_URL,     /* https, or http to loopback */
+    PROPERTY_URL,     /* https, or http to loopback; a slash at the end is taken off */
     PROPERTY_CHOICE,  /* one of choices, separated by | */
-    PROPERTY_LISTEN,  /* host:port */
+    PROPERTY_LISTEN,  /* host:port; port 0 picks a free one */
+    PROPERTY_SERVER,  /* host:port */
+    PROPERTY_SERVERS, /* host:port, comma-separated */
+    PROPERTY_SOURCE,  /* a URL as above, or the path of a file */
+    PROPERTY_FILE,    /* the path of a readable file */
+    PROPERTY_REPO,    /* owner/name */
+    PROPERTY_PREFIX,  /* the beginning of a topic's name */
+    PROPERTY_ISSUERS, /* issuer=jwks-url, comma-separated */
 };
 
 struct property {
@@ -36,21 +43,23 @@ extern const size_t config_n_properties;
 
 struct config;
 
-/* environ: "NAME=value" strings, NULL-terminated. All faults are collected into *why (a line each):
- * the name, the value and what is accepted; unknown CRCR_* names too. ERR_STOP. */
+/* environment: "NAME=value" strings, NULL-terminated, as in environ. An empty value counts as
+ * unset. ERR_STOP: all faults are in *faults, a line each: the name, the value and what is
+ * accepted; unknown CRCR_* names too. */
 enum err config_load(struct config **ret, enum daemon daemon, char *const *environment,
                      struct buf *faults) MUST_CHECK;
 void config_free(struct config *c);
-/* By name; asking for a name that is not in the table, or of another type, is a bug and aborts.
- * Text: NULL when unset and without a fallback. */
+/* By name. Asking for a name that the table does not give to this daemon, or for another type, is a
+ * bug and aborts. Text: NULL when unset and without a fallback. */
 const char *config_text(const struct config *c, const char *name);
 int64_t config_number(const struct config *c, const char *name); /* NUMBER, BYTES, SECONDS */
 bool config_bool(const struct config *c, const char *name);
+/* True when the environment gives it (also when the value equals the fallback). */
 bool config_is_set(const struct config *c, const char *name);
 /* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
 
-/* --help: usage and the daemon's properties. */
+/* --help: usage and the daemon's properties. roles: text that is printed as it is, may be NULL. */
 void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,
                  struct buf *to);
 /* The README's table (Markdown), all daemons. */

@@ -1,0 +1,273 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/json_text.h"
+#include "../base/mem.h"
+#include "config_private.h"
+
+enum { SECRET_FILE_MAX = 1 << 20, QUOTED_MAX = 200 };
+
+static bool is_ours(struct str name)
+{
+    return str_starts(name, "CRCR_");
+}
+
+static ptrdiff_t find_property(struct str name)
+{
+    for (size_t i = 0; i < config_n_properties; i++)
+        if (str_is(name, config_properties[i].name))
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+static bool is_known(struct str name)
+{
+    return find_property(name) >= 0 || str_starts(name, KAFKA_PREFIX);
+}
+
+/* Begins a fault's line with the name and, when it may be shown, the value. */
+static void put_fault(struct buf *faults, struct str name, const char *value)
+{
+    buf_put(faults, name);
+    if (value) {
+        struct str shown = str_of(value);
+        if (shown.len > QUOTED_MAX)
+            shown.len = QUOTED_MAX;
+        buf_putc(faults, '=');
+        json_text_put(faults, shown);
+    }
+    buf_puts(faults, ": ");
+}
+
+/* ---- reading the environment ---- */
+
+/* The content of a small file as text, the caller's; NULL with *reason. */
+static char *read_text_file(const char *path, const char **reason)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        *reason = strerror(errno);
+        return NULL;
+    }
+    struct buf content;
+    buf_init(&content, SECRET_FILE_MAX);
+    char chunk[4096];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+        buf_put(&content, (struct str){ chunk, (size_t)n });
+    *reason = n < 0 ? strerror(errno) : NULL;
+    close(fd);
+    struct str text = buf_str(&content);
+    if (!*reason && buf_full(&content))
+        *reason = "larger than 1 MiB";
+    if (!*reason && str_find(text, '\0') >= 0)
+        *reason = "not text";
+    if (*reason) {
+        buf_clear(&content);
+        return NULL;
+    }
+    if (str_ends(text, "\n"))
+        content.ptr[--content.len] = '\0';
+    if (str_ends(buf_str(&content), "\r"))
+        content.ptr[--content.len] = '\0';
+    return buf_take(&content, NULL);
+}
+
+static void take_kafka(struct config *c, struct str name, const char *value, struct buf *faults)
+{
+    struct why why;
+    if (config_kafka_add(c, name, value, &why)) {
+        put_fault(faults, name, NULL);
+        buf_printf(faults, "%s\n", why.text);
+    }
+}
+
+/* Takes the value that a property or CRCR_KAFKA_* name has in the environment; empty is unset. */
+static void take_value(struct config *c, struct str name, const char *value, struct buf *faults)
+{
+    if (!*value)
+        return;
+    ptrdiff_t i = find_property(name);
+    if (i < 0) {
+        take_kafka(c, name, value, faults);
+        return;
+    }
+    struct value *v = &c->values[i];
+    if (v->set) {
+        put_fault(faults, name, NULL);
+        buf_puts(faults, "given twice (also as a file?)\n");
+        return;
+    }
+    v->text = mem_dup(value);
+    v->set = true;
+}
+
+/* NAME_FILE=path of a name that we know. */
+static void take_file(struct config *c, struct str name, const char *path, struct buf *faults)
+{
+    const char *reason;
+    struct str base = { name.ptr, name.len - strlen("_FILE") };
+    if (!*path)
+        return;
+    char *CLEANUP(mem_free_char) text = read_text_file(path, &reason);
+    if (text) {
+        take_value(c, base, text, faults);
+        return;
+    }
+    put_fault(faults, name, path);
+    buf_printf(faults, "%s; accepted: the path of a text file that holds %.*s\n", reason,
+               STR_ARG(base));
+}
+
+static void refuse_unknown(struct str name, const char *value, struct buf *faults)
+{
+    if (config_is_service_link(name, str_of(value)))
+        return;
+    const char *near = config_suggest(name);
+    put_fault(faults, name, NULL);
+    buf_puts(faults, "unknown name");
+    if (near)
+        buf_printf(faults, "; did you mean %s?", near);
+    buf_puts(faults, near ? "\n" : "; --help lists the names\n");
+}
+
+static void take_variable(struct config *c, const char *variable, struct buf *faults)
+{
+    const char *equals = strchr(variable, '=');
+    if (!equals)
+        return;
+    struct str name = { variable, (size_t)(equals - variable) };
+    const char *value = equals + 1;
+    struct str base = name;
+    bool file = str_ends(name, "_FILE");
+    if (file)
+        base.len -= strlen("_FILE");
+    if (find_property(name) >= 0 || (is_known(name) && !file))
+        take_value(c, name, value, faults);
+    else if (file && is_known(base))
+        take_file(c, name, value, faults);
+    else if (is_ours(name))
+        refuse_unknown(name, value, faults);
+}
+
+/* ---- judging it ---- */
+
+static void judge_value(const struct config *c, size_t i, bool allow_http, struct buf *faults)
+{
+    const struct property *p = &config_properties[i];
+    struct value *v = &c->values[i];
+    struct str name = str_of(p->name);
+    const char *reason = NULL;
+    if (!v->text) {
+        if (!(p->required & c->daemon))
+            return;
+        put_fault(faults, name, NULL);
+        buf_printf(faults, "missing. %s Accepted: ", p->help);
+        config_accepted(p, faults);
+    } else if (!config_parse(p, v, allow_http, &reason)) {
+        put_fault(faults, name, p->secret ? NULL : v->text);
+        if (reason)
+            buf_printf(faults, "%s; ", reason);
+        buf_puts(faults, "accepted: ");
+        config_accepted(p, faults);
+    } else {
+        return;
+    }
+    buf_putc(faults, '\n');
+}
+
+static bool allows_http(const struct config *c)
+{
+    const char *text = c->values[find_property(STR_LIT("CRCR_ALLOW_HTTP"))].text;
+    return str_is(str_of(text), "1") || str_is(str_of(text), "true");
+}
+
+enum err config_load(struct config **ret, enum daemon daemon, char *const *environment,
+                     struct buf *faults)
+{
+    struct config *c = mem_alloc(1, sizeof(*c));
+    c->daemon = daemon;
+    c->values = mem_alloc(config_n_properties, sizeof(*c->values));
+    size_t before = faults->len;
+    for (; environment && *environment; environment++)
+        take_variable(c, *environment, faults);
+    for (size_t i = 0; i < config_n_properties; i++)
+        if (!c->values[i].text)
+            c->values[i].text = mem_dup(config_properties[i].fallback);
+    for (size_t i = 0; i < config_n_properties; i++)
+        if (config_properties[i].daemons & daemon)
+            judge_value(c, i, allows_http(c), faults);
+    if (faults->len > before || buf_full(faults)) {
+        config_free(c);
+        return ERR_STOP;
+    }
+    *ret = c;
+    return OK;
+}
+
+void config_free(struct config *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < config_n_properties; i++)
+        free(c->values[i].text);
+    for (size_t i = 0; i < c->n_kafka; i++) {
+        free((char *)c->kafka[i].name);
+        free((char *)c->kafka[i].value);
+    }
+    free(c->values);
+    free(c);
+}
+
+/* ---- asking ---- */
+
+enum kind { KIND_TEXT, KIND_NUMBER, KIND_BOOL };
+
+static enum kind kind_of(enum property_type type)
+{
+    if (type == PROPERTY_NUMBER || type == PROPERTY_BYTES || type == PROPERTY_SECONDS)
+        return KIND_NUMBER;
+    return type == PROPERTY_BOOL ? KIND_BOOL : KIND_TEXT;
+}
+
+static const struct value *get(const struct config *c, const char *name)
+{
+    ptrdiff_t i = find_property(str_of(name));
+    if (i >= 0 && (config_properties[i].daemons & c->daemon))
+        return &c->values[i];
+    fprintf(stderr, "bug: config_table.c does not give %s to this daemon\n", name);
+    abort();
+}
+
+static const struct value *get_as(const struct config *c, const char *name, enum kind kind)
+{
+    const struct value *v = get(c, name);
+    if (kind_of(config_properties[v - c->values].type) == kind)
+        return v;
+    fprintf(stderr, "bug: %s is asked for as another type than config_table.c says\n", name);
+    abort();
+}
+
+const char *config_text(const struct config *c, const char *name)
+{
+    return get_as(c, name, KIND_TEXT)->text;
+}
+
+int64_t config_number(const struct config *c, const char *name)
+{
+    return get_as(c, name, KIND_NUMBER)->number;
+}
+
+bool config_bool(const struct config *c, const char *name)
+{
+    return get_as(c, name, KIND_BOOL)->number != 0;
+}
+
+bool config_is_set(const struct config *c, const char *name)
+{
+    return get(c, name)->set;
+}

@@ -1,0 +1,235 @@
+#include "config.h"
+
+#define INGEST     DAEMON_INGEST
+#define DISPATCHER DAEMON_DISPATCHER
+#define REPORTER   DAEMON_REPORTER
+#define CTL        DAEMON_CTL
+#define DAEMONS    (INGEST | DISPATCHER | REPORTER)
+#define ALL        (DAEMONS | CTL)
+
+/* Names without the CRCR_ prefix are those that the field already uses. The order is that of --help
+ * and of the README. */
+const struct property config_properties[] = {
+    /* ---- GitHub ---- */
+    {
+        .name = "GITHUB_APP_ID",
+        .daemons = ALL,
+        .required = DISPATCHER | REPORTER,
+        .help = "ID or client ID of the GitHub App. Ingest refuses webhooks of other Apps when it "
+                "is set.",
+    },
+    {
+        .name = "GITHUB_APP_SECRET",
+        .daemons = INGEST | CTL,
+        .required = INGEST,
+        .secret = true,
+        .help = "Webhook secret of the App; several, comma-separated, while it is changed.",
+    },
+    {
+        .name = "GITHUB_APP_PRIVATE_KEY",
+        .daemons = DISPATCHER | REPORTER | CTL,
+        .required = DISPATCHER | REPORTER,
+        .secret = true,
+        .help = "Private key of the App: RSA, PEM; newlines may be written as \\n.",
+    },
+    {
+        .name = "CRCR_GITHUB_API_URL",
+        .type = PROPERTY_URL,
+        .daemons = DISPATCHER | REPORTER | CTL,
+        .fallback = "https://api.github.com",
+        .help = "Root of GitHub's REST API; GitHub Enterprise: https://HOST/api/v3.",
+    },
+    {
+        .name = "UPSTREAM_REPO",
+        .type = PROPERTY_REPO,
+        .daemons = ALL,
+        .fallback = "pytorch/pytorch",
+        .help = "The repository whose webhooks are relayed; others are ignored.",
+    },
+    /* ---- who takes part ---- */
+    {
+        .name = "ALLOWLIST_URL",
+        .type = PROPERTY_SOURCE,
+        .daemons = DISPATCHER | CTL,
+        .required = DISPATCHER,
+        .help = "The allowlist: a GitHub blob URL (read through the API as the App), another URL, "
+                "or a file.",
+    },
+    {
+        .name = "ALLOWLIST_TTL_SECONDS",
+        .type = PROPERTY_SECONDS,
+        .daemons = DISPATCHER,
+        .fallback = "900",
+        .min = 1,
+        .max = 86400,
+        .help = "How often the allowlist and the providers file are asked for again.",
+    },
+    {
+        .name = "CI_PROVIDERS_URL",
+        .type = PROPERTY_SOURCE,
+        .daemons = DISPATCHER | CTL,
+        .help = "The providers file, which maps Buildkite pipelines to repositories; forms as for "
+                "ALLOWLIST_URL.",
+    },
+    {
+        .name = "CRCR_OIDC_ISSUERS",
+        .type = PROPERTY_ISSUERS,
+        .daemons = INGEST,
+        .fallback = "https://token.actions.githubusercontent.com="
+                    "https://token.actions.githubusercontent.com/.well-known/jwks,"
+                    "https://agent.buildkite.com=https://agent.buildkite.com/.well-known/jwks",
+        .help = "Issuers whose OIDC tokens callbacks may carry, each with the URL of its keys.",
+    },
+    {
+        .name = "CRCR_CALLBACK_TOKEN_KEY",
+        .daemons = INGEST | DISPATCHER | CTL,
+        .secret = true,
+        .help = "Keys of the callback_token: kid:secret, comma-separated, secrets of 32 bytes or "
+                "more; the first signs, all verify. Unset: callbacks are matched with the dispatch "
+                "record only.",
+    },
+    {
+        .name = "RATE_LIMIT_PER_MIN",
+        .type = PROPERTY_NUMBER,
+        .daemons = INGEST,
+        .fallback = "100",
+        .min = 1,
+        .max = 1000000,
+        .help = "Callbacks that one downstream repository may send in 60 seconds.",
+    },
+    /* ---- Kafka and Redis ---- */
+    {
+        .name = "KAFKA_BROKERS",
+        .type = PROPERTY_SERVERS,
+        .daemons = ALL,
+        .required = DAEMONS,
+        .help = "Kafka brokers to begin with.",
+    },
+    {
+        .name = "CRCR_TOPIC_PREFIX",
+        .type = PROPERTY_PREFIX,
+        .daemons = ALL,
+        .fallback = "crcr.",
+        .help = "What the names of all topics begin with.",
+    },
+    {
+        .name = "REDIS_ENDPOINT",
+        .type = PROPERTY_SERVER,
+        .daemons = ALL,
+        .required = DAEMONS,
+        .help = "Redis, which holds claims, limits and the view.",
+    },
+    {
+        .name = "REDIS_LOGIN",
+        .daemons = ALL,
+        .secret = true,
+        .help = "user:password, or a password alone.",
+    },
+    {
+        .name = "CRCR_REDIS_TLS",
+        .type = PROPERTY_BOOL,
+        .daemons = ALL,
+        .fallback = "0",
+        .help = "Reach Redis through TLS (needs hiredis 1.0 with hiredis_ssl at build time).",
+    },
+    {
+        .name = "CRCR_STATUS_TTL",
+        .type = PROPERTY_SECONDS,
+        .daemons = REPORTER,
+        .fallback = "35d",
+        .min = 60,
+        .max = 400 * 86400,
+        .help = "How long the view keeps what it knows of a delivery.",
+    },
+    /* ---- HUD ---- */
+    {
+        .name = "HUD_API_URL",
+        .type = PROPERTY_URL,
+        .daemons = REPORTER,
+        .help = "The HUD that results are forwarded to; unset: none.",
+    },
+    {
+        .name = "HUD_BOT_KEY",
+        .daemons = REPORTER,
+        .secret = true,
+        .help = "Value of the header x-hud-internal-bot.",
+    },
+    /* ---- this process ---- */
+    {
+        .name = "CRCR_LISTEN",
+        .type = PROPERTY_LISTEN,
+        .daemons = INGEST,
+        .fallback = "0.0.0.0:8080",
+        .help = "Where webhooks and callbacks come in.",
+    },
+    {
+        .name = "CRCR_HUD_LISTEN",
+        .type = PROPERTY_LISTEN,
+        .daemons = REPORTER,
+        .fallback = "0.0.0.0:8090",
+        .help = "Where the HUD pages and their JSON are served.",
+    },
+    {
+        .name = "CRCR_ADMIN_LISTEN",
+        .type = PROPERTY_LISTEN,
+        .daemons = DAEMONS,
+        .help = "Where /healthz, /readyz and /metrics are served. Unset: 127.0.0.1 with port 9101 "
+                "(ingest), 9102 (dispatcher), 9103 (reporter).",
+    },
+    {
+        .name = "CRCR_ROLES",
+        .daemons = DISPATCHER | REPORTER,
+        .help = "Roles to run, comma-separated, as --roles; unset: all.",
+    },
+    {
+        .name = "CRCR_MAX_INFLIGHT_BYTES",
+        .type = PROPERTY_BYTES,
+        .daemons = INGEST,
+        .fallback = "256MiB",
+        .min = 1 << 20,
+        .max = (int64_t)1 << 40,
+        .help = "Request bodies in hand together; more are answered 503.",
+    },
+    {
+        .name = "CRCR_MAX_EVENT_AGE",
+        .type = PROPERTY_SECONDS,
+        .daemons = DISPATCHER,
+        .fallback = "3d",
+        .min = 60,
+        .max = 30 * 86400,
+        .help = "Older events are skipped, not dispatched.",
+    },
+    {
+        .name = "CRCR_CA_FILE",
+        .type = PROPERTY_FILE,
+        .daemons = ALL,
+        .help = "PEM file of certificate authorities for outbound HTTPS, in place of the "
+                "system's.",
+    },
+    {
+        .name = "CRCR_ALLOW_HTTP",
+        .type = PROPERTY_BOOL,
+        .daemons = ALL,
+        .fallback = "0",
+        .help = "Accept http:// for every outbound URL, not only to loopback: for closed networks "
+                "such as a compose demo.",
+    },
+    {
+        .name = "CRCR_LOG_LEVEL",
+        .type = PROPERTY_CHOICE,
+        .daemons = DAEMONS,
+        .fallback = "info",
+        .choices = "debug|info|warn|error",
+        .help = "Least level that is logged.",
+    },
+    {
+        .name = "CRCR_LOG_FORMAT",
+        .type = PROPERTY_CHOICE,
+        .daemons = DAEMONS,
+        .fallback = "json",
+        .choices = "json|text",
+        .help = "json for machines, text for people.",
+    },
+};
+
+const size_t config_n_properties = sizeof(config_properties) / sizeof(config_properties[0]);

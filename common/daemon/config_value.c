@@ -1,0 +1,256 @@
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config_private.h"
+
+struct unit {
+    const char *name;
+    int64_t factor;
+};
+
+static const struct unit byte_units[] = {
+    { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }, { NULL, 0 }
+};
+static const struct unit time_units[] = {
+    { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 }
+};
+
+static bool read_number(struct str text, const struct unit *units, int64_t *ret)
+{
+    int64_t factor = 1, number;
+    for (; units && units->name; units++) {
+        if (!str_ends(text, units->name))
+            continue;
+        factor = units->factor;
+        text.len -= strlen(units->name);
+        break;
+    }
+    return str_to_i64(text, &number) && !__builtin_mul_overflow(number, factor, ret);
+}
+
+static bool read_bool(struct str text, int64_t *ret)
+{
+    *ret = str_is(text, "1") || str_is(text, "true");
+    return *ret || str_is(text, "0") || str_is(text, "false");
+}
+
+static bool is_choice(struct str text, const char *choices)
+{
+    struct str rest = str_of(choices), choice;
+    while (str_split(&rest, '|', &choice))
+        if (str_eq(text, choice))
+            return true;
+    return false;
+}
+
+static bool only_has(struct str text, const char *extra)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool common = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!common && !strchr(extra, c))
+            return false;
+    }
+    return true;
+}
+
+/* host:port or [address]:port. */
+static bool is_endpoint(struct str text, uint64_t least_port)
+{
+    struct str host = text;
+    uint64_t port;
+    while (host.len && host.ptr[host.len - 1] != ':')
+        host.len--;
+    if (host.len < 2 || !str_to_u64(str_from(text, host.len), &port))
+        return false;
+    host.len--;
+    bool bracketed = str_starts(host, "[") && str_ends(host, "]");
+    return port >= least_port && port <= 65535 && only_has(host, bracketed ? "[]:.%" : ".-_");
+}
+
+static bool are_endpoints(struct str text)
+{
+    struct str part;
+    bool any = false;
+    while (str_split(&text, ',', &part)) {
+        if (!is_endpoint(str_trim(part), 1))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static bool is_loopback(struct str host)
+{
+    return str_is(host, "localhost") || str_is(host, "[::1]") ||
+           (str_starts(host, "127.") && only_has(host, "."));
+}
+
+/* A URL that we may call: no blanks, no login in it (it would be logged), http only where nobody
+ * can listen in. */
+static bool is_url(struct str text, bool allow_http, const char **reason)
+{
+    bool https = str_starts(text, "https://"), http = str_starts(text, "http://");
+    if (!https && !http)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] <= ' ' || text.ptr[i] == 0x7f)
+            return false;
+    struct str place = str_from(text, https ? 8 : 7);
+    size_t end = 0;
+    while (end < place.len && !strchr("/?#", place.ptr[end]))
+        end++;
+    place.len = end;
+    if (str_find(place, '@') >= 0) {
+        *reason = "a login in a URL ends up in logs; it is not accepted";
+        return false;
+    }
+    struct str host = place;
+    bool bracketed = str_starts(place, "[");
+    ptrdiff_t stop = str_find(place, bracketed ? ']' : ':');
+    if (stop >= 0)
+        host.len = (size_t)stop + (bracketed ? 1 : 0);
+    struct str port = str_from(place, host.len);
+    uint64_t number;
+    if (port.len && (port.ptr[0] != ':' || !str_to_u64(str_from(port, 1), &number) || number < 1 ||
+                     number > 65535))
+        return false;
+    return host.len > 0 && only_has(host, bracketed ? "[]:." : ".-_") &&
+           (https || allow_http || is_loopback(host));
+}
+
+static bool is_source(struct str text, bool allow_http, const char **reason)
+{
+    if (str_find_str(text, STR_LIT("://")) >= 0)
+        return is_url(text, allow_http, reason);
+    return true; /* read, and complained about, by the router: the file may come later */
+}
+
+static bool are_issuers(struct str text, bool allow_http, const char **reason)
+{
+    struct str pair;
+    bool any = false;
+    while (str_split(&text, ',', &pair)) {
+        pair = str_trim(pair);
+        ptrdiff_t equals = str_find(pair, '=');
+        if (equals <= 0 || !is_url((struct str){ pair.ptr, (size_t)equals }, true, reason) ||
+            !is_url(str_from(pair, (size_t)equals + 1), allow_http, reason))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static bool is_repo(struct str text)
+{
+    ptrdiff_t slash = str_find(text, '/');
+    return slash > 0 && (size_t)slash + 1 < text.len && text.len <= 140 &&
+           only_has((struct str){ text.ptr, (size_t)slash }, "-_.") &&
+           only_has(str_from(text, (size_t)slash + 1), "-_.");
+}
+
+bool config_parse(const struct property *p, struct value *v, bool allow_http, const char **reason)
+{
+    struct str text = str_of(v->text);
+    switch (p->type) {
+    case PROPERTY_TEXT:
+        return true;
+    case PROPERTY_NUMBER:
+        return read_number(text, NULL, &v->number) && v->number >= p->min && v->number <= p->max;
+    case PROPERTY_BYTES:
+        return read_number(text, byte_units, &v->number) && v->number >= p->min &&
+               v->number <= p->max;
+    case PROPERTY_SECONDS:
+        return read_number(text, time_units, &v->number) && v->number >= p->min &&
+               v->number <= p->max;
+    case PROPERTY_BOOL:
+        return read_bool(text, &v->number);
+    case PROPERTY_URL:
+        if (!is_url(text, allow_http, reason))
+            return false;
+        while (str_ends(str_of(v->text), "/"))
+            v->text[strlen(v->text) - 1] = '\0';
+        return true;
+    case PROPERTY_CHOICE:
+        return is_choice(text, p->choices);
+    case PROPERTY_LISTEN:
+        return is_endpoint(text, 0);
+    case PROPERTY_SERVER:
+        return is_endpoint(text, 1);
+    case PROPERTY_SERVERS:
+        return are_endpoints(text);
+    case PROPERTY_SOURCE:
+        return is_source(text, allow_http, reason);
+    case PROPERTY_FILE:
+        return access(v->text, R_OK) == 0;
+    case PROPERTY_REPO:
+        return is_repo(text);
+    case PROPERTY_PREFIX:
+        return text.len <= 100 && only_has(text, "._-");
+    case PROPERTY_ISSUERS:
+        return are_issuers(text, allow_http, reason);
+    }
+    return false;
+}
+
+static void put_quantity(struct buf *to, int64_t n, const struct unit *units)
+{
+    const struct unit *best = NULL;
+    for (; units->name; units++)
+        if (n >= units->factor && n % units->factor == 0)
+            best = units;
+    buf_printf(to, "%" PRId64 "%s", best ? n / best->factor : n, best ? best->name : "");
+}
+
+static void put_range(struct buf *to, const struct property *p, const struct unit *units)
+{
+    put_quantity(to, p->min, units);
+    buf_puts(to, " to ");
+    put_quantity(to, p->max, units);
+}
+
+static void put_choices(struct buf *to, const char *choices)
+{
+    struct str rest = str_of(choices), choice;
+    for (size_t i = 0; str_split(&rest, '|', &choice); i++) {
+        if (i)
+            buf_puts(to, rest.ptr ? ", " : " or ");
+        buf_put(to, choice);
+    }
+}
+
+void config_accepted(const struct property *p, struct buf *to)
+{
+    static const char *const fixed[] = {
+        [PROPERTY_TEXT] = "text",
+        [PROPERTY_BOOL] = "0, 1, true or false",
+        [PROPERTY_URL] = "an https:// URL, or http:// to loopback",
+        [PROPERTY_LISTEN] = "host:port, port 0 for a free one",
+        [PROPERTY_SERVER] = "host:port",
+        [PROPERTY_SERVERS] = "host:port, comma-separated",
+        [PROPERTY_SOURCE] = "an https:// URL, http:// to loopback, or the path of a file",
+        [PROPERTY_FILE] = "the path of a readable file",
+        [PROPERTY_REPO] = "owner/name",
+        [PROPERTY_PREFIX] = "up to 100 letters, digits, dots, dashes or underscores",
+        [PROPERTY_ISSUERS] = "issuer=jwks-url, comma-separated; https:// or http:// to loopback",
+    };
+    switch (p->type) {
+    case PROPERTY_NUMBER:
+        buf_printf(to, "a whole number from %" PRId64 " to %" PRId64, p->min, p->max);
+        return;
+    case PROPERTY_BYTES:
+        buf_puts(to, "bytes, or with KiB, MiB, GiB; ");
+        put_range(to, p, byte_units);
+        return;
+    case PROPERTY_SECONDS:
+        buf_puts(to, "seconds, or with s, m, h, d; ");
+        put_range(to, p, time_units);
+        return;
+    case PROPERTY_CHOICE:
+        put_choices(to, p->choices);
+        return;
+    default:
+        buf_puts(to, fixed[p->type]);
+    }
+}
