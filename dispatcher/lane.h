@@ -1,0 +1,39 @@
+/* Lanes: tasks of one (downstream, event key) go out one at a time, in order of seq; different
+ * lanes do not wait for each other. Holds the order only; knows nothing of what a task is.
+ *
+ *            put                    take                     end
+ *   empty ─────────▶ ready ─────────────────▶ busy ─────────────────▶ ready, or gone when empty
+ *                      ▲                        │ hold until t
+ *                      └───── t has come ─── waiting                                        */
+#ifndef CRCR_DISPATCHER_LANE_H
+#define CRCR_DISPATCHER_LANE_H
+
+#include "../common/model/task.h"
+
+struct lanes;
+struct lane;
+
+/* Lives inside the owner's task. */
+struct lane_item {
+    struct lane_item *prev, *next;
+    struct lane *lane; /* NULL: in none */
+    struct task_seq seq;
+};
+
+struct lanes *lanes_new(void);
+/* Items are the owner's and are left alone. NULL is fine. */
+void lanes_free(struct lanes *l);
+/* Puts an item behind those of a lower or the same seq. key is copied. */
+void lanes_put(struct lanes *l, struct str key, struct lane_item *item);
+/* The first item of a lane that is due; the lane is busy until hold or end. NULL: none is due. */
+struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
+/* A taken item goes back to its place; nothing of its lane is handed out before until_ms. */
+void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
+/* A taken item is finished with. */
+void lanes_end(struct lanes *l, struct lane_item *item);
+/* An item that was not taken leaves its lane. */
+void lanes_remove(struct lanes *l, struct lane_item *item);
+/* When the next lane is due: 0 at once, INT64_MAX when all are busy or empty. */
+int64_t lanes_due(const struct lanes *l);
+
+#endif

@@ -1,0 +1,143 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "dispatcher/lane.h"
+
+#define A STR_LIT("org/a|pytorch/pytorch#1")
+#define B STR_LIT("org/b|pytorch/pytorch#1")
+
+static struct lane_item item_at(int64_t updated_ms, int64_t offset)
+{
+    return (struct lane_item){ .seq = { .updated_ms = updated_ms, .offset = offset } };
+}
+
+static int setup(void **state)
+{
+    *state = lanes_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    lanes_free(*state);
+    return 0;
+}
+
+static void goes_out_in_order_of_seq_whatever_the_order_of_arrival(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item third = item_at(20, 1), first = item_at(10, 5), second = item_at(10, 6);
+    lanes_put(l, A, &third);
+    lanes_put(l, A, &second);
+    lanes_put(l, A, &first);
+    struct lane_item *const order[] = { &first, &second, &third };
+    for (size_t i = 0; i < 3; i++) {
+        assert_ptr_equal(lanes_take(l, 0), order[i]);
+        lanes_end(l, order[i]);
+    }
+    assert_null(lanes_take(l, 0));
+}
+
+static void one_of_a_lane_is_out_at_a_time(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item first = item_at(0, 1), second = item_at(0, 2);
+    lanes_put(l, A, &first);
+    lanes_put(l, A, &second);
+    assert_ptr_equal(lanes_take(l, 0), &first);
+    assert_null(lanes_take(l, 0));
+    assert_true(lanes_due(l) == INT64_MAX);
+    lanes_end(l, &first);
+    assert_true(lanes_due(l) == 0);
+    assert_ptr_equal(lanes_take(l, 0), &second);
+    lanes_end(l, &second);
+}
+
+static void no_lane_blocks_another(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a = item_at(0, 1), a2 = item_at(0, 2), b = item_at(0, 3);
+    lanes_put(l, A, &a);
+    lanes_put(l, A, &a2);
+    lanes_put(l, B, &b);
+    assert_ptr_equal(lanes_take(l, 0), &a);
+    assert_ptr_equal(lanes_take(l, 0), &b);
+    lanes_hold(l, &a, 1000);
+    assert_null(lanes_take(l, 999));
+    lanes_end(l, &b);
+    assert_ptr_equal(lanes_take(l, 1000), &a);
+    lanes_end(l, &a);
+    assert_ptr_equal(lanes_take(l, 1000), &a2);
+    lanes_end(l, &a2);
+}
+
+static void a_held_lane_keeps_what_comes_behind_and_lets_an_older_one_pass(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item held = item_at(10, 1), newer = item_at(20, 2), older = item_at(5, 0);
+    lanes_put(l, A, &held);
+    assert_ptr_equal(lanes_take(l, 0), &held);
+    lanes_hold(l, &held, 50);
+    lanes_put(l, A, &newer);
+    lanes_put(l, A, &older);
+    assert_true(lanes_due(l) == 50);
+    assert_null(lanes_take(l, 49));
+    struct lane_item *const order[] = { &older, &held, &newer };
+    for (size_t i = 0; i < 3; i++) {
+        assert_ptr_equal(lanes_take(l, 50), order[i]);
+        lanes_end(l, order[i]);
+    }
+}
+
+static void the_lane_that_waits_least_is_due_first(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a = item_at(0, 1), b = item_at(0, 2);
+    lanes_put(l, A, &a);
+    lanes_put(l, B, &b);
+    assert_ptr_equal(lanes_take(l, 0), &a);
+    assert_ptr_equal(lanes_take(l, 0), &b);
+    lanes_hold(l, &a, 300);
+    lanes_hold(l, &b, 200);
+    assert_true(lanes_due(l) == 200);
+    assert_ptr_equal(lanes_take(l, 400), &b);
+    assert_ptr_equal(lanes_take(l, 400), &a);
+    lanes_end(l, &a);
+    lanes_end(l, &b);
+}
+
+static void removed_items_are_not_handed_out_and_leave_no_lane_behind(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a = item_at(0, 1), a2 = item_at(0, 2), b = item_at(0, 3);
+    lanes_put(l, A, &a);
+    lanes_put(l, A, &a2);
+    lanes_put(l, B, &b);
+    lanes_remove(l, &b);
+    lanes_remove(l, &a);
+    assert_ptr_equal(lanes_take(l, 0), &a2);
+    lanes_hold(l, &a2, 10);
+    lanes_remove(l, &a2);
+    assert_true(lanes_due(l) == INT64_MAX);
+    lanes_put(l, A, &a);
+    assert_ptr_equal(lanes_take(l, 0), &a);
+    lanes_end(l, &a);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(goes_out_in_order_of_seq_whatever_the_order_of_arrival),
+        TEST(one_of_a_lane_is_out_at_a_time),
+        TEST(no_lane_blocks_another),
+        TEST(a_held_lane_keeps_what_comes_behind_and_lets_an_older_one_pass),
+        TEST(the_lane_that_waits_least_is_due_first),
+        TEST(removed_items_are_not_handed_out_and_leave_no_lane_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
