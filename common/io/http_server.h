@@ -54,6 +54,10 @@ struct str
 http_path(const struct http_exchange *x); /* percent-decoded; a trailing slash taken off */
 struct str http_header(const struct http_exchange *x, const char *name);
 struct str http_query(const struct http_exchange *x, const char *name); /* decoded */
+/* All headers, and all parameters of the query, in the order in which they came; past HEADERS_MAX
+ * they are left out. */
+void http_headers(const struct http_exchange *x, struct headers *to);
+void http_queries(const struct http_exchange *x, struct headers *to);
 struct str http_body(const struct http_exchange *x);
 /* Wall-clock milliseconds at which the last byte of the body had come. */
 int64_t http_received_ms(const struct http_exchange *x);
@@ -67,6 +71,9 @@ void *http_user(const struct http_exchange *x);
  * NULL. content_type NULL: application/json. After this x must not be used. Any thread. */
 bool http_reply(struct http_exchange *x, int status, const char *content_type,
                 const struct headers *extra, struct str body);
+/* Instead of a reply: closes the connection without a byte of an answer, as a server does that
+ * dies. For the simulator. */
+void http_abort(struct http_exchange *x);
 /* {"detail": "…"} with that status; the text is escaped. */
 bool http_reply_error(struct http_exchange *x, int status, const char *detail);
 

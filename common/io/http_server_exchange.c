@@ -122,6 +122,24 @@ struct str http_query(const struct http_exchange *x, const char *name)
     return STR_NONE;
 }
 
+static void parts_of(const struct http_exchange *x, enum part_kind kind, struct headers *to)
+{
+    headers_init(to);
+    for (const struct part *p = x->parts; p < x->parts + x->n_parts; p++)
+        if (p->kind == kind && !headers_put_str(to, p->name, p->value))
+            return;
+}
+
+void http_headers(const struct http_exchange *x, struct headers *to)
+{
+    parts_of(x, PART_HEADER, to);
+}
+
+void http_queries(const struct http_exchange *x, struct headers *to)
+{
+    parts_of(x, PART_QUERY, to);
+}
+
 int64_t http_received_ms(const struct http_exchange *x)
 {
     return x->received_ms;
@@ -163,16 +181,15 @@ static struct MHD_Response *response_new(const char *content_type, const struct 
     return response;
 }
 
-/* The first answer wins. A suspended connection is resumed under the lock: microhttpd keeps it only
- * as long as it is suspended. */
-static bool settle(struct http_exchange *x, int status, const char *content_type,
-                   const struct headers *extra, struct str body)
+/* The first answer wins; response is taken over, NULL closes the connection. A suspended connection
+ * is resumed under the lock: microhttpd keeps it only as long as it is suspended. */
+static bool settle_with(struct http_exchange *x, int status, struct MHD_Response *response)
 {
     pthread_mutex_lock(&x->lock);
     bool first = x->state != EXCHANGE_ANSWERED;
     if (first) {
         bool suspended = x->state == EXCHANGE_SUSPENDED;
-        x->response = response_new(content_type, extra, body);
+        x->response = response;
         x->status = (unsigned)status;
         x->state = EXCHANGE_ANSWERED;
         if (suspended)
@@ -181,7 +198,15 @@ static bool settle(struct http_exchange *x, int status, const char *content_type
     pthread_mutex_unlock(&x->lock);
     if (first)
         http_server_unwatch(x);
+    else if (response)
+        MHD_destroy_response(response);
     return first;
+}
+
+static bool settle(struct http_exchange *x, int status, const char *content_type,
+                   const struct headers *extra, struct str body)
+{
+    return settle_with(x, status, response_new(content_type, extra, body));
 }
 
 bool exchange_is_answered(struct http_exchange *x)
@@ -223,6 +248,12 @@ bool http_reply(struct http_exchange *x, int status, const char *content_type,
     bool first = settle(x, status, content_type, extra, body);
     give_back(x);
     return first;
+}
+
+void http_abort(struct http_exchange *x)
+{
+    settle_with(x, 0, NULL);
+    give_back(x);
 }
 
 bool http_reply_error(struct http_exchange *x, int status, const char *detail)
