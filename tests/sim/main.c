@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "broker.h"
+#include "github.h"
 
 static const struct command {
     const char *name;
@@ -10,6 +11,7 @@ static const struct command {
     const char *help;
 } commands[] = {
     { "broker", sim_broker_main, "a Kafka broker in memory" },
+    { "github", sim_github_main, "GitHub, Actions' OIDC issuer, the HUD's API and downstreams" },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
 

@@ -1,0 +1,130 @@
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../common/base/buf.h"
+#include "../../common/base/mem.h"
+#include "../../common/crypto/hmac.h"
+#include "contents.h"
+#include "options.h"
+#include "sim.h"
+
+#define FILE_MAX_BYTES (16u << 20)
+#define LINE           60 /* characters of base64 before each newline, as GitHub breaks it */
+
+static bool path_safe(struct str path)
+{
+    struct str part;
+
+    while (str_split(&path, '/', &part)) {
+        if (!part.len || str_is(part, ".") || str_is(part, ".."))
+            return false;
+    }
+    return true;
+}
+
+static bool file_read(const char *name, struct buf *to)
+{
+    FILE *file = fopen(name, "re");
+    char block[8192];
+    size_t n;
+
+    if (!file)
+        return false;
+    while ((n = fread(block, 1, sizeof(block), file)) > 0)
+        buf_put(to, (struct str){ block, n });
+    n = (size_t)ferror(file); /* a folder opens, but cannot be read */
+    fclose(file);
+    return n == 0 && !buf_full(to);
+}
+
+static bool contents_find(const char *folder, const struct call *call, struct buf *to)
+{
+    char name[1024];
+    struct str path = call->part[0];
+
+    if (!folder || !path_safe(path) || !path_safe(call->repo))
+        return false;
+    snprintf(name, sizeof(name), "%s/%.*s/%.*s", folder, STR_ARG(call->repo), STR_ARG(path));
+    if (file_read(name, to))
+        return true;
+    buf_reset(to);
+    snprintf(name, sizeof(name), "%s/%.*s", folder, STR_ARG(path));
+    return file_read(name, to);
+}
+
+static char *base64(struct str data)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = (data.len + 2) / 3 * 4;
+    char *text = mem_alloc(n + n / LINE + 2, 1), *to = text;
+
+    for (size_t i = 0; i < data.len; i += 3) {
+        uint32_t bits = 0;
+
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (i + k < data.len ? (unsigned char)data.ptr[i + k] : 0u);
+        for (int k = 0; k < 4; k++)
+            *to++ = i + (size_t)k > data.len ? '=' : digits[bits >> (18 - 6 * k) & 63];
+        if ((i + 3) % (LINE / 4 * 3) == 0 || i + 3 >= data.len)
+            *to++ = '\n';
+    }
+    *to = '\0';
+    return text;
+}
+
+static json_t *document_of(struct sim *sim, const struct call *call, struct str data,
+                           const char *sha)
+{
+    struct str path = call->part[0], name = path;
+    char *CLEANUP(mem_free_char) content = base64(data);
+    json_t *url = json_sprintf("%s%.*s", sim->base_url, STR_ARG(call->path));
+    json_t *git =
+        json_sprintf("%s/repos/%.*s/git/blobs/%s", sim->base_url, STR_ARG(call->repo), sha);
+    json_t *html =
+        json_sprintf("https://github.com/%.*s/blob/main/%.*s", STR_ARG(call->repo), STR_ARG(path));
+    ptrdiff_t slash;
+    json_t *document;
+
+    while ((slash = str_find(name, '/')) >= 0)
+        name = str_from(name, (size_t)slash + 1);
+    document = json_pack(
+        "{s:s, s:s, s:I, s:s%, s:s%, s:s, s:s, s:O, s:O, s:O, s:O, s:{s:O, s:O, s:O}}", "type",
+        "file", "encoding", "base64", "size", (json_int_t)data.len, "name", name.ptr, name.len,
+        "path", path.ptr, path.len, "content", content, "sha", sha, "url", url, "git_url", git,
+        "html_url", html, "download_url", url, "_links", "self", url, "git", git, "html", html);
+    json_decref(url);
+    json_decref(git);
+    json_decref(html);
+    return document;
+}
+
+void contents_get(struct sim *sim, const struct call *call, struct reply *reply)
+{
+    struct str accept = headers_get(call->headers, "accept");
+    char sha[SHA256_HEX_SIZE], etag[SHA256_HEX_SIZE + 4];
+    struct buf data;
+    size_t len;
+
+    buf_init(&data, FILE_MAX_BYTES);
+    if (!contents_find(sim->options->contents, call, &data)) {
+        buf_clear(&data);
+        reply_error(reply, 404, "Not Found");
+        return;
+    }
+    /* As long as a blob's SHA-1, and like it a hash of the content. */
+    sha256_hex(buf_str(&data), sha);
+    sha[40] = '\0';
+    snprintf(etag, sizeof(etag), "\"%s\"", sha);
+    reply_header(reply, "ETag", "%s", etag);
+    if (str_is(headers_get(call->headers, "if-none-match"), etag)) {
+        reply_empty(reply, 304);
+    } else if (str_find_str(accept, STR_LIT("raw")) >= 0) {
+        char *text = buf_take(&data, &len);
+
+        reply_text(reply, 200, "application/vnd.github.raw+json; charset=utf-8", text, len);
+    } else {
+        reply_json(reply, 200, document_of(sim, call, buf_str(&data), sha));
+    }
+    buf_clear(&data);
+}

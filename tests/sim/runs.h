@@ -1,0 +1,52 @@
+/* Workflow runs of downstream repositories, as the Actions API shows them. What happens in a run
+ * over time is in reaction.h.
+ * https://docs.github.com/en/rest/actions/workflow-runs */
+#ifndef CRCR_SIM_RUNS_H
+#define CRCR_SIM_RUNS_H
+
+#include <uthash.h>
+
+#include "call.h"
+#include "downstream.h"
+
+enum run_status { RUN_QUEUED, RUN_IN_PROGRESS, RUN_COMPLETED };
+
+struct run_job {
+    int64_t id; /* the check run that Actions makes for the job */
+    enum run_status status;
+    const char *conclusion;
+    int64_t started_ms, ended_ms;
+    bool skipped; /* succeeded before and not run again */
+};
+
+struct run {
+    UT_hash_handle hh; /* by id; in order of creation */
+    int64_t id;
+    char *repo;
+    json_t *payload; /* client_payload, kept for re-runs as GitHub keeps it */
+    struct downstream *settings;
+    int64_t attempt;
+    enum run_status status;
+    const char *conclusion; /* NULL until completed */
+    bool cancelled;
+    int64_t created_ms, updated_ms;
+    struct run_job jobs[DOWNSTREAM_JOBS];
+};
+
+struct runs;
+
+struct runs *runs_new(void);
+void runs_free(struct runs *r);
+void runs_reset(struct runs *r);
+/* A new run of the repository; payload and settings are kept (one reference each is taken over). */
+struct run *runs_add(struct runs *r, struct str repo, json_t *payload, struct downstream *settings,
+                     int64_t now_ms);
+/* NULL: there is none (any more). */
+struct run *runs_find(struct runs *r, int64_t id);
+/* Queues all jobs again, or only those that did not succeed. */
+void run_requeue(struct runs *r, struct run *run, bool failed_only, int64_t now_ms);
+json_t *runs_describe(const struct runs *r);
+
+handler_fn runs_get;
+
+#endif

@@ -1,0 +1,224 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/buf.h"
+#include "../../common/base/mem.h"
+#include "app.h"
+#include "callbacks.h"
+#include "checks.h"
+#include "comments.h"
+#include "dispatches.h"
+#include "downstream.h"
+#include "hook_deliveries.h"
+#include "hud.h"
+#include "inbox.h"
+#include "oidc.h"
+#include "options.h"
+#include "record.h"
+#include "runs.h"
+#include "script.h"
+#include "sim.h"
+#include "timers.h"
+
+#define FILE_MAX_BYTES    (1u << 20)
+#define REQUEST_MAX_BYTES (32u << 20)
+#define TICK_MS           1000
+
+static enum err file_read(const char *path, struct buf *to, struct why *why)
+{
+    FILE *file = fopen(path, "re");
+    char block[4096];
+    size_t n;
+
+    if (!file)
+        return why_set(why, ERR_STOP, "cannot read %s: %s", path, strerror(errno));
+    while ((n = fread(block, 1, sizeof(block), file)) > 0)
+        buf_put(to, (struct str){ block, n });
+    fclose(file);
+    return buf_full(to) ? why_set(why, ERR_STOP, "%s is too large", path) : OK;
+}
+
+static enum err keys_load(struct sim *sim, struct why *why)
+{
+    const struct options *o = sim->options;
+    struct buf CLEANUP(buf_clear) app_key, oidc_key;
+    enum err err;
+
+    buf_init(&app_key, FILE_MAX_BYTES);
+    buf_init(&oidc_key, FILE_MAX_BYTES);
+    err = file_read(o->app_key, &app_key, why);
+    if (!err)
+        err = file_read(o->oidc_key ? o->oidc_key : o->app_key, &oidc_key, why);
+    if (!err)
+        err = app_new(&sim->app,
+                      &(struct app_options){ .app_id = o->app_id,
+                                             .key_pem = buf_str(&app_key),
+                                             .token_ttl_s = o->token_ttl_s,
+                                             .rate_limit = o->rate_limit },
+                      why);
+    if (!err)
+        err = oidc_new(&sim->oidc, buf_str(&oidc_key), o->oidc_issuer, why);
+    return err;
+}
+
+/* Reads a JSON file; *ret is the caller's. */
+static enum err document_load(const char *path, json_t **ret, struct why *why)
+{
+    json_error_t error;
+
+    *ret = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (*ret)
+        return OK;
+    return why_set(why, ERR_STOP, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+}
+
+static enum err rules_load(struct sim *sim, struct why *why)
+{
+    const struct options *o = sim->options;
+    json_t *document = NULL;
+    enum err err = OK;
+
+    if (o->script) {
+        err = document_load(o->script, &document, why);
+        if (!err && script_add(sim->script, document, why))
+            err = why_prefix(why, ERR_STOP, "%s", o->script);
+        json_decref(document);
+    }
+    if (!err && o->downstreams) {
+        err = document_load(o->downstreams, &document, why);
+        if (!err && downstreams_add(sim->downstreams, document, why))
+            err = why_prefix(why, ERR_STOP, "%s", o->downstreams);
+        json_decref(document);
+    }
+    return err;
+}
+
+static void request_came(void *opaque, struct http_exchange *x)
+{
+    struct sim *sim = opaque;
+
+    inbox_put(sim->inbox, x);
+}
+
+static enum err server_start(struct sim *sim, struct why *why)
+{
+    static const struct http_route routes[] = {
+        { "GET", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
+        { "POST", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
+        { "PATCH", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
+        { "PUT", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
+        { "DELETE", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
+    };
+    enum err err = http_server_new(
+        &sim->server,
+        &(struct http_server_options){ .listen = sim->options->listen,
+                                       .routes = routes,
+                                       .n_routes = sizeof(routes) / sizeof(routes[0]),
+                                       .opaque = sim,
+                                       .idle_timeout_s = 300,
+                                       .json_error_key = "message" },
+        why);
+
+    if (err)
+        return err;
+    snprintf(sim->base_url, sizeof(sim->base_url), "http://127.0.0.1:%d",
+             http_server_port(sim->server));
+    return OK;
+}
+
+static void nouns_make(struct sim *sim)
+{
+    sim->inbox = inbox_new(&sim->wake);
+    sim->timers = timers_new();
+    sim->script = script_new();
+    sim->checks = checks_new();
+    sim->downstreams = downstreams_new();
+    sim->runs = runs_new();
+    sim->dispatches = dispatches_new();
+    sim->callbacks = callbacks_new();
+    sim->comments = comments_new();
+    sim->deliveries = deliveries_new();
+    sim->hud = hud_new(sim->options->hud_key);
+}
+
+enum err sim_new(struct sim **ret, const struct options *options, struct why *why)
+{
+    struct sim *sim = mem_alloc(1, sizeof(*sim));
+    enum err err;
+
+    sim->options = options;
+    sim->wake.fd = -1;
+    nouns_make(sim);
+    err = wake_init(&sim->wake, why);
+    if (!err)
+        err = record_new(&sim->record, options->record, (size_t)options->keep, why);
+    if (!err)
+        err = keys_load(sim, why);
+    if (!err)
+        err = rules_load(sim, why);
+    if (!err)
+        err = http_client_new(&sim->client,
+                              &(struct http_client_options){ .user_agent = "crcr-sim" }, why);
+    if (!err)
+        err = server_start(sim, why);
+    if (err)
+        sim_free(sim);
+    else
+        *ret = sim;
+    return err;
+}
+
+void sim_free(struct sim *sim)
+{
+    if (!sim)
+        return;
+    /* Answers what waits first, so that the server has nothing to drain. */
+    http_client_free(sim->client);
+    timers_free(sim->timers);
+    http_server_quiesce(sim->server);
+    inbox_free(sim->inbox);
+    http_server_free(sim->server, 1000);
+    record_free(sim->record);
+    script_free(sim->script);
+    checks_free(sim->checks);
+    runs_free(sim->runs);
+    downstreams_free(sim->downstreams);
+    dispatches_free(sim->dispatches);
+    callbacks_free(sim->callbacks);
+    comments_free(sim->comments);
+    deliveries_free(sim->deliveries);
+    hud_free(sim->hud);
+    oidc_free(sim->oidc);
+    app_free(sim->app);
+    wake_clear(&sim->wake);
+    free(sim);
+}
+
+void sim_reset(struct sim *sim)
+{
+    record_clear(sim->record);
+    script_clear(sim->script);
+    app_reset(sim->app);
+    checks_reset(sim->checks);
+    runs_reset(sim->runs);
+    downstreams_reset(sim->downstreams);
+    dispatches_reset(sim->dispatches);
+    callbacks_reset(sim->callbacks);
+    comments_reset(sim->comments);
+    deliveries_reset(sim->deliveries);
+    hud_reset(sim->hud);
+}
+
+void sim_turn(struct sim *sim)
+{
+    struct http_exchange *x;
+
+    wake_reset(&sim->wake);
+    while ((x = inbox_take(sim->inbox)))
+        sim_handle(sim, x);
+    timers_run(sim->timers);
+    http_client_poll(sim->client, &sim->wake, timers_wait_ms(sim->timers, TICK_MS));
+}
