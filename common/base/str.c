@@ -79,6 +79,16 @@ struct str str_trim(struct str s)
     return s;
 }
 
+struct str str_cut(struct str s, size_t max_bytes)
+{
+    if (s.len <= max_bytes)
+        return s;
+    s.len = max_bytes;
+    while (s.len && ((unsigned char)s.ptr[s.len] & 0xc0) == 0x80) /* continues a character */
+        s.len--;
+    return s;
+}
+
 ptrdiff_t str_find(struct str s, char c)
 {
     const char *at = s.len ? memchr(s.ptr, c, s.len) : NULL;

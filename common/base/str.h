@@ -31,6 +31,8 @@ int str_cmp(struct str a, struct str b);
 /* The first i bytes are skipped; i past the end gives an empty string. */
 struct str str_from(struct str s, size_t i);
 struct str str_trim(struct str s);
+/* At most the first max_bytes, and never a part of a UTF-8 character at the end. */
+struct str str_cut(struct str s, size_t max_bytes);
 /* Index of c, or -1. */
 ptrdiff_t str_find(struct str s, char c);
 /* Position of needle in s, or -1. */

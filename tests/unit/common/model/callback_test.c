@@ -1,0 +1,520 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/base/buf.h"
+#include "common/model/callback.h"
+
+#define DELIVERY "\"delivery_id\":\"72d3162e-cc78-11e3-81ab-4c9367dc0958\""
+#define BODY(workflow)                                                                             \
+    "{\"event_type\":\"pull_request\"," DELIVERY ",\"payload\":{\"action\":\"opened\"},"           \
+    "\"callback_token\":\"a.b.c\",\"workflow\":{" workflow "}}"
+#define NEEDED   "\"status\":\"in_progress\",\"name\":\"CI\",\"run_id\":17"
+#define FINISHED "\"status\":\"completed\",\"conclusion\":\"success\",\"name\":\"CI\",\"run_id\":17"
+
+static struct callback parse(const char *body)
+{
+    struct callback c;
+    struct why why = { "" };
+    if (callback_parse(str_of(body), &c, &why) != OK)
+        fail_msg("refused: %s\n%s", why.text, body);
+    return c;
+}
+
+static void assert_refused(const char *body, const char *holds)
+{
+    struct callback c;
+    struct why why = { "" };
+    if (callback_parse(str_of(body), &c, &why) != ERR_REFUSE)
+        fail_msg("was taken: %s", body);
+    if (!strstr(why.text, holds))
+        fail_msg("the reason is \"%s\", wanted \"%s\" for %s", why.text, holds, body);
+}
+
+static void states_rise_in_the_order_of_their_numbers(void **state)
+{
+    (void)state;
+    assert_true(JOB_NONE < JOB_DISPATCHED && JOB_DISPATCHED < JOB_IN_PROGRESS &&
+                JOB_IN_PROGRESS < JOB_TIMED_OUT && JOB_TIMED_OUT < JOB_COMPLETED);
+    for (int s = JOB_NONE; s <= JOB_COMPLETED; s++)
+        assert_int_equal(job_state_of(str_of(job_state_name((enum job_state)s))), s);
+    assert_int_equal(job_state_of(STR_LIT("unheard of")), JOB_NONE);
+    assert_int_equal(job_state_of(STR_NONE), JOB_NONE);
+}
+
+static void githubs_conclusions_are_known(void **state)
+{
+    (void)state;
+    assert_true(conclusion_valid(STR_LIT("action_required")));
+    assert_true(conclusion_valid(STR_LIT("stale")));
+    assert_false(conclusion_valid(STR_LIT("Success")));
+    assert_false(conclusion_valid(STR_LIT("")));
+    assert_false(conclusion_valid(STR_NONE));
+}
+
+static void all_fields_are_read(void **state)
+{
+    (void)state;
+    struct callback c = parse(BODY(
+        "\"schema_version\":\"1\",\"status\":\"completed\",\"conclusion\":\"failure\",\"name\":"
+        "\"CI\",\"url\":\"https://github.com/o/r/actions/runs/17\",\"run_id\":\"17\",\"run_"
+        "attempt\":2,\"job_name\":\"test / x:1\",\"check_run_id\":99,\"started_at\":\"2026-01-"
+        "02T03:04:05Z\",\"completed_at\":\"2026-01-02T04:04:05.123+01:00\",\"test_results\":{"
+        "\"passed\":5,\"failed\":1,\"skipped\":2},\"artifact_url\":\"https://x.example/"
+        "a\",\"environment\":\"npu\",\"run_complete\":true"));
+    assert_string_equal(c.event_type, "pull_request");
+    assert_string_equal(c.delivery_id, "72d3162e-cc78-11e3-81ab-4c9367dc0958");
+    assert_string_equal(c.callback_token, "a.b.c");
+    assert_int_equal(c.status, JOB_COMPLETED);
+    assert_string_equal(c.conclusion, "failure");
+    assert_string_equal(c.workflow_name, "CI");
+    assert_string_equal(c.job_name, "test / x:1");
+    assert_string_equal(c.run_id, "17");
+    assert_string_equal(c.run_attempt, "2");
+    assert_string_equal(c.check_run_id, "99");
+    assert_string_equal(c.url, "https://github.com/o/r/actions/runs/17");
+    assert_string_equal(c.artifact_url, "https://x.example/a");
+    assert_string_equal(c.started_at, "2026-01-02T03:04:05Z");
+    assert_string_equal(c.completed_at, "2026-01-02T04:04:05.123+01:00");
+    assert_string_equal(c.environment, "npu");
+    assert_true(c.run_complete);
+    assert_true(c.has_tests);
+    assert_int_equal(c.passed, 5);
+    assert_int_equal(c.total, 8);
+    assert_null(c.failed_tests);
+    assert_null(c.triage_verdict);
+    assert_false(callback_is_self(&c));
+    callback_clear(&c);
+}
+
+static void what_is_not_told_has_its_default(void **state)
+{
+    (void)state;
+    struct callback c = parse(BODY(NEEDED));
+    assert_string_equal(c.job_name, "CI");
+    assert_string_equal(c.run_attempt, "1");
+    assert_string_equal(c.check_run_id, "17-1");
+    assert_string_equal(c.conclusion, "");
+    assert_false(c.has_tests);
+    assert_false(c.run_complete);
+    callback_clear(&c);
+
+    c = parse(BODY(NEEDED ",\"job_name\":\"\",\"run_attempt\":null,\"check_run_id\":\"\",\"url\":"
+                          "null,\"test_results\":null,\"triage_verdict\":null,"
+                          "\"failed_tests_detail\":null"));
+    assert_string_equal(c.job_name, "CI");
+    assert_string_equal(c.check_run_id, "17-1");
+    callback_clear(&c);
+}
+
+static void ids_may_be_numbers_or_strings(void **state)
+{
+    (void)state;
+    struct callback c = parse(BODY("\"status\":\"in_progress\",\"name\":12,\"job_name\":34,\"run_"
+                                   "id\":\"0191f7a4-1c2d\",\"run_attempt\":\"3\""));
+    assert_string_equal(c.workflow_name, "12");
+    assert_string_equal(c.job_name, "34");
+    assert_string_equal(c.run_id, "0191f7a4-1c2d");
+    assert_string_equal(c.check_run_id, "0191f7a4-1c2d-3");
+    callback_clear(&c);
+    c = parse(BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":9223372036854775807"));
+    assert_string_equal(c.run_id, "9223372036854775807");
+    callback_clear(&c);
+}
+
+static void a_conclusion_before_the_end_is_not_believed(void **state)
+{
+    (void)state;
+    struct callback c = parse(BODY(NEEDED ",\"conclusion\":\"success\""));
+    assert_string_equal(c.conclusion, "");
+    callback_clear(&c);
+}
+
+static void a_self_report_is_completed_and_may_lack_a_conclusion(void **state)
+{
+    (void)state;
+#define SELF(type, workflow)                                                                       \
+    "{\"event_type\":\"" type "\"," DELIVERY ",\"workflow\":{" workflow "}}"
+    struct callback c =
+        parse(SELF("nightly", "\"status\":\"completed\",\"conclusion\":null,\"name\":\"n\","
+                              "\"run_id\":1"));
+    assert_true(callback_is_self(&c));
+    assert_string_equal(c.conclusion, "");
+    callback_clear(&c);
+    c = parse(SELF("periodic", FINISHED));
+    assert_true(callback_is_self(&c));
+    callback_clear(&c);
+    assert_refused(SELF("nightly", NEEDED), "must be completed");
+    assert_refused(SELF("nightly", "\"status\":\"completed\",\"conclusion\":\"meh\",\"name\":\"n\","
+                                   "\"run_id\":1"),
+                   "workflow.conclusion is unknown");
+    assert_refused(BODY("\"status\":\"completed\",\"conclusion\":null,\"name\":\"n\",\"run_id\":1"),
+                   "workflow.conclusion is missing");
+}
+
+static void a_refusal_names_the_field_and_what_is_accepted(void **state)
+{
+    (void)state;
+    char body[4000];
+    static const struct {
+        const char *body, *holds;
+    } bad[] = {
+        { "", "JSON" },
+        { "[]", "object" },
+        { "{", "JSON" },
+        { "{} {}", "JSON" },
+        { "{}", "workflow.status" },
+        { "{\"workflow\":{" NEEDED "}}", "delivery_id is missing" },
+        { "{\"delivery_id\":\"a/b\",\"workflow\":{" NEEDED "}}", "delivery_id is malformed" },
+        { "{\"delivery_id\":5,\"workflow\":{" NEEDED "}}", "delivery_id must be a string" },
+        { "{\"delivery_id\":\"a\",\"workflow\":[" NEEDED "]}", "JSON" },
+        { "{\"delivery_id\":\"a\",\"workflow\":[1]}", "workflow.status" },
+        { "{\"delivery_id\":\"a\",\"delivery_id\":\"a\",\"workflow\":{" NEEDED "}}", "twice" },
+        { BODY(NEEDED ",\"status\":\"completed\""), "twice" },
+        { BODY("\"status\":\"queued\",\"name\":\"n\",\"run_id\":1"), "in_progress and completed" },
+        { BODY("\"status\":\"timed_out\",\"name\":\"n\",\"run_id\":1"), "in_progress and" },
+        { BODY("\"status\":5,\"name\":\"n\",\"run_id\":1"), "in_progress and completed" },
+        { BODY("\"status\":\"completed\",\"conclusion\":\"won\",\"name\":\"n\",\"run_id\":1"),
+          "accepted are success" },
+        { BODY("\"status\":\"in_progress\",\"run_id\":1"), "workflow.name is missing" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\""), "workflow.run_id is missing" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":0"), "workflow.run_id is 0" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":\"0\""), "run_id is 0" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":-1"), "whole number" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":1.5"), "whole number" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":1e3"), "whole number" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":true"), "workflow.run_id" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":{}"), "workflow.run_id" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":\"a b\""), "malformed" },
+        { BODY(NEEDED ",\"run_attempt\":\"a b\""), "workflow.run_attempt" },
+        { BODY(NEEDED ",\"check_run_id\":\"a\\nb\""), "workflow.check_run_id" },
+        { BODY(NEEDED ",\"job_name\":[]"), "workflow.job_name" },
+        { BODY(NEEDED ",\"x\":\"\\u0000\""), "NUL" },
+        { BODY(NEEDED ",\"x\":\"\xff\""), "UTF-8" },
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_refused(bad[i].body, bad[i].holds);
+
+    strcpy(body, "{\"payload\":");
+    for (int i = 0; i < 70; i++)
+        strcat(body, "[");
+    assert_refused(body, "nested too deeply");
+    strcpy(body, "{" DELIVERY ",\"workflow\":{\"name\":\"");
+    size_t len = strlen(body);
+    memset(body + len, 'x', NAME_MAX_BYTES + 1);
+    strcpy(body + len + NAME_MAX_BYTES + 1, "\",\"status\":\"in_progress\",\"run_id\":1}}");
+    assert_refused(body, "workflow.name has 513 bytes; at most 512");
+}
+
+static void information_that_cannot_be_used_is_passed_over(void **state)
+{
+    (void)state;
+    struct callback c = parse(BODY(
+        FINISHED ",\"url\":\"javascript:alert(1)\",\"artifact_url\":\"https://a b\",\"started_at\":"
+                 "\"noon\",\"completed_at\":5,\"environment\":{\"x\":1},\"test_results\":{"
+                 "\"passed\":-1,\"failed\":\"2\",\"skipped\":1.5,\"total\":99999999999999999999},"
+                 "\"run_complete\":1"));
+    assert_string_equal(c.url, "");
+    assert_string_equal(c.artifact_url, "");
+    assert_string_equal(c.started_at, "");
+    assert_string_equal(c.completed_at, "");
+    assert_string_equal(c.environment, "");
+    assert_true(c.has_tests);
+    assert_int_equal(c.passed, 0);
+    assert_int_equal(c.failed, 2);
+    assert_int_equal(c.total, 2);
+    assert_false(c.run_complete);
+    callback_clear(&c);
+}
+
+static void the_payload_is_not_read(void **state)
+{
+    (void)state;
+    struct callback c = parse("{" DELIVERY ",\"payload\":{\"delivery_id\":\"x\",\"workflow\":{"
+                              "\"status\":\"completed\"}},\"workflow\":{" NEEDED
+                              ",\"inner\":{\"status\":\"completed\",\"run_id\":99}}}");
+    assert_int_equal(c.status, JOB_IN_PROGRESS);
+    assert_string_equal(c.run_id, "17");
+    callback_clear(&c);
+}
+
+/* ---- failed_tests_detail -------------------------------------------------------------------- */
+
+static json_t *rows_of(const struct callback *c)
+{
+    assert_non_null(c->failed_tests);
+    json_t *rows = json_loads(c->failed_tests, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(rows);
+    return rows;
+}
+
+static const char *text_of(const json_t *row, const char *name)
+{
+    return json_string_value(json_object_get(row, name));
+}
+
+static void failed_tests_are_kept_with_their_known_members(void **state)
+{
+    (void)state;
+    struct callback c = parse(
+        BODY(FINISHED ",\"failed_tests_detail\":[{\"name\":\"t\\\"1\",\"classname\":\"C\","
+                      "\"message\":\"m\",\"stacktrace\":\"s\\n\",\"duration\":1.25,\"junk\":[{"
+                      "\"name\":\"inner\"}]},{\"name\":\"t2\",\"message\":5,\"duration\":\"2\"}]"));
+    json_t *rows = rows_of(&c);
+    assert_int_equal(json_array_size(rows), 2);
+    const json_t *row = json_array_get(rows, 0);
+    assert_string_equal(text_of(row, "name"), "t\"1");
+    assert_string_equal(text_of(row, "classname"), "C");
+    assert_string_equal(text_of(row, "stacktrace"), "s\n");
+    assert_true(json_real_value(json_object_get(row, "duration")) == 1.25);
+    assert_int_equal(json_object_size(row), 5);
+    assert_int_equal(json_object_size(json_array_get(rows, 1)), 1);
+    assert_int_equal(c.failed_tests_cut, 0);
+    json_decref(rows);
+    callback_clear(&c);
+}
+
+static void rows_that_say_nothing_are_counted_out(void **state)
+{
+    (void)state;
+    struct callback c =
+        parse(BODY(FINISHED ",\"failed_tests_detail\":[\"x\",{\"name\":\"t\"},{\"message\":\"m\"},"
+                            "5,[],{\"name\":\"\"},{\"name\":\"u\"}]"));
+    json_t *rows = rows_of(&c);
+    assert_int_equal(json_array_size(rows), 2);
+    assert_string_equal(text_of(json_array_get(rows, 1), "name"), "u");
+    assert_int_equal(json_object_size(json_array_get(rows, 1)), 1);
+    assert_int_equal(c.failed_tests_cut, 5);
+    json_decref(rows);
+    callback_clear(&c);
+}
+
+static void the_thousand_and_first_failed_test_is_counted_out(void **state)
+{
+    (void)state;
+    struct buf body;
+    buf_init(&body, 1u << 20);
+    buf_puts(&body, "{" DELIVERY ",\"workflow\":{" FINISHED ",\"failed_tests_detail\":[");
+    for (int i = 0; i < 1003; i++)
+        buf_printf(&body, "%s{\"name\":\"t%d\"}", i ? "," : "", i);
+    buf_puts(&body, "]}}");
+    struct callback c = parse(body.ptr);
+    json_t *rows = rows_of(&c);
+    assert_int_equal(json_array_size(rows), 1000);
+    assert_string_equal(text_of(json_array_get(rows, 999), "name"), "t999");
+    assert_int_equal(c.failed_tests_cut, 3);
+    json_decref(rows);
+    callback_clear(&c);
+    buf_clear(&body);
+}
+
+/* n characters of two bytes. */
+static void put_long(struct buf *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_puts(to, "\xc3\xa9");
+}
+
+static void long_texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    struct buf body;
+    buf_init(&body, 1u << 20);
+    buf_puts(&body, "{" DELIVERY ",\"workflow\":{" FINISHED
+                    ",\"failed_tests_detail\":[{\"name\":\"n\",\"message\":\"x");
+    put_long(&body, 3000);
+    buf_puts(&body, "\",\"stacktrace\":\"x");
+    put_long(&body, 9000);
+    buf_puts(&body, "\"}]}}");
+    struct callback c = parse(body.ptr);
+    json_t *rows = rows_of(&c);
+    assert_int_equal(strlen(text_of(json_array_get(rows, 0), "message")), 1023);
+    assert_int_equal(strlen(text_of(json_array_get(rows, 0), "stacktrace")), 4095);
+    json_decref(rows);
+    callback_clear(&c);
+    buf_clear(&body);
+}
+
+/* ---- triage_verdict ------------------------------------------------------------------------- */
+
+#define VERDICT(rest)                                                                              \
+    BODY(FINISHED ",\"triage_verdict\":{\"schema_version\":1,\"category\":\"upstream\","           \
+                  "\"confidence\":\"high\",\"summary\":\"s\"" rest "}")
+
+static json_t *verdict_of(const struct callback *c)
+{
+    assert_non_null(c->triage_verdict);
+    json_t *verdict = json_loads(c->triage_verdict, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(verdict);
+    return verdict;
+}
+
+static void a_verdict_is_kept_without_what_is_unknown(void **state)
+{
+    (void)state;
+    struct callback c = parse(VERDICT(
+        ",\"suspected_upstream\":{\"pr\":7,\"commit\":\"ABCdef0\",\"reason\":\"r\"},\"evidence\":[{"
+        "\"job\":\"j\",\"test\":\"t\",\"excerpt\":\" e \",\"log_url\":\"https://x.example/1\","
+        "\"more\":1}],\"reproduced_on_retry\":false,\"analyzer\":{\"name\":\"a\",\"colour\":1},"
+        "\"analyzed_at\":\"2026-01-02T03:04:05Z\",\"extra\":true"));
+    json_t *v = verdict_of(&c);
+    assert_int_equal(json_object_size(v), 9);
+    assert_null(json_object_get(v, "extra"));
+    const json_t *row = json_array_get(json_object_get(v, "evidence"), 0);
+    assert_int_equal(json_object_size(row), 4);
+    assert_string_equal(text_of(row, "excerpt"), "e");
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(v, "suspected_upstream"), "pr")), 7);
+    assert_true(json_is_false(json_object_get(v, "reproduced_on_retry")));
+    assert_int_equal(json_object_size(json_object_get(v, "analyzer")), 1);
+    json_decref(v);
+    callback_clear(&c);
+}
+
+static void a_structural_fault_drops_the_verdict_and_nothing_else(void **state)
+{
+    (void)state;
+#define RAW(verdict) BODY(FINISHED ",\"triage_verdict\":" verdict)
+#define PLAIN        "\"confidence\":\"low\",\"summary\":\"s\""
+    static const char *const bad[] = {
+        RAW("5"),
+        RAW("[]"),
+        RAW("\"upstream\""),
+        RAW("{}"),
+        RAW("{\"category\":\"infra\"," PLAIN "}"),
+        RAW("{\"schema_version\":2,\"category\":\"infra\"," PLAIN "}"),
+        RAW("{\"schema_version\":true,\"category\":\"infra\"," PLAIN "}"),
+        RAW("{\"schema_version\":1,\"category\":\"weather\"," PLAIN "}"),
+        RAW("{\"schema_version\":1,\"category\":5," PLAIN "}"),
+        RAW("{\"schema_version\":1,\"category\":\"infra\",\"confidence\":\"sure\",\"summary\":"
+            "\"s\"}"),
+        RAW("{\"schema_version\":1,\"category\":\"infra\",\"confidence\":\"low\"}"),
+        RAW("{\"schema_version\":1,\"category\":\"infra\",\"confidence\":\"low\",\"summary\":\" "
+            "\"}"),
+        RAW("{\"schema_version\":1,\"category\":\"infra\",\"suspected_upstream\":{\"pr\":1}," PLAIN
+            "}"),
+        VERDICT(",\"suspected_upstream\":{}"),
+        VERDICT(",\"suspected_upstream\":[]"),
+        VERDICT(",\"suspected_upstream\":{\"reason\":\"r\"}"),
+        VERDICT(",\"suspected_upstream\":{\"pr\":0}"),
+        VERDICT(",\"suspected_upstream\":{\"pr\":true}"),
+        VERDICT(",\"suspected_upstream\":{\"pr\":\"7\"}"),
+        VERDICT(",\"suspected_upstream\":{\"commit\":\"abcdef\"}"),
+        VERDICT(",\"suspected_upstream\":{\"commit\":\"xyzxyzxyz\"}"),
+        VERDICT(
+            ",\"suspected_upstream\":{\"commit\":\"0123456789012345678901234567890123456789a\"}"),
+        VERDICT(",\"evidence\":{}"),
+        VERDICT(",\"evidence\":[5]"),
+        VERDICT(",\"evidence\":[{\"job\":5}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"ftp://x\"}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"javascript:alert(1)\"}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"https://github.com@evil.example/\"}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"https://x/a b\"}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"https://x/\\n\"}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"https:///x\"}]"),
+        VERDICT(",\"evidence\":[{\"log_url\":\"\"}]"),
+        VERDICT(",\"reproduced_on_retry\":\"yes\""),
+        VERDICT(",\"analyzer\":\"me\""),
+        VERDICT(",\"analyzed_at\":\"yesterday\""),
+        VERDICT(",\"analyzed_at\":5"),
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct callback c = parse(bad[i]);
+        if (c.triage_verdict)
+            fail_msg("was taken: %s as %s", bad[i], c.triage_verdict);
+        assert_string_equal(c.conclusion, "success");
+        callback_clear(&c);
+    }
+    struct callback c = parse(RAW("{\"schema_version\":\"1\",\"category\":\"infra\"," PLAIN "}"));
+    assert_non_null(c.triage_verdict);
+    callback_clear(&c);
+}
+
+static void a_long_verdict_is_cut(void **state)
+{
+    (void)state;
+    struct buf body;
+    buf_init(&body, 1u << 20);
+    buf_puts(&body, "{" DELIVERY ",\"workflow\":{" FINISHED
+                    ",\"triage_verdict\":{\"schema_version\":1,\"category\":\"upstream\","
+                    "\"confidence\":\"high\",\"suspected_upstream\":{\"pr\":1,\"reason\":\"");
+    put_long(&body, 500);
+    buf_puts(&body, "\"},\"summary\":\"");
+    put_long(&body, 1500);
+    buf_puts(&body, "\",\"evidence\":[");
+    for (int i = 0; i < 12; i++) {
+        buf_puts(&body, i ? ",{\"excerpt\":\"" : "{\"excerpt\":\"");
+        put_long(&body, 1500);
+        buf_puts(&body, "\",\"log_url\":\"https://x.example/");
+        for (int j = 0; j < (i ? 450 : 600); j++)
+            buf_putc(&body, 'u');
+        buf_puts(&body, "\"}");
+    }
+    buf_puts(&body, "]}}}");
+    struct callback c = parse(body.ptr);
+    json_t *v = verdict_of(&c), *evidence = json_object_get(v, "evidence");
+    assert_int_equal(strlen(text_of(v, "summary")), 2 * 1000);
+    assert_int_equal(strlen(text_of(json_object_get(v, "suspected_upstream"), "reason")), 2 * 300);
+    assert_true(strlen(c.triage_verdict) <= 16 * 1024);
+    assert_int_equal(json_array_size(evidence), 5); /* of 2.5 KB each: what 16 KiB has room for */
+    assert_int_equal(strlen(text_of(json_array_get(evidence, 0), "excerpt")), 2 * 1000);
+    assert_null(json_object_get(json_array_get(evidence, 0), "log_url"));
+    assert_non_null(json_object_get(json_array_get(evidence, 1), "log_url"));
+    json_decref(v);
+    callback_clear(&c);
+    buf_clear(&body);
+}
+
+static void at_most_ten_rows_of_evidence_are_kept(void **state)
+{
+    (void)state;
+#define ROW "{\"job\":\"j\"}"
+    struct callback c = parse(VERDICT(",\"evidence\":[" ROW "," ROW "," ROW "," ROW "," ROW "," ROW
+                                      "," ROW "," ROW "," ROW "," ROW "," ROW "]"));
+    json_t *v = verdict_of(&c);
+    assert_int_equal(json_array_size(json_object_get(v, "evidence")), 10);
+    json_decref(v);
+    callback_clear(&c);
+}
+
+static void a_fault_behind_the_arrays_leaks_nothing(void **state)
+{
+    (void)state;
+    assert_refused(BODY("\"failed_tests_detail\":[{\"name\":\"t\"}],\"triage_verdict\":{\"schema_"
+                        "version\":1,\"category\":\"infra\",\"confidence\":\"low\",\"summary\":"
+                        "\"s\"},\"status\":\"meh\""),
+                   "workflow.status");
+    assert_refused("{\"workflow\":{\"failed_tests_detail\":[{\"name\":\"t\"}]", "JSON");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_rise_in_the_order_of_their_numbers),
+        cmocka_unit_test(githubs_conclusions_are_known),
+        cmocka_unit_test(all_fields_are_read),
+        cmocka_unit_test(what_is_not_told_has_its_default),
+        cmocka_unit_test(ids_may_be_numbers_or_strings),
+        cmocka_unit_test(a_conclusion_before_the_end_is_not_believed),
+        cmocka_unit_test(a_self_report_is_completed_and_may_lack_a_conclusion),
+        cmocka_unit_test(a_refusal_names_the_field_and_what_is_accepted),
+        cmocka_unit_test(information_that_cannot_be_used_is_passed_over),
+        cmocka_unit_test(the_payload_is_not_read),
+        cmocka_unit_test(failed_tests_are_kept_with_their_known_members),
+        cmocka_unit_test(rows_that_say_nothing_are_counted_out),
+        cmocka_unit_test(the_thousand_and_first_failed_test_is_counted_out),
+        cmocka_unit_test(long_texts_are_cut_between_characters),
+        cmocka_unit_test(a_verdict_is_kept_without_what_is_unknown),
+        cmocka_unit_test(a_structural_fault_drops_the_verdict_and_nothing_else),
+        cmocka_unit_test(a_long_verdict_is_cut),
+        cmocka_unit_test(at_most_ten_rows_of_evidence_are_kept),
+        cmocka_unit_test(a_fault_behind_the_arrays_leaks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
