@@ -5,28 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host_port.h"
 #include "http_server_inner.h"
 
-enum { BACKLOG = 1024, HOST_SIZE = 256, PORT_SIZE = 6 };
-
-/* "host:port" → the two parts, brackets of an IPv6 address taken off. */
-static enum err split(const char *text, char host[HOST_SIZE], char port[PORT_SIZE], struct why *why)
-{
-    const char *colon = strrchr(text, ':');
-    uint64_t number;
-    if (!colon || colon == text || !str_to_u64(str_of(colon + 1), &number) || number > 65535)
-        return why_set(why, ERR_REFUSE, "listen address '%s' is not host:port or [IPv6]:port",
-                       text);
-    struct str h = { text, (size_t)(colon - text) };
-    bool bracketed = h.len > 2 && h.ptr[0] == '[' && h.ptr[h.len - 1] == ']';
-    if (bracketed)
-        h = (struct str){ h.ptr + 1, h.len - 2 };
-    if ((!bracketed && str_find(h, ':') >= 0) || !str_copy(host, HOST_SIZE, h))
-        return why_set(why, ERR_REFUSE, "listen address '%s': an IPv6 address needs brackets",
-                       text);
-    str_copy(port, PORT_SIZE, str_of(colon + 1));
-    return OK;
-}
+enum { BACKLOG = 1024 };
 
 static int socket_open(const struct addrinfo *a)
 {
@@ -55,12 +37,12 @@ static int port_of(int fd)
 
 enum err http_server_listen(const char *listen_on, int *fd, int *port, struct why *why)
 {
-    char host[HOST_SIZE], service[PORT_SIZE];
-    enum err err = split(listen_on, host, service, why);
+    struct host_port at;
+    enum err err = host_port_parse(listen_on, &at, why);
     if (err)
-        return err;
+        return why_prefix(why, err, "listen");
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
-    int failed = getaddrinfo(host, service, &hints, &found);
+    int failed = getaddrinfo(at.host, at.port, &hints, &found);
     if (failed)
         return why_set(why, ERR_REFUSE, "listen address '%s': %s", listen_on, gai_strerror(failed));
     int opened = -1;

@@ -12,7 +12,8 @@ struct redis_options {
     const char *endpoint; /* host:port */
     const char *login;    /* "user:password" or "password"; NULL or "" for none */
     bool tls;
-    const char *ca_file;    /* NULL: the system's */
+    const char *ca_file; /* NULL: the system's. hiredis checks the chain but not the host name, so
+                            a CA of one's own is the safe choice */
     int connect_timeout_ms; /* 0: 1,000 */
     int command_timeout_ms; /* 0: 1,000 */
 };
@@ -28,7 +29,8 @@ struct redis_value {
     size_t n;
 };
 
-/* A Lua script; sha is filled at the first use. Declare static, one per .lua file. */
+/* A Lua script; sha is filled at the first use, without a lock: declare it static _Thread_local (or
+ * in what one thread owns), one per .lua file. */
 struct redis_script {
     const char *source;
     char sha[41];
@@ -40,11 +42,12 @@ enum err redis_new(struct redis **ret, const struct redis_options *options,
                    struct why *why) MUST_CHECK;
 void redis_free(struct redis *r);
 
-/* One command, one reply. ERR_RETRY: not connected (tried again at most every 100 ms … 2 s, so that
- * a dead Redis costs its caller next to nothing). ERR_UNKNOWN: the connection broke after the
- * command was sent. A reply of type REDIS_ERROR gives ERR_RETRY for LOADING, READONLY, OOM,
- * CLUSTERDOWN, MASTERDOWN, BUSY, NOREPLICAS, MISCONF and ERR_REFUSE otherwise, with the text in
- * why. */
+/* One command, one reply; not while replies of queued commands are outstanding (ERR_REFUSE).
+ * ERR_RETRY: not connected. A connection is tried again after 100 ms … 2 s, or ten times what the
+ * last attempt took, so that a dead Redis costs its caller next to nothing. ERR_UNKNOWN: the
+ * connection broke after the command was sent. A reply of type REDIS_ERROR gives ERR_RETRY for
+ * LOADING, READONLY, OOM, CLUSTERDOWN, MASTERDOWN, BUSY, NOREPLICAS, MISCONF and ERR_REFUSE
+ * otherwise, with the text in why. */
 enum err redis_call(struct redis *r, const struct redis_value **ret, size_t argc,
                     const struct str *argv, struct why *why) MUST_CHECK;
 /* Convenience for constant shapes: redis_callf(r, &v, why, n, STR…) through a compound literal. */

@@ -1,0 +1,481 @@
+/* Against a real redis-server of its own: started here on a free port, killed by its pid. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/base/clock.h"
+#include "common/io/redis.h"
+
+enum { LIMIT_MS = 20000 };
+#define ARG(text) STR_LIT(text)
+
+struct fixture {
+    pid_t server;
+    char dir[64];
+    char port[8];
+    char endpoint[32];
+    struct redis *r;
+};
+
+/* ---- the server
+ * -------------------------------------------------------------------------------------- */
+
+static void free_port(char port[8])
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t len = sizeof(at);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    snprintf(port, 8, "%d", ntohs(at.sin_port));
+    close(fd);
+}
+
+/* In the child: becomes the server, and dies with the test. */
+static void become_server(const struct fixture *f, const char *password)
+{
+    int null = open("/dev/null", O_WRONLY);
+    dup2(null, STDOUT_FILENO);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp("redis-server", "redis-server", "--port", f->port, "--bind", "127.0.0.1", "--dir",
+           f->dir, "--save", "", "--appendonly", "no", "--requirepass", password, (char *)NULL);
+    fprintf(stderr, "redis-server cannot be started (apt install redis-server): %s\n",
+            strerror(errno));
+    _exit(127);
+}
+
+static bool answers(const struct fixture *f)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(f->port)) };
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    bool is = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0;
+    close(fd);
+    return is;
+}
+
+static void server_start(struct fixture *f, const char *password)
+{
+    int64_t until_ms = clock_mono_ms() + LIMIT_MS;
+    f->server = fork();
+    assert_true(f->server >= 0);
+    if (f->server == 0)
+        become_server(f, password);
+    while (!answers(f)) {
+        int status;
+        if (waitpid(f->server, &status, WNOHANG) == f->server)
+            fail_msg("redis-server ended with status %d before it answered", status);
+        if (clock_mono_ms() > until_ms)
+            fail_msg("redis-server does not answer on port %s", f->port);
+        usleep(5000);
+    }
+}
+
+static void server_kill(struct fixture *f)
+{
+    if (f->server > 0) {
+        kill(f->server, SIGKILL);
+        waitpid(f->server, NULL, 0);
+    }
+    f->server = 0;
+}
+
+static struct redis *client_new(const struct fixture *f, const char *login)
+{
+    struct redis *r = NULL;
+    struct why why = { "" };
+    struct redis_options o = { .endpoint = f->endpoint, .login = login };
+    assert_int_equal(redis_new(&r, &o, &why), OK);
+    return r;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    strcpy(f->dir, "/tmp/crcr-redis-test-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    free_port(f->port);
+    snprintf(f->endpoint, sizeof(f->endpoint), "127.0.0.1:%s", f->port);
+    server_start(f, "");
+    f->r = client_new(f, NULL);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    redis_free(f->r);
+    server_kill(f);
+    rmdir(f->dir);
+    free(f);
+    return 0;
+}
+
+/* ---- calls for brevity
+ * ---------------------------------------------------------------------------------- */
+
+static const struct redis_value *call(struct redis *r, size_t argc, const struct str *argv)
+{
+    const struct redis_value *v = NULL;
+    struct why why = { "" };
+    enum err err = redis_call(r, &v, argc, argv, &why);
+    if (err)
+        fail_msg("%s: %s", err_name(err), why.text);
+    return v;
+}
+#define CALL(r, ...) call(r, REDIS_ARGS(__VA_ARGS__))
+
+static enum err attempt(struct redis *r, struct why *why)
+{
+    const struct redis_value *v = NULL;
+    return redis_call(r, &v, REDIS_ARGS(ARG("SET"), ARG("k"), ARG("v")), why);
+}
+
+static void queue(struct redis *r, size_t argc, const struct str *argv)
+{
+    struct why why;
+    assert_int_equal(redis_queue(r, argc, argv, &why), OK);
+}
+#define QUEUE(r, ...) queue(r, REDIS_ARGS(__VA_ARGS__))
+
+static const struct redis_value *collect(struct redis *r)
+{
+    const struct redis_value *v = NULL;
+    struct why why = { "" };
+    enum err err = redis_collect(r, &v, &why);
+    if (err)
+        fail_msg("%s: %s", err_name(err), why.text);
+    return v;
+}
+
+static void assert_text(const struct redis_value *v, const char *text)
+{
+    assert_int_equal(v->type, REDIS_STR);
+    assert_int_equal(v->text.len, strlen(text));
+    assert_memory_equal(v->text.ptr, text, v->text.len);
+}
+
+/* ---- commands
+ * ------------------------------------------------------------------------------------------- */
+
+static void every_type_of_reply_is_told_apart(void **state)
+{
+    struct fixture *f = *state;
+    assert_text(CALL(f->r, ARG("SET"), ARG("k"), ARG("a\0b\r\n")), "OK");
+    const struct redis_value *v = CALL(f->r, ARG("GET"), ARG("k"));
+    assert_int_equal(v->text.len, 5);
+    assert_memory_equal(v->text.ptr, "a\0b\r\n", 5);
+    assert_int_equal(CALL(f->r, ARG("GET"), ARG("none"))->type, REDIS_NIL);
+    v = CALL(f->r, ARG("INCRBY"), ARG("n"), ARG("-9000000000"));
+    assert_int_equal(v->type, REDIS_INT);
+    assert_true(v->integer == -9000000000);
+    v = CALL(f->r, ARG("EVAL"), ARG("return {1,'two',{'a',{}},false,redis.error_reply('NO x')}"),
+             ARG("0"));
+    assert_int_equal(v->type, REDIS_ARRAY);
+    assert_int_equal(v->n, 5);
+    assert_int_equal(v->items[0].integer, 1);
+    assert_text(&v->items[1], "two");
+    assert_int_equal(v->items[2].n, 2);
+    assert_text(&v->items[2].items[0], "a");
+    assert_int_equal(v->items[2].items[1].type, REDIS_ARRAY);
+    assert_int_equal(v->items[2].items[1].n, 0);
+    assert_int_equal(v->items[3].type, REDIS_NIL);
+    assert_int_equal(v->items[4].type, REDIS_ERROR);
+}
+
+static void pipeline_gives_replies_in_order_also_past_an_error(void **state)
+{
+    struct fixture *f = *state;
+    enum { N = 5000 };
+    const struct redis_value *v;
+    struct why why;
+    char text[16];
+    for (int i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        QUEUE(f->r, ARG("ECHO"), str_of(text));
+    }
+    QUEUE(f->r, ARG("NOSUCH"));
+    QUEUE(f->r, ARG("ECHO"), ARG("after"));
+    for (int i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        assert_text(collect(f->r), text);
+    }
+    assert_int_equal(redis_collect(f->r, &v, &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "unknown command"));
+    assert_text(collect(f->r), "after");
+    assert_int_equal(redis_collect(f->r, &v, &why), ERR_REFUSE);
+}
+
+static void call_amid_a_pipeline_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct why why;
+    QUEUE(f->r, ARG("PING"));
+    assert_int_equal(attempt(f->r, &why), ERR_REFUSE);
+    assert_text(collect(f->r), "PONG");
+    assert_int_equal(attempt(f->r, &why), OK);
+}
+
+/* ---- scripts
+ * ---------------------------------------------------------------------------------------------- */
+
+static void queue_script(struct redis *r, struct redis_script *s, const char *key, const char *arg)
+{
+    struct why why;
+    assert_int_equal(redis_queue_script(r, s, 1, REDIS_ARGS(str_of(key), str_of(arg)), &why), OK);
+}
+
+static void script_is_loaded_once_and_called_by_sha(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return {KEYS[1], ARGV[1]}" };
+    const struct redis_value *v = NULL;
+    struct why why;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(redis_call_script(f->r, &s, 1, REDIS_ARGS(ARG("k"), ARG("x")), &v, &why),
+                         OK);
+        assert_text(&v->items[0], "k");
+        assert_text(&v->items[1], "x");
+    }
+    assert_int_equal(strlen(s.sha), 40);
+    v = CALL(f->r, ARG("SCRIPT"), ARG("EXISTS"), str_of(s.sha));
+    assert_int_equal(v->items[0].integer, 1);
+}
+
+static void missing_script_is_mended_inside_a_pipeline_in_its_place(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return redis.call('INCR', KEYS[1]) .. ARGV[1]" };
+    queue_script(f->r, &s, "n", "a");
+    assert_text(collect(f->r), "1a");
+    CALL(f->r, ARG("SCRIPT"), ARG("FLUSH"));
+
+    QUEUE(f->r, ARG("ECHO"), ARG("first"));
+    queue_script(f->r, &s, "n", "b");
+    QUEUE(f->r, ARG("ECHO"), ARG("middle"));
+    queue_script(f->r, &s, "m", "c");
+    QUEUE(f->r, ARG("ECHO"), ARG("last"));
+    assert_text(collect(f->r), "first");
+    assert_text(collect(f->r), "2b"); /* exactly one more call */
+    QUEUE(f->r, ARG("ECHO"), ARG("queued while mending"));
+    assert_text(collect(f->r), "middle");
+    assert_text(collect(f->r), "1c");
+    assert_text(collect(f->r), "last");
+    assert_text(collect(f->r), "queued while mending");
+}
+
+static void error_inside_a_script_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return redis.call('INCR', KEYS[1], 'too', 'many')" };
+    const struct redis_value *v;
+    struct why why;
+    for (int i = 0; i < 2; i++) /* by source, then by SHA */
+        assert_int_equal(redis_call_script(f->r, &s, 1, REDIS_ARGS(ARG("k")), &v, &why),
+                         ERR_REFUSE);
+    assert_true(redis_is_up(f->r));
+}
+
+/* ---- what a server says when it cannot
+ * ------------------------------------------------------------------------ */
+
+static void full_memory_is_retry(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return redis.call('SET', KEYS[1], ARGV[1])" };
+    const struct redis_value *v;
+    struct why why;
+    CALL(f->r, ARG("CONFIG"), ARG("SET"), ARG("maxmemory"), ARG("1"));
+    assert_int_equal(attempt(f->r, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, "OOM"));
+    assert_false(redis_is_up(f->r));
+    assert_int_equal(redis_call_script(f->r, &s, 1, REDIS_ARGS(ARG("k"), ARG("v")), &v, &why),
+                     ERR_RETRY);
+    CALL(f->r, ARG("CONFIG"), ARG("SET"), ARG("maxmemory"), ARG("0"));
+    assert_int_equal(attempt(f->r, &why), OK);
+    assert_true(redis_is_up(f->r));
+}
+
+static void replica_is_retry_and_left(void **state)
+{
+    struct fixture *f = *state;
+    struct why why;
+    int64_t id = CALL(f->r, ARG("CLIENT"), ARG("ID"))->integer;
+    CALL(f->r, ARG("REPLICAOF"), ARG("127.0.0.1"), ARG("1"));
+    assert_int_equal(attempt(f->r, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, "READONLY"));
+    assert_true(CALL(f->r, ARG("CLIENT"), ARG("ID"))->integer > id); /* the name may now lead on */
+    CALL(f->r, ARG("REPLICAOF"), ARG("NO"), ARG("ONE"));
+    assert_int_equal(attempt(f->r, &why), OK);
+}
+
+static void loading_is_retry(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return redis.error_reply(ARGV[1])" };
+    static const struct {
+        const char *text;
+        enum err err;
+    } cases[] = {
+        { "LOADING Redis is loading the dataset in memory", ERR_RETRY },
+        { "CLUSTERDOWN Hash slot not served", ERR_RETRY },
+        { "MASTERDOWN Link with MASTER is down", ERR_RETRY },
+        { "BUSY Redis is busy running a script", ERR_RETRY },
+        { "NOREPLICAS Not enough good replicas to write.", ERR_RETRY },
+        { "MISCONF Errors writing to the AOF file", ERR_RETRY },
+        { "WRONGTYPE Operation against a key", ERR_REFUSE },
+        { "BUSYKEY Target key name already exists.", ERR_REFUSE },
+        { "ERR LOADING is not the first word", ERR_REFUSE },
+    };
+    const struct redis_value *v;
+    struct why why;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(
+            redis_call_script(f->r, &s, 0, REDIS_ARGS(str_of(cases[i].text)), &v, &why),
+            cases[i].err);
+        assert_non_null(strstr(why.text, cases[i].text));
+    }
+}
+
+/* ---- a server that goes and comes back
+ * -------------------------------------------------------------------------- */
+
+static void work_again(struct fixture *f)
+{
+    struct why why = { "" };
+    int64_t until_ms = clock_mono_ms() + LIMIT_MS;
+    while (attempt(f->r, &why) && clock_mono_ms() < until_ms)
+        usleep(10000);
+    assert_int_equal(attempt(f->r, &why), OK);
+    assert_true(redis_is_up(f->r));
+}
+
+static void killed_server_fails_fast_and_is_found_again(void **state)
+{
+    struct fixture *f = *state;
+    struct why why;
+    assert_int_equal(attempt(f->r, &why), OK);
+    server_kill(f);
+    int64_t began_ms = clock_mono_ms();
+    for (int i = 0; i < 10000; i++)
+        assert_int_equal(attempt(f->r, &why), ERR_RETRY); /* seen to be closed: surely not sent */
+    assert_true(clock_mono_ms() - began_ms < 2000);
+    assert_false(redis_is_up(f->r));
+    assert_non_null(strstr(why.text, f->port));
+    server_start(f, "");
+    work_again(f);
+}
+
+static void what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return 1" };
+    const struct redis_value *v;
+    struct why why;
+    assert_int_equal(attempt(f->r, &why), OK);
+    QUEUE(f->r, ARG("INCR"), ARG("n"));
+    queue_script(f->r, &s, "k", "v");
+    QUEUE(f->r, ARG("DEBUG"), ARG("SLEEP"), ARG("0"));
+    server_kill(f);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(redis_collect(f->r, &v, &why), ERR_UNKNOWN);
+    server_start(f, "");
+    work_again(f);
+    queue_script(f->r, &s, "k", "v");
+    assert_int_equal(collect(f->r)->integer, 1);
+}
+
+static void silent_server_is_given_up_after_the_time_out(void **state)
+{
+    struct fixture *f = *state;
+    struct why why;
+    assert_int_equal(attempt(f->r, &why), OK);
+    kill(f->server, SIGSTOP);
+    int64_t began_ms = clock_mono_ms();
+    assert_int_equal(attempt(f->r, &why), ERR_UNKNOWN);
+    assert_in_range(clock_mono_ms() - began_ms, 900, LIMIT_MS / 2);
+    kill(f->server, SIGCONT);
+    work_again(f);
+}
+
+static void password_is_sent_and_a_wrong_one_told(void **state)
+{
+    struct fixture *f = *state;
+    struct why why = { "" };
+    server_kill(f);
+    server_start(f, "secret");
+    assert_int_equal(attempt(f->r, &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "NOAUTH"));
+    static const char *const good[] = { "secret", "default:secret", ":secret" };
+    for (size_t i = 0; i < 3; i++) {
+        struct redis *r = client_new(f, good[i]);
+        assert_int_equal(attempt(r, &why), OK);
+        redis_free(r);
+    }
+    struct redis *r = client_new(f, "default:wrong");
+    assert_int_equal(attempt(r, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, "refused the login"));
+    assert_null(strstr(why.text, "wrong:"));
+    redis_free(r);
+}
+
+/* ---- without a server
+ * --------------------------------------------------------------------------------------------- */
+
+static void options_are_checked(void **state)
+{
+    struct redis *r = NULL;
+    struct why why;
+    struct redis_options o = { .endpoint = "localhost" };
+    (void)state;
+    assert_int_equal(redis_new(&r, &o, &why), ERR_REFUSE);
+    o.endpoint = "::1:6379";
+    assert_int_equal(redis_new(&r, &o, &why), ERR_REFUSE);
+#ifndef CRCR_HAVE_HIREDIS_SSL
+    o.endpoint = "[::1]:6379";
+    o.tls = true;
+    assert_int_equal(redis_new(&r, &o, &why), ERR_STOP);
+    assert_non_null(strstr(why.text, "hiredis"));
+#endif
+    assert_null(r);
+    redis_free(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_type_of_reply_is_told_apart),
+        TEST(pipeline_gives_replies_in_order_also_past_an_error),
+        TEST(call_amid_a_pipeline_is_refused),
+        TEST(script_is_loaded_once_and_called_by_sha),
+        TEST(missing_script_is_mended_inside_a_pipeline_in_its_place),
+        TEST(error_inside_a_script_is_told),
+        TEST(full_memory_is_retry),
+        TEST(replica_is_retry_and_left),
+        TEST(loading_is_retry),
+        TEST(killed_server_fails_fast_and_is_found_again),
+        TEST(what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline),
+        TEST(silent_server_is_given_up_after_the_time_out),
+        TEST(password_is_sent_and_a_wrong_one_told),
+        cmocka_unit_test(options_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
