@@ -1,0 +1,32 @@
+#include "rate.h"
+
+#include <stdio.h>
+
+#include "keys.h"
+
+extern const char view_rate_lua[];
+
+static struct str number(char to[24], int64_t value)
+{
+    int n = snprintf(to, 24, "%lld", (long long)value);
+    return (struct str){ to, (size_t)n };
+}
+
+enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t max_requests,
+                   int64_t max_bytes, int *retry_after_s, struct why *why)
+{
+    static struct redis_script script = { .source = view_rate_lua };
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, VIEW_KEY_MAX);
+    char text[3][24];
+    const struct str argv[] = { key_rate(&key, repo), number(text[0], bytes),
+                                number(text[1], max_requests), number(text[2], max_bytes) };
+    const struct redis_value *answer;
+    enum err err = redis_call_script(r, &script, 1, 4, argv, &answer, why);
+    if (err != OK)
+        return err;
+    if (answer->type != REDIS_INT)
+        return why_set(why, ERR_REFUSE, "rate.lua gave no number");
+    *retry_after_s = (int)answer->integer;
+    return OK;
+}

@@ -1,0 +1,108 @@
+#include "callback.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "../common/model/json_scan.h"
+
+bool callback_bearer(struct str authorization, struct str *token, struct verdict *v)
+{
+    static const char scheme[] = "Bearer "; /* any case: RFC 9110 section 11.1 */
+    const size_t len = sizeof scheme - 1;
+    if (authorization.ptr == NULL)
+        return verdict_refuse(v, 401, "token_missing", "Authorization: Bearer <OIDC token> needed");
+    if (authorization.len <= len || strncasecmp(authorization.ptr, scheme, len) != 0)
+        return verdict_refuse(v, 401, "token_malformed", "Authorization is not Bearer <token>");
+    *token = str_trim(str_from(authorization, len));
+    return true;
+}
+
+bool callback_body_read(struct str body, struct callback_body *ret, struct verdict *v)
+{
+    ret->fields_valid = callback_parse(body, &ret->fields, &ret->fault) == OK;
+    if (ret->fields_valid)
+        return true;
+    /* A second look, only at what will be refused: is it the JSON, or what it says? */
+    const struct json_rules rules = { .reject_duplicates = true, .must_be_object = true };
+    struct why why;
+    if (json_scan(body, &rules, NULL, 0, NULL, &why) == OK)
+        return true;
+    return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
+}
+
+void callback_body_clear(struct callback_body *body)
+{
+    if (body->fields_valid)
+        callback_clear(&body->fields);
+    body->fields_valid = false;
+}
+
+bool callback_admit(const struct allowlist *list, struct str repo,
+                    const struct allowlist_entry **entry, struct verdict *v)
+{
+    if (list == NULL)
+        return verdict_later(v, 503, "no_allowlist", 30, "no allowlist has been published yet");
+    const struct allowlist_entry *found = allowlist_find(list, repo);
+    if (found == NULL)
+        return verdict_ignore(v, "repo_unlisted", CALLBACK_IGNORED);
+    if (found->level < 2)
+        return verdict_ignore(v, "repo_level_1", CALLBACK_IGNORED);
+    *entry = found;
+    return true;
+}
+
+bool callback_fields_judge(const struct callback_body *body, const struct allowlist_entry *entry,
+                           struct verdict *v)
+{
+    if (!body->fields_valid)
+        return verdict_refuse(v, 400, "field_bad", "%s", body->fault.text);
+    if (!callback_is_self(&body->fields))
+        return true;
+    if (body->fields.status != JOB_COMPLETED)
+        return verdict_refuse(v, 400, "self_not_completed",
+                              "event_type %s: only workflow.status completed is accepted",
+                              body->fields.event_type);
+    if (!entry->nightly)
+        return verdict_ignore(v, "self_not_registered", CALLBACK_IGNORED);
+    return true;
+}
+
+bool callback_view_judge(const struct callback *fields, enum job_state known,
+                         const char *known_conclusion, const char **status, struct verdict *v)
+{
+    *status = job_state_name(fields->status);
+    if (known < fields->status)
+        return true;
+    if (known == JOB_COMPLETED && fields->status == JOB_COMPLETED &&
+        strcmp(known_conclusion, fields->conclusion) != 0)
+        return verdict_refuse(v, 409, "other_conclusion",
+                              "this attempt has completed already with conclusion %s",
+                              known_conclusion[0] != '\0' ? known_conclusion : "null");
+    *status = "duplicate";
+    return true;
+}
+
+void callback_key(struct buf *to, const struct callback *fields, struct str repo)
+{
+    buf_puts(to, fields->delivery_id);
+    buf_putc(to, '/');
+    buf_put(to, repo);
+}
+
+void callback_to_headers(const struct callback *fields, const struct callback_origin *origin,
+                         const struct provenance *provenance, struct headers *to)
+{
+    static const char *const levels[] = { "", "L1", "L2", "L3", "L4" };
+    headers_put(to, "repo", origin->repo);
+    headers_put(to, "level", str_of(levels[origin->level]));
+    headers_put(to, "issuer", origin->issuer);
+    headers_put(to, "provenance", str_of(provenance_name(provenance->kind)));
+    headers_put(to, "delivery", str_of(fields->delivery_id));
+    if (provenance->pr > 0)
+        headers_put_i64(to, "pr", provenance->pr);
+    if (provenance->head_sha[0] != '\0')
+        headers_put(to, "head_sha", str_of(provenance->head_sha));
+    if (provenance->dispatched_ms > 0)
+        headers_put_i64(to, "dispatched_ms", provenance->dispatched_ms);
+    headers_put_i64(to, "received_ms", origin->received_ms);
+}

@@ -1,0 +1,53 @@
+/* What becomes of a callback (behaviour.md, POST /github/callback): one function a step, in the
+ * order of the steps. PURE; callback_desk.c asks Redis, the allowlist and the issuers in between.
+ */
+#ifndef CRCR_INGEST_CALLBACK_H
+#define CRCR_INGEST_CALLBACK_H
+
+#include "../common/base/buf.h"
+#include "../common/base/headers.h"
+#include "../common/model/allowlist.h"
+#include "../common/model/callback.h"
+#include "provenance.h"
+#include "verdict.h"
+
+#define CALLBACK_IGNORED "{\"ok\":true,\"status\":\"ignored\"}"
+
+/* Step 1, the form: "Bearer <token>". */
+bool callback_bearer(struct str authorization, struct str *token, struct verdict *v) MUST_CHECK;
+
+/* A body that is JSON. Its fields are judged only in step 6, so a fault waits here. */
+struct callback_body {
+    struct callback fields;
+    bool fields_valid;
+    struct why fault;
+};
+/* Step 2. True: *ret is the caller's to clear. */
+bool callback_body_read(struct str body, struct callback_body *ret, struct verdict *v) MUST_CHECK;
+void callback_body_clear(struct callback_body *body);
+
+/* Step 4. list NULL: none yet. True: *entry is the repo's, of level 2 or more. */
+bool callback_admit(const struct allowlist *list, struct str repo,
+                    const struct allowlist_entry **entry, struct verdict *v) MUST_CHECK;
+
+/* Step 6. */
+bool callback_fields_judge(const struct callback_body *body, const struct allowlist_entry *entry,
+                           struct verdict *v) MUST_CHECK;
+
+/* Step 8: what the view knows of this job. True: publish, and answer *status. */
+bool callback_view_judge(const struct callback *fields, enum job_state known,
+                         const char *known_conclusion, const char **status,
+                         struct verdict *v) MUST_CHECK;
+
+/* The record's key and headers. Strings are borrowed from the arguments. */
+struct callback_origin {
+    struct str repo; /* as the allowlist writes it */
+    int level;
+    struct str issuer;
+    int64_t received_ms;
+};
+void callback_key(struct buf *to, const struct callback *fields, struct str repo);
+void callback_to_headers(const struct callback *fields, const struct callback_origin *origin,
+                         const struct provenance *provenance, struct headers *to);
+
+#endif

@@ -1,0 +1,37 @@
+/* POST /github/callback: a few threads of its own take the callbacks through callback.c's steps, as
+ * some steps wait (for Redis, for the first keys of an issuer). So neither the HTTP server's
+ * threads nor webhooks ever wait for them. */
+#ifndef CRCR_INGEST_CALLBACK_ROUTE_H
+#define CRCR_INGEST_CALLBACK_ROUTE_H
+
+#include "../common/crypto/callback_token.h"
+#include "../common/io/redis.h"
+#include "../common/view/allowlist_feed.h"
+#include "desk.h"
+#include "limiter.h"
+#include "oidc.h"
+
+struct callback_route;
+
+/* All borrowed, for as long as the route lives. */
+struct callback_options {
+    struct desk *desk;
+    struct oidc *oidc;
+    struct allowlist_feed *feed;
+    const struct callback_keys *keys; /* NULL: only dispatch records prove anything */
+    struct redis_options redis;
+    const char *topic;
+    int64_t max_requests, max_bytes; /* of one downstream in 60 s */
+};
+
+enum err callback_route_new(struct callback_route **ret, const struct callback_options *options,
+                            struct why *why) MUST_CHECK;
+/* Answers 503 to what still waits. NULL is fine. */
+void callback_route_free(struct callback_route *r);
+
+/* Before the body is read. */
+void callback_begin(struct callback_route *r, struct http_exchange *x);
+/* With the whole body: queues it for the route's threads. */
+void callback_handle(struct callback_route *r, struct http_exchange *x);
+
+#endif

@@ -1,0 +1,203 @@
+#include "callback_steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/mem.h"
+#include "../common/model/ids.h"
+#include "../common/view/claims.h"
+#include "../common/view/jobs.h"
+#include "../common/view/keys.h"
+#include "../common/view/rate.h"
+#include "callback.h"
+#include "identity.h"
+
+#define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
+#define JOB_KEY_MAX  8192
+
+/* One callback on its way through the steps. */
+struct visit {
+    const struct callback_worker *worker;
+    struct request request;
+    char *claims, *issuer;
+    struct callback_body body;
+    const struct allowlist_version *version;
+    const struct allowlist_entry *entry; /* of version */
+    struct provenance provenance;
+    const char *status;
+    struct verdict verdict;
+};
+
+/* ---- 1, 2, 3, 4: token, body, identity, allowlist -------------------------------------------- */
+
+static bool step_token(struct visit *t)
+{
+    struct str token;
+    return callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict) &&
+           oidc_verify(t->worker->options->oidc, token, KEYS_WAIT_MS, &t->claims, &t->issuer,
+                       &t->verdict);
+}
+
+static bool step_body(struct visit *t)
+{
+    if (!callback_body_read(http_body(t->request.x), &t->body, &t->verdict))
+        return false;
+    if (t->body.fields_valid)
+        (void)str_copy(t->request.delivery, sizeof t->request.delivery,
+                       str_of(t->body.fields.delivery_id));
+    return true;
+}
+
+static bool step_identity(struct visit *t)
+{
+    return identity_judge(str_of(t->issuer), str_of(t->claims), t->version->providers,
+                          t->request.repo, &t->verdict);
+}
+
+static bool step_allowlist(struct visit *t)
+{
+    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict);
+}
+
+/* ---- 5: rate --------------------------------------------------------------------------------- */
+
+static bool step_rate(struct visit *t)
+{
+    const struct callback_options *o = t->worker->options;
+    int64_t bytes = (int64_t)http_body(t->request.x).len;
+    int wait_s = 0;
+    struct why why;
+    if (rate_take(t->worker->redis, t->entry->repo, bytes, o->max_requests, o->max_bytes, &wait_s,
+                  &why) != OK) {
+        metrics_add(o->desk->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
+        wait_s = limiter_take(t->worker->limiter, t->entry->repo, bytes, clock_mono_ms() / 1000);
+    }
+    return wait_s == 0 ||
+           verdict_later(&t->verdict, 429, "rate_limited", wait_s,
+                         "more than %lld requests or %lld MiB in 60 s", (long long)o->max_requests,
+                         (long long)(o->max_bytes >> 20));
+}
+
+/* ---- 6, 7: fields, provenance ---------------------------------------------------------------- */
+
+static bool step_fields(struct visit *t)
+{
+    return callback_fields_judge(&t->body, t->entry, &t->verdict);
+}
+
+static bool provenance_by_token(struct visit *t)
+{
+    const struct callback *fields = &t->body.fields;
+    struct callback_token token;
+    struct why why;
+    if (callback_token_verify(t->worker->options->keys, str_of(fields->callback_token),
+                              clock_wall_ms() / 1000, &token, &why) != OK)
+        return verdict_refuse(&t->verdict, 403, "callback_token_bad", "callback_token: %s",
+                              why.text);
+    return provenance_of_token(fields, t->entry->repo, &token, &t->provenance, &t->verdict);
+}
+
+/* The record first: it may be there although the view around it is not whole. */
+static void dispatch_look(struct redis *redis, struct str delivery, struct str repo,
+                          struct dispatch_lookup *ret)
+{
+    struct why why;
+    bool found = false;
+    ret->result = LOOKUP_AWAY;
+    if (dispatch_record_get(redis, delivery, repo, &found, &ret->record, &why) != OK)
+        return;
+    if (found) {
+        ret->result = LOOKUP_FOUND;
+        return;
+    }
+    const struct redis_value *epoch;
+    if (redis_call(redis, &epoch, REDIS_ARGS(STR_LIT("GET"), STR_LIT(KEY_EPOCH)), &why) == OK)
+        ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
+}
+
+static bool step_provenance(struct visit *t)
+{
+    const struct callback *fields = &t->body.fields;
+    if (callback_is_self(fields)) {
+        provenance_of_self(&t->provenance);
+        return true;
+    }
+    if (fields->callback_token[0] != '\0' && t->worker->options->keys != NULL)
+        return provenance_by_token(t);
+    struct dispatch_lookup lookup;
+    dispatch_look(t->worker->redis, str_of(fields->delivery_id), t->entry->repo, &lookup);
+    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict);
+}
+
+/* ---- 8: what the view knows; then publish ---------------------------------------------------- */
+
+static bool step_view(struct visit *t)
+{
+    const struct callback *fields = &t->body.fields;
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, JOB_KEY_MAX);
+    job_key(&key, t->entry->repo, str_of(fields->delivery_id), str_of(fields->workflow_name),
+            str_of(fields->job_name), str_of(fields->check_run_id));
+    enum job_state state = JOB_NONE;
+    char conclusion[32] = "";
+    bool found = false;
+    struct why why;
+    if (job_state_get(t->worker->redis, buf_str(&key), &found, &state, conclusion, &why) != OK ||
+        !found)
+        state = JOB_NONE; /* best effort: the fold decides */
+    return callback_view_judge(fields, state, conclusion, &t->status, &t->verdict);
+}
+
+static void publish(struct visit *t)
+{
+    const struct callback_options *o = t->worker->options;
+    const struct callback *fields = &t->body.fields;
+    const struct callback_origin origin = { .repo = t->entry->repo,
+                                            .level = t->entry->level,
+                                            .issuer = str_of(t->issuer),
+                                            .received_ms = http_received_ms(t->request.x) };
+    struct headers headers;
+    headers_init(&headers);
+    callback_to_headers(fields, &origin, &t->provenance, &headers);
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
+    callback_key(&key, fields, t->entry->repo);
+    char answer[64];
+    int n = snprintf(answer, sizeof answer, "{\"ok\":true,\"status\":\"%s\"}", t->status);
+    metrics_add(o->desk->metrics, INGEST_PROVENANCE,
+                METRIC_LABELS(str_of(provenance_name(t->provenance.kind))), 1);
+    struct publication publication = { .topic = o->topic,
+                                       .key = buf_str(&key),
+                                       .headers = &headers,
+                                       .status = 200,
+                                       .answer = { answer, (size_t)n } };
+    publication.value = http_take_body(t->request.x, &publication.value_len);
+    desk_publish(o->desk, &t->request, &publication);
+}
+
+void callback_steps_run(const struct callback_worker *worker, struct http_exchange *x,
+                        int64_t started_us)
+{
+    static bool (*const steps[])(struct visit *) = {
+        step_token, step_body,   step_identity,   step_allowlist,
+        step_rate,  step_fields, step_provenance, step_view,
+    };
+    struct visit *t = mem_alloc(1, sizeof *t);
+    t->worker = worker;
+    request_init(&t->request, x, &callback_names, STR_NONE);
+    t->request.started_us = started_us;
+    t->version = allowlist_feed_get(worker->options->feed);
+    bool accepted = true;
+    for (size_t i = 0; accepted && i < sizeof steps / sizeof steps[0]; i++)
+        accepted = steps[i](t);
+    if (accepted)
+        publish(t);
+    else
+        desk_answer(worker->options->desk, &t->request, &t->verdict);
+    callback_body_clear(&t->body);
+    allowlist_feed_release(worker->options->feed, t->version);
+    free(t->claims);
+    free(t->issuer);
+    free(t);
+}

@@ -1,0 +1,143 @@
+#include "desk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/json_text.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/model/ids.h"
+
+#define RETRY_AFTER_S 2
+
+const struct route_names webhook_names = { "webhook", "webhook_accepted", "webhook_ignored",
+                                           "webhook_refused", "webhook_late" };
+const struct route_names callback_names = { "callback", "callback_accepted", "callback_ignored",
+                                            "callback_refused", "callback_late" };
+
+void request_init(struct request *r, struct http_exchange *x, const struct route_names *names,
+                  struct str delivery)
+{
+    *r = (struct request){ .x = x, .names = names };
+    if (delivery_valid(delivery))
+        (void)str_copy(r->delivery, sizeof r->delivery, delivery);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void count(struct desk *desk, const struct request *request, int status, const char *reason)
+{
+    char code[12];
+    snprintf(code, sizeof code, "%d", status);
+    struct str route = str_of(request->names->route);
+    metrics_add(desk->metrics, INGEST_REQUESTS, METRIC_LABELS(route, str_of(code), str_of(reason)),
+                1);
+    if (request->started_us != 0)
+        metrics_observe(desk->metrics, INGEST_SECONDS, METRIC_LABELS(route),
+                        (double)(clock_mono_us() - request->started_us) / 1e6);
+}
+
+/* False when the deadline has answered already. */
+static bool reply(struct desk *desk, const struct request *request, int status, const char *reason,
+                  int retry_after_s, struct str body)
+{
+    struct headers extra;
+    headers_init(&extra);
+    if (retry_after_s > 0)
+        headers_put_i64(&extra, "Retry-After", retry_after_s);
+    bool in_time = http_reply(request->x, status, NULL, &extra, body);
+    count(desk, request, status, in_time ? reason : "late");
+    return in_time;
+}
+
+void desk_answer(struct desk *desk, const struct request *request, const struct verdict *v)
+{
+    struct buf CLEANUP(buf_clear) body;
+    buf_init(&body, 8 * sizeof v->text);
+    if (v->status < 400) {
+        buf_puts(&body, v->text);
+    } else {
+        buf_puts(&body, "{\"detail\": ");
+        json_text_put(&body, str_of(v->text));
+        buf_putc(&body, '}');
+    }
+    const char *event = v->status < 400 ? request->names->ignored : request->names->refused;
+    log_info(event, LOG_STR("delivery", str_of(request->delivery)),
+             LOG_STR("repo", str_of(request->repo)), LOG_INT("status", v->status),
+             LOG_STR("reason", str_of(v->reason)));
+    (void)reply(desk, request, v->status, v->reason, v->retry_after_s, buf_str(&body));
+}
+
+/* ---- publishing ----------------------------------------------------------------------------- */
+
+/* A record on its way. */
+struct pending {
+    struct desk *desk;
+    struct request request;
+    const char *topic;
+    size_t bytes;
+    int status;
+    char answer[256];
+};
+
+static void failed(struct desk *desk, const struct request *request, const char *topic,
+                   enum err err, const char *reason)
+{
+    metrics_add(desk->metrics, INGEST_PRODUCE_FAILURES,
+                METRIC_LABELS(str_of(topic), str_of(err_name(err))), 1);
+    log_warn("publish_failed", LOG_STR("delivery", str_of(request->delivery)),
+             LOG_STR("topic", str_of(topic)), LOG_STR("error", str_of(err_name(err))),
+             LOG_STR("reason", str_of(reason)));
+    struct verdict v;
+    (void)verdict_later(&v, 503, "publish_failed", RETRY_AFTER_S, "%s",
+                        err == ERR_UNKNOWN ? "Kafka did not acknowledge in time, the outcome is "
+                                             "unknown; again is harmless"
+                                           : "not stored, try again");
+    desk_answer(desk, request, &v);
+}
+
+static void stored(const struct pending *p, const struct topic_position *at)
+{
+    const struct request *request = &p->request;
+    bool in_time = reply(p->desk, request, p->status, "stored", 0, str_of(p->answer));
+    log_info(in_time ? request->names->accepted : request->names->late,
+             LOG_STR("delivery", str_of(request->delivery)), LOG_STR("repo", str_of(request->repo)),
+             LOG_STR("topic", str_of(at->topic)), LOG_INT("partition", at->partition),
+             LOG_INT("offset", at->offset),
+             LOG_REAL("ms", (double)(clock_mono_us() - request->started_us) / 1e3));
+}
+
+/* On the writer's thread. */
+static void reported(void *opaque, enum err err, const struct topic_position *at,
+                     const char *reason)
+{
+    struct pending *p = opaque;
+    atomic_fetch_sub(&p->desk->bytes_in_hand, p->bytes);
+    if (err == OK)
+        stored(p, at);
+    else
+        failed(p->desk, &p->request, p->topic, err, reason);
+    free(p);
+}
+
+void desk_publish(struct desk *desk, const struct request *request, const struct publication *p)
+{
+    struct pending *pending = mem_alloc(1, sizeof *pending);
+    *pending = (struct pending){ .desk = desk,
+                                 .request = *request,
+                                 .topic = p->topic,
+                                 .bytes = p->value_len,
+                                 .status = p->status };
+    (void)str_copy(pending->answer, sizeof pending->answer, p->answer);
+    atomic_fetch_add(&desk->bytes_in_hand, p->value_len);
+    struct why why;
+    enum err err = topic_writer_give(desk->writer, p->topic, p->key, p->value, p->value_len,
+                                     p->headers, reported, pending, &why);
+    if (err == OK)
+        return;
+    atomic_fetch_sub(&desk->bytes_in_hand, p->value_len);
+    free(p->value);
+    free(pending);
+    failed(desk, request, p->topic, err, why.text);
+}

@@ -1,0 +1,85 @@
+#include "identity.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "../common/model/ids.h"
+
+static struct str claim_text(const json_t *claims, const char *name)
+{
+    const json_t *value = json_object_get(claims, name);
+    return (struct str){ json_string_value(value), json_string_length(value) };
+}
+
+static bool repo_set(char repo[REPO_MAX + 1], struct str text, struct verdict *v)
+{
+    if (!repo_valid(text) || !str_copy(repo, REPO_MAX + 1, text))
+        return verdict_refuse(v, 401, "claims_malformed",
+                              "the token names no repository (owner/repo)");
+    return true;
+}
+
+/* ---- Buildkite ------------------------------------------------------------------------------ */
+
+/* A claim as text: strings as they are, numbers and truth values as JSON writes them. */
+static struct str claim_as_text(const json_t *value, char to[32])
+{
+    if (json_is_string(value))
+        return (struct str){ json_string_value(value), json_string_length(value) };
+    if (json_is_integer(value)) {
+        int n = snprintf(to, 32, "%lld", (long long)json_integer_value(value));
+        return (struct str){ to, (size_t)n };
+    }
+    if (json_is_boolean(value))
+        return json_is_true(value) ? STR_LIT("true") : STR_LIT("false");
+    return STR_NONE;
+}
+
+static bool claim_matches(const json_t *claims, const struct provider_claim *wanted)
+{
+    char name[256], number[32];
+    if (!str_copy(name, sizeof name, wanted->name))
+        return false;
+    struct str text = claim_as_text(json_object_get(claims, name), number);
+    for (size_t i = 0; text.ptr != NULL && i < wanted->n_values; i++)
+        if (str_eq(text, wanted->values[i]))
+            return true;
+    return false;
+}
+
+static bool buildkite_judge(const json_t *claims, const struct providers *providers,
+                            char repo[REPO_MAX + 1], struct verdict *v)
+{
+    struct str organization = claim_text(claims, "organization_id");
+    struct str pipeline = claim_text(claims, "pipeline_id");
+    if (organization.len == 0 || pipeline.len == 0)
+        return verdict_refuse(v, 401, "claims_missing",
+                              "the token lacks organization_id or pipeline_id");
+    const struct provider_pipeline *found =
+        providers == NULL ? NULL : providers_find(providers, organization, pipeline);
+    if (found == NULL)
+        return verdict_refuse(v, 403, "pipeline_unregistered",
+                              "this Buildkite pipeline is registered for no repository");
+    for (size_t i = 0; i < found->n_claims; i++)
+        if (!claim_matches(claims, &found->claims[i]))
+            return verdict_refuse(v, 403, "claim_mismatch",
+                                  "claim %.*s has none of the values registered for this pipeline",
+                                  STR_ARG(found->claims[i].name));
+    return repo_set(repo, found->repo, v);
+}
+
+bool identity_judge(struct str issuer, struct str claims, const struct providers *providers,
+                    char repo[REPO_MAX + 1], struct verdict *v)
+{
+    json_error_t fault;
+    json_t *document = json_loadb(claims.ptr, claims.len, JSON_REJECT_DUPLICATES, &fault);
+    if (!json_is_object(document)) {
+        json_decref(document);
+        return verdict_refuse(v, 401, "claims_malformed", "the token's claims are no JSON object");
+    }
+    bool known = str_is(issuer, ISSUER_BUILDKITE)
+                     ? buildkite_judge(document, providers, repo, v)
+                     : repo_set(repo, claim_text(document, "repository"), v);
+    json_decref(document);
+    return known;
+}

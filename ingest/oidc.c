@@ -1,0 +1,345 @@
+#include "oidc.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/base/wake.h"
+#include "../common/crypto/jwt.h"
+#include "../common/io/http_client.h"
+
+#define MAX_ISSUERS    16
+#define REFRESH_MS     3600000 /* so that keys which were withdrawn go */
+#define RETRY_MS       5000    /* after a fetch that failed */
+#define UNKNOWN_KID_MS 30000
+#define FETCH_MS       5000
+#define TICK_MS        1000
+
+/* Keys in use by a verification outlive their replacement. */
+struct keyset {
+    size_t users; /* under oidc.lock */
+    struct jwks *jwks;
+};
+
+struct issuer {
+    struct oidc *oidc;
+    char *name, *url; /* never change */
+    /* all that follows is under oidc.lock */
+    struct keyset *keys; /* NULL: none yet */
+    int64_t fetched_ms;  /* monotonic; of keys */
+    int64_t tried_ms;    /* when the last fetch ended; 0: none has */
+    bool wanted;         /* somebody waits for a fetch */
+    bool fetching;
+    unsigned fetches; /* ended ones, for who waits for the next */
+};
+
+struct oidc {
+    struct issuer issuers[MAX_ISSUERS];
+    size_t n;
+    struct http_client *client; /* of the thread */
+    struct wake wake;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock;
+    pthread_cond_t fetched;
+    bool stopping; /* under lock */
+};
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+/* With the lock held. */
+static void keyset_release(struct keyset *keys)
+{
+    if (keys == NULL || --keys->users > 0)
+        return;
+    jwks_free(keys->jwks);
+    free(keys);
+}
+
+/* With the lock held. Failed ones are tried again soon, good ones renewed now and then. */
+static bool fetch_is_due(const struct issuer *i, int64_t now_ms)
+{
+    if (i->fetching)
+        return false;
+    if (i->tried_ms == 0 || i->wanted)
+        return true;
+    bool failed = i->keys == NULL || i->fetched_ms != i->tried_ms;
+    return now_ms - i->tried_ms >= (failed ? RETRY_MS : REFRESH_MS);
+}
+
+static enum err answer_read(const struct http_answer *answer, struct jwks **ret, struct why *why)
+{
+    if (answer->err != OK)
+        return why_set(why, answer->err, "%s", answer->reason);
+    if (answer->status != 200)
+        return why_set(why, ERR_RETRY, "status %d", answer->status);
+    return jwks_parse(ret, answer->body, why);
+}
+
+/* On the thread. */
+static void fetch_ended(struct issuer *i, struct jwks *jwks)
+{
+    struct oidc *o = i->oidc;
+    pthread_mutex_lock(&o->lock);
+    i->fetching = false;
+    i->wanted = false;
+    i->fetches++;
+    i->tried_ms = clock_mono_ms();
+    if (jwks != NULL) {
+        keyset_release(i->keys);
+        i->keys = mem_alloc(1, sizeof *i->keys);
+        *i->keys = (struct keyset){ .users = 1, .jwks = jwks };
+        i->fetched_ms = i->tried_ms;
+    }
+    pthread_cond_broadcast(&o->fetched);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void fetch_answered(void *opaque, const struct http_answer *answer)
+{
+    struct issuer *i = opaque;
+    struct jwks *jwks = NULL;
+    struct why why;
+    enum err err = answer_read(answer, &jwks, &why);
+    if (err != OK)
+        log_warn("jwks_fetch_failed", LOG_STR("issuer", str_of(i->name)),
+                 LOG_STR("reason", str_of(why.text)));
+    else
+        log_debug("jwks_fetched", LOG_STR("issuer", str_of(i->name)));
+    fetch_ended(i, jwks);
+}
+
+static void fetch_start(struct issuer *i)
+{
+    const struct http_request request = {
+        .method = "GET", .url = i->url, .timeout_ms = FETCH_MS, .max_body_bytes = 1 << 20
+    };
+    struct why why;
+    if (http_client_start(i->oidc->client, &request, fetch_answered, i, &why) == OK)
+        return;
+    log_warn("jwks_fetch_failed", LOG_STR("issuer", str_of(i->name)),
+             LOG_STR("reason", str_of(why.text)));
+    fetch_ended(i, NULL);
+}
+
+/* Starts what is due; false at the end. */
+static bool fetches_start(struct oidc *o)
+{
+    struct issuer *due[MAX_ISSUERS];
+    size_t n = 0;
+    int64_t now_ms = clock_mono_ms();
+    pthread_mutex_lock(&o->lock);
+    bool go_on = !o->stopping;
+    for (size_t k = 0; go_on && k < o->n; k++) {
+        if (!fetch_is_due(&o->issuers[k], now_ms))
+            continue;
+        o->issuers[k].fetching = true;
+        due[n++] = &o->issuers[k];
+    }
+    pthread_mutex_unlock(&o->lock);
+    for (size_t k = 0; k < n; k++)
+        fetch_start(due[k]);
+    return go_on;
+}
+
+static void *thread_main(void *opaque)
+{
+    struct oidc *o = opaque;
+    for (;;) {
+        wake_reset(&o->wake);
+        if (!fetches_start(o))
+            return NULL;
+        http_client_poll(o->client, &o->wake, TICK_MS);
+    }
+}
+
+/* With the lock held: whether it makes sense to wait for a fetch now. */
+static bool fetch_ask(struct issuer *i)
+{
+    int64_t pause_ms = i->keys == NULL ? RETRY_MS : UNKNOWN_KID_MS;
+    if (!i->fetching && i->tried_ms != 0 && clock_mono_ms() - i->tried_ms < pause_ms)
+        return false;
+    i->wanted = true;
+    wake_up(&i->oidc->wake);
+    return true;
+}
+
+/* With the lock held. */
+static void fetch_wait(struct issuer *i, int wait_ms)
+{
+    int64_t until_ms = clock_mono_ms() + wait_ms;
+    struct timespec until = { until_ms / 1000, until_ms % 1000 * 1000000 };
+    unsigned fetches = i->fetches;
+    while (i->fetches == fetches && !i->oidc->stopping)
+        if (pthread_cond_timedwait(&i->oidc->fetched, &i->oidc->lock, &until) != 0)
+            return;
+}
+
+/* The issuer's keys, fetched if they are not there or lack kid; NULL: there are none. */
+static struct keyset *keyset_get(struct issuer *i, struct str kid, int wait_ms)
+{
+    pthread_mutex_lock(&i->oidc->lock);
+    bool has_kid = i->keys != NULL && jwks_has(i->keys->jwks, kid);
+    if (!has_kid && fetch_ask(i))
+        fetch_wait(i, wait_ms);
+    struct keyset *keys = i->keys;
+    if (keys != NULL)
+        keys->users++;
+    pthread_mutex_unlock(&i->oidc->lock);
+    return keys;
+}
+
+static void keyset_put(struct oidc *o, struct keyset *keys)
+{
+    pthread_mutex_lock(&o->lock);
+    keyset_release(keys);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+static bool token_peek(const struct oidc *o, struct str token, struct jwt_hint *hint,
+                       size_t *issuer, struct verdict *v)
+{
+    struct why why;
+    if (jwt_peek(token, hint, &why) != OK)
+        return verdict_refuse(v, 401, "token_malformed", "%s", why.text);
+    if (strcmp(hint->alg, "RS256") != 0)
+        return verdict_refuse(v, 401, "token_algorithm", "only tokens signed with RS256 are taken");
+    for (size_t k = 0; k < o->n; k++) {
+        if (strcmp(o->issuers[k].name, hint->issuer) != 0)
+            continue;
+        *issuer = k;
+        return true;
+    }
+    return verdict_refuse(v, 401, "token_issuer", "the token's issuer is not one that we trust");
+}
+
+bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v)
+{
+    struct jwt_hint hint;
+    size_t issuer;
+    return token_peek(o, token, &hint, &issuer, v);
+}
+
+bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, char **issuer,
+                 struct verdict *v)
+{
+    struct jwt_hint hint;
+    size_t k;
+    if (!token_peek(o, token, &hint, &k, v))
+        return false;
+    struct keyset *keys = keyset_get(&o->issuers[k], str_of(hint.kid), wait_ms);
+    if (keys == NULL)
+        return verdict_later(v, 503, "issuer_keys", 5, "the keys of %s cannot be had now",
+                             hint.issuer);
+    struct why why;
+    enum err err = jwt_verify_rs256(token, keys->jwks, OIDC_AUDIENCE, clock_wall_ms() / 1000,
+                                    OIDC_LEEWAY_S, claims, &why);
+    keyset_put(o, keys);
+    if (err != OK)
+        return verdict_refuse(v, 401, "token_bad", "%s", why.text);
+    *issuer = mem_dup(hint.issuer);
+    return true;
+}
+
+bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s)
+{
+    if (i >= o->n)
+        return false;
+    struct issuer *at = &o->issuers[i];
+    *issuer = str_of(at->name);
+    pthread_mutex_lock(&o->lock);
+    *age_s = at->keys == NULL ? -1 : (double)(clock_mono_ms() - at->fetched_ms) / 1000;
+    pthread_mutex_unlock(&o->lock);
+    return true;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static enum err issuer_add(struct oidc *o, struct str part, struct why *why)
+{
+    ptrdiff_t equals = str_find(part, '=');
+    if (equals <= 0 || o->n == MAX_ISSUERS)
+        return why_set(why, ERR_REFUSE,
+                       "CRCR_OIDC_ISSUERS: up to %d issuer=jwks-url separated by commas, not "
+                       "'%.*s'",
+                       MAX_ISSUERS, STR_ARG(part));
+    struct issuer *i = &o->issuers[o->n++];
+    i->oidc = o;
+    i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
+    i->url = str_dup(str_trim(str_from(part, (size_t)equals + 1)));
+    enum err err = http_url_check(i->url, false, why);
+    return err == OK ? OK : why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
+}
+
+static enum err spec_read(struct oidc *o, const char *spec, struct why *why)
+{
+    struct str rest = str_of(spec), part;
+    while (str_split(&rest, ',', &part)) {
+        enum err err = issuer_add(o, str_trim(part), why);
+        if (err != OK)
+            return err;
+    }
+    return OK;
+}
+
+static enum err thread_start(struct oidc *o, struct why *why)
+{
+    const struct http_client_options options = { .user_agent = "crcr-ingest" };
+    enum err err = http_client_new(&o->client, &options, why);
+    if (err != OK)
+        return err;
+    o->has_thread = pthread_create(&o->thread, NULL, thread_main, o) == 0;
+    return o->has_thread ? OK : why_set(why, ERR_STOP, "cannot start the thread that fetches keys");
+}
+
+enum err oidc_new(struct oidc **ret, const char *spec, bool check_only, struct why *why)
+{
+    struct oidc *o = mem_alloc(1, sizeof *o);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->fetched, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&o->lock, NULL);
+    o->wake.fd = -1;
+    enum err err = wake_init(&o->wake, why);
+    if (err == OK)
+        err = spec_read(o, spec, why);
+    if (err == OK && !check_only)
+        err = thread_start(o, why);
+    if (err != OK) {
+        oidc_free(o);
+        return err;
+    }
+    *ret = o;
+    return OK;
+}
+
+void oidc_free(struct oidc *o)
+{
+    if (o == NULL)
+        return;
+    pthread_mutex_lock(&o->lock);
+    o->stopping = true;
+    pthread_cond_broadcast(&o->fetched);
+    pthread_mutex_unlock(&o->lock);
+    wake_up(&o->wake);
+    if (o->has_thread)
+        pthread_join(o->thread, NULL);
+    http_client_free(o->client);
+    for (size_t k = 0; k < o->n; k++) {
+        keyset_release(o->issuers[k].keys);
+        free(o->issuers[k].name);
+        free(o->issuers[k].url);
+    }
+    wake_clear(&o->wake);
+    pthread_cond_destroy(&o->fetched);
+    pthread_mutex_destroy(&o->lock);
+    free(o);
+}

@@ -1,0 +1,33 @@
+/* OIDC tokens of callers (behaviour.md, POST /github/callback, step 1): issuers, their keys, and
+ * the check of a token. A thread of its own fetches the keys: at the start, every hour, and when a
+ * token names a key that is not there (at most every 30 s an issuer). Keys are kept while their
+ * issuer is down. All functions may be called from any thread. */
+#ifndef CRCR_INGEST_OIDC_H
+#define CRCR_INGEST_OIDC_H
+
+#include "../common/base/str.h"
+#include "verdict.h"
+
+#define OIDC_AUDIENCE "pytorch-cross-repo-ci-relay"
+#define OIDC_LEEWAY_S 60
+
+struct oidc;
+
+/* spec: "issuer=jwks-url,issuer=jwks-url". ERR_REFUSE: malformed, or a URL that is neither https
+ * nor http to loopback. check_only: nothing is started. */
+enum err oidc_new(struct oidc **ret, const char *spec, bool check_only, struct why *why) MUST_CHECK;
+/* Wakes up who waits. NULL is fine. */
+void oidc_free(struct oidc *o);
+
+/* What the token says of itself: form, algorithm, a known issuer. Cheap, and no proof of anything.
+ * 401 otherwise. */
+bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
+/* Verifies the token. 401: it is bad. 503: the issuer's keys could not be had within wait_ms.
+ * *claims (JSON) and *issuer are the caller's to free. */
+bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, char **issuer,
+                 struct verdict *v) MUST_CHECK;
+
+/* For metrics: the i-th issuer and the age of its keys (-1: none yet); false past the last. */
+bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s);
+
+#endif

@@ -1,0 +1,58 @@
+/* How we know that a callback answers a dispatch of ours, and for which pull request and commit
+ * (behaviour.md, POST /github/callback, step 7). Nothing of it is ever taken from the callback's
+ * body. PURE.
+ *
+ *   nightly, periodic ─▶ self       callback_token ─▶ token (a bad one: 403)
+ *   otherwise the dispatch record in Redis: there ─▶ record
+ *                                           Redis away or its view not whole ─▶ pending
+ *                                           not there ─▶ pending within 60 s of the delivery, 400
+ */
+#ifndef CRCR_INGEST_PROVENANCE_H
+#define CRCR_INGEST_PROVENANCE_H
+
+#include "../common/crypto/callback_token.h"
+#include "../common/model/callback.h"
+#include "../common/view/claims.h"
+#include "verdict.h"
+
+#define PROVENANCE_GRACE_MS 60000
+
+enum provenance_kind {
+    PROVENANCE_TOKEN,
+    PROVENANCE_RECORD,
+    PROVENANCE_PENDING,
+    PROVENANCE_SELF,
+};
+const char *provenance_name(enum provenance_kind kind); /* "token", "record", "pending", "self" */
+
+struct provenance {
+    enum provenance_kind kind;
+    int64_t pr; /* 0: none, or not known yet */
+    char head_sha[SHA_MAX + 1];
+    int64_t dispatched_ms; /* 0: not known yet */
+};
+
+void provenance_of_self(struct provenance *ret);
+/* token: verified. 403 when it speaks of another delivery or repository. */
+bool provenance_of_token(const struct callback *fields, struct str repo,
+                         const struct callback_token *token, struct provenance *ret,
+                         struct verdict *v) MUST_CHECK;
+
+enum lookup_result {
+    LOOKUP_AWAY,     /* Redis did not answer */
+    LOOKUP_NO_EPOCH, /* the view is being rebuilt */
+    LOOKUP_NONE,     /* the view is whole, and has no such record */
+    LOOKUP_FOUND,
+};
+struct dispatch_lookup {
+    enum lookup_result result;
+    struct dispatch_record record; /* FOUND */
+};
+bool provenance_of_lookup(const struct callback *fields, const struct dispatch_lookup *lookup,
+                          int64_t now_ms, struct provenance *ret, struct verdict *v) MUST_CHECK;
+
+/* When a delivery was made: GitHub's delivery ids are UUIDs of version 1, which hold the time
+ * (RFC 9562 section 5.1). False for other ids. */
+bool delivery_time(struct str delivery, int64_t *wall_ms);
+
+#endif

@@ -1,0 +1,246 @@
+#include "service.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/model/ids.h"
+#include "../common/model/topics.h"
+#include "callback_route.h"
+#include "webhook_route.h"
+
+#define DEADLINE_MS      8000 /* GitHub hangs up after 10 s */
+#define DRAIN_MS         10000
+#define BROKER_CHECK_MS  5000
+#define BROKER_WAIT_MS   1000
+#define REDIS_TIMEOUT_MS 300 /* a callback makes three calls of the 8 s that it has */
+#define CALLBACK_MAX_60S (20 << 20)
+#define MAX_HTTP_THREADS 8
+
+struct service {
+    struct desk desk;
+    struct webhook_route webhook;
+    struct callback_route *callback;
+    struct http_server *server;
+    struct oidc *oidc;
+    struct allowlist_feed *feed;
+    struct callback_keys *keys; /* NULL: not configured */
+    struct topics topics;
+    int64_t checked_ms; /* monotonic: when the brokers were last asked */
+};
+
+/* ---- routes -----------------------------------------------------------------------------------
+ */
+
+static void on_webhook_begin(void *opaque, struct http_exchange *x)
+{
+    webhook_begin(&((struct service *)opaque)->webhook, x);
+}
+
+static void on_webhook(void *opaque, struct http_exchange *x)
+{
+    webhook_handle(&((struct service *)opaque)->webhook, x);
+}
+
+static void on_callback_begin(void *opaque, struct http_exchange *x)
+{
+    callback_begin(((struct service *)opaque)->callback, x);
+}
+
+static void on_callback(void *opaque, struct http_exchange *x)
+{
+    callback_handle(((struct service *)opaque)->callback, x);
+}
+
+static const struct http_route routes[] = {
+    { "POST", "/github/webhook", on_webhook_begin, on_webhook, WEBHOOK_MAX_BYTES, DEADLINE_MS },
+    { "POST", "/github/callback", on_callback_begin, on_callback, CALLBACK_MAX_BYTES, DEADLINE_MS },
+};
+
+/* ---- start ------------------------------------------------------------------------------------
+ */
+
+/* What the configuration alone can tell. */
+static enum err rules_init(struct service *s, const struct config *c, bool check_only,
+                           struct why *why)
+{
+    enum err err =
+        signature_secrets_init(&s->webhook.rules.secrets, config_text(c, "GITHUB_APP_SECRET"), why);
+    if (err != OK)
+        return err;
+    s->webhook.rules.upstream_repo = str_of(config_text(c, "UPSTREAM_REPO"));
+    if (!repo_valid(s->webhook.rules.upstream_repo))
+        return why_set(why, ERR_STOP, "UPSTREAM_REPO is not owner/repo");
+    s->webhook.rules.app_id = str_of(config_text(c, "GITHUB_APP_ID"));
+    err = topics_init(&s->topics, config_text(c, "CRCR_TOPIC_PREFIX"), why);
+    if (err != OK)
+        return err;
+    s->webhook.topic = s->topics.name[TOPIC_EVENTS];
+    const char *keys = config_text(c, "CRCR_CALLBACK_TOKEN_KEY");
+    if (keys != NULL)
+        err = callback_keys_new(&s->keys, str_of(keys), why);
+    else
+        log_warn(
+            "callback_token_key_unset",
+            LOG_STR("effect", STR_LIT("only dispatch records prove where a callback belongs")));
+    return err == OK ? oidc_new(&s->oidc, config_text(c, "CRCR_OIDC_ISSUERS"), check_only, why)
+                     : err;
+}
+
+static enum err kafka_start(struct service *s, const struct config *c, struct why *why)
+{
+    const struct topic_writer_options options = { .kafka = config_kafka(c, "crcr-ingest"),
+                                                  .own_thread = true };
+    enum err err = topic_writer_new(&s->desk.writer, &options, why);
+    if (err != OK)
+        return err;
+    const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
+    return allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST], why);
+}
+
+static enum err callback_start(struct service *s, const struct config *c, struct why *why)
+{
+    const struct callback_options options = {
+        .desk = &s->desk,
+        .oidc = s->oidc,
+        .feed = s->feed,
+        .keys = s->keys,
+        .redis = { .endpoint = config_text(c, "REDIS_ENDPOINT"),
+                   .login = config_text(c, "REDIS_LOGIN"),
+                   .tls = config_bool(c, "CRCR_REDIS_TLS"),
+                   .connect_timeout_ms = REDIS_TIMEOUT_MS,
+                   .command_timeout_ms = REDIS_TIMEOUT_MS },
+        .topic = s->topics.name[TOPIC_CALLBACKS],
+        .max_requests = config_number(c, "RATE_LIMIT_PER_MIN"),
+        .max_bytes = CALLBACK_MAX_60S,
+    };
+    return callback_route_new(&s->callback, &options, why);
+}
+
+static int http_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > MAX_HTTP_THREADS ? MAX_HTTP_THREADS : (int)n;
+}
+
+static enum err http_start(struct service *s, const struct config *c, struct why *why)
+{
+    const struct http_server_options options = {
+        .listen = config_text(c, "CRCR_LISTEN"),
+        .routes = routes,
+        .n_routes = sizeof routes / sizeof routes[0],
+        .opaque = s,
+        .threads = http_threads(),
+        .max_inflight_bytes = (size_t)config_number(c, "CRCR_MAX_INFLIGHT_BYTES"),
+    };
+    enum err err = http_server_new(&s->server, &options, why);
+    if (err == OK)
+        log_info("listening", LOG_STR("on", str_of(options.listen)),
+                 LOG_INT("port", http_server_port(s->server)));
+    return err;
+}
+
+enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
+{
+    const struct config *c = daemon_config(ctx);
+    struct service *s = mem_alloc(1, sizeof *s);
+    *opaque = s;
+    s->desk.metrics = daemon_metrics(ctx);
+    s->webhook.desk = &s->desk;
+    enum err err = rules_init(s, c, check_only, why);
+    if (err != OK || check_only)
+        return err;
+    err = kafka_start(s, c, why);
+    if (err == OK)
+        err = callback_start(s, c, why);
+    return err == OK ? http_start(s, c, why) : err;
+}
+
+/* ---- run --------------------------------------------------------------------------------------
+ */
+
+static void gauges_set(struct service *s)
+{
+    struct metrics *m = s->desk.metrics;
+    metrics_set(m, INGEST_REQUESTS_IN_HAND, NULL, (double)http_server_in_flight(s->server));
+    metrics_set(m, INGEST_BYTES_IN_HAND, NULL, (double)atomic_load(&s->desk.bytes_in_hand));
+    struct str issuer;
+    double age_s;
+    for (size_t i = 0; oidc_age(s->oidc, i, &issuer, &age_s); i++)
+        metrics_set(m, INGEST_JWKS_AGE, METRIC_LABELS(issuer), age_s);
+}
+
+/* Ready means: the brokers answer and have our topics; neither Redis nor GitHub nor an allowlist is
+ * needed to take webhooks. ERR_STOP: a topic is missing, or the producer is beyond help. */
+static enum err broker_check(struct service *s, struct role_ctx *role, struct why *why)
+{
+    const char *const names[] = { s->topics.name[TOPIC_EVENTS], s->topics.name[TOPIC_CALLBACKS],
+                                  s->topics.name[TOPIC_ALLOWLIST] };
+    if (topic_writer_fatal(s->desk.writer, why))
+        return ERR_STOP;
+    int64_t now_ms = clock_mono_ms();
+    if (s->checked_ms != 0 && now_ms - s->checked_ms < BROKER_CHECK_MS)
+        return OK;
+    enum err err = topic_writer_check(s->desk.writer, names, sizeof names / sizeof names[0],
+                                      BROKER_WAIT_MS, why);
+    if (err == ERR_STOP)
+        return err;
+    s->checked_ms = err == OK ? now_ms : 0;
+    role_ready(role, err == OK ? NULL : why->text);
+    return OK;
+}
+
+/* What was accepted is answered from Kafka's report, or by the deadline. */
+static void drain(struct service *s, struct role_ctx *role)
+{
+    struct wake *wake = role_wake(role);
+    int64_t until_ms = clock_mono_ms() + DRAIN_MS;
+    http_server_quiesce(s->server);
+    while (http_server_in_flight(s->server) > 0 && clock_mono_ms() < until_ms) {
+        role_alive(role);
+        wake_reset(wake);
+        wake_wait(wake, 20);
+    }
+}
+
+enum err service_run(struct role_ctx *role, void *opaque, struct why *why)
+{
+    struct service *s = opaque;
+    struct wake *wake = role_wake(role);
+    while (!role_stopping(role)) {
+        wake_reset(wake);
+        role_alive(role);
+        enum err err = broker_check(s, role, why);
+        if (err != OK)
+            return err;
+        gauges_set(s);
+        if (!role_stopping(role))
+            wake_wait(wake, 1000);
+    }
+    drain(s, role);
+    return OK;
+}
+
+/* ---- stop -------------------------------------------------------------------------------------
+ */
+
+/* Each step may still answer exchanges of the steps before: an exchange outlives its server. */
+void service_stop(void *opaque)
+{
+    struct service *s = opaque;
+    if (s == NULL)
+        return;
+    http_server_free(s->server, 0);
+    callback_route_free(s->callback);
+    struct why why;
+    if (s->desk.writer != NULL && topic_writer_flush(s->desk.writer, 2000, &why) != OK)
+        log_warn("flush_failed", LOG_STR("reason", str_of(why.text)));
+    topic_writer_free(s->desk.writer);
+    allowlist_feed_free(s->feed);
+    oidc_free(s->oidc);
+    callback_keys_free(s->keys);
+    signature_secrets_clear(&s->webhook.rules.secrets);
+    free(s);
+}
