@@ -1,0 +1,101 @@
+#include "ctl.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../common/base/clock.h"
+
+extern char **environ;
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+void ctl_catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool ctl_stopped(void)
+{
+    return stopped;
+}
+
+int ctl_open(struct ctl *ctl)
+{
+    struct buf faults;
+    struct why why;
+
+    buf_init(&faults, 64u << 10);
+    enum err err = config_load(&ctl->config, DAEMON_CTL, environ, &faults);
+    if (err != OK)
+        fprintf(stderr, "crcrctl %s: %.*s\n", ctl->verb, STR_ARG(str_trim(buf_str(&faults))));
+    buf_clear(&faults);
+    if (err != OK)
+        return CTL_USAGE;
+    ctl->kafka = config_kafka(ctl->config, "crcrctl");
+    err = topics_init(&ctl->topics, config_text(ctl->config, "CRCR_TOPIC_PREFIX"), &why);
+    if (err == OK)
+        return CTL_OK;
+    ctl_fail(ctl, err, &why);
+    return CTL_USAGE;
+}
+
+void ctl_close(struct ctl *ctl)
+{
+    config_free(ctl->config);
+    ctl->config = NULL;
+}
+
+int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
+{
+    fprintf(stderr, "crcrctl %s: %s\n", ctl->verb, why->text);
+    return err == ERR_RETRY || err == ERR_UNKNOWN ? CTL_UNREACHABLE : CTL_PROBLEM;
+}
+
+int ctl_usage(const struct ctl *ctl, bool help)
+{
+    fputs(ctl->usage, help ? stdout : stderr);
+    return help ? CTL_OK : CTL_USAGE;
+}
+
+int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted)
+{
+    fprintf(stderr, "crcrctl %s: %s '%s': accepted is %s\n", ctl->verb, what, value, accepted);
+    return CTL_USAGE;
+}
+
+bool ctl_since(const char *text, int64_t now_ms, int64_t *ret)
+{
+    static const struct {
+        char unit;
+        int64_t ms;
+    } units[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
+    size_t len = strlen(text);
+    uint64_t number;
+
+    for (size_t i = 0; len > 1 && i < sizeof(units) / sizeof(*units); i++) {
+        if (text[len - 1] != units[i].unit || !str_to_u64((struct str){ text, len - 1 }, &number) ||
+            number > 1000000)
+            continue;
+        *ret = now_ms - (int64_t)number * units[i].ms;
+        return true;
+    }
+    return clock_parse(str_of(text), ret, NULL) == OK;
+}
+
+bool ctl_color(FILE *out)
+{
+    const char *no = getenv("NO_COLOR");
+
+    return isatty(fileno(out)) && !(no && *no);
+}

@@ -1,0 +1,47 @@
+/* What the verbs of crcrctl share: configuration, exit codes, how errors are told. */
+#ifndef CRCR_CTL_CTL_H
+#define CRCR_CTL_CTL_H
+
+#include <stdio.h>
+
+#include "../../common/daemon/config.h"
+#include "../../common/model/topics.h"
+
+enum ctl_exit {
+    CTL_OK = 0,
+    CTL_PROBLEM = 1,     /* it found a problem, or did not find what was asked for */
+    CTL_USAGE = 2,       /* wrong arguments or configuration */
+    CTL_UNREACHABLE = 3, /* Kafka, Redis or the relay did not answer */
+};
+
+struct ctl {
+    const char *verb;
+    const char *usage; /* of the verb, as --help prints it */
+    struct config *config;
+    struct kafka_options kafka;
+    struct topics topics;
+};
+
+/* One verb, with its own arguments; argv[0] is the verb. */
+typedef int verb_fn(struct ctl *ctl, int argc, char **argv);
+verb_fn verb_tail, verb_trace, verb_send_webhook, verb_allowlist, verb_lag, verb_topics,
+    verb_config;
+
+/* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
+int ctl_open(struct ctl *ctl);
+void ctl_close(struct ctl *ctl);
+/* Prints "crcrctl VERB: text" and gives the exit code that fits the error. */
+int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
+/* --help was asked for (help): usage on stdout, CTL_OK; else usage on stderr, CTL_USAGE. */
+int ctl_usage(const struct ctl *ctl, bool help);
+/* A wrong argument: says which and what is accepted. */
+int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted);
+/* "10m", "2h", "3d", "45s" before now_ms, or an RFC 3339 time, as wall-clock milliseconds. */
+bool ctl_since(const char *text, int64_t now_ms, int64_t *ret);
+/* SIGINT and SIGTERM set a flag instead of ending the program. */
+void ctl_catch_signals(void);
+bool ctl_stopped(void);
+/* True when out is a terminal and NO_COLOR is not set. */
+bool ctl_color(FILE *out);
+
+#endif

@@ -1,0 +1,112 @@
+/* crcrctl: looks into the relay and checks its parts. Each verb is a file of its own. */
+#include <string.h>
+
+#include "../../common/daemon/daemon.h"
+#include "ctl.h"
+
+static const struct verb {
+    const char *name;
+    verb_fn *run;
+    bool configured; /* reads the environment first */
+    const char *help;
+    const char *usage;
+} verbs[] = {
+    { "tail", verb_tail, true, "what is in the topics, one line a record",
+      "usage: crcrctl tail [-f] [--json] [FILTER…] [TOPIC…]\n"
+      "\n"
+      "  TOPIC            without the prefix (default events dispatches callbacks dlq), or `all`\n"
+      "  -f, --follow     go on with what comes. Starts now; with --delivery or --pr at the "
+      "beginning\n"
+      "  --json           one JSON object a line\n"
+      "  --since TIME     10m, 2h, 3d ago, or 2026-11-21T03:20:00Z\n"
+      "  --delivery ID    --pr NUMBER    --repo OWNER/REPO (downstream)    --tier 1…4\n"
+      "Exit codes: 0, 1 a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
+    { "trace", verb_trace, true, "one event's whole life as a timeline",
+      "usage: crcrctl trace [--json] [--since TIME] DELIVERY\n"
+      "       crcrctl trace [--json] [--since TIME] --pr NUMBER\n"
+      "\n"
+      "Reads all topics (from their beginning unless --since), shows each step with the time since "
+      "the one\n"
+      "before, and where each downstream stands and why.\n"
+      "Exit codes: 0, 1 nothing is known of it, 2 usage, 3 Kafka does not answer.\n" },
+    { "send-webhook", verb_send_webhook, true, "sends a file as GitHub would, signed",
+      "usage: crcrctl send-webhook FILE [--event pull_request] [--delivery ID] [--url URL]\n"
+      "\n"
+      "  FILE         the body, sent byte for byte; - reads standard input\n"
+      "  --event      X-GitHub-Event (default pull_request)\n"
+      "  --delivery   X-GitHub-Delivery (default a new UUID)\n"
+      "  --url        default http://127.0.0.1:8080/github/webhook\n"
+      "The signature is made with the first secret of GITHUB_APP_SECRET.\n"
+      "Exit codes: 0 the answer was 2xx, 1 another answer, 2 usage, 3 no answer.\n" },
+    { "allowlist", verb_allowlist, false, "checks an allowlist file",
+      "usage: crcrctl allowlist check FILE\n"
+      "\n"
+      "Exit codes: 0 valid, 1 refused (file:line:column: reason), 2 usage.\n" },
+    { "lag", verb_lag, true, "how far each consumer group is",
+      "usage: crcrctl lag [--json] [--partitions] [GROUP…]\n"
+      "\n"
+      "  GROUP          crcr-router, crcr-l1 … (default all)\n"
+      "  --partitions   each partition, not only each topic\n"
+      "Exit codes: 0, 1 a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
+    { "topics", verb_topics, true, "makes the topics, or compares them with their file",
+      "usage: crcrctl topics create [--file FILE] [--replication N]\n"
+      "       crcrctl topics check  [--file FILE]\n"
+      "\n"
+      "  --file         default: deploy/topics/topics.conf as it was when this was built\n"
+      "  --replication  copies of each partition; default 3, fewer where there are fewer brokers\n"
+      "create makes what is missing and changes nothing that is there.\n"
+      "Exit codes: 0, 1 something is missing or differs (named), 2 usage, 3 Kafka does not "
+      "answer.\n" },
+    { "config", verb_config, false, "the table of all settings",
+      "usage: crcrctl config --markdown\n" },
+};
+#define N_VERBS (sizeof(verbs) / sizeof(*verbs))
+
+static int help(FILE *to)
+{
+    fputs("usage: crcrctl VERB …; `crcrctl VERB --help` says more\n\n", to);
+    for (size_t i = 0; i < N_VERBS; i++)
+        fprintf(to, "  %-13s %s\n", verbs[i].name, verbs[i].help);
+    fputs("\nKAFKA_BROKERS says where Kafka is; the prefix of the topics is CRCR_TOPIC_PREFIX.\n"
+          "Exit codes: 0 done, 1 a problem or nothing found, 2 usage or configuration, 3 not "
+          "reachable.\n",
+          to);
+    return to == stdout ? CTL_OK : CTL_USAGE;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    return argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    struct ctl ctl = { .verb = verb->name, .usage = verb->usage };
+    int code = CTL_OK;
+
+    if (asks_help(argc, argv))
+        return ctl_usage(&ctl, true);
+    if (verb->configured)
+        code = ctl_open(&ctl);
+    if (code == CTL_OK)
+        code = verb->run(&ctl, argc, argv);
+    ctl_close(&ctl);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return help(stderr);
+    if (asks_help(argc, argv))
+        return help(stdout);
+    if (!strcmp(argv[1], "--version")) {
+        printf("crcrctl %s\n", daemon_version());
+        return CTL_OK;
+    }
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (!strcmp(argv[1], verbs[i].name))
+            return run(&verbs[i], argc - 1, argv + 1);
+    fprintf(stderr, "crcrctl: no verb '%s'\n", argv[1]);
+    return help(stderr);
+}

@@ -1,0 +1,258 @@
+#include "summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/model/json_scan.h"
+#include "../../common/model/task.h"
+
+static void copy(char *to, size_t size, struct str from)
+{
+    if (from.len >= size)
+        from.len = size - 1;
+    (void)str_copy(to, size, from);
+}
+#define COPY(to, from) copy((to), sizeof(to), (from))
+
+/* ---- the headers that all topics share ------------------------------------------------------ */
+
+static void from_headers(struct summary *s, const struct headers *h)
+{
+    struct str action = headers_get(h, "action");
+    struct str event = headers_get(h, "event");
+    struct str level = headers_get(h, "level");
+
+    COPY(s->delivery, headers_get(h, "delivery"));
+    snprintf(s->event, sizeof(s->event), "%.*s%s%.*s", STR_ARG(event), action.len ? " " : "",
+             STR_ARG(action));
+    s->pr = headers_get_i64(h, "pr", 0);
+    COPY(s->head_sha, headers_get(h, "head_sha"));
+    COPY(s->repo, headers_get(h, "repo"));
+    if (str_starts(level, "L"))
+        level = str_from(level, 1);
+    uint64_t number;
+    s->tier = (int)headers_get_i64(h, "tier", str_to_u64(level, &number) ? (int64_t)number : 0);
+    s->received_ms = headers_get_i64(h, "received_ms", 0);
+}
+
+/* ---- what each topic adds ------------------------------------------------------------------- */
+
+static void of_event(struct summary *s, const struct record *r)
+{
+    COPY(s->outcome, STR_LIT("accepted"));
+    struct str source = headers_get(&r->headers, "source");
+    if (!str_is(source, "webhook"))
+        COPY(s->detail, source);
+}
+
+static void of_task(struct summary *s, const struct record *r)
+{
+    const struct headers *h = &r->headers;
+    int64_t attempt = headers_get_i64(h, "attempt", 1);
+    int used;
+
+    COPY(s->outcome, STR_LIT("routed"));
+    used = snprintf(s->detail, sizeof(s->detail), "%.*s, %zu bytes",
+                    STR_ARG(headers_get(h, "kind")), r->value.len);
+    if (attempt > 1)
+        used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", attempt %" PRId64,
+                         attempt);
+    if (headers_get(h, "payload_trimmed").len)
+        snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", trimmed to fit");
+}
+
+static void of_delay(struct summary *s, const struct record *r)
+{
+    char until[CLOCK_TEXT_SIZE] = "";
+
+    COPY(s->outcome, STR_LIT("waits"));
+    s->not_before_ms = headers_get_i64(&r->headers, "not_before_ms", 0);
+    clock_format(s->not_before_ms, until);
+    snprintf(s->detail, sizeof(s->detail), "until %s for %.*s: %.*s", until,
+             STR_ARG(headers_get(&r->headers, "to_topic")),
+             STR_ARG(headers_get(&r->headers, "error")));
+}
+
+static void of_outcome(struct summary *s, const struct record *r)
+{
+    struct outcome o;
+    struct why why;
+    int used = 0;
+
+    if (outcome_from_json(r->value, &o, &why) != OK) {
+        snprintf(s->detail, sizeof(s->detail), "unreadable: %.300s", why.text);
+        return;
+    }
+    COPY(s->delivery, str_of(o.delivery_id));
+    COPY(s->event, str_of(o.event_type));
+    COPY(s->head_sha, str_of(o.head_sha));
+    COPY(s->repo, str_of(o.repo));
+    COPY(s->outcome, str_of(outcome_kind_name(o.outcome)));
+    s->pr = o.pr_number;
+    s->tier = o.level;
+    if (o.at_ms)
+        s->at_ms = o.at_ms;
+    if (o.http_status)
+        used = snprintf(s->detail, sizeof(s->detail), "HTTP %d, ", o.http_status);
+    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%" PRId64 " ms%s%s%.300s",
+             o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate" : "", *o.error ? ": " : "",
+             o.error);
+}
+
+/* Texts that a scan looks for, and where each goes. */
+struct text_want {
+    const char *path;
+    char *to;
+    size_t size;
+};
+struct text_scan {
+    const struct text_want *wants;
+};
+
+static bool on_text(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
+{
+    const struct text_scan *scan = opaque;
+
+    (void)index;
+    if (type == JSON_SCAN_STRING || type == JSON_SCAN_NUMBER)
+        copy(scan->wants[want].to, scan->wants[want].size, text);
+    return true;
+}
+
+#define MAX_WANTS 10
+static bool scan_texts(struct str json, const struct text_want *texts, size_t n)
+{
+    struct json_want wants[MAX_WANTS];
+    struct text_scan scan = { texts };
+    const struct json_rules rules = { .must_be_object = true };
+
+    for (size_t i = 0; i < n; i++)
+        wants[i] = (struct json_want){ .path = texts[i].path, .found = on_text };
+    return json_scan(json, &rules, wants, n, &scan, NULL) == OK;
+}
+#define WANT(name, to)                                                                             \
+    {                                                                                              \
+        (name), (to), sizeof(to)                                                                   \
+    }
+
+/* The state of a job in one word, and which job. */
+static void set_job(struct summary *s, const char *status, const char *conclusion,
+                    const char *workflow, const char *job)
+{
+    bool completed = str_is(str_of(status), "completed") && *conclusion;
+
+    COPY(s->outcome, str_of(completed ? conclusion : status));
+    snprintf(s->detail, sizeof(s->detail), "%s%s%s", workflow, *job ? " / " : "", job);
+}
+
+static void of_callback(struct summary *s, const struct record *r)
+{
+    char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "";
+    const struct text_want wants[] = {
+        WANT("event_type", s->event),
+        WANT("workflow.status", status),
+        WANT("workflow.conclusion", conclusion),
+        WANT("workflow.name", workflow),
+        WANT("workflow.job_name", job),
+    };
+
+    if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants)))
+        snprintf(s->detail, sizeof(s->detail), "unreadable");
+    else
+        set_job(s, status, conclusion, workflow, job);
+}
+
+static void of_result(struct summary *s, const struct record *r)
+{
+    char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "", level[8] = "";
+    char pr[24] = "";
+    const struct text_want wants[] = {
+        WANT("delivery_id", s->delivery),
+        WANT("event_type", s->event),
+        WANT("pytorch_head_sha", s->head_sha),
+        WANT("downstream_repo", s->repo),
+        WANT("downstream_repo_level", level),
+        WANT("pr_number", pr),
+        WANT("status", status),
+        WANT("conclusion", conclusion),
+        WANT("workflow_name", workflow),
+        WANT("job_name", job),
+    };
+    uint64_t number;
+
+    if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants))) {
+        snprintf(s->detail, sizeof(s->detail), r->value.ptr ? "unreadable" : "removed");
+        return;
+    }
+    set_job(s, status, conclusion, workflow, job);
+    if (str_to_u64(str_of(pr), &number))
+        s->pr = (int64_t)number;
+    struct str digits = str_of(level);
+    if (str_to_u64(str_from(digits, str_starts(digits, "L") ? 1 : 0), &number))
+        s->tier = (int)number;
+}
+
+static void of_dirty(struct summary *s, const struct record *r)
+{
+    struct str rest = r->key, sha;
+
+    COPY(s->outcome, STR_LIT("dirty"));
+    if (str_split(&rest, '/', &sha)) {
+        COPY(s->head_sha, sha);
+        COPY(s->repo, rest);
+    }
+    COPY(s->detail, r->value);
+}
+
+static void of_allowlist(struct summary *s, const struct record *r)
+{
+    COPY(s->outcome, r->key);
+    snprintf(s->detail, sizeof(s->detail), "%.*s, sha %.12s, %zu bytes",
+             STR_ARG(headers_get(&r->headers, "source")),
+             headers_get(&r->headers, "sha").len >= 12 ? headers_get(&r->headers, "sha").ptr : "?",
+             r->value.len);
+}
+
+static void of_parked(struct summary *s, const struct record *r)
+{
+    COPY(s->outcome, STR_LIT("parked"));
+    snprintf(s->detail, sizeof(s->detail), "%.*s from %.*s: %.*s",
+             STR_ARG(headers_get(&r->headers, "class")),
+             STR_ARG(headers_get(&r->headers, "source_topic")),
+             STR_ARG(headers_get(&r->headers, "error")));
+}
+
+static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record *) = {
+    [TOPIC_EVENTS] = of_event,       [TOPIC_DISPATCH_L1] = of_task,
+    [TOPIC_DISPATCH_L2] = of_task,   [TOPIC_DISPATCH_L3] = of_task,
+    [TOPIC_DISPATCH_L4] = of_task,   [TOPIC_DELAY_10S] = of_delay,
+    [TOPIC_DELAY_1M] = of_delay,     [TOPIC_DELAY_10M] = of_delay,
+    [TOPIC_DELAY_1H] = of_delay,     [TOPIC_DISPATCHES] = of_outcome,
+    [TOPIC_CALLBACKS] = of_callback, [TOPIC_RECONCILE] = of_dirty,
+    [TOPIC_RESULTS] = of_result,     [TOPIC_ALLOWLIST] = of_allowlist,
+    [TOPIC_DLQ] = of_parked,
+};
+
+void summary_of(struct summary *ret, const struct topics *topics, const struct record *record)
+{
+    struct str name = str_of(record->at.topic);
+
+    *ret = (struct summary){ .topic = topics_find(topics, name),
+                             .partition = record->at.partition,
+                             .offset = record->at.offset,
+                             .at_ms = record->timestamp_ms };
+    COPY(ret->topic_name, name);
+    from_headers(ret, &record->headers);
+    if (ret->topic != TOPIC_COUNT)
+        readers[ret->topic](ret, record);
+}
+
+bool filter_matches(const struct filter *f, const struct summary *s)
+{
+    if (f->delivery.len && !str_eq(f->delivery, str_of(s->delivery)))
+        return false;
+    if (f->repo.len && !str_eq_nocase(f->repo, str_of(s->repo)))
+        return false;
+    return (!f->pr || f->pr == s->pr) && (!f->tier || f->tier == s->tier);
+}

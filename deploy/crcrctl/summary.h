@@ -1,0 +1,45 @@
+/* What a record says, in a few words: the same for a line of `tail` and a step of `trace`. PURE. */
+#ifndef CRCR_CTL_SUMMARY_H
+#define CRCR_CTL_SUMMARY_H
+
+#include "../../common/base/buf.h"
+#include "../../common/io/topic_reader.h"
+#include "../../common/model/limits.h"
+#include "../../common/model/topics.h"
+
+/* Text that is not known is "", numbers 0. */
+struct summary {
+    enum topic topic; /* TOPIC_COUNT: none of ours */
+    char topic_name[96];
+    int32_t partition;
+    int64_t offset;
+    int64_t at_ms;       /* when it was written */
+    int64_t received_ms; /* events, callbacks: when the last byte had come */
+    char delivery[DELIVERY_MAX + 1];
+    char event[80]; /* "pull_request opened" */
+    int64_t pr;
+    char head_sha[SHA_MAX + 1];
+    char repo[REPO_MAX + 1]; /* the downstream */
+    int tier;
+    char outcome[32];      /* one word: dispatched, in_progress, success, parked, … */
+    char detail[400];      /* HTTP status, error, job, where to: what explains the outcome */
+    int64_t not_before_ms; /* delay */
+};
+
+/* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be
+ * read stays unknown, and detail says so. */
+void summary_of(struct summary *ret, const struct topics *topics, const struct record *record);
+/* One readable line without a newline. */
+void summary_line(struct buf *to, const struct summary *s, bool color);
+/* One JSON object without a newline. */
+void summary_json(struct buf *to, const struct summary *s);
+
+/* What is wanted; empty text and 0 want everything. */
+struct filter {
+    struct str delivery, repo;
+    int64_t pr;
+    int tier;
+};
+bool filter_matches(const struct filter *f, const struct summary *s);
+
+#endif

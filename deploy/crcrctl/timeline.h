@@ -1,0 +1,38 @@
+/* The life of one delivery, from what the topics hold of it. PURE. */
+#ifndef CRCR_CTL_TIMELINE_H
+#define CRCR_CTL_TIMELINE_H
+
+#include "summary.h"
+
+/* Every record of one delivery, in any order at first. */
+struct timeline {
+    struct summary *steps;
+    size_t n, cap;
+};
+
+void timeline_init(struct timeline *t);
+void timeline_clear(struct timeline *t);
+void timeline_add(struct timeline *t, const struct summary *s);
+/* By delivery, then by time, then by the way of the data. */
+void timeline_sort(struct timeline *t);
+
+/* Where one downstream stands after the last step that says something of it. */
+struct standing {
+    const char *repo; /* borrowed from the steps */
+    int tier;
+    char state[32]; /* one word: routed, waits, dispatched, in_progress, success, parked, … */
+    char why[500];  /* a sentence: why it is not further, or what it ended with */
+    int64_t since_ms;
+};
+#define TIMELINE_MAX_REPOS 2000
+/* The downstreams of steps[first … end), tier by tier; *ret is the caller's to free. */
+size_t timeline_standings(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
+                          struct standing **ret);
+
+/* For people and as JSON: the steps [first … end) of one delivery. */
+void timeline_print(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                    int64_t now_ms, bool color);
+void timeline_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                   int64_t now_ms);
+
+#endif

@@ -1,0 +1,157 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/json_text.h"
+#include "timeline.h"
+
+static void put_clean(struct buf *to, const char *text)
+{
+    for (; *text; text++)
+        buf_putc(to, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+}
+
+static void put_delta(struct buf *to, int64_t ms)
+{
+    if (ms < 0)
+        ms = 0;
+    if (ms < 10000)
+        buf_printf(to, "  %+7" PRId64 " ms  ", ms);
+    else
+        buf_printf(to, "  %+7.1f s   ", (double)ms / 1000.0);
+}
+
+static const char *step_name(const struct summary *s)
+{
+    static const char *const names[TOPIC_COUNT] = {
+        [TOPIC_EVENTS] = "published",   [TOPIC_DISPATCH_L1] = "routed",
+        [TOPIC_DISPATCH_L2] = "routed", [TOPIC_DISPATCH_L3] = "routed",
+        [TOPIC_DISPATCH_L4] = "routed", [TOPIC_DELAY_10S] = "delayed",
+        [TOPIC_DELAY_1M] = "delayed",   [TOPIC_DELAY_10M] = "delayed",
+        [TOPIC_DELAY_1H] = "delayed",   [TOPIC_DISPATCHES] = "dispatch",
+        [TOPIC_CALLBACKS] = "callback", [TOPIC_RECONCILE] = "check runs",
+        [TOPIC_RESULTS] = "result",     [TOPIC_ALLOWLIST] = "allowlist",
+        [TOPIC_DLQ] = "parked",
+    };
+
+    return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic];
+}
+
+static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
+{
+    char tier[8] = "";
+
+    if (s->tier)
+        snprintf(tier, sizeof(tier), "L%d ", s->tier);
+    put_delta(to, s->at_ms - before_ms);
+    buf_printf(to, "%-10s  ", step_name(s));
+    if (*s->repo) {
+        buf_puts(to, tier);
+        put_clean(to, s->repo);
+        buf_puts(to, "  ");
+    }
+    if (s->topic != TOPIC_EVENTS) {
+        put_clean(to, s->outcome);
+        buf_puts(to, *s->detail ? "  " : "");
+        put_clean(to, s->detail);
+        buf_puts(to, "  ");
+    }
+    buf_printf(to, "%s[%d]@%" PRId64 "\n", s->topic_name, (int)s->partition, s->offset);
+}
+
+static const struct summary *event_of(const struct timeline *t, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        if (t->steps[i].topic == TOPIC_EVENTS)
+            return &t->steps[i];
+    return &t->steps[first];
+}
+
+static void put_head(struct buf *to, const struct summary *s)
+{
+    buf_puts(to, "delivery ");
+    put_clean(to, s->delivery);
+    buf_puts(to, "  ");
+    put_clean(to, s->event);
+    if (s->pr)
+        buf_printf(to, "  #%" PRId64, s->pr);
+    if (*s->head_sha) {
+        buf_puts(to, "  head ");
+        put_clean(to, s->head_sha);
+    }
+    buf_putc(to, '\n');
+}
+
+static int64_t put_accepted(struct buf *to, const struct summary *s)
+{
+    char at[CLOCK_TEXT_SIZE];
+
+    if (s->topic != TOPIC_EVENTS || !s->received_ms)
+        return s->at_ms;
+    clock_format(s->received_ms, at);
+    buf_printf(to, "  %s  accepted  last byte of the %s\n", at, *s->detail ? s->detail : "webhook");
+    return s->received_ms;
+}
+
+static void put_standings(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                          int64_t now_ms, bool color)
+{
+    struct standing *all;
+    size_t n = timeline_standings(t, first, end, now_ms, &all);
+
+    buf_puts(to, n ? "downstreams\n" : "downstreams: none were routed to yet\n");
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(to, "  L%d  ", all[i].tier);
+        put_clean(to, all[i].repo);
+        buf_puts(to, color ? "  \033[1m" : "  ");
+        put_clean(to, all[i].state);
+        buf_puts(to, color ? "\033[0m  " : "  ");
+        put_clean(to, all[i].why);
+        buf_putc(to, '\n');
+    }
+    free(all);
+}
+
+void timeline_print(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                    int64_t now_ms, bool color)
+{
+    const struct summary *event = event_of(t, first, end);
+    int64_t before_ms;
+
+    put_head(to, event);
+    before_ms = put_accepted(to, event);
+    for (size_t i = first; i < end; i++) {
+        put_step(to, &t->steps[i], before_ms);
+        before_ms = t->steps[i].at_ms;
+    }
+    put_standings(to, t, first, end, now_ms, color);
+}
+
+void timeline_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                   int64_t now_ms)
+{
+    struct standing *all;
+    size_t n = timeline_standings(t, first, end, now_ms, &all);
+
+    buf_puts(to, "{\"delivery\":");
+    json_text_put(to, str_of(t->steps[first].delivery));
+    buf_printf(to, ",\"received_ms\":%" PRId64 ",\"steps\":[",
+               event_of(t, first, end)->received_ms);
+    for (size_t i = first; i < end; i++) {
+        buf_puts(to, i > first ? "," : "");
+        summary_json(to, &t->steps[i]);
+    }
+    buf_puts(to, "],\"downstreams\":[");
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(to, "%s{\"repo\":", i ? "," : "");
+        json_text_put(to, str_of(all[i].repo));
+        buf_printf(to, ",\"tier\":%d,\"state\":", all[i].tier);
+        json_text_put(to, str_of(all[i].state));
+        buf_puts(to, ",\"why\":");
+        json_text_put(to, str_of(all[i].why));
+        buf_putc(to, '}');
+    }
+    buf_puts(to, "]}\n");
+    free(all);
+}
