@@ -32,17 +32,19 @@ struct daemon_spec {
     const struct metric_family *families;
     size_t n_families;
     /* Builds what the roles share; *opaque is passed to each. Called after the configuration is
-     * read; check_only: for
-     * --check-config, validate what can be validated without the network and return. */
+     * read and the admin port is open. check_only: for --check-config, validate what can be
+     * validated without the network and return. On an error what was built may be in *opaque: it is
+     * given to stop. */
     enum err (*start)(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why);
-    /* After all roles ended. Takes NULL and half-built objects. */
+    /* After all roles ended, within the time to drain. Takes NULL and half-built objects. */
     void (*stop)(void *opaque);
 };
 
 /* The whole life of a daemon: parses --help, --version, --check-config, --roles a,b; loads the
  * configuration; blocks signals; starts admin and roles; waits for SIGTERM/SIGINT; drains (25 s at
- * most); returns the exit code: 0 drained, 1 a role failed or drain ran over, 2 bad usage or
- * configuration. */
+ * most, a second signal ends it at once); returns the exit code: 0 drained, 1 a role failed or
+ * drain ran over, 2 bad usage or configuration (also start() with ERR_REFUSE or ERR_STOP; with
+ * another error it is 1, worth a restart). */
 int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *const *environment);
 
 const struct config *daemon_config(const struct daemon_ctx *ctx);
@@ -51,6 +53,8 @@ struct metrics *daemon_metrics(const struct daemon_ctx *ctx);
 const char *daemon_owner(const struct daemon_ctx *ctx);
 /* True when that role was chosen with --roles. */
 bool daemon_has_role(const struct daemon_ctx *ctx, const char *name);
+/* True once the daemon was told to stop: a long start() gives up then. */
+bool daemon_stopping(const struct daemon_ctx *ctx);
 
 const struct config *role_config(const struct role_ctx *r);
 struct metrics *role_metrics(const struct role_ctx *r);

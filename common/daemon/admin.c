@@ -1,0 +1,175 @@
+#include <stdlib.h>
+
+#include "../base/clock.h"
+#include "../base/json_text.h"
+#include "../base/mem.h"
+#include "../io/http_server.h"
+#include "daemon_private.h"
+
+enum { REPLY_MAX = 64 * 1024, METRICS_MAX = 16 * 1024 * 1024 };
+
+enum {
+    CPU_SECONDS,
+    RSS_BYTES,
+    OPEN_FDS,
+    START_TIME,
+    BUILD_INFO,
+    ROLE_HEALTHY,
+    ROLE_READY,
+    ROLE_LAG,
+    N_FAMILIES
+};
+
+static const struct metric_family families[N_FAMILIES] = {
+    [CPU_SECONDS] = { "process_cpu_seconds_total",
+                      METRIC_COUNTER,
+                      "User and system CPU time spent in seconds.",
+                      { NULL } },
+    [RSS_BYTES] = { "process_resident_memory_bytes",
+                    METRIC_GAUGE,
+                    "Resident memory size in bytes.",
+                    { NULL } },
+    [OPEN_FDS] = { "process_open_fds", METRIC_GAUGE, "Number of open file descriptors.", { NULL } },
+    [START_TIME] = { "process_start_time_seconds",
+                     METRIC_GAUGE,
+                     "Start time of the process since the Unix epoch in seconds.",
+                     { NULL } },
+    [BUILD_INFO] = { "crcr_build_info",
+                     METRIC_GAUGE,
+                     "1, with the daemon and its version.",
+                     { "daemon", "version" } },
+    [ROLE_HEALTHY] = { "crcr_role_healthy",
+                       METRIC_GAUGE,
+                       "1 while the role is alive and moves on; /healthz says why not.",
+                       { "role" } },
+    [ROLE_READY] = { "crcr_role_ready",
+                     METRIC_GAUGE,
+                     "1 when the role is ready; /readyz says why not.",
+                     { "role" } },
+    [ROLE_LAG] = { "crcr_role_lag_records",
+                   METRIC_GAUGE,
+                   "Records that wait for the role; -1 when unknown.",
+                   { "role" } },
+};
+
+struct admin {
+    struct daemon_ctx *daemon;
+    struct metrics *metrics; /* of the process; the program has its own */
+    struct http_server *server;
+};
+
+typedef enum err judge_fn(struct role_ctx *r, struct why *why);
+
+/* {"ok":false,"reasons":["router: …"]} with 503, or {"ok":true} with 200. */
+static void reply_judged(const struct daemon_ctx *d, struct http_exchange *x, judge_fn *judge,
+                         const char *reason)
+{
+    struct buf CLEANUP(buf_clear) reasons;
+    buf_init(&reasons, REPLY_MAX);
+    if (reason)
+        json_text_put(&reasons, str_of(reason));
+    for (size_t i = 0; i < d->n_roles; i++) {
+        struct why why;
+        if (judge(&d->roles[i], &why) == OK)
+            continue;
+        if (reasons.len)
+            buf_putc(&reasons, ',');
+        json_text_put(&reasons, str_of(why.text));
+    }
+    bool ok = reasons.len == 0;
+    struct buf CLEANUP(buf_clear) body;
+    buf_init(&body, REPLY_MAX + 64);
+    buf_printf(&body, ok ? "{\"ok\":true}\n" : "{\"ok\":false,\"reasons\":[%s]}\n",
+               buf_str(&reasons).ptr);
+    http_reply(x, ok ? 200 : 503, NULL, NULL, buf_str(&body));
+}
+
+static void handle_health(void *opaque, struct http_exchange *x)
+{
+    struct admin *a = opaque;
+    reply_judged(a->daemon, x, role_judge_health, NULL);
+}
+
+static void handle_ready(void *opaque, struct http_exchange *x)
+{
+    struct admin *a = opaque;
+    const char *reason = daemon_stopping(a->daemon) ? "stopping" : NULL;
+    reply_judged(a->daemon, x, role_judge_ready, reason);
+}
+
+static void set(struct admin *a, size_t family, const struct str *labels, double to)
+{
+    metrics_set(a->metrics, family, labels, to);
+}
+
+static void refresh(struct admin *a)
+{
+    set(a, CPU_SECONDS, NULL, process_cpu_seconds());
+    set(a, RSS_BYTES, NULL, (double)process_rss_bytes());
+    set(a, OPEN_FDS, NULL, (double)process_open_fds());
+    for (size_t i = 0; i < a->daemon->n_roles; i++) {
+        struct role_ctx *r = &a->daemon->roles[i];
+        const struct str *labels = METRIC_LABELS(str_of(r->role->name));
+        set(a, ROLE_HEALTHY, labels, role_judge_health(r, NULL) == OK);
+        set(a, ROLE_READY, labels, role_judge_ready(r, NULL) == OK);
+        set(a, ROLE_LAG, labels, (double)role_lag_now(r));
+    }
+}
+
+static void handle_metrics(void *opaque, struct http_exchange *x)
+{
+    struct admin *a = opaque;
+    struct buf CLEANUP(buf_clear) body;
+    buf_init(&body, METRICS_MAX);
+    refresh(a);
+    metrics_render(a->metrics, &body);
+    metrics_render(a->daemon->metrics, &body);
+    if (buf_full(&body))
+        http_reply_error(x, 500, "the metrics are larger than 16 MiB");
+    else
+        http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, buf_str(&body));
+}
+
+static const struct http_route routes[] = {
+    { .method = "GET", .path = "/healthz", .handle = handle_health },
+    { .method = "GET", .path = "/readyz", .handle = handle_ready },
+    { .method = "GET", .path = "/metrics", .handle = handle_metrics },
+};
+
+enum err admin_new(struct admin **ret, struct daemon_ctx *daemon, const char *listen,
+                   struct why *why)
+{
+    struct admin *a = mem_alloc(1, sizeof(*a));
+    a->daemon = daemon;
+    a->metrics = metrics_new(families, N_FAMILIES);
+    set(a, START_TIME, NULL, (double)clock_wall_ms() / 1000);
+    set(a, BUILD_INFO, METRIC_LABELS(str_of(daemon->spec->name), str_of(daemon_version())), 1);
+    const struct http_server_options options = {
+        .listen = listen,
+        .routes = routes,
+        .n_routes = sizeof(routes) / sizeof(routes[0]),
+        .opaque = a,
+        .max_connections = 64,
+    };
+    enum err err = http_server_new(&a->server, &options, why);
+    if (err) {
+        admin_free(a);
+        return err;
+    }
+    *ret = a;
+    return OK;
+}
+
+void admin_free(struct admin *a)
+{
+    if (!a)
+        return;
+    http_server_free(a->server, 1000);
+    metrics_free(a->metrics);
+    free(a);
+}
+
+int admin_port(const struct admin *a)
+{
+    return http_server_port(a->server);
+}

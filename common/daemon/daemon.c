@@ -1,0 +1,286 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/mem.h"
+#include "args.h"
+#include "daemon_private.h"
+
+enum { EXIT_DRAINED = 0, EXIT_FAILED = 1, EXIT_REFUSED = 2 };
+enum { DRAIN_MS = 25000, TEXT_MAX = 256 * 1024 };
+
+const struct config *daemon_config(const struct daemon_ctx *ctx)
+{
+    return ctx->config;
+}
+
+struct metrics *daemon_metrics(const struct daemon_ctx *ctx)
+{
+    return ctx->metrics;
+}
+
+const char *daemon_owner(const struct daemon_ctx *ctx)
+{
+    return ctx->owner;
+}
+
+bool daemon_has_role(const struct daemon_ctx *ctx, const char *name)
+{
+    for (size_t i = 0; i < ctx->n_roles; i++)
+        if (strcmp(ctx->roles[i].role->name, name) == 0)
+            return true;
+    return false;
+}
+
+bool daemon_stopping(const struct daemon_ctx *ctx)
+{
+    return atomic_load(&ctx->stopping);
+}
+
+/* ---- what is printed and then done ---- */
+
+static void print_and_clear(FILE *to, struct buf *text)
+{
+    fputs(buf_str(text).ptr, to);
+    buf_clear(text);
+}
+
+static int print_help(const struct daemon_spec *spec)
+{
+    struct buf roles, text;
+    buf_init(&roles, TEXT_MAX);
+    buf_init(&text, TEXT_MAX);
+    buf_puts(&roles, "Roles, each with its own thread and consumer group:\n\n");
+    for (size_t i = 0; i < spec->n_roles; i++)
+        buf_printf(&roles, "  %-10s %s\n", spec->roles[i].name, spec->roles[i].help);
+    buf_putc(&roles, '\n');
+    config_help(spec->daemon, spec->name, spec->summary, buf_str(&roles).ptr, &text);
+    print_and_clear(stdout, &text);
+    buf_clear(&roles);
+    return EXIT_DRAINED;
+}
+
+/* ---- roles ---- */
+
+static const struct role *find_role(const struct daemon_spec *spec, struct str name)
+{
+    for (size_t i = 0; i < spec->n_roles; i++)
+        if (str_is(name, spec->roles[i].name))
+            return &spec->roles[i];
+    return NULL;
+}
+
+static enum err refuse_role(const struct daemon_spec *spec, struct str name, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) known;
+    buf_init(&known, 256);
+    for (size_t i = 0; i < spec->n_roles; i++)
+        buf_printf(&known, "%s%s", i ? ", " : "", spec->roles[i].name);
+    return why_set(why, ERR_REFUSE, "%s has no role \"%.*s\"; accepted: %s", spec->name,
+                   STR_ARG(name), buf_str(&known).ptr);
+}
+
+static enum err add_role(struct daemon_ctx *ctx, const struct role *role, struct why *why)
+{
+    if (daemon_has_role(ctx, role->name))
+        return OK;
+    enum err err = role_init(&ctx->roles[ctx->n_roles], role, ctx, why);
+    if (!err)
+        ctx->n_roles++;
+    return err;
+}
+
+/* names absent or empty: all. */
+static enum err choose_roles(struct daemon_ctx *ctx, struct str names, struct why *why)
+{
+    const struct daemon_spec *spec = ctx->spec;
+    enum err err = OK;
+    ctx->roles = mem_alloc(spec->n_roles, sizeof(*ctx->roles));
+    if (names.len == 0)
+        for (size_t i = 0; !err && i < spec->n_roles; i++)
+            err = add_role(ctx, &spec->roles[i], why);
+    struct str name;
+    while (!err && str_split(&names, ',', &name)) {
+        const struct role *role = find_role(spec, str_trim(name));
+        err = role ? add_role(ctx, role, why) : refuse_role(spec, str_trim(name), why);
+    }
+    return err;
+}
+
+/* ---- the life ---- */
+
+static struct str roles_wanted(const struct daemon_ctx *ctx, const struct args *args)
+{
+    if (args->roles.ptr || ctx->spec->n_roles < 2)
+        return args->roles;
+    return str_of(config_text(ctx->config, "CRCR_ROLES"));
+}
+
+static void begin_logs(const struct daemon_ctx *ctx)
+{
+    static const char *const levels[] = { "debug", "info", "warn", "error" };
+    const char *level = config_text(ctx->config, "CRCR_LOG_LEVEL");
+    bool text = strcmp(config_text(ctx->config, "CRCR_LOG_FORMAT"), "text") == 0;
+    int i = 0;
+    while (strcmp(level, levels[i]) != 0)
+        i++;
+    log_init(ctx->spec->name, (enum log_level)i, text ? LOG_TEXT : LOG_JSON);
+}
+
+static const char *admin_listen(const struct daemon_ctx *ctx)
+{
+    const char *given = config_text(ctx->config, "CRCR_ADMIN_LISTEN");
+    return given ? given : ctx->spec->admin_default;
+}
+
+/* On the signal thread. */
+static void on_stop(void *opaque, const char *reason)
+{
+    struct daemon_ctx *ctx = opaque;
+    log_info("stopping", LOG_STR("reason", str_of(reason)));
+    atomic_store(&ctx->stopping, true);
+    for (size_t i = 0; i < ctx->n_roles; i++)
+        wake_up(&ctx->roles[i].wake);
+}
+
+/* Starts the role threads and waits until all have ended. */
+static int run_roles(struct daemon_ctx *ctx, void *opaque)
+{
+    int code = EXIT_DRAINED;
+    for (size_t i = 0; i < ctx->n_roles; i++) {
+        struct why why;
+        if (role_start(&ctx->roles[i], opaque, &why)) {
+            log_error("start_failed", LOG_STR("reason", str_of(why.text)));
+            stop_ask(ctx->stop, "role not started");
+            code = EXIT_FAILED;
+            break;
+        }
+        log_info("role_started", LOG_STR("role", str_of(ctx->roles[i].role->name)));
+    }
+    for (size_t i = 0; i < ctx->n_roles; i++)
+        if (role_join(&ctx->roles[i]) != OK)
+            code = EXIT_FAILED;
+    return code;
+}
+
+static int exit_code_of(enum err err)
+{
+    return err == ERR_REFUSE || err == ERR_STOP ? EXIT_REFUSED : EXIT_FAILED;
+}
+
+static int live(struct daemon_ctx *ctx)
+{
+    struct why why = { "" };
+    void *opaque = NULL;
+    enum err err = stop_new(&ctx->stop, DRAIN_MS, on_stop, ctx, &why);
+    if (!err)
+        err = admin_new(&ctx->admin, ctx, admin_listen(ctx), &why);
+    if (!err) {
+        log_info("listening", LOG_STR("what", STR_LIT("admin")),
+                 LOG_STR("address", str_of(admin_listen(ctx))),
+                 LOG_INT("port", admin_port(ctx->admin)));
+        err = ctx->spec->start(ctx, false, &opaque, &why);
+    }
+    int code = EXIT_DRAINED;
+    if (err) {
+        log_error("start_failed", LOG_STR("kind", str_of(err_name(err))),
+                  LOG_STR("reason", str_of(why.text)));
+        code = exit_code_of(err);
+    } else {
+        log_info("started", LOG_STR("version", str_of(daemon_version())),
+                 LOG_STR("owner", str_of(ctx->owner)));
+        code = run_roles(ctx, opaque);
+    }
+    ctx->spec->stop(opaque);
+    if (ctx->stop) {
+        stop_free(ctx->stop);
+        ctx->stop = NULL;
+    }
+    log_info("stopped", LOG_INT("exit_code", code));
+    return code;
+}
+
+static int check(struct daemon_ctx *ctx)
+{
+    struct why why = { "" };
+    void *opaque = NULL;
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    config_print(ctx->config, &text);
+    print_and_clear(stdout, &text);
+    enum err err = ctx->spec->start(ctx, true, &opaque, &why);
+    ctx->spec->stop(opaque);
+    if (err) {
+        fprintf(stderr, "%s: %s\n", ctx->spec->name, why.text);
+        return EXIT_REFUSED;
+    }
+    puts("The configuration is good.");
+    return EXIT_DRAINED;
+}
+
+/* A line each. */
+static void show_faults(const struct daemon_spec *spec, const struct args *args, struct buf *faults)
+{
+    struct str rest = buf_str(faults), line;
+    while (str_split(&rest, '\n', &line)) {
+        if (args->check_config)
+            fprintf(stderr, "%s: %.*s\n", spec->name, STR_ARG(line));
+        else
+            log_error("configuration_refused", LOG_STR("fault", line));
+    }
+}
+
+static void clear(struct daemon_ctx *ctx)
+{
+    admin_free(ctx->admin);
+    for (size_t i = 0; i < ctx->n_roles; i++)
+        role_clear(&ctx->roles[i]);
+    free(ctx->roles);
+    metrics_free(ctx->metrics);
+    config_free(ctx->config);
+}
+
+/* Reads the configuration and chooses the roles. */
+static enum err prepare(struct daemon_ctx *ctx, const struct args *args, char *const *environment,
+                        struct buf *faults)
+{
+    struct why why;
+    enum err err = config_load(&ctx->config, ctx->spec->daemon, environment, faults);
+    if (err)
+        return err;
+    begin_logs(ctx);
+    err = choose_roles(ctx, roles_wanted(ctx, args), &why);
+    if (err)
+        buf_printf(faults, "%s\n", why.text);
+    ctx->metrics = metrics_new(ctx->spec->families, ctx->spec->n_families);
+    process_owner(ctx->owner, sizeof(ctx->owner));
+    return err;
+}
+
+int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *const *environment)
+{
+    struct args args;
+    struct why why;
+    if (args_parse(argc, argv, &args, &why)) {
+        fprintf(stderr, "%s: %s (--help shows the usage)\n", spec->name, why.text);
+        return EXIT_REFUSED;
+    }
+    if (args.help)
+        return print_help(spec);
+    if (args.version) {
+        printf("%s %s\n", spec->name, daemon_version());
+        return EXIT_DRAINED;
+    }
+    log_init(spec->name, LOG_INFO, LOG_JSON);
+    struct daemon_ctx ctx = { .spec = spec };
+    struct buf CLEANUP(buf_clear) faults;
+    buf_init(&faults, TEXT_MAX);
+    int code = EXIT_REFUSED;
+    if (prepare(&ctx, &args, environment, &faults))
+        show_faults(spec, &args, &faults);
+    else
+        code = args.check_config ? check(&ctx) : live(&ctx);
+    clear(&ctx);
+    return code;
+}

@@ -1,0 +1,67 @@
+/* Shared by daemon.c, role.c and admin.c only. */
+#ifndef CRCR_DAEMON_DAEMON_PRIVATE_H
+#define CRCR_DAEMON_DAEMON_PRIVATE_H
+
+#include <pthread.h>
+
+#include "daemon.h"
+#include "health.h"
+#include "stop.h"
+
+struct role_ctx {
+    const struct role *role;
+    struct daemon_ctx *daemon;
+    void *opaque; /* of daemon_spec.start */
+    struct wake wake;
+    pthread_t thread;
+    bool running;    /* main thread only: the thread was started and not yet joined */
+    enum err result; /* valid once joined */
+
+    pthread_mutex_t lock; /* guards the rest */
+    struct health health;
+    char not_ready[256]; /* "" = ready */
+};
+
+struct daemon_ctx {
+    const struct daemon_spec *spec;
+    struct config *config;
+    struct metrics *metrics;
+    struct stop *stop;
+    struct admin *admin;
+    char owner[96];
+    atomic_bool stopping;
+    struct role_ctx *roles; /* the chosen ones */
+    size_t n_roles;
+};
+
+/* ---- role.c ---- */
+
+enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
+                   struct why *why) MUST_CHECK;
+/* Takes a zeroed role_ctx, too. */
+void role_clear(struct role_ctx *r);
+enum err role_start(struct role_ctx *r, void *opaque, struct why *why) MUST_CHECK;
+/* Waits for the thread and gives what run returned. OK when it was never started. */
+enum err role_join(struct role_ctx *r);
+/* ERR_STOP with the reason when not healthy; ERR_RETRY with the reason when not ready. */
+enum err role_judge_health(struct role_ctx *r, struct why *why) MUST_CHECK;
+enum err role_judge_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
+int64_t role_lag_now(struct role_ctx *r);
+
+/* ---- admin.c: /healthz, /readyz, /metrics ---- */
+
+enum err admin_new(struct admin **ret, struct daemon_ctx *daemon, const char *listen,
+                   struct why *why) MUST_CHECK;
+/* NULL is fine. */
+void admin_free(struct admin *a);
+int admin_port(const struct admin *a);
+
+/* ---- process.c: what /proc says of this process; -1 when it does not ---- */
+
+int64_t process_rss_bytes(void);
+int64_t process_open_fds(void);
+double process_cpu_seconds(void);
+/* "host-pid-8hex" */
+void process_owner(char *to, size_t size);
+
+#endif

@@ -1,0 +1,26 @@
+/* When a role counts as healthy. PURE: the time is an argument. */
+#ifndef CRCR_DAEMON_HEALTH_H
+#define CRCR_DAEMON_HEALTH_H
+
+#include "../base/err.h"
+#include "../base/str.h"
+
+/* A loop that shows no sign for so long hangs; lag that stands for so long is stuck. */
+#define HEALTH_PATIENCE_MS 30000
+
+struct health {
+    bool ended;          /* the thread is gone */
+    bool waiting;        /* stands still on purpose */
+    int64_t lag;         /* records; -1: unknown */
+    int64_t alive_ms;    /* the loop's last turn */
+    int64_t progress_ms; /* something moved, or began to have to move */
+};
+
+/* Healthy from now on, until it should have moved. */
+void health_init(struct health *h, int64_t now_ms);
+void health_lag(struct health *h, int64_t lag, int64_t now_ms);
+void health_waiting(struct health *h, bool waiting, int64_t now_ms);
+/* ERR_STOP with the reason when the role is not healthy. */
+enum err health_judge(const struct health *h, int64_t now_ms, struct why *why) MUST_CHECK;
+
+#endif

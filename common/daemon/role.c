@@ -1,0 +1,163 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/log.h"
+#include "daemon_private.h"
+
+enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
+                   struct why *why)
+{
+    enum err err = wake_init(&r->wake, why);
+    if (err)
+        return err;
+    r->role = role;
+    r->daemon = daemon;
+    pthread_mutex_init(&r->lock, NULL);
+    health_init(&r->health, clock_mono_ms());
+    snprintf(r->not_ready, sizeof(r->not_ready), "starting");
+    return OK;
+}
+
+void role_clear(struct role_ctx *r)
+{
+    if (!r->role)
+        return;
+    wake_clear(&r->wake);
+    pthread_mutex_destroy(&r->lock);
+    r->role = NULL;
+}
+
+/* A role ends when it is told to; one that ends by itself takes the daemon with it, so that it is
+ * started again rather than half alive. */
+static void *run(void *opaque)
+{
+    struct role_ctx *r = opaque;
+    struct why why = { "" };
+    enum err err = r->role->run(r, r->opaque, &why);
+    if (!err && !role_stopping(r))
+        err = why_set(&why, ERR_STOP, "it ended without being told to");
+    if (err)
+        log_error("role_failed", LOG_STR("role", str_of(r->role->name)),
+                  LOG_STR("kind", str_of(err_name(err))), LOG_STR("reason", str_of(why.text)));
+    else
+        log_info("role_stopped", LOG_STR("role", str_of(r->role->name)));
+    pthread_mutex_lock(&r->lock);
+    r->health.ended = true;
+    r->result = err;
+    pthread_mutex_unlock(&r->lock);
+    if (err)
+        stop_ask(r->daemon->stop, "role failed");
+    return NULL;
+}
+
+enum err role_start(struct role_ctx *r, void *opaque, struct why *why)
+{
+    r->opaque = opaque;
+    pthread_mutex_lock(&r->lock);
+    health_init(&r->health, clock_mono_ms());
+    pthread_mutex_unlock(&r->lock);
+    if (pthread_create(&r->thread, NULL, run, r) != 0)
+        return why_set(why, ERR_STOP, "no thread for the role %s", r->role->name);
+    r->running = true;
+    char name[16]; /* the kernel's limit */
+    snprintf(name, sizeof(name), "%.15s", r->role->name);
+    pthread_setname_np(r->thread, name);
+    return OK;
+}
+
+enum err role_join(struct role_ctx *r)
+{
+    if (!r->running)
+        return OK;
+    pthread_join(r->thread, NULL);
+    r->running = false;
+    return r->result;
+}
+
+enum err role_judge_health(struct role_ctx *r, struct why *why)
+{
+    pthread_mutex_lock(&r->lock);
+    struct health health = r->health;
+    pthread_mutex_unlock(&r->lock);
+    enum err err = health_judge(&health, clock_mono_ms(), why);
+    return err ? why_prefix(why, err, "%s", r->role->name) : OK;
+}
+
+enum err role_judge_ready(struct role_ctx *r, struct why *why)
+{
+    enum err err = OK;
+    pthread_mutex_lock(&r->lock);
+    if (r->not_ready[0])
+        err = why_set(why, ERR_RETRY, "%s: %s", r->role->name, r->not_ready);
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
+int64_t role_lag_now(struct role_ctx *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int64_t lag = r->health.lag;
+    pthread_mutex_unlock(&r->lock);
+    return lag;
+}
+
+const struct config *role_config(const struct role_ctx *r)
+{
+    return daemon_config(r->daemon);
+}
+
+struct metrics *role_metrics(const struct role_ctx *r)
+{
+    return daemon_metrics(r->daemon);
+}
+
+struct daemon_ctx *role_daemon(const struct role_ctx *r)
+{
+    return r->daemon;
+}
+
+struct wake *role_wake(struct role_ctx *r)
+{
+    return &r->wake;
+}
+
+bool role_stopping(const struct role_ctx *r)
+{
+    return daemon_stopping(r->daemon);
+}
+
+void role_alive(struct role_ctx *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->health.alive_ms = clock_mono_ms();
+    pthread_mutex_unlock(&r->lock);
+}
+
+void role_progress(struct role_ctx *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->health.progress_ms = clock_mono_ms();
+    pthread_mutex_unlock(&r->lock);
+}
+
+void role_lag(struct role_ctx *r, int64_t lag)
+{
+    pthread_mutex_lock(&r->lock);
+    health_lag(&r->health, lag, clock_mono_ms());
+    pthread_mutex_unlock(&r->lock);
+}
+
+void role_waiting(struct role_ctx *r, bool waiting)
+{
+    pthread_mutex_lock(&r->lock);
+    health_waiting(&r->health, waiting, clock_mono_ms());
+    pthread_mutex_unlock(&r->lock);
+}
+
+void role_ready(struct role_ctx *r, const char *reason_not_ready)
+{
+    pthread_mutex_lock(&r->lock);
+    snprintf(r->not_ready, sizeof(r->not_ready), "%s", reason_not_ready ? reason_not_ready : "");
+    pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,23 @@
+/* How a daemon ends. One thread waits for SIGTERM and SIGINT, which are blocked everywhere else:
+ *
+ *   running ──signal, stop_ask──▶ stopping (drain_ms at most) ──stop_free──▶ gone
+ *                                    └──another signal, or time over──▶ _exit(1) */
+#ifndef CRCR_DAEMON_STOP_H
+#define CRCR_DAEMON_STOP_H
+
+#include "../base/err.h"
+
+struct stop;
+
+/* Blocks the signals for this thread and all that it starts, ignores SIGPIPE, and starts the
+ * waiting thread. on_stop is called once, from that thread, with the signal's name or the reason
+ * given to stop_ask. */
+enum err stop_new(struct stop **ret, int drain_ms,
+                  void (*on_stop)(void *opaque, const char *reason), void *opaque,
+                  struct why *why) MUST_CHECK;
+/* As a signal would; reason is a literal. Any thread. */
+void stop_ask(struct stop *s, const char *reason);
+/* Ends the waiting thread: the drain is over. NULL is fine. */
+void stop_free(struct stop *s);
+
+#endif
