@@ -191,7 +191,7 @@ static enum err read_details(struct reading *r, struct item *item, const struct 
 /* An element of L1, L2 or L4: owner/repo, or {owner/repo: details}. */
 static enum err read_element(struct reading *r, const struct yaml_doc_node *node)
 {
-    struct item *item;
+    struct item *item = NULL;
     bool has_details = node->kind == YAML_DOC_MAP;
     if (has_details && node->n != 2)
         return FAULT(r, node, "an entry with %zu keys; accepted is one repository an entry",
@@ -246,7 +246,7 @@ static enum err read_device(struct reading *r, const struct yaml_doc_node *devic
         return FAULT(r, device, "the device %s has no repository", EXCERPT(device));
     r->device = device->text;
     for (const struct yaml_doc_node *repo = repos->first; repo && !err; repo = repo->next->next) {
-        struct item *item;
+        struct item *item = NULL;
         err = item_add(r, repo, &item);
         if (!err)
             err = read_details(r, item, repo->next);

@@ -132,7 +132,7 @@ static enum err read_claims(struct reading *r, struct pipeline *p, const struct 
 /* owner/repo, or {repo: owner/repo, required_claims: {…}}. */
 static enum err read_pipeline(struct reading *r, const struct yaml_doc_node *key)
 {
-    struct pipeline *p;
+    struct pipeline *p = NULL;
     const struct yaml_doc_node *node = key->next;
     enum err err = pipeline_add(r, key, &p);
     if (err || node->kind != YAML_DOC_MAP)

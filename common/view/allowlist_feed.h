@@ -28,5 +28,8 @@ void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_ver
 /* True once the topic has been read to its end: only then does "no list" mean that there is none.
  */
 bool allowlist_feed_caught_up(struct allowlist_feed *f);
+/* How many records of the topic could not be read (what was in force stays), and the last reason:
+ * another version of the relay published what this one does not understand. For a loop to log. */
+size_t allowlist_feed_refused(struct allowlist_feed *f, struct why *last);
 
 #endif

@@ -1,0 +1,160 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/view/allowlist_store.h"
+
+#define PIPE "0191f7a4-1c2d-7e3f-8a4b-5c6d7e8f9a0b"
+
+static void apply(struct allowlist_store *s, const char *key, const char *yaml, const char *sha)
+{
+    struct headers h;
+    struct why why = { "" };
+    headers_init(&h);
+    headers_put(&h, "sha", str_of(sha));
+    headers_put(&h, "source", STR_LIT("https://example.org/allowlist.yml"));
+    headers_put_i64(&h, "fetched_ms", 77);
+    if (allowlist_store_apply(s, str_of(key), str_of(yaml), &h, &why) != OK)
+        fail_msg("refused: %s", why.text);
+}
+
+static void before_the_first_record_there_is_no_list(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_non_null(v);
+    assert_null(v->list);
+    assert_null(v->providers);
+    assert_string_equal(v->sha, "");
+    allowlist_store_release(s, v);
+    allowlist_store_free(s);
+}
+
+static void a_record_takes_force_with_what_is_known_of_it(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    apply(s, "allowlist", "L1: [org/a]", "abc");
+    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_int_equal(allowlist_size(v->list), 1);
+    assert_string_equal(v->sha, "abc");
+    assert_string_equal(v->source, "https://example.org/allowlist.yml");
+    assert_int_equal(v->fetched_ms, 77);
+    allowlist_store_release(s, v);
+    allowlist_store_free(s);
+}
+
+static void each_file_changes_without_the_other(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    apply(s, "providers", "buildkite: {" PIPE "/" PIPE ": org/a}", "p");
+    apply(s, "allowlist", "L1: [org/a]", "abc");
+    apply(s, "providers", "", "q");
+    apply(s, "demotions", "anything", "r");
+    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_int_equal(allowlist_size(v->list), 1);
+    assert_int_equal(providers_size(v->providers), 0);
+    assert_string_equal(v->sha, "abc");
+    apply(s, "allowlist", "L1: [org/a, org/b]", "def");
+    const struct allowlist_version *w = allowlist_store_get(s);
+    assert_int_equal(allowlist_size(w->list), 2);
+    assert_ptr_equal(w->providers, v->providers);
+    allowlist_store_release(s, v);
+    allowlist_store_release(s, w);
+    allowlist_store_free(s);
+}
+
+static void a_held_version_outlives_its_successors(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    apply(s, "allowlist", "L1: [org/a]", "1");
+    const struct allowlist_version *old = allowlist_store_get(s);
+    apply(s, "allowlist", "L1: [org/b]", "2");
+    apply(s, "allowlist", "L1: [org/c]", "3");
+    assert_non_null(allowlist_find(old->list, STR_LIT("org/a")));
+    assert_string_equal(old->sha, "1");
+    allowlist_store_release(s, old);
+    allowlist_store_free(s);
+}
+
+static void an_unreadable_record_leaves_the_last_good_one(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    struct headers h;
+    struct why why = { "" };
+    headers_init(&h);
+    apply(s, "allowlist", "L1: [org/a]", "good");
+    assert_int_equal(allowlist_store_apply(s, STR_LIT("allowlist"), STR_LIT("L9: []"), &h, &why),
+                     ERR_REFUSE);
+    assert_non_null(strstr(why.text, "allowlist:1:1: "));
+    assert_int_equal(allowlist_store_apply(s, STR_LIT("allowlist"), STR_NONE, &h, &why),
+                     ERR_REFUSE);
+    assert_int_equal(allowlist_store_apply(s, STR_LIT("providers"), STR_LIT("[]"), &h, &why),
+                     ERR_REFUSE);
+    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_string_equal(v->sha, "good");
+    assert_non_null(allowlist_find(v->list, STR_LIT("org/a")));
+    allowlist_store_release(s, v);
+    allowlist_store_free(s);
+}
+
+struct readers {
+    struct allowlist_store *store;
+    atomic_bool stop;
+    atomic_int torn;
+};
+
+static void *read_all_the_time(void *opaque)
+{
+    struct readers *r = opaque;
+    while (!atomic_load(&r->stop)) {
+        const struct allowlist_version *v = allowlist_store_get(r->store);
+        bool odd = v->list && allowlist_find(v->list, STR_LIT("org/odd"));
+        if (v->list && odd != (strcmp(v->sha, "odd") == 0))
+            atomic_fetch_add(&r->torn, 1);
+        allowlist_store_release(r->store, v);
+    }
+    return NULL;
+}
+
+static void readers_never_see_half_a_swap(void **state)
+{
+    (void)state;
+    struct readers r = { .store = allowlist_store_new() };
+    pthread_t threads[3];
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_all_the_time, &r), 0);
+    for (int i = 0; i < 500; i++) {
+        apply(r.store, "allowlist", "L1: [org/odd]", "odd");
+        apply(r.store, "providers", "", "p");
+        apply(r.store, "allowlist", "L1: [org/even]", "even");
+    }
+    atomic_store(&r.stop, true);
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&r.torn), 0);
+    allowlist_store_free(r.store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_the_first_record_there_is_no_list),
+        cmocka_unit_test(a_record_takes_force_with_what_is_known_of_it),
+        cmocka_unit_test(each_file_changes_without_the_other),
+        cmocka_unit_test(a_held_version_outlives_its_successors),
+        cmocka_unit_test(an_unreadable_record_leaves_the_last_good_one),
+        cmocka_unit_test(readers_never_see_half_a_swap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
