@@ -31,7 +31,8 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
                      bool supersede, struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
 /* sending → done(outcome), or → unknown when outcome is OUTCOME_UNKNOWN (whoever claims next gets
- * CLAIM_EXPIRED); only by the owner; ERR_REFUSE when another owner has taken it since. */
+ * CLAIM_EXPIRED); ERR_REFUSE when another owner has taken it since. A
+ * done claim may be finished again by anyone, as done: what is stored is what CLAIM_DONE gives. */
 enum err claim_finish(struct redis *r, const struct task *task, const char *owner,
                       const struct outcome *outcome, struct why *why) MUST_CHECK;
 /* Gives a claim back because the call was surely not made (wait, parked). */

@@ -1,0 +1,32 @@
+/* What the dispatcher counts. The table is metrics.c; the order is the same. */
+#ifndef CRCR_DISPATCHER_METRICS_H
+#define CRCR_DISPATCHER_METRICS_H
+
+#include "../common/base/metrics.h"
+
+enum {
+    M_EVENTS,            /* event, result */
+    M_TASKS,             /* tier */
+    M_OUTCOMES,          /* tier, outcome */
+    M_LATENCY,           /* tier */
+    M_CALL,              /* tier */
+    M_IN_FLIGHT,         /* tier */
+    M_IN_HAND,           /* tier */
+    M_CLAIMS,            /* tier, verdict */
+    M_MAYBE_DUPLICATE,   /* tier */
+    M_PARKED,            /* delay */
+    M_RELEASED,          /* delay */
+    M_DLQ,               /* role, class */
+    M_BUDGET,            /* tier */
+    M_NOT_STORED,        /* topic */
+    M_ALLOWLIST_FETCHES, /* file, result */
+    M_ALLOWLIST_VALID,   /* file */
+    M_ALLOWLIST_FETCHED, /* file */
+    M_ALLOWLIST_HELD,    /* file */
+    M_ALLOWLIST_REPOS,
+};
+
+extern const struct metric_family dispatcher_metrics[];
+extern const size_t dispatcher_n_metrics;
+
+#endif

@@ -1,0 +1,49 @@
+/* Records on their way to the broker, each written again until it is acknowledged: nothing is done
+ * before what became of it is stored. One thread. */
+#ifndef CRCR_DISPATCHER_OUTBOX_H
+#define CRCR_DISPATCHER_OUTBOX_H
+
+#include "../common/base/metrics.h"
+#include "../common/io/topic_reader.h"
+#include "../common/io/topic_writer.h"
+
+struct outbox;
+
+struct post {
+    const char *topic; /* outlives the outbox */
+    struct str key;    /* copied */
+    struct str value;
+    bool lasting;                  /* value stays where it is until stored: it is not copied */
+    const struct headers *headers; /* copied */
+};
+
+/* From outbox_turn only. */
+typedef void outbox_stored_fn(void *opaque);
+
+/* Makes its own writer; wake is woken when reports wait. not_stored is the metric family (label
+ * topic) that counts failures. */
+enum err outbox_new(struct outbox **ret, const struct kafka_options *kafka, struct wake *wake,
+                    struct metrics *metrics, size_t not_stored, struct why *why) MUST_CHECK;
+/* What is not stored yet is lost: the records it came from were not done. NULL is fine. */
+void outbox_free(struct outbox *o);
+/* For start-up checks. */
+struct topic_writer *outbox_writer(struct outbox *o);
+
+/* done(opaque) is called once it is stored, unless it is forgotten before. done may be NULL. */
+void outbox_put(struct outbox *o, const struct post *post, outbox_stored_fn *done, void *opaque);
+/* done is not called any more for that opaque, and lasting values are not touched any more. */
+void outbox_forget(struct outbox *o, const void *opaque);
+/* Serves reports and writes again what failed a second ago. */
+void outbox_turn(struct outbox *o);
+/* Not stored yet. */
+size_t outbox_pending(const struct outbox *o);
+/* Turns until all is stored or timeout_ms have passed. */
+void outbox_flush(struct outbox *o, int timeout_ms);
+/* True when the writer is of no use any more and the process must end. */
+bool outbox_fatal(struct outbox *o, struct why *why);
+
+/* Puts a record into the dlq as it is, with the headers that say why. It must live until stored. */
+void outbox_bury(struct outbox *o, const char *dlq, const struct record *record, const char *cls,
+                 const char *error, outbox_stored_fn *done, void *opaque);
+
+#endif

@@ -1,0 +1,59 @@
+/* What every role of the dispatcher begins with. */
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/github/github.h"
+#include "../common/io/redis.h"
+#include "../common/io/topic_reader.h"
+#include "../common/io/topic_writer.h"
+#include "dispatcher.h"
+
+#define SPARE_AFTER_MS 15000
+
+enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct why *why)
+{
+    struct redis_options options = {
+        .endpoint = config_text(d->config, "REDIS_ENDPOINT"),
+        .login = config_text(d->config, "REDIS_LOGIN"),
+        .tls = config_bool(d->config, "CRCR_REDIS_TLS"),
+        .ca_file = d->http.ca_file,
+    };
+    return redis_new(ret, &options, why);
+}
+
+enum err dispatcher_github(const struct dispatcher *d, struct http_client *client,
+                           struct github **ret, struct why *why)
+{
+    struct github_options options = {
+        .api_url = d->api_url,
+        .app_id = d->app_id,
+        .key = d->key,
+        .client = client,
+    };
+    return github_new(ret, &options, why);
+}
+
+enum err dispatcher_topics(struct role_ctx *role, struct topic_writer *writer,
+                           const char *const *topics, size_t n, struct why *why)
+{
+    bool said = false;
+    while (!role_stopping(role)) {
+        role_alive(role);
+        enum err err = topic_writer_check(writer, topics, n, 2000, why);
+        if (err != ERR_RETRY)
+            return err;
+        role_ready(role, why->text);
+        if (!said)
+            log_warn("brokers_unreachable", LOG_STR("error", str_of(why->text)));
+        said = true;
+        wake_wait(role_wake(role), 1000);
+    }
+    return OK;
+}
+
+void dispatcher_ready(struct role_ctx *role, const struct topic_reader *reader, int64_t started_ms)
+{
+    if (topic_reader_assigned(reader) > 0 || clock_mono_ms() - started_ms > SPARE_AFTER_MS)
+        role_ready(role, NULL);
+    else
+        role_ready(role, "no partition is assigned yet");
+}

@@ -1,0 +1,196 @@
+/* One tier's loop. */
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "metrics.h"
+#include "sending.h"
+
+#define READ_MAX        256 /* records a turn */
+#define IN_HAND_RECORDS 500 /* a partition */
+#define IN_HAND_BYTES   (2u << 20)
+#define TICK_MS         1000
+#define DRAIN_MS        20000
+#define FLUSH_MS        3000
+
+static const char *const tiers[] = { "", "L1", "L2", "L3", "L4" };
+static const char *const groups[] = { "", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4" };
+
+/* ---- partitions that go away ---- */
+
+static bool is_of(const struct sending *g, const struct topic_position *partitions, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (partitions[i].partition == g->record->at.partition &&
+            str_eq(str_of(partitions[i].topic), str_of(g->record->at.topic)))
+            return true;
+    return false;
+}
+
+/* Drops what has not been started; returns how many are under way still. */
+static size_t drop_idle(struct sender *s, const struct topic_position *partitions, size_t n)
+{
+    struct sending *g, *next;
+    size_t busy = 0;
+    DL_FOREACH_SAFE(s->all, g, next)
+    {
+        if (partitions && !is_of(g, partitions, n))
+            continue;
+        if (g->calling || g->ending || g->posts)
+            busy++;
+        else
+            sending_drop(g);
+    }
+    return busy;
+}
+
+/* Lets what is under way end, until deadline_ms; nothing is started meanwhile. */
+static void drain(struct sender *s, const struct topic_position *partitions, size_t n,
+                  int64_t deadline_ms)
+{
+    while (drop_idle(s, partitions, n) && clock_mono_ms() < deadline_ms) {
+        role_alive(s->role);
+        wake_reset(role_wake(s->role));
+        http_client_poll(s->client, role_wake(s->role), 50);
+        outbox_turn(s->outbox);
+    }
+}
+
+static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_ms)
+{
+    struct sender *s = opaque;
+    struct sending *g;
+    drain(s, partitions, n, deadline_ms);
+    DL_FOREACH(s->all, g)
+    if (is_of(g, partitions, n))
+        g->lost = true; /* its answer still settles the claim and is told */
+}
+
+/* ---- life ---- */
+
+static void sender_free(struct sender *s)
+{
+    /* In this order: GitHub's calls answer to the sendings, which answer to the outbox; only then
+     * may the records and the reader go. */
+    struct sending *g, *next;
+    github_free(s->github);
+    http_client_free(s->client);
+    if (s->outbox)
+        outbox_flush(s->outbox, FLUSH_MS);
+    DL_FOREACH_SAFE(s->all, g, next)
+    sending_drop(g);
+    topic_reader_free(s->reader);
+    outbox_free(s->outbox);
+    redis_free(s->redis);
+    lanes_free(s->lanes);
+}
+
+static enum err sender_init(struct sender *s, struct why *why)
+{
+    struct topics *topics = &s->d->topics;
+    const char *tier_topic = topics->name[topic_of_tier(s->level)];
+    const char *const writes[] = { topics->name[TOPIC_DISPATCHES],
+                                   topics->name[TOPIC_DLQ],
+                                   topics->name[TOPIC_DELAY_10S],
+                                   topics->name[TOPIC_DELAY_1M],
+                                   topics->name[TOPIC_DELAY_10M],
+                                   topics->name[TOPIC_DELAY_1H],
+                                   tier_topic };
+    s->lanes = lanes_new();
+    s->jitter = (unsigned)clock_mono_us();
+    enum err err = dispatcher_redis(s->d, &s->redis, why);
+    if (!err)
+        err = http_client_new(&s->client, &s->d->http, why);
+    if (!err)
+        err = dispatcher_github(s->d, s->client, &s->github, why);
+    if (!err)
+        err = outbox_new(&s->outbox, &s->d->kafka, role_wake(s->role), role_metrics(s->role),
+                         M_NOT_STORED, why);
+    if (!err)
+        err = dispatcher_topics(s->role, outbox_writer(s->outbox), writes,
+                                sizeof(writes) / sizeof(writes[0]), why);
+    if (err)
+        return err;
+    struct topic_reader_options options = {
+        .kafka = s->d->kafka,
+        .group = groups[s->level],
+        .topics = &tier_topic,
+        .n_topics = 1,
+        .max_in_hand = IN_HAND_RECORDS,
+        .max_in_hand_bytes = IN_HAND_BYTES,
+        .wake = role_wake(s->role),
+        .revoked = revoked,
+        .opaque = s,
+    };
+    return topic_reader_new(&s->reader, &options, why);
+}
+
+/* ---- the loop ---- */
+
+/* True when there may be more. */
+static bool read_some(struct sender *s)
+{
+    for (int i = 0; i < READ_MAX; i++) {
+        struct record *record = topic_reader_next(s->reader, 0);
+        if (!record)
+            return false;
+        sending_read(s, record);
+    }
+    return true;
+}
+
+/* Until a lane is due; the rest comes as a wake-up. */
+static int wait_ms(const struct sender *s, bool more)
+{
+    if (more)
+        return 0;
+    if (s->in_flight >= SENDER_IN_FLIGHT_MAX)
+        return TICK_MS;
+    int64_t wait = lanes_due(s->lanes) - clock_wall_ms();
+    if (wait < 0)
+        return 0;
+    return wait > TICK_MS ? TICK_MS : (int)wait;
+}
+
+static void tell(struct sender *s)
+{
+    const struct str *tier = METRIC_LABELS(s->tier);
+    metrics_set(role_metrics(s->role), M_IN_FLIGHT, tier, (double)s->in_flight);
+    metrics_set(role_metrics(s->role), M_IN_HAND, tier, (double)s->n);
+    role_lag(s->role, topic_reader_lag(s->reader));
+    role_waiting(s->role, s->n && !s->in_flight && lanes_due(s->lanes) > clock_wall_ms());
+    dispatcher_ready(s->role, s->reader, s->started_ms);
+}
+
+static enum err turn(struct sender *s, struct why *why)
+{
+    role_alive(s->role);
+    wake_reset(role_wake(s->role));
+    bool more = read_some(s);
+    sendings_start(s);
+    outbox_turn(s->outbox);
+    tell(s);
+    if (topic_reader_fatal(s->reader, why) || outbox_fatal(s->outbox, why))
+        return ERR_STOP;
+    http_client_poll(s->client, role_wake(s->role), wait_ms(s, more));
+    return OK;
+}
+
+enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, struct why *why)
+{
+    struct sender s = { .role = role,
+                        .d = d,
+                        .level = level,
+                        .tier = str_of(tiers[level]),
+                        .started_ms = clock_mono_ms() };
+    enum err err = sender_init(&s, why);
+    while (!err && !role_stopping(role))
+        err = turn(&s, why);
+    if (!err)
+        drain(&s, NULL, 0, clock_mono_ms() + DRAIN_MS);
+    sender_free(&s);
+    return err;
+}

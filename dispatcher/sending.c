@@ -1,0 +1,240 @@
+/* From a record to a call: lane, allowlist, claim, GitHub. */
+#include "sending.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/github/actions.h"
+#include "../common/github/dispatch.h"
+#include "metrics.h"
+#include "route.h"
+
+static const char *const verdict_names[] = {
+    [CLAIM_TAKEN] = "taken", [CLAIM_EXPIRED] = "expired",       [CLAIM_BUSY] = "busy",
+    [CLAIM_DONE] = "done",   [CLAIM_SUPERSEDED] = "superseded",
+};
+
+double sender_jitter(struct sender *s)
+{
+    return (double)rand_r(&s->jitter) / RAND_MAX;
+}
+
+/* ---- reading ---- */
+
+static void buried(void *opaque)
+{
+    record_done(opaque);
+}
+
+void sending_read(struct sender *s, struct record *record)
+{
+    struct why why;
+    struct task task;
+    enum err err = task_from_record(&task, record->key, &record->headers, &why);
+    if (!err && task.level != s->level)
+        err = why_set(&why, ERR_REFUSE, "a task of L%d in the topic of L%d", task.level, s->level);
+    if (err) {
+        log_warn("task_unreadable", LOG_STR("error", str_of(why.text)),
+                 LOG_INT("partition", record->at.partition), LOG_INT("offset", record->at.offset));
+        metrics_add(role_metrics(s->role), M_DLQ, METRIC_LABELS(s->tier, STR_LIT("poison")), 1);
+        outbox_bury(s->outbox, s->d->topics.name[TOPIC_DLQ], record, "poison", why.text, buried,
+                    record);
+        return;
+    }
+    struct sending *g = mem_alloc(1, sizeof(*g));
+    g->s = s;
+    g->record = record;
+    g->task = task;
+    g->item.seq = task.seq;
+    record->user = g;
+    DL_APPEND(s->all, g);
+    s->n++;
+    lanes_put(s->lanes, task.lane, &g->item);
+}
+
+void sending_drop(struct sending *g)
+{
+    struct sender *s = g->s;
+    if (g->out)
+        lanes_end(s->lanes, &g->item);
+    else if (g->item.lane)
+        lanes_remove(s->lanes, &g->item);
+    outbox_forget(s->outbox, g);
+    DL_DELETE(s->all, g);
+    s->n--;
+    record_drop(g->record);
+    free(g);
+}
+
+/* ---- calling ---- */
+
+static enum err sign_token(const struct sending *g, char **ret, struct why *why)
+{
+    const struct task *task = &g->task;
+    struct callback_token token = {
+        .pr = task->event.pr,
+        .dispatched_ms = g->claimed_ms,
+        .issued_s = g->claimed_ms / 1000,
+    };
+    if (!str_copy(token.delivery, sizeof(token.delivery), task->event.delivery) ||
+        !str_copy(token.repo, sizeof(token.repo), task->repo) ||
+        (task->event.head_sha.ptr &&
+         !str_copy(token.head_sha, sizeof(token.head_sha), task->event.head_sha)))
+        return why_set(why, ERR_REFUSE, "delivery, repo or head_sha is too long");
+    return callback_token_sign(g->s->d->callback_keys, &token, ret, why);
+}
+
+static enum err start_dispatch(struct sending *g, struct why *why)
+{
+    const struct task *task = &g->task;
+    char *CLEANUP(mem_free_char) token = NULL;
+    if (g->s->d->callback_keys) {
+        enum err err = sign_token(g, &token, why);
+        if (err)
+            return err;
+    }
+    struct dispatch dispatch = {
+        .repo = task->repo,
+        .event_type = event_kind_name(task->event.kind),
+        .delivery = task->event.delivery,
+        .payload = g->record->value,
+        .callback_token = str_of(token),
+        .trimmed = task->payload_trimmed,
+    };
+    return dispatch_start(g->s->github, &dispatch, sending_answered, g, why);
+}
+
+static enum err start_call(struct sending *g, struct why *why)
+{
+    const struct task *task = &g->task;
+    if (task->kind == TASK_DISPATCH)
+        return start_dispatch(g, why);
+    return actions_rerun(g->s->github, task->repo, task->run_id, task->kind == TASK_RERUN_FAILED,
+                         sending_answered, g, why);
+}
+
+/* Calls GitHub, unless it is known that it would not take the call now. */
+static void call(struct sending *g)
+{
+    struct sender *s = g->s;
+    struct github_answer answer = { 0 };
+    struct why why;
+    enum err err;
+    g->calling = true;
+    s->in_flight++;
+    if (!github_blocked(s->github, g->task.repo, &answer)) {
+        err = start_call(g, &why);
+        if (!err)
+            return;
+        answer = (struct github_answer){ .err = err, .budget_left = -1, .reason = why.text };
+    }
+    sending_answered(g, &answer);
+}
+
+/* ---- claiming ---- */
+
+static bool can_be_superseded(const struct task *task)
+{
+    return task->kind == TASK_DISPATCH && task->event.kind == EVENT_PULL_REQUEST;
+}
+
+static void without_claim(struct sending *g, const char *reason)
+{
+    struct sender *s = g->s;
+    metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
+    if (!s->redis_was_down)
+        log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
+    s->redis_was_down = true;
+    call(g);
+}
+
+static void act_on(struct sending *g, const struct claim_answer *claim)
+{
+    struct sender *s = g->s;
+    metrics_add(role_metrics(s->role), M_CLAIMS,
+                METRIC_LABELS(s->tier, str_of(verdict_names[claim->verdict])), 1);
+    s->redis_was_down = false;
+    switch (claim->verdict) {
+    case CLAIM_EXPIRED:
+        g->task.maybe_duplicate = true;
+        call(g);
+        break;
+    case CLAIM_TAKEN:
+        call(g);
+        break;
+    case CLAIM_BUSY:
+        g->out = false;
+        lanes_hold(s->lanes, &g->item, claim->until_ms + 1);
+        break;
+    case CLAIM_DONE:
+        sending_repeat(g, &claim->outcome);
+        break;
+    case CLAIM_SUPERSEDED:
+        sending_skip(g, OUTCOME_SUPERSEDED, "a later event of this pull request was sent already");
+        break;
+    }
+}
+
+static enum err queue_claim(struct sending *g, struct why *why)
+{
+    struct sender *s = g->s;
+    g->claimed_ms = clock_wall_ms();
+    snprintf(g->owner, sizeof(g->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
+             s->tier.ptr, ++s->taken);
+    return claim_queue(s->redis, &g->task, g->owner, g->claimed_ms, can_be_superseded(&g->task),
+                       why);
+}
+
+/* One round trip for all: they are queued first, then read in the same order. */
+static void claim_and_call(struct sender *s, struct sending *const *batch, size_t n)
+{
+    struct why why = { "" };
+    size_t queued = 0;
+    while (queued < n && queue_claim(batch[queued], &why) == OK)
+        queued++;
+    for (size_t i = 0; i < queued; i++) {
+        struct claim_answer claim;
+        if (claim_collect(s->redis, &claim, &why))
+            without_claim(batch[i], why.text);
+        else
+            act_on(batch[i], &claim);
+    }
+    for (size_t i = queued; i < n; i++) {
+        batch[i]->claimed_ms = clock_wall_ms();
+        without_claim(batch[i], why.text);
+    }
+}
+
+/* ---- starting ---- */
+
+static const char *unwanted(struct sender *s, const struct allowlist *list, const struct task *task)
+{
+    if (task->kind == TASK_EXPAND)
+        return "re-runs of a whole check suite are not supported";
+    return route_unwanted(task, list, clock_wall_ms(), s->d->max_age_ms);
+}
+
+void sendings_start(struct sender *s)
+{
+    struct sending *batch[SENDER_IN_FLIGHT_MAX];
+    struct lane_item *item;
+    size_t n = 0;
+    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
+           (item = lanes_take(s->lanes, clock_wall_ms()))) {
+        struct sending *g = (struct sending *)item;
+        g->out = true;
+        const char *reason = unwanted(s, version->list, &g->task);
+        if (reason)
+            sending_skip(g, OUTCOME_SKIPPED, reason);
+        else
+            batch[n++] = g;
+    }
+    allowlist_feed_release(s->d->feed, version);
+    claim_and_call(s, batch, n);
+}

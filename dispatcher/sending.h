@@ -1,0 +1,69 @@
+/* Private to the sender: one task in hand, from the moment it is read until what became of it is
+ * stored.
+ *
+ *   in lane ─▶ claiming ─▶ calling ─▶ settling ─▶ done      everything on the tier's own thread
+ *      ▲          │ busy       │ wait ≤ 10 s                                                   */
+#ifndef CRCR_DISPATCHER_SENDING_H
+#define CRCR_DISPATCHER_SENDING_H
+
+#include "../common/github/github.h"
+#include "../common/io/redis.h"
+#include "../common/view/claims.h"
+#include "dispatcher.h"
+#include "lane.h"
+#include "outbox.h"
+
+/* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
+#define SENDER_IN_FLIGHT_MAX 64
+
+struct sender {
+    struct role_ctx *role;
+    struct dispatcher *d;
+    int level;
+    struct str tier; /* "L1" … for metrics */
+    struct http_client *client;
+    struct github *github;
+    struct redis *redis;
+    struct outbox *outbox;
+    struct topic_reader *reader;
+    struct lanes *lanes;
+    struct sending *all;
+    size_t n, in_flight;
+    uint64_t taken;      /* claims so far: makes each owner name unique */
+    unsigned jitter;     /* state of rand_r */
+    int64_t started_ms;  /* monotonic */
+    bool redis_was_down; /* said so in the log already */
+};
+
+struct sending {
+    struct lane_item item;       /* first: a lane hands out these */
+    struct sending *prev, *next; /* in sender.all */
+    struct sender *s;
+    struct record *record;
+    struct task task;   /* borrows from record */
+    char owner[128];    /* of the claim */
+    bool out;           /* taken from its lane */
+    bool calling;       /* GitHub has it */
+    bool lost;          /* the partition is another's now: record is not ours to finish */
+    bool ending;        /* nothing follows but the storing of posts */
+    bool told;          /* its claim is done and must say so once posts are stored */
+    size_t posts;       /* not stored yet */
+    int64_t claimed_ms; /* wall clock of the call: dispatched_at */
+    struct outcome outcome;
+};
+
+/* A record of the tier's topic is read: its task goes into its lane, or the record into the dlq. */
+void sending_read(struct sender *s, struct record *record);
+/* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX. */
+void sendings_start(struct sender *s);
+/* Answers that came without a call: the claim's, the allowlist's. */
+void sending_skip(struct sending *g, enum outcome_kind kind, const char *reason);
+void sending_repeat(struct sending *g, const struct outcome *stored);
+/* GitHub's answer (settle.c). */
+void sending_answered(void *opaque, const struct github_answer *answer);
+/* Gives the record back unfinished; nothing of it is under way. */
+void sending_drop(struct sending *g);
+/* 0…1 */
+double sender_jitter(struct sender *s);
+
+#endif
