@@ -141,6 +141,15 @@ const struct property config_properties[] = {
         .max = 400 * 86400,
         .help = "How long the view keeps what it knows of a delivery.",
     },
+    {
+        .name = "ZOMBIE_TIMEOUT_SECONDS",
+        .type = PROPERTY_SECONDS,
+        .daemons = REPORTER,
+        .fallback = "21600",
+        .min = 1,
+        .max = 30 * 86400,
+        .help = "How long a job may be in progress before it counts as lost.",
+    },
     /* ---- HUD ---- */
     {
         .name = "HUD_API_URL",

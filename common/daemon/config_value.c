@@ -81,10 +81,15 @@ static bool are_endpoints(struct str text)
     return any;
 }
 
+/* 127.0.0.0/8 in digits: 127.example.org is somebody's. */
 static bool is_loopback(struct str host)
 {
-    return str_is(host, "localhost") || str_is(host, "[::1]") ||
-           (str_starts(host, "127.") && only_has(host, "."));
+    if (str_is(host, "localhost") || str_is(host, "[::1]"))
+        return true;
+    for (size_t i = 0; i < host.len; i++)
+        if (host.ptr[i] != '.' && (host.ptr[i] < '0' || host.ptr[i] > '9'))
+            return false;
+    return str_starts(host, "127.");
 }
 
 /* A URL that we may call: no blanks, no login in it (it would be logged), http only where nobody

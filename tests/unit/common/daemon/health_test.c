@@ -1,0 +1,106 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/daemon/health.h"
+
+enum { T = 1000000, PATIENCE = HEALTH_PATIENCE_MS };
+
+static void judged(const struct health *h, int64_t now_ms, const char *reason)
+{
+    struct why why = { "" };
+    enum err err = health_judge(h, now_ms, &why);
+    assert_int_equal(err, reason ? ERR_STOP : OK);
+    if (reason && !strstr(why.text, reason))
+        fail_msg("\"%s\" does not say \"%s\"", why.text, reason);
+}
+
+static void a_loop_that_turns_with_nothing_to_do_is_healthy(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    h.alive_ms = T + 100 * PATIENCE;
+    judged(&h, T + 100 * PATIENCE, NULL); /* lag unknown */
+    health_lag(&h, 0, T + 100 * PATIENCE);
+    judged(&h, T + 100 * PATIENCE, NULL);
+}
+
+static void a_silent_loop_is_not(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    judged(&h, T + PATIENCE, NULL);
+    judged(&h, T + PATIENCE + 1, "no sign of life for 30 s");
+}
+
+static void an_ended_thread_is_not(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    h.ended = true;
+    judged(&h, T, "ended");
+}
+
+static void lag_that_stands_is_not(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    health_lag(&h, 7, T);
+    h.alive_ms = T + PATIENCE + 1;
+    judged(&h, T + PATIENCE, NULL);
+    judged(&h, T + PATIENCE + 1, "7 records wait");
+    h.progress_ms = T + 1;
+    judged(&h, T + PATIENCE + 1, NULL);
+}
+
+static void lag_that_begins_after_a_quiet_hour_has_its_time(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    health_lag(&h, 0, T);
+    int64_t later = T + 3600000;
+    h.alive_ms = later;
+    health_lag(&h, 5, later);
+    judged(&h, later, NULL);
+    health_lag(&h, 6, later + PATIENCE); /* more of it is no progress */
+    h.alive_ms = later + PATIENCE + 1;
+    judged(&h, later + PATIENCE + 1, "6 records wait");
+}
+
+static void waiting_on_purpose_is_healthy_and_ends_with_its_time(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    health_lag(&h, 5, T);
+    health_waiting(&h, true, T);
+    int64_t later = T + 3600000;
+    h.alive_ms = later;
+    judged(&h, later, NULL);
+    health_waiting(&h, false, later);
+    judged(&h, later, NULL);
+    h.alive_ms = later + PATIENCE + 1;
+    judged(&h, later + PATIENCE + 1, "nothing moved");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_that_turns_with_nothing_to_do_is_healthy),
+        cmocka_unit_test(a_silent_loop_is_not),
+        cmocka_unit_test(an_ended_thread_is_not),
+        cmocka_unit_test(lag_that_stands_is_not),
+        cmocka_unit_test(lag_that_begins_after_a_quiet_hour_has_its_time),
+        cmocka_unit_test(waiting_on_purpose_is_healthy_and_ends_with_its_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
