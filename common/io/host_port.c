@@ -16,7 +16,7 @@ enum err host_port_parse(const char *text, struct host_port *to, struct why *why
         !str_copy(parsed.port, sizeof(parsed.port), port) ||
         !str_copy(parsed.host, sizeof(parsed.host), host))
         return why_set(why, ERR_REFUSE, "address '%s' is not host:port or [IPv6]:port", text);
-    if (!bracketed && str_find(host, ':') >= 0)
+    if (strpbrk(parsed.host, "[]") || (!bracketed && strchr(parsed.host, ':')))
         return why_set(why, ERR_REFUSE, "address '%s': an IPv6 address needs brackets", text);
     *to = parsed;
     return OK;

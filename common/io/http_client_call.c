@@ -154,7 +154,7 @@ static enum err set_method(struct http_call *call, const struct http_request *r,
  * being made than opens one more. */
 static void set_transport(CURL *easy, const struct http_client_options *options, const char *url)
 {
-    bool tls = strncmp(url, "https:", 6) == 0;
+    bool tls = strncasecmp(url, "https:", 6) == 0;
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                      (long)(tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, tls ? 1L : 0L);

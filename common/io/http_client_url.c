@@ -11,7 +11,7 @@
 static bool is_loopback(const char *host)
 {
     struct in_addr v4;
-    return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
            (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
 }
 
@@ -70,7 +70,7 @@ void http_encode(struct buf *to, struct str segment)
 {
     for (size_t i = 0; i < segment.len; i++) {
         unsigned char c = (unsigned char)segment.ptr[i];
-        if (c < 0x80 && (isalnum(c) || strchr("-._~", c)))
+        if (c < 0x80 && (isalnum(c) || str_find(STR_LIT("-._~"), (char)c) >= 0))
             buf_putc(to, (char)c);
         else
             buf_printf(to, "%%%02X", c);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <cmocka.h>
 
@@ -23,7 +24,6 @@ struct fixture {
     struct http_exchange *held[HELD_MAX]; /* what `hold` took and nobody has answered yet */
     size_t n_held;
     atomic_int handled, begun;
-    atomic_bool reply_ended;
 };
 
 static void on_echo(void *opaque, struct http_exchange *x)
@@ -66,6 +66,26 @@ static void on_other_thread(void *opaque, struct http_exchange *x)
     pthread_detach(thread);
 }
 
+enum { RACE_MS = 20 };
+
+static void *answer_at_the_deadline(void *opaque)
+{
+    struct http_exchange *x = opaque;
+    int64_t until_us = clock_mono_us() + RACE_MS * 1000;
+    while (clock_mono_us() < until_us)
+        sched_yield();
+    http_reply(x, 200, NULL, NULL, http_body(x));
+    return NULL;
+}
+
+static void on_race(void *opaque, struct http_exchange *x)
+{
+    pthread_t thread;
+    (void)opaque;
+    assert_int_equal(pthread_create(&thread, NULL, answer_at_the_deadline, x), 0);
+    pthread_detach(thread);
+}
+
 static void on_take(void *opaque, struct http_exchange *x)
 {
     size_t len;
@@ -92,6 +112,7 @@ static const struct http_route routes[] = {
     { "POST", "/hold", NULL, on_hold, 64 << 20, 0 },
     { "GET", "/deadline", NULL, on_hold, 0, DEADLINE_MS },
     { "POST", "/thread", NULL, on_other_thread, SMALL_BODY, 8000 },
+    { "POST", "/race", NULL, on_race, SMALL_BODY, RACE_MS },
     { "POST", "/take", NULL, on_take, SMALL_BODY, 0 },
     { "POST", "/guarded", begin_refuse, on_echo, 64 << 20, 0 },
     { "GET", "/tree/*", NULL, on_describe, 0, 0 },
@@ -384,6 +405,18 @@ static void deadline_answers_503_and_a_late_reply_is_harmless(void **state)
     assert_false(http_reply(x, 200, NULL, NULL, STR_LIT("late")));
 }
 
+static void abort_hangs_up_without_an_answer(void **state)
+{
+    struct fixture *f = *state;
+    struct got g = { 0 };
+    start(f, "POST", "/hold", STR_LIT("x"), &g);
+    wait_held(f, 1);
+    http_abort(take_held(f));
+    assert_true(client_finish(f->client));
+    assert_int_equal(g.err, ERR_UNKNOWN);
+    wait_idle(f);
+}
+
 static void reply_in_time_wins_over_the_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -394,6 +427,37 @@ static void reply_in_time_wins_over_the_deadline(void **state)
     assert_true(client_finish(f->client));
     assert_int_equal(g.status, 200);
     assert_string_equal(g.body, "in time");
+}
+
+static void deadline_and_reply_race_and_exactly_one_answer_comes(void **state)
+{
+    struct fixture *f = *state;
+    enum { ROUNDS = 15, AT_ONCE = 12 };
+    for (int round = 0; round < ROUNDS; round++) {
+        struct got got[AT_ONCE] = { 0 };
+        for (int i = 0; i < AT_ONCE; i++)
+            start(f, "POST", "/race", STR_LIT("body"), &got[i]);
+        assert_true(client_finish(f->client));
+        for (int i = 0; i < AT_ONCE; i++) {
+            assert_int_equal(got[i].calls, 1);
+            assert_true(got[i].status == 200 || got[i].status == 503);
+        }
+    }
+    wait_idle(f);
+}
+
+static void many_requests_in_flight_are_answered_from_many_threads(void **state)
+{
+    struct fixture *f = *state;
+    enum { ROUNDS = 20, AT_ONCE = 50 };
+    for (int round = 0; round < ROUNDS; round++) {
+        struct got got[AT_ONCE] = { 0 };
+        for (int i = 0; i < AT_ONCE; i++)
+            start(f, "POST", i % 2 ? "/thread" : "/echo", STR_LIT("x"), &got[i]);
+        assert_true(client_finish(f->client));
+        for (int i = 0; i < AT_ONCE; i++)
+            assert_int_equal(got[i].status, i % 2 ? 202 : 200);
+    }
 }
 
 static void reply_after_the_server_has_gone_is_harmless(void **state)
@@ -566,7 +630,7 @@ static void bad_address_is_refused_and_a_taken_port_named(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         o.listen = bad[i];
         assert_int_equal(http_server_new(&s, &o, &why), ERR_REFUSE);
-        assert_non_null(strstr(why.text, "listen address"));
+        assert_non_null(strstr(why.text, "listen: address"));
     }
     char taken[32];
     snprintf(taken, sizeof(taken), "127.0.0.1:%d", f->port);
@@ -595,7 +659,10 @@ int main(void)
         TEST(bodies_over_the_in_flight_limit_are_503_until_room_is_made),
         TEST(answer_may_come_from_another_thread),
         TEST(deadline_answers_503_and_a_late_reply_is_harmless),
+        TEST(abort_hangs_up_without_an_answer),
         TEST(reply_in_time_wins_over_the_deadline),
+        TEST(deadline_and_reply_race_and_exactly_one_answer_comes),
+        TEST(many_requests_in_flight_are_answered_from_many_threads),
         TEST(reply_after_the_server_has_gone_is_harmless),
         TEST(client_that_vanishes_while_waited_for_is_forgotten),
         TEST(client_that_vanishes_in_mid_body_is_forgotten),
