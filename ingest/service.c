@@ -73,7 +73,10 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
     s->webhook.rules.upstream_repo = str_of(config_text(c, "UPSTREAM_REPO"));
     if (!repo_valid(s->webhook.rules.upstream_repo))
         return why_set(why, ERR_STOP, "UPSTREAM_REPO is not owner/repo");
-    s->webhook.rules.app_id = str_of(config_text(c, "GITHUB_APP_ID"));
+    /* Webhooks name the App's number; a client ID, which is accepted too, cannot be compared. */
+    struct str app_id = str_of(config_text(c, "GITHUB_APP_ID"));
+    uint64_t number;
+    s->webhook.rules.app_id = str_to_u64(app_id, &number) ? app_id : STR_NONE;
     err = topics_init(&s->topics, config_text(c, "CRCR_TOPIC_PREFIX"), why);
     if (err != OK)
         return err;

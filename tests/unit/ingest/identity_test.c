@@ -1,0 +1,131 @@
+/* behaviour.md, POST /github/callback, step 3. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ingest/identity.h"
+
+#define ACTIONS "https://token.actions.githubusercontent.com"
+#define ORG     "0190a1b2-0000-4000-8000-000000000001"
+#define PIPE    "0190a1b2-0000-4000-8000-000000000002"
+#define PIPE2   "0190a1b2-0000-4000-8000-000000000003"
+
+static struct providers *providers;
+static char repo[REPO_MAX + 1];
+static struct verdict verdict;
+
+static int providers_make(void **state)
+{
+    (void)state;
+    struct why why;
+    const char yaml[] = "providers:\n"
+                        "  buildkite:\n"
+                        "    repo_map:\n"
+                        "      " ORG "/" PIPE ": org/plain\n"
+                        "      " ORG "/" PIPE2 ":\n"
+                        "        repo: org/strict\n"
+                        "        required_claims:\n"
+                        "          build_branch: [main, release]\n"
+                        "          build_number: [7]\n";
+    if (providers_parse(&providers, "providers.yml", str_of(yaml), &why) == OK)
+        return 0;
+    print_error("%s\n", why.text);
+    return -1;
+}
+
+static int providers_drop(void **state)
+{
+    (void)state;
+    providers_free(providers);
+    return 0;
+}
+
+static bool judge(const char *issuer, const char *claims)
+{
+    repo[0] = '\0';
+    verdict = (struct verdict){ 0 };
+    return identity_judge(str_of(issuer), str_of(claims), providers, repo, &verdict);
+}
+
+static void assert_status(const char *issuer, const char *claims, int status)
+{
+    assert_false(judge(issuer, claims));
+    assert_int_equal(verdict.status, status);
+}
+
+static void github_actions_names_the_repository(void **state)
+{
+    (void)state;
+    assert_true(judge(ACTIONS, "{\"repository\":\"org/repo\",\"sub\":\"x\"}"));
+    assert_string_equal(repo, "org/repo");
+}
+
+static void token_without_a_repository_is_401(void **state)
+{
+    (void)state;
+    assert_status(ACTIONS, "{}", 401);
+    assert_status(ACTIONS, "{\"repository\":7}", 401);
+    assert_status(ACTIONS, "{\"repository\":\"no-slash\"}", 401);
+    assert_status(ACTIONS, "[]", 401);
+    assert_status(ACTIONS, "{\"repository\":\"a/b\",\"repository\":\"c/d\"}", 401);
+}
+
+static void buildkite_is_looked_up_by_organization_and_pipeline(void **state)
+{
+    (void)state;
+    assert_true(
+        judge(ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
+    assert_string_equal(repo, "org/plain");
+}
+
+static void buildkite_cannot_claim_a_repository(void **state)
+{
+    (void)state;
+    assert_status(ISSUER_BUILDKITE, "{\"repository\":\"org/plain\"}", 401);
+}
+
+static void buildkite_without_its_ids_is_401(void **state)
+{
+    (void)state;
+    assert_status(ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\"}", 401);
+    assert_status(ISSUER_BUILDKITE, "{\"pipeline_id\":\"" PIPE "\"}", 401);
+}
+
+static void unregistered_pipeline_is_403(void **state)
+{
+    (void)state;
+    const char claims[] = "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" ORG "\"}";
+    assert_status(ISSUER_BUILDKITE, claims, 403);
+    struct verdict v;
+    assert_false(identity_judge(STR_LIT(ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
+    assert_int_equal(v.status, 403);
+}
+
+static void required_claims_must_match(void **state)
+{
+    (void)state;
+#define STRICT "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE2 "\""
+    assert_true(
+        judge(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
+    assert_string_equal(repo, "org/strict");
+    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"dev\",\"build_number\":7}", 403);
+    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\",\"build_number\":8}", 403);
+    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(github_actions_names_the_repository),
+        cmocka_unit_test(token_without_a_repository_is_401),
+        cmocka_unit_test(buildkite_is_looked_up_by_organization_and_pipeline),
+        cmocka_unit_test(buildkite_cannot_claim_a_repository),
+        cmocka_unit_test(buildkite_without_its_ids_is_401),
+        cmocka_unit_test(unregistered_pipeline_is_403),
+        cmocka_unit_test(required_claims_must_match),
+    };
+    return cmocka_run_group_tests(tests, providers_make, providers_drop);
+}
