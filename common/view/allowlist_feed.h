@@ -14,9 +14,10 @@ struct allowlist_feed;
 struct allowlist_version {
     const struct allowlist *list;      /* NULL: none has been published yet */
     const struct providers *providers; /* NULL: none */
-    char sha[65];
+    char sha[65];                      /* sha, source and fetched_ms are the allowlist's */
     char source[512];
     int64_t fetched_ms;
+    char providers_sha[65]; /* "" while there are no providers */
 };
 
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/mem.h"
 
@@ -112,7 +113,11 @@ static void swap_in(struct allowlist_store *s, struct file *file, const struct h
     if (!file->list) {
         new->shown = old->shown;
         files_set(new, file_ref(old->list), file);
+        str_copy(new->shown.providers_sha, sizeof(new->shown.providers_sha),
+                 headers_get(headers, "sha"));
     } else {
+        memcpy(new->shown.providers_sha, old->shown.providers_sha,
+               sizeof(new->shown.providers_sha));
         files_set(new, file, file_ref(old->providers));
     }
     s->current = new;
