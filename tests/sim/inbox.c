@@ -25,14 +25,19 @@ struct inbox *inbox_new(struct wake *wake)
     return in;
 }
 
-void inbox_free(struct inbox *in)
+void inbox_refuse(struct inbox *in)
 {
     struct http_exchange *x;
 
-    if (!in)
-        return;
     while ((x = inbox_take(in)))
         http_reply_error(x, 503, "the simulator is ending");
+}
+
+void inbox_free(struct inbox *in)
+{
+    if (!in)
+        return;
+    inbox_refuse(in);
     pthread_mutex_destroy(&in->lock);
     free(in);
 }

@@ -10,8 +10,10 @@ struct inbox;
 
 /* wake is borrowed and signalled with each request. */
 struct inbox *inbox_new(struct wake *wake);
-/* Answers 503 to what nobody took. NULL is fine. */
+/* Refuses what nobody took. NULL is fine. */
 void inbox_free(struct inbox *in);
+/* Answers 503 to all that is there. */
+void inbox_refuse(struct inbox *in);
 /* From the server's thread. */
 void inbox_put(struct inbox *in, struct http_exchange *x);
 /* The next request in order of arrival, or NULL. */

@@ -26,6 +26,7 @@
 #define FILE_MAX_BYTES    (1u << 20)
 #define REQUEST_MAX_BYTES (32u << 20)
 #define TICK_MS           1000
+#define DRAIN_MS          500
 
 static enum err file_read(const char *path, struct buf *to, struct why *why)
 {
@@ -175,12 +176,13 @@ void sim_free(struct sim *sim)
 {
     if (!sim)
         return;
-    /* Answers what waits first, so that the server has nothing to drain. */
+    /* Answers what waits first, so that the server has nothing to drain. The inbox goes after the
+     * server, whose thread puts into it. */
     http_client_free(sim->client);
     timers_free(sim->timers);
-    http_server_quiesce(sim->server);
+    inbox_refuse(sim->inbox);
+    http_server_free(sim->server, DRAIN_MS);
     inbox_free(sim->inbox);
-    http_server_free(sim->server, 1000);
     record_free(sim->record);
     script_free(sim->script);
     checks_free(sim->checks);
