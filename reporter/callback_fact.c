@@ -1,0 +1,149 @@
+#include "callback_fact.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/base/mem.h"
+#include "../common/model/ids.h"
+
+/* What the headers say; text is borrowed. */
+struct identity {
+    struct str repo, delivery, head_sha, provenance;
+    int64_t level, pr, dispatched_ms, received_ms;
+};
+
+static int64_t level_of(struct str text)
+{
+    int64_t level;
+    if (str_starts(text, "L"))
+        text = str_from(text, 1);
+    return str_to_i64(text, &level) && level >= 1 && level <= 4 ? level : 0;
+}
+
+static enum err identity_read(const struct headers *h, struct identity *ret, struct why *why)
+{
+    struct identity id = {
+        .repo = headers_get(h, "repo"),
+        .delivery = headers_get(h, "delivery"),
+        .head_sha = headers_get(h, "head_sha"),
+        .provenance = headers_get(h, "provenance"),
+        .level = level_of(headers_get(h, "level")),
+        .pr = headers_get_i64(h, "pr", 0),
+        .dispatched_ms = headers_get_i64(h, "dispatched_ms", -1),
+        .received_ms = headers_get_i64(h, "received_ms", 0),
+    };
+    if (!repo_valid(id.repo))
+        return why_set(why, ERR_REFUSE, "header repo is missing or not owner/name");
+    if (!delivery_valid(id.delivery))
+        return why_set(why, ERR_REFUSE, "header delivery is missing or malformed");
+    if (id.level == 0)
+        return why_set(why, ERR_REFUSE, "header level must be L1 to L4");
+    if (id.received_ms <= 0)
+        return why_set(why, ERR_REFUSE, "header received_ms is missing");
+    if (id.head_sha.len > 0 && !sha_valid(id.head_sha))
+        return why_set(why, ERR_REFUSE, "header head_sha is not a commit");
+    *ret = id;
+    return OK;
+}
+
+static char *text_of(const char *text)
+{
+    return *text ? mem_dup(text) : NULL;
+}
+
+/* The first rows of the array; the others are counted. */
+static void failed_tests_fill(struct result_record *job, const struct callback *c)
+{
+    if (!c->failed_tests)
+        return;
+    int64_t cut = c->failed_tests_cut;
+    json_t *rows = json_loads(c->failed_tests, 0, NULL);
+    size_t n = json_array_size(rows);
+    if (n > FAILED_TESTS_KEPT) {
+        cut += (int64_t)(n - FAILED_TESTS_KEPT);
+        while (json_array_size(rows) > FAILED_TESTS_KEPT)
+            json_array_remove(rows, json_array_size(rows) - 1);
+    }
+    if (n > 0)
+        job->failed_tests = json_dumps(rows, JSON_COMPACT);
+    if (cut > 0)
+        job->failed_tests_cut = cut;
+    json_decref(rows);
+}
+
+static void tests_fill(struct result_record *job, const struct callback *c)
+{
+    failed_tests_fill(job, c);
+    if (!c->has_tests)
+        return;
+    job->total = c->total;
+    job->passed = c->passed;
+    job->failed = c->failed;
+    job->skipped = c->skipped;
+}
+
+static void state_fill(struct result_record *job, const struct callback *c, bool swept)
+{
+    if (swept) { /* the sweeper speaks for a job that fell silent */
+        job->state = JOB_TIMED_OUT;
+        job->conclusion = mem_dup("timed_out");
+        return;
+    }
+    job->state = c->status;
+    if (c->status == JOB_COMPLETED)
+        job->conclusion = text_of(c->conclusion);
+}
+
+static void job_fill(struct result_record *job, const struct identity *id, const struct callback *c,
+                     const char *upstream_repo)
+{
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, 8192);
+    job_key(&key, id->repo, id->delivery, str_of(c->workflow_name), str_of(c->job_name),
+            str_of(c->check_run_id));
+    job->key = str_dup(buf_str(&key));
+    job->repo = str_dup(id->repo);
+    job->level = id->level;
+    job->upstream_repo = mem_dup(upstream_repo);
+    job->event_type = text_of(c->event_type);
+    job->pr_number = id->pr > 0 ? id->pr : 0;
+    job->head_sha = id->head_sha.len > 0 ? str_dup(id->head_sha) : NULL;
+    job->delivery_id = str_dup(id->delivery);
+    job->workflow_name = mem_dup(c->workflow_name);
+    job->job_name = mem_dup(c->job_name);
+    job->check_run_id = mem_dup(c->check_run_id);
+    job->run_id = mem_dup(c->run_id);
+    job->run_attempt = mem_dup(c->run_attempt);
+    job->run_url = text_of(c->url);
+    job->artifact_url = text_of(c->artifact_url);
+    job->started_at = text_of(c->started_at);
+    job->completed_at = text_of(c->completed_at);
+    job->environment = text_of(c->environment);
+    job->dispatched_ms = id->dispatched_ms;
+    job->run_complete = c->run_complete ? 1 : -1;
+    if (c->triage_verdict)
+        job->triage_verdict = mem_dup(c->triage_verdict);
+    state_fill(job, c, str_is(id->provenance, "sweeper"));
+    tests_fill(job, c);
+}
+
+enum err callback_fact_read(const struct headers *headers, struct str body,
+                            const char *upstream_repo, struct callback_fact *ret, struct why *why)
+{
+    struct identity id;
+    enum err err = identity_read(headers, &id, why);
+    if (err != OK)
+        return err;
+    struct callback *c = mem_alloc(1, sizeof(*c));
+    err = callback_parse(body, c, why);
+    if (err == OK) {
+        result_record_init(&ret->job);
+        job_fill(&ret->job, &id, c, upstream_repo);
+        ret->received_ms = id.received_ms;
+        ret->pending = str_is(id.provenance, "pending");
+        callback_clear(c);
+    }
+    free(c);
+    return err;
+}

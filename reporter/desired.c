@@ -1,0 +1,187 @@
+#include "desired.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/mem.h"
+#include "../common/io/http_client.h"
+#include "../common/model/ids.h"
+#include "check_text.h"
+
+#define LINE_MAX_BYTES 8192
+
+bool check_may_start(const struct commit_view *view)
+{
+    struct str rest = view->labels, line, device;
+    if (view->level != 3)
+        return view->level == 4;
+    while (str_split(&rest, '\n', &line))
+        if (ciflow_label_device(line, &device) && str_eq(device, view->device))
+            return true;
+    return false;
+}
+
+/* What GitHub is told for each state of a job. */
+static const struct {
+    const char *status;
+    bool completed;
+} states[] = {
+    [JOB_NONE] = { "queued", false },
+    [JOB_DISPATCHED] = { "queued", false },
+    [JOB_IN_PROGRESS] = { "in_progress", false },
+    [JOB_TIMED_OUT] = { "completed", true },
+    [JOB_COMPLETED] = { "completed", true },
+};
+
+/* "stale" is GitHub's own to set, and a completed check run needs a conclusion. */
+static const char *conclusion_of(const struct result_record *job)
+{
+    if (job->state == JOB_TIMED_OUT)
+        return "timed_out";
+    if (!job->conclusion || strcmp(job->conclusion, "stale") == 0)
+        return "neutral";
+    return job->conclusion;
+}
+
+static bool all_digits(const char *text)
+{
+    uint64_t number;
+    return text && str_to_u64(str_of(text), &number);
+}
+
+/* GitHub Actions numbers its runs; other CIs name theirs and tell the URL. */
+static char *details_url(const struct result_record *job)
+{
+    struct buf url;
+    if (!all_digits(job->run_id))
+        return job->run_url && url_is_plain(str_of(job->run_url)) ? mem_dup(job->run_url) : NULL;
+    buf_init(&url, LINE_MAX_BYTES);
+    buf_printf(&url, "https://github.com/%s/actions/runs/%s", job->repo, job->run_id);
+    return buf_take(&url, NULL);
+}
+
+static char *check_name(const struct result_record *job)
+{
+    struct buf name;
+    buf_init(&name, LINE_MAX_BYTES);
+    buf_printf(&name, "crcr/%s/%s/%s", job->repo, job->workflow_name, job->job_name);
+    return buf_take(&name, NULL);
+}
+
+static char *external_id(const struct result_record *job)
+{
+    struct buf id;
+    buf_init(&id, LINE_MAX_BYTES);
+    buf_puts(&id, job->run_id);
+    if (job->pr_number > 0)
+        buf_printf(&id, ":%" PRId64, job->pr_number);
+    return buf_take(&id, NULL);
+}
+
+/* "<attempt>/<check_run_id>": which attempt of which job, among those of one name. */
+static char *attempt_id(const struct result_record *job)
+{
+    struct buf id;
+    buf_init(&id, LINE_MAX_BYTES);
+    http_encode(&id, str_of(job->run_attempt));
+    buf_putc(&id, '/');
+    http_encode(&id, str_of(job->check_run_id));
+    return buf_take(&id, NULL);
+}
+
+static char *joined(const char *before, const char *text, const char *after)
+{
+    struct buf both;
+    buf_init(&both, LINE_MAX_BYTES);
+    buf_printf(&both, "%s%s%s", before, text, after);
+    return buf_take(&both, NULL);
+}
+
+/* As GitHub takes it; "" for anything that is no time. */
+static void time_text(char to[32], const char *text)
+{
+    int64_t wall_ms;
+    struct why why;
+    to[0] = '\0';
+    if (text && clock_parse(str_of(text), &wall_ms, &why) == OK)
+        clock_format(wall_ms, to);
+}
+
+/* FNV-1a, 64 bits: tells two versions of one check run apart, nothing more. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (const char *c = text ? text : ""; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+static void digest_fill(struct wanted_check *check)
+{
+    const char *const parts[] = { check->status,      check->conclusion, check->details_url,
+                                  check->title,       check->summary,    check->started_at,
+                                  check->completed_at };
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        hash = hash_text(hash, parts[i]);
+    snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, hash);
+}
+
+static void wanted_check_init(struct wanted_check *check, const struct result_record *job,
+                              bool may_start)
+{
+    *check = (struct wanted_check){
+        .job = job,
+        .may_start = may_start,
+        .status = states[job->state].status,
+        .completed = states[job->state].completed,
+        .name = check_name(job),
+        .external_id = external_id(job),
+        .details_url = details_url(job),
+    };
+    char *attempt = attempt_id(job);
+    char *prefix = joined(check->external_id, "/", "");
+    check->conclusion = check->completed ? conclusion_of(job) : NULL;
+    check->slot = joined(prefix, attempt, "");
+    check->marker = joined("<!-- crcr:", attempt, " -->");
+    free(prefix);
+    free(attempt);
+    time_text(check->started_at, job->started_at);
+    if (check->completed)
+        time_text(check->completed_at, job->completed_at);
+    check->title = check_title(job, check->conclusion);
+    check->summary = check_summary(job, check->marker);
+    digest_fill(check);
+}
+
+static bool self_reported(const struct result_record *job)
+{
+    return job->event_type &&
+           (strcmp(job->event_type, "nightly") == 0 || strcmp(job->event_type, "periodic") == 0);
+}
+
+static bool complete_enough(const struct result_record *job)
+{
+    return job->repo && job->workflow_name && job->job_name && job->run_id && job->run_attempt &&
+           job->check_run_id && job->state != JOB_NONE;
+}
+
+size_t desired_checks(const struct commit_view *view, struct wanted_check *to)
+{
+    bool may_start = check_may_start(view);
+    size_t n = 0;
+    for (size_t i = 0; i < view->n_jobs; i++)
+        if (complete_enough(&view->jobs[i]) && !self_reported(&view->jobs[i]))
+            wanted_check_init(&to[n++], &view->jobs[i], may_start);
+    return n;
+}
+
+void wanted_check_clear(struct wanted_check *check)
+{
+    char *const texts[] = { check->name,        check->external_id, check->slot,   check->marker,
+                            check->details_url, check->title,       check->summary };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        free(texts[i]);
+}

@@ -1,0 +1,42 @@
+/* Which check runs there should be now for a commit and a downstream (behaviour.md, Check runs).
+ * What is wanted depends on nothing but the view, so it may be asked at any time, in any order, and
+ * as often as one likes. PURE. */
+#ifndef CRCR_REPORTER_DESIRED_H
+#define CRCR_REPORTER_DESIRED_H
+
+#include "../common/model/result_record.h"
+
+/* What the view and the allowlist say now; everything is borrowed. */
+struct commit_view {
+    int level;         /* tier in force now; 0: no longer listed */
+    struct str device; /* of L3 */
+    struct str labels; /* of the pull request, one a line */
+    const struct result_record *jobs;
+    size_t n_jobs;
+};
+
+/* One check run: of one attempt of one job. */
+struct wanted_check {
+    const struct result_record *job; /* borrowed */
+    bool may_start;                  /* false: only a check run that exists is kept up to date */
+    bool completed;
+    const char *status;     /* as GitHub names it */
+    const char *conclusion; /* NULL unless completed */
+    char *name;
+    char *external_id; /* "<run_id>:<pr>" */
+    char *slot;        /* tells it from others of the same name: key in crcr:check:* */
+    char *marker;      /* first line of the summary: finds it again at GitHub */
+    char *details_url; /* or NULL */
+    char *title, *summary;
+    char started_at[32], completed_at[32]; /* RFC 3339 or "" */
+    char digest[17];                       /* of all that GitHub is told */
+};
+
+/* L4: yes. L3: when the pull request carries ciflow/crcr/<device>. L1, L2, unlisted: no. */
+bool check_may_start(const struct commit_view *view);
+/* One wanted check a job, in the order of the jobs; nightly and periodic jobs have none. to has
+ * room for n_jobs; gives how many. Each is to be cleared. */
+size_t desired_checks(const struct commit_view *view, struct wanted_check *to);
+void wanted_check_clear(struct wanted_check *check);
+
+#endif

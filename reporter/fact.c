@@ -1,0 +1,119 @@
+#include "fact.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/mem.h"
+#include "../common/model/ids.h"
+
+static const char *const kind_names[] = {
+    [FACT_CALLBACK] = "callback",
+    [FACT_OUTCOME] = "dispatch",
+    [FACT_LABELS] = "labels",
+    [FACT_NOTHING] = "nothing",
+};
+
+const char *fact_kind_name(enum fact_kind kind)
+{
+    return kind_names[kind];
+}
+
+void fact_refuse(struct fact *fact, const char *class, const char *error)
+{
+    fact->state = FACT_TODO;
+    fact->step = FACT_TO_DLQ;
+    fact->class = class;
+    snprintf(fact->error, sizeof(fact->error), "%s", error);
+}
+
+static enum err outcome_read(struct fact *fact, struct why *why)
+{
+    enum err err = outcome_from_json(fact->record->value, &fact->outcome, why);
+    if (err != OK)
+        return err;
+    /* Re-runs tell through their jobs; the dispatch itself stays as it was. */
+    bool first = str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH));
+    fact->kind = first ? FACT_OUTCOME : FACT_NOTHING;
+    return OK;
+}
+
+static char *ciflow_labels(const struct event_facts *facts)
+{
+    struct buf CLEANUP(buf_clear) text;
+    struct str device;
+    buf_init(&text, EVENT_MAX_LABELS * sizeof(facts->labels[0]));
+    for (size_t i = 0; i < facts->n_labels; i++) {
+        if (!ciflow_label_device(str_of(facts->labels[i]), &device))
+            continue;
+        if (text.len > 0)
+            buf_putc(&text, '\n');
+        buf_puts(&text, facts->labels[i]);
+    }
+    return str_dup(buf_str(&text));
+}
+
+static enum err labels_read(struct fact *fact, struct event_facts *facts, struct why *why)
+{
+    struct event event;
+    struct str device;
+    enum err err = event_from_headers(&event, &fact->record->headers, why);
+    if (err != OK)
+        return err;
+    if (event.kind != EVENT_PULL_REQUEST || event.pr <= 0) {
+        fact->kind = FACT_NOTHING;
+        return OK;
+    }
+    err = event_scan(event.kind, fact->record->value, facts, why);
+    if (err != OK)
+        return err;
+    struct why ignored;
+    if (clock_parse(str_of(facts->updated_at), &fact->labels.updated_ms, &ignored) != OK)
+        fact->labels.updated_ms = event.received_ms;
+    fact->labels.pr = event.pr;
+    fact->labels.received_ms = event.received_ms;
+    fact->labels.in_force = ciflow_labels(facts);
+    if (ciflow_label_device(str_of(facts->label), &device))
+        fact->labels.changed = mem_dup(facts->label);
+    str_copy(fact->labels.head_sha, sizeof(fact->labels.head_sha), str_of(facts->head_sha));
+    return OK;
+}
+
+struct fact *fact_new(struct record *record, const struct reporter *reporter,
+                      struct event_facts *scratch)
+{
+    struct fact *fact = mem_alloc(1, sizeof(*fact));
+    struct why why = { "" };
+    enum err err;
+    fact->record = record;
+    switch (topics_find(&reporter->topics, str_of(record->at.topic))) {
+    case TOPIC_CALLBACKS:
+        fact->kind = FACT_CALLBACK;
+        err = callback_fact_read(&record->headers, record->value, reporter->upstream_repo,
+                                 &fact->callback, &why);
+        break;
+    case TOPIC_DISPATCHES:
+        fact->kind = FACT_OUTCOME;
+        err = outcome_read(fact, &why);
+        break;
+    default:
+        fact->kind = FACT_LABELS;
+        err = labels_read(fact, scratch, &why);
+    }
+    if (err != OK) {
+        fact->kind = FACT_NOTHING;
+        fact_refuse(fact, "poison", why.text);
+    }
+    return fact;
+}
+
+void fact_free(struct fact *fact)
+{
+    if (!fact)
+        return;
+    if (fact->kind == FACT_CALLBACK)
+        result_record_clear(&fact->callback.job);
+    free(fact->labels.in_force);
+    free(fact->labels.changed);
+    free(fact);
+}

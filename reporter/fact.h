@@ -1,0 +1,57 @@
+/* One record that the fold has in hand: what kind of fact it is, and what is still to be done with
+ * it. */
+#ifndef CRCR_REPORTER_FACT_H
+#define CRCR_REPORTER_FACT_H
+
+#include "../common/model/event.h"
+#include "../common/model/task.h"
+#include "callback_fact.h"
+#include "reporter.h"
+
+enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_LABELS, FACT_NOTHING };
+const char *fact_kind_name(enum fact_kind kind);
+
+/*        ┌──────────── one of its records was not stored ◀───────────┐
+ *        ▼                                                           │
+ *   FACT_TODO ──folded, put──▶ FACT_PUBLISHING ──all acknowledged──▶ record_done
+ *     │   ▲ each second
+ *     ▼   │
+ *   FACT_WAITING (its dispatch is not known) ──10 s──▶ FACT_TODO with a step of park_… */
+enum fact_state { FACT_TODO, FACT_WAITING, FACT_PUBLISHING };
+enum fact_step { FACT_FOLD, FACT_TO_DELAY, FACT_TO_DLQ };
+
+struct fact {
+    struct record *record; /* NULL once its partition was taken away */
+    struct fold *fold;
+    enum fact_kind kind;
+    enum fact_state state;
+    enum fact_step step;
+    const char *class; /* of the dead-letter queue */
+    char error[256];
+    int unacknowledged;                /* records put and not reported yet */
+    bool lost;                         /* one of them was not stored */
+    bool queued;                       /* its command is on the way to Redis */
+    int64_t look_again_ms, give_up_ms; /* FACT_WAITING; monotonic clock */
+
+    struct callback_fact callback; /* FACT_CALLBACK */
+    struct outcome outcome;        /* FACT_OUTCOME */
+    struct {                       /* FACT_LABELS */
+        int64_t pr, updated_ms, received_ms;
+        char *in_force; /* ciflow/crcr labels, one a line */
+        char *changed;  /* the label that came or went, or NULL */
+        char head_sha[SHA_MAX + 1];
+    } labels;
+
+    struct fact *prev, *next; /* utlist */
+};
+
+/* Reads a record of callbacks, dispatches or events; what cannot be read gets the step
+ * FACT_TO_DLQ. scratch is overwritten. The fact owns the record. */
+struct fact *fact_new(struct record *record, const struct reporter *reporter,
+                      struct event_facts *scratch);
+/* Frees the fact; the record must be done or dropped before. */
+void fact_free(struct fact *fact);
+/* Decides that the record is moved aside. */
+void fact_refuse(struct fact *fact, const char *class, const char *error);
+
+#endif

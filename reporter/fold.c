@@ -1,0 +1,335 @@
+#include "fold.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/view/dispatches.h"
+#include "../common/view/indexes.h"
+#include "../common/view/labels.h"
+
+#define BATCH            256  /* facts folded in one round trip */
+#define FACTS_MAX        2000 /* in hand over all partitions */
+#define TICK_MS          1000
+#define CROWDED_MS       20
+#define AWAY_MS          200
+#define FLUSH_MS         5000
+#define CHECK_TIMEOUT_MS 10000
+
+/* ---- Redis ---------------------------------------------------------------------------------- */
+
+static void redis_seen(struct fold *f, bool up)
+{
+    if (up != f->redis_away)
+        return;
+    f->redis_away = !up;
+    role_waiting(f->role, !up);
+    role_ready(f->role, up ? NULL : "Redis is away");
+    metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), up);
+    if (up)
+        log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
+    else
+        log_warn("redis_away", LOG_STR("role", STR_LIT("fold")));
+}
+
+void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)
+{
+    if (err == ERR_RETRY || err == ERR_UNKNOWN) {
+        redis_seen(f, false);
+        return;
+    }
+    fact_refuse(fact, "refused", why->text);
+}
+
+/* ---- folding -------------------------------------------------------------------------------- */
+
+static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
+{
+    const struct view_times *times = &f->reporter->times;
+    switch (fact->kind) {
+    case FACT_CALLBACK:
+        return job_fold_queue(f->redis, &fact->callback.job, fact->callback.received_ms, times,
+                              why);
+    case FACT_OUTCOME:
+        return dispatch_fold_queue(f->redis, &fact->outcome, times, why);
+    default:
+        return labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
+                                 fact->labels.received_ms, str_of(fact->labels.in_force), times,
+                                 why);
+    }
+}
+
+static void folded(struct fold *f, const struct fact *fact, const char *verdict)
+{
+    metrics_add(role_metrics(f->role), METRIC_FACTS,
+                METRIC_LABELS(str_of(fact_kind_name(fact->kind)), str_of(verdict)), 1);
+    if (fact->kind != FACT_CALLBACK)
+        return;
+    const struct result_record *job = &fact->callback.job;
+    log_info("folded", LOG_STR("delivery", str_of(job->delivery_id)),
+             LOG_STR("repo", str_of(job->repo)), LOG_STR("job", str_of(job->job_name)),
+             LOG_STR("status", str_of(job_state_name(job->state))),
+             LOG_STR("verdict", str_of(verdict)));
+}
+
+static enum err callback_collect(struct fold *f, struct fact *fact, struct why *why)
+{
+    struct result_record merged;
+    enum fold_verdict verdict = FOLD_REPEAT;
+    enum err err = job_fold_collect(f->redis, &verdict, &merged, why);
+    if (err != OK)
+        return err;
+    folded(f, fact, fold_verdict_name(verdict));
+    fold_publish_job(f, fact, &merged);
+    result_record_clear(&merged);
+    return OK;
+}
+
+static void fact_collect(struct fold *f, struct fact *fact)
+{
+    struct why why;
+    enum err err;
+    fact->queued = false;
+    switch (fact->kind) {
+    case FACT_CALLBACK:
+        err = callback_collect(f, fact, &why);
+        break;
+    case FACT_OUTCOME:
+        err = dispatch_fold_collect(f->redis, &why);
+        if (err == OK) {
+            folded(f, fact, "merged");
+            fold_publish_outcome(f, fact);
+        }
+        break;
+    default:
+        err = labels_fold_collect(f->redis, &why);
+        if (err == OK) {
+            folded(f, fact, "merged");
+            fold_publish_labels(f, fact);
+        }
+    }
+    if (err != OK)
+        fold_call_failed(f, fact, err, &why);
+    else
+        redis_seen(f, true);
+}
+
+/* What needs no fold is done here; true when the fact is to be queued. */
+static bool fact_prepare(struct fold *f, struct fact *fact)
+{
+    if (fact->step != FACT_FOLD) {
+        fold_publish_parked(f, fact);
+        return false;
+    }
+    if (fact->kind == FACT_NOTHING) {
+        fold_finish(f, fact);
+        return false;
+    }
+    if (fact->kind == FACT_CALLBACK && fact->callback.pending)
+        return fold_pending_resolve(f, fact) && !f->redis_away;
+    return true;
+}
+
+/* One round trip for up to BATCH facts. The first failure ends the round; what was not folded is
+ * in hand still. */
+static void fold_batch(struct fold *f)
+{
+    struct fact *batch[BATCH], *fact, *next;
+    size_t n = 0;
+    struct why why;
+    bool was_away = f->redis_away;
+    DL_FOREACH_SAFE(f->facts, fact, next)
+    {
+        if (n == BATCH || (n > 0 && was_away) || (f->redis_away && !was_away))
+            break;
+        if (fact->state != FACT_TODO || !fact_prepare(f, fact))
+            continue;
+        enum err err = fact_queue(f, fact, &why);
+        if (err != OK) {
+            fold_call_failed(f, fact, err, &why);
+            break;
+        }
+        fact->queued = true;
+        batch[n++] = fact;
+    }
+    for (size_t i = 0; i < n; i++)
+        fact_collect(f, batch[i]);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+/* Nothing new comes while Redis is away or enough is in hand; the reader is asked all the same,
+ * which keeps it in its group. */
+static void pause_set(struct fold *f)
+{
+    bool pause = f->redis_away || f->n_facts >= FACTS_MAX;
+    if (pause != f->paused)
+        topic_reader_pause(f->reader, pause);
+    f->paused = pause;
+}
+
+static size_t facts_read(struct fold *f)
+{
+    size_t n = 0;
+    struct record *record;
+    pause_set(f);
+    while (n < BATCH && (record = topic_reader_next(f->reader, 0))) {
+        struct fact *fact = fact_new(record, f->reporter, f->scratch);
+        fact->fold = f;
+        DL_APPEND(f->facts, fact);
+        f->n_facts++;
+        n++;
+    }
+    return n;
+}
+
+/* Facts that are due; those that wait are looked at again each second. */
+static size_t facts_due(struct fold *f, size_t *waiting)
+{
+    struct fact *fact;
+    size_t due = 0;
+    int64_t now = clock_mono_ms();
+    *waiting = 0;
+    DL_FOREACH(f->facts, fact)
+    {
+        if (fact->state == FACT_WAITING && now >= fact->look_again_ms)
+            fact->state = FACT_TODO;
+        due += fact->state == FACT_TODO;
+        *waiting += fact->state == FACT_WAITING;
+    }
+    return due;
+}
+
+static bool concerns(const struct fact *fact, const struct topic_position *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fact->record && fact->record->at.partition == at[i].partition &&
+            str_is(str_of(fact->record->at.topic), at[i].topic))
+            return true;
+    return false;
+}
+
+static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_mono_ms)
+{
+    struct fold *f = opaque;
+    struct fact *fact, *next;
+    struct why why;
+    int64_t left = deadline_mono_ms - clock_mono_ms();
+    if (left > 0 && topic_writer_flush(f->writer, (int)left, &why) != OK)
+        log_warn("fold_flush_incomplete", LOG_STR("error", str_of(why.text)));
+    DL_FOREACH_SAFE(f->facts, fact, next)
+    {
+        if (!concerns(fact, partitions, n))
+            continue;
+        record_drop(fact->record);
+        fact->record = NULL;
+        if (fact->unacknowledged == 0)
+            fold_forget(f, fact);
+    }
+}
+
+/* Ingest refuses callbacks without a dispatch record only once the view is whole. */
+static void epoch_tell(struct fold *f)
+{
+    struct why why;
+    if (f->epoch_told || f->redis_away || f->n_facts > 0 || topic_reader_lag(f->reader) != 0)
+        return;
+    enum err err = view_epoch_set(f->redis, clock_wall_ms(), &why);
+    if (err == OK)
+        f->epoch_told = true;
+    else
+        redis_seen(f, err != ERR_RETRY && err != ERR_UNKNOWN);
+}
+
+static void turn(struct fold *f)
+{
+    struct wake *wake = role_wake(f->role);
+    size_t waiting, read, due;
+    role_alive(f->role);
+    wake_reset(wake);
+    f->crowded = false;
+    read = facts_read(f);
+    due = facts_due(f, &waiting);
+    if (due > 0)
+        fold_batch(f);
+    int reported = topic_writer_poll(f->writer, 0);
+    role_lag(f->role, topic_reader_lag(f->reader));
+    metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
+    epoch_tell(f);
+    if (f->redis_away)
+        wake_wait(wake, AWAY_MS);
+    else if (f->crowded)
+        wake_wait(wake, CROWDED_MS);
+    else if (read == 0 && due == 0 && reported == 0)
+        wake_wait(wake, TICK_MS);
+}
+
+static void fold_close(struct fold *f)
+{
+    struct why why;
+    struct fact *fact, *next;
+    if (f->writer && topic_writer_flush(f->writer, FLUSH_MS, &why) != OK)
+        log_warn("fold_flush_incomplete", LOG_STR("error", str_of(why.text)));
+    topic_reader_free(f->reader);
+    topic_writer_free(f->writer);
+    DL_FOREACH_SAFE(f->facts, fact, next)
+    {
+        fold_forget(f, fact);
+    }
+    redis_free(f->redis);
+    free(f->scratch);
+}
+
+static enum err fold_open(struct fold *f, struct why *why)
+{
+    const struct reporter *r = f->reporter;
+    const char *const inputs[] = { r->topics.name[TOPIC_CALLBACKS],
+                                   r->topics.name[TOPIC_DISPATCHES], r->topics.name[TOPIC_EVENTS] };
+    const char *const all[] = { inputs[0],
+                                inputs[1],
+                                inputs[2],
+                                r->topics.name[TOPIC_RESULTS],
+                                r->topics.name[TOPIC_RECONCILE],
+                                r->topics.name[TOPIC_DELAY_1M],
+                                r->topics.name[TOPIC_DLQ] };
+    const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };
+    const struct topic_reader_options reader = {
+        .kafka = r->kafka,
+        .group = "crcr-fold",
+        .topics = inputs,
+        .n_topics = sizeof(inputs) / sizeof(inputs[0]),
+        .wake = role_wake(f->role),
+        .revoked = revoked,
+        .opaque = f,
+    };
+    f->scratch = mem_alloc(1, sizeof(*f->scratch));
+    enum err err = redis_new(&f->redis, &r->redis, why);
+    if (err == OK)
+        err = topic_writer_new(&f->writer, &writer, why);
+    if (err == OK)
+        err =
+            topic_writer_check(f->writer, all, sizeof(all) / sizeof(all[0]), CHECK_TIMEOUT_MS, why);
+    if (err == OK)
+        err = topic_reader_new(&f->reader, &reader, why);
+    return err;
+}
+
+enum err fold_run(struct role_ctx *role, void *reporter, struct why *why)
+{
+    struct fold f = { .reporter = reporter, .role = role };
+    enum err err = fold_open(&f, why);
+    if (err == OK) {
+        role_ready(role, NULL);
+        metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), 1);
+    }
+    while (err == OK && !role_stopping(role)) {
+        turn(&f);
+        if (topic_reader_fatal(f.reader, why) || topic_writer_fatal(f.writer, why))
+            err = ERR_STOP;
+    }
+    fold_close(&f);
+    return err;
+}

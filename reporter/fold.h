@@ -1,0 +1,46 @@
+/* The role fold: facts → view, and what follows from each merged record. */
+#ifndef CRCR_REPORTER_FOLD_H
+#define CRCR_REPORTER_FOLD_H
+
+#include "fact.h"
+
+struct fold {
+    const struct reporter *reporter;
+    struct role_ctx *role;
+    struct redis *redis;
+    struct topic_reader *reader;
+    struct topic_writer *writer;
+    struct event_facts *scratch;
+    struct fact *facts; /* in hand, oldest first */
+    size_t n_facts;
+    bool redis_away;
+    bool paused;  /* the reader */
+    bool crowded; /* the writer's queue was full: wait a little */
+    bool epoch_told;
+};
+
+/* What a failed call to Redis means: it is away, or it will never take this fact. */
+void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why);
+
+/* ---- fold_pending.c ---------------------------------------------------------------------------
+ */
+
+/* True when the dispatch of a pending callback is known now and filled in. Otherwise the fact waits
+ * (up to 10 s, looking each second) or is told to step aside. */
+bool fold_pending_resolve(struct fold *f, struct fact *fact);
+
+/* ---- fold_publish.c: what follows from a folded fact ------------------------------------------
+ */
+
+/* Puts the merged record into results and marks what it touches in reconcile. */
+void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged);
+void fold_publish_outcome(struct fold *f, struct fact *fact);
+void fold_publish_labels(struct fold *f, struct fact *fact);
+/* Moves the record aside, as fact->step says. */
+void fold_publish_parked(struct fold *f, struct fact *fact);
+/* The record is done with: nothing follows from it. */
+void fold_finish(struct fold *f, struct fact *fact);
+/* Takes the fact off the list and frees it; its record is done or dropped already. */
+void fold_forget(struct fold *f, struct fact *fact);
+
+#endif

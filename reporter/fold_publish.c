@@ -1,0 +1,167 @@
+#include <stdio.h>
+#include <utlist.h>
+
+#include "../common/base/log.h"
+#include "../common/model/ids.h"
+#include "fold.h"
+#include "park.h"
+
+#define RECONCILE_KEY_MAX (SHA_MAX + 1 + REPO_MAX)
+
+void fold_forget(struct fold *f, struct fact *fact)
+{
+    DL_DELETE(f->facts, fact);
+    f->n_facts--;
+    fact_free(fact);
+}
+
+void fold_finish(struct fold *f, struct fact *fact)
+{
+    record_done(fact->record);
+    role_progress(f->role);
+    fold_forget(f, fact);
+}
+
+/* Everything that was put for the fact is reported. */
+static void settled(struct fact *fact)
+{
+    if (!fact->record) {
+        fold_forget(fact->fold, fact);
+        return;
+    }
+    if (fact->lost) { /* folded again, so that what is put is the record of then, not of now */
+        fact->lost = false;
+        fact->state = FACT_TODO;
+        return;
+    }
+    fold_finish(fact->fold, fact);
+}
+
+static void released(struct fact *fact)
+{
+    if (--fact->unacknowledged == 0)
+        settled(fact);
+}
+
+static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+{
+    struct fact *fact = opaque;
+    (void)at;
+    if (err != OK && fact->record) {
+        log_warn("fold_not_published", LOG_STR("error", str_of(reason)));
+        fact->lost = true;
+    }
+    released(fact);
+}
+
+/* A put that is not queued is made up for when the others are reported. */
+static void put(struct fold *f, struct fact *fact, enum topic topic, struct str key,
+                struct str value)
+{
+    struct why why;
+    fact->unacknowledged++;
+    if (topic_writer_put(f->writer, f->reporter->topics.name[topic], key, value, NULL, written,
+                         fact, &why) == OK)
+        return;
+    fact->unacknowledged--;
+    fact->lost = true;
+    f->crowded = true;
+}
+
+static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struct str repo,
+                       struct str reason)
+{
+    struct buf CLEANUP(buf_clear) key;
+    if (!sha || !*sha)
+        return;
+    buf_init(&key, RECONCILE_KEY_MAX);
+    buf_puts(&key, sha);
+    buf_putc(&key, '/');
+    buf_put(&key, repo);
+    put(f, fact, TOPIC_RECONCILE, buf_str(&key), reason);
+}
+
+/* Held while putting, so that a quick report cannot settle a fact that is not complete. */
+static void hold(struct fact *fact)
+{
+    fact->state = FACT_PUBLISHING;
+    fact->unacknowledged = 1;
+}
+
+void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
+{
+    struct buf CLEANUP(buf_clear) json;
+    hold(fact);
+    buf_init(&json, RECORD_MAX_BYTES);
+    result_record_to_json(merged, &json);
+    if (merged->level >= 2)
+        put(f, fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json));
+    if (merged->level >= 3)
+        mark_dirty(f, fact, merged->head_sha, str_of(merged->repo),
+                   str_of(job_state_name(merged->state)));
+    released(fact);
+}
+
+void fold_publish_outcome(struct fold *f, struct fact *fact)
+{
+    hold(fact);
+    if (fact->outcome.level >= 3)
+        mark_dirty(f, fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
+                   str_of(outcome_kind_name(fact->outcome.outcome)));
+    released(fact);
+}
+
+static bool has_device(const char *lines, struct str device)
+{
+    struct str rest = str_of(lines), line, found;
+    while (str_split(&rest, '\n', &line))
+        if (ciflow_label_device(line, &found) && str_eq(found, device))
+            return true;
+    return false;
+}
+
+/* Also those whose label went: the gate is asked again for each of them. */
+void fold_publish_labels(struct fold *f, struct fact *fact)
+{
+    hold(fact);
+    if (*fact->labels.in_force || fact->labels.changed) {
+        const struct allowlist_version *version = allowlist_feed_get(f->reporter->feed);
+        size_t n = version->list ? allowlist_size(version->list) : 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct allowlist_entry *entry = allowlist_at(version->list, i);
+            if (entry->level == 3 && (has_device(fact->labels.in_force, entry->device) ||
+                                      has_device(fact->labels.changed, entry->device)))
+                mark_dirty(f, fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
+        }
+        allowlist_feed_release(f->reporter->feed, version);
+    }
+    released(fact);
+}
+
+void fold_publish_parked(struct fold *f, struct fact *fact)
+{
+    struct why why;
+    enum err err;
+    const char *class = fact->step == FACT_TO_DELAY ? "delayed" : fact->class;
+    hold(fact);
+    fact->unacknowledged++;
+    if (fact->step == FACT_TO_DELAY)
+        err = park_in_delay(f->writer, &f->reporter->topics, fact->record, fact->error, written,
+                            fact, &why);
+    else
+        err = park_in_dlq(f->writer, &f->reporter->topics, fact->record, fact->class, fact->error,
+                          written, fact, &why);
+    if (err != OK) {
+        fact->unacknowledged--;
+        fact->lost = true;
+        f->crowded = true;
+    } else {
+        log_warn("parked", LOG_STR("class", str_of(class)),
+                 LOG_STR("delivery", headers_get(&fact->record->headers, "delivery")),
+                 LOG_STR("repo", headers_get(&fact->record->headers, "repo")),
+                 LOG_STR("error", str_of(fact->error)));
+        metrics_add(role_metrics(f->role), METRIC_PARKED,
+                    METRIC_LABELS(STR_LIT("fold"), str_of(class)), 1);
+    }
+    released(fact);
+}

@@ -1,0 +1,391 @@
+/* The role forward: results → HUD API. One post at a time for each job, many jobs at once; while
+ * the HUD is away everything stands still, in hand and in the topic, and goes on where it stood. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/io/http_client.h"
+#include "forward_body.h"
+#include "park.h"
+#include "reporter.h"
+
+#define POSTS_MAX        16  /* at the same time */
+#define IN_HAND_MAX      500 /* over all partitions */
+#define BODY_MAX_BYTES   (2u << 20)
+#define WAIT_FIRST_MS    1000 /* doubled up to WAIT_MOST_MS while the HUD is away */
+#define WAIT_MOST_MS     30000
+#define TICK_MS          1000
+#define FLUSH_MS         5000
+#define CHECK_TIMEOUT_MS 10000
+
+/*   QUEUED ──▶ POSTING ──2xx──▶ record_done
+ *     ▲           ├──4xx──▶ PARKING ──stored──▶ record_done
+ *     └── later ◀─┴──5xx, no answer */
+enum post_state { POST_QUEUED, POST_POSTING, POST_PARKING };
+
+struct post {
+    struct forward *forward;
+    struct record *record; /* NULL once its partition was taken away */
+    enum post_state state;
+    char *class, *error; /* set: goes to the dead-letter queue */
+    struct buf body;
+    struct lane *lane;
+    struct post *prev, *next; /* in its lane */
+};
+
+/* The results of one job, in order. */
+struct lane {
+    char *key;
+    struct post *posts;
+    UT_hash_handle hh;
+};
+
+struct forward {
+    const struct reporter *reporter;
+    struct role_ctx *role;
+    struct topic_reader *reader;
+    struct topic_writer *writer;
+    struct http_client *client;
+    char url[2048];
+    const char *bot_key;
+    struct lane *lanes;
+    size_t n_posting;
+    bool away, paused;
+    int64_t not_before_ms; /* monotonic clock: the HUD is away */
+    int64_t wait_ms;
+};
+
+/* ---- posts ----------------------------------------------------------------------------------- */
+
+static void post_free(struct post *p)
+{
+    struct lane *lane = p->lane;
+    DL_DELETE(lane->posts, p);
+    buf_clear(&p->body);
+    free(p->class);
+    free(p->error);
+    if (!lane->posts) {
+        HASH_DEL(p->forward->lanes, lane);
+        free(lane->key);
+        free(lane);
+    }
+    free(p);
+}
+
+static void post_done(struct post *p)
+{
+    role_progress(p->forward->role);
+    record_done(p->record);
+    post_free(p);
+}
+
+static void post_refuse(struct post *p, const char *class, const char *error)
+{
+    p->class = mem_dup(class);
+    p->error = mem_dup(error);
+    p->state = POST_QUEUED;
+}
+
+static void hud_seen(struct forward *f, bool up, const char *reason)
+{
+    if (up) {
+        if (f->away)
+            log_info("hud_back", LOG_STR("url", str_of(f->url)));
+        f->away = false;
+        f->wait_ms = 0;
+        return;
+    }
+    if (!f->away)
+        log_warn("hud_away", LOG_STR("url", str_of(f->url)), LOG_STR("error", str_of(reason)));
+    f->away = true;
+    if (f->not_before_ms > clock_mono_ms()) /* another post told it a moment ago */
+        return;
+    f->wait_ms = f->wait_ms ? f->wait_ms * 2 : WAIT_FIRST_MS;
+    if (f->wait_ms > WAIT_MOST_MS)
+        f->wait_ms = WAIT_MOST_MS;
+    f->not_before_ms = clock_mono_ms() + f->wait_ms;
+}
+
+static void posted(void *opaque, const struct http_answer *answer)
+{
+    static const char *const names[] = {
+        [FORWARD_SENT] = "sent", [FORWARD_WAIT] = "waiting", [FORWARD_REFUSED] = "refused"
+    };
+    struct post *p = opaque;
+    struct forward *f = p->forward;
+    struct metrics *m = role_metrics(f->role);
+    enum forward_verdict verdict = forward_judge(answer->err == OK ? answer->status : 0);
+    char reason[160];
+    f->n_posting--;
+    metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(names[verdict])), 1);
+    metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);
+    if (answer->err == OK)
+        snprintf(reason, sizeof(reason), "the HUD answered %d", answer->status);
+    else
+        snprintf(reason, sizeof(reason), "the HUD did not answer: %s", answer->reason);
+    hud_seen(f, verdict != FORWARD_WAIT, reason);
+    if (!p->record) {
+        post_free(p);
+        return;
+    }
+    p->state = POST_QUEUED;
+    if (verdict == FORWARD_SENT)
+        post_done(p);
+    else if (verdict == FORWARD_REFUSED)
+        post_refuse(p, "refused", reason);
+}
+
+static void post_start(struct post *p)
+{
+    struct forward *f = p->forward;
+    struct headers headers;
+    struct why why;
+    headers_init(&headers);
+    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    headers_put(&headers, "x-hud-internal-bot", str_of(f->bot_key));
+    const struct http_request request = {
+        .method = "POST", .url = f->url, .headers = &headers, .body = buf_str(&p->body)
+    };
+    if (http_client_start(f->client, &request, posted, p, &why) != OK) {
+        hud_seen(f, false, why.text);
+        return;
+    }
+    p->state = POST_POSTING;
+    f->n_posting++;
+}
+
+static void parked(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+{
+    struct post *p = opaque;
+    (void)at;
+    p->state = POST_QUEUED;
+    if (!p->record) {
+        post_free(p);
+        return;
+    }
+    if (err == OK)
+        post_done(p);
+    else
+        log_warn("not_parked", LOG_STR("error", str_of(reason)));
+}
+
+static void post_park(struct post *p)
+{
+    struct forward *f = p->forward;
+    struct why why;
+    if (park_in_dlq(f->writer, &f->reporter->topics, p->record, p->class, p->error, parked, p,
+                    &why) != OK)
+        return; /* the writer's queue is full: again at the next turn */
+    p->state = POST_PARKING;
+    log_warn("parked", LOG_STR("class", str_of(p->class)), LOG_STR("key", p->record->key),
+             LOG_STR("error", str_of(p->error)));
+    metrics_add(role_metrics(f->role), METRIC_PARKED,
+                METRIC_LABELS(STR_LIT("forward"), str_of(p->class)), 1);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static struct lane *lane_of(struct forward *f, struct str key)
+{
+    struct lane *lane;
+    HASH_FIND(hh, f->lanes, key.ptr, key.len, lane);
+    if (lane)
+        return lane;
+    lane = mem_alloc(1, sizeof(*lane));
+    lane->key = str_dup(key);
+    HASH_ADD_KEYPTR(hh, f->lanes, lane->key, key.len, lane);
+    return lane;
+}
+
+static void record_take(struct forward *f, struct record *record)
+{
+    struct result_record result;
+    struct why why;
+    if (!record->value.ptr) { /* a tombstone: the row was taken back */
+        record_done(record);
+        return;
+    }
+    struct post *p = mem_alloc(1, sizeof(*p));
+    p->forward = f;
+    p->record = record;
+    buf_init(&p->body, BODY_MAX_BYTES);
+    p->lane = lane_of(f, record->key.ptr ? record->key : STR_LIT(""));
+    DL_APPEND(p->lane->posts, p);
+    if (result_record_from_json(record->value, &result, &why) != OK) {
+        post_refuse(p, "poison", why.text);
+        return;
+    }
+    forward_body(&result, &p->body);
+    result_record_clear(&result);
+    if (buf_full(&p->body))
+        post_refuse(p, "refused", "the result is larger than 2 MiB");
+}
+
+static void records_read(struct forward *f)
+{
+    struct record *record;
+    bool pause = topic_reader_in_hand(f->reader) >= IN_HAND_MAX;
+    if (pause != f->paused)
+        topic_reader_pause(f->reader, pause);
+    f->paused = pause;
+    while ((record = topic_reader_next(f->reader, 0))) {
+        record_take(f, record);
+        if (topic_reader_in_hand(f->reader) >= IN_HAND_MAX)
+            return;
+    }
+}
+
+/* Starts the first of each lane. While the HUD is away one post at a time asks whether it is back.
+ */
+static void posts_start(struct forward *f)
+{
+    struct lane *lane, *next;
+    bool waiting = clock_mono_ms() < f->not_before_ms;
+    size_t most = f->away ? 1 : POSTS_MAX;
+    role_waiting(f->role, f->away);
+    HASH_ITER(hh, f->lanes, lane, next)
+    {
+        struct post *p = lane->posts;
+        if (p->state != POST_QUEUED)
+            continue;
+        if (p->class)
+            post_park(p);
+        else if (!waiting && f->n_posting < most)
+            post_start(p);
+    }
+}
+
+static bool concerns(const struct post *p, const struct topic_position *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p->record && p->record->at.partition == at[i].partition)
+            return true;
+    return false;
+}
+
+static void lane_drop(struct lane *lane, const struct topic_position *at, size_t n)
+{
+    struct post *p, *next;
+    for (p = lane->posts; p; p = next) { /* the lane goes with its last post */
+        next = p->next;
+        if (!concerns(p, at, n))
+            continue;
+        record_drop(p->record);
+        p->record = NULL;
+        if (p->state == POST_QUEUED)
+            post_free(p);
+    }
+}
+
+static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_mono_ms)
+{
+    struct forward *f = opaque;
+    struct lane *lane, *next;
+    while (f->n_posting > 0 && clock_mono_ms() < deadline_mono_ms) {
+        http_client_poll(f->client, NULL, 50);
+        topic_writer_poll(f->writer, 0);
+        role_alive(f->role);
+    }
+    HASH_ITER(hh, f->lanes, lane, next)
+    {
+        lane_drop(lane, partitions, n);
+    }
+}
+
+static void turn(struct forward *f)
+{
+    role_alive(f->role);
+    wake_reset(role_wake(f->role));
+    records_read(f);
+    posts_start(f);
+    topic_writer_poll(f->writer, 0);
+    role_lag(f->role, topic_reader_lag(f->reader));
+    http_client_poll(f->client, role_wake(f->role), TICK_MS);
+}
+
+static void forward_close(struct forward *f)
+{
+    struct why why;
+    struct lane *lane, *next;
+    if (f->writer && topic_writer_flush(f->writer, FLUSH_MS, &why) != OK)
+        log_warn("forward_flush_incomplete", LOG_STR("error", str_of(why.text)));
+    topic_reader_free(f->reader);
+    http_client_free(f->client);
+    topic_writer_free(f->writer);
+    HASH_ITER(hh, f->lanes, lane, next)
+    {
+        struct post *p, *after;
+        for (p = lane->posts; p; p = after) {
+            after = p->next;
+            post_free(p);
+        }
+    }
+}
+
+static enum err forward_open(struct forward *f, struct why *why)
+{
+    const struct reporter *r = f->reporter;
+    const char *const inputs[] = { r->topics.name[TOPIC_RESULTS] };
+    const char *const all[] = { inputs[0], r->topics.name[TOPIC_DLQ] };
+    const struct http_client_options client = { .user_agent = "crcr-reporter",
+                                                .ca_file = r->ca_file,
+                                                .allow_http = r->allow_http };
+    const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };
+    const struct topic_reader_options reader = {
+        .kafka = r->kafka,
+        .group = "crcr-forward",
+        .topics = inputs,
+        .n_topics = 1,
+        .wake = role_wake(f->role),
+        .revoked = revoked,
+        .opaque = f,
+    };
+    enum err err = http_client_new(&f->client, &client, why);
+    if (err == OK)
+        err = topic_writer_new(&f->writer, &writer, why);
+    if (err == OK)
+        err = topic_writer_check(f->writer, all, 2, CHECK_TIMEOUT_MS, why);
+    if (err == OK)
+        err = topic_reader_new(&f->reader, &reader, why);
+    return err;
+}
+
+/* No HUD is told of: nothing to do, and nothing wrong. */
+static enum err forward_off(struct role_ctx *role)
+{
+    log_info("forward_off", LOG_STR("reason", STR_LIT("HUD_API_URL is empty")));
+    role_ready(role, NULL);
+    role_waiting(role, true);
+    while (!role_stopping(role)) {
+        role_alive(role);
+        wake_reset(role_wake(role));
+        if (!role_stopping(role))
+            wake_wait(role_wake(role), TICK_MS);
+    }
+    return OK;
+}
+
+enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
+{
+    struct forward f = { .reporter = reporter, .role = role };
+    const char *base = config_text(role_config(role), "HUD_API_URL");
+    if (!base || !*base)
+        return forward_off(role);
+    f.bot_key = config_text(role_config(role), "HUD_BOT_KEY");
+    snprintf(f.url, sizeof(f.url), "%s/crcr/results", base);
+    enum err err = forward_open(&f, why);
+    if (err == OK)
+        role_ready(role, NULL);
+    while (err == OK && !role_stopping(role)) {
+        turn(&f);
+        if (topic_reader_fatal(f.reader, why) || topic_writer_fatal(f.writer, why))
+            err = ERR_STOP;
+    }
+    forward_close(&f);
+    return err;
+}

@@ -1,0 +1,51 @@
+#include "park.h"
+
+#include "../common/base/clock.h"
+#include "../common/model/task.h"
+
+enum err park_in_dlq(struct topic_writer *w, const struct topics *topics,
+                     const struct record *record, const char *class, const char *error,
+                     topic_written_fn *done, void *opaque, struct why *why)
+{
+    struct headers headers;
+    headers_copy(&headers, &record->headers);
+    dlq_headers(&headers, record->at.topic, class, error, clock_wall_ms());
+    return topic_writer_put(w, topics->name[TOPIC_DLQ], record->key, record->value, &headers, done,
+                            opaque, why);
+}
+
+static const struct {
+    enum topic topic;
+    int64_t ms;
+} delays[] = {
+    { TOPIC_DELAY_1M, 60000 },
+    { TOPIC_DELAY_10M, 600000 },
+    { TOPIC_DELAY_1H, 3600000 },
+};
+#define N_DELAYS ((int64_t)(sizeof(delays) / sizeof(delays[0])))
+
+int64_t park_count(const struct record *record)
+{
+    int64_t count = headers_get_i64(&record->headers, "delays", 0);
+    return count > 0 ? count : 0;
+}
+
+bool park_delay_left(int64_t count)
+{
+    return count < N_DELAYS;
+}
+
+enum err park_in_delay(struct topic_writer *w, const struct topics *topics,
+                       const struct record *record, const char *error, topic_written_fn *done,
+                       void *opaque, struct why *why)
+{
+    int64_t count = park_count(record);
+    struct headers headers;
+    headers_copy(&headers, &record->headers);
+    headers_set(&headers, "to_topic", str_of(record->at.topic));
+    headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + delays[count].ms);
+    headers_set(&headers, "error", str_of(error));
+    headers_set_i64(&headers, "delays", count + 1);
+    return topic_writer_put(w, topics->name[delays[count].topic], record->key, record->value,
+                            &headers, done, opaque, why);
+}

@@ -1,0 +1,69 @@
+/* The role reconcile: makes GitHub's check runs equal to what the view wants now. Level-triggered:
+ * a record only says where to look; what is done follows from what is read at that moment. */
+#ifndef CRCR_REPORTER_RECONCILE_H
+#define CRCR_REPORTER_RECONCILE_H
+
+#include <uthash.h>
+
+#include "../common/github/check_runs.h"
+#include "../common/view/checks.h"
+#include "desired.h"
+#include "reporter.h"
+
+/* A commit and a downstream, and the records that call it dirty.
+ *
+ *   DIRTY ──pass──▶ BUSY ──all equal──▶ its records are done (DIRTY again when more came)
+ *     ▲              ├──limit, no answer, Redis away──▶ WAITING ──due──▶ DIRTY
+ *     └─not stored───┴──refused, or too often in vain──▶ PARKING ──stored──▶ its records are done
+ */
+enum target_state { TARGET_DIRTY, TARGET_BUSY, TARGET_WAITING, TARGET_PARKING };
+
+struct dirty {
+    struct record *record;
+    bool taken; /* was there when the pass began */
+    struct dirty *prev, *next;
+};
+
+struct target {
+    struct reconcile *reconcile;
+    char *key;
+    char head_sha[SHA_MAX + 1];
+    char repo[REPO_MAX + 1];
+    enum target_state state;
+    struct dirty *records;
+    int failures;   /* passes in a row that did not get through */
+    int64_t due_ms; /* WAITING: monotonic clock */
+    struct pass *pass;
+    UT_hash_handle hh;
+};
+
+struct reconcile {
+    const struct reporter *reporter;
+    struct role_ctx *role;
+    struct redis *redis;
+    struct topic_reader *reader;
+    struct topic_writer *writer;
+    struct http_client *client;
+    struct github *github;
+    struct target *targets; /* by key */
+    size_t n_busy;
+    int64_t limited_until_ms; /* wall clock: GitHub told us to wait */
+    bool paused;              /* the reader */
+    bool revoking;            /* passes end after the call under way */
+};
+
+/* What a pass came to. */
+enum pass_end {
+    PASS_EQUAL,   /* GitHub says what the view wants */
+    PASS_WAIT,    /* later, without spending an attempt (limit, Redis away, stopping) */
+    PASS_FAILED,  /* no answer: later, and count it */
+    PASS_REFUSED, /* GitHub will not take it */
+};
+
+/* Reads the view and starts what is to be done; pass_ended is called exactly once, perhaps before
+ * this returns. reconcile_pass.c */
+void pass_start(struct target *target);
+/* Ends the pass of a target; text for people. reconcile.c */
+void pass_ended(struct target *target, enum pass_end end, const char *reason);
+
+#endif

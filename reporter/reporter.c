@@ -1,0 +1,58 @@
+#include "reporter.h"
+
+#include <stdlib.h>
+
+#include "../common/base/mem.h"
+#include "../common/crypto/jwt.h"
+#include "../common/io/http_client.h"
+
+static struct redis_options redis_options(const struct config *config)
+{
+    return (struct redis_options){
+        .endpoint = config_text(config, "REDIS_ENDPOINT"),
+        .login = config_text(config, "REDIS_LOGIN"),
+        .tls = config_bool(config, "CRCR_REDIS_TLS"),
+        .ca_file = config_text(config, "CRCR_CA_FILE"),
+    };
+}
+
+/* What can be wrong in the configuration and is not seen in one value alone. */
+static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct why *why)
+{
+    const struct config *config = daemon_config(ctx);
+    struct redis *redis = NULL;
+    r->kafka = config_kafka(config, "crcr-reporter");
+    r->redis = redis_options(config);
+    r->times.ttl_s = config_number(config, "CRCR_STATUS_TTL");
+    r->times.zombie_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
+    r->upstream_repo = config_text(config, "UPSTREAM_REPO");
+    r->ca_file = config_text(config, "CRCR_CA_FILE");
+    r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");
+    enum err err = topics_init(&r->topics, config_text(config, "CRCR_TOPIC_PREFIX"), why);
+    if (err == OK)
+        err = redis_new(&redis, &r->redis, why); /* does not connect */
+    redis_free(redis);
+    if (err == OK && daemon_has_role(ctx, "reconcile"))
+        err = jwt_key_new(&r->app_key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
+    return err;
+}
+
+enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
+{
+    struct reporter *r = mem_alloc(1, sizeof(*r));
+    *opaque = r;
+    enum err err = reporter_init(r, ctx, why);
+    if (err != OK || check_only)
+        return err;
+    return allowlist_feed_new(&r->feed, &r->kafka, r->topics.name[TOPIC_ALLOWLIST], why);
+}
+
+void reporter_stop(void *opaque)
+{
+    struct reporter *r = opaque;
+    if (!r)
+        return;
+    allowlist_feed_free(r->feed);
+    jwt_key_free(r->app_key);
+    free(r);
+}

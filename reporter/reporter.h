@@ -1,0 +1,52 @@
+/* What the roles of crcr-reporter share. Nothing in it changes after the start, so every role's
+ * thread may read it; each role has its own connections. */
+#ifndef CRCR_REPORTER_REPORTER_H
+#define CRCR_REPORTER_REPORTER_H
+
+#include "../common/daemon/daemon.h"
+#include "../common/io/redis.h"
+#include "../common/io/topic_reader.h"
+#include "../common/io/topic_writer.h"
+#include "../common/model/topics.h"
+#include "../common/view/allowlist_feed.h"
+#include "../common/view/jobs.h"
+
+struct jwt_key;
+
+struct reporter {
+    struct topics topics;
+    struct kafka_options kafka;
+    struct redis_options redis;
+    struct view_times times;
+    const char *upstream_repo;
+    struct allowlist_feed *feed; /* locks for itself */
+    struct jwt_key *app_key;     /* NULL without the role reconcile */
+    const char *ca_file;         /* NULL: the system's */
+    bool allow_http;
+};
+
+/* Index in the table of metrics (metrics.c). */
+enum reporter_metric {
+    METRIC_FACTS,
+    METRIC_FACTS_WAITING,
+    METRIC_PARKED,
+    METRIC_REDIS_UP,
+    METRIC_RESULTS_POSTED,
+    METRIC_POST_SECONDS,
+    METRIC_CHECK_RUNS,
+    METRIC_CHECK_RUN_SECONDS,
+    METRIC_PAGES,
+    METRIC_COUNT
+};
+extern const struct metric_family reporter_metrics[METRIC_COUNT];
+
+/* reporter.c, for the daemon's frame. */
+enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why);
+void reporter_stop(void *opaque);
+
+enum err fold_run(struct role_ctx *role, void *reporter, struct why *why);
+enum err reconcile_run(struct role_ctx *role, void *reporter, struct why *why);
+enum err forward_run(struct role_ctx *role, void *reporter, struct why *why);
+enum err web_run(struct role_ctx *role, void *reporter, struct why *why);
+
+#endif

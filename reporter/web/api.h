@@ -1,0 +1,29 @@
+/* The JSON of the HUD pages (reporter/README.md shows each). PURE: values in, text out. */
+#ifndef CRCR_REPORTER_WEB_API_H
+#define CRCR_REPORTER_WEB_API_H
+
+#include "../../common/model/allowlist.h"
+#include "../../common/view/dispatches.h"
+#include "score.h"
+
+/* A downstream with its numbers. entry may be NULL (no longer listed); jobs are newest first. */
+void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
+                  const struct result_record *jobs, size_t n);
+void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
+
+/* What became of one delivery: a row a downstream, with its dispatch and its jobs. */
+struct api_delivery {
+    struct str id;
+    const struct result_record *jobs;
+    size_t n_jobs;
+    const struct dispatch_view *dispatches;
+    size_t n_dispatches;
+};
+void api_put_delivery(struct buf *to, const struct api_delivery *delivery);
+
+/* ,"name":value helpers; the comma is left out behind an opening bracket. */
+void api_name(struct buf *to, const char *name);
+void api_text(struct buf *to, const char *name, struct str text); /* absent or empty: null */
+void api_time(struct buf *to, const char *name, int64_t wall_ms); /* not above 0: null */
+
+#endif

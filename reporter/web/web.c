@@ -1,0 +1,352 @@
+/* The role web: the HUD pages and their JSON, read from the view. Handlers run on the server's one
+ * thread, which alone uses the connection to Redis. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/log.h"
+#include "../../common/io/http_server.h"
+#include "../../common/model/ids.h"
+#include "../../common/model/json_scan.h"
+#include "../../common/view/indexes.h"
+#include "../../common/view/labels.h"
+#include "../reporter.h"
+#include "api.h"
+
+#define BODY_MAX_BYTES   (16u << 20)
+#define SUMMARY_REPOS    500
+#define SUMMARY_JOBS     100 /* of each downstream; what its pass rate is taken from */
+#define REPO_JOBS        200
+#define PR_DELIVERIES    25
+#define SUMMARY_FRESH_MS 2000
+#define DRAIN_MS         5000
+#define TICK_MS          1000
+
+extern const char embedded_page_html[], embedded_page_css[], embedded_page_js[];
+
+struct web {
+    const struct reporter *reporter;
+    struct role_ctx *role;
+    struct redis *redis;
+    struct buf summary; /* the last one, while fresh */
+    int64_t summary_ms; /* monotonic clock */
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void reply(struct web *w, struct http_exchange *x, const char *route, int status,
+                  const char *type, struct str body)
+{
+    struct headers h;
+    char code[8];
+    headers_init(&h);
+    headers_put(&h, "Content-Security-Policy",
+                STR_LIT("default-src 'none'; script-src 'self'; style-src 'self'; "
+                        "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
+                        "frame-ancestors 'none'"));
+    headers_put(&h, "X-Content-Type-Options", STR_LIT("nosniff"));
+    headers_put(&h, "Referrer-Policy", STR_LIT("no-referrer"));
+    headers_put(&h, "Cross-Origin-Opener-Policy", STR_LIT("same-origin"));
+    headers_put(&h, "Cache-Control", STR_LIT("no-cache"));
+    snprintf(code, sizeof(code), "%d", status);
+    metrics_add(role_metrics(w->role), METRIC_PAGES, METRIC_LABELS(str_of(route), str_of(code)), 1);
+    http_reply(x, status, type, &h, body);
+}
+
+static void reply_json(struct web *w, struct http_exchange *x, const char *route,
+                       const struct buf *body)
+{
+    if (buf_full(body)) {
+        reply(w, x, route, 503, NULL, STR_LIT("{\"detail\":\"the answer is too large\"}"));
+        return;
+    }
+    reply(w, x, route, 200, "application/json; charset=utf-8", buf_str(body));
+}
+
+static void reply_not_found(struct web *w, struct http_exchange *x, const char *route)
+{
+    reply(w, x, route, 404, NULL, STR_LIT("{\"detail\":\"nothing is known of this\"}"));
+}
+
+static void reply_away(struct web *w, struct http_exchange *x, const char *route,
+                       const struct why *why)
+{
+    log_warn("page_failed", LOG_STR("route", str_of(route)), LOG_STR("error", str_of(why->text)));
+    metrics_set(role_metrics(w->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("web")),
+                redis_is_up(w->redis));
+    reply(w, x, route, 503, NULL, STR_LIT("{\"detail\":\"the view is away, try again\"}"));
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static void page_html(void *opaque, struct http_exchange *x)
+{
+    reply(opaque, x, "page", 200, "text/html; charset=utf-8", str_of(embedded_page_html));
+}
+
+static void page_css(void *opaque, struct http_exchange *x)
+{
+    reply(opaque, x, "page", 200, "text/css; charset=utf-8", str_of(embedded_page_css));
+}
+
+static void page_js(void *opaque, struct http_exchange *x)
+{
+    reply(opaque, x, "page", 200, "text/javascript; charset=utf-8", str_of(embedded_page_js));
+}
+
+/* ---- /api/crcr/summary ------------------------------------------------------------------------
+ */
+
+static enum err repo_put(struct web *w, struct str repo, const struct allowlist_entry *entry,
+                         struct buf *to, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    enum err err = jobs_of_repo(w->redis, repo, SUMMARY_JOBS, &jobs, why);
+    if (err == OK)
+        api_put_repo(to, repo, entry, jobs.at, jobs.n);
+    return err;
+}
+
+static bool is_indexed(const struct view_index *active, struct str repo)
+{
+    for (size_t i = 0; i < active->n; i++)
+        if (str_eq_nocase(str_of(active->at[i].name), repo))
+            return true;
+    return false;
+}
+
+/* Those that did something last come first, then those that are only listed. */
+static enum err repos_put(struct web *w, const struct allowlist *list, struct buf *to,
+                          struct why *why)
+{
+    struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
+    enum err err = repos_by_activity(w->redis, SUMMARY_REPOS, &active, why);
+    for (size_t i = 0; err == OK && i < active.n; i++) {
+        struct str repo = str_of(active.at[i].name);
+        err = repo_put(w, repo, list ? allowlist_find(list, repo) : NULL, to, why);
+    }
+    size_t n = list ? allowlist_size(list) : 0;
+    for (size_t i = 0; err == OK && i < n && active.n + i < SUMMARY_REPOS; i++) {
+        const struct allowlist_entry *entry = allowlist_at(list, i);
+        if (!is_indexed(&active, entry->repo))
+            api_put_repo(to, entry->repo, entry, NULL, 0);
+    }
+    return err;
+}
+
+static enum err summary_put(struct web *w, struct buf *to, struct why *why)
+{
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
+    buf_putc(to, '{');
+    api_time(to, "generated_at", clock_wall_ms());
+    api_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
+    api_name(to, "allowlist");
+    buf_putc(to, '{');
+    api_text(to, "sha", str_of(version->sha));
+    api_text(to, "source", str_of(version->source));
+    api_time(to, "fetched_at", version->fetched_ms);
+    buf_putc(to, '}');
+    api_name(to, "repos");
+    buf_putc(to, '[');
+    enum err err = repos_put(w, version->list, to, why);
+    allowlist_feed_release(w->reporter->feed, version);
+    buf_puts(to, "]}");
+    return err;
+}
+
+static void summary(void *opaque, struct http_exchange *x)
+{
+    struct web *w = opaque;
+    struct why why;
+    int64_t now = clock_mono_ms();
+    if (w->summary.len == 0 || now - w->summary_ms >= SUMMARY_FRESH_MS) {
+        buf_reset(&w->summary);
+        if (summary_put(w, &w->summary, &why) != OK) {
+            buf_reset(&w->summary);
+            reply_away(w, x, "summary", &why);
+            return;
+        }
+        w->summary_ms = now;
+    }
+    reply_json(w, x, "summary", &w->summary);
+}
+
+/* ---- one downstream, one delivery, one pull request -------------------------------------------
+ */
+
+static struct str path_rest(const struct http_exchange *x, const char *prefix)
+{
+    return str_from(http_path(x), str_of(prefix).len);
+}
+
+static void repo_page(void *opaque, struct http_exchange *x)
+{
+    struct web *w = opaque;
+    struct str repo = path_rest(x, "/api/crcr/repos/");
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    struct buf CLEANUP(buf_clear) body;
+    struct why why;
+    buf_init(&body, BODY_MAX_BYTES);
+    if (!repo_valid(repo)) {
+        reply_not_found(w, x, "repo");
+        return;
+    }
+    if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why) != OK) {
+        reply_away(w, x, "repo", &why);
+        return;
+    }
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
+    const struct allowlist_entry *entry =
+        version->list ? allowlist_find(version->list, repo) : NULL;
+    bool known = entry || jobs.n > 0;
+    buf_puts(&body, "{\"downstream\":");
+    api_put_repo(&body, repo, entry, jobs.at, jobs.n);
+    allowlist_feed_release(w->reporter->feed, version);
+    api_name(&body, "jobs");
+    api_put_jobs(&body, jobs.at, jobs.n);
+    buf_putc(&body, '}');
+    if (known)
+        reply_json(w, x, "repo", &body);
+    else
+        reply_not_found(w, x, "repo");
+}
+
+/* *known: something is there. */
+static enum err delivery_put(struct web *w, struct str id, struct buf *to, bool *known,
+                             struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    struct dispatch_view *dispatches = NULL;
+    size_t n = 0;
+    enum err err = jobs_of_delivery(w->redis, id, &jobs, why);
+    if (err == OK)
+        err = dispatches_of_delivery(w->redis, id, &dispatches, &n, why);
+    if (err != OK)
+        return err;
+    const struct api_delivery delivery = { id, jobs.at, jobs.n, dispatches, n };
+    *known = jobs.n + n > 0;
+    api_put_delivery(to, &delivery);
+    free(dispatches);
+    return OK;
+}
+
+static void delivery_page(void *opaque, struct http_exchange *x)
+{
+    struct web *w = opaque;
+    struct str id = path_rest(x, "/api/crcr/deliveries/");
+    struct buf CLEANUP(buf_clear) body;
+    struct why why;
+    bool known = false;
+    buf_init(&body, BODY_MAX_BYTES);
+    if (!delivery_valid(id))
+        reply_not_found(w, x, "delivery");
+    else if (delivery_put(w, id, &body, &known, &why) != OK)
+        reply_away(w, x, "delivery", &why);
+    else if (!known)
+        reply_not_found(w, x, "delivery");
+    else
+        reply_json(w, x, "delivery", &body);
+}
+
+static void put_labels(struct buf *to, struct str lines)
+{
+    struct str rest = lines, line;
+    bool first = true;
+    api_name(to, "labels");
+    buf_putc(to, '[');
+    while (str_split(&rest, '\n', &line)) {
+        buf_puts(to, first ? "" : ",");
+        json_quote(to, line);
+        first = false;
+    }
+    buf_putc(to, ']');
+}
+
+static enum err pr_put(struct web *w, int64_t pr, struct buf *to, bool *known, struct why *why)
+{
+    struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
+    struct buf CLEANUP(buf_clear) labels;
+    buf_init(&labels, 8192);
+    enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
+    if (err == OK)
+        err = labels_get(w->redis, pr, &labels, why);
+    if (err != OK)
+        return err;
+    *known = deliveries.n > 0;
+    buf_printf(to, "{\"pr_number\":%" PRId64, pr);
+    api_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
+    put_labels(to, buf_str(&labels));
+    api_name(to, "deliveries");
+    buf_putc(to, '[');
+    for (size_t i = 0; err == OK && i < deliveries.n; i++) {
+        bool ignored;
+        err = delivery_put(w, str_of(deliveries.at[i].name), to, &ignored, why);
+    }
+    buf_puts(to, "]}");
+    return err;
+}
+
+static void pr_page(void *opaque, struct http_exchange *x)
+{
+    struct web *w = opaque;
+    struct buf CLEANUP(buf_clear) body;
+    struct why why;
+    uint64_t pr;
+    bool known = false;
+    buf_init(&body, BODY_MAX_BYTES);
+    if (!str_to_u64(path_rest(x, "/api/crcr/prs/"), &pr) || pr == 0 || pr > INT32_MAX)
+        reply_not_found(w, x, "pr");
+    else if (pr_put(w, (int64_t)pr, &body, &known, &why) != OK)
+        reply_away(w, x, "pr", &why);
+    else if (!known)
+        reply_not_found(w, x, "pr");
+    else
+        reply_json(w, x, "pr", &body);
+}
+
+/* ---- the role -------------------------------------------------------------------------------- */
+
+static const struct http_route routes[] = {
+    { .method = "GET", .path = "/", .handle = page_html },
+    { .method = "GET", .path = "/page.css", .handle = page_css },
+    { .method = "GET", .path = "/page.js", .handle = page_js },
+    { .method = "GET", .path = "/api/crcr/summary", .handle = summary },
+    { .method = "GET", .path = "/api/crcr/repos/*", .handle = repo_page },
+    { .method = "GET", .path = "/api/crcr/prs/*", .handle = pr_page },
+    { .method = "GET", .path = "/api/crcr/deliveries/*", .handle = delivery_page },
+};
+
+enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
+{
+    struct web w = { .reporter = reporter, .role = role };
+    struct http_server *server = NULL;
+    const struct http_server_options options = {
+        .listen = config_text(role_config(role), "CRCR_HUD_LISTEN"),
+        .routes = routes,
+        .n_routes = sizeof(routes) / sizeof(routes[0]),
+        .opaque = &w,
+        .threads = 1,
+        .max_connections = 1000,
+    };
+    buf_init(&w.summary, BODY_MAX_BYTES);
+    enum err err = redis_new(&w.redis, &w.reporter->redis, why);
+    if (err == OK)
+        err = http_server_new(&server, &options, why);
+    if (err == OK) {
+        log_info("listening", LOG_STR("role", STR_LIT("web")),
+                 LOG_INT("port", http_server_port(server)));
+        role_ready(role, NULL);
+        role_waiting(role, true); /* there is no lag to work off */
+    }
+    while (err == OK && !role_stopping(role)) {
+        role_alive(role);
+        wake_reset(role_wake(role));
+        if (!role_stopping(role))
+            wake_wait(role_wake(role), TICK_MS);
+    }
+    http_server_free(server, DRAIN_MS);
+    redis_free(w.redis);
+    buf_clear(&w.summary);
+    return err;
+}
