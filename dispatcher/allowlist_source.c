@@ -1,0 +1,305 @@
+#include "allowlist_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/crypto/hmac.h"
+#include "../common/io/redis.h"
+#include "../common/view/keys.h"
+#include "metrics.h"
+
+#define AGAIN_MS       60000 /* after a fetch that failed */
+#define AGAIN_FIRST_MS 2000  /* the same while there is no list at all */
+
+/* One of the two files. */
+struct watched {
+    struct allowlist_source *source;
+    const char *name; /* the record's key: "allowlist", "providers" */
+    const struct content_source *from;
+    bool is_list;
+    bool fetching;
+    bool again;     /* asked for while fetching */
+    int64_t due_ms; /* monotonic */
+    char *etag;     /* of the version read last; NULL: fetch whole */
+    char published[SHA256_HEX_SIZE];
+    char held[SHA256_HEX_SIZE];
+    int64_t held_since_ms;
+    char error[512]; /* of the last fetch; "" when it was good */
+};
+
+struct allowlist_source {
+    struct role_ctx *role;
+    struct dispatcher *d;
+    struct github *github;
+    struct http_client *client;
+    struct redis *redis;
+    struct outbox *outbox;
+    struct watched files[2];
+    size_t n;
+};
+
+enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int64_t now_ms,
+                                       int64_t ttl_ms)
+{
+    if (strcmp(c->sha, c->in_force_sha) == 0)
+        return ALLOWLIST_SAME;
+    if (!c->list || !c->in_force)
+        return ALLOWLIST_PUBLISH;
+    if (2 * allowlist_lost(c->in_force, c->list) <= allowlist_size(c->in_force))
+        return ALLOWLIST_PUBLISH;
+    if (strcmp(c->sha, c->held_sha) == 0 && now_ms - c->held_since_ms >= ttl_ms)
+        return ALLOWLIST_PUBLISH;
+    return ALLOWLIST_HOLD;
+}
+
+struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct dispatcher *d,
+                                              struct github *github, struct http_client *client,
+                                              struct redis *redis, struct outbox *outbox)
+{
+    struct allowlist_source *s = mem_alloc(1, sizeof(*s));
+    *s = (struct allowlist_source){
+        .role = role,
+        .d = d,
+        .github = github,
+        .client = client,
+        .redis = redis,
+        .outbox = outbox,
+    };
+    s->files[s->n++] = (struct watched){
+        .source = s, .name = "allowlist", .from = &d->allowlist, .is_list = true
+    };
+    if (d->has_providers)
+        s->files[s->n++] =
+            (struct watched){ .source = s, .name = "providers", .from = &d->providers };
+    return s;
+}
+
+void allowlist_source_free(struct allowlist_source *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        free(s->files[i].etag);
+    free(s);
+}
+
+/* ---- what is told ---- */
+
+static const struct str *file_label(const struct watched *w)
+{
+    static const struct str names[2] = { { "providers", 9 }, { "allowlist", 9 } };
+    return &names[w->is_list];
+}
+
+static void set(const struct watched *w, size_t family, double to)
+{
+    metrics_set(role_metrics(w->source->role), family, file_label(w), to);
+}
+
+/* For the pages; Redis may be away, the metrics and the log say the same. */
+static void tell_redis(const struct watched *w, const char *sha)
+{
+    const struct redis_value *v;
+    char at[CLOCK_TEXT_SIZE];
+    struct why why;
+    if (!w->is_list)
+        return;
+    clock_format(clock_wall_ms(), at);
+    struct str argv[10] = { STR_LIT("HSET"),       STR_LIT(KEY_ALLOWLIST), STR_LIT("source"),
+                            str_of(w->from->text), STR_LIT("error"),       str_of(w->error) };
+    size_t n = 6;
+    if (!w->error[0]) {
+        argv[n++] = STR_LIT("fetched_at");
+        argv[n++] = str_of(at);
+    }
+    if (sha) {
+        argv[n++] = STR_LIT("sha");
+        argv[n++] = str_of(sha);
+    }
+    if (redis_call(w->source->redis, &v, n, argv, &why))
+        log_debug("allowlist_not_told", LOG_STR("error", str_of(why.text)));
+}
+
+static void count(const struct watched *w, const char *result)
+{
+    metrics_add(role_metrics(w->source->role), M_ALLOWLIST_FETCHES,
+                METRIC_LABELS(*file_label(w), str_of(result)), 1);
+}
+
+/* The same trouble again and again is logged once. */
+static void trouble(struct watched *w, const char *event, const char *result, const char *error)
+{
+    bool news = strcmp(w->error, error) != 0;
+    snprintf(w->error, sizeof(w->error), "%s", error);
+    count(w, result);
+    if (news)
+        log_error(event, LOG_STR("file", str_of(w->name)), LOG_STR("source", str_of(w->from->text)),
+                  LOG_STR("error", str_of(error)));
+    tell_redis(w, NULL);
+}
+
+/* ---- a version that was fetched ---- */
+
+static void publish(struct watched *w, struct str body, const char *sha, size_t size)
+{
+    struct headers headers;
+    headers_init(&headers);
+    headers_put(&headers, "source", str_of(w->from->text));
+    headers_put(&headers, "sha", str_of(sha));
+    headers_put_i64(&headers, "fetched_ms", clock_wall_ms());
+    struct post post = {
+        .topic = w->source->d->topics.name[TOPIC_ALLOWLIST],
+        .key = str_of(w->name),
+        .value = body,
+        .headers = &headers,
+    };
+    outbox_put(w->source->outbox, &post, NULL, w);
+    memcpy(w->published, sha, sizeof(w->published));
+    log_info("allowlist_loaded", LOG_STR("file", str_of(w->name)),
+             LOG_STR("source", str_of(w->from->text)), LOG_STR("sha", str_of(sha)),
+             LOG_INT("entries", (int64_t)size));
+}
+
+static void hold(struct watched *w, const char *sha, const struct allowlist_candidate *c)
+{
+    if (strcmp(w->held, sha) != 0) {
+        memcpy(w->held, sha, sizeof(w->held));
+        w->held_since_ms = clock_wall_ms();
+        log_warn("allowlist_held", LOG_STR("source", str_of(w->from->text)),
+                 LOG_STR("sha", str_of(sha)),
+                 LOG_INT("lost", (int64_t)allowlist_lost(c->in_force, c->list)),
+                 LOG_INT("of", (int64_t)allowlist_size(c->in_force)),
+                 LOG_INT("ttl_ms", w->source->d->ttl_ms));
+    }
+    free(w->etag); /* to see it again, it must be fetched whole */
+    w->etag = NULL;
+}
+
+static void decide(struct watched *w, struct str body, const struct allowlist *list, size_t size)
+{
+    struct allowlist_source *s = w->source;
+    char sha[SHA256_HEX_SIZE];
+    sha256_hex(body, sha);
+    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    struct allowlist_candidate c = {
+        .in_force = w->is_list ? version->list : NULL,
+        .list = list,
+        .in_force_sha = w->is_list ? version->sha : version->providers_sha,
+        .sha = sha,
+        .held_sha = w->held,
+        .held_since_ms = w->held_since_ms,
+    };
+    enum allowlist_verdict verdict = allowlist_judge(&c, clock_wall_ms(), s->d->ttl_ms);
+    if (verdict == ALLOWLIST_HOLD)
+        hold(w, sha, &c);
+    else
+        w->held[0] = 0;
+    allowlist_feed_release(s->d->feed, version);
+    if (verdict == ALLOWLIST_PUBLISH && strcmp(w->published, sha) != 0)
+        publish(w, body, sha, size);
+    count(w, verdict == ALLOWLIST_HOLD ? "held" : verdict == ALLOWLIST_SAME ? "same" : "new");
+    set(w, M_ALLOWLIST_HELD, verdict == ALLOWLIST_HOLD);
+    tell_redis(w, verdict == ALLOWLIST_HOLD ? NULL : sha);
+}
+
+static void came(struct watched *w, struct str body)
+{
+    struct allowlist *list = NULL;
+    struct providers *providers = NULL;
+    struct why why;
+    const char *file = content_name(w->from);
+    struct str text = body.ptr ? body : STR_LIT("");
+    enum err err = w->is_list ? allowlist_parse(&list, file, text, &why)
+                              : providers_parse(&providers, file, text, &why);
+    set(w, M_ALLOWLIST_VALID, err == OK);
+    if (err) {
+        trouble(w, "allowlist_refused", "refused", why.text);
+        return;
+    }
+    w->error[0] = 0;
+    set(w, M_ALLOWLIST_FETCHED, (double)clock_wall_ms() / 1000);
+    decide(w, text, list, list ? allowlist_size(list) : providers_size(providers));
+    allowlist_free(list);
+    providers_free(providers);
+}
+
+/* ---- fetching ---- */
+
+static void fetched(void *opaque, const struct content_answer *answer)
+{
+    struct watched *w = opaque;
+    struct dispatcher *d = w->source->d;
+    int64_t wait_ms = d->ttl_ms;
+    w->fetching = false;
+    if (answer->err) {
+        trouble(w, "allowlist_unreachable", "unreachable", answer->reason);
+        wait_ms = d->ttl_ms < AGAIN_MS ? d->ttl_ms : AGAIN_MS;
+    } else if (answer->unchanged) {
+        count(w, "same");
+        set(w, M_ALLOWLIST_FETCHED, (double)clock_wall_ms() / 1000);
+    } else {
+        free(w->etag);
+        w->etag = str_dup(answer->etag);
+        came(w, answer->body);
+    }
+    const struct allowlist_version *version = allowlist_feed_get(d->feed);
+    if (w->is_list && !version->list && w->error[0] && wait_ms > AGAIN_FIRST_MS)
+        wait_ms = AGAIN_FIRST_MS;
+    allowlist_feed_release(d->feed, version);
+    w->due_ms = clock_mono_ms() + (w->again ? 0 : wait_ms);
+    w->again = false;
+}
+
+static void fetch(struct watched *w)
+{
+    struct allowlist_source *s = w->source;
+    struct why why;
+    w->fetching = true;
+    enum err err = content_fetch(w->from, s->github, s->client, str_of(w->etag),
+                                 ALLOWLIST_MAX_BYTES, fetched, w, &why);
+    if (err) {
+        struct content_answer answer = { .err = err, .reason = why.text };
+        fetched(w, &answer);
+    }
+}
+
+void allowlist_source_turn(struct allowlist_source *s)
+{
+    if (!allowlist_feed_caught_up(s->d->feed))
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
+            fetch(&s->files[i]);
+    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    if (version->list)
+        metrics_set(role_metrics(s->role), M_ALLOWLIST_REPOS, NULL,
+                    (double)allowlist_size(version->list));
+    allowlist_feed_release(s->d->feed, version);
+}
+
+void allowlist_source_pushed(struct allowlist_source *s, const struct event_facts *facts,
+                             struct str body)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct watched *w = &s->files[i];
+        char ref[sizeof(w->from->ref) + 16];
+        snprintf(ref, sizeof(ref), "refs/heads/%s", w->from->ref);
+        if (w->from->kind != CONTENT_GITHUB || strcmp(facts->ref, ref) != 0 ||
+            !str_eq_nocase(str_of(facts->repo), str_of(w->from->repo)) ||
+            !event_push_touches(body, w->from->path))
+            continue;
+        w->due_ms = 0;
+        w->again = w->fetching;
+    }
+}
+
+const char *allowlist_source_trouble(const struct allowlist_source *s)
+{
+    if (!allowlist_feed_caught_up(s->d->feed))
+        return "the allowlist topic has not been read yet";
+    return s->files[0].error[0] ? s->files[0].error : "the allowlist has not been fetched yet";
+}

@@ -1,0 +1,236 @@
+/* The delay topics: a parked record comes back under its own key to the topic it names, when the
+ * time it names has come. Nothing else: no order is kept and no attempt counted here.
+ *
+ * Records in hand are kept by due time; at most 64 of a partition, so that a long wait in front
+ * does not hold up what is due behind it for long. */
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/io/topic_reader.h"
+#include "dispatcher.h"
+#include "metrics.h"
+#include "outbox.h"
+
+#define IN_HAND_RECORDS 64
+#define IN_HAND_BYTES   (1u << 20)
+#define READ_MAX        256
+#define TICK_MS         1000
+#define DRAIN_MS        10000
+
+static const enum topic delay_topics[] = { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M,
+                                           TOPIC_DELAY_1H };
+#define N_DELAYS (sizeof(delay_topics) / sizeof(delay_topics[0]))
+
+struct delay {
+    struct role_ctx *role;
+    struct dispatcher *d;
+    struct outbox *outbox;
+    struct topic_reader *reader;
+    struct parked *parked; /* by due_ms */
+    struct parked *leaving;
+    int64_t started_ms;
+};
+
+struct parked {
+    struct parked *prev, *next;
+    struct delay *delay;
+    struct record *record;
+    const char *to_topic; /* in d->topics */
+    int64_t due_ms;       /* wall clock */
+};
+
+/* ---- one record ---- */
+
+static void left(void *opaque)
+{
+    struct parked *p = opaque;
+    DL_DELETE(p->delay->leaving, p);
+    role_progress(p->delay->role);
+    record_done(p->record);
+    free(p);
+}
+
+static void release(struct delay *d, struct parked *p)
+{
+    struct headers headers;
+    headers_copy(&headers, &p->record->headers);
+    headers_remove(&headers, "to_topic");
+    headers_remove(&headers, "not_before_ms");
+    headers_remove(&headers, "error");
+    struct post post = {
+        .topic = p->to_topic,
+        .key = p->record->key,
+        .value = p->record->value,
+        .lasting = true,
+        .headers = &headers,
+    };
+    enum topic from = topics_find(&d->d->topics, str_of(p->record->at.topic));
+    metrics_add(role_metrics(d->role), M_RELEASED, METRIC_LABELS(str_of(topic_base_name(from))), 1);
+    DL_DELETE(d->parked, p);
+    DL_APPEND(d->leaving, p);
+    outbox_put(d->outbox, &post, left, p);
+}
+
+static void bury(struct delay *d, struct parked *p, const char *reason)
+{
+    log_warn("parked_unreadable", LOG_STR("error", str_of(reason)),
+             LOG_STR("topic", str_of(p->record->at.topic)),
+             LOG_INT("partition", p->record->at.partition),
+             LOG_INT("offset", p->record->at.offset));
+    metrics_add(role_metrics(d->role), M_DLQ, METRIC_LABELS(STR_LIT("delay"), STR_LIT("poison")),
+                1);
+    DL_APPEND(d->leaving, p);
+    outbox_bury(d->outbox, d->d->topics.name[TOPIC_DLQ], p->record, "poison", reason, left, p);
+}
+
+static int by_due(const struct parked *a, const struct parked *b)
+{
+    return (a->due_ms > b->due_ms) - (a->due_ms < b->due_ms);
+}
+
+static void take(struct delay *d, struct record *record)
+{
+    struct parked *p = mem_alloc(1, sizeof(*p));
+    enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
+    p->delay = d;
+    p->record = record;
+    p->due_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
+    if (to < TOPIC_DISPATCH_L1 || to > TOPIC_DISPATCH_L4) {
+        bury(d, p, "header to_topic is not one of the dispatch topics");
+    } else if (p->due_ms < 0) {
+        bury(d, p, "header not_before_ms is not a time");
+    } else {
+        p->to_topic = d->d->topics.name[to];
+        DL_INSERT_INORDER(d->parked, p, by_due);
+    }
+}
+
+/* ---- partitions that go away ---- */
+
+static bool is_of(const struct parked *p, const struct topic_position *partitions, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (partitions[i].partition == p->record->at.partition &&
+            str_eq(str_of(partitions[i].topic), str_of(p->record->at.topic)))
+            return true;
+    return false;
+}
+
+static bool any_leaving(const struct delay *d, const struct topic_position *partitions, size_t n)
+{
+    const struct parked *p;
+    DL_FOREACH(d->leaving, p)
+    if (!partitions || is_of(p, partitions, n))
+        return true;
+    return false;
+}
+
+static void drop(struct delay *d, struct parked **list, const struct topic_position *partitions,
+                 size_t n)
+{
+    struct parked *p, *next;
+    DL_FOREACH_SAFE(*list, p, next)
+    {
+        if (partitions && !is_of(p, partitions, n))
+            continue;
+        DL_DELETE(*list, p);
+        outbox_forget(d->outbox, p);
+        record_drop(p->record);
+        free(p);
+    }
+}
+
+/* What waits is dropped; what is on its way back may arrive until deadline_ms. */
+static void give_up(struct delay *d, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_ms)
+{
+    drop(d, &d->parked, partitions, n);
+    while (any_leaving(d, partitions, n) && clock_mono_ms() < deadline_ms) {
+        role_alive(d->role);
+        outbox_flush(d->outbox, 50);
+    }
+    drop(d, &d->leaving, partitions, n);
+}
+
+static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_ms)
+{
+    give_up(opaque, partitions, n, deadline_ms);
+}
+
+/* ---- life ---- */
+
+static enum err delay_init(struct delay *d, struct why *why)
+{
+    const struct topics *topics = &d->d->topics;
+    const char *reads[N_DELAYS];
+    const char *const writes[] = { topics->name[TOPIC_DISPATCH_L1], topics->name[TOPIC_DISPATCH_L2],
+                                   topics->name[TOPIC_DISPATCH_L3], topics->name[TOPIC_DISPATCH_L4],
+                                   topics->name[TOPIC_DELAY_10S],   topics->name[TOPIC_DELAY_1M],
+                                   topics->name[TOPIC_DELAY_10M],   topics->name[TOPIC_DELAY_1H],
+                                   topics->name[TOPIC_DLQ] };
+    for (size_t i = 0; i < N_DELAYS; i++)
+        reads[i] = topics->name[delay_topics[i]];
+    enum err err = outbox_new(&d->outbox, &d->d->kafka, role_wake(d->role), role_metrics(d->role),
+                              M_NOT_STORED, why);
+    if (!err)
+        err = dispatcher_topics(d->role, outbox_writer(d->outbox), writes,
+                                sizeof(writes) / sizeof(writes[0]), why);
+    if (err)
+        return err;
+    struct topic_reader_options options = {
+        .kafka = d->d->kafka,
+        .group = "crcr-delay",
+        .topics = reads,
+        .n_topics = N_DELAYS,
+        .max_in_hand = IN_HAND_RECORDS,
+        .max_in_hand_bytes = IN_HAND_BYTES,
+        .wake = role_wake(d->role),
+        .revoked = revoked,
+        .opaque = d,
+    };
+    return topic_reader_new(&d->reader, &options, why);
+}
+
+static int wait_ms(const struct delay *d, bool more)
+{
+    int64_t wait = d->parked ? d->parked->due_ms - clock_wall_ms() : TICK_MS;
+    if (more || wait < 0)
+        return 0;
+    return wait > TICK_MS ? TICK_MS : (int)wait;
+}
+
+static enum err turn(struct delay *d, struct why *why)
+{
+    struct record *record = NULL;
+    role_alive(d->role);
+    wake_reset(role_wake(d->role));
+    for (int i = 0; i < READ_MAX && (record = topic_reader_next(d->reader, 0)); i++)
+        take(d, record);
+    while (d->parked && d->parked->due_ms <= clock_wall_ms())
+        release(d, d->parked);
+    outbox_turn(d->outbox);
+    role_lag(d->role, topic_reader_lag(d->reader));
+    role_waiting(d->role, d->parked && !d->leaving);
+    dispatcher_ready(d->role, d->reader, d->started_ms);
+    if (topic_reader_fatal(d->reader, why) || outbox_fatal(d->outbox, why))
+        return ERR_STOP;
+    wake_wait(role_wake(d->role), wait_ms(d, record != NULL));
+    return OK;
+}
+
+enum err delay_run(struct role_ctx *role, struct dispatcher *dispatcher, struct why *why)
+{
+    struct delay d = { .role = role, .d = dispatcher, .started_ms = clock_mono_ms() };
+    enum err err = delay_init(&d, why);
+    while (!err && !role_stopping(role))
+        err = turn(&d, why);
+    if (d.outbox)
+        give_up(&d, NULL, 0, clock_mono_ms() + DRAIN_MS);
+    topic_reader_free(d.reader);
+    outbox_free(d.outbox);
+    return err;
+}
