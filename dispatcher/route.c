@@ -51,8 +51,6 @@ static const char *judge_rerun(const struct route_input *in, const struct allowl
                                bool aggregate, struct str run_id)
 {
     uint64_t number;
-    if (!entry)
-        return not_listed;
     if (entry->level < 3)
         return "re-runs are for levels 3 and 4";
     if (aggregate)
@@ -79,10 +77,12 @@ static void rerun(const struct route_input *in, struct routes *ret)
         return;
     }
     const struct allowlist_entry *entry = allowlist_find(in->list, route.repo);
-    if (entry) {
-        route.repo = entry->repo;
-        route.level = entry->level;
+    if (!entry) { /* there is no tier to tell an outcome of */
+        ret->nothing = not_listed;
+        return;
     }
+    route.repo = entry->repo;
+    route.level = entry->level;
     if (!str_split(&external_id, ':', &route.run_id)) /* <run_id>[:<pr>] */
         route.run_id = STR_LIT("");
     route.skipped = judge_rerun(in, entry, aggregate, route.run_id);

@@ -16,9 +16,8 @@ struct route_input {
 
 /* One downstream and what it gets, or why it gets nothing. */
 struct route {
-    struct str
-        repo;  /* as the allowlist writes it; borrowed from list, or from facts when not in it */
-    int level; /* 0: not in the allowlist */
+    struct str repo; /* as the allowlist writes it; borrowed from list */
+    int level;
     enum task_kind kind;
     struct str run_id;   /* re-runs; borrowed from facts */
     const char *skipped; /* NULL: it gets a task */

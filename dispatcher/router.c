@@ -45,7 +45,6 @@ struct routing {
     struct router *r;
     struct record *record;
     struct event event;
-    struct event_facts facts;
     struct task_seq seq;
     struct buf payload, trimmed; /* empty while the body goes out as it is */
     size_t posts;                /* not stored yet */
@@ -212,16 +211,16 @@ static void post_all(struct routing *g, const struct routes *routes, const char 
              LOG_STR("skipped", str_of(skipped)));
 }
 
-static enum err read_event(struct routing *g, struct why *why)
+static enum err read_event(struct routing *g, struct event_facts *facts, struct why *why)
 {
     enum err err = event_from_headers(&g->event, &g->record->headers, why);
     if (!err && !g->record->key.len)
         err = why_set(why, ERR_REFUSE, "an event without a key has no lane");
     if (!err)
-        err = event_scan(g->event.kind, g->record->value, &g->facts, why);
+        err = event_scan(g->event.kind, g->record->value, facts, why);
     g->seq = (struct task_seq){ 0, g->record->at.partition, g->record->at.offset };
-    if (!err && g->event.kind == EVENT_PULL_REQUEST && g->facts.updated_at[0])
-        err = clock_parse(str_of(g->facts.updated_at), &g->seq.updated_ms, why);
+    if (!err && g->event.kind == EVENT_PULL_REQUEST && facts->updated_at[0])
+        err = clock_parse(str_of(facts->updated_at), &g->seq.updated_ms, why);
     return err;
 }
 
@@ -229,21 +228,22 @@ static void route_event(struct router *r, struct record *record)
 {
     struct why why;
     struct routes routes;
+    struct event_facts facts;
     struct routing *g = mem_alloc(1, sizeof(*g));
     g->r = r;
     g->record = record;
     buf_init(&g->payload, PAYLOAD_MAX_BYTES);
     buf_init(&g->trimmed, TRIMMED_MAX);
     DL_APPEND(r->all, g);
-    if (read_event(g, &why)) {
+    if (read_event(g, &facts, &why)) {
         bury(g, "poison", why.text);
         return;
     }
     if (g->event.kind == EVENT_PUSH)
-        allowlist_source_pushed(r->source, &g->facts, record->value);
+        allowlist_source_pushed(r->source, &facts, record->value);
     const struct allowlist_version *version = allowlist_feed_get(r->d->feed);
     struct route_input in = { .event = &g->event,
-                              .facts = &g->facts,
+                              .facts = &facts,
                               .list = version->list,
                               .now_ms = clock_wall_ms(),
                               .max_age_ms = r->d->max_age_ms,

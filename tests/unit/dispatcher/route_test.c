@@ -175,7 +175,6 @@ static void reruns_that_cannot_be_are_skipped_with_the_reason(void **state)
         const char *name, *external_id, *reason;
     } cases[] = {
         { "crcr/org/two/build/test", "1:2", "levels 3 and 4" },
-        { "crcr/org/gone/build/test", "1:2", "not in the allowlist" },
         { "crcr/org/three/build/test", "uuid-1:2", "no GitHub Actions run" },
         { "crcr/org/three/build/test", "", "no GitHub Actions run" },
         { "crcr/org/three", "d:delivery:2", "aggregate" },
@@ -186,6 +185,14 @@ static void reruns_that_cannot_be_are_skipped_with_the_reason(void **state)
         assert_int_equal(routed(f)->n, 1);
         assert_non_null(strstr(f->routes.at[0].skipped, cases[i].reason));
     }
+}
+
+static void a_check_run_of_a_repo_that_left_the_allowlist_is_not_run_again(void **state)
+{
+    struct fixture *f = *state;
+    rerequest(f, "crcr/org/gone/build/test", "1:2");
+    assert_int_equal(routed(f)->n, 0);
+    assert_non_null(strstr(f->routes.nothing, "not in the allowlist"));
 }
 
 static void a_name_that_we_never_give_is_nothing_of_ours(void **state)
@@ -236,6 +243,7 @@ int main(void)
         TEST(our_check_run_is_run_again),
         TEST(a_check_run_of_another_app_is_not_ours_whatever_its_name),
         TEST(reruns_that_cannot_be_are_skipped_with_the_reason),
+        TEST(a_check_run_of_a_repo_that_left_the_allowlist_is_not_run_again),
         TEST(a_name_that_we_never_give_is_nothing_of_ours),
         TEST(a_task_of_a_repo_that_left_the_allowlist_is_not_wanted),
         TEST(a_task_that_waited_past_the_maximum_age_is_not_wanted),
