@@ -1,0 +1,103 @@
+"""A real Apache Kafka node of one's own, and what its topics hold."""
+import collections
+import os
+import pathlib
+import signal
+import subprocess
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from lib.ports import free_port
+from lib.processes import BIN, ROOT, Process
+
+# key and headers are text, value is bytes; None where there is none.
+Record = collections.namedtuple("Record", "key value headers partition offset")
+
+
+class Kafka:
+    """One KRaft node (deploy/local/kafka) that can be frozen, stopped and started again."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.port, self.controller = free_port(), free_port()
+        self.brokers = f"127.0.0.1:{self.port}"
+        self.process = None
+
+    def start(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.process = Process("kafka", [ROOT / "deploy" / "local" / "kafka", "--dir", self.folder,
+                                         "--port", self.port, "--controller-port", self.controller],
+                               self.folder)
+        self.process.wait_text("ready", 90)
+        return self
+
+    def stop(self):
+        if self.process is not None:
+            self.process.stop(40)
+
+    def _signal(self, number):
+        os.kill(int((self.folder / "kafka.pid").read_text()), number)
+
+    def freeze(self):
+        """Connections stay, answers do not come."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self._signal(signal.SIGCONT)
+
+
+def create_topics(brokers, prefix):
+    """Makes all our topics under that prefix, as deploy does."""
+    environment = {"PATH": os.environ["PATH"], "KAFKA_BROKERS": brokers, "CRCR_TOPIC_PREFIX": prefix}
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    subprocess.run([BIN / "crcrctl", "topics", "create"], check=True, cwd=ROOT, timeout=120,
+                   env=environment, stdout=subprocess.DEVNULL)
+
+
+def write(brokers, topic, key, value, headers=None):
+    """Appends one record and waits for its acknowledgement."""
+    failures = []
+    producer = Producer({"bootstrap.servers": brokers, "acks": "all",
+                         "partitioner": "murmur2_random", "message.max.bytes": 27 << 20})
+    producer.produce(topic, key=key, value=value, headers=list((headers or {}).items()),
+                     on_delivery=lambda error, _: failures.append(error) if error else None)
+    assert producer.flush(30) == 0 and not failures, failures
+
+
+def read_topic(brokers, topic, timeout=30):
+    """Every record that the topic holds now, in order within each partition."""
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "tests-read-only",
+                         "enable.auto.commit": False, "enable.partition.eof": False,
+                         "fetch.message.max.bytes": 27 << 20})
+    try:
+        partitions = consumer.list_topics(topic, timeout).topics[topic].partitions
+        ends = {}
+        for number in partitions:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout)
+            if high > low:
+                ends[number] = (low, high)
+        consumer.assign([TopicPartition(topic, number, low) for number, (low, _) in ends.items()])
+        return _read_until(consumer, topic, {number: high for number, (_, high) in ends.items()},
+                           timeout)
+    finally:
+        consumer.close()
+
+
+def _read_until(consumer, topic, ends, timeout):
+    records = []
+    open_partitions = set(ends)
+    while open_partitions:
+        message = consumer.poll(timeout)
+        assert message is not None, f"{topic}: nothing came in {timeout} s"
+        assert message.error() is None, message.error()
+        records.append(Record(
+            message.key().decode() if message.key() is not None else None, message.value(),
+            {name: value.decode() for name, value in message.headers() or []},
+            message.partition(), message.offset()))
+        for number in list(open_partitions):
+            position = consumer.position([TopicPartition(topic, number)])[0].offset
+            if position >= ends[number]:
+                open_partitions.discard(number)
+    return records
