@@ -1,0 +1,185 @@
+"""The lints can fail: each rule is broken once, in a small tree of its own."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+LINT = Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """put(name, text) adds a tracked file; run(lint, *arguments) gives (exit code, output)."""
+
+    class Tree:
+        root = tmp_path
+
+        def __init__(self):
+            subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+            (tmp_path / ".clang-format").write_text((LINT.parents[1] / ".clang-format").read_text())
+            self.put("common/base/err.h", "/* Errors. */\nint err_name(int err);\n")
+
+        def put(self, name, text, mode=0o644):
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(mode)
+            subprocess.run(["git", "-C", str(tmp_path), "add", name], check=True)
+
+        def run(self, lint, *arguments):
+            done = subprocess.run(
+                [str(LINT / lint), *arguments, str(tmp_path)], capture_output=True, text=True
+            )
+            return done.returncode, done.stdout + done.stderr
+
+    return Tree()
+
+
+def passes(tree, lint):
+    code, output = tree.run(lint)
+    assert (code, output) == (0, "")
+
+
+def fails(tree, lint, says):
+    code, output = tree.run(lint)
+    assert code == 1, output
+    assert says in output
+
+
+@pytest.mark.parametrize("lint", ["includes", "format", "names"])
+def test_this_shape_of_tree_passes(tree, lint):
+    tree.put("common/io/redis.h", "/* Redis. */\nint redis_new(void);\n")
+    tree.put(
+        "common/io/redis.c",
+        '#include <hiredis/hiredis.h>\n#include <stdio.h>\n\n#include "../base/err.h"\n#include "redis.h"\n',
+    )
+    tree.put("ingest/main.c", '#include "../common/io/redis.h"\n')
+    tree.put("tests/unit/common/io/redis_test.c", '#include <cmocka.h>\n\n#include "common/io/redis.h"\n')
+    passes(tree, lint)
+
+
+@pytest.mark.parametrize("lint", ["includes", "format", "names", "shell"])
+def test_an_empty_tree_is_no_success(tmp_path, lint):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    done = subprocess.run([str(LINT / lint), str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 2, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "name, line, says",
+    [
+        ("common/base/str.c", '#include "../io/redis.h"', 'common/base may not include "../io/redis.h"'),
+        ("common/model/task.c", '#include "../io/redis.h"', "common/model may not include"),
+        ("common/io/x.c", '#include "../view/keys.h"', "common/io may not include"),
+        ("common/view/x.c", '#include "../../ingest/webhook.h"', "common/view may not include"),
+        ("ingest/x.c", '#include "../reporter/fold.h"', "ingest may not include"),
+        ("tests/unit/ingest/x_test.c", '#include "reporter/fold.h"', "may not include"),
+        ("common/io/x.c", '#include "common/base/err.h"', "is no file of ours"),
+        ("common/io/x.c", '#include "gone.h"', "is no file of ours"),
+        ("common/io/x.c", '#include "../base/err.h"\n#include <stdio.h>', "after our own headers"),
+        ("common/model/x.c", "#include <hiredis/hiredis.h>", "may be named only in common/io/redis*"),
+        ("common/io/x.c", "#include <curl/curl.h>", "may be named only in common/io/http_client*"),
+        ("common/view/x.c", "#include <jansson.h>", "may be named only in"),
+        ("common/crypto/jwt.h", "#include <cjose/cjose.h>", "in a header"),
+        ("common/io/x.c", "#include <zlib.h>", "is not known"),
+        ("elsewhere/x.c", '#include "../common/base/err.h"', "no rule for this folder"),
+    ],
+)
+def test_a_broken_include_rule_is_found(tree, name, line, says):
+    for header in ("common/io/redis.h", "common/view/keys.h", "ingest/webhook.h", "reporter/fold.h"):
+        tree.put(header, "/* x */\n")
+    tree.put(name, line + "\n")
+    fails(tree, "includes", says)
+    assert f"{name}:{line.count(chr(10)) + 1}: " in tree.run("includes")[1]
+
+
+def test_a_file_that_clang_format_would_change_is_found(tree):
+    tree.put("common/base/str.c", "int  x( void );\n")
+    fails(tree, "format", "common/base/str.c:1:")
+
+
+@pytest.mark.parametrize(
+    "name, text, says",
+    [
+        ("common/base/x.c", "/* TO" "DO: more */\n", "x.c:1: TO" "DO"),
+        ("deploy/try", "# FIX" "ME\n", "deploy/try:1: FIX" "ME"),
+        ("common/base/x.c", "int a;\n" * 501, "501 lines"),
+        ("common/base/x.h", "int x_new(void);\n", "x.h:1: x_new() is in a group without a comment"),
+        ("common/base/x.h", "/* A. */\nint x_a(void);\n\nint x_b(void);\n", "x.h:4: x_b()"),
+        ("common/base/x.c", "\nvoid f(void)\n{\n    exit(1);\n}\n", "x.c:4: exit(: exit() belongs to main.c"),
+        ("ingest/x.c", "int f(void)\n{\n    return (int)time(NULL);\n}\n", "x.c:3: time("),
+        ("reporter/x.c", "void f(void)\n{\n    sleep(1);\n}\n", "x.c:3: sleep("),
+        ("common/io/x.c", 'void f(void)\n{\n    log_info("e", LOG_INT("n", 1));\n}\n', "x.c:3: log_info("),
+        ("common/io/x.c", 'void f(char *s)\n{\n    sprintf(s, "x");\n}\n', "x.c:3: sprintf("),
+    ],
+)
+def test_what_must_not_stand_there_is_found(tree, name, text, says):
+    tree.put(name, text)
+    fails(tree, "names", says)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("ingest/main.c", "int main(void)\n{\n    exit(0);\n}\n"),
+        ("common/base/clock.c", "void f(void)\n{\n    clock_gettime(0, 0);\n}\n"),
+        ("ingest/x.c", 'void f(void)\n{\n    log_info("e", LOG_INT("n", 1));\n}\n'),
+        ("common/io/x.c", "/* calls exit(1), sleep(1)\n * and log_info(x) */\nvoid expiry_time(int);\n"),
+        ("common/io/x.c", 'const char *x = "time(";\n'),
+        ("common/base/x.h", "/* A group. */\nint x_a(void);\nint x_b(void);\n\n#define X(y) (y)\nenum e { A };\n"),
+    ],
+)
+def test_what_may_stand_there_is_not(tree, name, text):
+    tree.put(name, text)
+    passes(tree, "names")
+
+
+def test_a_shell_fault_is_found(tree):
+    tree.put("deploy/good", "#!/usr/bin/env bash\necho fine\n", 0o755)
+    passes(tree, "shell")
+    tree.put("deploy/bad", "#!/bin/sh\nrm $1/*\n", 0o755)
+    fails(tree, "shell", "SC2086")
+
+
+@pytest.fixture
+def documented(tree):
+    """A tree whose README holds the table that its crcrctl prints."""
+    row = "| `A_NAME` | x |"
+    tree.put("bin/crcrctl", f"#!/bin/sh\n[ \"$*\" = 'config --markdown' ] && echo '{row}'\n", 0o755)
+    tree.put("common/daemon/config_table.c", '{\n    .name = "A_NAME",\n}\n')
+    tree.put("ingest/main.c", 'config_text(c, "A_NAME");\n')
+    tree.put("README.md", f"before\n<!-- config:begin -->\n{row}\n<!-- config:end -->\nafter\n")
+    return tree
+
+
+def run_config_table(tree, *more):
+    return tree.run("config_table", "--crcrctl", str(tree.root / "bin/crcrctl"), *more)
+
+
+def test_an_equal_table_passes(documented):
+    assert run_config_table(documented) == (0, "")
+
+
+def test_another_table_is_found_and_mended(documented):
+    readme = documented.root / "README.md"
+    good = readme.read_text()
+    readme.write_text(good.replace("A_NAME", "B_NAME"))
+    code, output = run_config_table(documented)
+    assert code == 1 and "README.md:2: the table differs" in output
+    assert run_config_table(documented, "--fix") == (0, "")
+    assert readme.read_text() == good
+
+
+def test_a_property_that_nobody_reads_is_found(documented):
+    documented.put("ingest/main.c", "int x;\n")
+    code, output = run_config_table(documented)
+    assert code == 1 and "config_table.c:2: A_NAME is read by no program" in output
+
+
+def test_missing_markers_and_a_missing_crcrctl_are_said(documented):
+    code, output = documented.run("config_table", "--crcrctl", "/nowhere/crcrctl")
+    assert code == 1 and "/nowhere/crcrctl is missing" in output
+    (documented.root / "README.md").write_text("nothing\n")
+    code, output = run_config_table(documented)
+    assert code == 1 and "markers" in output
