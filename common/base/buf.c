@@ -10,7 +10,7 @@ enum { FIRST_CAP = 256 };
 
 void buf_init(struct buf *b, size_t max)
 {
-    *b = (struct buf){ .max = max };
+    *b = (struct buf){ .max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2 }; /* + 1 cannot overflow */
 }
 
 void buf_clear(struct buf *b)
@@ -40,8 +40,8 @@ static bool reserve(struct buf *b, size_t n)
         return true;
     size_t cap = b->cap ? b->cap : FIRST_CAP;
     while (cap < need)
-        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
-    if (cap > b->max + 1 && b->max < SIZE_MAX)
+        cap *= 2;
+    if (cap > b->max + 1)
         cap = b->max + 1;
     char *bigger = realloc(b->ptr, cap);
     if (!bigger) {
