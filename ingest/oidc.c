@@ -261,7 +261,7 @@ bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum err issuer_add(struct oidc *o, struct str part, struct why *why)
+static enum err issuer_add(struct oidc *o, struct str part, bool allow_http, struct why *why)
 {
     ptrdiff_t equals = str_find(part, '=');
     if (equals <= 0 || o->n == MAX_ISSUERS)
@@ -273,32 +273,34 @@ static enum err issuer_add(struct oidc *o, struct str part, struct why *why)
     i->oidc = o;
     i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
     i->url = str_dup(str_trim(str_from(part, (size_t)equals + 1)));
-    enum err err = http_url_check(i->url, false, why);
+    enum err err = http_url_check(i->url, allow_http, why);
     return err == OK ? OK : why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
 }
 
-static enum err spec_read(struct oidc *o, const char *spec, struct why *why)
+static enum err issuers_read(struct oidc *o, const struct oidc_options *options, struct why *why)
 {
-    struct str rest = str_of(spec), part;
+    struct str rest = str_of(options->issuers), part;
     while (str_split(&rest, ',', &part)) {
-        enum err err = issuer_add(o, str_trim(part), why);
+        enum err err = issuer_add(o, str_trim(part), options->allow_http, why);
         if (err != OK)
             return err;
     }
     return OK;
 }
 
-static enum err thread_start(struct oidc *o, struct why *why)
+static enum err thread_start(struct oidc *o, const struct oidc_options *options, struct why *why)
 {
-    const struct http_client_options options = { .user_agent = "crcr-ingest" };
-    enum err err = http_client_new(&o->client, &options, why);
+    const struct http_client_options client = { .user_agent = "crcr-ingest",
+                                                .ca_file = options->ca_file,
+                                                .allow_http = options->allow_http };
+    enum err err = http_client_new(&o->client, &client, why);
     if (err != OK)
         return err;
     o->has_thread = pthread_create(&o->thread, NULL, thread_main, o) == 0;
     return o->has_thread ? OK : why_set(why, ERR_STOP, "cannot start the thread that fetches keys");
 }
 
-enum err oidc_new(struct oidc **ret, const char *spec, bool check_only, struct why *why)
+enum err oidc_new(struct oidc **ret, const struct oidc_options *options, struct why *why)
 {
     struct oidc *o = mem_alloc(1, sizeof *o);
     pthread_condattr_t monotonic;
@@ -310,9 +312,9 @@ enum err oidc_new(struct oidc **ret, const char *spec, bool check_only, struct w
     o->wake.fd = -1;
     enum err err = wake_init(&o->wake, why);
     if (err == OK)
-        err = spec_read(o, spec, why);
-    if (err == OK && !check_only)
-        err = thread_start(o, why);
+        err = issuers_read(o, options, why);
+    if (err == OK && !options->check_only)
+        err = thread_start(o, options, why);
     if (err != OK) {
         oidc_free(o);
         return err;

@@ -13,9 +13,16 @@
 
 struct oidc;
 
-/* spec: "issuer=jwks-url,issuer=jwks-url". ERR_REFUSE: malformed, or a URL that is neither https
- * nor http to loopback. check_only: nothing is started. */
-enum err oidc_new(struct oidc **ret, const char *spec, bool check_only, struct why *why) MUST_CHECK;
+struct oidc_options {    /* borrowed for the call */
+    const char *issuers; /* "issuer=jwks-url,issuer=jwks-url" */
+    const char *ca_file; /* NULL: the system's */
+    bool allow_http;     /* plain http to hosts other than loopback */
+    bool check_only;     /* nothing is started */
+};
+
+/* ERR_REFUSE: the issuers are malformed, or a URL is not allowed. */
+enum err oidc_new(struct oidc **ret, const struct oidc_options *options,
+                  struct why *why) MUST_CHECK;
 /* Wakes up who waits. NULL is fine. */
 void oidc_free(struct oidc *o);
 

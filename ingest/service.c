@@ -15,6 +15,7 @@
 #define DRAIN_MS         10000
 #define BROKER_CHECK_MS  5000
 #define BROKER_WAIT_MS   1000
+#define MISSING_GRACE_MS 5000
 #define REDIS_TIMEOUT_MS 300 /* a callback makes three calls of the 8 s that it has */
 #define CALLBACK_MAX_60S (20 << 20)
 #define MAX_HTTP_THREADS 8
@@ -22,13 +23,15 @@
 struct service {
     struct desk desk;
     struct webhook_route webhook;
-    struct callback_route *callback;
+    _Atomic(struct callback_route *)
+        callback; /* NULL until Kafka could be asked for the allowlist */
     struct http_server *server;
     struct oidc *oidc;
-    struct allowlist_feed *feed;
-    struct callback_keys *keys; /* NULL: not configured */
+    struct allowlist_feed *feed; /* the same */
+    struct callback_keys *keys;  /* NULL: not configured */
     struct topics topics;
-    int64_t checked_ms; /* monotonic: when the brokers were last asked */
+    int64_t checked_ms; /* monotonic: when the brokers last had all topics; 0: they had not */
+    int64_t missing_ms; /* monotonic: since when they lack one; 0: they do not */
 };
 
 /* ---- routes -----------------------------------------------------------------------------------
@@ -46,12 +49,23 @@ static void on_webhook(void *opaque, struct http_exchange *x)
 
 static void on_callback_begin(void *opaque, struct http_exchange *x)
 {
-    callback_begin(((struct service *)opaque)->callback, x);
+    struct service *s = opaque;
+    struct callback_route *callback = atomic_load(&s->callback);
+    if (callback != NULL) {
+        callback_begin(callback, x);
+        return;
+    }
+    struct request request;
+    struct verdict v;
+    request_init(&request, x, &callback_names, STR_NONE);
+    (void)verdict_later(&v, 503, "starting", 5, "the allowlist has not been read yet");
+    desk_answer(&s->desk, &request, &v);
 }
 
+/* Comes after on_callback_begin has let the request pass. */
 static void on_callback(void *opaque, struct http_exchange *x)
 {
-    callback_handle(((struct service *)opaque)->callback, x);
+    callback_handle(atomic_load(&((struct service *)opaque)->callback), x);
 }
 
 static const struct http_route routes[] = {
@@ -88,38 +102,38 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
         log_warn(
             "callback_token_key_unset",
             LOG_STR("effect", STR_LIT("only dispatch records prove where a callback belongs")));
-    return err == OK ? oidc_new(&s->oidc, config_text(c, "CRCR_OIDC_ISSUERS"), check_only, why)
-                     : err;
+    const struct oidc_options oidc = { .issuers = config_text(c, "CRCR_OIDC_ISSUERS"),
+                                       .ca_file = config_text(c, "CRCR_CA_FILE"),
+                                       .allow_http = config_bool(c, "CRCR_ALLOW_HTTP"),
+                                       .check_only = check_only };
+    return err == OK ? oidc_new(&s->oidc, &oidc, why) : err;
 }
 
-static enum err kafka_start(struct service *s, const struct config *c, struct why *why)
+static struct redis_options redis_options_of(const struct config *c)
+{
+    return (struct redis_options){ .endpoint = config_text(c, "REDIS_ENDPOINT"),
+                                   .login = config_text(c, "REDIS_LOGIN"),
+                                   .tls = config_bool(c, "CRCR_REDIS_TLS"),
+                                   .ca_file = config_text(c, "CRCR_CA_FILE"),
+                                   .connect_timeout_ms = REDIS_TIMEOUT_MS,
+                                   .command_timeout_ms = REDIS_TIMEOUT_MS };
+}
+
+/* Connects to nothing: what is wrong with the options is told at the start. */
+static enum err redis_check(const struct config *c, struct why *why)
+{
+    const struct redis_options options = redis_options_of(c);
+    struct redis *redis = NULL;
+    enum err err = redis_new(&redis, &options, why);
+    redis_free(redis);
+    return err;
+}
+
+static enum err writer_start(struct service *s, const struct config *c, struct why *why)
 {
     const struct topic_writer_options options = { .kafka = config_kafka(c, "crcr-ingest"),
                                                   .own_thread = true };
-    enum err err = topic_writer_new(&s->desk.writer, &options, why);
-    if (err != OK)
-        return err;
-    const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
-    return allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST], why);
-}
-
-static enum err callback_start(struct service *s, const struct config *c, struct why *why)
-{
-    const struct callback_options options = {
-        .desk = &s->desk,
-        .oidc = s->oidc,
-        .feed = s->feed,
-        .keys = s->keys,
-        .redis = { .endpoint = config_text(c, "REDIS_ENDPOINT"),
-                   .login = config_text(c, "REDIS_LOGIN"),
-                   .tls = config_bool(c, "CRCR_REDIS_TLS"),
-                   .connect_timeout_ms = REDIS_TIMEOUT_MS,
-                   .command_timeout_ms = REDIS_TIMEOUT_MS },
-        .topic = s->topics.name[TOPIC_CALLBACKS],
-        .max_requests = config_number(c, "RATE_LIMIT_PER_MIN"),
-        .max_bytes = CALLBACK_MAX_60S,
-    };
-    return callback_route_new(&s->callback, &options, why);
+    return topic_writer_new(&s->desk.writer, &options, why);
 }
 
 static int http_threads(void)
@@ -153,11 +167,11 @@ enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, s
     s->desk.metrics = daemon_metrics(ctx);
     s->webhook.desk = &s->desk;
     enum err err = rules_init(s, c, check_only, why);
+    if (err == OK)
+        err = redis_check(c, why);
     if (err != OK || check_only)
         return err;
-    err = kafka_start(s, c, why);
-    if (err == OK)
-        err = callback_start(s, c, why);
+    err = writer_start(s, c, why);
     return err == OK ? http_start(s, c, why) : err;
 }
 
@@ -175,20 +189,59 @@ static void gauges_set(struct service *s)
         metrics_set(m, INGEST_JWKS_AGE, METRIC_LABELS(issuer), age_s);
 }
 
-/* Ready means: the brokers answer and have our topics; neither Redis nor GitHub nor an allowlist is
- * needed to take webhooks. ERR_STOP: a topic is missing, or the producer is beyond help. */
-static enum err broker_check(struct service *s, struct role_ctx *role, struct why *why)
+/* The part that needs Kafka to begin with. */
+static enum err callback_start(struct service *s, const struct config *c, struct why *why)
+{
+    const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
+    enum err err = s->feed != NULL
+                       ? OK
+                       : allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST], why);
+    if (err != OK)
+        return err;
+    const struct callback_options options = {
+        .desk = &s->desk,
+        .oidc = s->oidc,
+        .feed = s->feed,
+        .keys = s->keys,
+        .redis = redis_options_of(c),
+        .topic = s->topics.name[TOPIC_CALLBACKS],
+        .max_requests = config_number(c, "RATE_LIMIT_PER_MIN"),
+        .max_bytes = CALLBACK_MAX_60S,
+    };
+    struct callback_route *callback;
+    err = callback_route_new(&callback, &options, why);
+    if (err == OK)
+        atomic_store(&s->callback, callback);
+    return err;
+}
+
+static enum err broker_ask(struct service *s, struct role_ctx *role, struct why *why)
 {
     const char *const names[] = { s->topics.name[TOPIC_EVENTS], s->topics.name[TOPIC_CALLBACKS],
                                   s->topics.name[TOPIC_ALLOWLIST] };
+    enum err err = topic_writer_check(s->desk.writer, names, sizeof names / sizeof names[0],
+                                      BROKER_WAIT_MS, why);
+    if (err != OK || atomic_load(&s->callback) != NULL)
+        return err;
+    return callback_start(s, role_config(role), why);
+}
+
+/* Ready means: the brokers answer and have our topics; neither Redis nor GitHub nor an allowlist is
+ * needed to take webhooks. ERR_STOP: a topic is missing, or the producer is beyond help. Topics
+ * that were made a moment ago are not known to every broker yet. */
+static enum err broker_check(struct service *s, struct role_ctx *role, struct why *why)
+{
     if (topic_writer_fatal(s->desk.writer, why))
         return ERR_STOP;
     int64_t now_ms = clock_mono_ms();
     if (s->checked_ms != 0 && now_ms - s->checked_ms < BROKER_CHECK_MS)
         return OK;
-    enum err err = topic_writer_check(s->desk.writer, names, sizeof names / sizeof names[0],
-                                      BROKER_WAIT_MS, why);
-    if (err == ERR_STOP)
+    enum err err = broker_ask(s, role, why);
+    if (err != ERR_STOP)
+        s->missing_ms = 0;
+    else if (s->missing_ms == 0)
+        s->missing_ms = now_ms;
+    else if (now_ms - s->missing_ms > MISSING_GRACE_MS)
         return err;
     s->checked_ms = err == OK ? now_ms : 0;
     role_ready(role, err == OK ? NULL : why->text);
@@ -236,7 +289,7 @@ void service_stop(void *opaque)
     if (s == NULL)
         return;
     http_server_free(s->server, 0);
-    callback_route_free(s->callback);
+    callback_route_free(atomic_load(&s->callback));
     struct why why;
     if (s->desk.writer != NULL && topic_writer_flush(s->desk.writer, 2000, &why) != OK)
         log_warn("flush_failed", LOG_STR("reason", str_of(why.text)));

@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from integration.ingest_env import (ACTIONS, BUILDKITE, ORGANIZATION, PIPELINE, SHA, Ingest,  # noqa: E402
                                     Issuer, callback, callback_token, payload)
-from lib.kafka import Kafka  # noqa: E402
+from lib.kafka import Kafka, create_topics  # noqa: E402
 from lib.processes import wait_for  # noqa: E402
 from lib.redis_server import RedisServer  # noqa: E402
 
@@ -295,6 +295,25 @@ def test_what_was_answered_202_before_sigterm_is_stored(own):
         one.stop()
         stop.set()
     assert set(stored) <= {record.headers["delivery"] for record in one.records("events")}
+
+
+def test_broker_that_comes_late_is_waited_for(redis_node, issuer, tmp_path):
+    node = Kafka(tmp_path / "kafka")
+    one = Ingest(tmp_path / "ingest", node.brokers, redis_node.endpoint, issuer, create_topics=False)
+    one.start()
+    try:
+        body = payload("pull_request/opened.json")
+        wait_for("the port", lambda: one.webhook(body, timeout=12)[0] == 503)
+        assert one.callback(callback(), issuer.token())[0] == 503
+        assert one.get_admin("/readyz")[0] == 503
+        node.start()
+        create_topics(node.brokers, one.prefix)
+        one.wait_ready()
+        assert one.webhook(body, delivery="late-broker")[0] == 202
+        assert len(one.records("events", "late-broker")) == 1
+    finally:
+        one.stop()
+        node.stop()
 
 
 def test_missing_topics_are_named_and_end_the_start(own):
