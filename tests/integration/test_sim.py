@@ -232,6 +232,21 @@ def test_a_token_expires(start):
     wait_for("the token to expire", lambda: sim.call("GET", f"/repos/org/a/commits/{SHA}")[0] == 401, 5)
 
 
+def test_only_the_newest_are_remembered(start):
+    sim = start("--keep", "2")
+    sim.downstream(repo="*", answer="end")
+    for repo in ("org/a", "org/b", "org/c"):
+        assert sim.dispatch(repo)[0] == 204
+        sim.run(repo)
+    wait_for("the callbacks", lambda: len(sim.inbox.requests) == 3)
+    state = sim.state()
+    for part in ("dispatches", "runs", "callbacks"):
+        assert [row["repo"] for row in state[part]] == ["org/b", "org/c"]
+    kept = sim.requests()
+    assert [request["path"].split("/")[3] for request in kept] == ["b", "c"]
+    assert len(sim.record.read_text().splitlines()) == kept[-1]["n"] + 1
+
+
 def test_a_budget_is_counted_and_ends(start):
     sim = start("--rate-limit", "2")
     left = []
@@ -422,6 +437,20 @@ def test_a_cancelled_run_ends_cancelled(sim):
     assert sim.call("POST", path + "/cancel")[0] == 409
     wait_for("the end", lambda: len(sim.inbox.requests) == 2)
     assert sim.inbox.callbacks()[1]["workflow"]["conclusion"] == "cancelled"
+
+
+def test_what_was_planned_for_an_attempt_does_not_reach_the_next(sim):
+    sim.downstream(repo="*", delay_ms=300, run_ms=1000)
+    sim.dispatch("org/a")
+    wait_for("the start", lambda: sim.inbox.requests)
+    path = f"/repos/org/a/actions/runs/{sim.state()['runs'][0]['id']}"
+    sim.call("POST", path + "/cancel")
+    sim.run("org/a")
+    assert sim.call("POST", path + "/rerun")[0] == 201
+    wait_for("the second attempt", lambda: len(sim.inbox.requests) == 4)
+    assert sim.run("org/a")["conclusion"] == "success"
+    started, ended = (arrived for _, _, _, arrived in sim.inbox.requests[2:])
+    assert ended - started >= 0.9
 
 
 def test_unknown_runs_and_paths_are_not_found(sim):

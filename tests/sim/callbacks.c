@@ -7,16 +7,12 @@
 #include "callbacks.h"
 #include "oidc.h"
 #include "options.h"
+#include "rows.h"
 #include "shape.h"
 #include "sim.h"
 #include "timers.h"
 
-#define ROWS_MAX       20000 /* what is remembered of callbacks; older ones are forgotten */
 #define RETRY_AFTER_MS 60000 /* longer is not waited for */
-
-struct callbacks {
-    json_t *rows;
-};
 
 /* One callback on its way; owned by the request or the timer that is under way. */
 struct sending {
@@ -26,32 +22,6 @@ struct sending {
     char *authorization;
     int64_t tries, retries, retry_delay_ms;
 };
-
-struct callbacks *callbacks_new(void)
-{
-    struct callbacks *c = mem_alloc(1, sizeof(*c));
-
-    c->rows = json_array();
-    return c;
-}
-
-void callbacks_reset(struct callbacks *c)
-{
-    json_array_clear(c->rows);
-}
-
-void callbacks_free(struct callbacks *c)
-{
-    if (!c)
-        return;
-    json_decref(c->rows);
-    free(c);
-}
-
-json_t *callbacks_describe(const struct callbacks *c)
-{
-    return json_copy(c->rows);
-}
 
 static void sending_free(void *opaque)
 {
@@ -179,7 +149,6 @@ static json_t *row_of(const struct run *run, size_t job, const char *status)
 
 void callbacks_send(struct sim *sim, const struct run *run, size_t job, const char *status)
 {
-    struct callbacks *c = sim->callbacks;
     struct sending *s;
     struct why why;
 
@@ -197,8 +166,6 @@ void callbacks_send(struct sim *sim, const struct run *run, size_t job, const ch
         sending_free(s);
         return;
     }
-    if (json_array_size(c->rows) == ROWS_MAX)
-        json_array_remove(c->rows, 0);
-    json_array_append(c->rows, s->row);
+    rows_put(sim->callbacks, json_incref(s->row));
     sending_try(s);
 }

@@ -6,6 +6,7 @@
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
 #include "contents.h"
+#include "file.h"
 #include "options.h"
 #include "sim.h"
 
@@ -23,21 +24,6 @@ static bool path_safe(struct str path)
     return true;
 }
 
-static bool file_read(const char *name, struct buf *to)
-{
-    FILE *file = fopen(name, "re");
-    char block[8192];
-    size_t n;
-
-    if (!file)
-        return false;
-    while ((n = fread(block, 1, sizeof(block), file)) > 0)
-        buf_put(to, (struct str){ block, n });
-    n = (size_t)ferror(file); /* a folder opens, but cannot be read */
-    fclose(file);
-    return n == 0 && !buf_full(to);
-}
-
 static bool contents_find(const char *folder, const struct call *call, struct buf *to)
 {
     char name[1024];
@@ -46,11 +32,11 @@ static bool contents_find(const char *folder, const struct call *call, struct bu
     if (!folder || !path_safe(path) || !path_safe(call->repo))
         return false;
     snprintf(name, sizeof(name), "%s/%.*s/%.*s", folder, STR_ARG(call->repo), STR_ARG(path));
-    if (file_read(name, to))
+    if (!file_read(name, to, NULL))
         return true;
     buf_reset(to);
     snprintf(name, sizeof(name), "%s/%.*s", folder, STR_ARG(path));
-    return file_read(name, to);
+    return !file_read(name, to, NULL);
 }
 
 static char *base64(struct str data)

@@ -1,14 +1,12 @@
 #include <jansson.h>
 
-#include "callbacks.h"
 #include "checks.h"
 #include "comments.h"
 #include "control.h"
-#include "dispatches.h"
 #include "downstream.h"
 #include "hook_deliveries.h"
-#include "hud.h"
 #include "record.h"
+#include "rows.h"
 #include "runs.h"
 #include "script.h"
 #include "sim.h"
@@ -22,11 +20,10 @@ void control_requests(struct sim *sim, const struct call *call, struct reply *re
 static json_t *state_of(struct sim *sim)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "check_runs",
-                     checks_describe(sim->checks), "dispatches",
-                     dispatches_describe(sim->dispatches), "runs", runs_describe(sim->runs),
-                     "callbacks", callbacks_describe(sim->callbacks), "hud", hud_describe(sim->hud),
-                     "comments", comments_describe(sim->comments), "deliveries",
-                     deliveries_describe(sim->deliveries), "downstreams",
+                     checks_describe(sim->checks), "dispatches", rows_describe(sim->dispatches),
+                     "runs", runs_describe(sim->runs), "callbacks", rows_describe(sim->callbacks),
+                     "hud", rows_describe(sim->hud), "comments", comments_describe(sim->comments),
+                     "deliveries", deliveries_describe(sim->deliveries), "downstreams",
                      downstreams_describe(sim->downstreams), "rules", script_describe(sim->script));
 }
 

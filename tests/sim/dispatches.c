@@ -1,44 +1,13 @@
 #include <jansson.h>
-#include <stdlib.h>
 
-#include "../../common/base/mem.h"
 #include "dispatches.h"
 #include "reaction.h"
+#include "rows.h"
 #include "sim.h"
 
 #define EVENT_TYPE_MAX    100
 #define PAYLOAD_KEYS_MAX  10
 #define PAYLOAD_MAX_BYTES (64 * 1024)
-
-struct dispatches {
-    json_t *rows;
-};
-
-struct dispatches *dispatches_new(void)
-{
-    struct dispatches *d = mem_alloc(1, sizeof(*d));
-
-    d->rows = json_array();
-    return d;
-}
-
-void dispatches_reset(struct dispatches *d)
-{
-    json_array_clear(d->rows);
-}
-
-void dispatches_free(struct dispatches *d)
-{
-    if (!d)
-        return;
-    json_decref(d->rows);
-    free(d);
-}
-
-json_t *dispatches_describe(const struct dispatches *d)
-{
-    return json_copy(d->rows);
-}
 
 /* What GitHub refuses, in its words; false: nothing. */
 static bool refused(const struct call *call, struct reply *reply)
@@ -85,11 +54,10 @@ void dispatches_create(struct sim *sim, const struct call *call, struct reply *r
     }
     payload = payload ? json_incref(payload) : json_object();
     run = runs_add(sim->runs, call->repo, json_incref(payload), settings, call->now_ms);
-    json_array_append_new(sim->dispatches->rows,
-                          json_pack("{s:s%, s:s%, s:o, s:I, s:I}", "repo", call->repo.ptr,
-                                    call->repo.len, "event_type", event_type.ptr, event_type.len,
-                                    "client_payload", payload, "at_ms", (json_int_t)call->now_ms,
-                                    "run_id", (json_int_t)run->id));
+    rows_put(sim->dispatches,
+             json_pack("{s:s%, s:s%, s:o, s:I, s:I}", "repo", call->repo.ptr, call->repo.len,
+                       "event_type", event_type.ptr, event_type.len, "client_payload", payload,
+                       "at_ms", (json_int_t)call->now_ms, "run_id", (json_int_t)run->id));
     reaction_begin(sim, run);
     reply_empty(reply, 204);
 }

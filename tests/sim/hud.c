@@ -1,43 +1,11 @@
 #include <jansson.h>
-#include <stdlib.h>
 
-#include "../../common/base/mem.h"
 #include "hud.h"
+#include "options.h"
+#include "rows.h"
 #include "sim.h"
 
 #define BODY_MAX_BYTES (2u << 20)
-
-struct hud {
-    const char *key;
-    json_t *rows;
-};
-
-struct hud *hud_new(const char *key)
-{
-    struct hud *h = mem_alloc(1, sizeof(*h));
-
-    h->key = key;
-    h->rows = json_array();
-    return h;
-}
-
-void hud_reset(struct hud *h)
-{
-    json_array_clear(h->rows);
-}
-
-void hud_free(struct hud *h)
-{
-    if (!h)
-        return;
-    json_decref(h->rows);
-    free(h);
-}
-
-json_t *hud_describe(const struct hud *h)
-{
-    return json_copy(h->rows);
-}
 
 static const char *body_fault(const json_t *body)
 {
@@ -60,11 +28,11 @@ static const char *body_fault(const json_t *body)
 
 void hud_post(struct sim *sim, const struct call *call, struct reply *reply)
 {
-    struct hud *h = sim->hud;
+    const char *wanted = sim->options->hud_key;
     struct str key = headers_get(call->headers, "x-hud-internal-bot");
     const char *fault = body_fault(call->body);
 
-    if (!key.len || (h->key && !str_is(key, h->key))) {
+    if (!key.len || (wanted && !str_is(key, wanted))) {
         reply_json(reply, 401,
                    json_pack("{s:s}", "error", "x-hud-internal-bot is missing or wrong"));
     } else if (call->text.len > BODY_MAX_BYTES) {
@@ -72,7 +40,7 @@ void hud_post(struct sim *sim, const struct call *call, struct reply *reply)
     } else if (fault) {
         reply_json(reply, 400, json_pack("{s:s}", "error", fault));
     } else {
-        json_array_append(h->rows, call->body);
+        rows_put(sim->hud, json_incref(call->body));
         reply_json(reply, 200, json_pack("{s:b}", "ok", 1));
     }
 }

@@ -21,7 +21,7 @@ static const struct option {
     { "--contents", "DIR", TEXT(contents), "files served by the contents API" },
     { "--downstreams", "FILE", TEXT(downstreams), "how downstreams behave, JSON" },
     { "--hud-key", "TEXT", TEXT(hud_key), "what x-hud-internal-bot must say; without: anything" },
-    { "--keep", "N", NUMBER(keep), "requests kept for /_sim/requests (default 20000)" },
+    { "--keep", "N", NUMBER(keep), "requests, dispatches, runs … remembered (default 5000)" },
     { "--listen", "HOST:PORT", TEXT(listen), "where to serve (default 127.0.0.1:0, a free port)" },
     { "--oidc-issuer", "URL", TEXT(oidc_issuer), "iss of the tokens (default GitHub Actions')" },
     { "--oidc-key", "FILE", TEXT(oidc_key), "the issuer's private key (default: the App's)" },
@@ -65,7 +65,7 @@ enum err options_parse(struct options *ret, int argc, char **argv, struct why *w
         .webhook_secret = "",
         .token_ttl_s = 3600,
         .rate_limit = 5000,
-        .keep = 20000,
+        .keep = 5000,
     };
     enum err err = OK;
 

@@ -121,6 +121,7 @@ static void job_end(void *opaque)
     free(m);
 }
 
+/* Jobs that are not queued (cancelled, or not run again) are passed over. */
 static void job_start(void *opaque)
 {
     struct moment *m = opaque;
@@ -141,10 +142,8 @@ static void job_start(void *opaque)
 
 void reaction_begin(struct sim *sim, struct run *run)
 {
-    for (size_t i = 0; i < run->settings->n_jobs; i++) {
-        if (!run->jobs[i].skipped)
-            moment_plan(sim, run, i, run->settings->jobs[i].delay_ms, job_start);
-    }
+    for (size_t i = 0; i < run->settings->n_jobs; i++)
+        moment_plan(sim, run, i, run->settings->jobs[i].delay_ms, job_start);
     if (jobs_ended(run)) /* a workflow without jobs */
         moment_plan(sim, run, 0, run->settings->after_ms, run_end);
 }

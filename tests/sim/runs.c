@@ -10,32 +10,35 @@
 #define HEAD_SHA "4444444444444444444444444444444444444444" /* of the downstream's main */
 
 struct runs {
-    struct run *list;
+    struct run *list; /* oldest first */
+    size_t keep;
     int64_t next_id;
 };
 
 static const char *const statuses[] = { "queued", "in_progress", "completed" };
 
-struct runs *runs_new(void)
+struct runs *runs_new(size_t keep)
 {
     struct runs *r = mem_alloc(1, sizeof(*r));
 
     r->next_id = 900001;
+    r->keep = keep;
     return r;
+}
+
+static void run_forget(struct runs *r, struct run *run)
+{
+    HASH_DEL(r->list, run);
+    json_decref(run->payload);
+    downstream_release(run->settings);
+    free(run->repo);
+    free(run);
 }
 
 void runs_reset(struct runs *r)
 {
-    struct run *run, *next;
-
-    HASH_ITER(hh, r->list, run, next)
-    {
-        HASH_DEL(r->list, run);
-        json_decref(run->payload);
-        downstream_release(run->settings);
-        free(run->repo);
-        free(run);
-    }
+    while (r->list)
+        run_forget(r, r->list);
 }
 
 void runs_free(struct runs *r)
@@ -56,10 +59,8 @@ void run_requeue(struct runs *r, struct run *run, bool failed_only, int64_t now_
     for (size_t i = 0; i < run->settings->n_jobs; i++) {
         struct run_job *job = &run->jobs[i];
 
-        if (failed_only && job->conclusion && strcmp(job->conclusion, "success") == 0) {
-            job->skipped = true;
+        if (failed_only && job->conclusion && strcmp(job->conclusion, "success") == 0)
             continue;
-        }
         *job = (struct run_job){ .id = r->next_id++ };
     }
 }
@@ -69,6 +70,8 @@ struct run *runs_add(struct runs *r, struct str repo, json_t *payload, struct do
 {
     struct run *run = mem_alloc(1, sizeof(*run));
 
+    if (HASH_COUNT(r->list) == r->keep)
+        run_forget(r, r->list);
     run->id = r->next_id++;
     run->repo = str_dup(repo);
     run->payload = payload;

@@ -16,7 +16,6 @@ struct run_job {
     enum run_status status;
     const char *conclusion;
     int64_t started_ms, ended_ms;
-    bool skipped; /* succeeded before and not run again */
 };
 
 struct run {
@@ -35,7 +34,8 @@ struct run {
 
 struct runs;
 
-struct runs *runs_new(void);
+/* keep: past so many the oldest is forgotten. */
+struct runs *runs_new(size_t keep);
 void runs_free(struct runs *r);
 void runs_reset(struct runs *r);
 /* A new run of the repository; payload and settings are kept (one reference each is taken over). */

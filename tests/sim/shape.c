@@ -30,22 +30,22 @@ json_t *shape_node_id(const char *kind, int64_t id)
     return json_sprintf("%s_%lld", kind, (long long)id);
 }
 
-static void set_links(json_t *to, const char *prefix, const char *const *names)
+/* For each name of the list a member "<name>_url". */
+static void set_links(json_t *to, const char *prefix, const char *names)
 {
+    struct str rest = str_of(names), name;
     char key[64];
 
-    for (; *names; names++) {
-        snprintf(key, sizeof(key), "%s_url", *names);
-        json_object_set_new(to, key, json_sprintf("%s/%s", prefix, *names));
+    while (str_split(&rest, ' ', &name)) {
+        snprintf(key, sizeof(key), "%.*s_url", STR_ARG(name));
+        json_object_set_new(to, key, json_sprintf("%s/%.*s", prefix, STR_ARG(name)));
     }
 }
 
 json_t *shape_user(const char *base, struct str login)
 {
-    static const char *const links[] = { "followers", "following",     "gists",
-                                         "starred",   "subscriptions", "organizations",
-                                         "repos",     "events",        "received_events",
-                                         NULL };
+    static const char links[] = "followers following gists starred subscriptions organizations "
+                                "repos events received_events";
     char prefix[512];
     int64_t id = shape_id(login);
     json_t *user;
@@ -62,45 +62,11 @@ json_t *shape_user(const char *base, struct str login)
 
 json_t *shape_repo(const char *base, struct str full_name)
 {
-    static const char *const links[] = {
-        "archive",
-        "assignees",
-        "blobs",
-        "branches",
-        "collaborators",
-        "comments",
-        "commits",
-        "compare",
-        "contents",
-        "contributors",
-        "deployments",
-        "downloads",
-        "events",
-        "forks",
-        "git_commits",
-        "git_refs",
-        "git_tags",
-        "hooks",
-        "issue_comment",
-        "issue_events",
-        "issues",
-        "keys",
-        "labels",
-        "languages",
-        "merges",
-        "milestones",
-        "notifications",
-        "pulls",
-        "releases",
-        "stargazers",
-        "statuses",
-        "subscribers",
-        "subscription",
-        "tags",
-        "teams",
-        "trees",
-        NULL,
-    };
+    static const char links[] =
+        "archive assignees blobs branches collaborators comments commits compare contents "
+        "contributors deployments downloads events forks git_commits git_refs git_tags hooks "
+        "issue_comment issue_events issues keys labels languages merges milestones notifications "
+        "pulls releases stargazers statuses subscribers subscription tags teams trees";
     ptrdiff_t slash = str_find(full_name, '/');
     struct str owner = { full_name.ptr, slash < 0 ? full_name.len : (size_t)slash };
     struct str name = slash < 0 ? full_name : str_from(full_name, (size_t)slash + 1);

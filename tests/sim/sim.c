@@ -1,23 +1,20 @@
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../common/base/buf.h"
 #include "../../common/base/mem.h"
 #include "app.h"
-#include "callbacks.h"
 #include "checks.h"
 #include "comments.h"
-#include "dispatches.h"
 #include "downstream.h"
+#include "file.h"
 #include "hook_deliveries.h"
-#include "hud.h"
 #include "inbox.h"
 #include "oidc.h"
 #include "options.h"
 #include "record.h"
+#include "rows.h"
 #include "runs.h"
 #include "script.h"
 #include "sim.h"
@@ -27,20 +24,6 @@
 #define REQUEST_MAX_BYTES (32u << 20)
 #define TICK_MS           1000
 #define DRAIN_MS          500
-
-static enum err file_read(const char *path, struct buf *to, struct why *why)
-{
-    FILE *file = fopen(path, "re");
-    char block[4096];
-    size_t n;
-
-    if (!file)
-        return why_set(why, ERR_STOP, "cannot read %s: %s", path, strerror(errno));
-    while ((n = fread(block, 1, sizeof(block), file)) > 0)
-        buf_put(to, (struct str){ block, n });
-    fclose(file);
-    return buf_full(to) ? why_set(why, ERR_STOP, "%s is too large", path) : OK;
-}
 
 static enum err keys_load(struct sim *sim, struct why *why)
 {
@@ -132,17 +115,19 @@ static enum err server_start(struct sim *sim, struct why *why)
 
 static void nouns_make(struct sim *sim)
 {
+    size_t keep = (size_t)sim->options->keep;
+
     sim->inbox = inbox_new(&sim->wake);
     sim->timers = timers_new();
     sim->script = script_new();
     sim->checks = checks_new();
     sim->downstreams = downstreams_new();
-    sim->runs = runs_new();
-    sim->dispatches = dispatches_new();
-    sim->callbacks = callbacks_new();
+    sim->runs = runs_new(keep);
+    sim->dispatches = rows_new(keep);
+    sim->callbacks = rows_new(keep);
     sim->comments = comments_new();
     sim->deliveries = deliveries_new();
-    sim->hud = hud_new(sim->options->hud_key);
+    sim->hud = rows_new(keep);
 }
 
 enum err sim_new(struct sim **ret, const struct options *options, struct why *why)
@@ -188,11 +173,11 @@ void sim_free(struct sim *sim)
     checks_free(sim->checks);
     runs_free(sim->runs);
     downstreams_free(sim->downstreams);
-    dispatches_free(sim->dispatches);
-    callbacks_free(sim->callbacks);
+    rows_free(sim->dispatches);
+    rows_free(sim->callbacks);
     comments_free(sim->comments);
     deliveries_free(sim->deliveries);
-    hud_free(sim->hud);
+    rows_free(sim->hud);
     oidc_free(sim->oidc);
     app_free(sim->app);
     wake_clear(&sim->wake);
@@ -207,11 +192,11 @@ void sim_reset(struct sim *sim)
     checks_reset(sim->checks);
     runs_reset(sim->runs);
     downstreams_reset(sim->downstreams);
-    dispatches_reset(sim->dispatches);
-    callbacks_reset(sim->callbacks);
+    rows_reset(sim->dispatches);
+    rows_reset(sim->callbacks);
     comments_reset(sim->comments);
     deliveries_reset(sim->deliveries);
-    hud_reset(sim->hud);
+    rows_reset(sim->hud);
 }
 
 void sim_turn(struct sim *sim)

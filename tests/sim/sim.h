@@ -24,11 +24,9 @@ struct sim {
     struct checks *checks;
     struct downstreams *downstreams;
     struct runs *runs;
-    struct dispatches *dispatches;
-    struct callbacks *callbacks;
     struct comments *comments;
     struct deliveries *deliveries;
-    struct hud *hud;
+    struct rows *dispatches, *callbacks, *hud;
 };
 
 enum err sim_new(struct sim **ret, const struct options *options, struct why *why) MUST_CHECK;
