@@ -67,7 +67,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
                                  .partition = message->partition,
                                  .offset = message->offset };
     enum err err = !message->err ? OK : is_refusal(message->err) ? ERR_REFUSE : ERR_UNKNOWN;
-    report->done(report->opaque, err, &at, message->err ? rd_kafka_message_errstr(message) : NULL);
+    /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated. */
+    report->done(report->opaque, err, &at, message->err ? rd_kafka_err2str(message->err) : NULL);
     free(report);
 }
 
