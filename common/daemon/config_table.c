@@ -13,7 +13,7 @@ const struct property config_properties[] = {
     /* ---- GitHub ---- */
     {
         .name = "GITHUB_APP_ID",
-        .daemons = ALL,
+        .daemons = DAEMONS,
         .required = DISPATCHER | REPORTER,
         .help = "ID or client ID of the GitHub App. Ingest refuses webhooks of other Apps when it "
                 "is set.",
@@ -27,7 +27,7 @@ const struct property config_properties[] = {
     },
     {
         .name = "GITHUB_APP_PRIVATE_KEY",
-        .daemons = DISPATCHER | REPORTER | CTL,
+        .daemons = DISPATCHER | REPORTER,
         .required = DISPATCHER | REPORTER,
         .secret = true,
         .help = "Private key of the App: RSA, PEM; newlines may be written as \\n.",
@@ -35,14 +35,14 @@ const struct property config_properties[] = {
     {
         .name = "CRCR_GITHUB_API_URL",
         .type = PROPERTY_URL,
-        .daemons = DISPATCHER | REPORTER | CTL,
+        .daemons = DISPATCHER | REPORTER,
         .fallback = "https://api.github.com",
         .help = "Root of GitHub's REST API; GitHub Enterprise: https://HOST/api/v3.",
     },
     {
         .name = "UPSTREAM_REPO",
         .type = PROPERTY_REPO,
-        .daemons = ALL,
+        .daemons = INGEST | REPORTER,
         .fallback = "pytorch/pytorch",
         .help = "The repository whose webhooks are relayed; others are ignored.",
     },
@@ -50,7 +50,7 @@ const struct property config_properties[] = {
     {
         .name = "ALLOWLIST_URL",
         .type = PROPERTY_SOURCE,
-        .daemons = DISPATCHER | CTL,
+        .daemons = DISPATCHER,
         .required = DISPATCHER,
         .help = "The allowlist: a GitHub blob URL (read through the API as the App), another URL, "
                 "or a file.",
@@ -67,7 +67,7 @@ const struct property config_properties[] = {
     {
         .name = "CI_PROVIDERS_URL",
         .type = PROPERTY_SOURCE,
-        .daemons = DISPATCHER | CTL,
+        .daemons = DISPATCHER,
         .help = "The providers file, which maps Buildkite pipelines to repositories; forms as for "
                 "ALLOWLIST_URL.",
     },
@@ -82,7 +82,7 @@ const struct property config_properties[] = {
     },
     {
         .name = "CRCR_CALLBACK_TOKEN_KEY",
-        .daemons = INGEST | DISPATCHER | CTL,
+        .daemons = INGEST | DISPATCHER,
         .secret = true,
         .help = "Keys of the callback_token: kid:secret, comma-separated, secrets of 32 bytes or "
                 "more; the first signs, all verify. Unset: callbacks are matched with the dispatch "
@@ -115,20 +115,20 @@ const struct property config_properties[] = {
     {
         .name = "REDIS_ENDPOINT",
         .type = PROPERTY_SERVER,
-        .daemons = ALL,
+        .daemons = DAEMONS,
         .required = DAEMONS,
         .help = "Redis, which holds claims, limits and the view.",
     },
     {
         .name = "REDIS_LOGIN",
-        .daemons = ALL,
+        .daemons = DAEMONS,
         .secret = true,
         .help = "user:password, or a password alone.",
     },
     {
         .name = "CRCR_REDIS_TLS",
         .type = PROPERTY_BOOL,
-        .daemons = ALL,
+        .daemons = DAEMONS,
         .fallback = "0",
         .help = "Reach Redis through TLS (needs hiredis 1.0 with hiredis_ssl at build time).",
     },
@@ -211,7 +211,7 @@ const struct property config_properties[] = {
     {
         .name = "CRCR_CA_FILE",
         .type = PROPERTY_FILE,
-        .daemons = ALL,
+        .daemons = DAEMONS,
         .help = "PEM file of certificate authorities for outbound HTTPS, in place of the "
                 "system's.",
     },

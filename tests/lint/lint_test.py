@@ -147,7 +147,11 @@ def documented(tree):
     """A tree whose README holds the table that its crcrctl prints."""
     row = "| `A_NAME` | x |"
     tree.put("bin/crcrctl", f"#!/bin/sh\n[ \"$*\" = 'config --markdown' ] && echo '{row}'\n", 0o755)
-    tree.put("common/daemon/config_table.c", '{\n    .name = "A_NAME",\n}\n')
+    tree.put(
+        "common/daemon/config_table.c",
+        '#define INGEST DAEMON_INGEST\n#define ALL (INGEST | DAEMON_CTL)\n'
+        '{\n    .name = "A_NAME",\n    .daemons = INGEST,\n}\n',
+    )
     tree.put("ingest/main.c", 'config_text(c, "A_NAME");\n')
     tree.put("README.md", f"before\n<!-- config:begin -->\n{row}\n<!-- config:end -->\nafter\n")
     return tree
@@ -174,7 +178,17 @@ def test_another_table_is_found_and_mended(documented):
 def test_a_property_that_nobody_reads_is_found(documented):
     documented.put("ingest/main.c", "int x;\n")
     code, output = run_config_table(documented)
-    assert code == 1 and "config_table.c:2: A_NAME is read by no program" in output
+    assert code == 1 and "config_table.c:4: A_NAME is given to DAEMON_INGEST, but ingest/" in output
+
+
+def test_a_property_that_one_of_its_programs_does_not_read_is_found(documented):
+    table = documented.root / "common/daemon/config_table.c"
+    table.write_text(table.read_text().replace("= INGEST,", "= ALL,"))
+    code, output = run_config_table(documented)
+    assert code == 1 and "A_NAME is given to DAEMON_CTL" in output
+    assert "DAEMON_INGEST" not in output
+    documented.put("common/daemon/config.c", 'f("A_NAME");\n')
+    assert run_config_table(documented) == (0, "")
 
 
 def test_missing_markers_and_a_missing_crcrctl_are_said(documented):

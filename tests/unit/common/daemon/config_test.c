@@ -195,16 +195,21 @@ static void plain_http_is_for_loopback_only(void **state)
 static void allow_http_opens_every_url(void **state)
 {
     (void)state;
-    char *environment[] = { "CRCR_ALLOW_HTTP=1", "CRCR_GITHUB_API_URL=http://github.test:80/api//",
+    char *environment[] = { "CRCR_ALLOW_HTTP=1",
+                            "CRCR_GITHUB_API_URL=http://github.test:80/api//",
+                            "KAFKA_BROKERS=k:1",
+                            "REDIS_ENDPOINT=r:1",
+                            "GITHUB_APP_ID=1",
+                            "GITHUB_APP_PRIVATE_KEY=x",
                             NULL };
     struct buf CLEANUP(buf_clear) faults;
     struct config *c;
     buf_init(&faults, 1 << 16);
-    assert_int_equal(config_load(&c, DAEMON_CTL, environment, &faults), OK);
+    assert_int_equal(config_load(&c, DAEMON_REPORTER, environment, &faults), OK);
     assert_string_equal(config_text(c, "CRCR_GITHUB_API_URL"), "http://github.test:80/api");
     config_free(c);
     environment[0] = "CRCR_ALLOW_HTTP=0";
-    assert_int_equal(config_load(&c, DAEMON_CTL, environment, &faults), ERR_STOP);
+    assert_int_equal(config_load(&c, DAEMON_REPORTER, environment, &faults), ERR_STOP);
 }
 
 static void kafka_properties_are_mapped(void **state)
