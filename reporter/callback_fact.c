@@ -131,7 +131,7 @@ static void job_fill(struct result_record *job, const struct identity *id, const
 enum err callback_fact_read(const struct headers *headers, struct str body,
                             const char *upstream_repo, struct callback_fact *ret, struct why *why)
 {
-    struct identity id;
+    struct identity id = { 0 };
     enum err err = identity_read(headers, &id, why);
     if (err != OK)
         return err;
