@@ -1,0 +1,79 @@
+/* json_scan against jansson: two parsers must not read two things. What the scan takes, jansson
+ * takes and finds the same text at the wanted paths. */
+#include <jansson.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/json_scan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct seen {
+    char *text; /* of "a.b", when it is a string */
+    size_t n_elements;
+    struct str whole;
+};
+
+static bool on_text(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
+{
+    struct seen *seen = opaque;
+    (void)want, (void)index;
+    free(seen->text);
+    seen->text = type == JSON_SCAN_STRING ? str_dup(text) : NULL;
+    return true;
+}
+
+static bool on_element(void *opaque, size_t want, enum json_type type, struct str text,
+                       size_t index)
+{
+    struct seen *seen = opaque;
+    (void)want, (void)type, (void)text;
+    if (index != seen->n_elements++)
+        abort();
+    return true;
+}
+
+static bool on_whole(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
+{
+    (void)want, (void)index;
+    if (type == JSON_SCAN_OBJECT && (text.len < 2 || text.ptr[0] != '{'))
+        abort();
+    ((struct seen *)opaque)->whole = text;
+    return true;
+}
+
+static const struct json_want wants[] = {
+    { "a.b", on_text },
+    { "l[]", on_element },
+    { "o", on_whole },
+};
+
+static void compare(const json_t *root, const struct seen *seen)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(root, "a"), "b"));
+    if ((text != NULL) != (seen->text != NULL) || (text && strcmp(text, seen->text) != 0))
+        abort();
+    if (json_array_size(json_object_get(root, "l")) != seen->n_elements)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct json_rules rules = { .reject_duplicates = true, .must_be_object = true };
+    struct seen seen = { NULL, 0, STR_NONE };
+    json_error_t fault;
+    struct why why;
+    struct str text = { (const char *)data, size };
+    if (json_scan(text, &rules, wants, 3, &seen, &why) == OK) {
+        json_t *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &fault);
+        /* jansson's own limits on numbers are no disagreement about the text */
+        if (root)
+            compare(root, &seen);
+        else if (json_error_code(&fault) != json_error_numeric_overflow)
+            abort();
+        json_decref(root);
+    }
+    free(seen.text);
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* Providers files. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/providers.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct providers *p = NULL;
+    struct why why;
+    if (providers_parse(&p, "f.yml", (struct str){ (const char *)data, size }, &why) != OK) {
+        if (strncmp(why.text, "f.yml:", 6) != 0 || strchr(why.text, '\n'))
+            abort();
+        return 0;
+    }
+    const struct provider_pipeline *found =
+        providers_find(p, STR_LIT("0191f7a4-1c2d-7e3f-8a4b-5c6d7e8f9a0b"),
+                       STR_LIT("018c1234-aaaa-4bbb-8ccc-1234567890ab"));
+    for (size_t i = 0; found && i < found->n_claims; i++)
+        if (found->claims[i].n_values == 0)
+            abort();
+    providers_free(p);
+    return 0;
+}
