@@ -6,8 +6,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "topic_client.h"
-#include "topic_partition.h"
+#include "topic_reader_inner.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -15,25 +14,8 @@
  * above the lowest open one, as a multiple of max_in_hand. */
 #define MAX_SPAN_FACTOR   16
 #define COMMIT_EVERY_MS   1000
-#define COMMIT_WAIT_MS    5000
 #define REVOKE_MS         20000
 #define CLOSE_MS          5000
-
-struct topic_reader {
-    struct topic_client client; /* first: librdkafka's opaque */
-    rd_kafka_queue_t *queue;    /* what consumer_poll reads; carries the wake-up */
-    struct topic_partition **partitions;
-    size_t n_partitions;
-    int max_in_hand;
-    size_t max_in_hand_bytes;
-    void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
-                    int64_t deadline_mono_ms);
-    void *opaque;
-    bool paused;        /* by topic_reader_pause */
-    bool revoking;      /* inside revoked(): next hands out nothing */
-    size_t n_paused;    /* partitions */
-    int64_t commit_due; /* monotonic ms */
-};
 
 static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
@@ -56,7 +38,8 @@ static const topic_setting reader_fixed[] = {
 
 /* ---- partitions ----------------------------------------------------------------------------- */
 
-static struct topic_partition *find(const struct topic_reader *r, const char *topic, int32_t id)
+struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,
+                                          int32_t id)
 {
     for (size_t i = 0; i < r->n_partitions; i++) {
         struct topic_partition *p = r->partitions[i];
@@ -68,7 +51,7 @@ static struct topic_partition *find(const struct topic_reader *r, const char *to
 
 static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
 {
-    if (find(r, topic, id))
+    if (topic_reader_find(r, topic, id))
         return;
     r->partitions =
         mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
@@ -132,84 +115,11 @@ static void resume_those_with_room(struct topic_reader *r)
             partition_pause(r, r->partitions[i], false);
 }
 
-/* ---- commits -------------------------------------------------------------------------------- */
-
-/* What is due of the listed partitions (all: NULL); NULL when there is nothing. */
-static rd_kafka_topic_partition_list_t *offsets_due(struct topic_reader *r,
-                                                    const rd_kafka_topic_partition_list_t *only)
-{
-    rd_kafka_topic_partition_list_t *list = NULL;
-
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        struct topic_partition *p = r->partitions[i];
-        int64_t offset = topic_partition_due(p);
-        if (offset < 0 || (only && !rd_kafka_topic_partition_list_find(only, p->topic, p->id)))
-            continue;
-        if (!list)
-            list = rd_kafka_topic_partition_list_new((int)r->n_partitions);
-        rd_kafka_topic_partition_list_add(list, p->topic, p->id)->offset = offset;
-        p->committing = offset;
-    }
-    return list;
-}
-
-/* Failed ones become due again. */
-static void settle(struct topic_reader *r, rd_kafka_resp_err_t err,
-                   const rd_kafka_topic_partition_list_t *list)
-{
-    if (err && err != RD_KAFKA_RESP_ERR__NO_OFFSET)
-        topic_client_trouble(&r->client, rd_kafka_err2str(err));
-    for (int i = 0; list && i < list->cnt; i++) {
-        const rd_kafka_topic_partition_t *t = &list->elems[i];
-        struct topic_partition *p = find(r, t->topic, t->partition);
-        if (p && (err || t->err) && p->committing == t->offset)
-            p->committing = -1;
-    }
-}
-
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t err,
                       rd_kafka_topic_partition_list_t *list, void *opaque)
 {
     (void)rk;
-    settle(opaque, err, list);
-}
-
-static void commit_start(struct topic_reader *r)
-{
-    rd_kafka_topic_partition_list_t *list = offsets_due(r, NULL);
-
-    if (!list)
-        return;
-    rd_kafka_resp_err_t err = rd_kafka_commit(r->client.rk, list, 1);
-    if (err)
-        settle(r, err, list);
-    rd_kafka_topic_partition_list_destroy(list);
-}
-
-/* rd_kafka_commit would wait for ever when the broker is gone. */
-static enum err commit_wait(struct topic_reader *r, const rd_kafka_topic_partition_list_t *only,
-                            struct why *why)
-{
-    rd_kafka_topic_partition_list_t *list = offsets_due(r, only);
-    rd_kafka_resp_err_t err;
-
-    if (!list)
-        return OK;
-    rd_kafka_queue_t *answers = rd_kafka_queue_new(r->client.rk);
-    err = rd_kafka_commit_queue(r->client.rk, list, answers, NULL, NULL);
-    rd_kafka_event_t *event = err ? NULL : rd_kafka_queue_poll(answers, COMMIT_WAIT_MS);
-    if (event)
-        err = rd_kafka_event_error(event);
-    else if (!err)
-        err = RD_KAFKA_RESP_ERR__TIMED_OUT;
-    settle(r, err, list);
-    if (event)
-        rd_kafka_event_destroy(event);
-    rd_kafka_queue_destroy(answers);
-    rd_kafka_topic_partition_list_destroy(list);
-    if (!err)
-        return OK;
-    return why_set(why, ERR_RETRY, "cannot commit offsets: %s", rd_kafka_err2str(err));
+    topic_reader_commit_settle(opaque, err, list);
 }
 
 /* ---- assignment ----------------------------------------------------------------------------- */
@@ -253,7 +163,7 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
     bool lost = rd_kafka_assignment_lost(r->client.rk);
 
     tell_revoked(r, list, lost);
-    if (!lost && commit_wait(r, list, &why) != OK)
+    if (!lost && topic_reader_commit_wait(r, list, &why) != OK)
         topic_client_trouble(&r->client, why.text); /* others read again what was done: harmless */
     for (int i = 0; i < list->cnt; i++)
         partition_remove(r, list->elems[i].topic, list->elems[i].partition);
@@ -303,6 +213,7 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
     if (err != OK)
         return err;
     rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
+    topic_joining_watch(&r->joining, conf);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
     err = topic_client_open(&r->client, false, conf, why);
@@ -373,7 +284,8 @@ void topic_reader_free(struct topic_reader *r)
 static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
 {
     struct topic_partition *p =
-        message->rkt ? find(r, rd_kafka_topic_name(message->rkt), message->partition) : NULL;
+        message->rkt ? topic_reader_find(r, rd_kafka_topic_name(message->rkt), message->partition)
+                     : NULL;
 
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p)
         watermark_pass(&p->mark, message->offset);
@@ -399,7 +311,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
     for (;; now = clock_mono_ms()) {
         resume_those_with_room(r);
         if (now >= r->commit_due) {
-            commit_start(r);
+            topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
         int64_t wait = deadline < r->commit_due ? deadline - now : r->commit_due - now;
@@ -411,11 +323,6 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         if (!message && clock_mono_ms() >= deadline)
             return NULL;
     }
-}
-
-enum err topic_reader_commit(struct topic_reader *r, struct why *why)
-{
-    return commit_wait(r, NULL, why);
 }
 
 void topic_reader_pause(struct topic_reader *r, bool pause)

@@ -1,0 +1,47 @@
+#include "topic_joining.h"
+
+#include <librdkafka/rdkafka.h>
+
+/* https://kafka.apache.org/protocol#protocol_api_keys */
+#define JOIN_GROUP 11
+#define SYNC_GROUP 14
+
+static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id,
+                                   int16_t key, int16_t version, int32_t correlation, size_t size,
+                                   void *opaque)
+{
+    struct topic_joining *joining = opaque;
+
+    (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    if (key == JOIN_GROUP)
+        atomic_store(&joining->now, true);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broker,
+                                       int32_t broker_id, int16_t key, int16_t version,
+                                       int32_t correlation, size_t size, int64_t rtt,
+                                       rd_kafka_resp_err_t err, void *opaque)
+{
+    struct topic_joining *joining = opaque;
+
+    (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    (void)rtt, (void)err;
+    if (key == SYNC_GROUP)
+        atomic_store(&joining->now, false);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque,
+                                  char *text, size_t size)
+{
+    (void)conf, (void)text, (void)size;
+    rd_kafka_interceptor_add_on_request_sent(rk, "joining", on_sent, opaque);
+    return rd_kafka_interceptor_add_on_response_received(rk, "joining", on_received, opaque);
+}
+
+void topic_joining_watch(struct topic_joining *joining, rd_kafka_conf_t *conf)
+{
+    atomic_init(&joining->now, false);
+    rd_kafka_conf_interceptor_add_on_new(conf, "joining", on_new, joining);
+}

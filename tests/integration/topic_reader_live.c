@@ -1,0 +1,330 @@
+/* topic_reader against a real broker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+#include <cmocka.h>
+
+#include "live_kafka.h"
+
+static int number_of(const struct record *record)
+{
+    int64_t number = -1;
+
+    (void)str_to_i64(record->value, &number);
+    return (int)number;
+}
+
+static void only_the_low_watermark_is_committed(void **state)
+{
+    enum { N = 10 };
+    char topic[64];
+    const char *topics[] = { topic };
+    struct record *records[N];
+    struct why why;
+
+    (void)state;
+    live_topic(topic, 1);
+    live_fill(topic, N, 1);
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1
+    };
+    struct topic_reader *r = live_reader(&options);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(number_of(records[i] = live_next(r)), i);
+    assert_int_equal(topic_reader_in_hand(r), N);
+    for (int i = N - 1; i >= 0; i--)
+        if (i != 3)
+            record_done(records[i]);
+    assert_ok(topic_reader_commit(r, &why));
+    assert_int_equal(live_committed(topic, topic), 3);
+    record_done(records[3]);
+    assert_ok(topic_reader_commit(r, &why));
+    assert_int_equal(live_committed(topic, topic), N);
+    assert_int_equal(topic_reader_in_hand(r), 0);
+    topic_reader_free(r);
+}
+
+static void a_dropped_record_is_read_again_and_what_follows_it(void **state)
+{
+    char topic[64];
+    const char *topics[] = { topic };
+
+    (void)state;
+    live_topic(topic, 1);
+    live_fill(topic, 10, 1);
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1
+    };
+    struct topic_reader *r = live_reader(&options);
+    for (int i = 0; i < 10; i++) {
+        struct record *record = live_next(r);
+        if (i == 6)
+            record_drop(record);
+        else
+            record_done(record);
+    }
+    topic_reader_free(r); /* commits on leaving */
+    r = live_reader(&options);
+    for (int i = 6; i < 10; i++) {
+        struct record *record = live_next(r);
+        assert_int_equal(number_of(record), i);
+        record_done(record);
+    }
+    topic_reader_free(r);
+    assert_int_equal(live_committed(topic, topic), 10);
+}
+
+static void a_partition_is_paused_at_the_limit_and_goes_on_in_order(void **state)
+{
+    enum { N = 400, LIMIT = 20 };
+    char topic[64];
+    const char *topics[] = { topic };
+    struct record *in_hand[LIMIT];
+
+    (void)state;
+    live_topic(topic, 1);
+    live_fill(topic, N, 1);
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1, .max_in_hand = LIMIT
+    };
+    struct topic_reader *r = live_reader(&options);
+    for (int next = 0; next < N;) {
+        int n = 0;
+        while (n < LIMIT && next < N)
+            assert_int_equal(number_of(in_hand[n++] = live_next(r)), next++);
+        if (next < N)
+            assert_null(topic_reader_next(r, 50));
+        while (n) /* newest first: only the last done lets the watermark rise */
+            record_done(in_hand[--n]);
+    }
+    topic_reader_free(r);
+    assert_int_equal(live_committed(topic, topic), N);
+}
+
+static void the_limit_in_bytes_holds_too_but_one_large_record_passes(void **state)
+{
+    enum { SIZE = 300 };
+    static char block[SIZE];
+    char topic[64];
+    const char *topics[] = { topic };
+    struct why why;
+
+    (void)state;
+    live_topic(topic, 1);
+    struct topic_writer *w = live_writer();
+    for (int i = 0; i < 3; i++)
+        assert_ok(topic_writer_put_wait(w, topic, STR_NONE, (struct str){ block, SIZE }, NULL, NULL,
+                                        &why));
+    topic_writer_free(w);
+    const struct topic_reader_options options = { .kafka = live_kafka(),
+                                                  .group = topic,
+                                                  .topics = topics,
+                                                  .n_topics = 1,
+                                                  .max_in_hand_bytes = 100 };
+    struct topic_reader *r = live_reader(&options);
+    for (int i = 0; i < 3; i++) {
+        struct record *record = live_next(r);
+        assert_int_equal(record->at.offset, i);
+        assert_null(topic_reader_next(r, 50));
+        record_done(record);
+    }
+    topic_reader_free(r);
+}
+
+static void a_paused_reader_hands_out_nothing_and_goes_on(void **state)
+{
+    char topic[64];
+    const char *topics[] = { topic };
+
+    (void)state;
+    live_topic(topic, 3);
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1
+    };
+    struct topic_reader *r = live_reader(&options);
+    int64_t deadline = clock_mono_ms() + WAIT_MS;
+    while (topic_reader_lag(r) != 0 || topic_reader_assigned(r) != 3) {
+        assert_null(topic_reader_next(r, 20));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    topic_reader_pause(r, true);
+    live_fill(topic, 5, 5);
+    assert_null(topic_reader_next(r, 500));
+    assert_int_equal(topic_reader_assigned(r), 3);
+    topic_reader_pause(r, false);
+    for (int i = 0; i < 5; i++)
+        record_done(live_next(r));
+    topic_reader_free(r);
+}
+
+static void a_new_record_wakes_the_loop(void **state)
+{
+    char topic[64];
+    const char *topics[] = { topic };
+    struct wake wake;
+    struct why why;
+
+    (void)state;
+    live_topic(topic, 1);
+    assert_ok(wake_init(&wake, &why));
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1, .wake = &wake
+    };
+    struct topic_reader *r = live_reader(&options);
+    int64_t deadline = clock_mono_ms() + WAIT_MS;
+    while (topic_reader_lag(r) != 0 || topic_reader_assigned(r) != 1) {
+        assert_null(topic_reader_next(r, 20));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    for (int round = 0; round < 3; round++) {
+        struct record *record;
+        wake_reset(&wake);
+        while ((record = topic_reader_next(r, 0)))
+            record_done(record);
+        live_fill(topic, 1, 1);
+        deadline = clock_mono_ms() + WAIT_MS;
+        do {
+            wake_wait(&wake, WAIT_MS); /* a lost wake-up fails by the deadline */
+            wake_reset(&wake);
+            record = topic_reader_next(r, 0);
+        } while (!record && clock_mono_ms() < deadline);
+        assert_non_null(record);
+        record_done(record);
+    }
+    topic_reader_free(r);
+    wake_clear(&wake);
+}
+
+/* ---- rebalance ------------------------------------------------------------------------------ */
+
+#define MOVED 600
+
+/* One member of a group: what it holds in hand, and what all members have seen. */
+struct member {
+    struct topic_reader *reader;
+    struct record *in_hand[MOVED];
+    size_t n;
+    int *times_done; /* by number, shared */
+    size_t revoked;  /* partitions taken away so far */
+};
+
+static void finish(struct member *m, size_t i)
+{
+    m->times_done[number_of(m->in_hand[i])]++;
+    record_done(m->in_hand[i]);
+    m->in_hand[i] = m->in_hand[--m->n];
+}
+
+static void on_revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                       int64_t deadline_mono_ms)
+{
+    struct member *m = opaque;
+
+    assert_true(deadline_mono_ms > 0);
+    assert_null(topic_reader_next(m->reader, 0));
+    m->revoked += n;
+    for (size_t i = 0; i < m->n;) {
+        bool gone = false;
+        for (size_t k = 0; k < n; k++)
+            gone |= partitions[k].partition == m->in_hand[i]->at.partition;
+        if (gone)
+            finish(m, i);
+        else
+            i++;
+    }
+}
+
+static void turn(struct member *m, size_t keep)
+{
+    struct record *record = topic_reader_next(m->reader, 10);
+
+    if (record)
+        m->in_hand[m->n++] = record;
+    while (m->n > keep)
+        finish(m, 0);
+}
+
+/* The second member joins while the first has records in hand in every partition. */
+static void a_rebalance_hands_over_without_loss_and_without_repeats(void **state)
+{
+    static int times_done[MOVED];
+    static struct member a, b;
+    char topic[64];
+    const char *topics[] = { topic };
+    struct topic_reader_options options = { .kafka = live_kafka(),
+                                            .group = topic,
+                                            .topics = topics,
+                                            .n_topics = 1,
+                                            .revoked = on_revoked };
+
+    (void)state;
+    live_topic(topic, 6);
+    live_fill(topic, MOVED, 60);
+    a.times_done = b.times_done = times_done;
+    options.opaque = &a;
+    a.reader = live_reader(&options);
+    int64_t deadline = clock_mono_ms() + 2 * WAIT_MS;
+    while (a.n < 100 && clock_mono_ms() < deadline)
+        turn(&a, 100);
+    options.opaque = &b;
+    b.reader = live_reader(&options);
+    while (topic_reader_assigned(b.reader) < 3 && clock_mono_ms() < deadline) {
+        turn(&a, 100);
+        turn(&b, 100);
+    }
+    assert_int_equal(topic_reader_assigned(a.reader), 3);
+    assert_int_equal(topic_reader_assigned(b.reader), 3);
+    assert_int_equal(a.revoked, 3);
+    int done = 0;
+    while (done < MOVED && clock_mono_ms() < deadline) {
+        turn(&a, 0);
+        turn(&b, 0);
+        done = 0;
+        for (int i = 0; i < MOVED; i++)
+            done += times_done[i] > 0;
+    }
+    topic_reader_free(a.reader);
+    topic_reader_free(b.reader);
+    for (int i = 0; i < MOVED; i++)
+        assert_int_equal(times_done[i], 1);
+}
+
+static void records_left_in_hand_outlive_the_reader_and_commit_nothing(void **state)
+{
+    char topic[64];
+    const char *topics[] = { topic };
+
+    (void)state;
+    live_topic(topic, 1);
+    live_fill(topic, 2, 1);
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1
+    };
+    struct topic_reader *r = live_reader(&options);
+    struct record *left = live_next(r);
+    record_done(live_next(r));
+    topic_reader_free(r);
+    assert_int_equal(number_of(left), 0);
+    assert_string_equal(left->at.topic, topic);
+    assert_true(str_is(left->key, "k0"));
+    record_done(left);
+    assert_true(live_committed(topic, topic) <= 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_low_watermark_is_committed),
+        cmocka_unit_test(a_dropped_record_is_read_again_and_what_follows_it),
+        cmocka_unit_test(a_partition_is_paused_at_the_limit_and_goes_on_in_order),
+        cmocka_unit_test(the_limit_in_bytes_holds_too_but_one_large_record_passes),
+        cmocka_unit_test(a_paused_reader_hands_out_nothing_and_goes_on),
+        cmocka_unit_test(a_new_record_wakes_the_loop),
+        cmocka_unit_test(a_rebalance_hands_over_without_loss_and_without_repeats),
+        cmocka_unit_test(records_left_in_hand_outlive_the_reader_and_commit_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
