@@ -124,23 +124,15 @@ static void put_dispatch(struct buf *to, const struct dispatch_view *d)
     buf_putc(to, '}');
 }
 
-static void put_downstream(struct buf *to, const struct api_delivery *delivery, struct str repo,
-                           int64_t level, const struct dispatch_view *dispatch)
+static void put_downstream(struct buf *to, struct str repo, int64_t level,
+                           const struct dispatch_view *dispatch)
 {
     comma(to);
     buf_putc(to, '{');
     api_text(to, "repo", repo);
     put_level(to, level);
     put_dispatch(to, dispatch);
-    api_name(to, "jobs");
-    buf_putc(to, '[');
-    for (size_t i = 0; i < delivery->n_jobs; i++) {
-        if (!str_eq_nocase(str_of(delivery->jobs[i].repo), repo))
-            continue;
-        comma(to);
-        result_record_to_json(&delivery->jobs[i], to);
-    }
-    buf_puts(to, "]}");
+    buf_putc(to, '}');
 }
 
 static bool was_dispatched(const struct api_delivery *delivery, struct str repo)
@@ -191,11 +183,13 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     buf_putc(to, '[');
     for (size_t i = 0; i < delivery->n_dispatches; i++) {
         const struct dispatch_view *d = &delivery->dispatches[i];
-        put_downstream(to, delivery, str_of(d->repo), d->level, d);
+        put_downstream(to, str_of(d->repo), d->level, d);
     }
     for (size_t i = 0; i < delivery->n_jobs; i++) /* whose dispatch is not known here */
         if (!was_dispatched(delivery, str_of(delivery->jobs[i].repo)) && !seen_before(delivery, i))
-            put_downstream(to, delivery, str_of(delivery->jobs[i].repo), delivery->jobs[i].level,
-                           NULL);
-    buf_puts(to, "]}");
+            put_downstream(to, str_of(delivery->jobs[i].repo), delivery->jobs[i].level, NULL);
+    buf_putc(to, ']');
+    api_name(to, "jobs");
+    api_put_jobs(to, delivery->jobs, delivery->n_jobs);
+    buf_putc(to, '}');
 }

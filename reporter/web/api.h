@@ -11,7 +11,7 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
                   const struct result_record *jobs, size_t n);
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
 
-/* What became of one delivery: a row a downstream, with its dispatch and its jobs. */
+/* What became of one delivery: each downstream with its dispatch, and all jobs. */
 struct api_delivery {
     struct str id;
     const struct result_record *jobs;

@@ -148,8 +148,10 @@ function deliveryTable(delivery) {
   const rows = [];
   for (const row of delivery.downstreams) {
     const head = [repoLink(row.repo), tier(row.level), dispatchCell(row.dispatch)];
-    if (row.jobs.length === 0) rows.push([...head, el("span", "no job yet", { class: "quiet" }), "–", "–", "–", "–", "–"]);
-    for (const job of row.jobs) rows.push([...head, jobName(job), ...jobCells(job)]);
+    const jobs = delivery.jobs.filter((job) =>
+      job.downstream_repo.toLowerCase() === row.repo.toLowerCase());
+    if (jobs.length === 0) rows.push([...head, el("span", "no job yet", { class: "quiet" }), "–", "–", "–", "–", "–"]);
+    for (const job of jobs) rows.push([...head, jobName(job), ...jobCells(job)]);
   }
   return rows.length
     ? table(`Downstreams of delivery ${delivery.delivery_id}`,

@@ -1,0 +1,248 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/base/mem.h"
+#include "common/model/result_record.h"
+
+static void fill(struct result_record *r)
+{
+    result_record_init(r);
+    r->key = mem_dup("org%2Ffour/d-1/ci/build/77-1");
+    r->state = JOB_COMPLETED;
+    r->conclusion = mem_dup("failure");
+    r->repo = mem_dup("org/four");
+    r->level = 4;
+    r->delivery_id = mem_dup("d-1");
+    r->job_name = mem_dup("build \"x\"\n");
+    r->run_id = mem_dup("77");
+    r->run_attempt = mem_dup("1");
+    r->pr_number = 42;
+    r->total = 3;
+    r->failed = 0;
+    r->dispatched_ms = 1000;
+    r->in_progress_ms = 2500;
+    r->completed_ms = 12750;
+}
+
+static char *json_of(const struct result_record *r)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    result_record_to_json(r, &text);
+    return buf_take(&text, NULL);
+}
+
+static void columns_are_those_of_the_hud_in_order(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "dynamoKey",
+        "status",
+        "conclusion",
+        "downstream_repo",
+        "downstream_repo_level",
+        "upstream_repo",
+        "event_type",
+        "pr_number",
+        "pytorch_head_sha",
+        "delivery_id",
+        "workflow_name",
+        "job_name",
+        "check_run_id",
+        "run_id",
+        "run_attempt",
+        "workflow_run_url",
+        "artifact_url",
+        "queue_time",
+        "execution_time",
+        "started_at",
+        "completed_at",
+        "total_tests",
+        "passed_tests",
+        "failed_tests",
+        "skipped_tests",
+        "failed_tests_json",
+        "triage_verdict_json",
+        "environment",
+    };
+    struct result_record r;
+    fill(&r);
+    char *text = json_of(&r);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_int_equal(json_object_size(root), sizeof(names) / sizeof(names[0]));
+    const char *at = text;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char quoted[64];
+        snprintf(quoted, sizeof(quoted), "\"%s\":", names[i]);
+        at = strstr(at, quoted);
+        assert_non_null(at);
+    }
+    json_decref(root);
+    free(text);
+    result_record_clear(&r);
+}
+
+static void unknown_is_null_and_zero_is_zero(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    char *text = json_of(&r);
+    assert_non_null(strstr(text, "\"failed_tests\":0,"));
+    assert_non_null(strstr(text, "\"passed_tests\":null"));
+    assert_non_null(strstr(text, "\"environment\":null"));
+    assert_non_null(strstr(text, "\"queue_time\":null"));
+    assert_null(strstr(text, "dispatched_ms"));
+    free(text);
+    result_record_clear(&r);
+}
+
+static void times_have_three_decimals(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    result_record_times(&r);
+    char *text = json_of(&r);
+    assert_non_null(strstr(text, "\"queue_time\":1.500,"));
+    assert_non_null(strstr(text, "\"execution_time\":10.250,"));
+    free(text);
+    result_record_clear(&r);
+}
+
+static void times_are_never_negative(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    r.dispatched_ms = 9000;
+    r.completed_ms = 2000;
+    result_record_times(&r);
+    assert_int_equal(r.queue_ms, 0);
+    assert_int_equal(r.execution_ms, 0);
+    result_record_clear(&r);
+}
+
+static void queue_time_belongs_to_the_first_attempt_only(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    free(r.run_attempt);
+    r.run_attempt = mem_dup("2");
+    result_record_times(&r);
+    assert_int_equal(r.queue_ms, -1);
+    assert_int_equal(r.execution_ms, 10250);
+    result_record_clear(&r);
+}
+
+static void times_are_unknown_without_both_clocks(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    r.in_progress_ms = -1;
+    result_record_times(&r);
+    assert_int_equal(r.queue_ms, -1);
+    assert_int_equal(r.execution_ms, -1);
+    result_record_clear(&r);
+}
+
+static void the_relays_clock_stands_in_for_times_that_nobody_told(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    r.completed_at = mem_dup("2026-01-01T00:00:00Z");
+    result_record_times(&r);
+    assert_string_equal(r.started_at, "1970-01-01T00:00:02.500Z");
+    assert_string_equal(r.completed_at, "2026-01-01T00:00:00Z");
+    result_record_clear(&r);
+}
+
+static void json_and_back_is_the_same(void **state)
+{
+    (void)state;
+    struct result_record r, again;
+    struct why why;
+    fill(&r);
+    result_record_times(&r);
+    char *text = json_of(&r);
+    assert_int_equal(result_record_from_json(str_of(text), &again, &why), OK);
+    char *text_again = json_of(&again);
+    assert_string_equal(text, text_again);
+    free(text);
+    free(text_again);
+    result_record_clear(&r);
+    result_record_clear(&again);
+}
+
+static void a_hash_and_back_is_the_same(void **state)
+{
+    (void)state;
+    struct result_record r, again;
+    struct result_field fields[RESULT_FIELDS_MAX];
+    fill(&r);
+    result_record_init(&again);
+    size_t n = result_record_fields(&r, fields);
+    for (size_t i = 0; i < n; i++)
+        result_record_set(&again, fields[i].name, fields[i].value);
+    char *text = json_of(&r), *text_again = json_of(&again);
+    assert_string_equal(text, text_again);
+    assert_int_equal(again.dispatched_ms, 1000);
+    assert_int_equal(again.completed_ms, 12750);
+    free(text);
+    free(text_again);
+    result_record_clear(&r);
+    result_record_clear(&again);
+}
+
+static void fields_that_are_not_ours_or_do_not_fit_are_passed_over(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    result_record_set(&r, STR_LIT("of_a_newer_version"), STR_LIT("x"));
+    result_record_set(&r, STR_LIT("pr_number"), STR_LIT("many"));
+    result_record_set(&r, STR_LIT("queue_time"), STR_LIT("1.x"));
+    assert_int_equal(r.pr_number, 42);
+    assert_int_equal(r.queue_ms, -1);
+    result_record_clear(&r);
+}
+
+static void what_is_no_result_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "", "[]", "{}", "{\"dynamoKey\":\"k\"}",
+                                         "{\"dynamoKey\":\"k\",\"status\":\"odd\","
+                                         "\"downstream_repo\":\"o/r\"}" };
+    struct result_record r;
+    struct why why;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_int_equal(result_record_from_json(str_of(texts[i]), &r, &why), ERR_REFUSE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_those_of_the_hud_in_order),
+        cmocka_unit_test(unknown_is_null_and_zero_is_zero),
+        cmocka_unit_test(times_have_three_decimals),
+        cmocka_unit_test(times_are_never_negative),
+        cmocka_unit_test(queue_time_belongs_to_the_first_attempt_only),
+        cmocka_unit_test(times_are_unknown_without_both_clocks),
+        cmocka_unit_test(the_relays_clock_stands_in_for_times_that_nobody_told),
+        cmocka_unit_test(json_and_back_is_the_same),
+        cmocka_unit_test(a_hash_and_back_is_the_same),
+        cmocka_unit_test(fields_that_are_not_ours_or_do_not_fit_are_passed_over),
+        cmocka_unit_test(what_is_no_result_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

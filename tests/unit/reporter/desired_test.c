@@ -1,0 +1,244 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/base/mem.h"
+#include "reporter/desired.h"
+
+static void job_fill(struct result_record *job, enum job_state state, const char *conclusion)
+{
+    result_record_init(job);
+    job->key = mem_dup("k");
+    job->state = state;
+    job->conclusion = mem_dup(conclusion);
+    job->repo = mem_dup("org/four");
+    job->level = 4;
+    job->event_type = mem_dup("pull_request");
+    job->pr_number = 42;
+    job->workflow_name = mem_dup("ci");
+    job->job_name = mem_dup("build: linux/x64");
+    job->check_run_id = mem_dup("77-1");
+    job->run_id = mem_dup("77");
+    job->run_attempt = mem_dup("1");
+}
+
+static void text_set(char **text, const char *value)
+{
+    free(*text);
+    *text = mem_dup(value);
+}
+
+/* Asks for one job at L4; job and check are to be cleared. */
+static void ask(struct result_record *job, struct wanted_check *check)
+{
+    const struct commit_view view = { .level = 4, .jobs = job, .n_jobs = 1 };
+    assert_int_equal(desired_checks(&view, check), 1);
+}
+
+static void l4_may_always_start(void **state)
+{
+    (void)state;
+    const struct commit_view view = { .level = 4 };
+    assert_true(check_may_start(&view));
+}
+
+static void l1_l2_and_unlisted_never_start(void **state)
+{
+    (void)state;
+    static const int levels[] = { 0, 1, 2 };
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        const struct commit_view view = { .level = levels[i],
+                                          .device = STR_LIT("npu"),
+                                          .labels = STR_LIT("ciflow/crcr/npu") };
+        assert_false(check_may_start(&view));
+    }
+}
+
+static void l3_starts_with_its_own_label_only(void **state)
+{
+    (void)state;
+    struct commit_view view = { .level = 3, .device = STR_LIT("npu") };
+    assert_false(check_may_start(&view));
+    view.labels = STR_LIT("ciflow/crcr/npu2\nciflow/npu");
+    assert_false(check_may_start(&view));
+    view.labels = STR_LIT("ciflow/crcr/xpu\nciflow/crcr/npu");
+    assert_true(check_may_start(&view));
+}
+
+static void a_job_in_progress_is_in_progress_without_conclusion(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_IN_PROGRESS, "success");
+    ask(&job, &check);
+    assert_string_equal(check.status, "in_progress");
+    assert_null(check.conclusion);
+    assert_false(check.completed);
+    assert_string_equal(check.completed_at, "");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+static void a_completed_job_keeps_its_conclusion(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "cancelled");
+    ask(&job, &check);
+    assert_string_equal(check.status, "completed");
+    assert_string_equal(check.conclusion, "cancelled");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+static void stale_is_not_ours_to_say(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "stale");
+    ask(&job, &check);
+    assert_string_equal(check.conclusion, "neutral");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+static void a_timed_out_job_completes_as_timed_out(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_TIMED_OUT, NULL);
+    ask(&job, &check);
+    assert_string_equal(check.status, "completed");
+    assert_string_equal(check.conclusion, "timed_out");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+static void name_and_external_id_are_as_documented(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "success");
+    ask(&job, &check);
+    assert_string_equal(check.name, "crcr/org/four/ci/build: linux/x64");
+    assert_string_equal(check.external_id, "77:42");
+    assert_string_equal(check.details_url, "https://github.com/org/four/actions/runs/77");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+static void a_run_that_is_not_of_actions_links_to_the_reported_url(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "success");
+    text_set(&job.run_id, "0190a1b2-uuid");
+    text_set(&job.run_url, "https://ci.example/1");
+    job.pr_number = 0;
+    ask(&job, &check);
+    assert_string_equal(check.details_url, "https://ci.example/1");
+    assert_string_equal(check.external_id, "0190a1b2-uuid");
+    wanted_check_clear(&check);
+    text_set(&job.run_url, "javascript:alert(1)");
+    ask(&job, &check);
+    assert_null(check.details_url);
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+static void another_attempt_is_another_check_run(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check first, second;
+    job_fill(&job, JOB_COMPLETED, "failure");
+    ask(&job, &first);
+    text_set(&job.run_attempt, "2");
+    ask(&job, &second);
+    assert_string_equal(first.name, second.name);
+    assert_string_not_equal(first.slot, second.slot);
+    assert_string_not_equal(first.marker, second.marker);
+    wanted_check_clear(&first);
+    wanted_check_clear(&second);
+    result_record_clear(&job);
+}
+
+static void the_digest_follows_what_github_is_told(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check one, same, other;
+    job_fill(&job, JOB_COMPLETED, "failure");
+    ask(&job, &one);
+    job.dispatched_ms = 5; /* nobody is told */
+    ask(&job, &same);
+    job.failed = 3;
+    ask(&job, &other);
+    assert_string_equal(one.digest, same.digest);
+    assert_string_not_equal(one.digest, other.digest);
+    wanted_check_clear(&one);
+    wanted_check_clear(&same);
+    wanted_check_clear(&other);
+    result_record_clear(&job);
+}
+
+static void nightly_and_periodic_jobs_have_no_check_run(void **state)
+{
+    (void)state;
+    static const char *const types[] = { "nightly", "periodic" };
+    for (size_t i = 0; i < 2; i++) {
+        struct result_record job;
+        struct wanted_check check;
+        job_fill(&job, JOB_COMPLETED, "success");
+        text_set(&job.event_type, types[i]);
+        const struct commit_view view = { .level = 4, .jobs = &job, .n_jobs = 1 };
+        assert_int_equal(desired_checks(&view, &check), 0);
+        result_record_clear(&job);
+    }
+}
+
+static void times_that_are_none_are_not_sent(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "success");
+    text_set(&job.started_at, "yesterday");
+    text_set(&job.completed_at, "2026-11-21T04:00:00+01:00");
+    ask(&job, &check);
+    assert_string_equal(check.started_at, "");
+    assert_string_equal(check.completed_at, "2026-11-21T03:00:00.000Z");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(l4_may_always_start),
+        cmocka_unit_test(l1_l2_and_unlisted_never_start),
+        cmocka_unit_test(l3_starts_with_its_own_label_only),
+        cmocka_unit_test(a_job_in_progress_is_in_progress_without_conclusion),
+        cmocka_unit_test(a_completed_job_keeps_its_conclusion),
+        cmocka_unit_test(stale_is_not_ours_to_say),
+        cmocka_unit_test(a_timed_out_job_completes_as_timed_out),
+        cmocka_unit_test(name_and_external_id_are_as_documented),
+        cmocka_unit_test(a_run_that_is_not_of_actions_links_to_the_reported_url),
+        cmocka_unit_test(another_attempt_is_another_check_run),
+        cmocka_unit_test(the_digest_follows_what_github_is_told),
+        cmocka_unit_test(nightly_and_periodic_jobs_have_no_check_run),
+        cmocka_unit_test(times_that_are_none_are_not_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
