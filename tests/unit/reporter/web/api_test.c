@@ -1,0 +1,108 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "reporter/web/api.h"
+
+static json_t *parsed(struct buf *text)
+{
+    json_t *root = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    buf_clear(text);
+    return root;
+}
+
+static struct result_record job(char *repo, char *conclusion)
+{
+    struct result_record r;
+    result_record_init(&r);
+    r.key = "k";
+    r.repo = repo;
+    r.level = 3;
+    r.state = JOB_COMPLETED;
+    r.conclusion = conclusion;
+    return r;
+}
+
+static void a_repo_without_jobs_has_no_pass_rate(void **state)
+{
+    (void)state;
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    api_put_repo(&text, STR_LIT("org/gone"), NULL, NULL, 0);
+    json_t *root = parsed(&text);
+    assert_true(json_is_null(json_object_get(root, "pass_rate")));
+    assert_true(json_is_null(json_object_get(root, "level")));
+    assert_true(json_is_null(json_object_get(root, "last")));
+    json_decref(root);
+}
+
+static void a_repo_tells_tier_rate_and_last_result(void **state)
+{
+    (void)state;
+    const struct str oncall = STR_LIT("al\"ice");
+    const struct allowlist_entry entry = {
+        .repo = STR_LIT("Org/Three"),
+        .level = 3,
+        .device = STR_LIT("npu"),
+        .oncalls = &oncall,
+        .n_oncalls = 1,
+    };
+    const struct result_record jobs[] = { job("org/three", "failure"),
+                                          job("org/three", "success") };
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    api_put_repo(&text, STR_LIT("org/three"), &entry, jobs, 2);
+    json_t *root = parsed(&text);
+    assert_string_equal(json_string_value(json_object_get(root, "repo")), "Org/Three");
+    assert_string_equal(json_string_value(json_object_get(root, "level")), "L3");
+    assert_true(json_real_value(json_object_get(root, "pass_rate")) == 0.5);
+    json_t *last = json_object_get(root, "last");
+    assert_string_equal(json_string_value(json_object_get(last, "conclusion")), "failure");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(root, "oncalls"), 0)),
+                        "al\"ice");
+    json_decref(root);
+}
+
+static void a_delivery_names_each_downstream_once(void **state)
+{
+    (void)state;
+    const struct result_record jobs[] = { job("org/three", "failure"), job("org/three", "success"),
+                                          job("org/four", "success"), job("org/four", "success") };
+    const struct dispatch_view dispatch = { .repo = "Org/Three",
+                                            .outcome = "dispatched",
+                                            .level = 3,
+                                            .pr = 42,
+                                            .head_sha = "abc",
+                                            .event_type = "pull_request",
+                                            .at_ms = 1000 };
+    const struct api_delivery delivery = { STR_LIT("d-1"), jobs, 4, &dispatch, 1 };
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    api_put_delivery(&text, &delivery);
+    json_t *root = parsed(&text);
+    json_t *rows = json_object_get(root, "downstreams");
+    assert_int_equal(json_array_size(rows), 2);
+    assert_int_equal(json_array_size(json_object_get(root, "jobs")), 4);
+    assert_int_equal(json_integer_value(json_object_get(root, "pr_number")), 42);
+    json_t *first = json_object_get(json_array_get(rows, 0), "dispatch");
+    assert_string_equal(json_string_value(json_object_get(first, "at")),
+                        "1970-01-01T00:00:01.000Z");
+    assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "dispatch")));
+    json_decref(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_repo_without_jobs_has_no_pass_rate),
+        cmocka_unit_test(a_repo_tells_tier_rate_and_last_result),
+        cmocka_unit_test(a_delivery_names_each_downstream_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
