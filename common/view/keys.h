@@ -14,7 +14,7 @@
  * crcr:job:<job key>                        hash    fold        ingest, reporter   CRCR_STATUS_TTL
  *   one result record
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
- *   last outcome of that dispatch
+ *   its weightiest outcome, and the earliest moment of the call (dispatched_ms, unknown_ms)
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys and repos of one delivery, by time
  * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
@@ -28,7 +28,7 @@
  * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
  *   updated_at and the ciflow/crcr labels
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
- *   id and last state sent of a check run, per external_id
+ *   <external_id>/<attempt>/<check_run_id> → id at GitHub, 1 if completed, digest of what was sent
  * crcr:zombies                              zset    fold        sweep              -
  *   job keys in progress by deadline
  * crcr:allowlist                            hash    router      web                -
