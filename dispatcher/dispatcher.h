@@ -3,6 +3,8 @@
 #ifndef CRCR_DISPATCHER_DISPATCHER_H
 #define CRCR_DISPATCHER_DISPATCHER_H
 
+#include <pthread.h>
+
 #include "../common/crypto/callback_token.h"
 #include "../common/daemon/daemon.h"
 #include "../common/github/contents.h"
@@ -20,7 +22,8 @@ struct dispatcher {
     struct callback_keys *callback_keys; /* NULL: callbacks are matched by the dispatch record */
     struct content_source allowlist, providers;
     bool has_providers;
-    struct allowlist_feed *feed; /* any thread */
+    struct allowlist_feed *feed; /* NULL until dispatcher_feed; then any thread */
+    pthread_mutex_t feed_lock;   /* guards the opening of feed */
     char *api_url;
     const char *app_id;
     int64_t app_number; /* app_id as GitHub's events name it; 0: it is a client id */
@@ -41,8 +44,10 @@ enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
                           struct why *why) MUST_CHECK;
 enum err dispatcher_github(const struct dispatcher *d, struct http_client *client,
                            struct github **ret, struct why *why) MUST_CHECK;
-/* Waits until the brokers answer and have all these topics; while they do not, the role is alive
- * and not ready. ERR_STOP names the topics that are missing. */
+/* Opens the feed of the allowlist for all roles. Waits until the brokers answer; meanwhile the role
+ * is alive and not ready. ERR_STOP: the topic is missing. OK too when the role is stopping. */
+enum err dispatcher_feed(struct role_ctx *role, struct dispatcher *d, struct why *why) MUST_CHECK;
+/* The same for all the topics that a role needs; ERR_STOP names those that are missing. */
 enum err dispatcher_topics(struct role_ctx *role, struct topic_writer *writer,
                            const char *const *topics, size_t n, struct why *why) MUST_CHECK;
 /* Ready once partitions are assigned; a replica that gets none for 15 s is a spare one, and ready.

@@ -312,7 +312,9 @@ static enum err router_init(struct router *r, struct why *why)
                                    t->name[TOPIC_DISPATCH_L2], t->name[TOPIC_DISPATCH_L3],
                                    t->name[TOPIC_DISPATCH_L4], t->name[TOPIC_DISPATCHES],
                                    t->name[TOPIC_ALLOWLIST],   t->name[TOPIC_DLQ] };
-    enum err err = dispatcher_redis(r->d, &r->redis, why);
+    enum err err = dispatcher_feed(r->role, r->d, why);
+    if (!err)
+        err = dispatcher_redis(r->d, &r->redis, why);
     if (!err)
         err = http_client_new(&r->client, &r->d->http, why);
     if (!err)

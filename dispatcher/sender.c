@@ -101,7 +101,9 @@ static enum err sender_init(struct sender *s, struct why *why)
                                    tier_topic };
     s->lanes = lanes_new();
     s->jitter = (unsigned)clock_mono_us();
-    enum err err = dispatcher_redis(s->d, &s->redis, why);
+    enum err err = dispatcher_feed(s->role, s->d, why);
+    if (!err)
+        err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)
         err = http_client_new(&s->client, &s->d->http, why);
     if (!err)
