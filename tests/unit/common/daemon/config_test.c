@@ -176,6 +176,7 @@ static void plain_http_is_for_loopback_only(void **state)
         config_free(loaded(good[i]));
     static const char *const bad[] = {
         "CRCR_OIDC_ISSUERS=https://i=http://example.org/jwks",
+        "CRCR_OIDC_ISSUERS=https://i=http://10.0.0.1/jwks",
         "CRCR_OIDC_ISSUERS=https://i=http://127.evil.org/jwks",
         "CRCR_OIDC_ISSUERS=https://i=http://127.0.0.1.evil.org/jwks",
         "CRCR_OIDC_ISSUERS=https://i=http://localhost@evil.org/jwks",

@@ -22,11 +22,12 @@
 
 enum { DEADLINE_MS = 20000 };
 
-/* ---- a daemon with three roles, whose behaviour each case sets before it forks ---- */
+/* ---- a daemon with two roles, whose behaviour each case sets before it forks ---- */
 
 static struct {
     enum err start_err;
     bool one_fails;
+    bool one_ends;
     bool one_hangs;
     bool not_ready;
 } behave;
@@ -51,6 +52,8 @@ static enum err run_second(struct role_ctx *r, void *opaque, struct why *why)
 {
     if (behave.one_fails)
         return why_set(why, ERR_STOP, "the broker is gone for good");
+    if (behave.one_ends)
+        return OK;
     enum err err = run_until_stopped(r, opaque, why);
     while (behave.one_hangs)
         wake_wait(role_wake(r), -1), poll(NULL, 0, 10);
@@ -295,6 +298,16 @@ static void a_failed_role_takes_the_daemon_with_it(void **state)
     buf_clear(&c.text);
 }
 
+static void a_role_that_ends_by_itself_has_failed(void **state)
+{
+    (void)state;
+    struct child c;
+    behave.one_ends = true;
+    assert_int_equal(run(&c, good, NULL, NULL), 1);
+    assert_true(says(&c, "it ended without being told to"));
+    buf_clear(&c.text);
+}
+
 static void a_second_signal_ends_a_drain_that_hangs(void **state)
 {
     (void)state;
@@ -367,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup(sigterm_and_sigint_drain_and_exit_0, reset),
         cmocka_unit_test_setup(only_the_chosen_roles_run, reset),
         cmocka_unit_test_setup(a_failed_role_takes_the_daemon_with_it, reset),
+        cmocka_unit_test_setup(a_role_that_ends_by_itself_has_failed, reset),
         cmocka_unit_test_setup(a_second_signal_ends_a_drain_that_hangs, reset),
         cmocka_unit_test_setup(the_admin_port_tells_health_readiness_and_metrics, reset),
         cmocka_unit_test_setup(not_ready_and_unhealthy_are_503_with_the_reason, reset),
