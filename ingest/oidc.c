@@ -15,7 +15,7 @@
 #define MAX_ISSUERS    16
 #define REFRESH_MS     3600000 /* so that keys which were withdrawn go */
 #define RETRY_MS       5000    /* after a fetch that failed */
-#define UNKNOWN_KID_MS 30000
+#define UNKNOWN_KID_MS 30000   /* unless the options say otherwise */
 #define FETCH_MS       5000
 #define TICK_MS        1000
 
@@ -40,6 +40,7 @@ struct issuer {
 struct oidc {
     struct issuer issuers[MAX_ISSUERS];
     size_t n;
+    int unknown_kid_ms;
     struct http_client *client; /* of the thread */
     struct wake wake;
     pthread_t thread;
@@ -160,7 +161,7 @@ static void *thread_main(void *opaque)
 /* With the lock held: whether it makes sense to wait for a fetch now. */
 static bool fetch_ask(struct issuer *i)
 {
-    int64_t pause_ms = i->keys == NULL ? RETRY_MS : UNKNOWN_KID_MS;
+    int64_t pause_ms = i->keys == NULL ? RETRY_MS : i->oidc->unknown_kid_ms;
     if (!i->fetching && i->tried_ms != 0 && clock_mono_ms() - i->tried_ms < pause_ms)
         return false;
     i->wanted = true;
@@ -310,6 +311,7 @@ enum err oidc_new(struct oidc **ret, const struct oidc_options *options, struct 
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&o->lock, NULL);
     o->wake.fd = -1;
+    o->unknown_kid_ms = options->unknown_kid_ms > 0 ? options->unknown_kid_ms : UNKNOWN_KID_MS;
     enum err err = wake_init(&o->wake, why);
     if (err == OK)
         err = issuers_read(o, options, why);

@@ -18,6 +18,7 @@ struct oidc_options {    /* borrowed for the call */
     const char *ca_file; /* NULL: the system's */
     bool allow_http;     /* plain http to hosts other than loopback */
     bool check_only;     /* nothing is started */
+    int unknown_kid_ms;  /* 0: 30,000. How long after a fetch an unknown key causes no other */
 };
 
 /* ERR_REFUSE: the issuers are malformed, or a URL is not allowed. */

@@ -16,6 +16,7 @@ enum event_kind {
     EVENT_CHECK_SUITE,
     EVENT_PING
 };
+/* By the names that X-GitHub-Event uses; EVENT_OTHER for those that are none of ours. */
 enum event_kind event_kind_of(struct str x_github_event);
 const char *event_kind_name(enum event_kind kind);
 

@@ -1,5 +1,5 @@
-/* The callback rate limit of a downstream: requests and bytes in any 60 s, shared by all replicas of
- * ingest. Counted in slots of 5 s, so what is counted is the last 60 to 65 s. */
+/* The callback rate limit of a downstream: requests and bytes in any 60 s, shared by all replicas
+ * of ingest. Counted in slots of 5 s, so what is counted is the last 60 to 65 s. */
 #ifndef CRCR_VIEW_RATE_H
 #define CRCR_VIEW_RATE_H
 

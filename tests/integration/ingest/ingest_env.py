@@ -56,6 +56,10 @@ def http_request(method, url, body=None, headers=None, timeout=20):
         return error.code, error.read(), error.headers
 
 
+def detail(answer):
+    return json.loads(answer)["detail"]
+
+
 class Issuer:
     """Serves a JWK Set at /jwks and signs tokens with its keys."""
 

@@ -1,0 +1,283 @@
+"""behaviour.md, POST /github/callback, against real Kafka and Redis and an OIDC issuer of the test's own."""
+import json
+import random
+import time
+
+import jwt
+import pytest
+
+from ingest_env import (ACTIONS, BUILDKITE, ORGANIZATION, PIPELINE, SHA, Ingest, Issuer, callback,
+                        callback_token, detail, payload)
+from lib.processes import wait_for
+
+TWO_JOB = "crcr:job:Org%2FTwo/d-1/CI/CI/99-1"
+
+
+def test_callback_with_token_stands_in_callbacks_byte_for_byte(ingest, issuer):
+    raw = json.dumps(callback(delivery="cb-1", token=callback_token(delivery_id="cb-1")), indent=1)
+    status, answer, _ = ingest.callback(raw.encode(), issuer.token("ORG/two"))
+    assert (status, json.loads(answer)) == (200, {"ok": True, "status": "in_progress"})
+    [record] = ingest.records("callbacks", "cb-1")
+    assert record.value == raw.encode()
+    assert record.key == "cb-1/Org/Two"
+    head = dict(record.headers)
+    assert abs(int(head.pop("received_ms")) - time.time() * 1000) < 60000
+    assert head == {"repo": "Org/Two", "level": "L2", "issuer": ACTIONS, "provenance": "token",
+                    "delivery": "cb-1", "pr": "42", "head_sha": SHA, "dispatched_ms": "1763700000001"}
+
+
+def forged(issuer, kind):
+    now = int(time.time())
+    good = {"iss": ACTIONS, "aud": "pytorch-cross-repo-ci-relay", "repository": "Org/Two",
+            "iat": now, "nbf": now, "exp": now + 300}
+    return {
+        "none": lambda: None,
+        "no JWT": lambda: "abc",
+        "alg none": lambda: jwt.encode(good, None, algorithm="none", headers={"kid": "kid-1"}),
+        "HS256": lambda: jwt.encode(good, "s" * 32, algorithm="HS256", headers={"kid": "kid-1"}),
+        "another key": lambda: issuer.token(key=Issuer().keys["kid-1"]),
+        "expired": lambda: issuer.token(exp=now - 61),
+        "not yet valid": lambda: issuer.token(nbf=now + 90),
+        "another audience": lambda: issuer.token(aud="somebody-else"),
+        "another issuer": lambda: issuer.token(issuer="https://evil.example"),
+        "no repository": lambda: issuer.token(without=["repository"]),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["none", "no JWT", "alg none", "HS256", "another key", "expired",
+                                  "not yet valid", "another audience", "another issuer",
+                                  "no repository"])
+def test_bad_oidc_token_is_401(ingest, issuer, kind):
+    status, answer, _ = ingest.callback(callback(token=callback_token()), forged(issuer, kind))
+    assert status == 401 and detail(answer)
+
+
+def test_clocks_may_differ_by_60_s(ingest, issuer):
+    now = int(time.time())
+    body = callback(token=callback_token())
+    assert ingest.callback(body, issuer.token(exp=now - 40))[0] == 200
+    assert ingest.callback(body, issuer.token(nbf=now + 40))[0] == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"a":1,"a":2}', b'{"a":{"b":1,"\\u0062":2}}',
+                                  b'{"a":"\\u0000"}', b'{"a":"\xff"}', b'{"a":"\\ud83d"}',
+                                  b'{"a":' + b"[" * 64 + b"]" * 64 + b"}"])
+def test_callback_that_two_parsers_could_read_differently_is_400(ingest, issuer, body):
+    status, answer, _ = ingest.callback(body, issuer.token())
+    assert status == 400 and detail(answer)
+
+
+def test_token_is_judged_before_the_body(ingest):
+    assert ingest.callback(b"{", None)[0] == 401
+
+
+def test_callback_over_2_mib_is_413(ingest, issuer):
+    assert ingest.callback(b" " * (2 * 1024 * 1024 + 1), issuer.token())[0] == 413
+
+
+@pytest.mark.parametrize("repo", ["org/unknown", "org/one"])
+def test_unlisted_and_level_1_repos_are_ignored(ingest, issuer, repo):
+    status, answer, _ = ingest.callback(b"{}", issuer.token(repo))
+    assert (status, json.loads(answer)) == (200, {"ok": True, "status": "ignored"})
+
+
+@pytest.mark.parametrize("changes", [
+    {"delivery": ""}, {"status": "queued"}, {"status": "completed"}, {"run_id": 0}, {"name": ""},
+    {"status": "completed", "conclusion": "splendid"},
+])
+def test_bad_fields_are_400(ingest, issuer, changes):
+    status, answer, _ = ingest.callback(callback(token=callback_token(), **changes), issuer.token())
+    assert status == 400 and detail(answer)
+
+
+@pytest.mark.parametrize("changes", [
+    {"delivery_id": "d-2"}, {"repo": "org/three"}, {"exp": 1}, {"key": "k1:" + "x" * 32},
+    {"key": "k9:" + "s" * 32}, None,
+])
+def test_bad_callback_token_is_403(ingest, issuer, changes):
+    token = "abc" if changes is None else callback_token(**changes)
+    status, answer, _ = ingest.callback(callback(token=token), issuer.token())
+    assert status == 403 and detail(answer)
+
+
+def buildkite_claims(**changes):
+    return {"issuer": BUILDKITE, "without": ["repository"], "organization_id": ORGANIZATION,
+            "pipeline_id": PIPELINE, "build_branch": "main", **changes}
+
+
+def test_buildkite_speaks_for_the_repo_it_is_registered_for(ingest, issuer):
+    body = callback(delivery="bk-1", token=callback_token(delivery_id="bk-1", repo="org/four"),
+                    run_id="018e5c1a-0000-4000-8000-000000000000")
+    assert ingest.callback(body, issuer.token(**buildkite_claims()))[0] == 200
+    [record] = ingest.records("callbacks", "bk-1")
+    assert record.headers["repo"] == "org/four" and record.headers["issuer"] == BUILDKITE
+    assert record.headers["level"] == "L4"
+
+
+@pytest.mark.parametrize("status,changes", [
+    (403, {"pipeline_id": ORGANIZATION}), (403, {"build_branch": "dev"}),
+    (401, {"without": ["repository", "pipeline_id"]}),
+])
+def test_buildkite_without_registration(ingest, issuer, status, changes):
+    body = callback(token=callback_token(repo="org/four"))
+    assert ingest.callback(body, issuer.token(**buildkite_claims(**changes)))[0] == status
+
+
+def test_dispatch_record_proves_a_callback_without_a_token(ingest, issuer, redis_node):
+    redis_node.client().hset("crcr:claim:rec-1|org/two|dispatch|", mapping={
+        "state": "done", "pr": "7", "head_sha": SHA, "level": "2", "event_type": "pull_request",
+        "dispatched_ms": "1763700000500"})
+    assert ingest.callback(callback(delivery="rec-1"), issuer.token())[0] == 200
+    [record] = ingest.records("callbacks", "rec-1")
+    assert record.headers["provenance"] == "record"
+    assert (record.headers["pr"], record.headers["head_sha"]) == ("7", SHA)
+    assert record.headers["dispatched_ms"] == "1763700000500"
+
+
+def test_no_record_in_a_whole_view_is_400(ingest, issuer):
+    status, answer, _ = ingest.callback(callback(delivery="nobody-knows"), issuer.token())
+    assert status == 400 and detail(answer) == "no matching dispatch record"
+
+
+def version_1_id(age_s):
+    ticks = int((time.time() - age_s) * 1e7) + 0x01B21DD213814000
+    return (f"{ticks & 0xffffffff:08x}-{ticks >> 32 & 0xffff:04x}-1{ticks >> 48 & 0xfff:03x}-"
+            f"8000-{random.randrange(1 << 48):012x}")
+
+
+def test_record_may_be_late_by_60_s(ingest, issuer):
+    fresh = version_1_id(5)
+    assert ingest.callback(callback(delivery=fresh), issuer.token())[0] == 200
+    assert ingest.records("callbacks", fresh)[0].headers["provenance"] == "pending"
+    assert ingest.callback(callback(delivery=version_1_id(70)), issuer.token())[0] == 400
+
+
+def test_callback_is_pending_while_the_view_is_rebuilt(ingest, issuer, redis_node):
+    redis_node.client().delete("crcr:epoch")
+    assert ingest.callback(callback(delivery="pend-1"), issuer.token())[0] == 200
+    [record] = ingest.records("callbacks", "pend-1")
+    assert record.headers["provenance"] == "pending"
+    assert "pr" not in record.headers and "head_sha" not in record.headers
+
+
+def test_nightly_needs_neither_token_nor_record(ingest, issuer):
+    body = callback("completed", delivery="night-1", event_type="nightly", conclusion=None)
+    status, answer, _ = ingest.callback(body, issuer.token())
+    assert (status, json.loads(answer)) == (200, {"ok": True, "status": "completed"})
+    assert ingest.records("callbacks", "night-1")[0].headers["provenance"] == "self"
+    body = callback("in_progress", event_type="nightly")
+    assert ingest.callback(body, issuer.token())[0] == 400
+
+
+def test_view_tells_duplicates_and_contradictions(ingest, issuer, redis_node):
+    view = redis_node.client()
+    started = callback(token=callback_token())
+    done = callback("completed", token=callback_token(), conclusion="success")
+    for state, body, expected in [("in_progress", started, "duplicate"),
+                                  ("in_progress", done, "completed"),
+                                  ("completed", started, "duplicate"),
+                                  ("completed", done, "duplicate")]:
+        view.hset(TWO_JOB, mapping={"status": state, "conclusion": "success"})
+        status, answer, _ = ingest.callback(body, issuer.token())
+        assert (status, json.loads(answer)) == (200, {"ok": True, "status": expected})
+    failed = callback("completed", token=callback_token(), conclusion="failure")
+    status, answer, _ = ingest.callback(failed, issuer.token())
+    assert status == 409 and "success" in detail(answer)
+
+
+def test_without_an_allowlist_callbacks_wait(own, issuer):
+    one = own().start().wait_ready()
+    status, answer, headers = one.callback(callback(token=callback_token()), issuer.token())
+    assert status == 503 and int(headers["Retry-After"]) > 0
+    one.publish_allowlist()
+    wait_for("the callback to be taken",
+             lambda: one.callback(callback(token=callback_token()), issuer.token())[0] == 200)
+
+
+def send_until_429(one, issuer, limit):
+    for number in range(limit):
+        assert one.callback(callback(token=callback_token()), issuer.token())[0] == 200, number
+    status, answer, headers = one.callback(callback(token=callback_token()), issuer.token())
+    assert status == 429 and 1 <= int(headers["Retry-After"]) <= 65 and detail(answer)
+
+
+def test_rate_limit_is_shared_through_redis(own, issuer, redis_node):
+    redis_node.client().flushall()
+    first, second = own(RATE_LIMIT_PER_MIN="5"), own(RATE_LIMIT_PER_MIN="5")
+    for one in (first, second):
+        one.publish_allowlist()
+        one.start().wait_ready()
+        wait_for("the allowlist", lambda one=one: one.callback(b"{}", issuer.token("org/one"))[0] == 200)
+    send_until_429(first, issuer, 5)
+    assert second.callback(callback(token=callback_token()), issuer.token())[0] == 429
+    other = callback(token=callback_token(repo="org/three"))
+    assert second.callback(other, issuer.token("org/three"))[0] == 200
+
+
+def test_20_mib_in_60_s_are_the_limit_too(own, issuer, redis_node):
+    redis_node.client().flushall()
+    one = own()
+    one.publish_allowlist()
+    one.start().wait_ready()
+    wait_for("the allowlist", lambda: one.callback(b"{}", issuer.token("org/one"))[0] == 200)
+    body = callback(token=callback_token())
+    body["payload"] = {"x": "x" * (2 * 1024 * 1024 - 2000)}
+    statuses = [one.callback(body, issuer.token())[0] for _ in range(11)]
+    assert statuses == [200] * 10 + [429]
+
+
+def test_redis_away_local_limiter_decides_and_callbacks_are_pending(own, issuer):
+    one = own(redis_endpoint="127.0.0.1:1", RATE_LIMIT_PER_MIN="3")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    wait_for("the allowlist", lambda: one.callback(b"{}", issuer.token("org/one"))[0] == 200)
+    assert one.callback(callback(delivery="away-1"), issuer.token("org/three"))[0] == 200
+    assert one.records("callbacks", "away-1")[0].headers["provenance"] == "pending"
+    send_until_429(one, issuer, 3)
+    assert "crcr_ingest_limiter_fallbacks_total 5" in one.get_admin("/metrics")[1]
+
+
+def test_new_key_of_an_issuer_is_fetched_at_once_but_not_all_the_time(own, broker, redis_node, tmp_path):
+    rotating = Issuer()
+    one = Ingest(tmp_path / "rotation", broker.brokers, redis_node.endpoint, rotating,
+                 RATE_LIMIT_PER_MIN="1000")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    body = callback(token=callback_token())
+    wait_for("the first keys", lambda: one.callback(body, rotating.token())[0] == 200)
+    fetches = rotating.fetches
+    rotating.add_key("kid-2")
+    # Within 30 s of the last fetch an unknown key is not asked for.
+    assert one.callback(body, rotating.token(kid="kid-2"))[0] == 401
+    assert rotating.fetches == fetches
+    rotating.down = True
+    assert one.callback(body, rotating.token())[0] == 200
+    one.stop()
+    rotating.close()
+
+
+def test_first_keys_are_waited_for(own, broker, redis_node, tmp_path):
+    late = Issuer()
+    late.down = True
+    one = Ingest(tmp_path / "late", broker.brokers, redis_node.endpoint, late)
+    one.publish_allowlist()
+    one.start().wait_ready()
+    body = callback(token=callback_token())
+    status, answer, headers = one.callback(body, late.token())
+    assert status == 503 and int(headers["Retry-After"]) > 0 and ACTIONS in detail(answer)
+    late.down = False
+    wait_for("the keys", lambda: one.callback(body, late.token())[0] == 200, 20)
+    assert "crcr_ingest_jwks_age_seconds" in one.get_admin("/metrics")[1]
+    one.stop()
+    late.close()
+
+
+def test_logs_and_metrics_tell_no_body_and_no_secret(ingest, issuer):
+    token = issuer.token()
+    body = callback(token=callback_token(), name="very-special-name")
+    assert ingest.callback(body, token)[0] == 200
+    assert ingest.webhook(payload("pull_request/opened.json"), delivery="logged")[0] == 202
+    log = ingest.process.text()
+    assert '"delivery":"logged"' in log
+    for secret in (token, body["callback_token"], "very-special-name", "the-secret"):
+        assert secret not in log
