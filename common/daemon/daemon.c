@@ -43,6 +43,7 @@ bool daemon_stopping(const struct daemon_ctx *ctx)
 static void print_and_clear(FILE *to, struct buf *text)
 {
     fputs(buf_str(text).ptr, to);
+    fflush(to); /* in front of what goes to stderr */
     buf_clear(text);
 }
 

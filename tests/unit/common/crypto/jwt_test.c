@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,6 +241,35 @@ static void without_a_kid_a_set_of_one_key_is_enough(void **state)
     refused(rs256(f.b, STR_NONE, GOOD_CLAIMS), "signature is wrong");
 }
 
+static void *verify_often(void *token)
+{
+    size_t good = 0;
+    for (int i = 0; i < 50; i++) {
+        struct why why;
+        char *claims = NULL;
+        if (jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, LEEWAY, &claims, &why) == OK)
+            good++;
+        free(claims);
+    }
+    return good == 50 ? token : NULL;
+}
+
+/* TSan looks on. */
+static void threads_may_share_a_set(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), GOOD_CLAIMS);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, verify_often, token);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_ptr_equal(result, token);
+    }
+}
+
 static void peek_shows_the_header_and_the_issuer(void **state)
 {
     (void)state;
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_changed_token_is_refused),
         cmocka_unit_test(the_key_is_chosen_by_kid),
         cmocka_unit_test(without_a_kid_a_set_of_one_key_is_enough),
+        cmocka_unit_test(threads_may_share_a_set),
         cmocka_unit_test(peek_shows_the_header_and_the_issuer),
         cmocka_unit_test(garbage_is_refused),
         cmocka_unit_test(rfc7515_appendix_a1_verifies),
