@@ -1,0 +1,123 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/buf.h"
+#include "common/github/contents.h"
+
+static void a_blob_url_is_read_through_the_contents_api(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {
+        "https://github.com/pytorch/pytorch/blob/main/.github/allow%20list.yml",
+        "https://github.com/pytorch/pytorch/raw/main/.github/allow%20list.yml?plain=1#L3",
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct content_source s;
+        struct buf path;
+        buf_init(&path, 1000);
+        assert_int_equal(content_source_parse(&s, str_of(urls[i]), NULL), OK);
+        assert_int_equal(s.kind, CONTENT_GITHUB);
+        assert_string_equal(s.repo, "pytorch/pytorch");
+        content_api_path(&path, &s);
+        assert_string_equal(buf_str(&path).ptr,
+                            "/repos/pytorch/pytorch/contents/.github/allow%20list.yml?ref=main");
+        assert_string_equal(content_name(&s), "allow%20list.yml");
+        buf_clear(&path);
+    }
+}
+
+static void other_urls_and_files_are_told_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum content_kind kind;
+        const char *name;
+    } table[] = {
+        { "https://example.org/a/list.yml", CONTENT_URL, "list.yml" },
+        { "http://127.0.0.1:8080/list.yml", CONTENT_URL, "list.yml" },
+        { "/etc/crcr/list.yml", CONTENT_FILE, "list.yml" },
+        { "list.yml", CONTENT_FILE, "list.yml" },
+        { "file:///etc/list.yml", CONTENT_FILE, "list.yml" },
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct content_source s;
+        assert_int_equal(content_source_parse(&s, str_of(table[i].text), NULL), OK);
+        assert_int_equal(s.kind, table[i].kind);
+        assert_string_equal(content_name(&s), table[i].name);
+    }
+}
+
+static void what_cannot_be_read_is_refused_with_what_is_accepted(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "https://github.com/pytorch/pytorch",
+        "https://github.com/pytorch/pytorch/blob/main",
+        "https://github.com/pytorch/pytorch/tree/main/a.yml",
+        "https://github.com/py torch/pytorch/blob/main/a.yml",
+        "http://example.org/a.yml",
+        "ftp://example.org/a.yml",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct content_source s = { .kind = CONTENT_FILE };
+        struct why why = { "" };
+        assert_int_equal(content_source_parse(&s, str_of(bad[i]), &why), ERR_REFUSE);
+        assert_true(why.text[0] != 0);
+    }
+}
+
+struct seen {
+    int calls;
+    enum err err;
+    char body[64];
+};
+
+static void fetched(void *opaque, const struct content_answer *answer)
+{
+    struct seen *seen = opaque;
+    seen->calls++;
+    seen->err = answer->err;
+    str_copy(seen->body, sizeof(seen->body), answer->body);
+}
+
+static void a_file_is_read_whole_and_not_beyond_its_maximum(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/contents_test_XXXXXX";
+    struct content_source s;
+    struct seen seen = { 0 };
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "L1: []\n", 7), 7);
+    close(fd);
+    assert_int_equal(content_source_parse(&s, str_of(path), NULL), OK);
+    assert_int_equal(content_fetch(&s, NULL, NULL, STR_NONE, 7, fetched, &seen, NULL), OK);
+    assert_int_equal(seen.calls, 1);
+    assert_string_equal(seen.body, "L1: []\n");
+    assert_int_equal(content_fetch(&s, NULL, NULL, STR_NONE, 6, fetched, &seen, NULL), OK);
+    assert_int_equal(seen.err, ERR_REFUSE);
+    unlink(path);
+    assert_int_equal(content_fetch(&s, NULL, NULL, STR_NONE, 6, fetched, &seen, NULL), OK);
+    assert_int_equal(seen.err, ERR_RETRY);
+    assert_int_equal(seen.calls, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blob_url_is_read_through_the_contents_api),
+        cmocka_unit_test(other_urls_and_files_are_told_apart),
+        cmocka_unit_test(what_cannot_be_read_is_refused_with_what_is_accepted),
+        cmocka_unit_test(a_file_is_read_whole_and_not_beyond_its_maximum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* Against a real redis-server of its own: the rules live in Lua. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/io/redis.h"
+#include "common/view/claims.h"
+#include "tests/unit/support/redis_server.h"
+
+#define NOW 1795231200000LL
+
+struct fixture {
+    struct redis_server server;
+    struct redis *redis;
+};
+
+static int start(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    redis_server_start(&f->server);
+    struct redis_options options = { .endpoint = f->server.endpoint };
+    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
+    *state = f;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct fixture *f = *state;
+    redis_free(f->redis);
+    redis_server_kill(&f->server);
+    free(f);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    struct fixture *f = *state;
+    const struct redis_value *v;
+    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
+}
+
+static struct task a_task(void)
+{
+    return (struct task){ .event = { .kind = EVENT_PULL_REQUEST,
+                                     .delivery = STR_LIT("d-1"),
+                                     .head_sha = STR_LIT("abcdef0"),
+                                     .pr = 17 },
+                          .repo = STR_LIT("Org/A"),
+                          .level = 3,
+                          .kind = TASK_DISPATCH,
+                          .attempt = 1,
+                          .seq = { 1000, 2, 5 },
+                          .lane = STR_LIT("Org/A|pytorch/pytorch#17") };
+}
+
+static struct outcome an_outcome(const struct task *task, enum outcome_kind kind)
+{
+    struct outcome outcome;
+    outcome_init(&outcome, task);
+    outcome.outcome = kind;
+    outcome.http_status = 204;
+    outcome.at_ms = NOW + 7;
+    return outcome;
+}
+
+static struct claim_answer claim(void **state, const struct task *task, const char *owner,
+                                 int64_t now_ms)
+{
+    struct fixture *f = *state;
+    struct claim_answer answer;
+    struct why why;
+    if (claim_queue(f->redis, task, owner, now_ms, true, &why) ||
+        claim_collect(f->redis, &answer, &why))
+        fail_msg("%s", why.text);
+    return answer;
+}
+
+static void the_first_takes_it_and_another_finds_it_busy(void **state)
+{
+    struct task task = a_task();
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
+    struct claim_answer busy = claim(state, &task, "two", NOW + 1);
+    assert_int_equal(busy.verdict, CLAIM_BUSY);
+    assert_int_equal(busy.until_ms, NOW + CLAIM_SENDING_MS);
+    assert_int_equal(claim(state, &task, "one", NOW + 2).verdict, CLAIM_TAKEN);
+}
+
+static void case_of_the_repo_does_not_matter(void **state)
+{
+    struct task task = a_task(), other = a_task();
+    other.repo = STR_LIT("org/a");
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(claim(state, &other, "two", NOW).verdict, CLAIM_BUSY);
+}
+
+static void another_kind_or_run_is_another_claim(void **state)
+{
+    struct task task = a_task(), rerun = a_task();
+    rerun.kind = TASK_RERUN_FAILED;
+    rerun.run_id = STR_LIT("9");
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(claim(state, &rerun, "two", NOW).verdict, CLAIM_TAKEN);
+    rerun.run_id = STR_LIT("10");
+    assert_int_equal(claim(state, &rerun, "three", NOW).verdict, CLAIM_TAKEN);
+}
+
+static void an_owner_that_never_told_is_perhaps_a_first_call(void **state)
+{
+    struct task task = a_task();
+    claim(state, &task, "one", NOW);
+    assert_int_equal(claim(state, &task, "two", NOW + CLAIM_SENDING_MS - 1).verdict, CLAIM_BUSY);
+    assert_int_equal(claim(state, &task, "two", NOW + CLAIM_SENDING_MS).verdict, CLAIM_EXPIRED);
+    assert_int_equal(claim(state, &task, "one", NOW + CLAIM_SENDING_MS + 1).verdict, CLAIM_BUSY);
+}
+
+static void what_was_sent_is_told_again_and_not_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    claim(state, &task, "one", NOW);
+    assert_int_equal(claim_finish(f->redis, &task, "one", &sent, NULL), OK);
+    struct claim_answer again = claim(state, &task, "two", NOW + 10 * CLAIM_SENDING_MS);
+    assert_int_equal(again.verdict, CLAIM_DONE);
+    assert_int_equal(again.outcome.outcome, OUTCOME_DISPATCHED);
+    assert_int_equal(again.outcome.at_ms, NOW + 7);
+    assert_string_equal(again.outcome.repo, "Org/A");
+}
+
+static void a_done_claim_may_say_that_it_was_told(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    claim(state, &task, "one", NOW);
+    assert_int_equal(claim_finish(f->redis, &task, "one", &sent, NULL), OK);
+    sent.outcome = OUTCOME_DUPLICATE;
+    assert_int_equal(claim_finish(f->redis, &task, "two", &sent, NULL), OK);
+    assert_int_equal(claim(state, &task, "x", NOW).outcome.outcome, OUTCOME_DUPLICATE);
+}
+
+static void an_unknown_outcome_makes_the_next_one_perhaps_a_duplicate(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
+    claim(state, &task, "one", NOW);
+    assert_int_equal(claim_finish(f->redis, &task, "one", &unknown, NULL), OK);
+    assert_int_equal(claim(state, &task, "two", NOW + 1).verdict, CLAIM_EXPIRED);
+}
+
+static void a_released_claim_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct dispatch_record record;
+    bool found = true;
+    claim(state, &task, "one", NOW);
+    assert_int_equal(claim_release(f->redis, &task, "two", NULL), OK);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_BUSY);
+    assert_int_equal(claim_release(f->redis, &task, "one", NULL), OK);
+    assert_int_equal(
+        dispatch_record_get(f->redis, STR_LIT("d-1"), STR_LIT("org/a"), &found, &record, NULL), OK);
+    assert_false(found);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_TAKEN);
+}
+
+static void a_late_owner_cannot_end_what_another_is_sending_or_has_sent(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
+    claim(state, &task, "one", NOW);
+    claim(state, &task, "two", NOW + CLAIM_SENDING_MS);
+    assert_int_equal(claim_finish(f->redis, &task, "one", &sent, NULL), ERR_REFUSE);
+    assert_int_equal(claim_finish(f->redis, &task, "two", &sent, NULL), OK);
+    assert_int_equal(claim_finish(f->redis, &task, "one", &unknown, NULL), ERR_REFUSE);
+    assert_int_equal(claim(state, &task, "three", NOW).verdict, CLAIM_DONE);
+}
+
+static void an_older_seq_of_the_lane_is_superseded_and_the_same_is_not(void **state)
+{
+    static const struct {
+        struct task_seq seq;
+        enum claim_verdict verdict;
+    } table[] = {
+        { { 1000, 2, 5 }, CLAIM_TAKEN },          { { 999, 2, 9 }, CLAIM_SUPERSEDED },
+        { { 1000, 2, 4 }, CLAIM_SUPERSEDED },     { { 1000, 2, 5 }, CLAIM_TAKEN },
+        { { 1000, 2, 10 }, CLAIM_TAKEN },         { { 1000, 2, 9 }, CLAIM_SUPERSEDED },
+        { { 1795231200001, 0, 0 }, CLAIM_TAKEN }, { { 1795231200000, 11, 99 }, CLAIM_SUPERSEDED },
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char delivery[8] = { 'd', (char)('a' + i), 0 };
+        struct task task = a_task();
+        task.event.delivery = str_of(delivery);
+        task.seq = table[i].seq;
+        assert_int_equal(claim(state, &task, "one", NOW).verdict, table[i].verdict);
+    }
+    struct task other = a_task(); /* another pull request is another lane */
+    other.lane = STR_LIT("Org/A|pytorch/pytorch#18");
+    other.seq = (struct task_seq){ 1, 0, 0 };
+    assert_int_equal(claim(state, &other, "one", NOW).verdict, CLAIM_TAKEN);
+}
+
+static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **state)
+{
+    struct fixture *f = *state;
+    struct claim_answer answer;
+    struct task newer = a_task(), push = a_task(), older = a_task();
+    newer.seq.updated_ms = 2000;
+    push.event.delivery = STR_LIT("d-2");
+    push.seq = (struct task_seq){ 9000, 0, 1 };
+    older.event.delivery = STR_LIT("d-3");
+    older.seq.updated_ms = 3000;
+    assert_int_equal(claim(state, &newer, "one", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(claim_queue(f->redis, &push, "one", NOW, false, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_TAKEN);
+    assert_int_equal(claim(state, &older, "one", NOW).verdict, CLAIM_TAKEN);
+}
+
+static void many_are_answered_in_the_order_of_queueing(void **state)
+{
+    struct fixture *f = *state;
+    struct task first = a_task(), second = a_task();
+    struct claim_answer answer;
+    second.event.delivery = STR_LIT("d-2");
+    claim(state, &second, "other", NOW);
+    assert_int_equal(claim_queue(f->redis, &first, "one", NOW, false, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &second, "one", NOW, false, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &first, "two", NOW, false, NULL), OK);
+    static const enum claim_verdict verdicts[] = { CLAIM_TAKEN, CLAIM_BUSY, CLAIM_BUSY };
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+        assert_int_equal(answer.verdict, verdicts[i]);
+    }
+}
+
+static void the_record_is_there_before_the_call_for_a_fast_callback(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct dispatch_record record;
+    bool found = false;
+    claim(state, &task, "one", NOW);
+    assert_int_equal(
+        dispatch_record_get(f->redis, STR_LIT("d-1"), STR_LIT("ORG/a"), &found, &record, NULL), OK);
+    assert_true(found);
+    assert_int_equal(record.pr, 17);
+    assert_int_equal(record.level, 3);
+    assert_int_equal(record.dispatched_ms, NOW);
+    assert_string_equal(record.head_sha, "abcdef0");
+    assert_string_equal(record.event_type, "pull_request");
+    assert_int_equal(
+        dispatch_record_get(f->redis, STR_LIT("d-2"), STR_LIT("org/a"), &found, &record, NULL), OK);
+    assert_false(found);
+}
+
+static void claims_do_not_stay_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    const struct redis_value *v;
+    struct task task = a_task();
+    claim(state, &task, "one", NOW);
+    static const char *const keys[] = { "crcr:claim:d-1|org/a|dispatch|",
+                                        "crcr:seq:org/a|pytorch/pytorch#17" };
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(
+            redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("TTL"), str_of(keys[i])), NULL), OK);
+        assert_true(v->integer > 604000 && v->integer <= 604800);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup(f, flush)
+    const struct CMUnitTest tests[] = {
+        TEST(the_first_takes_it_and_another_finds_it_busy),
+        TEST(case_of_the_repo_does_not_matter),
+        TEST(another_kind_or_run_is_another_claim),
+        TEST(an_owner_that_never_told_is_perhaps_a_first_call),
+        TEST(what_was_sent_is_told_again_and_not_sent_again),
+        TEST(a_done_claim_may_say_that_it_was_told),
+        TEST(an_unknown_outcome_makes_the_next_one_perhaps_a_duplicate),
+        TEST(a_released_claim_leaves_nothing),
+        TEST(a_late_owner_cannot_end_what_another_is_sending_or_has_sent),
+        TEST(an_older_seq_of_the_lane_is_superseded_and_the_same_is_not),
+        TEST(what_cannot_be_superseded_neither_asks_nor_moves_the_lane),
+        TEST(many_are_answered_in_the_order_of_queueing),
+        TEST(the_record_is_there_before_the_call_for_a_fast_callback),
+        TEST(claims_do_not_stay_for_ever),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
