@@ -6,6 +6,7 @@
 #include "event.h"
 
 enum task_kind { TASK_DISPATCH, TASK_EXPAND, TASK_RERUN_FAILED, TASK_RERUN_ALL };
+/* The text of the header "kind": "dispatch", "expand", "rerun_failed", "rerun_all". */
 const char *task_kind_name(enum task_kind kind);
 
 /* Order within a lane: (pull_request.updated_at in ms, events offset); text form

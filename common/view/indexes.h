@@ -12,6 +12,7 @@ struct view_index {
     struct view_index_entry *at;
     size_t n;
 };
+/* Frees the entries; an empty index is fine. */
 void view_index_clear(struct view_index *index);
 
 /* Deliveries of a pull request, newest first, at most limit. *ret is the caller's. */

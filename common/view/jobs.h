@@ -14,6 +14,7 @@ struct view_times {
 };
 
 enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL };
+/* For logs and metric labels. */
 const char *fold_verdict_name(enum fold_verdict verdict);
 
 /* Queues the fold of one fact: fact->state is what it reports (in progress, timed out, completed),

@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "common/model/task.h"
 
@@ -120,6 +120,7 @@ static void unreadable_outcomes_are_refused(void **state)
         "{" GOOD "\"kind\":\"dispatch\",\"tier\":\"L1\",\"at\":\"noon\"}",
         "{" GOOD "\"kind\":\"dispatch\",\"tier\":\"L1\"}",
         "{\"repo\":\"o/r\",\"outcome\":\"failed\"," REST "}",
+        "{\"delivery_id\":\"\",\"repo\":\"o/r\",\"outcome\":\"failed\"," REST "}",
         "{\"delivery_id\":5,\"repo\":\"o/r\",\"outcome\":\"failed\"," REST "}",
         "{\"delivery_id\":\"d\",\"repo\":\"o/r\",\"outcome\":\"won\"," REST "}",
         "{" GOOD "\"http_status\":\"204\"," REST "}",
