@@ -11,10 +11,10 @@ from openapi.validate import problems
 
 
 @pytest.fixture(scope="module")
-def relay(kafka, tmp_path_factory):
+def relay(kafka_node, tmp_path_factory):
     folder = tmp_path_factory.mktemp("relay")
     with redis_server(folder / "redis") as redis:
-        one = Relay(folder, kafka, redis)
+        one = Relay(folder, kafka_node.brokers, redis)
         try:
             yield one.start_all()
         finally:
@@ -23,12 +23,12 @@ def relay(kafka, tmp_path_factory):
 
 
 @pytest.fixture
-def fresh_relay(kafka, tmp_path):
+def fresh_relay(kafka_node, tmp_path):
     """Makes relays that the test starts itself; all are stopped and checked at its end."""
     made = []
     with redis_server(tmp_path / "redis") as redis:
         def make(**options):
-            made.append(Relay(tmp_path, kafka, redis, **options))
+            made.append(Relay(tmp_path, kafka_node.brokers, redis, **options))
             return made[-1]
         yield make
         for one in made:
