@@ -32,9 +32,17 @@ static bool is_rsa_signature_key(const json_t *jwk)
            is_absent_or(jwk, "use", "sig") && is_absent_or(jwk, "alg", "RS256");
 }
 
+static bool is_number(const json_t *member)
+{
+    struct str text = { json_string_value(member), json_string_length(member) };
+    return text.len > 0 && jwt_is_base64url(text);
+}
+
 /* Only n and e are handed on: a set that carries private numbers too is none of our business. */
 static cjose_jwk_t *import_public(const json_t *jwk)
 {
+    if (!is_number(json_object_get(jwk, "n")) || !is_number(json_object_get(jwk, "e")))
+        return NULL;
     json_t *public_half = json_pack("{s:s, s:O, s:O}", "kty", "RSA", "n", json_object_get(jwk, "n"),
                                     "e", json_object_get(jwk, "e"));
     cjose_err err;

@@ -73,13 +73,38 @@ enum err jwt_sign_hs256(struct str secret, struct str kid, struct str claims, ch
 
 /* ---- reading ---- */
 
+bool jwt_is_base64url(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+            return false;
+    }
+    return s.len % 4 != 1;
+}
+
+/* Header, payload and signature; a fourth part would bring a dot, which is not in the alphabet. */
+static bool is_compact_jws(struct str token)
+{
+    for (size_t part = 0; part < 2; part++) {
+        ptrdiff_t dot = str_find(token, '.');
+        if (dot <= 0 || !jwt_is_base64url((struct str){ token.ptr, (size_t)dot }))
+            return false;
+        token = str_from(token, (size_t)dot + 1);
+    }
+    return jwt_is_base64url(token);
+}
+
 static enum err import(struct str token, cjose_jws_t **ret, struct why *why)
 {
     if (token.len > TOKEN_MAX_BYTES)
         return why_set(why, ERR_REFUSE, "the token has %zu bytes; at most %d are read", token.len,
                        (int)TOKEN_MAX_BYTES);
-    cjose_err cerr = { .message = "empty" };
-    cjose_jws_t *jws = token.len ? cjose_jws_import(token.ptr, token.len, &cerr) : NULL;
+    if (!is_compact_jws(token))
+        return why_set(why, ERR_REFUSE, "the token is not a compact JWS: three parts in base64url");
+    cjose_err cerr;
+    cjose_jws_t *jws = cjose_jws_import(token.ptr, token.len, &cerr);
     if (!jws)
         return why_set(why, ERR_REFUSE, "the token is not a compact JWS: %s", cerr.message);
     *ret = jws;

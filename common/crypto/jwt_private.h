@@ -16,4 +16,8 @@ const struct _cjose_jwk_int *jwt_key_jwk(const struct jwt_key *key);
  * token without a kid fits a set of exactly one key. */
 const struct _cjose_jwk_int *jwks_candidate(const struct jwks *set, struct str kid, size_t i);
 
+/* True for what RFC 7515 section 2 calls BASE64URL: its alphabet, no padding, a length that bytes
+ * can have. cjose 0.6.2 aborts the process on some texts that are not; none may reach it. */
+bool jwt_is_base64url(struct str s);
+
 #endif

@@ -37,10 +37,11 @@ static void other_keys_are_passed_over(void **state)
         "{\"kty\":\"EC\",\"kid\":\"ec\",\"crv\":\"P-256\",\"x\":\"AA\",\"y\":\"AA\"},"
         "{\"kty\":\"oct\",\"kid\":\"oct\",\"k\":\"AAAA\"},"
         "{\"kty\":\"RSA\",\"kid\":\"small\",\"n\":\"AQAB\",\"e\":\"AQAB\"},"
-        "{\"kty\":\"RSA\",\"kid\":\"none\"},{\"kty\":\"RSA\",\"kid\":7,\"n\":1,\"e\":[]},7,null",
+        "{\"kty\":\"RSA\",\"kid\":\"none\"},{\"kty\":\"RSA\",\"kid\":7,\"n\":1,\"e\":[]},7,null,"
+        "{\"kty\":\"RSA\",\"kid\":\"odd\",\"n\":\"AQA=B\",\"e\":\"A\"}",
         &why);
     assert_true(jwks_has(set, STR_LIT("ka")));
-    static const char *const passed_over[] = { "ec", "oct", "small", "none", "k" };
+    static const char *const passed_over[] = { "ec", "oct", "small", "none", "k", "odd" };
     for (size_t i = 0; i < sizeof(passed_over) / sizeof(passed_over[0]); i++)
         assert_false(jwks_has(set, str_of(passed_over[i])));
     jwks_free(set);
