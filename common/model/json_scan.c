@@ -35,6 +35,7 @@ struct scan {
     bool refused, stopped;
     size_t max_depth;
     size_t depth; /* open brackets */
+    size_t end;   /* where the outermost object or array closed; 0: not yet */
     struct frame frames[JSON_MAX_DEPTH];
     struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS];
     /* By depth: the wants whose next segment is a member or an element, and those that end here. */
@@ -175,6 +176,8 @@ static int scan_close(struct scan *s)
     if (s->rules->reject_duplicates && !frame->is_array && !json_names_close(&s->names))
         return scan_refuse(s, "a member name twice in this object");
     s->depth--;
+    if (s->depth == 0)
+        s->end = yajl_get_bytes_consumed(s->parser);
     if ((frame->wants & s->ending[s->depth]) == 0)
         return 1;
     size_t end = yajl_get_bytes_consumed(s->parser);
@@ -248,6 +251,43 @@ static enum err scan_fault(struct scan *s)
     return err;
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static size_t blanks(struct str text)
+{
+    size_t n = 0;
+    while (n < text.len && is_blank(text.ptr[n]))
+        n++;
+    return n;
+}
+
+/* Where a text that is one string, number or word ends. */
+static size_t scalar_end(struct str text)
+{
+    size_t i = blanks(text);
+    if (i < text.len && text.ptr[i] == '"') {
+        for (i++; i < text.len && text.ptr[i] != '"'; i++)
+            i += text.ptr[i] == '\\';
+        return i + 1;
+    }
+    while (i < text.len && text.ptr[i] != '"' && !is_blank(text.ptr[i]))
+        i++;
+    return i;
+}
+
+/* yajl waits for the rest of a string that begins behind the value, and never misses it. */
+static enum err scan_behind(const struct scan *s)
+{
+    struct str rest = str_from(s->text, s->end ? s->end : scalar_end(s->text));
+    if (blanks(rest) == rest.len)
+        return OK;
+    return why_set(s->why, ERR_REFUSE, "JSON, byte %zu: something behind the value",
+                   s->text.len - rest.len);
+}
+
 static enum err scan_run(struct scan *s)
 {
     yajl_status status = yajl_parse(s->parser, (const unsigned char *)s->text.ptr, s->text.len);
@@ -255,9 +295,9 @@ static enum err scan_run(struct scan *s)
         status = yajl_complete_parse(s->parser);
     if (s->refused)
         return ERR_REFUSE;
-    if (s->stopped || status == yajl_status_ok)
+    if (s->stopped)
         return OK;
-    return scan_fault(s);
+    return status == yajl_status_ok ? scan_behind(s) : scan_fault(s);
 }
 
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,

@@ -136,6 +136,7 @@ static void malformed_text_is_refused(void **state)
         "[01]",  "[1 2]", "{} {}",      "{}x",       "[\"a]",       "['a']",
         "[1.]",  "[-]",   "[nul]",      "[\"\\x\"]", "[\"\\u12\"]", "/**/{}",
         "[1]\v", "\f[1]", "[\"a\nb\"]", "[\"\t\"]",  "[NaN]",       "\xef\xbb\xbf{}",
+        "{}\"",  "{}\"a", "[1] \"",     "\"a\" \"",  "1 \"a",       "null\"",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_refused_by(str_of(texts[i]), &lax, "JSON, byte ");
