@@ -103,9 +103,10 @@ static enum err read_texts(const json_t *json, struct outcome *o, struct why *wh
         if (absent)
             continue;
         struct str text = { json_string_value(value), json_string_length(value) };
-        if (!text.ptr || !str_copy((char *)o + texts[i].at, texts[i].size, text))
-            return why_set(why, ERR_REFUSE, "outcome: %s must be a string of at most %zu bytes",
-                           texts[i].name, texts[i].size - 1);
+        if (!text.ptr || (texts[i].needed && text.len == 0) ||
+            !str_copy((char *)o + texts[i].at, texts[i].size, text))
+            return why_set(why, ERR_REFUSE, "outcome: %s must be a string of %d to %zu bytes",
+                           texts[i].name, texts[i].needed ? 1 : 0, texts[i].size - 1);
     }
     return OK;
 }

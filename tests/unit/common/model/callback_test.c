@@ -105,6 +105,10 @@ static void what_is_not_told_has_its_default(void **state)
     assert_false(c.run_complete);
     callback_clear(&c);
 
+    c = parse(BODY(NEEDED ",\"test_results\":{\"passed\":1,\"total\":9}"));
+    assert_int_equal(c.total, 9);
+    callback_clear(&c);
+
     c = parse(BODY(NEEDED ",\"job_name\":\"\",\"run_attempt\":null,\"check_run_id\":\"\",\"url\":"
                           "null,\"test_results\":null,\"triage_verdict\":null,"
                           "\"failed_tests_detail\":null"));
