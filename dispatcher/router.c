@@ -10,7 +10,7 @@
 #include "../common/github/payload_fit.h"
 #include "../common/io/redis.h"
 #include "../common/io/topic_reader.h"
-#include "../common/model/limits.h"
+#include "../common/model/ids.h"
 #include "allowlist_source.h"
 #include "dispatcher.h"
 #include "metrics.h"
@@ -129,12 +129,9 @@ static void post_task(struct routing *g, const struct route *to)
         .lasting = true,
         .headers = &headers,
     };
-    static const struct str tiers[] = {
-        { "", 0 }, { "L1", 2 }, { "L2", 2 }, { "L3", 2 }, { "L4", 2 }
-    };
     g->posts++;
     outbox_put(r->outbox, &post, stored, g);
-    metrics_add(role_metrics(r->role), M_TASKS, &tiers[to->level], 1);
+    metrics_add(role_metrics(r->role), M_TASKS, METRIC_LABELS(str_of(level_name(to->level))), 1);
 }
 
 /* A downstream that gets no task still gets an outcome that says why. */

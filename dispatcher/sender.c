@@ -5,6 +5,7 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/model/ids.h"
 #include "metrics.h"
 #include "sending.h"
 
@@ -15,7 +16,6 @@
 #define DRAIN_MS        20000
 #define FLUSH_MS        3000
 
-static const char *const tiers[] = { "", "L1", "L2", "L3", "L4" };
 static const char *const groups[] = { "", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4" };
 
 /* ---- partitions that go away ---- */
@@ -186,7 +186,7 @@ enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, stru
     struct sender s = { .role = role,
                         .d = d,
                         .level = level,
-                        .tier = str_of(tiers[level]),
+                        .tier = str_of(level_name(level)),
                         .started_ms = clock_mono_ms() };
     enum err err = sender_init(&s, why);
     while (!err && !role_stopping(role))

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../common/model/ids.h"
 #include "../common/model/json_scan.h"
 
 bool callback_bearer(struct str authorization, struct str *token, struct verdict *v)
@@ -92,9 +93,8 @@ void callback_key(struct buf *to, const struct callback *fields, struct str repo
 void callback_to_headers(const struct callback *fields, const struct callback_origin *origin,
                          const struct provenance *provenance, struct headers *to)
 {
-    static const char *const levels[] = { "", "L1", "L2", "L3", "L4" };
     headers_put(to, "repo", origin->repo);
-    headers_put(to, "level", str_of(levels[origin->level]));
+    headers_put(to, "level", str_of(level_name(origin->level)));
     headers_put(to, "issuer", origin->issuer);
     headers_put(to, "provenance", str_of(provenance_name(provenance->kind)));
     headers_put(to, "delivery", str_of(fields->delivery_id));

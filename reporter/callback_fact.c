@@ -13,14 +13,6 @@ struct identity {
     int64_t level, pr, dispatched_ms, received_ms;
 };
 
-static int64_t level_of(struct str text)
-{
-    int64_t level;
-    if (str_starts(text, "L"))
-        text = str_from(text, 1);
-    return str_to_i64(text, &level) && level >= 1 && level <= 4 ? level : 0;
-}
-
 static enum err identity_read(const struct headers *h, struct identity *ret, struct why *why)
 {
     struct identity id = {
@@ -28,7 +20,7 @@ static enum err identity_read(const struct headers *h, struct identity *ret, str
         .delivery = headers_get(h, "delivery"),
         .head_sha = headers_get(h, "head_sha"),
         .provenance = headers_get(h, "provenance"),
-        .level = level_of(headers_get(h, "level")),
+        .level = level_parse(headers_get(h, "level")),
         .pr = headers_get_i64(h, "pr", 0),
         .dispatched_ms = headers_get_i64(h, "dispatched_ms", -1),
         .received_ms = headers_get_i64(h, "received_ms", 0),

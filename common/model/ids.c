@@ -102,3 +102,15 @@ void job_key(struct buf *to, struct str repo, struct str delivery, struct str wo
         put_encoded(to, parts[i]);
     }
 }
+
+int level_parse(struct str s)
+{
+    return s.len == 2 && s.ptr[0] == 'L' && s.ptr[1] >= '1' && s.ptr[1] <= '4' ? s.ptr[1] - '0' : 0;
+}
+
+const char *level_name(int level)
+{
+    static const char *const names[] = { "", "L1", "L2", "L3", "L4" };
+
+    return names[level >= 1 && level <= 4 ? level : 0];
+}

@@ -11,6 +11,10 @@ bool delivery_valid(struct str s);
 bool repo_valid(struct str s);
 /* 7 to 64 hex digits. */
 bool sha_valid(struct str s);
+/* "L1" to "L4" as in headers and records: 1 to 4, or 0 when it is none of them. */
+int level_parse(struct str s);
+/* The other way; "" for a level outside 1 to 4. */
+const char *level_name(int level);
 /* refs/tags/ciflow/<anything>/<pr>: true and the number, for ciflow tag pushes. */
 bool ciflow_tag_pr(struct str ref, int64_t *pr);
 /* ciflow/crcr/<device>: true and the device (borrowed from label). */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "ids.h"
 #include "json_scan.h"
 #include "task.h"
 
@@ -131,9 +132,9 @@ static enum err read_numbers(const json_t *json, struct outcome *o, struct why *
     o->latency_ms = json_integer_value(json_object_get(json, "latency_ms"));
     o->maybe_duplicate = json_is_true(json_object_get(json, "maybe_duplicate"));
     const char *tier = json_string_value(json_object_get(json, "tier"));
-    if (!tier || strlen(tier) != 2 || tier[0] != 'L' || tier[1] < '1' || tier[1] > '4')
+    o->level = level_parse(str_of(tier));
+    if (!o->level)
         return why_set(why, ERR_REFUSE, "outcome: tier must be L1, L2, L3 or L4");
-    o->level = tier[1] - '0';
     const char *at = json_string_value(json_object_get(json, "at"));
     if (!at)
         return why_set(why, ERR_REFUSE, "outcome: at is missing");

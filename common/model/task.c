@@ -48,13 +48,6 @@ static bool seq_parse(struct str text, struct task_seq *ret)
 }
 
 /* "L1"…"L4", 0 on anything else. */
-static int tier_parse(struct str text)
-{
-    if (text.len != 2 || text.ptr[0] != 'L' || text.ptr[1] < '1' || text.ptr[1] > '4')
-        return 0;
-    return text.ptr[1] - '0';
-}
-
 static bool kind_parse(struct str text, enum task_kind *ret)
 {
     for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++)
@@ -96,7 +89,7 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
     struct str seq = headers_get(headers, "seq");
     struct str attempt_text = headers_get(headers, "attempt");
     t.run_id = headers_get(headers, "run_id");
-    t.level = tier_parse(tier);
+    t.level = level_parse(tier);
     t.maybe_duplicate = str_is(headers_get(headers, "maybe_duplicate"), "1");
     t.payload_trimmed = headers_get(headers, "payload_trimmed");
     int64_t attempt = 1;
@@ -123,13 +116,12 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
 
 void task_to_headers(const struct task *task, struct headers *to)
 {
-    static const char *const tiers[] = { "", "L1", "L2", "L3", "L4" };
     char seq[72];
     snprintf(seq, sizeof(seq), "%" PRId64 ":%" PRId32 ":%" PRId64, task->seq.updated_ms,
              task->seq.partition, task->seq.offset);
     event_to_headers(&task->event, to);
     headers_put(to, "repo", task->repo);
-    headers_put(to, "tier", str_of(tiers[task->level]));
+    headers_put(to, "tier", str_of(level_name(task->level)));
     headers_put(to, "kind", str_of(kind_names[task->kind]));
     headers_put(to, "run_id", task->run_id);
     headers_put_i64(to, "attempt", task->attempt);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
 #include "../../common/model/task.h"
 
@@ -21,7 +22,6 @@ static void from_headers(struct summary *s, const struct headers *h)
 {
     struct str action = headers_get(h, "action");
     struct str event = headers_get(h, "event");
-    struct str level = headers_get(h, "level");
 
     COPY(s->delivery, headers_get(h, "delivery"));
     snprintf(s->event, sizeof(s->event), "%.*s%s%.*s", STR_ARG(event), action.len ? " " : "",
@@ -29,10 +29,9 @@ static void from_headers(struct summary *s, const struct headers *h)
     s->pr = headers_get_i64(h, "pr", 0);
     COPY(s->head_sha, headers_get(h, "head_sha"));
     COPY(s->repo, headers_get(h, "repo"));
-    if (str_starts(level, "L"))
-        level = str_from(level, 1);
-    uint64_t number;
-    s->tier = (int)headers_get_i64(h, "tier", str_to_u64(level, &number) ? (int64_t)number : 0);
+    s->tier = level_parse(headers_get(h, "tier"));
+    if (!s->tier)
+        s->tier = level_parse(headers_get(h, "level")); /* callbacks */
     s->received_ms = headers_get_i64(h, "received_ms", 0);
 }
 
@@ -188,9 +187,7 @@ static void of_result(struct summary *s, const struct record *r)
     set_job(s, status, conclusion, workflow, job);
     if (str_to_u64(str_of(pr), &number))
         s->pr = (int64_t)number;
-    struct str digits = str_of(level);
-    if (str_to_u64(str_from(digits, str_starts(digits, "L") ? 1 : 0), &number))
-        s->tier = (int)number;
+    s->tier = level_parse(str_of(level));
 }
 
 static void of_dirty(struct summary *s, const struct record *r)

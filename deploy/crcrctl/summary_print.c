@@ -3,6 +3,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/json_text.h"
+#include "../../common/model/ids.h"
 #include "summary.h"
 
 /* SGR codes by what an outcome means; the first that matches. */
@@ -41,7 +42,7 @@ static void put_padded(struct buf *to, const char *text, size_t width)
     buf_putc(to, ' ');
 }
 
-void summary_line(struct buf *to, const struct summary *s, bool color)
+void summary_line(struct buf *to, const struct summary *s, bool with_delivery, bool color)
 {
     char at[CLOCK_TEXT_SIZE], text[64];
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
@@ -49,12 +50,12 @@ void summary_line(struct buf *to, const struct summary *s, bool color)
     clock_format(s->at_ms, at);
     put_padded(to, at + sizeof("2026-11-21T") - 1, 13);
     put_padded(to, name, 11);
-    put_padded(to, *s->delivery ? s->delivery : "-", 36);
+    if (with_delivery)
+        put_padded(to, *s->delivery ? s->delivery : "-", 36);
     put_padded(to, *s->event ? s->event : "-", 19);
     snprintf(text, sizeof(text), "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "-", 8);
-    snprintf(text, sizeof(text), "L%d", s->tier);
-    put_padded(to, s->tier ? text : "-", 2);
+    put_padded(to, s->tier ? level_name(s->tier) : "-", 2);
     put_padded(to, *s->repo ? s->repo : "-", 24);
     if (color)
         buf_printf(to, "\033[%sm", color_of(s->outcome));

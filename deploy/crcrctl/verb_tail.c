@@ -134,7 +134,7 @@ static void print(const struct ctl *ctl, const struct arguments *arguments,
     if (arguments->json)
         summary_json(&line, &s);
     else
-        summary_line(&line, &s, color);
+        summary_line(&line, &s, arguments->filter.delivery.len == 0, color);
     printf("%.*s\n", STR_ARG(buf_str(&line)));
     buf_clear(&line);
 }
@@ -159,11 +159,14 @@ int verb_tail(struct ctl *ctl, int argc, char **argv)
         return ctl_fail(ctl, err, &why);
     ctl_catch_signals();
     bool color = ctl_color(stdout);
+    bool told = !arguments.follow;
     setvbuf(stdout, NULL, arguments.follow ? _IOLBF : _IOFBF, BUFSIZ);
     while (!ctl_stopped() && !ferror(stdout)) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
         if (record)
             print(ctl, &arguments, record, color);
+        else if (!told && topic_follower_caught_up(follower))
+            told = fputs("crcrctl: all read so far; following, Ctrl-C ends it\n", stderr) >= 0;
         else if (fflush(stdout) || (!arguments.follow && topic_follower_caught_up(follower)))
             break;
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
 
 static void comma(struct buf *to)
@@ -44,9 +45,7 @@ static void put_count(struct buf *to, const char *name, int64_t n)
 
 static void put_level(struct buf *to, int64_t level)
 {
-    char text[8];
-    int len = snprintf(text, sizeof(text), "L%d", (int)level);
-    api_text(to, "level", level > 0 ? (struct str){ text, (size_t)len } : STR_NONE);
+    api_text(to, "level", str_of(level_name((int)level)));
 }
 
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
