@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,6 +20,7 @@ void http_server_release(struct http_server *s)
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     free(s->watched);
+    free(s->loops);
     free(s->error_key);
     free(s);
 }
@@ -38,6 +38,10 @@ static struct http_server *server_alloc(const struct http_server_options *o)
     s->routes = o->routes;
     s->n_routes = o->n_routes;
     s->watched = mem_alloc(o->n_routes, sizeof(struct http_exchange *));
+    s->n_loops = o->threads > 0 ? (size_t)o->threads : 1;
+    s->loops = mem_alloc(s->n_loops, sizeof(*s->loops));
+    for (size_t i = 0; i < s->n_loops; i++)
+        s->loops[i].wake.fd = -1;
     s->opaque = o->opaque;
     s->max_inflight_bytes = o->max_inflight_bytes;
     s->error_key = mem_dup(o->json_error_key ? o->json_error_key : "detail");
@@ -56,7 +60,7 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
     if (!err)
         err = http_server_timer_start(s, why);
     if (!err)
-        err = http_server_start(s, options, why);
+        err = http_server_loops_start(s, options, why);
     if (err) {
         http_server_free(s, 0);
         return err;
@@ -65,13 +69,13 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
     return OK;
 }
 
-/* microhttpd's threads go on using the socket until they end, so it is shut down here, which makes
- * the kernel refuse new clients at once, and closed in http_server_free. */
+/* The loops may still use the socket, so it is shut down here, which makes the kernel refuse new
+ * clients at once, and closed in http_server_free. */
 void http_server_quiesce(struct http_server *s)
 {
-    if (atomic_exchange(&s->quiesced, true) || !s->daemon)
+    if (atomic_exchange(&s->quiesced, true) || s->listen_fd < 0)
         return;
-    MHD_quiesce_daemon(s->daemon);
+    http_server_loops_wake(s);
     shutdown(s->listen_fd, SHUT_RDWR);
 }
 
@@ -92,13 +96,10 @@ void http_server_free(struct http_server *s, int drain_ms)
     if (!s)
         return;
     http_server_quiesce(s);
-    if (s->daemon) {
-        drain(s, drain_ms);
-        http_server_give_up(s);
-        drain(s, LAST_WORDS_MS);
-        MHD_stop_daemon(s->daemon);
-        s->daemon = NULL;
-    }
+    drain(s, drain_ms);
+    http_server_give_up(s);
+    drain(s, LAST_WORDS_MS);
+    http_server_loops_stop(s);
     http_server_timer_stop(s);
     http_server_linger_end(s);
     wake_clear(&s->wake);

@@ -52,7 +52,7 @@ static enum MHD_Result copy_part(void *cls, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *connection,
+struct http_exchange *exchange_new(struct http_loop *l, struct MHD_Connection *connection,
                                    const char *method, const char *path)
 {
     struct tally t = { 0, strlen(method) + strlen(path) };
@@ -69,11 +69,12 @@ struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection 
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, copy_part, &c);
     MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, copy_part, &c);
 
-    x->server = s;
+    x->server = l->server;
+    x->loop = l;
     x->connection = connection;
     atomic_init(&x->refs, 1);
     pthread_mutex_init(&x->lock, NULL);
-    atomic_fetch_add(&s->refs, 1);
+    atomic_fetch_add(&x->server->refs, 1);
     return x;
 }
 
@@ -192,8 +193,10 @@ static bool settle_with(struct http_exchange *x, int status, struct MHD_Response
         x->response = response;
         x->status = (unsigned)status;
         x->state = EXCHANGE_ANSWERED;
-        if (suspended)
+        if (suspended) {
             MHD_resume_connection(x->connection);
+            http_loop_wake(x->loop);
+        }
     }
     pthread_mutex_unlock(&x->lock);
     if (first)

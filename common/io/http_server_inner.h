@@ -41,6 +41,7 @@ struct http_peer {
  * handler still works on it. */
 struct http_exchange {
     struct http_server *server;
+    struct http_loop *loop;            /* alive as long as the connection */
     struct MHD_Connection *connection; /* alive while suspended, and on its own thread */
     struct http_peer *peer;            /* the same */
     const struct http_route *route;    /* NULL: no such path or method */
@@ -70,6 +71,16 @@ struct http_exchange {
     struct part parts[]; /* the text that they borrow follows */
 };
 
+/* One thread with a microhttpd daemon of its own; all share the listening socket. */
+struct http_loop {
+    struct http_server *server;
+    struct MHD_Daemon *daemon;
+    pthread_t thread;
+    bool runs;
+    struct wake wake;
+    atomic_bool woken; /* wake has been written and not been read yet */
+};
+
 /* A socket whose request was refused unread, kept open for a moment: http_server_linger.c. */
 struct lingering {
     int fd;
@@ -78,7 +89,8 @@ struct lingering {
 #define LINGER_MAX 64
 
 struct http_server {
-    struct MHD_Daemon *daemon;
+    struct http_loop *loops;
+    size_t n_loops;
     const struct http_route *routes;
     struct http_exchange **watched; /* a list a route, oldest first: handled, not answered */
     size_t n_routes;
@@ -92,6 +104,7 @@ struct http_server {
     atomic_size_t inflight_bytes;
     atomic_int refs; /* the owner's, and one for each exchange */
     atomic_bool quiesced;
+    atomic_bool loops_must_end;
 
     pthread_t timer;
     bool timer_runs;
@@ -115,7 +128,7 @@ void http_server_release(struct http_server *s);
 enum err http_server_listen(const char *listen_on, int *fd, int *port, struct why *why) MUST_CHECK;
 
 /* http_server_exchange.c */
-struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *connection,
+struct http_exchange *exchange_new(struct http_loop *l, struct MHD_Connection *connection,
                                    const char *method, const char *path);
 void exchange_hold(struct http_exchange *x);
 void exchange_release(struct http_exchange *x);
@@ -130,9 +143,19 @@ enum err exchange_body_expect(struct http_exchange *x) MUST_CHECK;
 enum err exchange_body_add(struct http_exchange *x, const char *data, size_t len) MUST_CHECK;
 void exchange_body_drop(struct http_exchange *x);
 
-/* http_server_serve.c: starts microhttpd, which calls back there. */
-enum err http_server_start(struct http_server *s, const struct http_server_options *options,
-                           struct why *why) MUST_CHECK;
+/* http_server_serve.c: a microhttpd daemon that calls back there; it does nothing until it is run.
+ */
+struct MHD_Daemon *http_server_daemon_new(struct http_loop *l,
+                                          const struct http_server_options *options);
+
+/* http_server_loop.c */
+enum err http_server_loops_start(struct http_server *s, const struct http_server_options *options,
+                                 struct why *why) MUST_CHECK;
+/* Makes a loop run microhttpd and look at what has changed in the server. Any thread. */
+void http_loop_wake(struct http_loop *l);
+void http_server_loops_wake(struct http_server *s);
+/* Nothing may be suspended any more. */
+void http_server_loops_stop(struct http_server *s);
 
 /* http_server_timer.c */
 enum err http_server_timer_start(struct http_server *s, struct why *why) MUST_CHECK;

@@ -10,7 +10,7 @@
 #include "http_server_inner.h"
 
 enum {
-    CONNECTION_MEMORY_BYTES = 64 * 1024, /* a typical webhook is read with one recv */
+    CONNECTION_MEMORY_BYTES = 16 * 1024, /* headers must fit; more makes bodies no faster */
     DISCARD_MAX_BYTES = 64 * 1024 * 1024,
     ALLOW_MAX_BYTES = 128,
     IDLE_DEFAULT_S = 30,
@@ -165,10 +165,11 @@ static bool body_is_announced(const struct http_exchange *x)
     return http_header(x, "Transfer-Encoding").ptr || (length.len && !str_is(length, "0"));
 }
 
-static struct http_exchange *request_new(struct http_server *s, struct MHD_Connection *connection,
+static struct http_exchange *request_new(struct http_loop *l, struct MHD_Connection *connection,
                                          const char *url, const char *method)
 {
-    struct http_exchange *x = exchange_new(s, connection, method, url);
+    struct http_server *s = l->server;
+    struct http_exchange *x = exchange_new(l, connection, method, url);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     x->peer = info->socket_context;
@@ -202,7 +203,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                          enum MHD_RequestTerminationCode how)
 {
     (void)connection;
-    struct http_server *s = cls;
+    struct http_server *s = ((struct http_loop *)cls)->server;
     struct http_exchange *x = *con_cls;
     if (!x)
         return;
@@ -232,36 +233,32 @@ static void peer_open(struct http_server *s, struct MHD_Connection *connection, 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
+    struct http_server *s = ((struct http_loop *)cls)->server;
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        peer_open(cls, connection, context);
+        peer_open(s, connection, context);
     else if (*context)
-        http_server_peer_remove(cls, *context);
+        http_server_peer_remove(s, *context);
 }
 
 /* ---- start
  * --------------------------------------------------------------------------------------- */
 
-enum err http_server_start(struct http_server *s, const struct http_server_options *o,
-                           struct why *why)
+struct MHD_Daemon *http_server_daemon_new(struct http_loop *l, const struct http_server_options *o)
 {
+    struct http_server *s = l->server;
     unsigned idle_s = o->idle_timeout_s > 0 ? (unsigned)o->idle_timeout_s : IDLE_DEFAULT_S;
-    unsigned connections =
-        o->max_connections > 0 ? (unsigned)o->max_connections : CONNECTIONS_DEFAULT;
+    size_t connections = o->max_connections > 0 ? (size_t)o->max_connections : CONNECTIONS_DEFAULT;
     struct MHD_OptionItem options[] = {
         { MHD_OPTION_LISTEN_SOCKET, s->listen_fd, NULL },
         { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)idle_s, NULL },
-        { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL },
+        { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(connections / s->n_loops + 1), NULL },
         { MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, NULL },
         { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
-        { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, s },
-        { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, s },
-        { o->threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, o->threads, NULL },
+        { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, l },
+        { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, l },
         { MHD_OPTION_END, 0, NULL },
     };
     s->request_limit_ms = idle_s * 1000 + REQUEST_LIMIT_MS;
-    s->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-                                 NULL, on_request, s, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
-    if (!s->daemon)
-        return why_set(why, ERR_STOP, "microhttpd did not start on %s", o->listen);
-    return OK;
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, l,
+                            MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }

@@ -24,6 +24,7 @@ struct fixture {
     struct http_exchange *held[HELD_MAX]; /* what `hold` took and nobody has answered yet */
     size_t n_held;
     atomic_int handled, begun;
+    atomic_bool blocking;
 };
 
 static void on_echo(void *opaque, struct http_exchange *x)
@@ -96,6 +97,17 @@ static void on_take(void *opaque, struct http_exchange *x)
     free(body);
 }
 
+/* Keeps the server's thread busy until the test says so. */
+static void on_block(void *opaque, struct http_exchange *x)
+{
+    struct fixture *f = opaque;
+    int64_t until_ms = clock_mono_ms() + TEST_LIMIT_MS;
+    f->blocking = true;
+    while (f->blocking && clock_mono_ms() < until_ms)
+        sched_yield();
+    http_reply(x, 200, NULL, NULL, STR_NONE);
+}
+
 static void begin_refuse(void *opaque, struct http_exchange *x)
 {
     struct fixture *f = opaque;
@@ -115,10 +127,11 @@ static const struct http_route routes[] = {
     { "POST", "/race", NULL, on_race, SMALL_BODY, RACE_MS },
     { "POST", "/take", NULL, on_take, SMALL_BODY, 0 },
     { "POST", "/guarded", begin_refuse, on_echo, 64 << 20, 0 },
+    { "GET", "/block", NULL, on_block, 0, 0 },
     { "GET", "/tree/*", NULL, on_describe, 0, 0 },
 };
 
-static int setup_with(void **state, const char *listen, int idle_timeout_s)
+static int setup_with(void **state, const char *listen, int threads, int idle_timeout_s)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct why why = { "" };
@@ -127,7 +140,7 @@ static int setup_with(void **state, const char *listen, int idle_timeout_s)
         .routes = routes,
         .n_routes = sizeof(routes) / sizeof(routes[0]),
         .opaque = f,
-        .threads = 2,
+        .threads = threads,
         .idle_timeout_s = idle_timeout_s,
         .max_inflight_bytes = IN_FLIGHT,
     };
@@ -144,12 +157,17 @@ static int setup_with(void **state, const char *listen, int idle_timeout_s)
 
 static int setup(void **state)
 {
-    return setup_with(state, "127.0.0.1:0", 0);
+    return setup_with(state, "127.0.0.1:0", 2, 0);
 }
 
 static int setup_impatient(void **state)
 {
-    return setup_with(state, "127.0.0.1:0", 1);
+    return setup_with(state, "127.0.0.1:0", 2, 1);
+}
+
+static int setup_one_thread(void **state)
+{
+    return setup_with(state, "127.0.0.1:0", 1, 0);
 }
 
 static int teardown(void **state)
@@ -547,6 +565,31 @@ static void thousand_requests_wait_at_once_and_all_are_answered(void **state)
     free(fds);
 }
 
+/* As many as microhttpd takes from epoll at once; it used to wait for one more. */
+static void exactly_128_ready_connections_do_not_stop_the_server(void **state)
+{
+    struct fixture *f = *state;
+    enum { N = 128 };
+    static const char request[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";
+    int fds[N], blocker = raw_connect(f->port);
+    for (int i = 0; i < N; i++) {
+        fds[i] = raw_connect(f->port);
+        assert_true(raw_send(fds[i], request) && raw_send(fds[i], "hi"));
+        assert_true(raw_expect(fds[i], "\r\n\r\nhi")); /* it is known to the server now */
+    }
+    assert_true(raw_send(blocker, "GET /block HTTP/1.1\r\nHost: x\r\n\r\n"));
+    while (!f->blocking)
+        sched_yield();
+    for (int i = 0; i < N; i++)
+        assert_true(raw_send(fds[i], request) && raw_send(fds[i], "ho"));
+    f->blocking = false;
+    for (int i = 0; i < N; i++) {
+        assert_true(raw_expect(fds[i], "\r\n\r\nho"));
+        close(fds[i]);
+    }
+    close(blocker);
+}
+
 static void silent_client_is_cut_off(void **state)
 {
     struct fixture *f = *state;
@@ -605,7 +648,7 @@ static void listens_on_ipv6(void **state)
 {
     (void)state;
     void *own = NULL;
-    assert_int_equal(setup_with(&own, "[::1]:0", 0), 0);
+    assert_int_equal(setup_with(&own, "[::1]:0", 2, 0), 0);
     struct fixture *f = own;
     struct got g = { 0 };
     char url[64];
@@ -668,6 +711,8 @@ int main(void)
         TEST(client_that_vanishes_in_mid_body_is_forgotten),
         TEST(connection_is_kept_for_the_next_request),
         TEST(thousand_requests_wait_at_once_and_all_are_answered),
+        cmocka_unit_test_setup_teardown(exactly_128_ready_connections_do_not_stop_the_server,
+                                        setup_one_thread, teardown),
         cmocka_unit_test_setup_teardown(silent_client_is_cut_off, setup_impatient, teardown),
         TEST(quiesced_server_takes_nobody_new_and_ends_what_it_has),
         TEST(free_waits_for_what_is_under_way),
