@@ -13,6 +13,7 @@
 #define BATCH            256  /* facts folded in one round trip */
 #define FACTS_MAX        2000 /* in hand over all partitions */
 #define TICK_MS          1000
+#define FULL_MS          2000 /* then the reader is paused, and asked, which keeps its membership */
 #define CROWDED_MS       20
 #define AWAY_MS          200
 #define FLUSH_MS         5000
@@ -160,21 +161,29 @@ static void fold_batch(struct fold *f)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* Nothing new comes while Redis is away or enough is in hand; the reader is asked all the same,
- * which keeps it in its group. */
-static void pause_set(struct fold *f)
+/* True when nothing new is to be read. A pause throws away what librdkafka has fetched, so it is
+ * for long waits: Redis away, or no acknowledgement for a while. A short one just does not ask. */
+static bool holds_back(struct fold *f)
 {
-    bool pause = f->redis_away || f->n_facts >= FACTS_MAX;
+    int64_t now = clock_mono_ms();
+    bool full = f->n_facts >= FACTS_MAX;
+    if (!full)
+        f->full_since_ms = 0;
+    else if (f->full_since_ms == 0)
+        f->full_since_ms = now;
+    bool pause = f->redis_away || (full && now - f->full_since_ms >= FULL_MS);
     if (pause != f->paused)
         topic_reader_pause(f->reader, pause);
     f->paused = pause;
+    return full && !pause;
 }
 
 static size_t facts_read(struct fold *f)
 {
     size_t n = 0;
     struct record *record;
-    pause_set(f);
+    if (holds_back(f))
+        return 0;
     while (n < BATCH && (record = topic_reader_next(f->reader, 0))) {
         struct fact *fact = fact_new(record, f->reporter, f->scratch);
         fact->fold = f;

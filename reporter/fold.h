@@ -14,8 +14,9 @@ struct fold {
     struct fact *facts; /* in hand, oldest first */
     size_t n_facts;
     bool redis_away;
-    bool paused;  /* the reader */
-    bool crowded; /* the writer's queue was full: wait a little */
+    bool paused;           /* the reader */
+    int64_t full_since_ms; /* monotonic clock; 0: there is room */
+    bool crowded;          /* the writer's queue was full: wait a little */
     bool epoch_told;
 };
 
