@@ -7,6 +7,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
+#include "topic_nudge.h"
 #include "topic_record.h"
 
 #define START_MS 5000
@@ -17,6 +18,7 @@ struct topic_follower {
     rd_kafka_message_t *message;
     rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was seen */
     int n_behind;                                /* partitions whose end was not seen yet */
+    size_t since_nudge;                          /* bytes taken */
 };
 
 static const topic_setting follower_defaults[] = {
@@ -158,6 +160,15 @@ static void end_seen(struct topic_follower *f, const rd_kafka_message_t *message
     f->n_behind--;
 }
 
+static void nudge_when_due(struct topic_follower *f, size_t bytes)
+{
+    f->since_nudge += bytes;
+    if (f->since_nudge < TOPIC_NUDGE_BYTES)
+        return;
+    topic_nudge(f->client.rk, f->partitions);
+    f->since_nudge = 0;
+}
+
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
@@ -172,6 +183,7 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
         if (!message->err) {
             f->message = message;
             topic_record_fill(&f->record, message);
+            nudge_when_due(f, message->len);
             return &f->record;
         }
         if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)

@@ -28,11 +28,20 @@ void topic_partition_free(struct topic_partition *p)
     free(p);
 }
 
+/* Offsets went back: the topic was made anew, or lost its end. What came before is another log's.
+ */
+static void start_over(struct topic_partition *p)
+{
+    topic_partition_orphan(p);
+    watermark_clear(&p->mark);
+    p->committing = -1;
+}
+
 struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t *message)
 {
     if (!watermark_take(&p->mark, message->offset)) {
-        rd_kafka_message_destroy(message);
-        return NULL;
+        start_over(p);
+        (void)watermark_take(&p->mark, message->offset);
     }
     struct held *h = mem_alloc(1, sizeof(*h));
     h->message = message;

@@ -33,7 +33,7 @@ struct topic_partition {
 struct topic_partition *topic_partition_new(const char *topic, int32_t id);
 /* Records still in hand stay valid, but belong to nobody: done commits nothing. NULL is fine. */
 void topic_partition_free(struct topic_partition *p);
-/* Takes the message over. NULL (and the message is destroyed) when it was handed out before. */
+/* Takes the message over. */
 struct held *topic_partition_take(struct topic_partition *p, struct rd_kafka_message_s *message);
 /* Lets go of everything in hand. */
 void topic_partition_orphan(struct topic_partition *p);

@@ -6,6 +6,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "topic_nudge.h"
 #include "topic_reader_inner.h"
 
 #define MAX_IN_HAND       1000
@@ -106,13 +107,28 @@ static bool has_room(const struct topic_reader *r, const struct topic_partition 
            watermark_span(&p->mark) <= max * MAX_SPAN_FACTOR / 2;
 }
 
+static void nudge(struct topic_reader *r)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)r->n_partitions);
+
+    for (size_t i = 0; i < r->n_partitions; i++)
+        rd_kafka_topic_partition_list_add(list, r->partitions[i]->topic, r->partitions[i]->id);
+    topic_nudge(r->client.rk, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    r->since_nudge = 0;
+}
+
 static void resume_those_with_room(struct topic_reader *r)
 {
-    if (r->paused || r->n_paused == 0)
+    size_t n_paused = r->n_paused;
+
+    if (r->paused || n_paused == 0)
         return;
     for (size_t i = 0; i < r->n_partitions; i++)
         if (r->partitions[i]->paused && has_room(r, r->partitions[i]))
             partition_pause(r, r->partitions[i], false);
+    if (r->n_paused < n_paused)
+        nudge(r);
 }
 
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t err,
@@ -295,10 +311,13 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
         rd_kafka_message_destroy(message);
         return NULL;
     }
+    r->since_nudge += message->len;
+    if (r->since_nudge >= TOPIC_NUDGE_BYTES)
+        nudge(r);
     struct held *held = topic_partition_take(p, message);
-    if (held && is_full(r, p))
+    if (is_full(r, p))
         partition_pause(r, p, true);
-    return held ? &held->record : NULL;
+    return &held->record;
 }
 
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)

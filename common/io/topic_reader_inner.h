@@ -24,6 +24,7 @@ struct topic_reader {
     bool revoking;      /* inside revoked(): next hands out nothing */
     size_t n_paused;    /* partitions */
     int64_t commit_due; /* monotonic ms */
+    size_t since_nudge; /* bytes taken */
 };
 
 struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,

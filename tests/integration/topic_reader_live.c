@@ -79,7 +79,7 @@ static void a_dropped_record_is_read_again_and_what_follows_it(void **state)
 
 static void a_partition_is_paused_at_the_limit_and_goes_on_in_order(void **state)
 {
-    enum { N = 400, LIMIT = 20 };
+    enum { N = 120, LIMIT = 20 };
     char topic[64];
     const char *topics[] = { topic };
     struct record *in_hand[LIMIT];
