@@ -38,7 +38,7 @@ static void count(struct desk *desk, const struct request *request, int status, 
                         (double)(clock_mono_us() - request->started_us) / 1e6);
 }
 
-/* False when the deadline has answered already. */
+/* False when the deadline has answered already, with 503. */
 static bool reply(struct desk *desk, const struct request *request, int status, const char *reason,
                   int retry_after_s, struct str body)
 {
@@ -47,7 +47,7 @@ static bool reply(struct desk *desk, const struct request *request, int status, 
     if (retry_after_s > 0)
         headers_put_i64(&extra, "Retry-After", retry_after_s);
     bool in_time = http_reply(request->x, status, NULL, &extra, body);
-    count(desk, request, status, in_time ? reason : "late");
+    count(desk, request, in_time ? status : 503, in_time ? reason : "late");
     return in_time;
 }
 

@@ -5,10 +5,10 @@ import pathlib
 import signal
 import subprocess
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from lib.ports import free_port
-from lib.processes import BIN, ROOT, Process
+from lib.processes import BIN, ROOT, Process, wait_for
 
 # key and headers are text, value is bytes; None where there is none.
 Record = collections.namedtuple("Record", "key value headers partition offset")
@@ -75,7 +75,8 @@ def read_topic(brokers, topic, timeout=30):
         partitions = consumer.list_topics(topic, timeout).topics[topic].partitions
         ends = {}
         for number in partitions:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout)
+            low, high = wait_for(f"the offsets of {topic} {number}",
+                                 lambda number=number: _watermarks(consumer, topic, number), timeout)
             if high > low:
                 ends[number] = (low, high)
         consumer.assign([TopicPartition(topic, number, low) for number, (low, _) in ends.items()])
@@ -83,6 +84,16 @@ def read_topic(brokers, topic, timeout=30):
                            timeout)
     finally:
         consumer.close()
+
+
+def _watermarks(consumer, topic, partition):
+    """None while the broker is finding its feet after a freeze."""
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)
+    except KafkaException as error:
+        if error.args[0].retriable() or error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION:
+            return None
+        raise
 
 
 def _read_until(consumer, topic, ends, timeout):
