@@ -48,8 +48,7 @@ enum err http_client_new(struct http_client **ret, const struct http_client_opti
     return OK;
 }
 
-/* ---- calls, used again and again ----------------------------------------------------------------
- */
+/* ---- calls, used again and again ---------------------------------------------------- */
 
 static struct http_call *call_take(struct http_client *c)
 {
@@ -120,8 +119,7 @@ void http_client_free(struct http_client *c)
     free(c);
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------------------- */
 
 /* Calls back for all that has ended; the callbacks may start new requests. */
 static size_t deliver(struct http_client *c)

@@ -42,8 +42,7 @@ void http_call_rest(struct http_call *call)
         buf_clear(&call->body);
 }
 
-/* ---- what curl calls ---------------------------------------------------------------------------
- */
+/* ---- what curl calls ---------------------------------------------------------------- */
 
 static size_t on_body(char *data, size_t size, size_t n, void *opaque)
 {
@@ -77,8 +76,7 @@ static int on_ready(void *opaque, char *remote_ip, char *local_ip, int remote_po
     return call->resend ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* ---- the request --------------------------------------------------------------------------------
- */
+/* ---- the request -------------------------------------------------------------------- */
 
 static bool line_is_clean(struct str s)
 {
@@ -209,8 +207,7 @@ enum err http_call_set(struct http_call *call, const struct http_client_options 
     return failed ? why_set(why, ERR_RETRY, "%s", curl_easy_strerror(failed)) : OK;
 }
 
-/* ---- the answer
- * ----------------------------------------------------------------------------------- */
+/* ---- the answer --------------------------------------------------------------------- */
 
 /* The other side is not who it should be, or cannot be asked: the same again ends the same. */
 static bool is_refusal(CURLcode code)

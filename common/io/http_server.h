@@ -33,7 +33,8 @@ struct http_server_options {
     void *opaque;               /* given to begin and handle */
     int threads;                /* 0: 1 */
     int max_connections;        /* 0: 10,000; more wait in the backlog */
-    int idle_timeout_s;         /* 0: 30; a client that sends nothing for so long is cut off */
+    int idle_timeout_s;         /* 0: 30; a client that sends nothing for so long is cut off, and
+                                   one that takes three times as long for one request */
     size_t max_inflight_bytes;  /* bodies in hand over all requests; 0: no limit; more: 503 +
                                    Retry-After */
     const char *json_error_key; /* errors of the server itself are {"detail": "…"} */

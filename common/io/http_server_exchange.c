@@ -10,7 +10,7 @@
 
 enum { DETAIL_MAX_BYTES = 1024, ERROR_MAX_BYTES = 8192 };
 
-/* ---- the request, copied ------------------------------------------------------------------- */
+/* ---- the request, copied ------------------------------------------------------------ */
 
 struct tally {
     size_t n;
@@ -156,7 +156,7 @@ void *http_user(const struct http_exchange *x)
     return x->user;
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
+/* ---- the answer --------------------------------------------------------------------- */
 
 static void add_header(struct MHD_Response *response, struct str name, struct str value)
 {

@@ -15,10 +15,10 @@ enum {
     ALLOW_MAX_BYTES = 128,
     IDLE_DEFAULT_S = 30,
     CONNECTIONS_DEFAULT = 10000,
-    REQUEST_LIMIT_MS = 60000,
+    REQUEST_LIMIT = 3, /* times the idle time-out: for one request, however busy the client */
 };
 
-/* ---- routes ---------------------------------------------------------------------------------- */
+/* ---- routes ------------------------------------------------------------------------- */
 
 static bool path_matches(const struct http_route *route, struct str path)
 {
@@ -73,8 +73,7 @@ static void refuse_route(struct http_exchange *x)
     exchange_refuse(x, MHD_HTTP_METHOD_NOT_ALLOWED, "this path does not take that method", &extra);
 }
 
-/* ---- one request ------------------------------------------------------------------------------
- */
+/* ---- one request -------------------------------------------------------------------- */
 
 static void refuse_body(struct http_exchange *x, enum err err)
 {
@@ -218,8 +217,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- connections -------------------------------------------------------------------------------
- */
+/* ---- connections -------------------------------------------------------------------- */
 
 static void peer_open(struct http_server *s, struct MHD_Connection *connection, void **context)
 {
@@ -240,8 +238,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         http_server_peer_remove(s, *context);
 }
 
-/* ---- start
- * --------------------------------------------------------------------------------------- */
+/* ---- start -------------------------------------------------------------------------- */
 
 struct MHD_Daemon *http_server_daemon_new(struct http_loop *l, const struct http_server_options *o)
 {
@@ -258,7 +255,7 @@ struct MHD_Daemon *http_server_daemon_new(struct http_loop *l, const struct http
         { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, l },
         { MHD_OPTION_END, 0, NULL },
     };
-    s->request_limit_ms = idle_s * 1000 + REQUEST_LIMIT_MS;
+    s->request_limit_ms = (int64_t)idle_s * 1000 * REQUEST_LIMIT;
     return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, l,
                             MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }

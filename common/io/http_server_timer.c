@@ -11,8 +11,7 @@
 
 enum { LOOK_MS = 1000 };
 
-/* ---- what waits for an answer
- * -------------------------------------------------------------------- */
+/* ---- what waits for an answer ------------------------------------------------------- */
 
 static struct http_exchange **list_of(struct http_exchange *x)
 {
@@ -89,8 +88,7 @@ void http_server_give_up(struct http_server *s)
     answer_overdue(s, INT64_MAX, "shutting down, the outcome is unknown");
 }
 
-/* ---- who keeps us waiting
- * --------------------------------------------------------------------------- */
+/* ---- who keeps us waiting ----------------------------------------------------------- */
 
 void http_server_peer_add(struct http_server *s, struct http_peer *peer)
 {
@@ -121,8 +119,7 @@ static void cut_slow(struct http_server *s, int64_t now_ms)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- the thread
- * ---------------------------------------------------------------------------------------- */
+/* ---- the thread --------------------------------------------------------------------- */
 
 /* With the lock held: when the earliest deadline is, at most LOOK_MS away. */
 static int64_t next_look(const struct http_server *s, int64_t now_ms)

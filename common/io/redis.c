@@ -42,8 +42,7 @@ enum err redis_new(struct redis **ret, const struct redis_options *options, stru
     return OK;
 }
 
-/* ---- what waits for its reply
- * --------------------------------------------------------------------- */
+/* ---- what waits for its reply ------------------------------------------------------- */
 
 static void pending_free(struct redis_pending *p)
 {
@@ -107,8 +106,7 @@ enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t
     return enqueue(r, p, redis_script_append(r, p, why));
 }
 
-/* ---- replies
- * ------------------------------------------------------------------------------------------ */
+/* ---- replies ------------------------------------------------------------------------ */
 
 static void learn_sha(struct redis_script *script, const redisReply *reply)
 {

@@ -10,8 +10,7 @@
 #include "common/base/buf.h"
 #include "http_fixture.h"
 
-/* ---- a server that says exactly what a test wants, one request after the other
- * ---------------------- */
+/* ---- a server that says exactly what a test wants, one request after the other ------ */
 
 struct step {
     const char *answer; /* NULL: none */
@@ -143,8 +142,7 @@ static enum err start_with(struct fixture *f, struct http_request *r, struct got
     return http_client_start(f->client, r, got_answer, got, why);
 }
 
-/* ---- requests
- * ---------------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------- */
 
 static void method_headers_and_body_are_sent_and_nothing_else(void **state)
 {
@@ -222,8 +220,7 @@ static void proxy_of_the_environment_is_not_used(void **state)
     assert_int_equal(g.status, 200);
 }
 
-/* ---- answers
- * -------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------ */
 
 static void headers_of_the_final_answer_are_given(void **state)
 {
@@ -260,8 +257,7 @@ static void answer_over_the_limit_is_refused(void **state)
     assert_string_equal(g.reason, "the answer is too large");
 }
 
-/* ---- failures: what surely was not sent, and what may have arrived
- * -------------------------------------------- */
+/* ---- failures: what surely was not sent, and what may have arrived ------------------ */
 
 static void refused_connection_was_not_sent(void **state)
 {
@@ -362,8 +358,7 @@ static void free_gives_up_what_is_in_flight(void **state)
     assert_int_equal(g.err, ERR_UNKNOWN);
 }
 
-/* ---- the loop
- * --------------------------------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------------------- */
 
 struct chain {
     struct fixture *f;
@@ -410,9 +405,7 @@ static void wake_ends_the_wait(void **state)
     wake_clear(&wake);
 }
 
-/* ---- URLs
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- URLs --------------------------------------------------------------------------- */
 
 static void only_safe_urls_are_accepted(void **state)
 {

@@ -31,8 +31,7 @@ struct fixture {
     struct redis *r;
 };
 
-/* ---- the server
- * -------------------------------------------------------------------------------------- */
+/* ---- the server --------------------------------------------------------------------- */
 
 static void free_port(char port[8])
 {
@@ -127,8 +126,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- calls for brevity
- * ---------------------------------------------------------------------------------- */
+/* ---- calls for brevity -------------------------------------------------------------- */
 
 static const struct redis_value *call(struct redis *r, size_t argc, const struct str *argv)
 {
@@ -171,8 +169,7 @@ static void assert_text(const struct redis_value *v, const char *text)
     assert_memory_equal(v->text.ptr, text, v->text.len);
 }
 
-/* ---- commands
- * ------------------------------------------------------------------------------------------- */
+/* ---- commands ----------------------------------------------------------------------- */
 
 static void every_type_of_reply_is_told_apart(void **state)
 {
@@ -232,8 +229,7 @@ static void call_amid_a_pipeline_is_refused(void **state)
     assert_int_equal(attempt(f->r, &why), OK);
 }
 
-/* ---- scripts
- * ---------------------------------------------------------------------------------------------- */
+/* ---- scripts ------------------------------------------------------------------------ */
 
 static void queue_script(struct redis *r, struct redis_script *s, const char *key, const char *arg)
 {
@@ -292,8 +288,7 @@ static void error_inside_a_script_is_told(void **state)
     assert_true(redis_is_up(f->r));
 }
 
-/* ---- what a server says when it cannot
- * ------------------------------------------------------------------------ */
+/* ---- what a server says when it cannot ---------------------------------------------- */
 
 static void full_memory_is_retry(void **state)
 {
@@ -353,8 +348,7 @@ static void loading_is_retry(void **state)
     }
 }
 
-/* ---- a server that goes and comes back
- * -------------------------------------------------------------------------- */
+/* ---- a server that goes and comes back ---------------------------------------------- */
 
 static void work_again(struct fixture *f)
 {
@@ -435,8 +429,7 @@ static void password_is_sent_and_a_wrong_one_told(void **state)
     redis_free(r);
 }
 
-/* ---- without a server
- * --------------------------------------------------------------------------------------------- */
+/* ---- without a server --------------------------------------------------------------- */
 
 static void options_are_checked(void **state)
 {

@@ -1,0 +1,191 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http_server_fixture.h"
+
+/* ---- routes ------------------------------------------------------------------------- */
+
+static void unknown_path_is_404_with_detail(void **state)
+{
+    struct fixture *f = *state;
+    struct got g = fetch(f->client, f->port, "GET", "/nowhere", STR_NONE);
+    assert_int_equal(g.status, 404);
+    assert_string_equal(g.body, "{\"detail\": \"no such path\"}");
+}
+
+static void wrong_method_is_405_and_says_what_is_allowed(void **state)
+{
+    struct fixture *f = *state;
+    struct got g = fetch(f->client, f->port, "DELETE", "/describe", STR_NONE);
+    assert_int_equal(g.status, 405);
+    assert_string_equal(g.allow, "GET, HEAD, PUT");
+}
+
+static void trailing_slash_query_and_escapes_are_understood(void **state)
+{
+    struct fixture *f = *state;
+    struct got g = fetch(f->client, f->port, "GET", "/describe/?q=a%20b%26c&r", STR_NONE);
+    assert_string_equal(g.body, "GET /describe q=a b&c h= none=1");
+    g = fetch(f->client, f->port, "GET", "/tree/a%2Fb/c", STR_NONE);
+    assert_string_equal(g.body, "GET /tree/a/b/c q= h= none=1");
+    g = fetch(f->client, f->port, "GET", "/tree", STR_NONE);
+    assert_int_equal(g.status, 404);
+}
+
+static void head_is_get_without_the_body(void **state)
+{
+    struct fixture *f = *state;
+    struct got g = fetch(f->client, f->port, "HEAD", "/describe", STR_NONE);
+    assert_int_equal(g.status, 200);
+    assert_int_equal(g.body_len, 0);
+}
+
+/* ---- bodies ------------------------------------------------------------------------- */
+
+static void body_comes_through_unchanged(void **state)
+{
+    struct fixture *f = *state;
+    char body[SMALL_BODY];
+    struct str sent = filled(body, sizeof(body));
+    for (size_t len = 0; len <= SMALL_BODY; len += 250) {
+        struct got g = fetch(f->client, f->port, "POST", "/echo", (struct str){ sent.ptr, len });
+        assert_int_equal(g.status, 200);
+        assert_int_equal(g.body_len, len);
+        assert_memory_equal(g.body, body, len);
+    }
+    struct got g = fetch(f->client, f->port, "POST", "/take", sent);
+    assert_int_equal(g.body_len, SMALL_BODY);
+}
+
+static void declared_length_over_the_limit_is_413_and_unread(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(f->port);
+    assert_true(raw_send(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n"));
+    assert_true(raw_expect(fd, "413"));
+    assert_true(raw_closed(fd));
+    assert_int_equal(f->handled, 0);
+    close(fd);
+}
+
+static void chunked_body_over_the_limit_is_413(void **state)
+{
+    struct fixture *f = *state;
+    char chunk[SMALL_BODY + 1];
+    memset(chunk, 'x', sizeof(chunk) - 1);
+    chunk[SMALL_BODY] = '\0';
+    int fd = raw_connect(f->port);
+    assert_true(raw_send(
+        fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n"));
+    assert_true(raw_send(fd, chunk) && raw_send(fd, "\r\n1\r\ny\r\n0\r\n\r\n"));
+    assert_true(raw_expect(fd, "413"));
+    assert_int_equal(f->handled, 0);
+    close(fd);
+}
+
+static void chunked_body_within_the_limit_is_whole(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(f->port);
+    assert_true(raw_send(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                             "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"));
+    assert_true(raw_expect(fd, "\r\n\r\nabcdefg"));
+    close(fd);
+}
+
+static void what_begin_refuses_is_not_read_and_not_encouraged(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(f->port);
+    assert_true(raw_send(fd, "POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n"
+                             "Expect: 100-continue\r\n\r\n"));
+    char seen[2048] = "";
+    assert_true(recv(fd, seen, sizeof(seen) - 1, 0) > 0);
+    assert_memory_equal(seen, "HTTP/1.1 401", 12);
+    assert_non_null(strstr(seen, "{\"detail\": \"who are \\\"you\\\"?\"}"));
+    assert_true(raw_closed(fd));
+    assert_int_equal(f->handled, 0);
+    close(fd);
+}
+
+static void client_that_sends_all_before_it_reads_still_sees_the_refusal(void **state)
+{
+    struct fixture *f = *state;
+    size_t len = 8 << 20;
+    char *body = malloc(len);
+    assert_non_null(body);
+    memset(body, 'x', len);
+    for (int i = 0; i < 10; i++) {
+        int fd = raw_connect(f->port);
+        assert_true(
+            raw_send(fd, "POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Length: 8388608\r\n\r\n"));
+        assert_int_equal(send(fd, body, len, MSG_NOSIGNAL), len);
+        assert_true(raw_expect(fd, "401"));
+        close(fd);
+    }
+    free(body);
+}
+
+static void what_begin_lets_pass_is_handled(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(f->port);
+    assert_true(raw_send(fd, "POST /guarded HTTP/1.1\r\nHost: x\r\nX-Test: 1\r\n"
+                             "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"));
+    assert_true(raw_expect(fd, "HTTP/1.1 100 Continue\r\n\r\n"));
+    assert_true(raw_send(fd, "hi"));
+    assert_true(raw_expect(fd, "\r\n\r\nhi"));
+    assert_int_equal(f->begun, 1);
+    close(fd);
+}
+
+static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **state)
+{
+    struct fixture *f = *state;
+    size_t len = IN_FLIGHT - 1000;
+    char *body = malloc(len);
+    assert_non_null(body);
+    struct got first = { 0 };
+    start(f, "POST", "/hold", filled(body, len), &first);
+    wait_held(f, 1);
+    struct got g = fetch(f->client, f->port, "POST", "/echo", (struct str){ body, 1000 });
+    assert_int_equal(g.status, 200); /* exactly fits */
+    assert_int_equal(first.calls, 0);
+
+    struct got second = { 0 };
+    start(f, "POST", "/big", (struct str){ body, 1001 }, &second);
+    while (!second.calls)
+        http_client_poll(f->client, NULL, 100);
+    assert_int_equal(second.status, 503);
+    assert_string_equal(second.retry_after, "2");
+
+    http_reply(take_held(f), 200, NULL, NULL, STR_LIT("x"));
+    assert_true(client_finish(f->client));
+    assert_int_equal(first.status, 200);
+    assert_int_equal(fetch(f->client, f->port, "POST", "/big", (struct str){ body, 1001 }).status,
+                     200);
+    free(body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(unknown_path_is_404_with_detail),
+        TEST(wrong_method_is_405_and_says_what_is_allowed),
+        TEST(trailing_slash_query_and_escapes_are_understood),
+        TEST(head_is_get_without_the_body),
+        TEST(body_comes_through_unchanged),
+        TEST(declared_length_over_the_limit_is_413_and_unread),
+        TEST(chunked_body_over_the_limit_is_413),
+        TEST(chunked_body_within_the_limit_is_whole),
+        TEST(what_begin_refuses_is_not_read_and_not_encouraged),
+        TEST(client_that_sends_all_before_it_reads_still_sees_the_refusal),
+        TEST(what_begin_lets_pass_is_handled),
+        TEST(bodies_over_the_in_flight_limit_are_503_until_room_is_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
