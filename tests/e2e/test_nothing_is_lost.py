@@ -44,7 +44,7 @@ def test_kill_9_in_the_middle_loses_nothing(fresh_relay, victim):
              lambda: all(rows_completed(relay, d) for d in deliveries), 90)
     twice = [calls for repos in per_delivery(relay).values() for calls in repos.values()
              if len(calls) > 1]
-    unknown = relay.metric("dispatcher", "crcr_maybe_duplicate_total")
+    unknown = relay.metric("dispatcher", "crcr_dispatches_maybe_duplicate_total")
     assert len(twice) <= unknown, "a second dispatch where the first was not unknown"
     assert victim == "dispatcher" or not twice
 
@@ -101,7 +101,7 @@ def test_a_5xx_is_unknown_and_sent_again_marked(fresh_relay):
     _, _, delivery = relay.send_webhook(pull_request(number=4001))
     wait_for("the second try to arrive",
              lambda: "org-two/backend-two" in per_delivery(relay).get(delivery, {}), 60)
-    assert relay.metric("dispatcher", "crcr_maybe_duplicate_total") >= 1
+    assert relay.metric("dispatcher", "crcr_dispatches_maybe_duplicate_total") >= 1
 
 
 def test_retry_after_is_obeyed(fresh_relay):
