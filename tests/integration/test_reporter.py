@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lib.kafka import Kafka, read_topic, write
+from lib.kafka import read_topic, write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import Relay, http, pull_request
@@ -20,15 +20,6 @@ L4:
   - org/four: carol
 """
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory):
-    kafka = Kafka(tmp_path_factory.mktemp("kafka"))
-    try:
-        yield kafka.start()
-    finally:
-        kafka.stop()
 
 
 class Reporter:
@@ -120,8 +111,8 @@ class Job:
 
 
 @pytest.fixture(scope="module")
-def reporter(broker, tmp_path_factory):
-    one = Reporter(tmp_path_factory.mktemp("reporter"), broker.brokers)
+def reporter(kafka_node, tmp_path_factory):
+    one = Reporter(tmp_path_factory.mktemp("reporter"), kafka_node.brokers)
     try:
         yield one
     finally:
