@@ -273,8 +273,12 @@ static void leave(struct topic_reader *r)
         rd_kafka_error_destroy(error);
         return;
     }
-    while (!rd_kafka_consumer_closed(r->client.rk) && clock_mono_ms() < deadline)
-        rd_kafka_queue_poll_callback(r->queue, 100);
+    while (!rd_kafka_consumer_closed(r->client.rk) && clock_mono_ms() < deadline) {
+        /* Not rd_kafka_queue_poll_callback: it aborts on records that were fetched already. */
+        rd_kafka_message_t *fetched = rd_kafka_consume_queue(r->queue, 100);
+        if (fetched)
+            rd_kafka_message_destroy(fetched);
+    }
 }
 
 void topic_reader_free(struct topic_reader *r)
