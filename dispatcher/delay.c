@@ -177,8 +177,8 @@ static enum err delay_init(struct delay *d, struct why *why)
     enum err err = outbox_new(&d->outbox, &d->d->kafka, role_wake(d->role), role_metrics(d->role),
                               M_NOT_STORED, why);
     if (!err)
-        err = dispatcher_topics(d->role, outbox_writer(d->outbox), writes,
-                                sizeof(writes) / sizeof(writes[0]), why);
+        err = role_wait_topics(d->role, outbox_writer(d->outbox), writes,
+                               sizeof(writes) / sizeof(writes[0]), why);
     if (err)
         return err;
     struct topic_reader_options options = {

@@ -3,8 +3,6 @@
 #ifndef CRCR_DISPATCHER_DISPATCHER_H
 #define CRCR_DISPATCHER_DISPATCHER_H
 
-#include <pthread.h>
-
 #include "../common/crypto/callback_token.h"
 #include "../common/daemon/daemon.h"
 #include "../common/github/contents.h"
@@ -12,7 +10,6 @@
 #include "../common/view/allowlist_feed.h"
 
 struct redis;
-struct topic_writer;
 
 struct dispatcher {
     const struct config *config;
@@ -22,8 +19,7 @@ struct dispatcher {
     struct callback_keys *callback_keys; /* NULL: callbacks are matched by the dispatch record */
     struct content_source allowlist, providers;
     bool has_providers;
-    struct allowlist_feed *feed; /* NULL until dispatcher_feed; then any thread */
-    pthread_mutex_t feed_lock;   /* guards the opening of feed */
+    struct allowlist_feed *feed; /* any thread */
     char *api_url;
     const char *app_id;
     int64_t app_number; /* app_id as GitHub's events name it; 0: it is a client id */
@@ -44,12 +40,6 @@ enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
                           struct why *why) MUST_CHECK;
 enum err dispatcher_github(const struct dispatcher *d, struct http_client *client,
                            struct github **ret, struct why *why) MUST_CHECK;
-/* Opens the feed of the allowlist for all roles. Waits until the brokers answer; meanwhile the role
- * is alive and not ready. ERR_STOP: the topic is missing. OK too when the role is stopping. */
-enum err dispatcher_feed(struct role_ctx *role, struct dispatcher *d, struct why *why) MUST_CHECK;
-/* The same for all the topics that a role needs; ERR_STOP names those that are missing. */
-enum err dispatcher_topics(struct role_ctx *role, struct topic_writer *writer,
-                           const char *const *topics, size_t n, struct why *why) MUST_CHECK;
 /* Ready once partitions are assigned; a replica that gets none for 15 s is a spare one, and ready.
  */
 struct topic_reader;

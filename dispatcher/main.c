@@ -56,7 +56,6 @@ static void stop(void *opaque)
     allowlist_feed_free(d->feed);
     callback_keys_free(d->callback_keys);
     jwt_key_free(d->key);
-    pthread_mutex_destroy(&d->feed_lock);
     free(d->api_url);
     free(d);
 }
@@ -158,10 +157,11 @@ static enum err check_files(const struct dispatcher *d, struct why *why)
 static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
 {
     struct dispatcher *d = mem_alloc(1, sizeof(*d));
-    pthread_mutex_init(&d->feed_lock, NULL);
     enum err err = read_config(d, daemon_config(ctx), why);
     if (!err && check_only)
         err = check_files(d, why);
+    else if (!err)
+        err = allowlist_feed_new(&d->feed, &d->kafka, d->topics.name[TOPIC_ALLOWLIST], why);
     if (err)
         stop(d);
     else

@@ -309,9 +309,7 @@ static enum err router_init(struct router *r, struct why *why)
                                    t->name[TOPIC_DISPATCH_L2], t->name[TOPIC_DISPATCH_L3],
                                    t->name[TOPIC_DISPATCH_L4], t->name[TOPIC_DISPATCHES],
                                    t->name[TOPIC_ALLOWLIST],   t->name[TOPIC_DLQ] };
-    enum err err = dispatcher_feed(r->role, r->d, why);
-    if (!err)
-        err = dispatcher_redis(r->d, &r->redis, why);
+    enum err err = dispatcher_redis(r->d, &r->redis, why);
     if (!err)
         err = http_client_new(&r->client, &r->d->http, why);
     if (!err)
@@ -320,8 +318,8 @@ static enum err router_init(struct router *r, struct why *why)
         err = outbox_new(&r->outbox, &r->d->kafka, role_wake(r->role), role_metrics(r->role),
                          M_NOT_STORED, why);
     if (!err)
-        err = dispatcher_topics(r->role, outbox_writer(r->outbox), topics,
-                                sizeof(topics) / sizeof(topics[0]), why);
+        err = role_wait_topics(r->role, outbox_writer(r->outbox), topics,
+                               sizeof(topics) / sizeof(topics[0]), why);
     if (!err)
         r->source = allowlist_source_new(r->role, r->d, r->github, r->client, r->redis, r->outbox);
     return err;

@@ -101,9 +101,7 @@ static enum err sender_init(struct sender *s, struct why *why)
                                    tier_topic };
     s->lanes = lanes_new();
     s->jitter = (unsigned)clock_mono_us();
-    enum err err = dispatcher_feed(s->role, s->d, why);
-    if (!err)
-        err = dispatcher_redis(s->d, &s->redis, why);
+    enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)
         err = http_client_new(&s->client, &s->d->http, why);
     if (!err)
@@ -112,8 +110,8 @@ static enum err sender_init(struct sender *s, struct why *why)
         err = outbox_new(&s->outbox, &s->d->kafka, role_wake(s->role), role_metrics(s->role),
                          M_NOT_STORED, why);
     if (!err)
-        err = dispatcher_topics(s->role, outbox_writer(s->outbox), writes,
-                                sizeof(writes) / sizeof(writes[0]), why);
+        err = role_wait_topics(s->role, outbox_writer(s->outbox), writes,
+                               sizeof(writes) / sizeof(writes[0]), why);
     if (err)
         return err;
     struct topic_reader_options options = {

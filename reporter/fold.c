@@ -10,14 +10,13 @@
 #include "../common/view/indexes.h"
 #include "../common/view/labels.h"
 
-#define BATCH            256  /* facts folded in one round trip */
-#define FACTS_MAX        2000 /* in hand over all partitions */
-#define TICK_MS          1000
-#define FULL_MS          2000 /* then the reader is paused, and asked, which keeps its membership */
-#define CROWDED_MS       20
-#define AWAY_MS          200
-#define FLUSH_MS         5000
-#define CHECK_TIMEOUT_MS 10000
+#define BATCH      256  /* facts folded in one round trip */
+#define FACTS_MAX  2000 /* in hand over all partitions */
+#define TICK_MS    1000
+#define FULL_MS    2000 /* then the reader is paused, and asked, which keeps its membership */
+#define CROWDED_MS 20
+#define AWAY_MS    200
+#define FLUSH_MS   5000
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
@@ -319,8 +318,7 @@ static enum err fold_open(struct fold *f, struct why *why)
     if (err == OK)
         err = topic_writer_new(&f->writer, &writer, why);
     if (err == OK)
-        err =
-            topic_writer_check(f->writer, all, sizeof(all) / sizeof(all[0]), CHECK_TIMEOUT_MS, why);
+        err = role_wait_topics(f->role, f->writer, all, sizeof(all) / sizeof(all[0]), why);
     if (err == OK)
         err = topic_reader_new(&f->reader, &reader, why);
     return err;

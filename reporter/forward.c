@@ -13,14 +13,13 @@
 #include "park.h"
 #include "reporter.h"
 
-#define POSTS_MAX        16  /* at the same time */
-#define IN_HAND_MAX      500 /* over all partitions */
-#define BODY_MAX_BYTES   (2u << 20)
-#define WAIT_FIRST_MS    1000 /* doubled up to WAIT_MOST_MS while the HUD is away */
-#define WAIT_MOST_MS     30000
-#define TICK_MS          1000
-#define FLUSH_MS         5000
-#define CHECK_TIMEOUT_MS 10000
+#define POSTS_MAX      16  /* at the same time */
+#define IN_HAND_MAX    500 /* over all partitions */
+#define BODY_MAX_BYTES (2u << 20)
+#define WAIT_FIRST_MS  1000 /* doubled up to WAIT_MOST_MS while the HUD is away */
+#define WAIT_MOST_MS   30000
+#define TICK_MS        1000
+#define FLUSH_MS       5000
 
 /*   QUEUED ──▶ POSTING ──2xx──▶ record_done
  *     ▲           ├──4xx──▶ PARKING ──stored──▶ record_done
@@ -349,7 +348,7 @@ static enum err forward_open(struct forward *f, struct why *why)
     if (err == OK)
         err = topic_writer_new(&f->writer, &writer, why);
     if (err == OK)
-        err = topic_writer_check(f->writer, all, 2, CHECK_TIMEOUT_MS, why);
+        err = role_wait_topics(f->role, f->writer, all, 2, why);
     if (err == OK)
         err = topic_reader_new(&f->reader, &reader, why);
     return err;

@@ -10,14 +10,13 @@
 #include "../common/model/ids.h"
 #include "park.h"
 
-#define BUSY_MAX         8 /* commits worked on at the same time */
-#define IN_HAND_MAX      1000
-#define FAILURES_MAX     3 /* in hand, before a delay topic */
-#define FAILED_WAIT_MS   3000
-#define REDIS_WAIT_MS    500
-#define TICK_MS          1000
-#define FLUSH_MS         5000
-#define CHECK_TIMEOUT_MS 10000
+#define BUSY_MAX       8 /* commits worked on at the same time */
+#define IN_HAND_MAX    1000
+#define FAILURES_MAX   3 /* in hand, before a delay topic */
+#define FAILED_WAIT_MS 3000
+#define REDIS_WAIT_MS  500
+#define TICK_MS        1000
+#define FLUSH_MS       5000
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
@@ -320,7 +319,7 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
     if (err == OK)
         err = topic_writer_new(&r->writer, &writer, why);
     if (err == OK)
-        err = topic_writer_check(r->writer, outputs, 2, CHECK_TIMEOUT_MS, why);
+        err = role_wait_topics(r->role, r->writer, outputs, 2, why);
     if (err == OK)
         err = topic_reader_new(&r->reader, &reader, why);
     return err;

@@ -75,6 +75,14 @@ void role_waiting(struct role_ctx *r, bool waiting);
  * copied. */
 void role_ready(struct role_ctx *r, const char *reason_not_ready);
 
+/* Waits at the start of a role until the brokers answer and have these topics; meanwhile the role
+ * is alive and not ready. Brokers may come up after us, and topics made a moment ago may not be
+ * known to every broker yet; a topic still missing after 10 s gives ERR_STOP with its name. OK too
+ * when the role is stopping. */
+struct topic_writer;
+enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
+                          const char *const *topics, size_t n, struct why *why) MUST_CHECK;
+
 /* "0.1.0 (abc1234)" from CMake. */
 const char *daemon_version(void);
 

@@ -5,14 +5,19 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "../base/wake.h"
 #include "../io/topic_follower.h"
 #include "allowlist_store.h"
 
-#define TICK_MS 200 /* how long a stop may take to be seen */
+#define TICK_MS  200 /* how long a stop may take to be seen */
+#define AGAIN_MS 500 /* between tries while the brokers or the topic are not there */
 
 struct allowlist_feed {
     struct allowlist_store *store;
-    struct topic_follower *follower; /* the thread's own once it runs */
+    struct topic_follower_options options;
+    const char *topic;
+    struct topic_follower *follower; /* the thread's own */
+    struct wake wake;                /* ends the wait between tries */
     pthread_t thread;
     bool started;
     atomic_bool stop, caught_up;
@@ -29,10 +34,21 @@ static void note_refusal(struct allowlist_feed *f, const struct why *why)
     pthread_mutex_unlock(&f->lock);
 }
 
+/* Brokers may come up after us, and the topic be made after that. */
+static void open_follower(struct allowlist_feed *f)
+{
+    struct why why;
+    while (!atomic_load(&f->stop) && topic_follower_new(&f->follower, &f->options, &why)) {
+        note_refusal(f, &why);
+        wake_wait(&f->wake, AGAIN_MS);
+    }
+}
+
 /* caught_up is told only after the record was applied: then "no list" means that there is none. */
 static void *follow(void *opaque)
 {
     struct allowlist_feed *f = opaque;
+    open_follower(f);
     while (!atomic_load(&f->stop)) {
         const struct record *record = topic_follower_next(f->follower, TICK_MS);
         struct why why;
@@ -49,12 +65,13 @@ enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_opti
                             const char *topic, struct why *why)
 {
     struct allowlist_feed *f = mem_alloc(1, sizeof(*f));
-    struct topic_follower_options options = {
-        .kafka = *kafka, .topics = &topic, .n_topics = 1, .from = FOLLOW_BEGINNING
-    };
     pthread_mutex_init(&f->lock, NULL);
     f->store = allowlist_store_new();
-    enum err err = topic_follower_new(&f->follower, &options, why);
+    f->topic = topic;
+    f->options = (struct topic_follower_options){
+        .kafka = *kafka, .topics = &f->topic, .n_topics = 1, .from = FOLLOW_BEGINNING
+    };
+    enum err err = wake_init(&f->wake, why);
     if (!err && pthread_create(&f->thread, NULL, follow, f) != 0)
         err = why_set(why, ERR_STOP, "no thread for the allowlist");
     f->started = !err;
@@ -70,8 +87,11 @@ void allowlist_feed_free(struct allowlist_feed *f)
     if (!f)
         return;
     atomic_store(&f->stop, true);
-    if (f->started)
+    if (f->started) {
+        wake_up(&f->wake);
         pthread_join(f->thread, NULL);
+    }
+    wake_clear(&f->wake);
     topic_follower_free(f->follower);
     allowlist_store_free(f->store);
     pthread_mutex_destroy(&f->lock);

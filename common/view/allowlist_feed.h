@@ -20,6 +20,9 @@ struct allowlist_version {
     char providers_sha[65]; /* "" while there are no providers */
 };
 
+/* Starts the thread. Fails only when there is no thread to be had: brokers or a topic that are not
+ * there yet are waited for (caught_up stays false, allowlist_feed_refused tells why). The strings
+ * of kafka and topic are kept: they must outlive the feed. */
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
                             const char *topic, struct why *why) MUST_CHECK;
 void allowlist_feed_free(struct allowlist_feed *f);
