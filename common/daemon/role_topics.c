@@ -1,0 +1,31 @@
+#include "../base/clock.h"
+#include "../io/topic_writer.h"
+#include "daemon.h"
+
+#define MISSING_GRACE_MS 10000
+#define AGAIN_MS         500
+#define ASK_MS           2000
+
+enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
+                          const char *const *topics, size_t n, struct why *why)
+{
+    int64_t give_up_ms =
+        0; /* counted from the first time that the brokers answered without a topic */
+
+    while (!role_stopping(r)) {
+        enum err err = topic_writer_check(writer, topics, n, ASK_MS, why);
+        int64_t now_ms = clock_mono_ms();
+        if (err == OK)
+            return OK;
+        if (err == ERR_STOP && give_up_ms == 0)
+            give_up_ms = now_ms + MISSING_GRACE_MS;
+        if (err != ERR_RETRY && (err != ERR_STOP || now_ms >= give_up_ms))
+            return err;
+        role_alive(r);
+        role_ready(r, why->text);
+        wake_reset(role_wake(r));
+        if (!role_stopping(r))
+            wake_wait(role_wake(r), AGAIN_MS);
+    }
+    return OK;
+}
