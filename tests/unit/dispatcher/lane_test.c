@@ -128,6 +128,21 @@ static void removed_items_are_not_handed_out_and_leave_no_lane_behind(void **sta
     lanes_end(l, &a);
 }
 
+static void what_waits_behind_a_busy_one_can_be_removed(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item out = item_at(0, 1), behind = item_at(0, 2), later = item_at(0, 3);
+    lanes_put(l, A, &out);
+    lanes_put(l, A, &behind);
+    assert_ptr_equal(lanes_take(l, 0), &out);
+    lanes_remove(l, &behind);
+    lanes_put(l, A, &later);
+    assert_null(lanes_take(l, 0)); /* the lane is still busy */
+    lanes_end(l, &out);
+    assert_ptr_equal(lanes_take(l, 0), &later);
+    lanes_end(l, &later);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -138,6 +153,7 @@ int main(void)
         TEST(a_held_lane_keeps_what_comes_behind_and_lets_an_older_one_pass),
         TEST(the_lane_that_waits_least_is_due_first),
         TEST(removed_items_are_not_handed_out_and_leave_no_lane_behind),
+        TEST(what_waits_behind_a_busy_one_can_be_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
