@@ -104,6 +104,10 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
                  for_how_long, s->topic_name, (int)s->partition, s->offset);
         return;
     }
+    if (s->tier == 1 && str_is(str_of(s->outcome), "dispatched")) {
+        snprintf(to->why, sizeof(to->why), "L1 reports nothing back: %s", s->detail);
+        return;
+    }
     for (size_t i = 0; i < sizeof(explanations) / sizeof(*explanations) && !text; i++)
         if (str_is(str_of(s->outcome), explanations[i].outcome))
             text = explanations[i].text;
