@@ -15,23 +15,22 @@
 #define DRAIN_MS         10000
 #define BROKER_CHECK_MS  5000
 #define BROKER_WAIT_MS   1000
-#define MISSING_GRACE_MS 5000
 #define REDIS_TIMEOUT_MS 300 /* a callback makes three calls of the 8 s that it has */
 #define CALLBACK_MAX_60S (20 << 20)
 #define MAX_HTTP_THREADS 8
+#define N_NEEDED         3
 
 struct service {
     struct desk desk;
     struct webhook_route webhook;
-    _Atomic(struct callback_route *)
-        callback; /* NULL until Kafka could be asked for the allowlist */
+    struct callback_route *callback;
     struct http_server *server;
     struct oidc *oidc;
-    struct allowlist_feed *feed; /* the same */
-    struct callback_keys *keys;  /* NULL: not configured */
+    struct allowlist_feed *feed;
+    struct callback_keys *keys; /* NULL: not configured */
     struct topics topics;
-    int64_t checked_ms; /* monotonic: when the brokers last had all topics; 0: they had not */
-    int64_t missing_ms; /* monotonic: since when they lack one; 0: they do not */
+    const char *needed[N_NEEDED]; /* topics, for readiness */
+    int64_t checked_ms;           /* monotonic: when the brokers were last asked for the topics */
 };
 
 /* ---- routes -----------------------------------------------------------------------------------
@@ -49,23 +48,12 @@ static void on_webhook(void *opaque, struct http_exchange *x)
 
 static void on_callback_begin(void *opaque, struct http_exchange *x)
 {
-    struct service *s = opaque;
-    struct callback_route *callback = atomic_load(&s->callback);
-    if (callback != NULL) {
-        callback_begin(callback, x);
-        return;
-    }
-    struct request request;
-    struct verdict v;
-    request_init(&request, x, &callback_names, STR_NONE);
-    (void)verdict_later(&v, 503, "starting", 5, "the allowlist has not been read yet");
-    desk_answer(&s->desk, &request, &v);
+    callback_begin(((struct service *)opaque)->callback, x);
 }
 
-/* Comes after on_callback_begin has let the request pass. */
 static void on_callback(void *opaque, struct http_exchange *x)
 {
-    callback_handle(atomic_load(&((struct service *)opaque)->callback), x);
+    callback_handle(((struct service *)opaque)->callback, x);
 }
 
 static const struct http_route routes[] = {
@@ -94,7 +82,9 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
     err = topics_init(&s->topics, config_text(c, "CRCR_TOPIC_PREFIX"), why);
     if (err != OK)
         return err;
-    s->webhook.topic = s->topics.name[TOPIC_EVENTS];
+    s->webhook.topic = s->needed[0] = s->topics.name[TOPIC_EVENTS];
+    s->needed[1] = s->topics.name[TOPIC_CALLBACKS];
+    s->needed[2] = s->topics.name[TOPIC_ALLOWLIST];
     const char *keys = config_text(c, "CRCR_CALLBACK_TOKEN_KEY");
     if (keys != NULL)
         err = callback_keys_new(&s->keys, str_of(keys), why);
@@ -136,6 +126,25 @@ static enum err writer_start(struct service *s, const struct config *c, struct w
     return topic_writer_new(&s->desk.writer, &options, why);
 }
 
+static enum err callback_start(struct service *s, const struct config *c, struct why *why)
+{
+    const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
+    enum err err = allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST], why);
+    if (err != OK)
+        return err;
+    const struct callback_options options = {
+        .desk = &s->desk,
+        .oidc = s->oidc,
+        .feed = s->feed,
+        .keys = s->keys,
+        .redis = redis_options_of(c),
+        .topic = s->topics.name[TOPIC_CALLBACKS],
+        .max_requests = config_number(c, "RATE_LIMIT_PER_MIN"),
+        .max_bytes = CALLBACK_MAX_60S,
+    };
+    return callback_route_new(&s->callback, &options, why);
+}
+
 static int http_threads(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -172,6 +181,8 @@ enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, s
     if (err != OK || check_only)
         return err;
     err = writer_start(s, c, why);
+    if (err == OK)
+        err = callback_start(s, c, why);
     return err == OK ? http_start(s, c, why) : err;
 }
 
@@ -189,60 +200,17 @@ static void gauges_set(struct service *s)
         metrics_set(m, INGEST_JWKS_AGE, METRIC_LABELS(issuer), age_s);
 }
 
-/* The part that needs Kafka to begin with. */
-static enum err callback_start(struct service *s, const struct config *c, struct why *why)
-{
-    const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
-    enum err err = s->feed != NULL
-                       ? OK
-                       : allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST], why);
-    if (err != OK)
-        return err;
-    const struct callback_options options = {
-        .desk = &s->desk,
-        .oidc = s->oidc,
-        .feed = s->feed,
-        .keys = s->keys,
-        .redis = redis_options_of(c),
-        .topic = s->topics.name[TOPIC_CALLBACKS],
-        .max_requests = config_number(c, "RATE_LIMIT_PER_MIN"),
-        .max_bytes = CALLBACK_MAX_60S,
-    };
-    struct callback_route *callback;
-    err = callback_route_new(&callback, &options, why);
-    if (err == OK)
-        atomic_store(&s->callback, callback);
-    return err;
-}
-
-static enum err broker_ask(struct service *s, struct role_ctx *role, struct why *why)
-{
-    const char *const names[] = { s->topics.name[TOPIC_EVENTS], s->topics.name[TOPIC_CALLBACKS],
-                                  s->topics.name[TOPIC_ALLOWLIST] };
-    enum err err = topic_writer_check(s->desk.writer, names, sizeof names / sizeof names[0],
-                                      BROKER_WAIT_MS, why);
-    if (err != OK || atomic_load(&s->callback) != NULL)
-        return err;
-    return callback_start(s, role_config(role), why);
-}
-
 /* Ready means: the brokers answer and have our topics; neither Redis nor GitHub nor an allowlist is
- * needed to take webhooks. ERR_STOP: a topic is missing, or the producer is beyond help. Topics
- * that were made a moment ago are not known to every broker yet. */
+ * needed to take webhooks. A topic that is missing at the start ends the role; one that goes later
+ * may be a broker that is finding its feet. ERR_STOP: the producer is beyond help. */
 static enum err broker_check(struct service *s, struct role_ctx *role, struct why *why)
 {
     if (topic_writer_fatal(s->desk.writer, why))
         return ERR_STOP;
     int64_t now_ms = clock_mono_ms();
-    if (s->checked_ms != 0 && now_ms - s->checked_ms < BROKER_CHECK_MS)
+    if (now_ms - s->checked_ms < BROKER_CHECK_MS)
         return OK;
-    enum err err = broker_ask(s, role, why);
-    if (err != ERR_STOP)
-        s->missing_ms = 0;
-    else if (s->missing_ms == 0)
-        s->missing_ms = now_ms;
-    else if (now_ms - s->missing_ms > MISSING_GRACE_MS)
-        return err;
+    enum err err = topic_writer_check(s->desk.writer, s->needed, N_NEEDED, BROKER_WAIT_MS, why);
     s->checked_ms = err == OK ? now_ms : 0;
     role_ready(role, err == OK ? NULL : why->text);
     return OK;
@@ -265,10 +233,13 @@ enum err service_run(struct role_ctx *role, void *opaque, struct why *why)
 {
     struct service *s = opaque;
     struct wake *wake = role_wake(role);
+    enum err err = role_wait_topics(role, s->desk.writer, s->needed, N_NEEDED, why);
+    if (err != OK)
+        return err;
     while (!role_stopping(role)) {
         wake_reset(wake);
         role_alive(role);
-        enum err err = broker_check(s, role, why);
+        err = broker_check(s, role, why);
         if (err != OK)
             return err;
         gauges_set(s);
@@ -289,7 +260,7 @@ void service_stop(void *opaque)
     if (s == NULL)
         return;
     http_server_free(s->server, 0);
-    callback_route_free(atomic_load(&s->callback));
+    callback_route_free(s->callback);
     struct why why;
     if (s->desk.writer != NULL && topic_writer_flush(s->desk.writer, 2000, &why) != OK)
         log_warn("flush_failed", LOG_STR("reason", str_of(why.text)));
