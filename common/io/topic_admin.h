@@ -31,6 +31,11 @@ enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *spec
 enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec,
                             const char *prefix, int replication, struct why *why) MUST_CHECK;
 
+/* Waits until the brokers tell of every topic of specs: creation is answered by the controller, and
+ * they hear of it a moment later. ERR_RETRY when one is not there in time. */
+enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_specs *specs,
+                                  const char *prefix, struct why *why) MUST_CHECK;
+
 struct partition_lag {
     char topic[96];
     int32_t partition;

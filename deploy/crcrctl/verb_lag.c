@@ -6,7 +6,7 @@
 #include "../../common/io/topic_admin.h"
 #include "ctl.h"
 
-#define TIMEOUT_MS 10000
+#define TIMEOUT_MS 5000
 #define MAX_TOPICS 5
 
 /* design.md, "The way of the data": who reads what. */

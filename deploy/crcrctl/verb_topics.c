@@ -6,7 +6,7 @@
 #include "../../common/io/topic_admin.h"
 #include "ctl.h"
 
-#define TIMEOUT_MS  10000
+#define TIMEOUT_MS  5000
 #define REPLICATION 3 /* where there are as many brokers */
 
 extern const char embedded_topics_conf[];
@@ -63,6 +63,8 @@ static enum err create_missing(struct topic_admin *admin, const struct topic_spe
         if (err == OK)
             reports[i].state = TOPIC_STATE_CREATED;
     }
+    if (err == OK)
+        err = topic_admin_await_topics(admin, specs, prefix, why);
     return err;
 }
 

@@ -125,10 +125,14 @@ static enum err run(const struct arguments *arguments, struct why *why)
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
 
-    /* The handle only carries the cluster. */
-    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), text, sizeof(text));
-    if (!rk)
+    /* The handle only carries the cluster; it would warn that it has no broker to go to. */
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_conf_set_log_cb(conf, NULL);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+    if (!rk) {
+        rd_kafka_conf_destroy(conf);
         return why_set(why, ERR_STOP, "cannot start: %s", text);
+    }
     rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(rk, 1);
     enum err err = cluster ? serve(cluster, arguments, &ends, why)
                            : why_set(why, ERR_STOP, "cannot listen on 127.0.0.1");

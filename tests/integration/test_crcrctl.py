@@ -1,0 +1,262 @@
+"""crcrctl against a real broker: what it says, and with which exit code."""
+import datetime
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import secrets
+import subprocess
+import threading
+import time
+
+import pytest
+
+from lib.kafka import write
+from lib.processes import BIN, Process
+
+DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+SHA = "a" * 40
+
+
+class Ctl:
+    def __init__(self, brokers, prefix):
+        self.brokers, self.prefix = brokers, prefix
+
+    def environment(self, **more):
+        values = {"PATH": os.environ["PATH"], "KAFKA_BROKERS": self.brokers,
+                  "CRCR_TOPIC_PREFIX": self.prefix, "GITHUB_APP_SECRET": "one,two"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                values[name] = os.environ[name]
+        values.update(more)
+        return values
+
+    def __call__(self, *arguments, expect=0, **environment):
+        done = subprocess.run([BIN / "crcrctl", *map(str, arguments)], capture_output=True, text=True,
+                              timeout=60, env=self.environment(**environment))
+        assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def write(self, topic, key, value, **headers):
+        write(self.brokers, self.prefix + topic, key, value,
+              {name: str(text) for name, text in headers.items()})
+
+
+@pytest.fixture(scope="module")
+def ctl(kafka_node):
+    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    one("topics", "create")
+    return one
+
+
+@pytest.fixture(scope="module")
+def life(ctl):
+    """One delivery: routed to two downstreams, of which one has completed and one waits for its sender."""
+    now = int(time.time() * 1000)
+    event = {"event": "pull_request", "action": "opened", "delivery": DELIVERY, "pr": 4242,
+             "head_sha": SHA, "received_ms": now, "source": "webhook"}
+    ctl.write("events", "pytorch/pytorch#4242", b"{}", **event)
+    ctl.write("events", "pytorch/pytorch#1", b"{}", **{**event, "delivery": "another", "pr": 1})
+    for tier, repo in ((2, "org/done"), (4, "org/stuck")):
+        ctl.write(f"dispatch.l{tier}", f"{repo}|pytorch/pytorch#4242", b"{}", **event, repo=repo,
+                  tier=f"L{tier}", kind="dispatch", attempt=1, seq=f"{now}:0:0")
+    ctl.write("dispatches", f"{DELIVERY}/org/done", json.dumps({
+        "delivery_id": DELIVERY, "repo": "org/done", "tier": "L2", "kind": "dispatch",
+        "event_type": "pull_request", "pr_number": 4242, "head_sha": SHA, "outcome": "dispatched",
+        "http_status": 204, "attempt": 1, "latency_ms": 35, "error": None,
+        "maybe_duplicate": False,
+        "at": datetime.datetime.now(datetime.timezone.utc).isoformat()}).encode(),
+        delivery=DELIVERY, repo="org/done")
+    for offset, (status, conclusion) in enumerate((("in_progress", None), ("completed", "success"))):
+        ctl.write("callbacks", f"{DELIVERY}/org/done", json.dumps({
+            "event_type": "pull_request", "delivery_id": DELIVERY,
+            "workflow": {"status": status, "conclusion": conclusion, "name": "CI\x1b[31m",
+                         "job_name": "linux"}}).encode(),
+            repo="org/done", level="L2", delivery=DELIVERY, pr=4242, head_sha=SHA,
+            received_ms=now + 2000 + offset)
+    return now
+
+
+# ---- topics -----------------------------------------------------------------------------------------
+def test_topics_are_created_once_and_then_found(kafka_node):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    missing = ctl("topics", "check", expect=1).stdout.splitlines()
+    assert len(missing) == 15 and all(line.startswith("missing ") for line in missing)
+    assert all(line.startswith("created ") for line in ctl("topics", "create").stdout.splitlines())
+    assert all(line.startswith("ok ") for line in ctl("topics", "create").stdout.splitlines())
+    assert all(line.startswith("ok ") for line in ctl("topics", "check").stdout.splitlines())
+
+
+def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
+    other = tmp_path / "topics.conf"
+    other.write_text("events 6 retention.ms=1d\n")
+    line = ctl("topics", "check", "--file", other, expect=1).stdout.strip()
+    assert line.startswith(f"differs  {ctl.prefix}events: partitions is 12, not 6; ")
+    assert "retention.ms is 604800000, not 86400000" in line
+
+
+def test_a_fault_in_the_topics_file_is_named_with_its_place(ctl, tmp_path):
+    other = tmp_path / "topics.conf"
+    other.write_text("# comment\nevents many\n")
+    assert f"{other}:2:8: partitions" in ctl("topics", "check", "--file", other, expect=1).stderr
+
+
+def test_more_copies_than_brokers_are_refused_by_name(kafka_node):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    assert "eplication factor" in ctl("topics", "create", "--replication", 3, expect=1).stderr
+
+
+# ---- errors -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("verb", (["topics", "check"], ["tail"], ["lag"], ["trace", "x"]),
+                         ids=lambda verb: verb[0])
+def test_an_unreachable_broker_is_exit_3_with_the_remedy(ctl, verb):
+    done = ctl(*verb, expect=3, KAFKA_BROKERS="127.0.0.1:1")
+    assert "cannot reach Kafka at 127.0.0.1:1" in done.stderr
+    assert "set KAFKA_BROKERS" in done.stderr
+
+
+@pytest.mark.parametrize("verb", (["tail"], ["trace", "x"], ["lag"]), ids=lambda verb: verb[0])
+def test_missing_topics_are_named(kafka_node, verb):
+    ctl = Ctl(kafka_node.brokers, "nowhere.")
+    assert "missing in Kafka: nowhere." in ctl(*verb, expect=1).stderr
+
+
+@pytest.mark.parametrize("arguments", (
+    [], ["nonsense"], ["tail", "--nonsense"], ["tail", "nowhere"], ["tail", "--tier", "5"],
+    ["tail", "--since", "soon"], ["trace"], ["trace", "a", "b"], ["trace", "a", "--pr", "1"],
+    ["topics"], ["topics", "drop"], ["lag", "nobody"], ["allowlist", "check"],
+    ["send-webhook"], ["config"]), ids=" ".join)
+def test_wrong_usage_is_exit_2_and_says_why(ctl, arguments):
+    assert ctl(*arguments, expect=2).stderr.strip()
+
+
+def test_every_verb_has_help(ctl):
+    listed = [line.split()[0] for line in ctl("--help").stdout.splitlines() if line.startswith("  ")]
+    assert len(listed) >= 7
+    for verb in listed:
+        assert ctl(verb, "--help").stdout.startswith(f"usage: crcrctl {verb}")
+
+
+# ---- tail, trace, lag ---------------------------------------------------------------------------------
+def test_tail_shows_what_is_there_and_ends(ctl, life):
+    lines = ctl("tail", "events", "dispatch.l4", "dispatches", "callbacks").stdout.splitlines()
+    assert len(lines) == 6
+    outcome = next(line for line in lines if " dispatches " in line)
+    for part in (DELIVERY, "org/done", "L2", "dispatched", "HTTP 204", "35 ms"):
+        assert part in outcome
+
+
+@pytest.mark.parametrize("filters,expected", (
+    (["--pr", "1"], 1), (["--delivery", DELIVERY], 6), (["--repo", "ORG/DONE"], 4),
+    (["--tier", "4"], 1), (["--tier", "2", "--delivery", "another"], 0)), ids=str)
+def test_tail_filters(ctl, life, filters, expected):
+    done = ctl("tail", *filters, "all")
+    assert len(done.stdout.splitlines()) == expected, done.stdout
+
+
+def test_tail_json_has_what_the_line_has(ctl, life):
+    rows = [json.loads(line) for line in ctl("tail", "--json", "callbacks").stdout.splitlines()]
+    assert [row["outcome"] for row in rows] == ["in_progress", "success"]
+    assert rows[0]["repo"] == "org/done" and rows[0]["pr"] == 4242 and rows[0]["head_sha"] == SHA
+
+
+def test_tail_follow_shows_what_comes_and_ends_on_sigterm(ctl, life, tmp_path):
+    process = Process("tail", [BIN / "crcrctl", "tail", "-f", "--delivery", DELIVERY, "dlq"], tmp_path,
+                      ctl.environment())
+    ctl.write("dlq", "k", b"x", delivery=DELIVERY, repo="org/parked", source_topic="crcr.dispatch.l1",
+              error="HTTP 404", parked_ms=life, **{"class": "refused"})
+    process.wait_text("refused from crcr.dispatch.l1: HTTP 404")
+    assert process.stop() == 0
+
+
+def test_nothing_from_outside_reaches_the_terminal_raw(ctl, life):
+    assert "\x1b" not in ctl("tail", "callbacks").stdout
+    assert "\x1b" not in ctl("trace", DELIVERY).stdout
+
+
+def test_trace_shows_each_step_and_where_each_downstream_stands(ctl, life):
+    text = ctl("trace", DELIVERY).stdout
+    order = ["accepted", "published", "routed", "dispatched", "in_progress", "success", "downstreams"]
+    place = 0
+    for word in order:
+        assert word in text[place:], f"{word} is missing or too early:\n{text}"
+        place = text.index(word, place)
+    assert f"{ctl.prefix}events[" in text and "#4242" in text
+    assert "another" not in text
+    standing = text[text.index("downstreams"):]
+    assert "org/done  success" in standing
+    assert "org/stuck  routed" in standing and f"waits for its sender in {ctl.prefix}dispatch.l4[" in standing
+
+
+def test_trace_json_says_the_same(ctl, life):
+    trace = json.loads(ctl("trace", "--json", "--pr", 4242).stdout)
+    assert trace["delivery"] == DELIVERY and trace["received_ms"] == life
+    states = {row["repo"]: row["state"] for row in trace["downstreams"] if row["tier"]}
+    assert states["org/done"] == "success" and states["org/stuck"] == "routed"
+
+
+def test_trace_of_what_is_not_known_is_exit_1(ctl, life):
+    assert "nothing of delivery unknown" in ctl("trace", "unknown", expect=1).stderr
+
+
+def test_lag_counts_what_a_group_has_not_done(ctl, life):
+    rows = [json.loads(line) for line in ctl("lag", "--json", "crcr-router").stdout.splitlines()]
+    assert len(rows) == 12 and all(row["group"] == "crcr-router" for row in rows)
+    assert sum(row["lag"] for row in rows) == 2 and all(row["committed"] == -1 for row in rows)
+    assert "lag 2" in ctl("lag", "crcr-router").stdout
+    assert len(ctl("lag").stdout.splitlines()) == 14
+
+
+# ---- send-webhook, allowlist ------------------------------------------------------------------------------
+class Front(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen = (dict(self.headers), body)
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(b'{"ok":true}')
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def front():
+    server = http.server.HTTPServer(("127.0.0.1", 0), Front)
+    server.status, server.seen = 202, None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.url = f"http://127.0.0.1:{server.server_port}/github/webhook"
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_send_webhook_signs_the_bytes_of_the_file_as_github_does(ctl, front, tmp_path):
+    body = tmp_path / "body.json"
+    body.write_bytes(b'{"a": "\xc3\xa9"}\n')
+    done = ctl("send-webhook", body, "--event", "push", "--delivery", DELIVERY, "--url", front.url)
+    headers, sent = front.seen
+    assert sent == body.read_bytes()
+    assert headers["X-Hub-Signature-256"] == "sha256=" + hmac.new(b"one", sent, hashlib.sha256).hexdigest()
+    assert headers["X-GitHub-Event"] == "push" and headers["X-GitHub-Delivery"] == DELIVERY
+    assert done.stdout.startswith("202 in ") and DELIVERY in done.stdout and '{"ok":true}' in done.stdout
+
+
+def test_send_webhook_tells_a_refusal_from_no_answer(ctl, front, tmp_path):
+    body = tmp_path / "body.json"
+    body.write_text("{}")
+    front.status = 401
+    assert ctl("send-webhook", body, "--url", front.url, expect=1).stdout.startswith("401 in ")
+    done = ctl("send-webhook", body, "--url", "http://127.0.0.1:1/github/webhook", expect=3)
+    assert "is crcr-ingest running there?" in done.stderr
+    assert "GITHUB_APP_SECRET" in ctl("send-webhook", body, expect=2, GITHUB_APP_SECRET="").stderr
+
+
+def test_allowlist_check_names_the_place_of_a_fault(ctl, tmp_path):
+    good, bad = tmp_path / "good.yml", tmp_path / "bad.yml"
+    good.write_text("L1: [org/a, org/b]\nL3:\n  npu: { org/c: [alice] }\n")
+    bad.write_text("L1:\n  - org/a\n  - ORG/A\n")
+    assert "valid: 3 repositories (L1 2, L2 0, L3 1, L4 0)" in ctl("allowlist", "check", good).stdout
+    assert f"{bad}:3:5: " in ctl("allowlist", "check", bad, expect=1).stderr
+    ctl("allowlist", "check", tmp_path / "none.yml", expect=1)
