@@ -1,0 +1,113 @@
+"""A dispatcher around a real Kafka, a real Redis and the simulated GitHub. Events are written into the topic as
+ingest writes them."""
+import itertools
+import json
+import time
+import uuid
+
+from lib.kafka import read_topic, write
+from lib.processes import wait_for
+from lib.relay import Relay, http, pull_request
+from openapi.validate import problems
+
+REPOS = {"L1": "org-one/backend-one", "L2": "org-two/backend-two",
+         "L3": "org-three/backend-three", "L4": "org-four/backend-four"}
+SHA = "c" * 40
+NUMBERS = itertools.count(1)  # of pull requests: Redis, and so the order of each, is shared by all
+
+
+class Bench:
+    """A dispatcher and a GitHub; what is written, and what came of it."""
+
+    def __init__(self, folder, kafka, redis_node, **options):
+        self.kafka, self.redis = kafka, redis_node.client()
+        self.relay = Relay(folder, kafka.brokers, redis_node.endpoint, **options)
+        self.relay.start_github()
+        # Nobody calls back here, and nothing but our calls is in GitHub's record.
+        http("POST", self.relay.url("github", "/_sim/downstreams"),
+             json.dumps({"repo": "*", "reports": False, "run_ms": 1}).encode())
+        self.numbers = NUMBERS
+
+    def start(self, instance="dispatcher", **environment):
+        self.relay.start("dispatcher", instance, **environment)
+        return self
+
+    def ready(self, instance="dispatcher"):
+        self.relay.wait_ready(instance)
+        return self
+
+    def close(self):
+        self.relay.stop()
+        record = self.relay.folder / "github-requests.jsonl"
+        wrong = []
+        for line in record.read_text().splitlines():
+            request = json.loads(line)
+            wrong += [f"{request['method']} {request['path']}: {problem}" for problem in problems(request)]
+        assert not wrong, "\n".join(wrong[:20])
+
+    # ---- what goes in ----
+    def event(self, body, kind="pull_request", delivery=None, key=None, received_ms=None, **headers):
+        delivery = delivery or str(uuid.uuid4())
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        number = body.get("number", 0) if isinstance(body, dict) else 0
+        known = {"event": kind, "action": body.get("action", "") if isinstance(body, dict) else "",
+                 "delivery": delivery, "pr": str(number), "head_sha": SHA,
+                 "received_ms": str(received_ms or int(time.time() * 1000)), "source": "webhook"}
+        known.update(headers)
+        write(self.kafka.brokers, self.relay.topic("events"), key or f"pytorch/pytorch#{number}", raw,
+              {name: value for name, value in known.items() if value is not None})
+        return delivery
+
+    def pull_request(self, number=None, delivery=None, **changes):
+        return self.event(pull_request(number=number or next(self.numbers), **changes), delivery=delivery)
+
+    # ---- what came out ----
+    def topic(self, name):
+        return read_topic(self.kafka.brokers, self.relay.topic(name))
+
+    def outcomes(self, delivery, repo=None):
+        found = [json.loads(record.value) for record in self.topic("dispatches")
+                 if record.headers["delivery"] == delivery]
+        return [outcome for outcome in found if repo in (None, outcome["repo"])]
+
+    def pairs(self, kind):
+        """(delivery, repo) of every outcome for which kind(outcome) holds."""
+        outcomes = [json.loads(record.value) for record in self.topic("dispatches")]
+        return {(one["delivery_id"], one["repo"]) for one in outcomes if kind(one)}
+
+    def wait_outcomes(self, delivery, count, repo=None, timeout=30):
+        def there():
+            found = self.outcomes(delivery, repo)
+            return found if len(found) >= count else None
+        return wait_for(f"{count} outcomes of {delivery}", there, timeout)
+
+    def wait_outcome(self, delivery, repo, kind, timeout=30):
+        def there():
+            return [one for one in self.outcomes(delivery, repo) if one["outcome"] == kind]
+        return wait_for(f"{repo}: {kind}", there, timeout)[0]
+
+    def dispatches(self, delivery=None, repo=None):
+        """What GitHub took, each with its repo, from its record of requests."""
+        taken = []
+        for one in self.relay.requests():
+            if one["path"].endswith("/dispatches") and (one["status"] == 204 or one["fault"] == "reset"):
+                name = one["path"][len("/repos/"):-len("/dispatches")]
+                if repo in (None, name) and \
+                        delivery in (None, one["body"]["client_payload"]["delivery_id"]):
+                    taken.append(dict(one["body"], repo=name))
+        return taken
+
+    def calls(self, repo, ending="/dispatches"):
+        """Every request for it, answered or not."""
+        return [one for one in self.relay.requests()
+                if one["path"] == f"/repos/{repo}{ending}"]
+
+    def script(self, *rules):
+        for rule in rules:
+            self.relay.script(rule)
+
+    def clear_script(self):
+        self.relay.script({"clear": True})
+
+    def metric(self, name, instance="dispatcher", **labels):
+        return self.relay.metric(instance, name, **labels)

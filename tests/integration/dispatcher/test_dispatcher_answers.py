@@ -1,0 +1,97 @@
+"""What follows each answer of GitHub's: behaviour.md, GitHub answers."""
+import pytest
+
+from dispatcher_env import REPOS
+
+
+class TestAnswers:
+    def test_5xx_is_unknown_and_is_sent_again_as_perhaps_a_duplicate(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 502})
+        delivery = bench.pull_request()
+        sent = bench.wait_outcome(delivery, repo, "dispatched", timeout=40)
+        unknown = bench.wait_outcome(delivery, repo, "unknown")
+        assert unknown["http_status"] == 502 and unknown["attempt"] == 1
+        assert sent["attempt"] == 2 and sent["maybe_duplicate"]
+        assert bench.metric("crcr_dispatches_maybe_duplicate_total", tier="L4") >= 1
+        assert len(bench.outcomes(delivery)) == 5  # nobody else waited
+
+    def test_a_reset_after_it_was_taken_is_unknown_too(self, bench):
+        repo = REPOS["L1"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "reset": True, "effect": True})
+        delivery = bench.pull_request()
+        sent = bench.wait_outcome(delivery, repo, "dispatched", timeout=40)
+        assert bench.wait_outcome(delivery, repo, "unknown") and sent["maybe_duplicate"]
+        assert len(bench.dispatches(delivery, repo)) == 2  # what "unknown" means
+
+    @pytest.mark.parametrize("status", [403, 404, 410, 422])
+    def test_a_refusal_goes_to_the_dlq_with_the_reason(self, bench, status):
+        repo = REPOS["L2"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": status,
+                      "body": {"message": "said no"}})
+        delivery = bench.pull_request()
+        failed = bench.wait_outcome(delivery, repo, "failed")
+        assert failed["http_status"] == status and "said no" in failed["error"]
+        buried = [one for one in bench.topic("dlq") if one.headers.get("delivery") == delivery]
+        assert [one.headers["class"] for one in buried] == ["refused"]
+        assert buried[0].headers["source_topic"] == bench.relay.topic("dispatch.l2")
+        assert "said no" in buried[0].headers["error"]
+        assert not bench.redis.exists(f"crcr:claim:{delivery}|{repo}|dispatch|")
+
+    def test_retry_after_is_obeyed_and_costs_no_attempt(self, bench):
+        repo = REPOS["L3"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 429, "retry_after": 3})
+        delivery = bench.pull_request()
+        sent = bench.wait_outcome(delivery, repo, "dispatched")
+        assert sent["attempt"] == 1 and not sent["maybe_duplicate"]
+        first, second = [one["at_ms"] for one in bench.calls(repo)
+                         if one["body"]["client_payload"]["delivery_id"] == delivery]
+        assert second - first >= 3000
+        assert bench.wait_outcome(delivery, repo, "waiting")["http_status"] == 429
+
+    def test_a_longer_wait_is_parked_and_comes_back(self, bench):
+        repo = REPOS["L3"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 403, "retry_after": 12,
+                      "body": {"message": "You have exceeded a secondary rate limit"}})
+        delivery = bench.pull_request()
+        sent = bench.wait_outcome(delivery, repo, "dispatched", timeout=45)
+        parked = [one for one in bench.topic("delay.1m") if one.headers.get("delivery") == delivery]
+        assert [one.headers["to_topic"] for one in parked] == [bench.relay.topic("dispatch.l3")]
+        assert parked[0].headers["attempt"] == "1" and sent["attempt"] == 1
+        first, second = [one["at_ms"] for one in bench.calls(repo)
+                         if one["body"]["client_payload"]["delivery_id"] == delivery]
+        assert second - first >= 12000
+
+    def test_a_limit_holds_back_the_whole_installation(self, bench):
+        repo = REPOS["L1"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 429, "retry_after": 4})
+        first = bench.pull_request()
+        bench.wait_outcome(first, repo, "waiting")
+        second = bench.pull_request()
+        bench.wait_outcome(second, repo, "waiting")
+        begin = [one["at_ms"] for one in bench.calls(repo)][-1]
+        for delivery in (first, second):
+            bench.wait_outcome(delivery, repo, "dispatched")
+        assert all(one["at_ms"] - begin >= 4000 for one in bench.calls(repo) if one["at_ms"] > begin)
+
+    def test_a_token_that_is_refused_is_fetched_anew_once(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 401})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
+        assert len(bench.outcomes(delivery, repo)) == 1
+
+    def test_a_redirect_to_the_same_origin_is_followed_once(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 307,
+                      "headers": {"Location": f"/repos/{repo}/dispatches"}})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
+        assert len(bench.dispatches(delivery, repo)) == 1
+
+    def test_a_redirect_elsewhere_is_refused_and_sees_no_token(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 307,
+                      "headers": {"Location": "http://127.0.0.1:1/repos/x/y/dispatches"}})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "failed")["http_status"] == 307

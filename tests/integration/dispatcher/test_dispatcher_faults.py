@@ -1,0 +1,121 @@
+"""When something is wrong: the allowlist's source, Redis, the process itself."""
+import time
+
+from dispatcher_env import REPOS, SHA
+from lib.processes import wait_for
+from lib.relay import ALLOWLIST, http, payload
+
+
+class TestAllowlist:
+    def test_first_start_without_a_file_is_not_ready_and_loses_nothing(self, own):
+        bench = own()
+        bench.relay.allowlist_file.unlink()
+        bench.start()
+        delivery = bench.pull_request()
+        wait_for("the reason", lambda: b"allowlist" in
+                 http("GET", bench.relay.url("admin_dispatcher", "/readyz"))[1].lower())
+        assert http("GET", bench.relay.url("admin_dispatcher", "/readyz"))[0] == 503
+        bench.relay.allowlist_file.write_text(ALLOWLIST)
+        assert len(bench.wait_outcomes(delivery, 4, timeout=60)) == 4
+
+    def test_a_bad_file_keeps_the_last_good_one_also_over_a_restart(self, own):
+        bench = own().start().ready()
+        bench.wait_outcomes(bench.pull_request(), 4)
+        bench.relay.allowlist_file.write_text("L1:\n  - @nobody\n")
+        wait_for("the refusal", lambda: "allowlist.yml:2:5" in bench.relay.parts["dispatcher"].text())
+        assert bench.metric("crcr_allowlist_valid", file="allowlist") == 0
+        assert "allowlist.yml:2:5" in bench.redis.hget("crcr:allowlist", "error")
+        bench.wait_outcomes(bench.pull_request(), 4)
+        assert bench.relay.parts["dispatcher"].stop() == 0
+        bench.start().ready()
+        bench.wait_outcomes(bench.pull_request(), 4)
+
+    def test_a_new_version_is_published_and_a_dropped_repo_is_skipped(self, own):
+        bench = own().start().ready()
+        bench.wait_outcomes(bench.pull_request(), 4)
+        bench.relay.allowlist_file.write_text(ALLOWLIST.replace("  - org-two/backend-two\n",
+                                                                "  - org-two/another\n"))
+        wait_for("two versions", lambda: len(bench.topic("allowlist")) == 2)
+        delivery = bench.pull_request()
+        assert {one["repo"] for one in bench.wait_outcomes(delivery, 4)} == \
+            {"org-two/another", REPOS["L1"], REPOS["L3"], REPOS["L4"]}
+
+    def test_a_version_that_loses_most_repos_is_held_for_one_ttl(self, own):
+        bench = own(environment={"ALLOWLIST_TTL_SECONDS": "4"}).start().ready()
+        bench.relay.allowlist_file.write_text("L1: [org-one/backend-one]\n")
+        wait_for("it to be held", lambda: bench.metric("crcr_allowlist_held", file="allowlist") == 1)
+        held = time.monotonic()
+        bench.wait_outcomes(bench.pull_request(), 4)
+        wait_for("it in force", lambda: len(bench.topic("allowlist")) == 2)
+        assert time.monotonic() - held >= 2
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, REPOS["L1"], "dispatched")
+        assert len(bench.outcomes(delivery)) == 1
+
+    def test_a_push_that_touches_the_file_has_it_fetched_at_once(self, own):
+        bench = own(environment={"ALLOWLIST_TTL_SECONDS": "3600"}).start().ready()
+        bench.relay.allowlist_file.write_text(ALLOWLIST + "  - org-four/new: dave\n")
+        push = payload("push/1.json")
+        push.update(ref="refs/heads/main", deleted=False)
+        push["repository"].update(full_name="pytorch/pytorch", default_branch="main")
+        push["commits"] = [{"id": SHA, "added": [], "removed": [], "modified": [".github/allowlist.yml"]}]
+        bench.event(push, "push", key="pytorch/pytorch@refs/heads/main")
+        wait_for("the new version", lambda: len(bench.topic("allowlist")) == 2, 15)
+
+    def test_an_unchanged_file_is_asked_for_with_its_etag(self, own):
+        bench = own(environment={"ALLOWLIST_TTL_SECONDS": "1"}).start().ready()
+        wait_for("a 304", lambda: [one for one in bench.relay.requests()
+                                   if "/contents/" in one["path"] and one["status"] == 304])
+        assert len(bench.topic("allowlist")) == 1
+
+
+class TestNothingIsLost:
+    def test_over_a_restart_in_the_middle(self, own):
+        bench = own().start().ready()
+        bench.script({"path": "*/dispatches", "delay_ms": 100})
+        deliveries = [bench.pull_request() for _ in range(40)]
+        wait_for("some dispatches", lambda: len(bench.dispatches()) >= 20)
+        assert bench.relay.parts["dispatcher"].stop() == 0
+        bench.start()
+        wait_for("all of them", lambda: len(bench.dispatches()) >= 160, 60)
+        bench.ready()
+        for delivery in deliveries:
+            assert len(bench.dispatches(delivery)) == 4
+        assert len(bench.pairs(lambda one: one["outcome"] == "dispatched")) == 160
+
+    def test_over_kill_9_and_each_call_that_may_be_a_second_one_says_so(self, own):
+        bench = own().start().ready()
+        bench.wait_outcomes(bench.pull_request(), 4)
+        bench.script({"path": "*/dispatches", "delay_ms": 150})
+        deliveries = [bench.pull_request() for _ in range(20)]
+        wait_for("some dispatches", lambda: len(bench.dispatches()) >= 20)
+        bench.relay.parts["dispatcher"].kill()
+        in_flight = set()
+        for key in bench.redis.scan_iter("crcr:claim:*"):
+            delivery, repo, _, _ = key[len("crcr:claim:"):].split("|")
+            if delivery in deliveries and bench.redis.hget(key, "state") == "sending":
+                in_flight.add((delivery, repo))
+                bench.redis.hset(key, "until_ms", "1")  # as if the 60 s of its owner had passed
+        assert in_flight
+        bench.start("second")
+        wanted = {(delivery, repo) for delivery in deliveries for repo in REPOS.values()}
+        wait_for("all of them", lambda: wanted <= bench.pairs(lambda one: one["outcome"] == "dispatched"))
+        marked = bench.pairs(lambda one: one["maybe_duplicate"])
+        assert marked == in_flight
+        for delivery in deliveries:
+            for repo in REPOS.values():
+                calls = len(bench.dispatches(delivery, repo))
+                assert calls == 1 or (calls == 2 and (delivery, repo) in marked)
+
+    def test_while_redis_is_away_dispatch_goes_on_without_claims(self, own, tmp_path):
+        bench = own(environment={"REDIS_ENDPOINT": "127.0.0.1:1"}).start().ready()
+        delivery = bench.pull_request()
+        assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+        assert bench.metric("crcr_claims_total", verdict="none") >= 4
+
+    def test_two_replicas_share_the_work_and_dispatch_once(self, own):
+        bench = own().start().start("second").ready().ready("second")
+        deliveries = [bench.pull_request() for _ in range(30)]
+        for delivery in deliveries:
+            bench.wait_outcomes(delivery, 4)
+        assert len(bench.dispatches()) == 120

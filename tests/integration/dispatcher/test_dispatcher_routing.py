@@ -1,0 +1,230 @@
+"""Where events go: behaviour.md, routing and sending; design.md, one dispatch and order."""
+import base64
+import json
+import subprocess
+import time
+
+import pytest
+
+from dispatcher_env import REPOS, SHA
+from lib.kafka import write
+from lib.processes import BIN, wait_for
+from lib.relay import http, payload, pull_request
+
+
+class TestEachTier:
+    def test_gets_the_event_once_with_the_payload_as_it_came(self, bench):
+        body = pull_request(number=next(bench.numbers))
+        delivery = bench.event(body)
+        bench.wait_outcomes(delivery, 4)
+        sent = bench.dispatches(delivery)
+        assert sorted(one["repo"] for one in sent) == sorted(REPOS.values())
+        for one in sent:
+            assert one["event_type"] == "pull_request"
+            assert one["client_payload"]["payload"] == body
+            assert set(one["client_payload"]) == {"event_type", "delivery_id", "payload",
+                                                  "callback_token"}
+
+    def test_outcome_says_when_it_was_sent_and_to_whom(self, bench):
+        before = time.time()
+        delivery = bench.pull_request()
+        outcomes = bench.wait_outcomes(delivery, 4)
+        assert sorted(one["tier"] for one in outcomes) == ["L1", "L2", "L3", "L4"]
+        for one in outcomes:
+            assert REPOS[one["tier"]] == one["repo"]
+            assert (one["outcome"], one["http_status"], one["attempt"]) == ("dispatched", 204, 1)
+            assert one["latency_ms"] <= (time.time() - before) * 1000 + 1
+            assert one["head_sha"] == SHA and not one["maybe_duplicate"]
+
+    def test_callback_token_names_delivery_repo_commit_and_the_moment_of_the_claim(self, bench):
+        delivery = bench.pull_request()
+        outcomes = {one["repo"]: one for one in bench.wait_outcomes(delivery, 4)}
+        for one in bench.dispatches(delivery):
+            part = one["client_payload"]["callback_token"].split(".")[1]
+            claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+            assert (claims["delivery_id"], claims["repo"]) == (delivery, one["repo"])
+            assert claims["head_sha"] == SHA
+            claim = bench.redis.hgetall(f"crcr:claim:{delivery}|{one['repo']}|dispatch|")
+            assert claim["state"] == "done"
+            assert int(claim["dispatched_ms"]) == claims["dispatched_at"]
+            assert outcomes[one["repo"]]["at"].endswith(f".{claims['dispatched_at'] % 1000:03d}Z")
+
+    def test_a_push_and_a_closed_pull_request_are_dispatched_like_the_rest(self, bench):
+        push = payload("push/1.json")
+        push["repository"]["full_name"] = "pytorch/pytorch"
+        push["deleted"] = False
+        pushed = bench.event(push, "push", key="pytorch/pytorch@refs/heads/main")
+        closed = bench.pull_request(action="closed")
+        assert len(bench.wait_outcomes(pushed, 4)) == len(bench.wait_outcomes(closed, 4)) == 4
+        assert {one["event_type"] for one in bench.dispatches(pushed)} == {"push"}
+
+    def test_labels_are_never_dispatched(self, bench):
+        label = bench.pull_request(action="labeled")
+        after = bench.pull_request()
+        bench.wait_outcomes(after, 4)
+        assert not bench.dispatches(label) and not bench.outcomes(label)
+
+
+class TestOneDispatch:
+    def test_of_a_delivery_that_comes_again_and_the_repeat_says_so(self, bench):
+        number = next(bench.numbers)
+        delivery = bench.pull_request(number)
+        bench.wait_outcomes(delivery, 4)
+        assert bench.pull_request(number, delivery) == delivery
+        outcomes = bench.wait_outcomes(delivery, 8)
+        assert len(bench.dispatches(delivery)) == 4
+        kinds = sorted(one["outcome"] for one in outcomes)
+        assert kinds == ["dispatched"] * 4 + ["duplicate"] * 4
+
+    def test_costs_one_call_once_the_tokens_are_cached(self, bench):
+        bench.wait_outcomes(bench.pull_request(), 4)
+        before = len(bench.relay.requests())
+        for _ in range(5):
+            bench.wait_outcomes(bench.pull_request(), 4)
+        calls = [one["path"] for one in bench.relay.requests()[before:] if "/contents/" not in one["path"]]
+        assert len(calls) == 20 and all(path.endswith("/dispatches") for path in calls)
+
+
+class TestOrder:
+    def test_of_one_pull_request_and_downstream_is_kept_and_one_call_is_out_at_a_time(self, bench):
+        repo, number = REPOS["L2"], next(bench.numbers)
+        bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 400})
+        deliveries = [bench.pull_request(number, updated_at=f"2026-11-21T03:20:{second:02d}Z")
+                      for second in range(4)]
+        bench.wait_outcome(deliveries[-1], repo, "dispatched")
+        calls = [one for one in bench.calls(repo) if one["delay_ms"] == 400]
+        assert [one["body"]["client_payload"]["delivery_id"] for one in calls] == deliveries
+        starts = [one["at_ms"] for one in calls]
+        assert all(later - earlier >= 390 for earlier, later in zip(starts, starts[1:]))
+
+    def test_different_pull_requests_do_not_wait_for_each_other(self, bench):
+        repo = REPOS["L2"]
+        bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 1500})
+        begin = time.monotonic()
+        deliveries = [bench.pull_request() for _ in range(6)]
+        for delivery in deliveries:
+            bench.wait_outcome(delivery, repo, "dispatched")
+        assert time.monotonic() - begin < 6 * 1.5
+
+    def test_an_older_state_of_a_pull_request_is_superseded(self, bench):
+        number = next(bench.numbers)
+        newer = bench.pull_request(number, updated_at="2026-11-21T04:00:00Z")
+        bench.wait_outcomes(newer, 4)
+        older = bench.pull_request(number, updated_at="2026-11-21T03:59:59Z")
+        outcomes = bench.wait_outcomes(older, 4)
+        assert {one["outcome"] for one in outcomes} == {"superseded"}
+        assert not bench.dispatches(older)
+
+    def test_a_push_is_never_superseded(self, bench):
+        push = payload("push/1.json")
+        push["repository"]["full_name"], push["deleted"] = "pytorch/pytorch", False
+        for _ in range(2):
+            delivery = bench.event(push, "push", key="pytorch/pytorch@refs/heads/topic")
+            assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+
+
+class TestRerun:
+    def check_run(self, bench, name, external_id, app_id=12345):
+        body = {"action": "rerequested", "repository": {"full_name": "pytorch/pytorch"},
+                "check_run": {"id": 7, "name": name, "head_sha": SHA, "external_id": external_id,
+                              "app": {"id": app_id}, "check_suite": {"id": 8}}}
+        return bench.event(body, "check_run", key=f"pytorch/pytorch@{SHA}", pr="0")
+
+    def test_of_a_check_run_of_ours_runs_the_failed_jobs_again(self, bench):
+        repo = REPOS["L3"]
+        http("POST", bench.relay.url("github", "/_sim/downstreams"),
+             json.dumps({"repo": repo, "reports": False, "run_ms": 1, "conclusion": "failure"}).encode())
+        bench.wait_outcomes(bench.pull_request(), 4)
+        run = wait_for("a failed run", lambda: [one for one in bench.relay.state()["runs"]
+                                                if one["repo"] == repo and one["conclusion"] == "failure"])
+        delivery = self.check_run(bench, f"crcr/{repo}/CI/test", f"{run[0]['id']}:1")
+        outcome = bench.wait_outcomes(delivery, 1)[0]
+        assert (outcome["kind"], outcome["outcome"], outcome["http_status"]) == \
+            ("rerun_failed", "dispatched", 201)
+        assert bench.calls(repo, f"/actions/runs/{run[0]['id']}/rerun-failed-jobs")
+
+    def test_already_running_is_what_was_wanted(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/rerun-failed-jobs", "status": 403,
+                      "body": {"message": "This workflow is already running"}})
+        delivery = self.check_run(bench, f"crcr/{repo}/CI/test", "99:1")
+        assert bench.wait_outcomes(delivery, 1)[0]["outcome"] == "dispatched"
+
+    def test_below_l3_is_skipped_with_the_reason(self, bench):
+        delivery = self.check_run(bench, f"crcr/{REPOS['L2']}/CI/test", "99:1")
+        outcome = bench.wait_outcomes(delivery, 1)[0]
+        assert outcome["outcome"] == "skipped" and "level" in outcome["error"]
+
+    def test_of_another_app_is_not_ours(self, bench):
+        delivery = self.check_run(bench, f"crcr/{REPOS['L3']}/CI/test", "99:1", app_id=1)
+        bench.wait_outcomes(bench.pull_request(), 4)
+        assert not bench.outcomes(delivery)
+
+
+class TestPoison:
+    @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a":"\xff"}', b"[" * 100000],
+                             ids=["empty", "cut", "array", "utf8", "deep"])
+    def test_goes_to_the_dlq_and_holds_up_nobody(self, bench, body):
+        number = next(bench.numbers)
+        poison = bench.event(body, key=f"pytorch/pytorch#{number}")
+        good = bench.pull_request(number)
+        bench.wait_outcomes(good, 4)
+        buried = [one for one in bench.topic("dlq") if one.headers.get("delivery") == poison]
+        assert [one.headers["class"] for one in buried] == ["poison"]
+        assert buried[0].value == body
+
+    def test_a_foreign_record_in_a_dispatch_topic_is_poison(self, bench):
+        write(bench.kafka.brokers, bench.relay.topic("dispatch.l1"), "who|knows", b"{}", {"hello": "x"})
+        wait_for("the foreign record in the dlq", lambda: [
+            one for one in bench.topic("dlq") if one.headers.get("hello") == "x"
+            and one.headers["class"] == "poison"])
+
+    def test_an_event_past_the_maximum_age_is_skipped_and_says_so(self, bench):
+        body = pull_request(number=next(bench.numbers))
+        delivery = bench.event(body, received_ms=int(time.time() * 1000) - 4 * 86400000)
+        outcomes = bench.wait_outcomes(delivery, 4)
+        assert {one["outcome"] for one in outcomes} == {"skipped"}
+        assert all("CRCR_MAX_EVENT_AGE" in one["error"] for one in outcomes)
+
+    def test_a_large_payload_is_fitted_and_says_what_went(self, bench):
+        body = pull_request(number=next(bench.numbers))
+        body["pull_request"]["body"] = "x" * 3_000_000
+        delivery = bench.event(body)
+        bench.wait_outcomes(delivery, 4)
+        for one in bench.dispatches(delivery):
+            assert len(json.dumps(one["client_payload"])) < 65536
+            assert one["client_payload"]["payload_trimmed"]
+            assert one["client_payload"]["payload"]["pull_request"]["head"]["sha"]
+
+
+class TestCheckConfig:
+    def check(self, bench, **environment):
+        values = bench.relay.environment("admin_dispatcher")
+        values.update(environment)
+        return subprocess.run([BIN / "crcr-dispatcher", "--check-config"], env=values,
+                              capture_output=True, text=True, timeout=30)
+
+    def test_accepts_what_the_dispatcher_runs_with(self, bench):
+        done = self.check(bench)
+        assert done.returncode == 0, done.stderr
+
+    @pytest.mark.parametrize("name, value", [
+        ("ALLOWLIST_URL", "https://github.com/pytorch/pytorch"),
+        ("CRCR_CALLBACK_TOKEN_KEY", "no-colon"),
+        ("CRCR_TOPIC_PREFIX", "a b"),
+    ])
+    def test_names_what_is_wrong(self, bench, name, value):
+        done = self.check(bench, **{name: value})
+        assert done.returncode == 2 and name in done.stderr
+
+    def test_reads_an_allowlist_that_is_a_file(self, bench, tmp_path):
+        file = tmp_path / "list.yml"
+        file.write_text("L1: [org/a, org/a]\n")
+        done = self.check(bench, ALLOWLIST_URL=str(file))
+        assert done.returncode == 2 and "list.yml:1:" in done.stderr
+
+    def test_refuses_a_private_key_that_is_none(self, bench, tmp_path):
+        file = tmp_path / "key.pem"
+        file.write_text("not a key")
+        done = self.check(bench, GITHUB_APP_PRIVATE_KEY_FILE=str(file))
+        assert done.returncode == 2 and "GITHUB_APP_PRIVATE_KEY" in done.stderr
