@@ -40,6 +40,9 @@ enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
                           struct why *why) MUST_CHECK;
 enum err dispatcher_github(const struct dispatcher *d, struct http_client *client,
                            struct github **ret, struct why *why) MUST_CHECK;
+/* Waits until the allowlist topic has been read: nothing is skipped by a version that is not the
+ * last. */
+void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);
 /* Ready once partitions are assigned; a replica that gets none for 15 s is a spare one, and ready.
  */
 struct topic_reader;

@@ -30,6 +30,17 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
     return github_new(ret, &options, why);
 }
 
+void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d)
+{
+    while (!role_stopping(role) && !allowlist_feed_caught_up(d->feed)) {
+        role_alive(role);
+        role_ready(role, "the allowlist topic has not been read yet");
+        wake_reset(role_wake(role));
+        if (!role_stopping(role))
+            wake_wait(role_wake(role), 100);
+    }
+}
+
 void dispatcher_ready(struct role_ctx *role, const struct topic_reader *reader, int64_t started_ms)
 {
     if (topic_reader_assigned(reader) > 0 || clock_mono_ms() - started_ms > SPARE_AFTER_MS)

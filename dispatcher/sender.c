@@ -114,6 +114,7 @@ static enum err sender_init(struct sender *s, struct why *why)
                                sizeof(writes) / sizeof(writes[0]), why);
     if (err)
         return err;
+    dispatcher_wait_allowlist(s->role, s->d);
     struct topic_reader_options options = {
         .kafka = s->d->kafka,
         .group = groups[s->level],

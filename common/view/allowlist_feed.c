@@ -98,14 +98,20 @@ void allowlist_feed_free(struct allowlist_feed *f)
     free(f);
 }
 
+/* What stands in for a version that is not known yet. */
+static const struct allowlist_version none;
+
 const struct allowlist_version *allowlist_feed_get(struct allowlist_feed *f)
 {
+    if (!atomic_load(&f->caught_up))
+        return &none;
     return allowlist_store_get(f->store);
 }
 
 void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_version *v)
 {
-    allowlist_store_release(f->store, v);
+    if (v != &none)
+        allowlist_store_release(f->store, v);
 }
 
 bool allowlist_feed_caught_up(struct allowlist_feed *f)

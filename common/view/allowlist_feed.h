@@ -26,7 +26,9 @@ struct allowlist_version {
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
                             const char *topic, struct why *why) MUST_CHECK;
 void allowlist_feed_free(struct allowlist_feed *f);
-/* The version in force; release it soon. Any thread. Never NULL. */
+/* The version in force; release it soon. Any thread. Never NULL. While the topic is still being
+ * read from its beginning there is none: an old version must not decide about a repository that a
+ * later one added. */
 const struct allowlist_version *allowlist_feed_get(struct allowlist_feed *f);
 void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_version *v);
 /* True once the topic has been read to its end: only then does "no list" mean that there is none.
