@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
@@ -236,13 +235,12 @@ static enum err compare_topic(struct topic_admin *a, const struct topic_spec *sp
 enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_specs *specs,
                                   const char *prefix, struct why *why)
 {
-    const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * 1000000L };
     struct topic_report *reports = mem_alloc(specs->n, sizeof(*reports));
     struct comparison comparison = { specs, prefix, reports };
     int64_t deadline = clock_mono_ms() + a->timeout_ms;
     enum err err;
 
-    for (;; nanosleep(&pause, NULL)) {
+    for (;; rd_kafka_poll(a->client.rk, LOOK_AGAIN_MS)) {
         size_t missing = 0;
         for (size_t i = 0; i < specs->n; i++)
             reports[i] = (struct topic_report){ .state = TOPIC_STATE_MISSING };

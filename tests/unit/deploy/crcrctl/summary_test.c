@@ -1,0 +1,130 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+#include <cmocka.h>
+
+#include "deploy/crcrctl/summary.h"
+
+static struct topics topics;
+
+static int set_up(void **state)
+{
+    struct why why;
+
+    (void)state;
+    return topics_init(&topics, "crcr.", &why) == OK ? 0 : -1;
+}
+
+/* A record of that topic with headers given as name, value, …, NULL. */
+static struct summary summarise(enum topic topic, const char *value, ...)
+{
+    struct record record = { .at = { topics.name[topic], 3, 17 },
+                             .timestamp_ms = 1000,
+                             .value = str_of(value) };
+    struct summary s;
+    const char *name;
+    va_list list;
+
+    headers_init(&record.headers);
+    va_start(list, value);
+    while ((name = va_arg(list, const char *)))
+        headers_put(&record.headers, name, str_of(va_arg(list, const char *)));
+    va_end(list);
+    summary_of(&s, &topics, &record);
+    return s;
+}
+
+static void a_parked_record_says_why_and_where_it_came_from(void **state)
+{
+    (void)state;
+    struct summary s =
+        summarise(TOPIC_DLQ, "{}", "delivery", "d-1", "repo", "o/r", "tier", "L4", "source_topic",
+                  "crcr.dispatch.l4", "error", "HTTP 404", "class", "refused", NULL);
+    assert_string_equal(s.outcome, "parked");
+    assert_string_equal(s.detail, "refused from crcr.dispatch.l4: HTTP 404");
+    assert_string_equal(s.delivery, "d-1");
+    assert_int_equal(s.tier, 4);
+}
+
+static void a_callback_shows_its_conclusion_once_it_is_completed(void **state)
+{
+    (void)state;
+    struct summary s = summarise(
+        TOPIC_CALLBACKS,
+        "{\"workflow\":{\"status\":\"in_progress\",\"conclusion\":null,\"name\":\"CI\"}}", NULL);
+    assert_string_equal(s.outcome, "in_progress");
+    s = summarise(TOPIC_CALLBACKS,
+                  "{\"workflow\":{\"status\":\"completed\",\"conclusion\":\"failure\","
+                  "\"name\":\"CI\",\"job_name\":\"linux\"}}",
+                  NULL);
+    assert_string_equal(s.outcome, "failure");
+    assert_string_equal(s.detail, "CI / linux");
+}
+
+static void what_cannot_be_read_is_said_and_nothing_is_made_up(void **state)
+{
+    (void)state;
+    assert_string_equal(summarise(TOPIC_CALLBACKS, "{", NULL).detail, "unreadable");
+    assert_string_equal(summarise(TOPIC_RESULTS, "[]", NULL).detail, "unreadable");
+    assert_string_equal(summarise(TOPIC_RESULTS, NULL, NULL).detail, "removed");
+    assert_true(strncmp(summarise(TOPIC_DISPATCHES, "x", NULL).detail, "unreadable: ", 12) == 0);
+}
+
+static void overlong_text_is_cut_not_lost(void **state)
+{
+    static char error[1000];
+
+    (void)state;
+    memset(error, 'e', sizeof(error) - 1);
+    struct summary s = summarise(TOPIC_DLQ, "", "error", error, "event", error, NULL);
+    assert_int_equal(strlen(s.detail), sizeof(s.detail) - 1);
+    assert_int_equal(strlen(s.event), sizeof(s.event) - 1);
+}
+
+static void filters_all_have_to_match_and_ignore_the_case_of_a_repository(void **state)
+{
+    struct summary s = summarise(TOPIC_DISPATCH_L2, "", "delivery", "d", "repo", "Org/R", "tier",
+                                 "L2", "pr", "7", NULL);
+    struct filter f = { .delivery = STR_LIT("d"), .repo = STR_LIT("org/r"), .pr = 7, .tier = 2 };
+
+    (void)state;
+    assert_true(filter_matches(&f, &s));
+    f.tier = 3;
+    assert_false(filter_matches(&f, &s));
+    f = (struct filter){ .pr = 8 };
+    assert_false(filter_matches(&f, &s));
+    f = (struct filter){ .pr = 0 };
+    assert_true(filter_matches(&f, &s));
+}
+
+static void controls_never_reach_a_line_and_json_stays_json(void **state)
+{
+    struct summary s = summarise(TOPIC_DLQ, "", "error", "a\x1b[31m\nb\"", NULL);
+    struct buf text;
+
+    (void)state;
+    buf_init(&text, 4096);
+    summary_line(&text, &s, true, false);
+    assert_null(memchr(text.ptr, '\x1b', text.len));
+    assert_null(memchr(text.ptr, '\n', text.len));
+    buf_reset(&text);
+    summary_json(&text, &s);
+    assert_non_null(strstr(text.ptr, "a\\u001b[31m\\nb\\\""));
+    buf_clear(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_parked_record_says_why_and_where_it_came_from),
+        cmocka_unit_test(a_callback_shows_its_conclusion_once_it_is_completed),
+        cmocka_unit_test(what_cannot_be_read_is_said_and_nothing_is_made_up),
+        cmocka_unit_test(overlong_text_is_cut_not_lost),
+        cmocka_unit_test(filters_all_have_to_match_and_ignore_the_case_of_a_repository),
+        cmocka_unit_test(controls_never_reach_a_line_and_json_stays_json),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
