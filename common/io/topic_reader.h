@@ -9,6 +9,10 @@
  * (queued.max.messages.kbytes bounds what librdkafka holds besides). Cooperative-sticky, dynamic
  * membership, session.timeout 6 s, heartbeat 1.5 s, auto commit off, auto.offset.reset earliest.
  *
+ * Offsets that go back (a topic made anew) start the partition over. Inside revoked()
+ * topic_reader_next gives NULL and nothing else of the reader may be called but record_done,
+ * record_drop and the counters.
+ *
  * All functions are for the one thread that owns the reader. */
 #ifndef CRCR_IO_TOPIC_READER_H
 #define CRCR_IO_TOPIC_READER_H
@@ -61,7 +65,8 @@ void record_done(struct record *record);
 /* Not done: it will be read again by whoever owns the partition next. Frees the record. */
 void record_drop(struct record *record);
 
-/* Commits the watermarks now and waits for the broker. */
+/* Commits the watermarks now and waits for the broker, at most 5 s. ERR_RETRY: not committed, e.g.
+ * while the group is being rebalanced; the next regular commit tries again. */
 enum err topic_reader_commit(struct topic_reader *r, struct why *why) MUST_CHECK;
 /* Stops (or goes on with) fetching from all partitions, e.g. while Redis is down. Membership stays.
  */

@@ -26,7 +26,8 @@ typedef void topic_written_fn(void *opaque, enum err err, const struct topic_pos
 
 enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
                           struct why *why) MUST_CHECK;
-/* Drops what is still queued: call topic_writer_flush before. NULL is fine. */
+/* Drops what is still queued, reporting each as ERR_UNKNOWN from inside this call: call
+ * topic_writer_flush before. NULL is fine. */
 void topic_writer_free(struct topic_writer *w);
 
 /* Queues one record; key, value and headers are copied. done may be NULL. ERR_RETRY: the queue (64
