@@ -8,7 +8,8 @@
 #include "keys.h"
 
 extern const char view_fold_dispatch_lua[];
-static struct redis_script fold_script = { .source = view_fold_dispatch_lua };
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script fold_script = { .source = view_fold_dispatch_lua };
 
 /* Which of two outcomes of one dispatch stays, whatever their order. A call that went through is
  * never hidden by what was tried before or after it; what could still change weighs least. */

@@ -6,7 +6,8 @@
 #include "keys.h"
 
 extern const char view_fold_labels_lua[];
-static struct redis_script fold_script = { .source = view_fold_labels_lua };
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script fold_script = { .source = view_fold_labels_lua };
 
 enum err labels_fold_queue(struct redis *r, int64_t pr, int64_t updated_ms, int64_t received_ms,
                            struct str labels, const struct view_times *times, struct why *why)

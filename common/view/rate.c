@@ -15,7 +15,8 @@ static struct str number(char to[24], int64_t value)
 enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t max_requests,
                    int64_t max_bytes, int *retry_after_s, struct why *why)
 {
-    static struct redis_script script = { .source = view_rate_lua };
+    /* Ingest's threads all come here, and a script remembers its SHA without a lock. */
+    static _Thread_local struct redis_script script = { .source = view_rate_lua };
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, VIEW_KEY_MAX);
     char text[3][24];
