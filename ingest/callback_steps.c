@@ -143,7 +143,8 @@ static bool step_view(struct visit *t)
     char conclusion[32] = "";
     bool found = false;
     struct why why;
-    if (job_state_get(t->worker->redis, buf_str(&key), &found, &state, conclusion, &why) != OK ||
+    if (job_state_get(t->worker->redis, buf_str(&key), str_of(fields->run_attempt), &found, &state,
+                      conclusion, &why) != OK ||
         !found)
         state = JOB_NONE; /* best effort: the fold decides */
     return callback_view_judge(fields, state, conclusion, &t->status, &t->verdict);

@@ -8,7 +8,8 @@
 #include "keys.h"
 
 extern const char view_fold_lua[];
-static struct redis_script fold_script = { .source = view_fold_lua };
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
 #define FOLD_KEYS 7
 #define FOLD_ARGS 8 /* before the fields; fold.lua names them */
@@ -230,23 +231,23 @@ enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job
                        false, ret, why);
 }
 
-enum err job_state_get(struct redis *r, struct str job_key, bool *found, enum job_state *state,
-                       char conclusion[32], struct why *why)
+enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,
+                       enum job_state *state, char conclusion[32], struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
     buf_init(&key, VIEW_KEY_MAX);
-    enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key),
-                                         STR_LIT("status"), STR_LIT("conclusion")),
-                              why);
+    enum err err =
+        redis_call(r, &reply,
+                   REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key), STR_LIT("status"),
+                              STR_LIT("conclusion"), STR_LIT("run_attempt")),
+                   why);
     if (err != OK)
         return err;
-    if (reply->type != REDIS_ARRAY || reply->n != 2 || reply->items[0].type != REDIS_STR) {
-        *found = false;
+    *found = reply->type == REDIS_ARRAY && reply->n == 3 && reply->items[0].type == REDIS_STR &&
+             str_eq(reply->items[2].text, run_attempt);
+    if (!*found)
         return OK;
-    }
-    *found = true;
     *state = job_state_of(reply->items[0].text);
     str_copy(conclusion, 32, reply->items[1].text);
     return OK;

@@ -43,8 +43,9 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, struct job_list 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why) MUST_CHECK;
 
-/* For ingest's best-effort answer (duplicate, 409): the state of one job. */
-enum err job_state_get(struct redis *r, struct str job_key, bool *found, enum job_state *state,
-                       char conclusion[32], struct why *why) MUST_CHECK;
+/* For ingest's best-effort answer (duplicate, 409): the state of one attempt of a job. Not found
+ * also when the view has another attempt under that key: it says nothing about this one. */
+enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,
+                       enum job_state *state, char conclusion[32], struct why *why) MUST_CHECK;
 
 #endif

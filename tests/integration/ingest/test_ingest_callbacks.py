@@ -177,12 +177,22 @@ def test_view_tells_duplicates_and_contradictions(ingest, issuer, redis_node):
                                   ("in_progress", done, "completed"),
                                   ("completed", started, "duplicate"),
                                   ("completed", done, "duplicate")]:
-        view.hset(TWO_JOB, mapping={"status": state, "conclusion": "success"})
+        view.hset(TWO_JOB, mapping={"status": state, "conclusion": "success", "run_attempt": "1"})
         status, answer, _ = ingest.callback(body, issuer.token())
         assert (status, json.loads(answer)) == (200, {"ok": True, "status": expected})
     failed = callback("completed", token=callback_token(), conclusion="failure")
     status, answer, _ = ingest.callback(failed, issuer.token())
     assert status == 409 and "success" in detail(answer)
+
+
+def test_another_attempt_under_the_same_check_run_id_is_news(ingest, issuer, redis_node):
+    view = redis_node.client()
+    own_id = TWO_JOB.rsplit("/", 1)[0] + "/own-id"
+    view.hset(own_id, mapping={"status": "completed", "conclusion": "failure", "run_attempt": "1"})
+    again = callback("completed", token=callback_token(), conclusion="success",
+                     check_run_id="own-id", run_attempt=2)
+    status, answer, _ = ingest.callback(again, issuer.token())
+    assert (status, json.loads(answer)) == (200, {"ok": True, "status": "completed"})
 
 
 def test_without_an_allowlist_callbacks_wait(own, issuer):

@@ -1,0 +1,115 @@
+/* Against a real redis-server of its own: the rules live in Lua. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/mem.h"
+#include "common/io/redis.h"
+#include "common/view/jobs.h"
+#include "tests/unit/support/redis_server.h"
+
+#define NOW 1795231200000LL
+#define KEY "org%2Ffour/d-1/ci/build/own-id"
+
+static const struct view_times times = { .ttl_s = 3000, .zombie_ms = 21600000 };
+
+struct fixture {
+    struct redis_server server;
+    struct redis *redis;
+};
+
+static int start(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    redis_server_start(&f->server);
+    struct redis_options options = { .endpoint = f->server.endpoint };
+    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
+    *state = f;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct fixture *f = *state;
+    redis_free(f->redis);
+    redis_server_kill(&f->server);
+    free(f);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    struct fixture *f = *state;
+    const struct redis_value *v;
+    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
+}
+
+static void fold(struct fixture *f, enum job_state reported, const char *conclusion,
+                 const char *attempt)
+{
+    struct result_record fact, merged;
+    enum fold_verdict verdict;
+    result_record_init(&fact);
+    fact.key = mem_dup(KEY);
+    fact.state = reported;
+    fact.conclusion = mem_dup(conclusion);
+    fact.repo = mem_dup("org/four");
+    fact.level = 4;
+    fact.head_sha = mem_dup("0123456789abcdef");
+    fact.delivery_id = mem_dup("d-1");
+    fact.workflow_name = mem_dup("ci");
+    fact.job_name = mem_dup("build");
+    fact.check_run_id = mem_dup("own-id");
+    fact.run_id = mem_dup("77");
+    fact.run_attempt = mem_dup(attempt);
+    assert_int_equal(job_fold_queue(f->redis, &fact, NOW, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    result_record_clear(&merged);
+    result_record_clear(&fact);
+}
+
+static bool state_of(struct fixture *f, const char *attempt, enum job_state *ret,
+                     char conclusion[32])
+{
+    bool found = false;
+    assert_int_equal(
+        job_state_get(f->redis, STR_LIT(KEY), str_of(attempt), &found, ret, conclusion, NULL), OK);
+    return found;
+}
+
+static void the_state_of_an_attempt_is_told(void **state)
+{
+    struct fixture *f = *state;
+    enum job_state seen = JOB_NONE;
+    char conclusion[32] = "";
+    assert_false(state_of(f, "1", &seen, conclusion));
+    fold(f, JOB_COMPLETED, "failure", "1");
+    assert_true(state_of(f, "1", &seen, conclusion));
+    assert_int_equal(seen, JOB_COMPLETED);
+    assert_string_equal(conclusion, "failure");
+}
+
+static void another_attempt_under_the_same_key_says_nothing(void **state)
+{
+    struct fixture *f = *state;
+    enum job_state seen = JOB_NONE;
+    char conclusion[32] = "";
+    fold(f, JOB_COMPLETED, "failure", "1");
+    assert_false(state_of(f, "2", &seen, conclusion));
+    fold(f, JOB_IN_PROGRESS, NULL, "2");
+    assert_false(state_of(f, "1", &seen, conclusion));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_state_of_an_attempt_is_told, flush),
+        cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing, flush),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
