@@ -38,9 +38,14 @@ local function load_job()
     return job
 end
 
+-- Plain digits only: tonumber would also take "nan", which equals nothing, and "0x2".
+local function number_of(attempt)
+    return string.match(attempt, '^%d+$') and tonumber(attempt)
+end
+
 -- Below zero when attempt a came before attempt b. Numbers come before names.
 local function attempt_compare(a, b)
-    local na, nb = tonumber(a), tonumber(b)
+    local na, nb = number_of(a), number_of(b)
     if na and nb and na ~= nb then
         return na - nb
     end

@@ -151,6 +151,14 @@ def test_attempt_ten_comes_after_attempt_nine(db):
     assert job["run_attempt"] == "10"
 
 
+def test_an_attempt_that_looks_like_no_number_is_still_an_attempt(db):
+    for name in ("nan", "inf", "0x2"):
+        db.flushall()
+        fold(db, fact("in_progress", 5000, attempt=name))
+        _, job = fold(db, fact("completed", 8000, attempt=name, conclusion="success"))
+        assert (job["status"], job["conclusion"]) == ("completed", "success"), name
+
+
 def test_a_job_in_progress_has_a_deadline_until_it_ends(db):
     fold(db, fact("in_progress", 2000))
     assert db.zscore("crcr:zombies", JOB) == 2000 + ZOMBIE_MS
