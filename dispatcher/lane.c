@@ -10,7 +10,8 @@ enum lane_state { LANE_READY, LANE_WAITING, LANE_BUSY };
 
 struct lane {
     UT_hash_handle hh;
-    struct lane *prev, *next; /* in ready or waiting */
+    struct lane *prev, *next; /* in its downstream's ready, or in waiting */
+    struct downstream *downstream;
     enum lane_state state;
     int64_t due_ms;          /* WAITING */
     struct lane_item *items; /* by seq, without the one that is out */
@@ -18,20 +19,36 @@ struct lane {
     char key[];
 };
 
-struct lanes {
-    struct lane *by_key;
-    struct lane *ready;   /* first come, first served */
-    struct lane *waiting; /* by due_ms */
+/* All lanes of one repository. */
+struct downstream {
+    UT_hash_handle hh;
+    struct downstream *prev, *next; /* in open */
+    struct lane *ready;             /* first come, first served */
+    size_t n_lanes, n_out;
+    bool is_open; /* in open: a lane is ready and a place is left */
+    size_t key_len;
+    char key[];
 };
 
-struct lanes *lanes_new(void)
+struct lanes {
+    size_t max_out;
+    struct lane *by_key;
+    struct downstream *downstreams;
+    struct downstream *open; /* by turns */
+    struct lane *waiting;    /* by due_ms */
+};
+
+struct lanes *lanes_new(size_t max_out)
 {
-    return mem_alloc(1, sizeof(struct lanes));
+    struct lanes *l = mem_alloc(1, sizeof(*l));
+    l->max_out = max_out;
+    return l;
 }
 
 void lanes_free(struct lanes *l)
 {
     struct lane *lane, *next;
+    struct downstream *d, *d_next;
     if (!l)
         return;
     HASH_ITER(hh, l->by_key, lane, next)
@@ -39,8 +56,47 @@ void lanes_free(struct lanes *l)
         HASH_DEL(l->by_key, lane);
         free(lane);
     }
+    HASH_ITER(hh, l->downstreams, d, d_next)
+    {
+        HASH_DEL(l->downstreams, d);
+        free(d);
+    }
     free(l);
 }
+
+/* ---- downstreams ---- */
+
+static struct downstream *downstream_of(struct lanes *l, struct str key)
+{
+    struct downstream *d;
+    ptrdiff_t bar = str_find(key, '|');
+    size_t len = bar < 0 ? key.len : (size_t)bar;
+    HASH_FIND(hh, l->downstreams, key.ptr, len, d);
+    if (d)
+        return d;
+    d = mem_alloc(1, sizeof(*d) + len);
+    d->key_len = len;
+    memcpy(d->key, key.ptr, len);
+    HASH_ADD_KEYPTR(hh, l->downstreams, d->key, d->key_len, d);
+    return d;
+}
+
+/* Enters or leaves the round, as its lanes and its places now say. */
+static void settle(struct lanes *l, struct downstream *d)
+{
+    bool open = d->ready && d->n_out < l->max_out;
+    if (open && !d->is_open)
+        DL_APPEND(l->open, d);
+    else if (!open && d->is_open)
+        DL_DELETE(l->open, d);
+    d->is_open = open;
+    if (d->n_lanes)
+        return;
+    HASH_DEL(l->downstreams, d);
+    free(d);
+}
+
+/* ---- lanes ---- */
 
 static struct lane *lane_of(struct lanes *l, struct str key)
 {
@@ -52,8 +108,11 @@ static struct lane *lane_of(struct lanes *l, struct str key)
     lane->key_len = key.len;
     memcpy(lane->key, key.ptr, key.len);
     lane->state = LANE_READY;
+    lane->downstream = downstream_of(l, key);
+    lane->downstream->n_lanes++;
     HASH_ADD_KEYPTR(hh, l->by_key, lane->key, lane->key_len, lane);
-    DL_APPEND(l->ready, lane);
+    DL_APPEND(lane->downstream->ready, lane);
+    settle(l, lane->downstream);
     return lane;
 }
 
@@ -86,21 +145,32 @@ void lanes_put(struct lanes *l, struct str key, struct lane_item *item)
     insert_item(lane_of(l, key), item);
 }
 
-struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
+static void wake_those_due(struct lanes *l, int64_t now_ms)
 {
     while (l->waiting && l->waiting->due_ms <= now_ms) {
         struct lane *due = l->waiting;
         DL_DELETE(l->waiting, due);
         due->state = LANE_READY;
-        DL_APPEND(l->ready, due);
+        DL_APPEND(due->downstream->ready, due);
+        settle(l, due->downstream);
     }
-    struct lane *lane = l->ready;
-    if (!lane)
+}
+
+struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
+{
+    wake_those_due(l, now_ms);
+    struct downstream *d = l->open;
+    if (!d)
         return NULL;
+    struct lane *lane = d->ready;
     struct lane_item *item = lane->items;
-    DL_DELETE(l->ready, lane);
+    DL_DELETE(d->ready, lane);
     lane->state = LANE_BUSY;
     DL_DELETE(lane->items, item);
+    d->n_out++;
+    DL_DELETE(l->open, d); /* its next turn is after the others' */
+    d->is_open = false;
+    settle(l, d);
     return item;
 }
 
@@ -111,41 +181,50 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)
     lane->state = LANE_WAITING;
     lane->due_ms = until_ms;
     insert_waiting(l, lane);
+    lane->downstream->n_out--;
+    settle(l, lane->downstream);
 }
 
 /* An idle lane without items is gone. */
 static void drop_if_empty(struct lanes *l, struct lane *lane)
 {
+    struct downstream *d = lane->downstream;
     if (lane->items || lane->state == LANE_BUSY)
         return;
     if (lane->state == LANE_READY)
-        DL_DELETE(l->ready, lane);
+        DL_DELETE(d->ready, lane);
     else
         DL_DELETE(l->waiting, lane);
     HASH_DEL(l->by_key, lane);
     free(lane);
+    d->n_lanes--;
 }
 
 void lanes_end(struct lanes *l, struct lane_item *item)
 {
     struct lane *lane = item->lane;
+    struct downstream *d = lane->downstream;
     item->lane = NULL;
     lane->state = LANE_READY;
-    DL_APPEND(l->ready, lane);
+    DL_APPEND(d->ready, lane);
+    d->n_out--;
     drop_if_empty(l, lane);
+    settle(l, d);
 }
 
 void lanes_remove(struct lanes *l, struct lane_item *item)
 {
     struct lane *lane = item->lane;
+    struct downstream *d = lane->downstream;
     item->lane = NULL;
     DL_DELETE(lane->items, item);
     drop_if_empty(l, lane);
+    settle(l, d);
 }
 
 int64_t lanes_due(const struct lanes *l)
 {
-    if (l->ready)
+    if (l->open)
         return 0;
     return l->waiting ? l->waiting->due_ms : INT64_MAX;
 }

@@ -1,5 +1,7 @@
 /* Lanes: tasks of one (downstream, event key) go out one at a time, in order of seq; different
- * lanes do not wait for each other. Holds the order only; knows nothing of what a task is.
+ * lanes do not wait for each other, but for a place of their downstream: at most a fixed number of
+ * its items are out at once (a bulkhead: one that answers slowly cannot take every place), and
+ * downstreams take turns. Holds the order only; knows nothing of what a task is.
  *
  *            put                    take                     end
  *   empty ─────────▶ ready ─────────────────▶ busy ─────────────────▶ ready, or gone when empty
@@ -20,12 +22,15 @@ struct lane_item {
     struct task_seq seq;
 };
 
-struct lanes *lanes_new(void);
+/* max_out: items of one downstream that are taken and neither held nor ended. */
+struct lanes *lanes_new(size_t max_out);
 /* Items are the owner's and are left alone. NULL is fine. */
 void lanes_free(struct lanes *l);
-/* Puts an item behind those of a lower or the same seq. key is copied. */
+/* Puts an item behind those of a lower or the same seq. key is "<downstream>|<event key>", copied.
+ */
 void lanes_put(struct lanes *l, struct str key, struct lane_item *item);
-/* The first item of a lane that is due; the lane is busy until hold or end. NULL: none is due. */
+/* The first item of a lane that is due and whose downstream has a place left; the lane is busy
+ * until hold or end. NULL: there is none. */
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
 /* A taken item goes back to its place; nothing of its lane is handed out before until_ms. */
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
@@ -33,7 +38,8 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
 void lanes_end(struct lanes *l, struct lane_item *item);
 /* An item that was not taken leaves its lane. */
 void lanes_remove(struct lanes *l, struct lane_item *item);
-/* When the next lane is due: 0 at once, INT64_MAX when all are busy or empty. */
+/* When lanes_take should be asked next: 0 at once, INT64_MAX when nothing comes by waiting alone.
+ */
 int64_t lanes_due(const struct lanes *l);
 
 #endif

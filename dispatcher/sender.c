@@ -99,11 +99,14 @@ static enum err sender_init(struct sender *s, struct why *why)
                                    topics->name[TOPIC_DELAY_10M],
                                    topics->name[TOPIC_DELAY_1H],
                                    tier_topic };
-    s->lanes = lanes_new();
+    /* A place for each call: one that waited for a connection would run into its time-out there. */
+    struct http_client_options http = s->d->http;
+    http.max_connections_host = SENDER_IN_FLIGHT_MAX;
+    s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)
-        err = http_client_new(&s->client, &s->d->http, why);
+        err = http_client_new(&s->client, &http, why);
     if (!err)
         err = dispatcher_github(s->d, s->client, &s->github, why);
     if (!err)

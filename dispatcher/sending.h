@@ -15,6 +15,8 @@
 
 /* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
 #define SENDER_IN_FLIGHT_MAX 64
+/* Of these for one downstream: eight that hang leave the others theirs. */
+#define SENDER_DOWNSTREAM_MAX 8
 
 struct sender {
     struct role_ctx *role;

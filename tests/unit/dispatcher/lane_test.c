@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -10,6 +11,8 @@
 #define A STR_LIT("org/a|pytorch/pytorch#1")
 #define B STR_LIT("org/b|pytorch/pytorch#1")
 
+#define MAX_OUT 2 /* of one downstream */
+
 static struct lane_item item_at(int64_t updated_ms, int64_t offset)
 {
     return (struct lane_item){ .seq = { .updated_ms = updated_ms, .offset = offset } };
@@ -17,7 +20,7 @@ static struct lane_item item_at(int64_t updated_ms, int64_t offset)
 
 static int setup(void **state)
 {
-    *state = lanes_new();
+    *state = lanes_new(MAX_OUT);
     return 0;
 }
 
@@ -143,6 +146,83 @@ static void what_waits_behind_a_busy_one_can_be_removed(void **state)
     lanes_end(l, &later);
 }
 
+/* n items of as many lanes of org/a, put. */
+static void put_many(struct lanes *l, struct lane_item *items, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char key[64];
+        snprintf(key, sizeof(key), "org/a|pytorch/pytorch#%d", i);
+        items[i] = item_at(0, i);
+        lanes_put(l, str_of(key), &items[i]);
+    }
+}
+
+static void a_downstream_has_only_so_many_out_and_others_pass_it(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[4], b = item_at(0, 9);
+    put_many(l, a, 4);
+    lanes_put(l, B, &b);
+    assert_ptr_equal(lanes_take(l, 0), &a[0]);
+    assert_ptr_equal(lanes_take(l, 0), &b);
+    assert_ptr_equal(lanes_take(l, 0), &a[1]);
+    assert_null(lanes_take(l, 0));
+    assert_true(lanes_due(l) == INT64_MAX); /* no time brings a place */
+    lanes_end(l, &b);
+    assert_null(lanes_take(l, 0));
+    lanes_end(l, &a[1]);
+    assert_true(lanes_due(l) == 0);
+    assert_ptr_equal(lanes_take(l, 0), &a[2]);
+    lanes_end(l, &a[0]);
+    lanes_end(l, &a[2]);
+    assert_ptr_equal(lanes_take(l, 0), &a[3]);
+    lanes_end(l, &a[3]);
+}
+
+static void a_held_item_gives_its_place_back(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[3];
+    put_many(l, a, 3);
+    assert_ptr_equal(lanes_take(l, 0), &a[0]);
+    assert_ptr_equal(lanes_take(l, 0), &a[1]);
+    lanes_hold(l, &a[0], 100);
+    assert_ptr_equal(lanes_take(l, 0), &a[2]);
+    assert_null(lanes_take(l, 100)); /* due, but there is no place again */
+    lanes_end(l, &a[2]);
+    assert_ptr_equal(lanes_take(l, 100), &a[0]);
+    lanes_end(l, &a[0]);
+    lanes_end(l, &a[1]);
+}
+
+static void what_waits_for_a_place_can_be_removed(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[3];
+    put_many(l, a, 3);
+    assert_ptr_equal(lanes_take(l, 0), &a[0]);
+    assert_ptr_equal(lanes_take(l, 0), &a[1]);
+    lanes_remove(l, &a[2]);
+    lanes_end(l, &a[0]);
+    assert_null(lanes_take(l, 0));
+    lanes_end(l, &a[1]);
+    assert_true(lanes_due(l) == INT64_MAX);
+}
+
+static void downstreams_take_turns(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[6], b = item_at(0, 9);
+    put_many(l, a, 6);
+    assert_ptr_equal(lanes_take(l, 0), &a[0]);
+    lanes_put(l, B, &b);
+    lanes_end(l, &a[0]);
+    assert_ptr_equal(lanes_take(l, 0), &a[1]); /* it was first in the round */
+    assert_ptr_equal(lanes_take(l, 0), &b);
+    lanes_end(l, &a[1]);
+    lanes_end(l, &b);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -154,6 +234,10 @@ int main(void)
         TEST(the_lane_that_waits_least_is_due_first),
         TEST(removed_items_are_not_handed_out_and_leave_no_lane_behind),
         TEST(what_waits_behind_a_busy_one_can_be_removed),
+        TEST(a_downstream_has_only_so_many_out_and_others_pass_it),
+        TEST(a_held_item_gives_its_place_back),
+        TEST(what_waits_for_a_place_can_be_removed),
+        TEST(downstreams_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
