@@ -1,0 +1,56 @@
+"""From when a webhook was due to when its dispatches reached GitHub, above two hops through the
+broker that a probe makes at the same time."""
+from lib.processes import wait_for
+from setting import Row
+
+DOWNSTREAMS = 12
+SECONDS, WARM_UP_SECONDS = 12, 3
+PROBE_RATE = 50
+ALLOWLIST = """\
+L1: [bench/r0, bench/r1, bench/r2]
+L2: [bench/r3, bench/r4, bench/r5]
+L3:
+  npu: { bench/r6: [], bench/r7: [], bench/r8: [] }
+L4: [bench/r9, bench/r10, bench/r11]
+"""
+
+
+def measure(setting, _):
+    relay = setting.relay(ALLOWLIST)
+    for part in ("ingest", "dispatcher"):
+        relay.start(part)
+    for part in ("ingest", "dispatcher"):
+        relay.wait_ready(part)
+    for topic in ("bench.first", "bench.second"):
+        setting.make_topic(topic)
+    run(setting, relay, 100, WARM_UP_SECONDS)
+    rows = judge(*run(setting, relay, 200, SECONDS), 200)
+    rows += judge(*run(setting, relay, 20, SECONDS), 20)
+    relay.stop()
+    return rows
+
+
+def run(setting, relay, rate, seconds):
+    setting.sink_reset()
+    probe = setting.start("hop_probe", setting.kafka.brokers, "bench.first", "bench.second",
+                          setting.bodies, PROBE_RATE, PROBE_RATE * seconds)
+    sent = setting.end(setting.webhooks(relay, rate, rate * seconds))
+    hops = setting.end(probe)
+    assert sent["refused"] == 0, sent
+
+    def through():
+        stats = setting.sink_stats()
+        return stats["dispatches"] >= rate * seconds * DOWNSTREAMS and stats
+    return wait_for("the sink to have them all", through, 120), hops, sent
+
+
+def judge(stats, hops, sent, rate):
+    rows = []
+    for name, bar_ms in (("p50", 10), ("p99", 50)):
+        ours, floor = stats[f"{name}_us"] / 1e3, hops[f"{name}_us"] / 1e3
+        rows.append(Row(f"webhook → dispatch, {rate}/s × {DOWNSTREAMS}: {name} above two hops",
+                        f"< {bar_ms} ms" if rate == 200 else "",
+                        f"{ours - floor:.1f} ms ({ours:.1f}, hops {floor:.1f}, acknowledged "
+                        f"{sent[f'{name}_us'] / 1e3:.1f})",
+                        ours - floor < bar_ms if rate == 200 else None))
+    return rows
