@@ -13,9 +13,17 @@
 
 #define LINE_MAX_BYTES 8192
 
-bool check_may_start(const struct commit_view *view)
+static struct str labels_of(const struct commit_view *view, int64_t pr)
 {
-    struct str rest = view->labels, line, device;
+    for (size_t i = 0; i < view->n_prs; i++)
+        if (view->prs[i].pr == pr)
+            return str_of(view->prs[i].lines);
+    return STR_NONE;
+}
+
+bool check_may_start(const struct commit_view *view, int64_t pr)
+{
+    struct str rest = labels_of(view, pr), line, device;
     if (view->level != 3)
         return view->level == 4;
     while (str_split(&rest, '\n', &line))
@@ -75,9 +83,7 @@ static char *external_id(const struct result_record *job)
 {
     struct buf id;
     buf_init(&id, LINE_MAX_BYTES);
-    buf_puts(&id, job->run_id);
-    if (job->pr_number > 0)
-        buf_printf(&id, ":%" PRId64, job->pr_number);
+    buf_printf(&id, "%s:%" PRId64, job->run_id, job->pr_number);
     return buf_take(&id, NULL);
 }
 
@@ -170,11 +176,12 @@ static bool complete_enough(const struct result_record *job)
 
 size_t desired_checks(const struct commit_view *view, struct wanted_check *to)
 {
-    bool may_start = check_may_start(view);
     size_t n = 0;
-    for (size_t i = 0; i < view->n_jobs; i++)
-        if (complete_enough(&view->jobs[i]) && !self_reported(&view->jobs[i]))
-            wanted_check_init(&to[n++], &view->jobs[i], may_start);
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct result_record *job = &view->jobs[i];
+        if (job->pr_number > 0 && complete_enough(job) && !self_reported(job))
+            wanted_check_init(&to[n++], job, check_may_start(view, job->pr_number));
+    }
     return n;
 }
 

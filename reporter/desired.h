@@ -6,11 +6,18 @@
 
 #include "../common/model/result_record.h"
 
+/* The labels of one pull request, one a line. */
+struct pr_labels {
+    int64_t pr;
+    const char *lines;
+};
+
 /* What the view and the allowlist say now; everything is borrowed. */
 struct commit_view {
-    int level;         /* tier in force now; 0: no longer listed */
-    struct str device; /* of L3 */
-    struct str labels; /* of the pull request, one a line */
+    int level;                   /* tier in force now; 0: no longer listed */
+    struct str device;           /* of L3 */
+    const struct pr_labels *prs; /* two pull requests may have the same head */
+    size_t n_prs;
     const struct result_record *jobs;
     size_t n_jobs;
 };
@@ -33,9 +40,10 @@ struct wanted_check {
 };
 
 /* L4: yes. L3: when the pull request carries ciflow/crcr/<device>. L1, L2, unlisted: no. */
-bool check_may_start(const struct commit_view *view);
-/* One wanted check a job, in the order of the jobs; nightly and periodic jobs have none. to has
- * room for n_jobs; gives how many. Each is to be cleared. */
+bool check_may_start(const struct commit_view *view, int64_t pr);
+/* One wanted check a job, in the order of the jobs. Check runs belong to a pull request: jobs
+ * without one (pushes other than ciflow tags, nightly, periodic) have none. to has room for n_jobs;
+ * gives how many. Each is to be cleared. */
 size_t desired_checks(const struct commit_view *view, struct wanted_check *to);
 void wanted_check_clear(struct wanted_check *check);
 

@@ -20,6 +20,7 @@ struct pass {
     struct target *target;
     struct job_list jobs;
     struct wanted_check *wanted;
+    struct check_sent *sent; /* of each, as the pass began: nobody else sends for this target */
     size_t n, i;
     int64_t found_id; /* by the search at GitHub; 0: none */
     bool found_completed;
@@ -32,6 +33,7 @@ static void pass_free(struct pass *p)
     for (size_t i = 0; i < p->n; i++)
         wanted_check_clear(&p->wanted[i]);
     free(p->wanted);
+    free(p->sent);
     job_list_clear(&p->jobs);
     free(p);
 }
@@ -48,40 +50,94 @@ static void pass_finish(struct pass *p, enum pass_end end, const char *reason)
 
 /* ---- reading the view ------------------------------------------------------------------------ */
 
-static int64_t pr_of(const struct job_list *jobs)
+/* Labels of the pull requests that the jobs belong to. */
+struct label_sets {
+    struct pr_labels *at;
+    size_t n;
+};
+
+static void label_sets_clear(struct label_sets *sets)
 {
-    for (size_t i = 0; i < jobs->n; i++)
-        if (jobs->at[i].pr_number > 0)
-            return jobs->at[i].pr_number;
-    return 0;
+    for (size_t i = 0; i < sets->n; i++)
+        free((char *)(uintptr_t)sets->at[i].lines);
+    free(sets->at);
 }
 
-static enum err view_read(struct pass *p, struct why *why)
+static bool is_among(const struct label_sets *sets, int64_t pr)
 {
-    struct reconcile *r = p->target->reconcile;
-    struct buf CLEANUP(buf_clear) labels;
-    struct str repo = str_of(p->target->repo);
-    buf_init(&labels, LABELS_MAX_BYTES);
-    enum err err = jobs_of_head(r->redis, str_of(p->target->head_sha), repo, &p->jobs, why);
-    int64_t pr = pr_of(&p->jobs);
-    if (err == OK && pr > 0)
-        err = labels_get(r->redis, pr, &labels, why);
-    if (err != OK)
-        return err;
-    const struct allowlist_version *version = allowlist_feed_get(r->reporter->feed);
+    for (size_t i = 0; i < sets->n; i++)
+        if (sets->at[i].pr == pr)
+            return true;
+    return false;
+}
+
+static enum err label_sets_read(struct redis *r, const struct job_list *jobs,
+                                struct label_sets *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) lines;
+    buf_init(&lines, LABELS_MAX_BYTES);
+    ret->at = mem_alloc(jobs->n + 1, sizeof(*ret->at));
+    for (size_t i = 0; i < jobs->n; i++) {
+        int64_t pr = jobs->at[i].pr_number;
+        if (pr <= 0 || is_among(ret, pr))
+            continue;
+        buf_reset(&lines);
+        enum err err = labels_get(r, pr, &lines, why);
+        if (err != OK)
+            return err;
+        ret->at[ret->n++] = (struct pr_labels){ pr, str_dup(buf_str(&lines)) };
+    }
+    return OK;
+}
+
+static void wanted_work_out(struct pass *p, const struct label_sets *labels)
+{
+    struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
+    const struct allowlist_version *version = allowlist_feed_get(feed);
     const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, repo) : NULL;
+        version->list ? allowlist_find(version->list, str_of(p->target->repo)) : NULL;
     const struct commit_view view = {
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,
-        .labels = buf_str(&labels),
+        .prs = labels->at,
+        .n_prs = labels->n,
         .jobs = p->jobs.at,
         .n_jobs = p->jobs.n,
     };
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted));
     p->n = desired_checks(&view, p->wanted);
-    allowlist_feed_release(r->reporter->feed, version);
-    return OK;
+    allowlist_feed_release(feed, version);
+}
+
+static struct check_slot slot_of(const struct wanted_check *w)
+{
+    return (struct check_slot){ str_of(w->name), str_of(w->slot) };
+}
+
+static enum err sent_read(struct pass *p, struct why *why)
+{
+    struct check_slot *slots = mem_alloc(p->n + 1, sizeof(*slots));
+    for (size_t i = 0; i < p->n; i++)
+        slots[i] = slot_of(&p->wanted[i]);
+    p->sent = mem_alloc(p->n + 1, sizeof(*p->sent));
+    enum err err = checks_sent_get(p->target->reconcile->redis, str_of(p->target->head_sha), slots,
+                                   p->n, p->sent, why);
+    free(slots);
+    return err;
+}
+
+static enum err view_read(struct pass *p, struct why *why)
+{
+    struct redis *redis = p->target->reconcile->redis;
+    struct label_sets CLEANUP(label_sets_clear) labels = { NULL, 0 };
+    enum err err =
+        jobs_of_head(redis, str_of(p->target->head_sha), str_of(p->target->repo), &p->jobs, why);
+    if (err == OK)
+        err = label_sets_read(redis, &p->jobs, &labels, why);
+    if (err != OK)
+        return err;
+    wanted_work_out(p, &labels);
+    return sent_read(p, why);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -97,6 +153,12 @@ static void count_call(struct pass *p, const char *call, const struct github_ans
         1);
     metrics_observe(m, METRIC_CHECK_RUN_SECONDS, METRIC_LABELS(str_of(call)),
                     (double)answer->micros / 1e6);
+}
+
+static void wait_until(struct reconcile *r, int64_t wall_ms)
+{
+    if (wall_ms > r->limited_until_ms)
+        r->limited_until_ms = wall_ms;
 }
 
 /* True when the answer lets the pass go on. */
@@ -117,8 +179,7 @@ static bool answered(struct pass *p, const char *call, const struct github_answe
         step(p);
         return false;
     case ERR_RETRY:
-        if (answer->wait_until_ms > r->limited_until_ms)
-            r->limited_until_ms = answer->wait_until_ms;
+        wait_until(r, answer->wait_until_ms);
         pass_finish(p, answer->wait_until_ms > 0 ? PASS_WAIT : PASS_FAILED, reason);
         return false;
     default:
@@ -127,16 +188,31 @@ static bool answered(struct pass *p, const char *call, const struct github_answe
     }
 }
 
+/* A call that was not even sent. A limit that another pass ran into costs no attempt here either.
+ */
+static void not_started(struct pass *p, enum err err, const char *reason)
+{
+    struct reconcile *r = p->target->reconcile;
+    struct github_answer blocked;
+    bool limited = err == ERR_RETRY &&
+                   github_blocked(r->github, str_of(r->reporter->upstream_repo), &blocked) &&
+                   blocked.limited;
+    if (limited)
+        wait_until(r, blocked.wait_until_ms);
+    pass_finish(p, limited ? PASS_WAIT : err == ERR_REFUSE ? PASS_REFUSED : PASS_FAILED, reason);
+}
+
 static void remember(struct pass *p, int64_t id)
 {
     struct reconcile *r = p->target->reconcile;
     const struct wanted_check *w = &p->wanted[p->i];
+    const struct check_slot slot = slot_of(w);
     struct check_sent sent = { .id = id, .completed = w->completed };
     struct why why;
     snprintf(sent.digest, sizeof(sent.digest), "%s", w->digest);
     /* When this fails the check run is found again at GitHub. */
-    if (check_sent_put(r->redis, str_of(p->target->head_sha), str_of(w->name), str_of(w->slot),
-                       &sent, &r->reporter->times, &why) != OK)
+    if (check_sent_put(r->redis, str_of(p->target->head_sha), &slot, &sent, &r->reporter->times,
+                       &why) != OK)
         log_warn("check_run_not_remembered", LOG_STR("error", str_of(why.text)));
 }
 
@@ -179,7 +255,7 @@ static void check_write(struct pass *p)
             ? check_run_update(r->github, upstream, p->found_id, &run, check_written, p, &why)
             : check_run_create(r->github, upstream, &run, check_written, p, &why);
     if (err != OK)
-        pass_finish(p, err == ERR_REFUSE ? PASS_REFUSED : PASS_FAILED, why.text);
+        not_started(p, err, why.text);
 }
 
 /* Ours when the name, the external_id and, where there is one, the marker are. */
@@ -220,33 +296,29 @@ static void check_search(struct pass *p)
         check_run_find(r->github, str_of(r->reporter->upstream_repo), str_of(p->target->head_sha),
                        str_of(p->wanted[p->i].name), check_found, search_done, p, &why);
     if (err != OK)
-        pass_finish(p, err == ERR_REFUSE ? PASS_REFUSED : PASS_FAILED, why.text);
+        not_started(p, err, why.text);
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
+/* GitHub says what is wanted, or has it completed, which it never leaves. */
+static bool is_settled(const struct check_sent *sent, const struct wanted_check *w)
+{
+    return str_is(str_of(sent->digest), w->digest) || (sent->completed && !w->completed);
+}
+
 /* Goes on with the next check run that differs; ends the pass after the last one. */
 static void step(struct pass *p)
 {
-    struct reconcile *r = p->target->reconcile;
-    struct why why;
+    const struct reconcile *r = p->target->reconcile;
     for (; p->i < p->n && !r->revoking; p->i++) {
         const struct wanted_check *w = &p->wanted[p->i];
-        struct check_sent sent = { 0 };
-        bool found = false;
-        enum err err = check_sent_get(r->redis, str_of(p->target->head_sha), str_of(w->name),
-                                      str_of(w->slot), &found, &sent, &why);
-        if (err != OK) {
-            pass_finish(p, PASS_WAIT, why.text);
-            return;
-        }
-        p->found_id = found ? sent.id : 0;
-        p->found_completed = found && sent.completed;
-        if (found && (str_is(str_of(sent.digest), w->digest) || (sent.completed && !w->completed)))
+        const struct check_sent *sent = &p->sent[p->i];
+        p->found_id = sent->id;
+        p->found_completed = sent->completed;
+        if (sent->id ? is_settled(sent, w) : !w->may_start)
             continue;
-        if (!found && !w->may_start)
-            continue;
-        if (found)
+        if (sent->id)
             check_write(p);
         else
             check_search(p);
@@ -264,8 +336,9 @@ void pass_start(struct target *target)
     struct why why;
     p->target = target;
     target->pass = p;
-    if (view_read(p, &why) != OK)
-        pass_finish(p, PASS_WAIT, why.text);
-    else
+    enum err err = view_read(p, &why);
+    if (err == OK)
         step(p);
+    else /* what Redis refuses does not heal by waiting */
+        pass_finish(p, err == ERR_REFUSE ? PASS_FAILED : PASS_WAIT, why.text);
 }

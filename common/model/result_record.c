@@ -55,6 +55,7 @@ static const struct column columns[] = {
     { "completed_ms", MILLIS, AT(completed_ms), -1, false },
     { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false },
     { "run_complete", NUMBER, AT(run_complete), -1, false },
+    { "top_level", LEVEL, AT(top_level), -1, false },
 };
 #undef AT
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -134,6 +135,21 @@ size_t result_record_fields(const struct result_record *r,
         to[n].name = str_of(columns[i].name);
         n++;
     }
+    return n;
+}
+
+static bool is_long(const struct column *c)
+{
+    return c->offset == offsetof(struct result_record, failed_tests) ||
+           c->offset == offsetof(struct result_record, triage_verdict);
+}
+
+size_t result_record_names(struct str to[RESULT_FIELDS_MAX], bool brief)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (!brief || !is_long(&columns[i]))
+            to[n++] = str_of(columns[i].name);
     return n;
 }
 

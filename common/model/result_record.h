@@ -31,6 +31,7 @@ struct result_record {
     int64_t dispatched_ms, in_progress_ms, timed_out_ms, completed_ms;
     int64_t failed_tests_cut; /* rows that are not in failed_tests */
     int64_t run_complete;     /* 1: the downstream said that nothing follows */
+    int64_t top_level; /* highest tier that a fact of this attempt came with; set by the fold */
 };
 
 void result_record_init(struct result_record *r);
@@ -48,6 +49,9 @@ struct result_field {
 /* Strings stay borrowed from r. Gives the number of entries. */
 size_t result_record_fields(const struct result_record *r,
                             struct result_field to[RESULT_FIELDS_MAX]);
+/* The names of all fields; without the long texts (failed tests, verdict), which are most of the
+ * bytes of a record, when brief. Gives the number of entries. */
+size_t result_record_names(struct str to[RESULT_FIELDS_MAX], bool brief);
 /* Sets one field by its name; names that no column has and values that do not fit are passed over,
  * so that a newer or older program can read the same view. */
 void result_record_set(struct result_record *r, struct str name, struct str value);

@@ -18,33 +18,49 @@ static bool sent_parse(struct str text, struct check_sent *ret)
     return str_copy(ret->digest, sizeof(ret->digest), digest);
 }
 
-enum err check_sent_get(struct redis *r, struct str sha, struct str name, struct str slot,
-                        bool *found, struct check_sent *ret, struct why *why)
+/* Every reply is collected, also after one that failed: the next command would find it otherwise.
+ */
+enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
+                         struct check_sent *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
-    const struct redis_value *reply;
+    size_t queued = 0;
+    enum err err = OK;
     buf_init(&key, VIEW_KEY_MAX);
-    enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_check(&key, sha, name), slot), why);
-    if (err == OK)
-        *found = reply->type == REDIS_STR && sent_parse(reply->text, ret);
+    while (err == OK && queued < n) {
+        struct str at = key_check(&key, sha, slots[queued].name);
+        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGET"), at, slots[queued].slot), why);
+        queued += err == OK;
+    }
+    for (size_t i = 0; i < queued; i++) {
+        const struct redis_value *reply;
+        enum err failed = redis_collect(r, &reply, why);
+        if (failed != OK)
+            err = failed;
+        else if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
+            ret[i] = (struct check_sent){ 0 };
+    }
     return err;
 }
 
-enum err check_sent_put(struct redis *r, struct str sha, struct str name, struct str slot,
+/* Both commands leave in one write, so that a crash leaves no key without an end. */
+enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot *slot,
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why)
 {
     struct buf CLEANUP(buf_clear) buf;
     char value[64], ttl[24];
+    const struct redis_value *reply;
     buf_init(&buf, VIEW_KEY_MAX);
-    struct str key = key_check(&buf, sha, name);
+    struct str key = key_check(&buf, sha, slot->name);
     snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
     snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
-    const struct redis_value *reply;
-    enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HSET"), key, slot, str_of(value)), why);
+    enum err err = redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, slot->slot, str_of(value)), why);
     if (err != OK)
         return err;
-    return redis_call(r, &reply, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
+    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
+    enum err set = redis_collect(r, &reply, why);
+    if (err == OK)
+        err = redis_collect(r, &reply, why);
+    return set != OK ? set : err;
 }

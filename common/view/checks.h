@@ -12,10 +12,15 @@ struct check_sent {
     char digest[17]; /* of what was sent */
 };
 
-/* slot: which check run of that name: "<external_id>/<attempt>/<check_run_id>". */
-enum err check_sent_get(struct redis *r, struct str sha, struct str name, struct str slot,
-                        bool *found, struct check_sent *ret, struct why *why) MUST_CHECK;
-enum err check_sent_put(struct redis *r, struct str sha, struct str name, struct str slot,
+/* One check run: its name, and which of that name: "<external_id>/<attempt>/<check_run_id>". */
+struct check_slot {
+    struct str name, slot; /* borrowed */
+};
+
+/* What was sent of n check runs of a commit, in one round trip; id 0 where nothing is known. */
+enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
+                         struct check_sent *ret, struct why *why) MUST_CHECK;
+enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot *slot,
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why) MUST_CHECK;
 

@@ -157,8 +157,43 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
     return OK;
 }
 
-enum err dispatches_of_delivery(struct redis *r, struct str delivery, struct dispatch_view **ret,
-                                size_t *n, struct why *why)
+/* Copies of the members that are repositories, at most limit; the jobs are in the same set. */
+static size_t repos_among(const struct redis_value *reply, size_t limit, char **to)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < reply->n && n < limit; i++)
+        if (!is_job_key(reply->items[i].text))
+            to[n++] = str_dup(reply->items[i].text);
+    return n;
+}
+
+/* Every reply is collected, also after one that failed: the next command would find it otherwise.
+ */
+static enum err views_get(struct redis *r, struct str delivery, char *const *repos, size_t n,
+                          struct dispatch_view *to, size_t *kept, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    size_t queued = 0;
+    enum err err = OK;
+    buf_init(&key, VIEW_KEY_MAX);
+    while (err == OK && queued < n) {
+        struct str at = key_dispatch(&key, delivery, str_of(repos[queued]));
+        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), at), why);
+        queued += err == OK;
+    }
+    for (size_t i = 0; i < queued; i++) {
+        const struct redis_value *reply;
+        enum err failed = redis_collect(r, &reply, why);
+        if (failed != OK)
+            err = failed;
+        else
+            *kept += view_from_reply(reply, &to[*kept]);
+    }
+    return err;
+}
+
+enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
+                                struct dispatch_view **ret, size_t *n, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
@@ -169,21 +204,11 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, struct dis
         why);
     if (err != OK)
         return err;
-    size_t queued = 0, kept = 0, members = reply->n;
-    char **repos = mem_alloc(members + 1, sizeof(*repos));
-    struct dispatch_view *list = mem_alloc(members + 1, sizeof(*list));
-    for (size_t i = 0; i < members; i++) /* jobs are in the same set; their keys are longer */
-        if (reply->items[i].text.len <= REPO_MAX)
-            repos[queued++] = str_dup(reply->items[i].text);
-    for (size_t i = 0; err == OK && i < queued; i++)
-        err = redis_queue(
-            r, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, str_of(repos[i]))), why);
-    for (size_t i = 0; err == OK && i < queued; i++) {
-        err = redis_collect(r, &reply, why);
-        if (err == OK && view_from_reply(reply, &list[kept]))
-            kept++;
-    }
-    for (size_t i = 0; i < queued; i++)
+    char **repos = mem_alloc(reply->n + 1, sizeof(*repos));
+    size_t n_repos = repos_among(reply, limit, repos), kept = 0;
+    struct dispatch_view *list = mem_alloc(n_repos + 1, sizeof(*list));
+    err = views_get(r, delivery, repos, n_repos, list, &kept, why);
+    for (size_t i = 0; i < n_repos; i++)
         free(repos[i]);
     free(repos);
     if (err != OK) {

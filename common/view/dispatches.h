@@ -25,8 +25,9 @@ enum err dispatch_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
 
 enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                            struct dispatch_view *ret, struct why *why) MUST_CHECK;
-/* All dispatches of a delivery by time; *ret is malloc'ed, the caller's, n entries. */
-enum err dispatches_of_delivery(struct redis *r, struct str delivery, struct dispatch_view **ret,
-                                size_t *n, struct why *why) MUST_CHECK;
+/* The first dispatches of a delivery by time, at most limit; *ret is malloc'ed, the caller's, n
+ * entries. */
+enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
+                                struct dispatch_view **ret, size_t *n, struct why *why) MUST_CHECK;
 
 #endif

@@ -25,6 +25,8 @@ local GROUP = {
     triage_verdict_json = 'v', environment = 'n', dispatched_ms = 'm', run_complete = 'z',
 }
 local FIRST_FIELD = 9
+-- What one delivery, downstream or commit may index: who sends more does not grow Redis with it.
+local DELIVERY_MAX, REPO_MAX, HEAD_MAX = 20000, 1000, 1000
 
 local state, received, attempt = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local ttl, zombie_ms, job_key = ARGV[4], tonumber(ARGV[5]), ARGV[6]
@@ -106,9 +108,12 @@ if order > 0 then
 end
 
 if order >= 0 then
-    local ranks, rank, won = ranks_read(job.ranks), fact_rank(), {}
+    local ranks, rank, won, level = ranks_read(job.ranks), fact_rank(), {}, nil
     for i = FIRST_FIELD, #ARGV, 2 do
         local letter = GROUP[ARGV[i]]
+        if ARGV[i] == 'downstream_repo_level' then
+            level = ARGV[i + 1]
+        end
         if letter and not won[letter] and (not ranks[letter] or rank > ranks[letter]) then
             won[letter] = true
             ranks[letter] = rank
@@ -139,6 +144,9 @@ if order >= 0 then
     if not old_state or STATE[state] > STATE[old_state] then
         put('status', state)
     end
+    if level and (not job.top_level or level > job.top_level) then
+        put('top_level', level)
+    end
     put('ranks', ranks_write(ranks))
 end
 
@@ -154,9 +162,10 @@ end
 
 -- The indexes, also for a repeat: they may have been lost on their own.
 redis.call('ZADD', KEYS[2], 'LT', ARGV[2], job_key)
+redis.call('ZREMRANGEBYRANK', KEYS[2], DELIVERY_MAX, -1)
 redis.call('EXPIRE', KEYS[2], ttl)
 redis.call('ZADD', KEYS[3], 'GT', ARGV[2], job_key)
-redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -1001)
+redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -1 - REPO_MAX)
 redis.call('EXPIRE', KEYS[3], ttl)
 redis.call('ZADD', KEYS[4], 'GT', ARGV[2], repo)
 if job.status == 'in_progress' then
@@ -166,7 +175,9 @@ else
     redis.call('ZREM', KEYS[5], job_key)
 end
 if KEYS[6] ~= '' then
-    redis.call('SADD', KEYS[6], job_key)
+    if redis.call('SCARD', KEYS[6]) < HEAD_MAX then
+        redis.call('SADD', KEYS[6], job_key)
+    end
     redis.call('EXPIRE', KEYS[6], ttl)
 end
 if KEYS[7] ~= '' then

@@ -140,40 +140,74 @@ static int name_cmp(const void *a, const void *b)
 }
 
 /* A job key has its five parts; a repo in the same set has two. */
-static bool is_job_key(struct str s)
+bool is_job_key(struct str member)
 {
     size_t slashes = 0;
-    for (size_t i = 0; i < s.len; i++)
-        slashes += s.ptr[i] == '/';
+    for (size_t i = 0; i < member.len; i++)
+        slashes += member.ptr[i] == '/';
     return slashes == 4;
 }
 
-static struct names names_of_jobs(const struct redis_value *reply)
+static struct names names_of_jobs(const struct redis_value *reply, size_t limit)
 {
     struct names names = { mem_alloc(reply->n + 1, sizeof(char *)), 0 };
-    for (size_t i = 0; i < reply->n; i++)
+    for (size_t i = 0; i < reply->n && names.n < limit; i++)
         if (is_job_key(reply->items[i].text))
             names.at[names.n++] = str_dup(reply->items[i].text);
     return names;
 }
 
-/* Jobs whose hash has expired before its index are passed over. */
-static enum err jobs_get(struct redis *r, const struct names *names, struct job_list *ret,
-                         struct why *why)
+/* What is read of each job: everything, or the fields that are named. */
+struct reading {
+    struct str argv[2 + RESULT_FIELDS_MAX]; /* HGETALL key, or HMGET key field … */
+    size_t argc;
+};
+
+static void reading_init(struct reading *how, bool brief)
+{
+    how->argv[0] = brief ? STR_LIT("HMGET") : STR_LIT("HGETALL");
+    how->argc = 2 + (brief ? result_record_names(how->argv + 2, true) : 0);
+}
+
+static void record_read(const struct reading *how, const struct redis_value *reply,
+                        struct result_record *ret)
+{
+    if (how->argc == 2) {
+        record_from_items(ret, reply->items, reply->n);
+        return;
+    }
+    result_record_init(ret);
+    for (size_t i = 0; i < reply->n && i + 2 < how->argc; i++)
+        if (reply->items[i].type == REDIS_STR)
+            result_record_set(ret, how->argv[i + 2], reply->items[i].text);
+    result_record_times(ret);
+}
+
+/* Every reply is collected, also after one that failed: the next command would find it otherwise.
+ * Jobs whose hash has expired before its index are passed over. */
+static enum err jobs_get(struct redis *r, const struct names *names, bool brief,
+                         struct job_list *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
+    struct reading how;
     struct job_list list = { mem_alloc(names->n + 1, sizeof(*list.at)), 0 };
+    size_t queued = 0;
     enum err err = OK;
     buf_init(&key, VIEW_KEY_MAX);
-    for (size_t i = 0; err == OK && i < names->n; i++)
-        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), key_job(&key, str_of(names->at[i]))),
-                          why);
-    for (size_t i = 0; err == OK && i < names->n; i++) {
+    reading_init(&how, brief);
+    while (err == OK && queued < names->n) {
+        how.argv[1] = key_job(&key, str_of(names->at[queued]));
+        err = redis_queue(r, how.argc, how.argv, why);
+        queued += err == OK;
+    }
+    for (size_t i = 0; i < queued; i++) {
         const struct redis_value *reply;
-        err = redis_collect(r, &reply, why);
-        if (err != OK || reply->n == 0)
+        enum err failed = redis_collect(r, &reply, why);
+        if (failed != OK) {
+            err = failed;
             continue;
-        record_from_items(&list.at[list.n], reply->items, reply->n);
+        }
+        record_read(&how, reply, &list.at[list.n]);
         if (list.at[list.n].key && list.at[list.n].repo)
             list.n++;
         else
@@ -187,48 +221,52 @@ static enum err jobs_get(struct redis *r, const struct names *names, struct job_
     return OK;
 }
 
-static enum err jobs_listed(struct redis *r, size_t argc, const struct str *argv, bool sort,
-                            struct job_list *ret, struct why *why)
-{
-    const struct redis_value *reply;
-    enum err err = redis_call(r, &reply, argc, argv, why);
-    if (err != OK)
-        return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply);
-    if (sort)
-        qsort(names.at, names.n, sizeof(*names.at), name_cmp);
-    return jobs_get(r, &names, ret, why);
-}
-
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
     buf_init(&key, VIEW_KEY_MAX);
-    return jobs_listed(r, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), true, ret,
-                       why);
+    enum err err =
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), why);
+    if (err != OK)
+        return err;
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, SIZE_MAX);
+    qsort(names.at, names.n, sizeof(*names.at), name_cmp);
+    return jobs_get(r, &names, false, ret, why);
 }
 
-enum err jobs_of_delivery(struct redis *r, struct str delivery, struct job_list *ret,
-                          struct why *why)
+enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t whole_max,
+                          struct job_list *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
     buf_init(&key, VIEW_KEY_MAX);
-    return jobs_listed(
-        r, REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
-        false, ret, why);
+    enum err err = redis_call(
+        r, &reply,
+        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
+        why);
+    if (err != OK)
+        return err;
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, limit);
+    return jobs_get(r, &names, names.n > whole_max, ret, why);
 }
 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
     char last[24];
     buf_init(&key, VIEW_KEY_MAX);
-    return jobs_listed(r,
-                       REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), STR_LIT("0"),
-                                  number_text(last, (int64_t)limit - 1), STR_LIT("REV")),
-                       false, ret, why);
+    enum err err = redis_call(r, &reply,
+                              REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), STR_LIT("0"),
+                                         number_text(last, (int64_t)limit - 1), STR_LIT("REV")),
+                              why);
+    if (err != OK)
+        return err;
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, limit);
+    return jobs_get(r, &names, true, ret, why);
 }
 
 enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,

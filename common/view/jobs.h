@@ -26,6 +26,9 @@ enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64
 enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
                           struct why *why) MUST_CHECK;
 
+/* True for a member of crcr:delivery:* that is a job; the others are repositories. */
+bool is_job_key(struct str member);
+
 /* Some jobs, the caller's. */
 struct job_list {
     struct result_record *at;
@@ -33,13 +36,15 @@ struct job_list {
 };
 void job_list_clear(struct job_list *list);
 
-/* All jobs of a commit and downstream, in the order of their keys. */
+/* All jobs of a commit and downstream (fold.lua keeps 1,000), in the order of their keys. */
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why) MUST_CHECK;
-/* All jobs of a delivery, by time. */
-enum err jobs_of_delivery(struct redis *r, struct str delivery, struct job_list *ret,
-                          struct why *why) MUST_CHECK;
-/* The newest jobs of a downstream, at most limit, newest first. */
+/* The first jobs of a delivery by time, at most limit. Without failed tests and verdicts when they
+ * are more than whole_max: a bad day of a large project would not fit into memory. */
+enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t whole_max,
+                          struct job_list *ret, struct why *why) MUST_CHECK;
+/* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
+ */
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why) MUST_CHECK;
 

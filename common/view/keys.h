@@ -16,7 +16,7 @@
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
  *   its weightiest outcome, and the earliest moment of the call (dispatched_ms, unknown_ms)
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
- *   job keys and repos of one delivery, by time
+ *   job keys and repos of one delivery, by time, the first 20,000
  * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
  *   deliveries of a pull request, by time
  * crcr:repo:<repo>                          zset    fold        reporter           CRCR_STATUS_TTL
@@ -24,7 +24,7 @@
  * crcr:repos                                zset    fold        reporter           -
  *   downstreams by last activity
  * crcr:head:<sha>/<repo>                    set     fold        reconcile          CRCR_STATUS_TTL
- *   job keys of a commit and downstream
+ *   job keys of a commit and downstream, at most 1,000
  * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
  *   updated_at and the ciflow/crcr labels
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL

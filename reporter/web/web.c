@@ -19,6 +19,9 @@
 #define SUMMARY_JOBS     100 /* of each downstream; what its pass rate is taken from */
 #define REPO_JOBS        200
 #define PR_DELIVERIES    25
+#define PR_JOBS          400 /* of each delivery */
+#define DELIVERY_JOBS    1000
+#define DELIVERY_WHOLE   100 /* jobs; of more, failed tests and verdicts are left out */
 #define SUMMARY_FRESH_MS 2000
 #define DRAIN_MS         5000
 #define TICK_MS          1000
@@ -212,16 +215,16 @@ static void repo_page(void *opaque, struct http_exchange *x)
         reply_not_found(w, x, "repo");
 }
 
-/* *known: something is there. */
-static enum err delivery_put(struct web *w, struct str id, struct buf *to, bool *known,
-                             struct why *why)
+/* *known: something is there. limit and whole_max as jobs_of_delivery. */
+static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t whole_max,
+                             struct buf *to, bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
     size_t n = 0;
-    enum err err = jobs_of_delivery(w->redis, id, &jobs, why);
+    enum err err = jobs_of_delivery(w->redis, id, limit, whole_max, &jobs, why);
     if (err == OK)
-        err = dispatches_of_delivery(w->redis, id, &dispatches, &n, why);
+        err = dispatches_of_delivery(w->redis, id, limit, &dispatches, &n, why);
     if (err != OK)
         return err;
     const struct api_delivery delivery = { id, jobs.at, jobs.n, dispatches, n };
@@ -241,7 +244,7 @@ static void delivery_page(void *opaque, struct http_exchange *x)
     buf_init(&body, BODY_MAX_BYTES);
     if (!delivery_valid(id))
         reply_not_found(w, x, "delivery");
-    else if (delivery_put(w, id, &body, &known, &why) != OK)
+    else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_WHOLE, &body, &known, &why) != OK)
         reply_away(w, x, "delivery", &why);
     else if (!known)
         reply_not_found(w, x, "delivery");
@@ -281,7 +284,7 @@ static enum err pr_put(struct web *w, int64_t pr, struct buf *to, bool *known, s
     buf_putc(to, '[');
     for (size_t i = 0; err == OK && i < deliveries.n; i++) {
         bool ignored;
-        err = delivery_put(w, str_of(deliveries.at[i].name), to, &ignored, why);
+        err = delivery_put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
     }
     buf_puts(to, "]}");
     return err;

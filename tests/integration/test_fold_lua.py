@@ -119,6 +119,16 @@ def test_timeout_after_completed_changes_no_conclusion(db):
     assert (job["status"], job["conclusion"]) == ("completed", "success")
 
 
+def test_the_highest_tier_is_remembered_in_any_order(db):
+    facts = [fact("in_progress", 2000, downstream_repo_level="L4"),
+             fact("completed", 5000, downstream_repo_level="L2", conclusion="success")]
+    for order in itertools.permutations(facts):
+        db.flushall()
+        for one in order:
+            _, job = fold(db, one)
+        assert (job["downstream_repo_level"], job["top_level"]) == ("L2", "L4")
+
+
 def test_test_counts_of_two_facts_never_mix(db):
     fold(db, fact("completed", 5001, conclusion="failure", total_tests="9", failed_tests="9"))
     _, job = fold(db, fact("completed", 5000, conclusion="success", total_tests="3",

@@ -44,7 +44,7 @@ static void l4_may_always_start(void **state)
 {
     (void)state;
     const struct commit_view view = { .level = 4 };
-    assert_true(check_may_start(&view));
+    assert_true(check_may_start(&view, 42));
 }
 
 static void l1_l2_and_unlisted_never_start(void **state)
@@ -52,22 +52,51 @@ static void l1_l2_and_unlisted_never_start(void **state)
     (void)state;
     static const int levels[] = { 0, 1, 2 };
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        const struct commit_view view = { .level = levels[i],
-                                          .device = STR_LIT("npu"),
-                                          .labels = STR_LIT("ciflow/crcr/npu") };
-        assert_false(check_may_start(&view));
+        const struct pr_labels labels = { 42, "ciflow/crcr/npu" };
+        const struct commit_view view = {
+            .level = levels[i], .device = STR_LIT("npu"), .prs = &labels, .n_prs = 1
+        };
+        assert_false(check_may_start(&view, 42));
     }
 }
 
 static void l3_starts_with_its_own_label_only(void **state)
 {
     (void)state;
-    struct commit_view view = { .level = 3, .device = STR_LIT("npu") };
-    assert_false(check_may_start(&view));
-    view.labels = STR_LIT("ciflow/crcr/npu2\nciflow/npu");
-    assert_false(check_may_start(&view));
-    view.labels = STR_LIT("ciflow/crcr/xpu\nciflow/crcr/npu");
-    assert_true(check_may_start(&view));
+    struct pr_labels labels = { 42, "" };
+    const struct commit_view view = {
+        .level = 3, .device = STR_LIT("npu"), .prs = &labels, .n_prs = 1
+    };
+    assert_false(check_may_start(&view, 42));
+    labels.lines = "ciflow/crcr/npu2\nciflow/npu";
+    assert_false(check_may_start(&view, 42));
+    labels.lines = "ciflow/crcr/xpu\nciflow/crcr/npu";
+    assert_true(check_may_start(&view, 42));
+}
+
+static void a_label_of_another_pull_request_with_the_same_head_opens_nothing(void **state)
+{
+    (void)state;
+    const struct pr_labels labels[] = { { 41, "ciflow/crcr/npu" }, { 42, "" } };
+    const struct commit_view view = {
+        .level = 3, .device = STR_LIT("npu"), .prs = labels, .n_prs = 2
+    };
+    assert_true(check_may_start(&view, 41));
+    assert_false(check_may_start(&view, 42));
+    assert_false(check_may_start(&view, 43));
+}
+
+static void a_job_without_a_pull_request_has_no_check_run(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "success");
+    job.pr_number = 0;
+    text_set(&job.event_type, "push");
+    const struct commit_view view = { .level = 4, .jobs = &job, .n_jobs = 1 };
+    assert_int_equal(desired_checks(&view, &check), 0);
+    result_record_clear(&job);
 }
 
 static void a_job_in_progress_is_in_progress_without_conclusion(void **state)
@@ -229,6 +258,8 @@ int main(void)
         cmocka_unit_test(l4_may_always_start),
         cmocka_unit_test(l1_l2_and_unlisted_never_start),
         cmocka_unit_test(l3_starts_with_its_own_label_only),
+        cmocka_unit_test(a_label_of_another_pull_request_with_the_same_head_opens_nothing),
+        cmocka_unit_test(a_job_without_a_pull_request_has_no_check_run),
         cmocka_unit_test(a_job_in_progress_is_in_progress_without_conclusion),
         cmocka_unit_test(a_completed_job_keeps_its_conclusion),
         cmocka_unit_test(stale_is_not_ours_to_say),

@@ -49,6 +49,13 @@ static int flush(void **state)
     return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
 }
 
+static void command(struct fixture *f, const char *name, const char *key, const char *value)
+{
+    const struct redis_value *v;
+    assert_int_equal(
+        redis_call(f->redis, &v, REDIS_ARGS(str_of(name), str_of(key), str_of(value)), NULL), OK);
+}
+
 static void fold(struct fixture *f, enum job_state reported, const char *conclusion,
                  const char *attempt)
 {
@@ -67,6 +74,7 @@ static void fold(struct fixture *f, enum job_state reported, const char *conclus
     fact.check_run_id = mem_dup("own-id");
     fact.run_id = mem_dup("77");
     fact.run_attempt = mem_dup(attempt);
+    fact.failed_tests = mem_dup("[{}]");
     assert_int_equal(job_fold_queue(f->redis, &fact, NOW, &times, NULL), OK);
     assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
@@ -105,11 +113,50 @@ static void another_attempt_under_the_same_key_says_nothing(void **state)
     assert_false(state_of(f, "1", &seen, conclusion));
 }
 
+static void one_unreadable_job_leaves_the_connection_usable(void **state)
+{
+    struct fixture *f = *state;
+    struct job_list jobs = { NULL, 0 };
+    fold(f, JOB_COMPLETED, "failure", "1");
+    command(f, "SADD", "crcr:head:0123456789abcdef/org/four", "a/b/c/d/e");
+    command(f, "SET", "crcr:job:a/b/c/d/e", "no hash");
+    assert_int_equal(
+        jobs_of_head(f->redis, STR_LIT("0123456789abcdef"), STR_LIT("org/four"), &jobs, NULL),
+        ERR_REFUSE);
+    command(f, "SREM", "crcr:head:0123456789abcdef/org/four", "a/b/c/d/e");
+    assert_int_equal(
+        jobs_of_head(f->redis, STR_LIT("0123456789abcdef"), STR_LIT("org/four"), &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 1);
+    job_list_clear(&jobs);
+}
+
+static void many_jobs_of_a_delivery_come_without_their_long_texts(void **state)
+{
+    struct fixture *f = *state;
+    struct job_list jobs = { NULL, 0 };
+    fold(f, JOB_COMPLETED, "failure", "1");
+    assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 10, 1, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 1);
+    assert_string_equal(jobs.at[0].failed_tests, "[{}]");
+    job_list_clear(&jobs);
+    assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 10, 0, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 1);
+    assert_null(jobs.at[0].failed_tests);
+    assert_string_equal(jobs.at[0].conclusion, "failure");
+    assert_int_equal(jobs.at[0].level, 4);
+    job_list_clear(&jobs);
+    assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 0, 0, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 0);
+    job_list_clear(&jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_state_of_an_attempt_is_told, flush),
         cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing, flush),
+        cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable, flush),
+        cmocka_unit_test_setup(many_jobs_of_a_delivery_come_without_their_long_texts, flush),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
