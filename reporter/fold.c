@@ -294,15 +294,17 @@ static void fold_close(struct fold *f)
 static enum err fold_open(struct fold *f, struct why *why)
 {
     const struct reporter *r = f->reporter;
-    const char *const inputs[] = { r->topics.name[TOPIC_CALLBACKS],
-                                   r->topics.name[TOPIC_DISPATCHES], r->topics.name[TOPIC_EVENTS] };
+    const struct topics *topics = &r->topics;
+    const char *const inputs[] = { topics->name[TOPIC_CALLBACKS], topics->name[TOPIC_DISPATCHES],
+                                   topics->name[TOPIC_EVENTS] };
     const char *const all[] = { inputs[0],
                                 inputs[1],
                                 inputs[2],
-                                r->topics.name[TOPIC_RESULTS],
-                                r->topics.name[TOPIC_RECONCILE],
-                                r->topics.name[TOPIC_DELAY_1M],
-                                r->topics.name[TOPIC_DLQ] };
+                                topics->name[TOPIC_ALLOWLIST],
+                                topics->name[TOPIC_RESULTS],
+                                topics->name[TOPIC_RECONCILE],
+                                topics->name[TOPIC_DELAY_1M],
+                                topics->name[TOPIC_DLQ] };
     const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };
     const struct topic_reader_options reader = {
         .kafka = r->kafka,
@@ -319,6 +321,8 @@ static enum err fold_open(struct fold *f, struct why *why)
         err = topic_writer_new(&f->writer, &writer, why);
     if (err == OK)
         err = role_wait_topics(f->role, f->writer, all, sizeof(all) / sizeof(all[0]), why);
+    if (err == OK) /* a label that no tier was known for would be done with, and forgotten */
+        reporter_wait_allowlist(r, f->role);
     if (err == OK)
         err = topic_reader_new(&f->reader, &reader, why);
     return err;

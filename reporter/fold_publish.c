@@ -96,7 +96,7 @@ void fold_publish_job(struct fold *f, struct fact *fact, const struct result_rec
     result_record_to_json(merged, &json);
     if (merged->level >= 2)
         put(f, fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json));
-    if (merged->level >= 3)
+    if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
         mark_dirty(f, fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)));
     released(fact);

@@ -300,8 +300,14 @@ static enum err github_open(struct reconcile *r, struct why *why)
 static enum err reconcile_open(struct reconcile *r, struct why *why)
 {
     const struct reporter *reporter = r->reporter;
-    const char *const inputs[] = { reporter->topics.name[TOPIC_RECONCILE] };
-    const char *const outputs[] = { inputs[0], reporter->topics.name[TOPIC_DLQ] };
+    const struct topics *topics = &reporter->topics;
+    const char *const inputs[] = { topics->name[TOPIC_RECONCILE] };
+    const char *const all[] = { inputs[0],
+                                topics->name[TOPIC_ALLOWLIST],
+                                topics->name[TOPIC_DELAY_1M],
+                                topics->name[TOPIC_DELAY_10M],
+                                topics->name[TOPIC_DELAY_1H],
+                                topics->name[TOPIC_DLQ] };
     const struct topic_writer_options writer = { .kafka = reporter->kafka,
                                                  .wake = role_wake(r->role) };
     const struct topic_reader_options reader = {
@@ -319,7 +325,9 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
     if (err == OK)
         err = topic_writer_new(&r->writer, &writer, why);
     if (err == OK)
-        err = role_wait_topics(r->role, r->writer, outputs, 2, why);
+        err = role_wait_topics(r->role, r->writer, all, sizeof(all) / sizeof(all[0]), why);
+    if (err == OK)
+        reporter_wait_allowlist(reporter, r->role);
     if (err == OK)
         err = topic_reader_new(&r->reader, &reader, why);
     return err;
@@ -329,13 +337,6 @@ enum err reconcile_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct reconcile r = { .reporter = reporter, .role = role };
     enum err err = reconcile_open(&r, why);
-    /* Tiers and devices are asked of the allowlist, so nothing is decided before it is known. */
-    role_ready(role, "the allowlist has not been read yet");
-    while (err == OK && !role_stopping(role) && !allowlist_feed_caught_up(r.reporter->feed)) {
-        role_alive(role);
-        wake_reset(role_wake(role));
-        wake_wait(role_wake(role), 100);
-    }
     if (err == OK)
         role_ready(role, NULL);
     while (err == OK && !role_stopping(role)) {

@@ -6,6 +6,8 @@
 #include "../common/crypto/jwt.h"
 #include "../common/io/http_client.h"
 
+#define ALLOWLIST_TICK_MS 100
+
 static struct redis_options redis_options(const struct config *config)
 {
     return (struct redis_options){
@@ -35,6 +37,17 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
     if (err == OK && daemon_has_role(ctx, "reconcile"))
         err = jwt_key_new(&r->app_key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
     return err;
+}
+
+void reporter_wait_allowlist(const struct reporter *r, struct role_ctx *role)
+{
+    role_ready(role, "the allowlist has not been read yet");
+    while (!role_stopping(role) && !allowlist_feed_caught_up(r->feed)) {
+        role_alive(role);
+        wake_reset(role_wake(role));
+        if (!role_stopping(role))
+            wake_wait(role_wake(role), ALLOWLIST_TICK_MS); /* the feed wakes nobody */
+    }
 }
 
 enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)

@@ -40,6 +40,10 @@ enum reporter_metric {
 };
 extern const struct metric_family reporter_metrics[METRIC_COUNT];
 
+/* Waits until the allowlist has been read: before, nobody knows a tier or a device. Meanwhile the
+ * role is alive and not ready. Returns at once when the role is to stop. */
+void reporter_wait_allowlist(const struct reporter *r, struct role_ctx *role);
+
 /* reporter.c, for the daemon's frame. */
 enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why);
 void reporter_stop(void *opaque);

@@ -182,6 +182,20 @@ def test_l2_has_a_result_and_no_check_run(reporter):
     assert reporter.checks(job.sha) == []
 
 
+def test_a_check_run_that_was_started_is_ended_after_a_demotion(reporter):
+    job = Job(reporter).call("in_progress", 1000)
+    job.wait_check("in_progress")
+    job.level = "L2"
+    assert job.call("completed", 2000, conclusion="success").wait_check()[0]["conclusion"] == "success"
+
+
+def test_a_push_without_a_pull_request_has_a_result_and_no_check_run(reporter):
+    job = Job(reporter, pr=0).call("completed", 2000, conclusion="success")
+    job.wait_result()
+    settled(reporter)
+    assert reporter.checks(job.sha) == []
+
+
 def label_event(job, action, labels, label, second):
     body = pull_request(action=action, number=job.pr, sha=job.sha, labels=labels,
                         updated_at=f"2026-11-21T03:20:{second:02}Z", label={"name": label})
