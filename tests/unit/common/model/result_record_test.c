@@ -220,9 +220,9 @@ static void fields_that_are_not_ours_or_do_not_fit_are_passed_over(void **state)
 static void what_is_no_result_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = { "", "[]", "{}", "{\"dynamoKey\":\"k\"}",
-                                         "{\"dynamoKey\":\"k\",\"status\":\"odd\","
-                                         "\"downstream_repo\":\"o/r\"}" };
+    static const char odd_status[] = "{\"dynamoKey\":\"k\",\"status\":\"odd\","
+                                     "\"downstream_repo\":\"o/r\"}";
+    static const char *const texts[] = { "", "[]", "{}", "{\"dynamoKey\":\"k\"}", odd_status };
     struct result_record r;
     struct why why;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
