@@ -39,8 +39,15 @@ class Kafka:
         os.kill(int((self.folder / "kafka.pid").read_text()), number)
 
     def freeze(self):
-        """Connections stay, answers do not come."""
+        """Connections stay, answers do not come. kill(2) returns before the threads have stopped: on a
+        busy machine they go on for tens of milliseconds, enough to acknowledge what comes next."""
         self._signal(signal.SIGSTOP)
+        wait_for("the broker to stand still", self._stands_still, every=0.005)
+
+    def _stands_still(self):
+        tasks = pathlib.Path("/proc") / (self.folder / "kafka.pid").read_text().strip() / "task"
+        states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
+        return set(states) == {"T"}
 
     def thaw(self):
         self._signal(signal.SIGCONT)
