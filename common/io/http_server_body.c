@@ -3,7 +3,10 @@
 
 #include "http_server_inner.h"
 
-enum { FIRST_ROOM = 4096 }; /* for bodies that do not say how long they are */
+/* A body gets room as its bytes come, not as it is announced: otherwise a dozen clients that
+ * promise 25 MiB each and send nothing would lock out everybody else. What is announced small
+ * enough gets all of it at once. */
+enum { FIRST_ROOM = 4096, FIRST_ROOM_ANNOUNCED = 64 * 1024 };
 
 /* Counts more bytes as in hand; false when that would be too many. */
 static bool account(struct http_server *s, size_t more)
@@ -13,6 +16,13 @@ static bool account(struct http_server *s, size_t more)
         return true;
     atomic_fetch_sub(&s->inflight_bytes, more);
     return false;
+}
+
+/* Whether it makes sense to begin with so many bytes; nothing is taken yet. */
+static bool could_fit(struct http_server *s, size_t bytes)
+{
+    return !s->max_inflight_bytes ||
+           atomic_load(&s->inflight_bytes) + bytes <= s->max_inflight_bytes;
 }
 
 /* Sizes come from outside: plain malloc, and a polite refusal when there is no memory. */
@@ -30,6 +40,18 @@ static enum err resize(struct http_exchange *x, size_t room)
     return OK;
 }
 
+/* How large the block should be in which so many bytes must find room. */
+static size_t room_for(const struct http_exchange *x, size_t need)
+{
+    size_t max = x->body_announced ? x->body_announced : x->route->max_body_bytes;
+    size_t room = x->body_room * 2;
+    if (room == 0)
+        room = x->body_announced ? FIRST_ROOM_ANNOUNCED : FIRST_ROOM;
+    if (room > max)
+        room = max;
+    return room > need ? room : need;
+}
+
 enum err exchange_body_expect(struct http_exchange *x)
 {
     uint64_t declared;
@@ -39,18 +61,17 @@ enum err exchange_body_expect(struct http_exchange *x)
         return OK;
     if (declared > x->route->max_body_bytes)
         return ERR_REFUSE;
-    return resize(x, declared);
+    x->body_announced = declared;
+    return could_fit(x->server, declared) ? OK : ERR_RETRY;
 }
 
 enum err exchange_body_add(struct http_exchange *x, const char *data, size_t len)
 {
-    size_t need = x->body_len + len, max = x->route->max_body_bytes;
-    if (need > max)
+    size_t need = x->body_len + len;
+    if (need > x->route->max_body_bytes)
         return ERR_REFUSE;
     if (need > x->body_room) {
-        size_t room = x->body_room ? x->body_room * 2 : FIRST_ROOM;
-        room = room < need ? need : room > max ? max : room;
-        enum err err = resize(x, room);
+        enum err err = resize(x, room_for(x, need));
         if (err)
             return err;
     }

@@ -57,8 +57,9 @@ struct http_exchange {
 
     char *body; /* NUL-terminated for the convenience of parsers */
     size_t body_len;
-    size_t body_room; /* without the NUL; this much is counted in server->inflight_bytes */
-    size_t discarded; /* bytes read after a refusal in mid-body */
+    size_t body_room;      /* without the NUL; this much is counted in server->inflight_bytes */
+    size_t body_announced; /* by Content-Length; 0: not */
+    size_t discarded;      /* bytes read after a refusal in mid-body */
     int64_t received_ms;
 
     struct http_exchange *prev, *next; /* under server->lock, as the next two */
