@@ -38,7 +38,7 @@ static size_t drop_idle(struct sender *s, const struct topic_position *partition
     {
         if (partitions && !is_of(g, partitions, n))
             continue;
-        if (g->calling || g->ending || g->posts)
+        if (g->calling || g->answered || g->ending)
             busy++;
         else
             sending_drop(g);
@@ -46,15 +46,18 @@ static size_t drop_idle(struct sender *s, const struct topic_position *partition
     return busy;
 }
 
-/* Lets what is under way end, until deadline_ms; nothing is started meanwhile. */
+/* Lets what is under way end, until deadline_ms. Other partitions' tasks go on meanwhile. */
 static void drain(struct sender *s, const struct topic_position *partitions, size_t n,
                   int64_t deadline_ms)
 {
     while (drop_idle(s, partitions, n) && clock_mono_ms() < deadline_ms) {
         role_alive(s->role);
         wake_reset(role_wake(s->role));
-        http_client_poll(s->client, role_wake(s->role), 50);
+        if (partitions)
+            sendings_start(s);
+        http_client_poll(s->client, role_wake(s->role), sendings_unsettled(s) ? 0 : 50);
         outbox_turn(s->outbox);
+        sendings_settle(s);
     }
 }
 
@@ -78,8 +81,10 @@ static void sender_free(struct sender *s)
     struct sending *g, *next;
     github_free(s->github);
     http_client_free(s->client);
+    sendings_settle(s);
     if (s->outbox)
         outbox_flush(s->outbox, FLUSH_MS);
+    sendings_settle(s);
     DL_FOREACH_SAFE(s->all, g, next)
     sending_drop(g);
     topic_reader_free(s->reader);
@@ -149,7 +154,7 @@ static bool read_some(struct sender *s)
 /* Until a lane is due; the rest comes as a wake-up. */
 static int wait_ms(const struct sender *s, bool more)
 {
-    if (more)
+    if (more || sendings_unsettled(s))
         return 0;
     if (s->in_flight >= SENDER_IN_FLIGHT_MAX)
         return TICK_MS;
@@ -173,9 +178,10 @@ static enum err turn(struct sender *s, struct why *why)
 {
     role_alive(s->role);
     wake_reset(role_wake(s->role));
+    outbox_turn(s->outbox);
+    sendings_settle(s);
     bool more = read_some(s);
     sendings_start(s);
-    outbox_turn(s->outbox);
     tell(s);
     if (topic_reader_fatal(s->reader, why) || outbox_fatal(s->outbox, why))
         return ERR_STOP;

@@ -172,7 +172,10 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
         lanes_hold(s->lanes, &g->item, claim->until_ms + 1);
         break;
     case CLAIM_DONE:
-        sending_repeat(g, &claim->outcome);
+        if (claim->outcome.delivery_id[0])
+            sending_repeat(g, &claim->outcome);
+        else
+            sending_skip(g, OUTCOME_DUPLICATE, "it was sent; what was stored of it is unreadable");
         break;
     case CLAIM_SUPERSEDED:
         sending_skip(g, OUTCOME_SUPERSEDED, "a later event of this pull request was sent already");
@@ -180,14 +183,13 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
     }
 }
 
-static enum err queue_claim(struct sending *g, struct why *why)
+/* Names the attempt, also one that finds no Redis now: it may be back when the answer comes. */
+static void name_owner(struct sending *g)
 {
     struct sender *s = g->s;
     g->claimed_ms = clock_wall_ms();
     snprintf(g->owner, sizeof(g->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
              s->tier.ptr, ++s->taken);
-    return claim_queue(s->redis, &g->task, g->owner, g->claimed_ms, can_be_superseded(&g->task),
-                       why);
 }
 
 /* One round trip for all: they are queued first, then read in the same order. */
@@ -195,18 +197,18 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
 {
     struct why why = { "" };
     size_t queued = 0;
-    while (queued < n && queue_claim(batch[queued], &why) == OK)
+    for (size_t i = 0; i < n; i++)
+        name_owner(batch[i]);
+    while (queued < n && claim_queue(s->redis, &batch[queued]->task, batch[queued]->owner,
+                                     batch[queued]->claimed_ms,
+                                     can_be_superseded(&batch[queued]->task), &why) == OK)
         queued++;
-    for (size_t i = 0; i < queued; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct claim_answer claim;
-        if (claim_collect(s->redis, &claim, &why))
+        if (i >= queued || claim_collect(s->redis, &claim, &why))
             without_claim(batch[i], why.text);
         else
             act_on(batch[i], &claim);
-    }
-    for (size_t i = queued; i < n; i++) {
-        batch[i]->claimed_ms = clock_wall_ms();
-        without_claim(batch[i], why.text);
     }
 }
 

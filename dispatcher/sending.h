@@ -1,8 +1,12 @@
 /* Private to the sender: one task in hand, from the moment it is read until what became of it is
  * stored.
  *
- *   in lane ─▶ claiming ─▶ calling ─▶ settling ─▶ done      everything on the tier's own thread
- *      ▲          │ busy       │ wait ≤ 10 s                                                   */
+ *   in lane ─▶ claiming ─▶ calling ─▶ answered ─▶ settled ─▶ stored ─▶ done
+ *      ▲          │ busy                              │ wait ≤ 10 s
+ *      └──────────┴───────────────────────────────────┘   everything on the tier's own thread
+ *
+ * Redis is asked in batches, one round trip each: the claims of all that start, of all that were
+ * answered, of all that were stored since the last turn. */
 #ifndef CRCR_DISPATCHER_SENDING_H
 #define CRCR_DISPATCHER_SENDING_H
 
@@ -12,9 +16,10 @@
 #include "dispatcher.h"
 #include "lane.h"
 #include "outbox.h"
+#include "retry.h"
 
 /* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
-#define SENDER_IN_FLIGHT_MAX 64
+#define SENDER_IN_FLIGHT_MAX  64
 /* Of these for one downstream: eight that hang leave the others theirs. */
 #define SENDER_DOWNSTREAM_MAX 8
 
@@ -30,6 +35,8 @@ struct sender {
     struct topic_reader *reader;
     struct lanes *lanes;
     struct sending *all;
+    struct sending *answered; /* not settled yet */
+    struct sending *stored;   /* all that became of them is; not done yet */
     size_t n, in_flight;
     uint64_t taken;      /* claims so far: makes each owner name unique */
     unsigned jitter;     /* state of rand_r */
@@ -38,18 +45,21 @@ struct sender {
 };
 
 struct sending {
-    struct lane_item item;       /* first: a lane hands out these */
-    struct sending *prev, *next; /* in sender.all */
+    struct lane_item item;                 /* first: a lane hands out these */
+    struct sending *prev, *next;           /* in sender.all */
+    struct sending *turn_prev, *turn_next; /* in sender.answered or .stored */
     struct sender *s;
     struct record *record;
     struct task task;   /* borrows from record */
     char owner[128];    /* of the claim */
     bool out;           /* taken from its lane */
     bool calling;       /* GitHub has it */
+    bool answered;      /* and its answer waits to be settled */
     bool lost;          /* the partition is another's now: record is not ours to finish */
     bool ending;        /* nothing follows but the storing of posts */
     bool told;          /* its claim is done and must say so once posts are stored */
     size_t posts;       /* not stored yet */
+    struct retry retry; /* what follows the answer */
     int64_t claimed_ms; /* wall clock of the call: dispatched_at */
     struct outcome outcome;
 };
@@ -61,8 +71,12 @@ void sendings_start(struct sender *s);
 /* Answers that came without a call: the claim's, the allowlist's. */
 void sending_skip(struct sending *g, enum outcome_kind kind, const char *reason);
 void sending_repeat(struct sending *g, const struct outcome *stored);
-/* GitHub's answer (settle.c). */
+/* GitHub's answer (settle.c). Decides what follows and leaves the rest to sendings_settle. */
 void sending_answered(void *opaque, const struct github_answer *answer);
+/* Tells the claims of what was answered and stored since, and goes on with them. */
+void sendings_settle(struct sender *s);
+/* True while sendings_settle has something to do. */
+bool sendings_unsettled(const struct sender *s);
 /* Gives the record back unfinished; nothing of it is under way. */
 void sending_drop(struct sending *g);
 /* 0…1 */

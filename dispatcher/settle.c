@@ -5,7 +5,6 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "metrics.h"
-#include "retry.h"
 #include "sending.h"
 
 #define OUTCOME_MAX_BYTES 8192
@@ -17,30 +16,11 @@ static void count(const struct sending *g, size_t family, const char *second)
 
 /* ---- the end ---- */
 
-/* All that was to be stored is: the claim learns that the outcome has been told, so that a repeat
- * is a plain duplicate, and the record is done with. */
-static void finish(struct sending *g)
-{
-    struct sender *s = g->s;
-    struct why why;
-    if (g->told) {
-        g->outcome.outcome = OUTCOME_DUPLICATE;
-        if (claim_finish(s->redis, &g->task, g->owner, &g->outcome, &why))
-            log_debug("claim_not_finished", LOG_STR("delivery", g->task.event.delivery),
-                      LOG_STR("repo", g->task.repo), LOG_STR("error", str_of(why.text)));
-    }
-    DL_DELETE(s->all, g);
-    s->n--;
-    role_progress(s->role);
-    record_done(g->record);
-    free(g);
-}
-
 static void stored(void *opaque)
 {
     struct sending *g = opaque;
     if (--g->posts == 0 && g->ending)
-        finish(g);
+        DL_APPEND2(g->s->stored, g, turn_prev, turn_next);
 }
 
 static void end(struct sending *g)
@@ -75,14 +55,15 @@ static void post_outcome(struct sending *g, const struct outcome *outcome)
     count(g, M_OUTCOMES, outcome_kind_name(outcome->outcome));
 }
 
-static void post_parked(struct sending *g, const struct retry *retry, const char *error)
+static void post_parked(struct sending *g, const char *error)
 {
     struct sender *s = g->s;
+    const struct retry *retry = &g->retry;
     struct headers headers;
     const char *delay = s->d->topics.name[retry->delay];
     headers_copy(&headers, &g->record->headers);
     headers_set_i64(&headers, "attempt", retry->attempt);
-    if (retry->maybe_duplicate || g->task.maybe_duplicate)
+    if (g->task.maybe_duplicate)
         headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
     headers_set(&headers, "to_topic", str_of(s->d->topics.name[topic_of_tier(s->level)]));
     headers_set_i64(&headers, "not_before_ms", retry->at_ms);
@@ -103,12 +84,14 @@ static void post_parked(struct sending *g, const struct retry *retry, const char
              LOG_INT("wait_ms", retry->at_ms - clock_wall_ms()));
 }
 
-static void post_dead(struct sending *g, const struct retry *retry, const char *error)
+static void post_dead(struct sending *g, const char *error)
 {
+    if (g->task.maybe_duplicate) /* for whoever replays it */
+        headers_set(&g->record->headers, "maybe_duplicate", STR_LIT("1"));
     g->posts++;
-    outbox_bury(g->s->outbox, g->s->d->topics.name[TOPIC_DLQ], g->record, retry->cls, error, stored,
-                g);
-    count(g, M_DLQ, retry->cls);
+    outbox_bury(g->s->outbox, g->s->d->topics.name[TOPIC_DLQ], g->record, g->retry.cls, error,
+                stored, g);
+    count(g, M_DLQ, g->retry.cls);
 }
 
 /* ---- outcomes without a call ---- */
@@ -189,57 +172,136 @@ static void measure(const struct sending *g, const struct github_answer *answer)
         metrics_observe(m, M_LATENCY, tier, (double)g->outcome.latency_ms / 1e3);
 }
 
-/* At once, before anything is stored: what a crash from here on leaves behind is not called a
- * second time (done) or is known to be perhaps the second (unknown). */
-static void settle_claim(struct sending *g, enum retry_next next)
-{
-    struct sender *s = g->s;
-    struct why why;
-    enum err err;
-    if (!g->owner[0])
-        return;
-    if (next == RETRY_DONE || g->outcome.outcome == OUTCOME_UNKNOWN)
-        err = claim_finish(s->redis, &g->task, g->owner, &g->outcome, &why);
-    else
-        err = claim_release(s->redis, &g->task, g->owner, &why);
-    g->told = next == RETRY_DONE && !err;
-    if (err && !s->redis_was_down)
-        log_warn("claim_not_settled", LOG_STR("delivery", g->task.event.delivery),
-                 LOG_STR("repo", g->task.repo), LOG_STR("error", str_of(why.text)));
-}
-
 /* The next attempt, in hand: the lane waits. */
-static void hold(struct sending *g, const struct retry *retry)
+static void hold(struct sending *g)
 {
-    g->task.attempt = retry->attempt;
-    g->task.maybe_duplicate |= retry->maybe_duplicate;
+    g->task.attempt = g->retry.attempt;
     g->out = false;
-    lanes_hold(g->s->lanes, &g->item, retry->at_ms);
+    lanes_hold(g->s->lanes, &g->item, g->retry.at_ms);
 }
 
 void sending_answered(void *opaque, const struct github_answer *answer)
 {
     struct sending *g = opaque;
     struct sender *s = g->s;
-    const char *error = answer->err ? answer->reason : "";
-    struct retry retry = retry_decide(answer, g->task.attempt, clock_wall_ms(), sender_jitter(s));
+    g->retry = retry_decide(answer, g->task.attempt, clock_wall_ms(), sender_jitter(s));
     g->calling = false;
+    g->answered = true;
     s->in_flight--;
-    outcome_of(g, retry.outcome, error);
+    outcome_of(g, g->retry.outcome, answer->err ? answer->reason : "");
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
         g->outcome.at_ms = g->claimed_ms;
-    settle_claim(g, retry.next);
     measure(g, answer);
-    log_answer(g, &retry);
+    log_answer(g, &g->retry);
+    g->task.maybe_duplicate |= g->retry.maybe_duplicate;
+    role_progress(s->role); /* also a time-out: it is GitHub that does not move, not we */
+    DL_APPEND2(s->answered, g, turn_prev, turn_next);
+}
+
+static void go_on(struct sending *g)
+{
+    g->answered = false;
     post_outcome(g, &g->outcome);
-    if (retry.next == RETRY_HOLD && !g->lost) {
-        hold(g, &retry);
+    if (g->retry.next == RETRY_HOLD && !g->lost) {
+        hold(g);
         return;
     }
-    if (retry.next == RETRY_PARK && !g->lost)
-        post_parked(g, &retry, g->outcome.error);
-    if (retry.next == RETRY_DEAD && !g->lost)
-        post_dead(g, &retry, g->outcome.error);
+    if (g->retry.next == RETRY_PARK && !g->lost)
+        post_parked(g, g->outcome.error);
+    if (g->retry.next == RETRY_DEAD && !g->lost)
+        post_dead(g, g->outcome.error);
     end(g);
+}
+
+/* ---- claims ---- */
+
+typedef enum err queue_fn(struct sending *g, struct why *why);
+typedef void collected_fn(struct sending *g, enum err err, const struct why *why);
+
+/* Before anything is stored: what a crash from here on leaves behind is not called a second time
+ * (done) or is known to be perhaps the second (unknown). */
+static enum err queue_answered(struct sending *g, struct why *why)
+{
+    struct redis *redis = g->s->redis;
+    if (g->retry.next == RETRY_DONE || g->task.maybe_duplicate)
+        return claim_finish_queue(redis, &g->task, g->owner, &g->outcome, why);
+    return claim_release_queue(redis, &g->task, g->owner, why);
+}
+
+static void collected_answered(struct sending *g, enum err err, const struct why *why)
+{
+    g->told = g->retry.next == RETRY_DONE && !err;
+    if (err && !g->s->redis_was_down)
+        log_warn("claim_not_settled", LOG_STR("delivery", g->task.event.delivery),
+                 LOG_STR("repo", g->task.repo), LOG_STR("error", str_of(why->text)));
+    go_on(g);
+}
+
+/* The claim learns that the outcome has been told, so that a repeat is a plain duplicate. */
+static enum err queue_stored(struct sending *g, struct why *why)
+{
+    g->outcome.outcome = OUTCOME_DUPLICATE;
+    return claim_finish_queue(g->s->redis, &g->task, g->owner, &g->outcome, why);
+}
+
+static void finish(struct sending *g)
+{
+    struct sender *s = g->s;
+    DL_DELETE(s->all, g);
+    s->n--;
+    role_progress(s->role);
+    record_done(g->record);
+    free(g);
+}
+
+static void collected_stored(struct sending *g, enum err err, const struct why *why)
+{
+    if (err)
+        log_debug("claim_not_finished", LOG_STR("delivery", g->task.event.delivery),
+                  LOG_STR("repo", g->task.repo), LOG_STR("error", str_of(why->text)));
+    finish(g);
+}
+
+/* Empties the list: one round trip for all of it. */
+static void settle_all(struct sending **list, queue_fn *queue, collected_fn *collected)
+{
+    struct sending *g, *next, *first_failed = NULL;
+    struct why why = { "" };
+    enum err err = OK;
+    DL_FOREACH2(*list, g, turn_next)
+    {
+        err = queue(g, &why);
+        if (err) {
+            first_failed = g;
+            break;
+        }
+    }
+    bool queued = true;
+    DL_FOREACH_SAFE2(*list, g, next, turn_next)
+    {
+        queued = queued && g != first_failed;
+        enum err ended = queued ? claim_end_collect(g->s->redis, &why) : err;
+        DL_DELETE2(*list, g, turn_prev, turn_next);
+        collected(g, ended, &why);
+    }
+}
+
+void sendings_settle(struct sender *s)
+{
+    struct sending *g, *next;
+    settle_all(&s->answered, queue_answered, collected_answered);
+    DL_FOREACH_SAFE2(s->stored, g, next, turn_next)
+    {
+        if (g->told)
+            continue;
+        DL_DELETE2(s->stored, g, turn_prev, turn_next);
+        finish(g);
+    }
+    settle_all(&s->stored, queue_stored, collected_stored);
+}
+
+bool sendings_unsettled(const struct sender *s)
+{
+    return s->answered || s->stored;
 }

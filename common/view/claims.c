@@ -84,30 +84,28 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
         struct claim_answer answer = { .verdict = verdicts[i].verdict };
         if (!str_to_i64(v->items[1].text, &answer.until_ms))
             answer.until_ms = 0;
-        if (answer.verdict == CLAIM_DONE) {
-            err = outcome_from_json(v->items[2].text, &answer.outcome, why);
-            if (err)
-                return err;
-        }
+        if (answer.verdict == CLAIM_DONE &&
+            outcome_from_json(v->items[2].text, &answer.outcome, why))
+            answer.outcome = (struct outcome){ .outcome = OUTCOME_DUPLICATE };
         *ret = answer;
         return OK;
     }
     return why_set(why, ERR_REFUSE, "the claim script gave an unknown verdict");
 }
 
-enum err claim_finish(struct redis *r, const struct task *task, const char *owner,
-                      const struct outcome *outcome, struct why *why)
+enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
+                            const struct outcome *outcome, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) json;
     char ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX], at[NUMBER_MAX];
-    const struct redis_value *v;
+    bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_DUPLICATE;
     buf_init(&key, VIEW_KEY_MAX);
     buf_init(&json, 8192);
     outcome_to_json(outcome, &json);
     const struct str argv[] = {
         claim_key(&key, task),
         str_of(owner),
-        outcome->outcome == OUTCOME_UNKNOWN ? STR_LIT("unknown") : STR_LIT("done"),
+        done ? STR_LIT("done") : STR_LIT("unknown"),
         buf_str(&json),
         number(ttl, CLAIM_TTL_S),
         number(pr, task->event.pr),
@@ -116,20 +114,25 @@ enum err claim_finish(struct redis *r, const struct task *task, const char *owne
         str_of(event_kind_name(task->event.kind)),
         number(at, outcome->at_ms),
     };
-    enum err err =
-        redis_call_script(r, &finish_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    return redis_queue_script(r, &finish_script, 1, sizeof(argv) / sizeof(argv[0]), argv, why);
+}
+
+enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
+                             struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, VIEW_KEY_MAX);
+    const struct str argv[] = { claim_key(&key, task), str_of(owner) };
+    return redis_queue_script(r, &release_script, 1, 2, argv, why);
+}
+
+enum err claim_end_collect(struct redis *r, struct why *why)
+{
+    const struct redis_value *v;
+    enum err err = redis_collect(r, &v, why);
     if (!err && v->integer == 0)
         return why_set(why, ERR_REFUSE, "another owner has taken the claim since");
     return err;
-}
-
-enum err claim_release(struct redis *r, const struct task *task, const char *owner, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) key;
-    const struct redis_value *v;
-    buf_init(&key, VIEW_KEY_MAX);
-    const struct str argv[] = { claim_key(&key, task), str_of(owner) };
-    return redis_call_script(r, &release_script, 1, 2, argv, &v, why);
 }
 
 static bool field(const struct redis_value *v, size_t i, int64_t *ret)

@@ -20,7 +20,7 @@ enum claim_verdict {
 struct claim_answer {
     enum claim_verdict verdict;
     int64_t until_ms;       /* BUSY */
-    struct outcome outcome; /* DONE */
+    struct outcome outcome; /* DONE; delivery_id is empty when what is stored cannot be read */
 };
 
 /* owner: unique to one attempt to send (a process may hold a task twice when its partition went
@@ -30,14 +30,17 @@ struct claim_answer {
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner, int64_t now_ms,
                      bool supersede, struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
-/* sending → done(outcome), or → unknown when outcome is OUTCOME_UNKNOWN (whoever claims next gets
- * CLAIM_EXPIRED); ERR_REFUSE when another owner has taken it since. A
- * done claim may be finished again by anyone, as done: what is stored is what CLAIM_DONE gives. */
-enum err claim_finish(struct redis *r, const struct task *task, const char *owner,
-                      const struct outcome *outcome, struct why *why) MUST_CHECK;
-/* Gives a claim back because the call was surely not made (wait, parked). */
-enum err claim_release(struct redis *r, const struct task *task, const char *owner,
-                       struct why *why) MUST_CHECK;
+/* The end of a claim, queued and collected in the same way. finish: sending → done(outcome) when
+ * the outcome is dispatched or duplicate, else → unknown (whoever claims next gets CLAIM_EXPIRED).
+ * A done claim may be finished again by anyone, as done: what is stored is what CLAIM_DONE gives.
+ */
+enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
+                            const struct outcome *outcome, struct why *why) MUST_CHECK;
+/* Gives a claim back because no call of this task was ever made (wait, parked). */
+enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
+                             struct why *why) MUST_CHECK;
+/* ERR_REFUSE when another owner has taken it since. */
+enum err claim_end_collect(struct redis *r, struct why *why) MUST_CHECK;
 
 /* For ingest: the record of the dispatch of a delivery to a repo. */
 struct dispatch_record {

@@ -73,12 +73,25 @@ static struct claim_answer claim(void **state, const struct task *task, const ch
                                  int64_t now_ms)
 {
     struct fixture *f = *state;
-    struct claim_answer answer;
+    struct claim_answer answer = { 0 };
     struct why why;
     if (claim_queue(f->redis, task, owner, now_ms, true, &why) ||
         claim_collect(f->redis, &answer, &why))
         fail_msg("%s", why.text);
     return answer;
+}
+
+static enum err finish(struct fixture *f, const struct task *task, const char *owner,
+                       const struct outcome *outcome)
+{
+    assert_int_equal(claim_finish_queue(f->redis, task, owner, outcome, NULL), OK);
+    return claim_end_collect(f->redis, NULL);
+}
+
+static enum err release(struct fixture *f, const struct task *task, const char *owner)
+{
+    assert_int_equal(claim_release_queue(f->redis, task, owner, NULL), OK);
+    return claim_end_collect(f->redis, NULL);
 }
 
 static void the_first_takes_it_and_another_finds_it_busy(void **state)
@@ -125,7 +138,7 @@ static void what_was_sent_is_told_again_and_not_sent_again(void **state)
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     claim(state, &task, "one", NOW);
-    assert_int_equal(claim_finish(f->redis, &task, "one", &sent, NULL), OK);
+    assert_int_equal(finish(f, &task, "one", &sent), OK);
     struct claim_answer again = claim(state, &task, "two", NOW + 10 * CLAIM_SENDING_MS);
     assert_int_equal(again.verdict, CLAIM_DONE);
     assert_int_equal(again.outcome.outcome, OUTCOME_DISPATCHED);
@@ -139,20 +152,44 @@ static void a_done_claim_may_say_that_it_was_told(void **state)
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     claim(state, &task, "one", NOW);
-    assert_int_equal(claim_finish(f->redis, &task, "one", &sent, NULL), OK);
+    assert_int_equal(finish(f, &task, "one", &sent), OK);
     sent.outcome = OUTCOME_DUPLICATE;
-    assert_int_equal(claim_finish(f->redis, &task, "two", &sent, NULL), OK);
+    assert_int_equal(finish(f, &task, "two", &sent), OK);
     assert_int_equal(claim(state, &task, "x", NOW).outcome.outcome, OUTCOME_DUPLICATE);
 }
 
-static void an_unknown_outcome_makes_the_next_one_perhaps_a_duplicate(void **state)
+/* What was perhaps sent stays so, whatever a later attempt ended with. */
+static void only_a_dispatch_makes_a_claim_done(void **state)
+{
+    static const enum outcome_kind kinds[] = { OUTCOME_UNKNOWN, OUTCOME_WAITING, OUTCOME_FAILED };
+    struct fixture *f = *state;
+    struct task task = a_task();
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct outcome outcome = an_outcome(&task, kinds[i]);
+        claim(state, &task, "one", NOW);
+        assert_int_equal(finish(f, &task, "one", &outcome), OK);
+        assert_int_equal(claim(state, &task, "two", NOW + 1).verdict, CLAIM_EXPIRED);
+        assert_int_equal(flush(state), OK);
+    }
+}
+
+static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state)
 {
     struct fixture *f = *state;
     struct task task = a_task();
-    struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    const struct redis_value *v;
     claim(state, &task, "one", NOW);
-    assert_int_equal(claim_finish(f->redis, &task, "one", &unknown, NULL), OK);
-    assert_int_equal(claim(state, &task, "two", NOW + 1).verdict, CLAIM_EXPIRED);
+    assert_int_equal(finish(f, &task, "one", &sent), OK);
+    assert_int_equal(
+        redis_call(f->redis, &v,
+                   REDIS_ARGS(STR_LIT("HSET"), STR_LIT("crcr:claim:d-1|org/a|dispatch|"),
+                              STR_LIT("outcome"), STR_LIT("{\"outcome\":")),
+                   NULL),
+        OK);
+    struct claim_answer again = claim(state, &task, "two", NOW);
+    assert_int_equal(again.verdict, CLAIM_DONE);
+    assert_string_equal(again.outcome.delivery_id, "");
 }
 
 static void a_released_claim_leaves_nothing(void **state)
@@ -162,9 +199,9 @@ static void a_released_claim_leaves_nothing(void **state)
     struct dispatch_record record;
     bool found = true;
     claim(state, &task, "one", NOW);
-    assert_int_equal(claim_release(f->redis, &task, "two", NULL), OK);
+    assert_int_equal(release(f, &task, "two"), ERR_REFUSE);
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_BUSY);
-    assert_int_equal(claim_release(f->redis, &task, "one", NULL), OK);
+    assert_int_equal(release(f, &task, "one"), OK);
     assert_int_equal(
         dispatch_record_get(f->redis, STR_LIT("d-1"), STR_LIT("org/a"), &found, &record, NULL), OK);
     assert_false(found);
@@ -179,9 +216,9 @@ static void a_late_owner_cannot_end_what_another_is_sending_or_has_sent(void **s
     struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
     claim(state, &task, "one", NOW);
     claim(state, &task, "two", NOW + CLAIM_SENDING_MS);
-    assert_int_equal(claim_finish(f->redis, &task, "one", &sent, NULL), ERR_REFUSE);
-    assert_int_equal(claim_finish(f->redis, &task, "two", &sent, NULL), OK);
-    assert_int_equal(claim_finish(f->redis, &task, "one", &unknown, NULL), ERR_REFUSE);
+    assert_int_equal(finish(f, &task, "one", &sent), ERR_REFUSE);
+    assert_int_equal(finish(f, &task, "two", &sent), OK);
+    assert_int_equal(finish(f, &task, "one", &unknown), ERR_REFUSE);
     assert_int_equal(claim(state, &task, "three", NOW).verdict, CLAIM_DONE);
 }
 
@@ -288,7 +325,8 @@ int main(void)
         TEST(an_owner_that_never_told_is_perhaps_a_first_call),
         TEST(what_was_sent_is_told_again_and_not_sent_again),
         TEST(a_done_claim_may_say_that_it_was_told),
-        TEST(an_unknown_outcome_makes_the_next_one_perhaps_a_duplicate),
+        TEST(only_a_dispatch_makes_a_claim_done),
+        TEST(what_is_done_stays_done_when_its_outcome_cannot_be_read),
         TEST(a_released_claim_leaves_nothing),
         TEST(a_late_owner_cannot_end_what_another_is_sending_or_has_sent),
         TEST(an_older_seq_of_the_lane_is_superseded_and_the_same_is_not),
