@@ -12,6 +12,7 @@ enum {
     CPU_SECONDS,
     RSS_BYTES,
     OPEN_FDS,
+    MAX_FDS,
     START_TIME,
     BUILD_INFO,
     ROLE_HEALTHY,
@@ -30,6 +31,10 @@ static const struct metric_family families[N_FAMILIES] = {
                     "Resident memory size in bytes.",
                     { NULL } },
     [OPEN_FDS] = { "process_open_fds", METRIC_GAUGE, "Number of open file descriptors.", { NULL } },
+    [MAX_FDS] = { "process_max_fds",
+                  METRIC_GAUGE,
+                  "Maximum number of open file descriptors.",
+                  { NULL } },
     [START_TIME] = { "process_start_time_seconds",
                      METRIC_GAUGE,
                      "Start time of the process since the Unix epoch in seconds.",
@@ -107,6 +112,7 @@ static void refresh(struct admin *a)
     set(a, CPU_SECONDS, NULL, process_cpu_seconds());
     set(a, RSS_BYTES, NULL, (double)process_rss_bytes());
     set(a, OPEN_FDS, NULL, (double)process_open_fds());
+    set(a, MAX_FDS, NULL, (double)process_max_fds());
     for (size_t i = 0; i < a->daemon->n_roles; i++) {
         struct role_ctx *r = &a->daemon->roles[i];
         const struct str *labels = METRIC_LABELS(str_of(r->role->name));

@@ -174,6 +174,7 @@ static int live(struct daemon_ctx *ctx)
 {
     struct why why = { "" };
     void *opaque = NULL;
+    process_raise_max_fds();
     enum err err = stop_new(&ctx->stop, DRAIN_MS, on_stop, ctx, &why);
     if (!err)
         err = admin_new(&ctx->admin, ctx, admin_listen(ctx), &why);

@@ -60,6 +60,9 @@ int admin_port(const struct admin *a);
 
 int64_t process_rss_bytes(void);
 int64_t process_open_fds(void);
+int64_t process_max_fds(void);
+/* Shells and old init systems start programs with 1,024 descriptors, although more may be had. */
+void process_raise_max_fds(void);
 double process_cpu_seconds(void);
 /* "host-pid-8hex" */
 void process_owner(char *to, size_t size);

@@ -7,6 +7,8 @@
 
 #include "daemon_private.h"
 
+enum { MAX_FDS = 65536 }; /* six times the connections that ingest takes */
+
 int64_t process_rss_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
@@ -30,6 +32,23 @@ int64_t process_open_fds(void)
             n++;
     closedir(folder);
     return n;
+}
+
+void process_raise_max_fds(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= MAX_FDS)
+        return;
+    limit.rlim_cur = limit.rlim_max < MAX_FDS ? limit.rlim_max : MAX_FDS;
+    setrlimit(RLIMIT_NOFILE, &limit); /* cannot fail up to rlim_max; if it does, fewer must do */
+}
+
+int64_t process_max_fds(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return -1;
+    return limit.rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)limit.rlim_cur;
 }
 
 static double seconds(struct timeval t)

@@ -32,7 +32,8 @@ struct http_server_options {
     size_t n_routes;
     void *opaque;               /* given to begin and handle */
     int threads;                /* 0: 1 */
-    int max_connections;        /* 0: 10,000; more wait in the backlog */
+    int max_connections;        /* 0: 10,000, at most three quarters of the descriptors that the
+                                   process may have; more wait in the backlog */
     int idle_timeout_s;         /* 0: 30; a client that sends nothing for so long is cut off, and
                                    one that takes three times as long for one request */
     size_t max_inflight_bytes;  /* bodies in hand over all requests; 0: no limit; more: 503 +

@@ -1,4 +1,4 @@
-/* What the files of the HTTP server share; nobody else includes this.
+/* What the files of the HTTP server share; nobody else includes this, but its tests.
  *
  * Locks, in the order in which they may be taken: exchange.lock, then http_server.lock. No lock is
  * held while begin or handle runs. */
@@ -148,6 +148,9 @@ void exchange_body_drop(struct http_exchange *x);
  */
 struct MHD_Daemon *http_server_daemon_new(struct http_loop *l,
                                           const struct http_server_options *options);
+
+/* How many connections there may be at once; 0: the default. */
+size_t http_server_max_connections(int wanted);
 
 /* http_server_loop.c */
 enum err http_server_loops_start(struct http_server *s, const struct http_server_options *options,

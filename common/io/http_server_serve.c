@@ -3,6 +3,7 @@
  * and once more after a resume. An answer can be queued only after the headers or after the end. */
 #include <microhttpd.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "../base/buf.h"
 #include "../base/clock.h"
@@ -238,13 +239,24 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         http_server_peer_remove(s, *context);
 }
 
+/* Connections may take three quarters of the descriptors: however many clients come, Kafka, Redis
+ * and the issuers must stay within reach. */
+size_t http_server_max_connections(int wanted)
+{
+    size_t n = wanted > 0 ? (size_t)wanted : CONNECTIONS_DEFAULT;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 * 3 < n)
+        n = limit.rlim_cur / 4 * 3;
+    return n;
+}
+
 /* ---- start -------------------------------------------------------------------------- */
 
 struct MHD_Daemon *http_server_daemon_new(struct http_loop *l, const struct http_server_options *o)
 {
     struct http_server *s = l->server;
     unsigned idle_s = o->idle_timeout_s > 0 ? (unsigned)o->idle_timeout_s : IDLE_DEFAULT_S;
-    size_t connections = o->max_connections > 0 ? (size_t)o->max_connections : CONNECTIONS_DEFAULT;
+    size_t connections = http_server_max_connections(o->max_connections);
     struct MHD_OptionItem options[] = {
         { MHD_OPTION_LISTEN_SOCKET, s->listen_fd, NULL },
         { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)idle_s, NULL },

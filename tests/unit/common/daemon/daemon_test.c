@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@
 #include "common/base/mem.h"
 #include "common/daemon/daemon.h"
 
-enum { DEADLINE_MS = 20000 };
+enum { DEADLINE_MS = 20000, FEW = 64, MANY = 512 };
 
 /* ---- a daemon with two roles, whose behaviour each case sets before it forks ---- */
 
@@ -30,6 +31,7 @@ static struct {
     bool one_ends;
     bool one_hangs;
     bool not_ready;
+    bool few_descriptors;
 } behave;
 
 static enum err run_until_stopped(struct role_ctx *r, void *opaque, struct why *why)
@@ -112,6 +114,8 @@ static void child_start(struct child *c, char *const *environment, char *a, char
         dup2(fds[1], 2);
         close(fds[0]);
         close(fds[1]);
+        if (behave.few_descriptors)
+            setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FEW, MANY });
         int code = daemon_main(&spec, a ? b ? 3 : 2 : 1, argv, environment);
         fflush(NULL);
         exit(code); /* and LeakSanitizer has its say */
@@ -347,6 +351,19 @@ static void the_admin_port_tells_health_readiness_and_metrics(void **state)
     buf_clear(&c.text);
 }
 
+static void a_daemon_takes_all_descriptors_that_it_may_have(void **state)
+{
+    (void)state;
+    struct child c;
+    behave.few_descriptors = true;
+    child_start(&c, good, "--roles", "router");
+    child_read(&c, "role_started");
+    answers(&c, "/metrics", "HTTP/1.1 200", "\nprocess_max_fds 512\n");
+    kill(c.pid, SIGTERM);
+    assert_int_equal(child_end(&c), 0);
+    buf_clear(&c.text);
+}
+
 static void not_ready_and_unhealthy_are_503_with_the_reason(void **state)
 {
     (void)state;
@@ -383,6 +400,7 @@ int main(void)
         cmocka_unit_test_setup(a_role_that_ends_by_itself_has_failed, reset),
         cmocka_unit_test_setup(a_second_signal_ends_a_drain_that_hangs, reset),
         cmocka_unit_test_setup(the_admin_port_tells_health_readiness_and_metrics, reset),
+        cmocka_unit_test_setup(a_daemon_takes_all_descriptors_that_it_may_have, reset),
         cmocka_unit_test_setup(not_ready_and_unhealthy_are_503_with_the_reason, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,9 @@
 
 #include <cmocka.h>
 
+#include <sys/resource.h>
+
+#include "common/io/http_server_inner.h"
 #include "http_server_fixture.h"
 
 /* ---- connections -------------------------------------------------------------------- */
@@ -173,6 +176,17 @@ static void bad_address_is_refused_and_a_taken_port_named(void **state)
     assert_null(s);
 }
 
+static void clients_cannot_take_the_last_descriptors(void **state)
+{
+    struct rlimit before;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 400, before.rlim_max }), 0);
+    assert_int_equal(http_server_max_connections(0), 300);
+    assert_int_equal(http_server_max_connections(64), 64);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +200,7 @@ int main(void)
         TEST(quiesced_server_takes_nobody_new_and_ends_what_it_has),
         TEST(free_waits_for_what_is_under_way),
         cmocka_unit_test(listens_on_ipv6),
+        cmocka_unit_test(clients_cannot_take_the_last_descriptors),
         TEST(bad_address_is_refused_and_a_taken_port_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
