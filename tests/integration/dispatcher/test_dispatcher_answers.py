@@ -74,6 +74,17 @@ class TestAnswers:
             bench.wait_outcome(delivery, repo, "dispatched")
         assert all(one["at_ms"] - begin >= 4000 for one in bench.calls(repo) if one["at_ms"] > begin)
 
+    def test_a_limit_leaves_no_claim_behind_of_those_it_held_back(self, bench):
+        repo = REPOS["L2"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 429, "retry_after": 4})
+        first = bench.pull_request()
+        bench.wait_outcome(first, repo, "waiting")
+        deliveries = [bench.pull_request() for _ in range(12)]
+        for delivery in [first, *deliveries]:
+            sent = bench.wait_outcome(delivery, repo, "dispatched")
+            assert sent["attempt"] == 1 and not sent["maybe_duplicate"]
+            assert len(bench.dispatches(delivery, repo)) == 1
+
     def test_a_token_that_is_refused_is_fetched_anew_once(self, bench):
         repo = REPOS["L4"]
         bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 401})

@@ -107,6 +107,17 @@ class TestNothingIsLost:
                 calls = len(bench.dispatches(delivery, repo))
                 assert calls == 1 or (calls == 2 and (delivery, repo) in marked)
 
+    def test_a_call_that_was_perhaps_made_stays_marked_over_a_later_refusal_and_kill_9(self, own):
+        bench = own().start().ready()
+        repo = REPOS["L2"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "reset": True, "effect": True},
+                     {"path": "*/dispatches", "repo": repo, "count": 1, "status": 429, "retry_after": 8})
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, repo, "waiting", timeout=40)  # the second attempt, surely not made
+        bench.relay.parts["dispatcher"].kill()
+        bench.start("second")
+        assert bench.wait_outcome(delivery, repo, "dispatched", timeout=60)["maybe_duplicate"]
+
     def test_while_redis_is_away_dispatch_goes_on_without_claims(self, own, tmp_path):
         bench = own(environment={"REDIS_ENDPOINT": "127.0.0.1:1"}).start().ready()
         delivery = bench.pull_request()
@@ -119,3 +130,16 @@ class TestNothingIsLost:
         for delivery in deliveries:
             bench.wait_outcomes(delivery, 4)
         assert len(bench.dispatches()) == 120
+
+
+class TestBulkhead:
+    def test_a_downstream_that_hangs_takes_no_place_of_the_others(self, own):
+        slow, quick = "org-slow/backend", "org-quick/backend"
+        bench = own(allowlist=f"L1: [{slow}, {quick}]\n").start().ready()
+        bench.script({"path": "*/dispatches", "repo": slow, "hang": True})
+        deliveries = [bench.pull_request() for _ in range(100)]
+        wait_for("all of the other's", lambda: len(bench.dispatches(repo=quick)) == 100, 15)
+        assert 1 <= len(bench.calls(slow)) <= 8  # none has been given up yet: time-outs are 20 s
+        assert bench.pairs(lambda one: one["outcome"] == "dispatched") <= \
+            {(delivery, quick) for delivery in deliveries}
+        bench.clear_script()
