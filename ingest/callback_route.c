@@ -65,7 +65,7 @@ static void answer_later(struct callback_route *r, const struct waiting *w)
     desk_answer(r->options.desk, &request, &v);
 }
 
-/* What is in the queue is bounded by the server's limit on bodies in hand. */
+/* What is in the queue is bounded by the server's limits on connections and on bodies in hand. */
 void callback_handle(struct callback_route *r, struct http_exchange *x)
 {
     struct waiting *w = mem_alloc(1, sizeof *w);

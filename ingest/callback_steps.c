@@ -49,10 +49,15 @@ static bool step_body(struct visit *t)
     return true;
 }
 
+/* Before the topic has been read no pipeline is registered: that is no reason to turn one away for
+ * good. */
 static bool step_identity(struct visit *t)
 {
-    return identity_judge(str_of(t->issuer), str_of(t->claims), t->version->providers,
-                          t->request.repo, &t->verdict);
+    if (identity_judge(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
+                       &t->verdict))
+        return true;
+    return t->verdict.status == 403 && t->version->list == NULL &&
+           callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
 static bool step_allowlist(struct visit *t)

@@ -169,25 +169,32 @@ static bool fetch_ask(struct issuer *i)
     return true;
 }
 
-/* With the lock held. */
-static void fetch_wait(struct issuer *i, int wait_ms)
+/* With the lock held. False when no fetch has ended in that time. */
+static bool fetch_wait(struct issuer *i, int wait_ms)
 {
     int64_t until_ms = clock_mono_ms() + wait_ms;
     struct timespec until = { until_ms / 1000, until_ms % 1000 * 1000000 };
     unsigned fetches = i->fetches;
     while (i->fetches == fetches && !i->oidc->stopping)
         if (pthread_cond_timedwait(&i->oidc->fetched, &i->oidc->lock, &until) != 0)
-            return;
+            break;
+    return i->fetches != fetches;
 }
 
-/* The issuer's keys, fetched if they are not there or lack kid; NULL: there are none. */
+/* With the lock held. */
+static bool has_key(const struct issuer *i, struct str kid)
+{
+    return i->keys != NULL && jwks_has(i->keys->jwks, kid);
+}
+
+/* The issuer's keys, fetched if they are not there or lack kid. NULL: kid may be one of its keys,
+ * but it could not be asked. */
 static struct keyset *keyset_get(struct issuer *i, struct str kid, int wait_ms)
 {
     pthread_mutex_lock(&i->oidc->lock);
-    bool has_kid = i->keys != NULL && jwks_has(i->keys->jwks, kid);
-    if (!has_kid && fetch_ask(i))
-        fetch_wait(i, wait_ms);
-    struct keyset *keys = i->keys;
+    bool waited_in_vain = !has_key(i, kid) && fetch_ask(i) && !fetch_wait(i, wait_ms);
+    bool asked = i->fetched_ms == i->tried_ms && !waited_in_vain;
+    struct keyset *keys = asked || has_key(i, kid) ? i->keys : NULL;
     if (keys != NULL)
         keys->users++;
     pthread_mutex_unlock(&i->oidc->lock);

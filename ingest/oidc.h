@@ -30,7 +30,8 @@ void oidc_free(struct oidc *o);
 /* What the token says of itself: form, algorithm, a known issuer. Cheap, and no proof of anything.
  * 401 otherwise. */
 bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
-/* Verifies the token. 401: it is bad. 503: the issuer's keys could not be had within wait_ms.
+/* Verifies the token. 401: it is bad. 503: its key is not known, and the issuer could not be asked
+ * within wait_ms whether it is one of its keys.
  * *claims (JSON) and *issuer are the caller's to free. */
 bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, char **issuer,
                  struct verdict *v) MUST_CHECK;

@@ -197,8 +197,11 @@ def test_another_attempt_under_the_same_check_run_id_is_news(ingest, issuer, red
 
 def test_without_an_allowlist_callbacks_wait(own, issuer):
     one = own().start().wait_ready()
-    status, answer, headers = one.callback(callback(token=callback_token()), issuer.token())
-    assert status == 503 and int(headers["Retry-After"]) > 0
+    buildkite = issuer.token(issuer=BUILDKITE, organization_id=ORGANIZATION, pipeline_id=PIPELINE,
+                             without=["repository"])
+    for token in issuer.token(), buildkite:
+        status, answer, headers = one.callback(callback(token=callback_token()), token)
+        assert status == 503 and int(headers["Retry-After"]) > 0 and "allowlist" in detail(answer)
     one.publish_allowlist()
     wait_for("the callback to be taken",
              lambda: one.callback(callback(token=callback_token()), issuer.token())[0] == 200)

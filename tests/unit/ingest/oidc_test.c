@@ -183,7 +183,7 @@ static void keys_are_kept_while_their_issuer_is_down(void **state)
     struct oidc *oidc = oidc_open(1);
     assert_int_equal(verify(oidc, "k1"), 200);
     atomic_store(&issuer.down, true);
-    assert_int_equal(verify(oidc, "k2"), 401);
+    assert_int_equal(verify(oidc, "k2"), 503); /* it may be a new one: ask again later */
     assert_int_equal(verify(oidc, "k1"), 200);
     oidc_free(oidc);
 }
