@@ -21,7 +21,6 @@ const char *fact_kind_name(enum fact_kind kind)
 
 void fact_refuse(struct fact *fact, const char *class, const char *error)
 {
-    fact->state = FACT_TODO;
     fact->step = FACT_TO_DLQ;
     fact->class = class;
     snprintf(fact->error, sizeof(fact->error), "%s", error);

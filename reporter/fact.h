@@ -14,9 +14,9 @@ const char *fact_kind_name(enum fact_kind kind);
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │
  *   FACT_TODO ──folded, put──▶ FACT_PUBLISHING ──all acknowledged──▶ record_done
- *     │   ▲ each second
- *     ▼   │
- *   FACT_WAITING (its dispatch is not known) ──10 s──▶ FACT_TODO with a step of park_… */
+ *     │                             ▲
+ *     ▼                             │ dispatch known, or 10 s over: then to delay or dlq
+ *   FACT_WAITING (its dispatch is not known; looked for each second) */
 enum fact_state { FACT_TODO, FACT_WAITING, FACT_PUBLISHING };
 enum fact_step { FACT_FOLD, FACT_TO_DELAY, FACT_TO_DLQ };
 
@@ -28,10 +28,10 @@ struct fact {
     enum fact_step step;
     const char *class; /* of the dead-letter queue */
     char error[256];
-    int unacknowledged;                /* records put and not reported yet */
-    bool lost;                         /* one of them was not stored */
-    bool queued;                       /* its command is on the way to Redis */
-    int64_t look_again_ms, give_up_ms; /* FACT_WAITING; monotonic clock */
+    int unacknowledged;    /* records put and not reported yet */
+    bool lost;             /* one of them was not stored */
+    int64_t look_again_ms; /* not before; monotonic clock */
+    int64_t give_up_ms;    /* FACT_WAITING; 0: it has not waited yet */
 
     struct callback_fact callback; /* FACT_CALLBACK */
     struct outcome outcome;        /* FACT_OUTCOME */
@@ -51,7 +51,7 @@ struct fact *fact_new(struct record *record, const struct reporter *reporter,
                       struct event_facts *scratch);
 /* Frees the fact; the record must be done or dropped before. */
 void fact_free(struct fact *fact);
-/* Decides that the record is moved aside. */
+/* Decides that the record is moved aside, at its next turn. */
 void fact_refuse(struct fact *fact, const char *class, const char *error);
 
 #endif

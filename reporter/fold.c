@@ -20,7 +20,7 @@
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
-static void redis_seen(struct fold *f, bool up)
+static void redis_seen(struct fold *f, bool up, const char *reason)
 {
     if (up != f->redis_away)
         return;
@@ -31,16 +31,23 @@ static void redis_seen(struct fold *f, bool up)
     if (up)
         log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
     else
-        log_warn("redis_away", LOG_STR("role", STR_LIT("fold")));
+        log_warn("redis_away", LOG_STR("role", STR_LIT("fold")), LOG_STR("error", str_of(reason)));
+}
+
+/* The key holds something else: this fact will never be taken. All other refusals (not allowed, a
+ * script that this Redis does not understand) would meet every fact alike, and empty the topic into
+ * the dead-letter queue: they are waited out, as no answer is. */
+static bool is_of_this_fact(enum err err, const struct why *why)
+{
+    return err == ERR_REFUSE && str_find_str(str_of(why->text), STR_LIT("WRONGTYPE")) >= 0;
 }
 
 void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)
 {
-    if (err == ERR_RETRY || err == ERR_UNKNOWN) {
-        redis_seen(f, false);
-        return;
-    }
-    fact_refuse(fact, "refused", why->text);
+    if (is_of_this_fact(err, why))
+        fact_refuse(fact, "refused", why->text);
+    else
+        redis_seen(f, false, why->text);
 }
 
 /* ---- folding -------------------------------------------------------------------------------- */
@@ -91,7 +98,6 @@ static void fact_collect(struct fold *f, struct fact *fact)
 {
     struct why why;
     enum err err;
-    fact->queued = false;
     switch (fact->kind) {
     case FACT_CALLBACK:
         err = callback_collect(f, fact, &why);
@@ -113,7 +119,7 @@ static void fact_collect(struct fold *f, struct fact *fact)
     if (err != OK)
         fold_call_failed(f, fact, err, &why);
     else
-        redis_seen(f, true);
+        redis_seen(f, true, NULL);
 }
 
 /* What needs no fold is done here; true when the fact is to be queued. */
@@ -132,6 +138,11 @@ static bool fact_prepare(struct fold *f, struct fact *fact)
     return true;
 }
 
+static bool is_due(const struct fact *fact, int64_t now)
+{
+    return fact->state != FACT_PUBLISHING && now >= fact->look_again_ms;
+}
+
 /* One round trip for up to BATCH facts. The first failure ends the round; what was not folded is
  * in hand still. */
 static void fold_batch(struct fold *f)
@@ -140,18 +151,18 @@ static void fold_batch(struct fold *f)
     size_t n = 0;
     struct why why;
     bool was_away = f->redis_away;
+    int64_t now = clock_mono_ms();
     DL_FOREACH_SAFE(f->facts, fact, next)
     {
         if (n == BATCH || (n > 0 && was_away) || (f->redis_away && !was_away))
             break;
-        if (fact->state != FACT_TODO || !fact_prepare(f, fact))
+        if (!is_due(fact, now) || !fact_prepare(f, fact))
             continue;
         enum err err = fact_queue(f, fact, &why);
         if (err != OK) {
             fold_call_failed(f, fact, err, &why);
             break;
         }
-        fact->queued = true;
         batch[n++] = fact;
     }
     for (size_t i = 0; i < n; i++)
@@ -193,7 +204,7 @@ static size_t facts_read(struct fold *f)
     return n;
 }
 
-/* Facts that are due; those that wait are looked at again each second. */
+/* How many facts are due, and how many wait for their dispatch. */
 static size_t facts_due(struct fold *f, size_t *waiting)
 {
     struct fact *fact;
@@ -202,9 +213,7 @@ static size_t facts_due(struct fold *f, size_t *waiting)
     *waiting = 0;
     DL_FOREACH(f->facts, fact)
     {
-        if (fact->state == FACT_WAITING && now >= fact->look_again_ms)
-            fact->state = FACT_TODO;
-        due += fact->state == FACT_TODO;
+        due += is_due(fact, now);
         *waiting += fact->state == FACT_WAITING;
     }
     return due;
@@ -249,7 +258,7 @@ static void epoch_tell(struct fold *f)
     if (err == OK)
         f->epoch_told = true;
     else
-        redis_seen(f, err != ERR_RETRY && err != ERR_UNKNOWN);
+        redis_seen(f, false, why.text);
 }
 
 static void turn(struct fold *f)

@@ -20,7 +20,8 @@ struct fold {
     bool epoch_told;
 };
 
-/* What a failed call to Redis means: it is away, or it will never take this fact. */
+/* What a failed call to Redis means: it is away, or it will never take this fact, which is then
+ * told to step aside. */
 void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why);
 
 /* ---- fold_pending.c ---------------------------------------------------------------------------

@@ -44,10 +44,11 @@ static void target_wait(struct fact *fact)
     int64_t now = clock_mono_ms();
     if (fact->give_up_ms == 0)
         fact->give_up_ms = now + HOLD_MS;
-    fact->look_again_ms = now + LOOK_MS;
     fact->state = FACT_WAITING;
-    if (now < fact->give_up_ms)
+    if (now < fact->give_up_ms) {
+        fact->look_again_ms = now + LOOK_MS;
         return;
+    }
     fact_refuse(fact, "refused", "no dispatch known of this delivery to this repository");
     if (park_count(fact->record) < DELAYS_MAX)
         fact->step = FACT_TO_DELAY;

@@ -1,12 +1,14 @@
 #include <stdio.h>
 #include <utlist.h>
 
+#include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/model/ids.h"
 #include "fold.h"
 #include "park.h"
 
 #define RECONCILE_KEY_MAX (SHA_MAX + 1 + REPO_MAX)
+#define LOST_WAIT_MS      100
 
 void fold_forget(struct fold *f, struct fact *fact)
 {
@@ -32,6 +34,7 @@ static void settled(struct fact *fact)
     if (fact->lost) { /* folded again, so that what is put is the record of then, not of now */
         fact->lost = false;
         fact->state = FACT_TODO;
+        fact->look_again_ms = clock_mono_ms() + LOST_WAIT_MS;
         return;
     }
     fold_finish(fact->fold, fact);
@@ -43,14 +46,21 @@ static void released(struct fact *fact)
         settled(fact);
 }
 
+/* What Kafka refuses it refuses again: one such record must not hold up its partition for ever. */
+static void not_stored(struct fact *fact, enum err err, const char *reason)
+{
+    log_warn("fold_not_published", LOG_STR("error", str_of(reason)));
+    fact->lost = true;
+    if (err == ERR_REFUSE && fact->step == FACT_FOLD)
+        fact_refuse(fact, "refused", reason);
+}
+
 static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
 {
     struct fact *fact = opaque;
     (void)at;
-    if (err != OK && fact->record) {
-        log_warn("fold_not_published", LOG_STR("error", str_of(reason)));
-        fact->lost = true;
-    }
+    if (err != OK && fact->record)
+        not_stored(fact, err, reason);
     released(fact);
 }
 
@@ -60,12 +70,16 @@ static void put(struct fold *f, struct fact *fact, enum topic topic, struct str 
 {
     struct why why;
     fact->unacknowledged++;
-    if (topic_writer_put(f->writer, f->reporter->topics.name[topic], key, value, NULL, written,
-                         fact, &why) == OK)
+    enum err err = topic_writer_put(f->writer, f->reporter->topics.name[topic], key, value, NULL,
+                                    written, fact, &why);
+    if (err == OK)
         return;
     fact->unacknowledged--;
-    fact->lost = true;
     f->crowded = true;
+    if (err == ERR_RETRY)
+        fact->lost = true;
+    else
+        not_stored(fact, err, why.text);
 }
 
 static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struct str repo,
