@@ -154,6 +154,12 @@ static enum err check_files(const struct dispatcher *d, struct why *why)
     return err;
 }
 
+/* On the feed's thread. */
+static void allowlist_refused(const struct why *why)
+{
+    log_warn("allowlist_record_refused", LOG_STR("error", str_of(why->text)));
+}
+
 static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
 {
     struct dispatcher *d = mem_alloc(1, sizeof(*d));
@@ -161,7 +167,8 @@ static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, st
     if (!err && check_only)
         err = check_files(d, why);
     else if (!err)
-        err = allowlist_feed_new(&d->feed, &d->kafka, d->topics.name[TOPIC_ALLOWLIST], why);
+        err = allowlist_feed_new(&d->feed, &d->kafka, d->topics.name[TOPIC_ALLOWLIST],
+                                 allowlist_refused, why);
     if (err)
         stop(d);
     else

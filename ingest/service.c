@@ -126,10 +126,17 @@ static enum err writer_start(struct service *s, const struct config *c, struct w
     return topic_writer_new(&s->desk.writer, &options, why);
 }
 
+/* On the feed's thread. */
+static void allowlist_refused(const struct why *why)
+{
+    log_warn("allowlist_record_refused", LOG_STR("error", str_of(why->text)));
+}
+
 static enum err callback_start(struct service *s, const struct config *c, struct why *why)
 {
     const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
-    enum err err = allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST], why);
+    enum err err = allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST],
+                                      allowlist_refused, why);
     if (err != OK)
         return err;
     const struct callback_options options = {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/crypto/jwt.h"
 #include "../common/io/http_client.h"
@@ -50,6 +51,12 @@ void reporter_wait_allowlist(const struct reporter *r, struct role_ctx *role)
     }
 }
 
+/* On the feed's thread. */
+static void allowlist_refused(const struct why *why)
+{
+    log_warn("allowlist_record_refused", LOG_STR("error", str_of(why->text)));
+}
+
 enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
 {
     struct reporter *r = mem_alloc(1, sizeof(*r));
@@ -57,7 +64,8 @@ enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, 
     enum err err = reporter_init(r, ctx, why);
     if (err != OK || check_only)
         return err;
-    return allowlist_feed_new(&r->feed, &r->kafka, r->topics.name[TOPIC_ALLOWLIST], why);
+    return allowlist_feed_new(&r->feed, &r->kafka, r->topics.name[TOPIC_ALLOWLIST],
+                              allowlist_refused, why);
 }
 
 void reporter_stop(void *opaque)

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/mem.h"
 #include "../base/wake.h"
@@ -21,25 +22,17 @@ struct allowlist_feed {
     pthread_t thread;
     bool started;
     atomic_bool stop, caught_up;
-    pthread_mutex_t lock; /* guards what follows */
-    size_t n_refused;
-    struct why last_refused;
+    allowlist_refused_fn *refused;
 };
-
-static void note_refusal(struct allowlist_feed *f, const struct why *why)
-{
-    pthread_mutex_lock(&f->lock);
-    f->n_refused++;
-    f->last_refused = *why;
-    pthread_mutex_unlock(&f->lock);
-}
 
 /* Brokers may come up after us, and the topic be made after that. */
 static void open_follower(struct allowlist_feed *f)
 {
-    struct why why;
+    struct why why, told = { "" };
     while (!atomic_load(&f->stop) && topic_follower_new(&f->follower, &f->options, &why)) {
-        note_refusal(f, &why);
+        if (strcmp(why.text, told.text) != 0)
+            f->refused(&why);
+        told = why;
         wake_wait(&f->wake, AGAIN_MS);
     }
 }
@@ -54,7 +47,7 @@ static void *follow(void *opaque)
         struct why why;
         if (record &&
             allowlist_store_apply(f->store, record->key, record->value, &record->headers, &why))
-            note_refusal(f, &why);
+            f->refused(&why);
         if (topic_follower_caught_up(f->follower))
             atomic_store(&f->caught_up, true);
     }
@@ -62,10 +55,10 @@ static void *follow(void *opaque)
 }
 
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
-                            const char *topic, struct why *why)
+                            const char *topic, allowlist_refused_fn *refused, struct why *why)
 {
     struct allowlist_feed *f = mem_alloc(1, sizeof(*f));
-    pthread_mutex_init(&f->lock, NULL);
+    f->refused = refused;
     f->store = allowlist_store_new();
     f->topic = topic;
     f->options = (struct topic_follower_options){
@@ -94,7 +87,6 @@ void allowlist_feed_free(struct allowlist_feed *f)
     wake_clear(&f->wake);
     topic_follower_free(f->follower);
     allowlist_store_free(f->store);
-    pthread_mutex_destroy(&f->lock);
     free(f);
 }
 
@@ -117,14 +109,4 @@ void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_ver
 bool allowlist_feed_caught_up(struct allowlist_feed *f)
 {
     return atomic_load(&f->caught_up);
-}
-
-size_t allowlist_feed_refused(struct allowlist_feed *f, struct why *last)
-{
-    pthread_mutex_lock(&f->lock);
-    size_t n = f->n_refused;
-    if (n && last)
-        *last = f->last_refused;
-    pthread_mutex_unlock(&f->lock);
-    return n;
 }

@@ -20,11 +20,17 @@ struct allowlist_version {
     char providers_sha[65]; /* "" while there are no providers */
 };
 
+/* Called when a record of the topic could not be read (what was in force stays: another version of
+ * the relay published what this one does not understand), or when the topic cannot be opened (once
+ * for each new reason). On the feed's thread; for the program to log. */
+typedef void allowlist_refused_fn(const struct why *why);
+
 /* Starts the thread. Fails only when there is no thread to be had: brokers or a topic that are not
- * there yet are waited for (caught_up stays false, allowlist_feed_refused tells why). The strings
- * of kafka and topic are kept: they must outlive the feed. */
+ * there yet are waited for, and caught_up stays false. The strings of kafka and topic are kept:
+ * they must outlive the feed. */
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
-                            const char *topic, struct why *why) MUST_CHECK;
+                            const char *topic, allowlist_refused_fn *refused,
+                            struct why *why) MUST_CHECK;
 void allowlist_feed_free(struct allowlist_feed *f);
 /* The version in force; release it soon. Any thread. Never NULL. While the topic is still being
  * read from its beginning there is none: an old version must not decide about a repository that a
@@ -34,8 +40,5 @@ void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_ver
 /* True once the topic has been read to its end: only then does "no list" mean that there is none.
  */
 bool allowlist_feed_caught_up(struct allowlist_feed *f);
-/* How many records of the topic could not be read (what was in force stays), and the last reason:
- * another version of the relay published what this one does not understand. For a loop to log. */
-size_t allowlist_feed_refused(struct allowlist_feed *f, struct why *last);
 
 #endif
