@@ -37,13 +37,48 @@ static bool pull_request_counts(const struct event_facts *facts)
            ciflow_label_device(str_of(facts->label), &device);
 }
 
-static bool event_counts(enum event_kind kind, const struct event_facts *facts)
+/* Without recursion: each star of the pattern is stretched only while no later one has been met. */
+static bool ref_matches(struct str pattern, struct str ref)
+{
+    size_t p = 0, r = 0, star = pattern.len, from = 0; /* star: where the last one stands */
+    while (r < ref.len) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            from = r;
+        } else if (p < pattern.len && pattern.ptr[p] == ref.ptr[r]) {
+            p++;
+            r++;
+        } else if (star < pattern.len) {
+            p = star + 1;
+            r = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*')
+        p++;
+    return p == pattern.len;
+}
+
+static bool push_counts(struct str push_refs, const struct event_facts *facts)
+{
+    if (facts->deleted)
+        return false;
+    struct str pattern;
+    bool matches = push_refs.ptr == NULL;
+    while (!matches && str_split(&push_refs, ',', &pattern))
+        matches = ref_matches(str_trim(pattern), str_of(facts->ref));
+    return matches;
+}
+
+static bool event_counts(const struct webhook_rules *rules, enum event_kind kind,
+                         const struct event_facts *facts)
 {
     switch (kind) {
     case EVENT_PULL_REQUEST:
         return pull_request_counts(facts);
     case EVENT_PUSH:
-        return !facts->deleted;
+        return push_counts(rules->push_refs, facts);
     case EVENT_CHECK_RUN:
     case EVENT_CHECK_SUITE:
         return str_is(str_of(facts->action), "rerequested");
@@ -80,7 +115,7 @@ static bool body_judge(const struct webhook_rules *rules, enum event_kind kind, 
         return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
     if (!str_eq_nocase(str_of(facts->repo), rules->upstream_repo))
         return verdict_ignore(v, "other_repository", WEBHOOK_IGNORED);
-    if (!event_counts(kind, facts))
+    if (!event_counts(rules, kind, facts))
         return verdict_ignore(v, "other_action", WEBHOOK_IGNORED);
     if (event_check(kind, facts, &why) != OK)
         return verdict_refuse(v, 400, "body_malformed", "%s", why.text);

@@ -13,7 +13,8 @@
 struct webhook_rules {
     struct signature_secrets secrets;
     struct str upstream_repo;
-    struct str app_id; /* absent: not compared */
+    struct str app_id;    /* absent: not compared */
+    struct str push_refs; /* comma-separated, a star stands for anything; absent: all */
 };
 
 /* The headers that count; absent ones are STR_NONE. */

@@ -46,6 +46,12 @@ const struct property config_properties[] = {
         .fallback = "pytorch/pytorch",
         .help = "The repository whose webhooks are relayed; others are ignored.",
     },
+    {
+        .name = "CRCR_PUSH_REFS",
+        .daemons = INGEST,
+        .help = "Refs whose pushes are relayed, such as refs/heads/main, comma-separated; a star "
+                "stands for anything. Unset: all.",
+    },
     /* ---- who takes part ---- */
     {
         .name = "ALLOWLIST_URL",

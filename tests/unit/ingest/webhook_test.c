@@ -257,6 +257,26 @@ static void every_push_counts_but_a_deletion(void **state)
     assert_ignored("push", PUSHED("refs/heads/main", "true"));
 }
 
+static void pushes_may_be_limited_to_some_refs(void **state)
+{
+    (void)state;
+    rules.push_refs = STR_LIT("refs/heads/main, refs/heads/release/*, refs/tags/*/x/*-rc");
+    assert_accepted("push", PUSHED("refs/heads/main", "false"));
+    assert_accepted("push", PUSHED("refs/heads/release/2.9", "false"));
+    assert_accepted("push", PUSHED("refs/heads/release/", "false"));
+    assert_accepted("push", PUSHED("refs/tags/a/b/x/1-rc2-rc", "false"));
+    assert_ignored("push", PUSHED("refs/heads/main2", "false"));
+    assert_ignored("push", PUSHED("refs/heads/mai", "false"));
+    assert_ignored("push", PUSHED("refs/heads/release", "false"));
+    assert_ignored("push", PUSHED("refs/tags/a/x/1-rc2", "false"));
+    assert_ignored("push", PUSHED("refs/heads/release/2.9", "true"));
+    assert_accepted("pull_request", PULL("opened"));
+    rules.push_refs = STR_LIT("*");
+    assert_accepted("push", PUSHED("refs/heads/any", "false"));
+    assert_ignored("push", "{\"deleted\":true," REPO "}");
+    rules.push_refs = STR_NONE;
+}
+
 static void checks_count_when_they_are_asked_for_again(void **state)
 {
     (void)state;
@@ -320,6 +340,7 @@ int main(void)
         cmocka_unit_test(four_pull_request_actions_are_passed_on),
         cmocka_unit_test(labels_count_when_they_are_ours),
         cmocka_unit_test(every_push_counts_but_a_deletion),
+        cmocka_unit_test(pushes_may_be_limited_to_some_refs),
         cmocka_unit_test(checks_count_when_they_are_asked_for_again),
         cmocka_unit_test(ping_is_ignored),
         cmocka_unit_test(missing_field_of_an_event_of_ours_is_400),
