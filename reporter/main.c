@@ -7,6 +7,7 @@ static const struct role roles[] = {
     { "fold", "folds callbacks, dispatches and labels into the view in Redis", fold_run },
     { "reconcile", "makes check runs at GitHub equal to the view", reconcile_run },
     { "forward", "sends results to the HUD's API", forward_run },
+    { "sweep", "declares jobs timed out that have been in progress for too long", sweep_run },
     { "web", "serves the HUD pages and their JSON", web_run },
 };
 

@@ -35,6 +35,8 @@ enum reporter_metric {
     METRIC_POST_SECONDS,
     METRIC_CHECK_RUNS,
     METRIC_CHECK_RUN_SECONDS,
+    METRIC_SWEEP_TIMED_OUT,
+    METRIC_ZOMBIES,
     METRIC_PAGES,
     METRIC_COUNT
 };
@@ -51,6 +53,7 @@ void reporter_stop(void *opaque);
 enum err fold_run(struct role_ctx *role, void *reporter, struct why *why);
 enum err reconcile_run(struct role_ctx *role, void *reporter, struct why *why);
 enum err forward_run(struct role_ctx *role, void *reporter, struct why *why);
+enum err sweep_run(struct role_ctx *role, void *reporter, struct why *why);
 enum err web_run(struct role_ctx *role, void *reporter, struct why *why);
 
 #endif

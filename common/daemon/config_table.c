@@ -156,6 +156,15 @@ const struct property config_properties[] = {
         .max = 30 * 86400,
         .help = "How long a job may be in progress before it counts as lost.",
     },
+    {
+        .name = "CRCR_SWEEP_SECONDS",
+        .type = PROPERTY_SECONDS,
+        .daemons = REPORTER,
+        .fallback = "60",
+        .min = 1,
+        .max = 3600,
+        .help = "How often jobs are looked for that have been in progress for too long.",
+    },
     /* ---- HUD ---- */
     {
         .name = "HUD_API_URL",

@@ -29,8 +29,10 @@
  *   updated_at and the ciflow/crcr labels
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   <external_id>/<attempt>/<check_run_id> → id at GitHub, 1 if completed, digest of what was sent
- * crcr:zombies                              zset    fold        sweep              -
+ * crcr:zombies                              zset    fold, sweep sweep              -
  *   job keys in progress by deadline
+ * crcr:zombies:leased                       zset    sweep       sweep              -
+ *   job keys that a sweeper has in hand, by the end of its lease
  * crcr:allowlist                            hash    router      web                -
  *   source, sha, fetched_at, error of the last fetch
  *
@@ -58,9 +60,10 @@ struct str key_repo(struct buf *to, struct str repo);
 struct str key_head(struct buf *to, struct str sha, struct str repo);
 struct str key_labels(struct buf *to, int64_t pr);
 struct str key_check(struct buf *to, struct str sha, struct str name);
-#define KEY_EPOCH     "crcr:epoch"
-#define KEY_REPOS     "crcr:repos"
-#define KEY_ZOMBIES   "crcr:zombies"
-#define KEY_ALLOWLIST "crcr:allowlist"
+#define KEY_EPOCH          "crcr:epoch"
+#define KEY_REPOS          "crcr:repos"
+#define KEY_ZOMBIES        "crcr:zombies"
+#define KEY_ZOMBIES_LEASED "crcr:zombies:leased"
+#define KEY_ALLOWLIST      "crcr:allowlist"
 
 #endif

@@ -1,0 +1,31 @@
+/* Jobs that have been in progress for too long: the fold notes when each runs out of time, the
+ * sweep takes those that have. */
+#ifndef CRCR_VIEW_ZOMBIES_H
+#define CRCR_VIEW_ZOMBIES_H
+
+#include "../io/redis.h"
+#include "../model/result_record.h"
+
+/* Longer than the publishing of a batch takes (topic_writer: 7 s). It is not given back: when it
+ * ends the fold has long read what was published. */
+#define ZOMBIE_LEASE_MS 15000
+
+struct zombie {
+    struct result_record job; /* what names it and its target; the rest is unknown */
+    int64_t deadline_ms;      /* when its time ran out */
+};
+struct zombie_list {
+    struct zombie *at;
+    size_t n;
+};
+void zombie_list_clear(struct zombie_list *list);
+
+/* Leases up to most jobs to the caller whose time had run out at now_ms, earliest first; none that
+ * is leased already, and none while the view is not whole (crcr:epoch). *past: how many there are
+ * in all. *ret is the caller's. */
+enum err zombies_take(struct redis *r, int64_t now_ms, size_t most, struct zombie_list *ret,
+                      int64_t *past, struct why *why) MUST_CHECK;
+/* Its end is published. A later attempt of the same job stays. */
+enum err zombie_remove(struct redis *r, const struct zombie *zombie, struct why *why) MUST_CHECK;
+
+#endif
