@@ -1,192 +1,21 @@
-/* The role forward: results → HUD API. One post at a time for each job, many jobs at once; while
- * the HUD is away everything stands still, in hand and in the topic, and goes on where it stood. */
+/* One post at a time for each job, many jobs at once; while the HUD is away everything stands
+ * still, in hand and in the topic, and goes on where it stood. */
+#include "forward.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "../common/io/http_client.h"
 #include "forward_body.h"
-#include "park.h"
-#include "reporter.h"
 
 #define POSTS_MAX      16  /* at the same time */
 #define IN_HAND_MAX    500 /* over all partitions */
 #define BODY_MAX_BYTES (2u << 20)
-#define WAIT_FIRST_MS  1000 /* doubled up to WAIT_MOST_MS while the HUD is away */
-#define WAIT_MOST_MS   30000
 #define TICK_MS        1000
 #define FLUSH_MS       5000
-
-/*   QUEUED ──▶ POSTING ──2xx──▶ record_done
- *     ▲           ├──4xx──▶ PARKING ──stored──▶ record_done
- *     └── later ◀─┴──5xx, no answer */
-enum post_state { POST_QUEUED, POST_POSTING, POST_PARKING };
-
-struct post {
-    struct forward *forward;
-    struct record *record; /* NULL once its partition was taken away */
-    enum post_state state;
-    char *class, *error; /* set: goes to the dead-letter queue */
-    struct buf body;
-    struct lane *lane;
-    struct post *prev, *next; /* in its lane */
-};
-
-/* The results of one job, in order. */
-struct lane {
-    char *key;
-    struct post *posts;
-    UT_hash_handle hh;
-};
-
-struct forward {
-    const struct reporter *reporter;
-    struct role_ctx *role;
-    struct topic_reader *reader;
-    struct topic_writer *writer;
-    struct http_client *client;
-    char url[2048];
-    const char *bot_key;
-    struct lane *lanes;
-    size_t n_posting;
-    bool away, paused;
-    int64_t not_before_ms; /* monotonic clock: the HUD is away */
-    int64_t wait_ms;
-};
-
-/* ---- posts ----------------------------------------------------------------------------------- */
-
-static void post_free(struct post *p)
-{
-    struct lane *lane = p->lane;
-    DL_DELETE(lane->posts, p);
-    buf_clear(&p->body);
-    free(p->class);
-    free(p->error);
-    if (!lane->posts) {
-        HASH_DEL(p->forward->lanes, lane);
-        free(lane->key);
-        free(lane);
-    }
-    free(p);
-}
-
-static void post_done(struct post *p)
-{
-    role_progress(p->forward->role);
-    record_done(p->record);
-    post_free(p);
-}
-
-static void post_refuse(struct post *p, const char *class, const char *error)
-{
-    p->class = mem_dup(class);
-    p->error = mem_dup(error);
-    p->state = POST_QUEUED;
-}
-
-static void hud_seen(struct forward *f, bool up, const char *reason)
-{
-    if (up) {
-        if (f->away)
-            log_info("hud_back", LOG_STR("url", str_of(f->url)));
-        f->away = false;
-        f->wait_ms = 0;
-        return;
-    }
-    if (!f->away)
-        log_warn("hud_away", LOG_STR("url", str_of(f->url)), LOG_STR("error", str_of(reason)));
-    f->away = true;
-    if (f->not_before_ms > clock_mono_ms()) /* another post told it a moment ago */
-        return;
-    f->wait_ms = f->wait_ms ? f->wait_ms * 2 : WAIT_FIRST_MS;
-    if (f->wait_ms > WAIT_MOST_MS)
-        f->wait_ms = WAIT_MOST_MS;
-    f->not_before_ms = clock_mono_ms() + f->wait_ms;
-}
-
-static void posted(void *opaque, const struct http_answer *answer)
-{
-    static const char *const names[] = {
-        [FORWARD_SENT] = "sent", [FORWARD_WAIT] = "waiting", [FORWARD_REFUSED] = "refused"
-    };
-    struct post *p = opaque;
-    struct forward *f = p->forward;
-    struct metrics *m = role_metrics(f->role);
-    enum forward_verdict verdict = forward_judge(answer->err == OK ? answer->status : 0);
-    char reason[160];
-    f->n_posting--;
-    metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(names[verdict])), 1);
-    metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);
-    if (answer->err == OK)
-        snprintf(reason, sizeof(reason), "the HUD answered %d", answer->status);
-    else
-        snprintf(reason, sizeof(reason), "the HUD did not answer: %s", answer->reason);
-    hud_seen(f, verdict != FORWARD_WAIT, reason);
-    if (!p->record) {
-        post_free(p);
-        return;
-    }
-    p->state = POST_QUEUED;
-    if (verdict == FORWARD_SENT)
-        post_done(p);
-    else if (verdict == FORWARD_REFUSED)
-        post_refuse(p, "refused", reason);
-}
-
-static void post_start(struct post *p)
-{
-    struct forward *f = p->forward;
-    struct headers headers;
-    struct why why;
-    headers_init(&headers);
-    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
-    headers_put(&headers, "x-hud-internal-bot", str_of(f->bot_key));
-    const struct http_request request = {
-        .method = "POST", .url = f->url, .headers = &headers, .body = buf_str(&p->body)
-    };
-    if (http_client_start(f->client, &request, posted, p, &why) != OK) {
-        hud_seen(f, false, why.text);
-        return;
-    }
-    p->state = POST_POSTING;
-    f->n_posting++;
-}
-
-static void parked(void *opaque, enum err err, const struct topic_position *at, const char *reason)
-{
-    struct post *p = opaque;
-    (void)at;
-    p->state = POST_QUEUED;
-    if (!p->record) {
-        post_free(p);
-        return;
-    }
-    if (err == OK)
-        post_done(p);
-    else
-        log_warn("not_parked", LOG_STR("error", str_of(reason)));
-}
-
-static void post_park(struct post *p)
-{
-    struct forward *f = p->forward;
-    struct why why;
-    if (park_in_dlq(f->writer, &f->reporter->topics, p->record, p->class, p->error, parked, p,
-                    &why) != OK)
-        return; /* the writer's queue is full: again at the next turn */
-    p->state = POST_PARKING;
-    log_warn("parked", LOG_STR("class", str_of(p->class)), LOG_STR("key", p->record->key),
-             LOG_STR("error", str_of(p->error)));
-    metrics_add(role_metrics(f->role), METRIC_PARKED,
-                METRIC_LABELS(STR_LIT("forward"), str_of(p->class)), 1);
-}
-
-/* ---- the loop -------------------------------------------------------------------------------- */
 
 static struct lane *lane_of(struct forward *f, struct str key)
 {
@@ -196,6 +25,7 @@ static struct lane *lane_of(struct forward *f, struct str key)
         return lane;
     lane = mem_alloc(1, sizeof(*lane));
     lane->key = str_dup(key);
+    lane->key_len = key.len;
     HASH_ADD_KEYPTR(hh, f->lanes, lane->key, key.len, lane);
     return lane;
 }
@@ -243,7 +73,8 @@ static void records_read(struct forward *f)
 static void posts_start(struct forward *f)
 {
     struct lane *lane, *next;
-    bool waiting = clock_mono_ms() < f->not_before_ms;
+    int64_t now = clock_mono_ms();
+    bool waiting = now < f->not_before_ms;
     size_t most = f->away ? 1 : POSTS_MAX;
     role_waiting(f->role, f->away);
     HASH_ITER(hh, f->lanes, lane, next)
@@ -253,7 +84,7 @@ static void posts_start(struct forward *f)
             continue;
         if (p->class)
             post_park(p);
-        else if (!waiting && f->n_posting < most)
+        else if (!waiting && now >= p->not_before_ms && f->n_posting < most)
             post_start(p);
     }
 }
@@ -285,7 +116,7 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
 {
     struct forward *f = opaque;
     struct lane *lane, *next;
-    while (f->n_posting > 0 && clock_mono_ms() < deadline_mono_ms) {
+    while (f->n_posting + f->n_parking > 0 && clock_mono_ms() < deadline_mono_ms) {
         http_client_poll(f->client, NULL, 50);
         topic_writer_poll(f->writer, 0);
         role_alive(f->role);
@@ -376,6 +207,7 @@ enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
     if (!base || !*base)
         return forward_off(role);
     f.bot_key = config_text(role_config(role), "HUD_BOT_KEY");
+    f.max_retries = config_number(role_config(role), "HUD_MAX_RETRIES");
     snprintf(f.url, sizeof(f.url), "%s/crcr/results", base);
     enum err err = forward_open(&f, why);
     if (err == OK)

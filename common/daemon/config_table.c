@@ -178,6 +178,16 @@ const struct property config_properties[] = {
         .secret = true,
         .help = "Value of the header x-hud-internal-bot.",
     },
+    {
+        .name = "HUD_MAX_RETRIES",
+        .type = PROPERTY_NUMBER,
+        .daemons = REPORTER,
+        .fallback = "0",
+        .min = 0,
+        .max = 1000000,
+        .help = "How often a result that the HUD answers with 5xx is sent again before it goes to "
+                "the dead-letter queue; 0: for ever, and the lag of crcr-forward shows it.",
+    },
     /* ---- this process ---- */
     {
         .name = "CRCR_LISTEN",

@@ -1,16 +1,19 @@
 """crcr-reporter alone, on real Kafka and Redis and the simulated GitHub and HUD: facts go in through
 the topics, and what follows is looked at from outside."""
 import hashlib
+import http.server
 import itertools
 import json
+import threading
 import time
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lib.kafka import read_topic, write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
-from lib.relay import Relay, http, pull_request
+from lib.relay import Relay, http as ask, pull_request
 
 ALLOWLIST = b"""\
 L2: [org/two]
@@ -314,13 +317,48 @@ def test_a_result_that_the_hud_refuses_is_parked(reporter):
 def test_redis_away_and_back_loses_nothing(reporter):
     reporter.redis.stop()
     jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(20)]
-    wait_for("the reporter to notice", lambda: http(
+    wait_for("the reporter to notice", lambda: ask(
         "GET", reporter.relay.url("admin_reporter", "/readyz"))[0] == 503)
-    assert http("GET", reporter.relay.url("hud", "/api/crcr/summary"))[0] == 503
+    assert ask("GET", reporter.relay.url("hud", "/api/crcr/summary"))[0] == 503
     reporter.redis.start()
     for job in jobs:
         job.wait_check()
     reporter.relay.wait_ready("reporter")
+
+
+def test_a_redis_that_refuses_is_waited_for_as_one_that_is_away(reporter):
+    before = len(reporter.topic("dlq"))
+    client = reporter.redis.client()
+    client.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")
+    jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(3)]
+    wait_for("the reporter to notice", lambda: ask(
+        "GET", reporter.relay.url("admin_reporter", "/readyz"))[0] == 503)
+    client.execute_command("ACL", "SETUSER", "default", "+@all")
+    for job in jobs:
+        job.wait_check()
+    assert len(reporter.topic("dlq")) == before
+    reporter.relay.wait_ready("reporter")
+
+
+def configure_results(reporter, **config):
+    """Sets all configuration of the topic results."""
+    topic = ConfigResource(ConfigResource.Type.TOPIC, reporter.relay.topic("results"), config)
+    admin = AdminClient({"bootstrap.servers": reporter.relay.kafka})
+    for done in admin.alter_configs([topic]).values():
+        done.result(30)
+
+
+def test_a_row_that_kafka_refuses_is_parked_and_holds_up_no_other(reporter):
+    job = Job(reporter, "org/two", "L2")
+    configure_results(reporter, **{"max.message.bytes": "200"})
+    try:
+        job.call("completed", 2000, conclusion="success")
+        row = wait_for("the parked record", lambda: next(
+            (r for r in reporter.topic("dlq") if (r.key or "").startswith(job.delivery)), None))
+        assert row.headers["class"] == "refused" and row.headers["source_topic"].endswith("callbacks")
+    finally:
+        configure_results(reporter, **{"max.message.bytes": "4194304"})
+    Job(reporter).call("completed", 2000, conclusion="success").wait_check()
 
 
 def test_killed_and_started_again_nothing_is_lost_or_doubled(reporter):
@@ -339,8 +377,59 @@ def test_killed_and_started_again_nothing_is_lost_or_doubled(reporter):
         assert reporter.posts(job.delivery)
 
 
-def test_without_a_hud_the_role_forward_is_ready_and_idle(reporter):
+class Hud(http.server.BaseHTTPRequestHandler):
+    """Answers 500 to the rows of one delivery, 200 to all else."""
+    broken, taken = None, []
+
+    def do_POST(self):
+        row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        delivery = row["untrusted"]["callback_payload"]["delivery_id"]
+        if delivery != Hud.broken:
+            Hud.taken.append(delivery)
+        self.send_response(500 if delivery == Hud.broken else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def own_hud():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hud)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def restart(reporter, **environment):
     reporter.relay.parts["reporter"].stop()
-    reporter.start(HUD_API_URL="")
+    reporter.start(**environment)
+
+
+def test_a_row_that_the_hud_cannot_take_holds_up_no_other(reporter, own_hud):
+    restart(reporter, HUD_API_URL=own_hud)
+    first = Job(reporter, "org/two", "L2")
+    Hud.broken = first.delivery
+    first.call("completed", 2000, conclusion="success").wait_result()
+    wait_for("it to be refused once", lambda: reporter.relay.metric(
+        "reporter", "crcr_results_posted_total", outcome="waiting") >= 2)
+    others = [Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
+              for _ in range(5)]
+    wait_for("the others", lambda: {job.delivery for job in others} <= set(Hud.taken), 30)
+
+
+def test_after_so_many_retries_a_row_is_parked(reporter, own_hud):
+    first = Job(reporter, "org/two", "L2")
+    Hud.broken = first.delivery
+    restart(reporter, HUD_API_URL=own_hud, HUD_MAX_RETRIES="2")
+    first.call("completed", 2000, conclusion="success")
+    row = wait_for("the parked record", lambda: next(
+        (r for r in reporter.topic("dlq") if f"/{first.delivery}/" in (r.key or "")), None))
+    assert (row.headers["class"], row.headers["error"]) == ("exhausted", "the HUD answered 500")
+
+
+def test_without_a_hud_the_role_forward_is_ready_and_idle(reporter):
+    restart(reporter, HUD_API_URL="")
     assert "forward_off" in reporter.relay.parts["reporter"].text()
     Job(reporter).call("completed", 2000, conclusion="success").wait_check()
