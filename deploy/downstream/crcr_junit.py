@@ -1,0 +1,127 @@
+"""Test results from JUnit XML: counts, and the failed tests within the relay's limits. Part of crcr-report."""
+import glob
+import json
+import os
+import xml.parsers.expat
+
+ROWS_MAX, NAME_MAX, MESSAGE_MAX, STACKTRACE_MAX = 1000, 1024, 1024, 4096  # bytes, but for the rows
+# Of all rows: the relay takes bodies of at most 2 MiB. The first mebibyte may hold stack traces; the names and messages
+# of a thousand tests have room after it.
+STACKTRACES_BYTES_MAX, ROWS_BYTES_MAX = 1024 << 10, 1792 << 10
+
+
+def dump(value):
+    """Compact JSON as UTF-8; halves of surrogate pairs, which the relay refuses, become question marks."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def cut(text, max_bytes):
+    """At most so many bytes of UTF-8, and never half a character."""
+    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
+
+
+class JUnit:
+    """Counts of test cases and the rows of failed ones, from any number of files.
+
+    Read as a stream: neither a file of hundreds of megabytes nor a long stack trace is ever in memory whole. A
+    document type is refused, so entities cannot blow up. What stood before a fault in a file counts.
+    """
+    BAD, SKIPPED = ("failure", "error"), ("skipped", "disabled")
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.files = 0  # that were read to their end
+        self.faults = []  # texts for people
+        self.rows, self.rows_bytes, self.rows_left_out = [], 0, 0
+        self.case = None  # the one that is open
+
+    def read(self, path):
+        self.case = None
+        self.parser = xml.parsers.expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.on_start
+        self.parser.EndElementHandler = self.on_end
+        self.parser.CharacterDataHandler = self.on_text
+        self.parser.StartDoctypeDeclHandler = self.on_doctype
+        try:
+            with open(path, "rb") as file:
+                self.parser.ParseFile(file)
+            self.files += 1
+        except (OSError, ValueError, xml.parsers.expat.ExpatError) as error:
+            self.faults.append("%s: %s; what stood before it counts" % (path, error))
+
+    def on_doctype(self, *_):
+        raise ValueError("a document type is not accepted in JUnit XML")
+
+    def on_start(self, name, attributes):
+        name = name.rsplit(":", 1)[-1]
+        if name == "testcase":
+            # GoogleTest marks what did not run with attributes, not with an element.
+            idle = attributes.get("status") == "notrun" or attributes.get("result") in ("skipped", "suppressed")
+            self.case = {"attributes": attributes, "bad": None, "skipped": idle, "text": None}
+        elif self.case and name in self.BAD and not self.case["bad"]:
+            self.case["bad"] = attributes
+            self.case["text"] = []
+            self.case["open"] = name
+            self.case["room"] = STACKTRACE_MAX
+        elif self.case and name in self.SKIPPED:
+            self.case["skipped"] = True
+
+    def on_text(self, text):
+        case = self.case
+        if case and case.get("open") and case["room"] > 0:
+            case["text"].append(text[:case["room"]])
+            case["room"] -= len(text)
+
+    def on_end(self, name):
+        name = name.rsplit(":", 1)[-1]
+        if self.case and name == self.case.get("open"):
+            self.case["open"] = None
+        if name != "testcase" or not self.case:
+            return
+        case, self.case = self.case, None
+        if case["bad"] is not None:
+            self.failed += 1
+            self.keep_row(case)
+        elif case["skipped"]:
+            self.skipped += 1
+        else:
+            self.passed += 1
+
+    def keep_row(self, case):
+        attributes, bad = case["attributes"], case["bad"]
+        stacktrace = "".join(case["text"]).strip()
+        message = bad.get("message") or bad.get("type") or stacktrace.split("\n", 1)[0]
+        row = {"name": cut(attributes.get("name") or "(no name)", NAME_MAX),
+               "classname": cut(attributes.get("classname") or "", NAME_MAX),
+               "message": cut(message, MESSAGE_MAX), "stacktrace": cut(stacktrace, STACKTRACE_MAX)}
+        try:
+            row["duration"] = max(0.0, min(1e9, float(attributes.get("time", "").replace(",", ""))))
+        except ValueError:
+            pass
+        self.add_row({key: value for key, value in row.items() if value != ""})
+
+    def add_row(self, row):
+        """As many rows as there is room for; a row gives up its stack trace before it is left out."""
+        short = {key: value for key, value in row.items() if key != "stacktrace"}
+        for kept, bytes_max in ((row, STACKTRACES_BYTES_MAX), (short, ROWS_BYTES_MAX)):
+            size = len(dump(kept)) + 1
+            if len(self.rows) < ROWS_MAX and self.rows_bytes + size <= bytes_max:
+                self.rows.append(kept)
+                self.rows_bytes += size
+                return
+        self.rows_left_out += 1
+
+
+def junit_read(patterns):
+    """Reads the files that the globs match. (results, faults): results is None when there was nothing to count,
+    which is not the same as no tests."""
+    found = sorted({path for pattern in patterns for path in glob.glob(pattern, recursive=True)
+                    if os.path.isfile(path)})
+    if patterns and not found:
+        return None, ["no file matches %s: no test results are reported" % ", ".join(patterns)]
+    results = JUnit()
+    for path in found:
+        results.read(path)
+    counted = results.files or results.passed + results.failed + results.skipped
+    return results if counted else None, results.faults
