@@ -168,3 +168,13 @@ bool str_copy(char *to, size_t size, struct str s)
     to[s.len] = '\0';
     return true;
 }
+
+bool str_lower(char *to, size_t size, struct str s)
+{
+    if (!str_copy(to, size, s))
+        return false;
+    for (; *to; to++)
+        if (*to >= 'A' && *to <= 'Z')
+            *to += 'a' - 'A';
+    return true;
+}

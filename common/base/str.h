@@ -48,5 +48,7 @@ bool str_to_i64(struct str s, int64_t *ret);
 char *str_dup(struct str s);
 /* Copies into a fixed array and terminates it; false (and "" stored) when it does not fit. */
 bool str_copy(char *to, size_t size, struct str s);
+/* The same in lower case (ASCII). */
+bool str_lower(char *to, size_t size, struct str s);
 
 #endif

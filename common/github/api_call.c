@@ -83,6 +83,10 @@ static bool redirect(struct api_call *c, const struct http_answer *http)
     else if (!location.ptr || !str_eq_nocase(origin(location), here))
         return false;
     buf_put(&target, location);
+    if (buf_full(&target)) { /* cut off, it would be another URL */
+        buf_clear(&target);
+        return false;
+    }
     buf_clear(&c->url);
     c->url = target;
     c->redirected = true;
@@ -90,12 +94,19 @@ static bool redirect(struct api_call *c, const struct http_answer *http)
     return send_request(c, &ignored) == OK;
 }
 
+/* What a write did is told by its status; a body too large to be read changes nothing of that. */
+static bool is_read(const struct api_call *c, const struct http_answer *http)
+{
+    return http->err == OK ||
+           (http->err == ERR_REFUSE && http->status && strcmp(c->method, "GET") != 0);
+}
+
 static void answered(void *opaque, const struct http_answer *http)
 {
     struct api_call *c = opaque;
     char reason[512] = "";
     struct github_answer answer = { .err = http->err, .budget_left = -1, .reason = http->reason };
-    if (http->err == OK) {
+    if (is_read(c, http)) {
         if (redirect(c, http))
             return;
         github_judge(http->status, http->headers, http->body, clock_wall_ms(), &answer);

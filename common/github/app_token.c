@@ -11,14 +11,12 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/limits.h"
+#include "refusals.h"
 
 #define TOKEN_RENEW_MS     (5 * 60000) /* before its end */
 #define TOKEN_LAST_MS      30000       /* an old one is still used this long before its end */
-#define REFUSED_MS         60000       /* how long a refusal is believed */
-#define FAILED_MS          5000        /* how long any other failure is */
 #define LIMIT_UNTOLD_MS    60000       /* first wait after a limit that names no time */
 #define LIMIT_UNTOLD_TIMES 4           /* doublings: 1, 2, 4, 8, 16 minutes */
-#define REFUSALS_MAX       1000
 #define ANSWER_MAX_BYTES   65536
 
 /* The installation for one owner. */
@@ -42,21 +40,11 @@ struct lookup {
     char repo[REPO_MAX + 1]; /* whose installation is looked for */
 };
 
-/* What was said about a repo a moment ago. */
-struct refusal {
-    UT_hash_handle hh;
-    char repo[REPO_MAX + 1]; /* lower case */
-    int64_t until_ms;        /* monotonic */
-    enum err err;
-    int status;
-    char reason[512];
-};
-
 struct app_tokens {
     struct api api;
     struct app_jwt *jwt; /* borrowed */
     struct account *accounts;
-    struct refusal *refusals; /* oldest first */
+    struct refusals refusals;
 };
 
 struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
@@ -70,7 +58,6 @@ struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
 void app_tokens_free(struct app_tokens *t)
 {
     struct account *a, *a_next;
-    struct refusal *r, *r_next;
     if (!t)
         return;
     HASH_ITER(hh, t->accounts, a, a_next)
@@ -81,30 +68,21 @@ void app_tokens_free(struct app_tokens *t)
         free(a->token);
         free(a);
     }
-    HASH_ITER(hh, t->refusals, r, r_next)
-    {
-        HASH_DEL(t->refusals, r);
-        free(r);
-    }
+    refusals_clear(&t->refusals);
     free(t);
 }
 
-/* ---- accounts and refusals ---- */
-
-/* Copies in lower case, up to the separator (0: all). */
-static void lower(char *to, size_t size, struct str s, char separator)
-{
-    size_t n = 0;
-    for (; n < s.len && n + 1 < size && !(separator && s.ptr[n] == separator); n++)
-        to[n] = (char)(s.ptr[n] >= 'A' && s.ptr[n] <= 'Z' ? s.ptr[n] + 32 : s.ptr[n]);
-    to[n] = 0;
-}
+/* ---- accounts ---- */
 
 static struct account *account_of(struct app_tokens *t, struct str repo)
 {
     char owner[REPO_MAX + 1];
     struct account *a;
-    lower(owner, sizeof(owner), repo, '/');
+    ptrdiff_t slash = str_find(repo, '/');
+    if (slash >= 0)
+        repo.len = (size_t)slash;
+    if (!str_lower(owner, sizeof(owner), repo))
+        owner[0] = 0; /* no repo of GitHub's is that long */
     HASH_FIND_STR(t->accounts, owner, a);
     if (a)
         return a;
@@ -113,42 +91,6 @@ static struct account *account_of(struct app_tokens *t, struct str repo)
     a->tokens = t;
     HASH_ADD_STR(t->accounts, owner, a);
     return a;
-}
-
-static void refusal_forget(struct app_tokens *t, struct refusal *r)
-{
-    HASH_DEL(t->refusals, r);
-    free(r);
-}
-
-static struct refusal *refusal_find(struct app_tokens *t, struct str repo)
-{
-    char name[REPO_MAX + 1];
-    struct refusal *r;
-    lower(name, sizeof(name), repo, 0);
-    HASH_FIND_STR(t->refusals, name, r);
-    if (r && r->until_ms <= clock_mono_ms()) {
-        refusal_forget(t, r);
-        return NULL;
-    }
-    return r;
-}
-
-static void refusal_remember(struct app_tokens *t, struct str repo,
-                             const struct github_answer *failure)
-{
-    struct refusal *r = refusal_find(t, repo);
-    if (r)
-        refusal_forget(t, r);
-    if (HASH_COUNT(t->refusals) >= REFUSALS_MAX)
-        refusal_forget(t, t->refusals);
-    r = mem_alloc(1, sizeof(*r));
-    lower(r->repo, sizeof(r->repo), repo, 0);
-    r->err = failure->err;
-    r->status = failure->status;
-    r->until_ms = clock_mono_ms() + (failure->err == ERR_REFUSE ? REFUSED_MS : FAILED_MS);
-    str_copy(r->reason, sizeof(r->reason), str_of(failure->reason));
-    HASH_ADD_STR(t->refusals, repo, r);
 }
 
 bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answer *ret)
@@ -165,13 +107,7 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answ
         };
         return true;
     }
-    struct refusal *r = refusal_find(t, repo);
-    if (!r)
-        return false;
-    *ret = (struct github_answer){
-        .err = r->err, .status = r->status, .budget_left = -1, .reason = r->reason
-    };
-    return true;
+    return refusals_find(&t->refusals, repo, ret);
 }
 
 /* Where GitHub did not say until when, each limit in a row doubles the wait. */
@@ -250,9 +186,10 @@ static void fail(struct account *a, const struct github_answer *answer)
     if (failure.err == ERR_UNKNOWN)
         failure.err = ERR_RETRY;
     account_answered(a, &failure);
-    if (!failure.limited)
+    if (!failure.limited) {
         DL_FOREACH(a->waiters, w)
-    refusal_remember(a->tokens, w->repo, &failure);
+        refusals_remember(&a->tokens->refusals, w->repo, &failure);
+    }
     release(a, STR_NONE, &failure);
 }
 
@@ -319,7 +256,7 @@ static void found(void *opaque, const struct github_answer *answer)
         /* Another repo of this owner may still be one that the App is installed on. */
         struct github_answer failure = *answer;
         failure.sent_ms = 0;
-        refusal_remember(a->tokens, str_of(l->repo), &failure);
+        refusals_remember(&a->tokens->refusals, str_of(l->repo), &failure);
         release(a, str_of(l->repo), &failure);
         go_on(a);
     } else {

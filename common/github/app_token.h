@@ -6,7 +6,7 @@
  *               └────────────────────────────────────┘◀────────────────────────────┘ before its end
  *
  * An App can be installed at most once for an owner, so one installation serves all repositories
- * of that owner. A repo that was refused is remembered for a minute, and a limit for as long as it
+ * of that owner. A repo that was refused is remembered (refusals.h), and a limit for as long as it
  * stands, so that nothing hammers. One thread. */
 #ifndef CRCR_GITHUB_APP_TOKEN_H
 #define CRCR_GITHUB_APP_TOKEN_H

@@ -106,3 +106,10 @@ class TestAnswers:
                       "headers": {"Location": "http://127.0.0.1:1/repos/x/y/dispatches"}})
         delivery = bench.pull_request()
         assert bench.wait_outcome(delivery, repo, "failed")["http_status"] == 307
+
+    def test_a_2xx_with_more_body_than_anyone_reads_is_still_a_dispatch(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 200,
+                      "body": {"garbage": "x" * (3 << 19)}})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1

@@ -121,6 +121,10 @@ static void a_copy_that_does_not_fit_is_empty(void **state)
     assert_false(str_copy(to, sizeof(to), STR_LIT("abcd")));
     assert_string_equal(to, "");
     assert_true(str_copy(to, sizeof(to), STR_NONE));
+    assert_true(str_lower(to, sizeof(to), STR_LIT("A@[")));
+    assert_string_equal(to, "a@[");
+    assert_false(str_lower(to, sizeof(to), STR_LIT("ABCD")));
+    assert_string_equal(to, "");
 }
 
 int main(void)
