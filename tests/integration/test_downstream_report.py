@@ -1,4 +1,5 @@
 """deploy/downstream/crcr-report against small servers: JUnit, retries, the token, other CIs, exit codes."""
+import argparse
 import email.utils
 import http.server
 import json
@@ -283,10 +284,11 @@ def test_a_refusal_is_final_and_says_what_to_do(relay, report):
     assert "\n::error" not in said
 
 
-def test_the_token_does_not_follow_a_redirect(relay, report):
-    relay.answers = [(307, {"Location": relay.url + "/elsewhere"}, b"")]
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_the_token_does_not_follow_a_redirect(relay, report, status):
+    relay.answers = [(status, {"Location": relay.url + "/elsewhere"}, b"")]
     code, said = report("in_progress")
-    assert code == 3 and len(relay.requests) == 1 and "HTTP 307" in said
+    assert code == 3 and len(relay.requests) == 1 and f"HTTP {status}" in said
 
 
 def test_an_answer_that_is_not_the_relays_is_no_success(relay, report):
@@ -328,6 +330,15 @@ def test_what_is_no_token_is_not_sent(relay, report):
     assert code == 5 and "exit code 9" in said
 
 
+def test_an_old_token_is_minted_anew(tmp_path):
+    options = argparse.Namespace(token_command=f"echo x >>{tmp_path}/minted; echo {JWT}", max_wait=5, max_time=5)
+    token = crcr_send.Token(options, time.monotonic() + 5)
+    assert [token.get(), token.get()] == [JWT, JWT]
+    assert (tmp_path / "minted").read_text() == "x\n"
+    token.minted -= crcr_send.TOKEN_LIFE_S
+    assert token.get() == JWT and (tmp_path / "minted").read_text() == "x\nx\n"
+
+
 def test_help_names_every_option_and_exit_code():
     done = subprocess.run([FOLDER / "crcr-report", "--help"], capture_output=True, text=True)
     assert done.returncode == 0
@@ -346,6 +357,17 @@ def test_the_action_never_fails_the_job_unless_asked(tmp_path):
     assert outputs == {"outcome": "unreachable"}
     code, log, _ = job.run(**inputs, required="true")
     assert code == 4 and "::error title=CRCR::" in log
+
+
+def test_the_token_is_asked_for_until_it_comes_and_masked_in_the_log(relay, tmp_path):
+    relay.answers = [(503, {}, b"busy"), (200, {}, json.dumps({"value": JWT}).encode())]
+    job = Job(tmp_path, "org/a", json.dumps({"client_payload": PAYLOAD}), relay.url + "?api-version=2.0")
+    text, _ = job.start(status="in_progress", callback_url=relay.url).communicate(timeout=60)
+    asked = relay.requests[1]
+    assert asked[0].endswith("?api-version=2.0&audience=pytorch-cross-repo-ci-relay")
+    assert asked[1]["Authorization"] == "Bearer request-secret" and "request-secret" not in text
+    assert relay.requests[2][1]["Authorization"] == "Bearer " + JWT
+    assert text.count(JWT) == 1 and f"\n::add-mask::{JWT}\n" in text
 
 
 def test_a_job_without_the_permission_is_told_so(tmp_path):
