@@ -22,7 +22,10 @@ static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
     { "heartbeat.interval.ms", "1500" },
     { "queued.max.messages.kbytes", "4096" },
-    { "fetch.message.max.bytes", "1048576" },
+    { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
+    /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
+     * asked the others, which have nothing. librdkafka: 500. */
+    { "fetch.wait.max.ms", "100" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
     { NULL, NULL },
 };
