@@ -9,9 +9,11 @@
 #include "metrics.h"
 #include "sending.h"
 
-#define READ_MAX        256 /* records a turn */
+#define READ_MAX        64  /* records a turn */
 #define IN_HAND_RECORDS 500 /* a partition */
 #define IN_HAND_BYTES   (2u << 20)
+#define ENOUGH          (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are under way */
+#define ASK_MS          200                        /* the reader all the same: its membership */
 #define TICK_MS         1000
 #define DRAIN_MS        20000
 #define FLUSH_MS        3000
@@ -139,9 +141,22 @@ static enum err sender_init(struct sender *s, struct why *why)
 
 /* ---- the loop ---- */
 
+/* What is left with librdkafka costs less than what we take and must pause for: a pause throws away
+ * what was fetched. */
+static bool has_enough(struct sender *s)
+{
+    int64_t now = clock_mono_ms();
+    if (s->in_flight >= SENDER_IN_FLIGHT_MAX && s->n >= ENOUGH && now < s->ask_ms)
+        return true;
+    s->ask_ms = now + ASK_MS;
+    return false;
+}
+
 /* True when there may be more. */
 static bool read_some(struct sender *s)
 {
+    if (has_enough(s))
+        return false;
     for (int i = 0; i < READ_MAX; i++) {
         struct record *record = topic_reader_next(s->reader, 0);
         if (!record)

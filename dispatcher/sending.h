@@ -41,6 +41,7 @@ struct sender {
     uint64_t taken;      /* claims so far: makes each owner name unique */
     unsigned jitter;     /* state of rand_r */
     int64_t started_ms;  /* monotonic */
+    int64_t ask_ms;      /* monotonic: the reader must be asked again */
     bool redis_was_down; /* said so in the log already */
 };
 
