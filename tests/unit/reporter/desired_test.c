@@ -174,10 +174,9 @@ static void a_run_that_is_not_of_actions_links_to_the_reported_url(void **state)
     job_fill(&job, JOB_COMPLETED, "success");
     text_set(&job.run_id, "0190a1b2-uuid");
     text_set(&job.run_url, "https://ci.example/1");
-    job.pr_number = 0;
     ask(&job, &check);
     assert_string_equal(check.details_url, "https://ci.example/1");
-    assert_string_equal(check.external_id, "0190a1b2-uuid");
+    assert_string_equal(check.external_id, "0190a1b2-uuid:42");
     wanted_check_clear(&check);
     text_set(&job.run_url, "javascript:alert(1)");
     ask(&job, &check);
