@@ -37,7 +37,8 @@ struct errand {
 
 /* ---- Redis ----------------------------------------------------------------------------------- */
 
-static void redis_seen(struct sweep *s, bool up)
+/* A Redis that refuses is waited out as one that is away: it would refuse every job alike. */
+static void redis_seen(struct sweep *s, bool up, const char *reason)
 {
     if (up != s->redis_away)
         return;
@@ -48,23 +49,14 @@ static void redis_seen(struct sweep *s, bool up)
     if (up)
         log_info("redis_back", LOG_STR("role", STR_LIT("sweep")));
     else
-        log_warn("redis_away", LOG_STR("role", STR_LIT("sweep")));
-}
-
-static void redis_failed(struct sweep *s, enum err err, const struct why *why)
-{
-    if (err == ERR_RETRY || err == ERR_UNKNOWN)
-        redis_seen(s, false);
-    else
-        log_error("sweep_failed", LOG_STR("error", str_of(why->text)));
+        log_warn("redis_away", LOG_STR("role", STR_LIT("sweep")), LOG_STR("error", str_of(reason)));
 }
 
 static void zombie_done(struct sweep *s, const struct zombie *zombie)
 {
     struct why why;
-    enum err err = zombie_remove(s->redis, zombie, &why);
-    if (err != OK) /* the same callback again when the lease has run out */
-        redis_failed(s, err, &why);
+    if (zombie_remove(s->redis, zombie, &why) != OK)
+        redis_seen(s, false, why.text); /* the same callback again when the lease has run out */
 }
 
 /* ---- one batch ------------------------------------------------------------------------------- */
@@ -150,12 +142,11 @@ static void sweep_all(struct sweep *s)
         struct zombie_list list;
         struct why why;
         int64_t past = 0;
-        enum err err = zombies_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why);
-        if (err != OK) {
-            redis_failed(s, err, &why);
+        if (zombies_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
+            redis_seen(s, false, why.text);
             break;
         }
-        redis_seen(s, true);
+        redis_seen(s, true, NULL);
         metrics_set(role_metrics(s->role), METRIC_ZOMBIES, NULL, (double)past);
         n = list.n;
         if (n > 0)

@@ -15,8 +15,9 @@ local now, lease_end, most, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4
 local taken = {}
 
 local function take(key, deadline)
-    local values = redis.call('HMGET', prefix .. key, unpack(FIELDS))
-    if values[1] ~= 'in_progress' then -- its hash has expired
+    local is_job = redis.call('TYPE', prefix .. key).ok == 'hash'
+    local values = is_job and redis.call('HMGET', prefix .. key, unpack(FIELDS))
+    if not is_job or values[1] ~= 'in_progress' then -- it has expired, or is no job
         redis.call('ZREM', zombies, key)
         return
     end

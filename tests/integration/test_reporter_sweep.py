@@ -171,7 +171,7 @@ def test_killed_between_publishing_and_removing_does_no_harm(reporter):
     redis.execute_command("ACL", "SETUSER", "default", "-zrem")
     try:
         reporter.restart(CRCR_ROLES="sweep")
-        reporter.relay.parts["reporter"].wait_text("sweep_failed")
+        reporter.relay.parts["reporter"].wait_text("redis_away")
         reporter.relay.parts["reporter"].kill()
     finally:
         redis.execute_command("ACL", "SETUSER", "default", "+@all")

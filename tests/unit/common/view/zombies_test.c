@@ -207,6 +207,20 @@ static void a_job_that_the_view_has_forgotten_is_forgotten(void **state)
     zombie_list_clear(&list);
 }
 
+static void what_is_no_job_stops_no_other(void **state)
+{
+    struct fixture *f = *state;
+    const struct redis_value *v;
+    start_job(f, "a/broken", -2);
+    start_job(f, "a/late", -1);
+    assert_int_equal(
+        redis_call(f->redis, &v,
+                   REDIS_ARGS(STR_LIT("SET"), STR_LIT("crcr:job:a/broken"), STR_LIT("text")), NULL),
+        OK);
+    assert_int_equal(count_at(f, NOW), 1);
+    assert_int_equal(count_at(f, NOW + ZOMBIE_LEASE_MS), 1);
+}
+
 static void redis_away_is_worth_a_retry(void **state)
 {
     (void)state;
@@ -230,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup(a_later_attempt_outlives_the_end_of_the_earlier, empty_and_whole),
         cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, empty_and_whole),
         cmocka_unit_test_setup(a_job_that_the_view_has_forgotten_is_forgotten, empty_and_whole),
+        cmocka_unit_test_setup(what_is_no_job_stops_no_other, empty_and_whole),
         cmocka_unit_test(redis_away_is_worth_a_retry),
     };
     return cmocka_run_group_tests(tests, start, stop);
