@@ -22,25 +22,34 @@ bool url_is_plain(struct str url)
     return true;
 }
 
-/* At most max bytes, not cutting a UTF-8 character in two. */
-static struct str cut(struct str s, size_t max)
+/* Length of the mark at i that turns the direction of what follows it (U+061C, U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069), or 0: with these a text looks like another one. */
+static size_t direction_mark(struct str s, size_t i)
 {
-    if (s.len <= max)
-        return s;
-    while (max > 0 && ((unsigned char)s.ptr[max] & 0xc0) == 0x80)
-        max--;
-    s.len = max;
-    return s;
+    const unsigned char *c = (const unsigned char *)s.ptr + i;
+    if (s.len - i >= 2 && c[0] == 0xd8 && c[1] == 0x9c)
+        return 2;
+    if (s.len - i < 3 || c[0] != 0xe2)
+        return 0;
+    bool turns =
+        (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae))) ||
+        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+    return turns ? 3 : 0;
 }
 
 /* Letters, digits and what is not ASCII as they are; every mark as a character reference, which
  * Markdown never takes for a mark of its own. Inside <code> GitHub looks for no mentions. */
 static void put_code(struct buf *to, struct str text, size_t max)
 {
-    struct str shown = cut(text, max);
+    struct str shown = str_cut(text, max);
     buf_puts(to, "<code>");
     for (size_t i = 0; i < shown.len; i++) {
         unsigned char c = (unsigned char)shown.ptr[i];
+        size_t skip = direction_mark(shown, i);
+        if (skip > 0) {
+            i += skip - 1;
+            continue;
+        }
         bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                      c >= 0x80 || c == ' ';
         if (plain)
@@ -161,7 +170,7 @@ static void put_failed_test(struct buf *to, const json_t *row)
         put_code(to, message, MESSAGE_BYTES);
     }
     if (stack.len > 0) {
-        struct str rest = cut(stack, STACK_BYTES), line;
+        struct str rest = str_cut(stack, STACK_BYTES), line;
         buf_puts(to, "<details><summary>Stack trace</summary>");
         while (str_split(&rest, '\n', &line)) {
             put_code(to, line, STACK_BYTES);

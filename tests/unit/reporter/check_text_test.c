@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -82,6 +83,30 @@ static void names_from_outside_cannot_format_link_or_mention(void **state)
     result_record_clear(&job);
 }
 
+static void names_from_outside_cannot_turn_the_text_around(void **state)
+{
+    (void)state;
+    static const char *const marks[] = { "\u202e", "\u2066", "\u2069", "\u200f", "\u061c" };
+    struct result_record job;
+    job_fill(&job);
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "a%sb%s", marks[i], marks[i]);
+        free(job.job_name);
+        job.job_name = mem_dup(name);
+        char *text = check_summary(&job, "");
+        assert_null(strstr(text, marks[i]));
+        assert_non_null(strstr(text, "<code>ab</code>"));
+        free(text);
+    }
+    free(job.job_name);
+    job.job_name = mem_dup("建置 ‐ ✓");
+    char *text = check_summary(&job, "");
+    assert_non_null(strstr(text, "<code>建置 ‐ ✓</code>"));
+    free(text);
+    result_record_clear(&job);
+}
+
 static void links_that_are_no_plain_url_are_left_out(void **state)
 {
     (void)state;
@@ -144,6 +169,7 @@ int main(void)
         cmocka_unit_test(title_tells_conclusion_and_counts),
         cmocka_unit_test(summary_begins_with_its_marker_and_shows_counts_and_links),
         cmocka_unit_test(names_from_outside_cannot_format_link_or_mention),
+        cmocka_unit_test(names_from_outside_cannot_turn_the_text_around),
         cmocka_unit_test(links_that_are_no_plain_url_are_left_out),
         cmocka_unit_test(summary_fits_and_counts_what_it_leaves_out),
         cmocka_unit_test(failed_tests_that_are_no_json_are_passed_over),
