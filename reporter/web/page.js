@@ -182,13 +182,14 @@ function dispatchCell(dispatch) {
 }
 
 function deliveryTable(delivery) {
-  const none = el("span", "no job yet", { class: "quiet" });
+  const none = (level) =>
+    el("span", level === "L1" ? "L1 reports nothing" : "no job yet", { class: "quiet" });
   const groups = delivery.downstreams.map((row) => {
     const jobs = delivery.jobs.filter((job) =>
       job.downstream_repo.toLowerCase() === row.repo.toLowerCase());
     return { cells: [repoLink(row.repo), tier(row.level), dispatchCell(row.dispatch)],
              rows: jobs.length ? jobs.map((job) => [jobName(job), ...jobCells(job)])
-                               : [[none.cloneNode(true), ...JOB_COLUMNS.slice(1).map(() => "–")]] };
+                               : [[none(row.level), ...JOB_COLUMNS.slice(1).map(() => "–")]] };
   });
   return groups.length
     ? groupedTable(delivery.jobs.length ? ["Jobs: ", ...tally(delivery.jobs)] : "No job has reported yet",

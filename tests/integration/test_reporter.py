@@ -286,6 +286,16 @@ def test_a_rate_limit_is_waited_for(reporter):
     assert posts[1]["at_ms"] - posts[0]["at_ms"] >= 2000
 
 
+def test_a_limit_that_one_call_ran_into_costs_the_others_no_attempt(reporter):
+    reporter.relay.script({"method": "GET", "path": "*/check-runs", "status": 403, "count": 2,
+                           "retry_after": 1, "body": {"message": "secondary rate limit"}})
+    before = len(reporter.relay.parts["reporter"].text())
+    jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(6)]
+    for job in jobs:
+        job.wait_check()
+    assert "check_runs_failed" not in reporter.relay.parts["reporter"].text()[before:]
+
+
 def test_what_github_refuses_is_parked(reporter):
     reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 422, "count": 1,
                            "body": {"message": "No commit found for SHA"}})
