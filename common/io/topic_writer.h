@@ -13,7 +13,7 @@ struct topic_writer;
 struct topic_writer_options {
     struct kafka_options kafka;
     int message_timeout_ms; /* 0: 7,000. After that a record is reported ERR_UNKNOWN */
-    int linger_ms;          /* 0: librdkafka's own (5 ms); <0 means 0 ms */
+    int linger_ms;          /* 0: 1 ms, unless the operator chose; <0 means 0 ms */
     bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
     struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
 };
