@@ -47,7 +47,9 @@ class Setting:
         return file
 
     def relay(self, allowlist, **environment):
-        """A relay around the sink; nothing of it runs yet. It logs as in production."""
+        """A relay around the sink; nothing of it runs yet. It logs as in production. Redis is emptied: what
+        it remembers of one relay's offsets would supersede the next one's events."""
+        self.redis.client().flushall()
         folder = self.folder / f"relay-{len(self.relays)}"
         relay = Relay(folder, self.kafka.brokers, self.redis.endpoint, allowlist=allowlist,
                       environment={"CRCR_GITHUB_API_URL": f"http://127.0.0.1:{self.sink_port}",
