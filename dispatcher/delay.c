@@ -19,6 +19,8 @@
 #define READ_MAX        256
 #define TICK_MS         1000
 #define DRAIN_MS        10000
+/* No wait of ours is longer than a day; the rest is for clocks that differ. */
+#define WAIT_MAX_MS     (25 * 3600000LL)
 
 static const enum topic delay_topics[] = { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M,
                                            TOPIC_DELAY_1H };
@@ -102,6 +104,8 @@ static void take(struct delay *d, struct record *record)
         bury(d, p, "header to_topic is not one of the dispatch topics");
     } else if (p->due_ms < 0) {
         bury(d, p, "header not_before_ms is not a time");
+    } else if (p->due_ms > clock_wall_ms() + WAIT_MAX_MS) {
+        bury(d, p, "header not_before_ms is more than a day ahead");
     } else {
         p->to_topic = d->d->topics.name[to];
         DL_INSERT_INORDER(d->parked, p, by_due);
@@ -110,20 +114,11 @@ static void take(struct delay *d, struct record *record)
 
 /* ---- partitions that go away ---- */
 
-static bool is_of(const struct parked *p, const struct topic_position *partitions, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (partitions[i].partition == p->record->at.partition &&
-            str_eq(str_of(partitions[i].topic), str_of(p->record->at.topic)))
-            return true;
-    return false;
-}
-
 static bool any_leaving(const struct delay *d, const struct topic_position *partitions, size_t n)
 {
     const struct parked *p;
     DL_FOREACH(d->leaving, p)
-    if (!partitions || is_of(p, partitions, n))
+    if (!partitions || record_is_of(p->record, partitions, n))
         return true;
     return false;
 }
@@ -134,7 +129,7 @@ static void drop(struct delay *d, struct parked **list, const struct topic_posit
     struct parked *p, *next;
     DL_FOREACH_SAFE(*list, p, next)
     {
-        if (partitions && !is_of(p, partitions, n))
+        if (partitions && !record_is_of(p->record, partitions, n))
             continue;
         DL_DELETE(*list, p);
         outbox_forget(d->outbox, p);

@@ -22,10 +22,12 @@ struct lane {
 /* All lanes of one repository. */
 struct downstream {
     UT_hash_handle hh;
-    struct downstream *prev, *next; /* in open */
+    struct downstream *prev, *next; /* in open or full */
     struct lane *ready;             /* first come, first served */
     size_t n_lanes, n_out;
-    bool is_open; /* in open: a lane is ready and a place is left */
+    struct downstream **in; /* open, full or NULL */
+    int64_t full_ms;        /* when its places were all taken last */
+    bool is_slow;
     size_t key_len;
     char key[];
 };
@@ -34,7 +36,8 @@ struct lanes {
     size_t max_out;
     struct lane *by_key;
     struct downstream *downstreams;
-    struct downstream *open; /* by turns */
+    struct downstream *open; /* a lane is ready and a place is left; by turns */
+    struct downstream *full; /* a lane is ready and no place is left */
     struct lane *waiting;    /* by due_ms */
 };
 
@@ -81,15 +84,21 @@ static struct downstream *downstream_of(struct lanes *l, struct str key)
     return d;
 }
 
-/* Enters or leaves the round, as its lanes and its places now say. */
+static void move(struct downstream *d, struct downstream **to)
+{
+    if (d->in == to)
+        return;
+    if (d->in)
+        DL_DELETE(*d->in, d);
+    if (to)
+        DL_APPEND(*to, d);
+    d->in = to;
+}
+
+/* To where its lanes and its places say; one without lanes is gone. */
 static void settle(struct lanes *l, struct downstream *d)
 {
-    bool open = d->ready && d->n_out < l->max_out;
-    if (open && !d->is_open)
-        DL_APPEND(l->open, d);
-    else if (!open && d->is_open)
-        DL_DELETE(l->open, d);
-    d->is_open = open;
+    move(d, !d->ready ? NULL : d->n_out < l->max_out ? &l->open : &l->full);
     if (d->n_lanes)
         return;
     HASH_DEL(l->downstreams, d);
@@ -156,22 +165,44 @@ static void wake_those_due(struct lanes *l, int64_t now_ms)
     }
 }
 
-struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
+static struct lane_item *take_of(struct lanes *l, struct downstream *d)
 {
-    wake_those_due(l, now_ms);
-    struct downstream *d = l->open;
-    if (!d)
-        return NULL;
     struct lane *lane = d->ready;
     struct lane_item *item = lane->items;
     DL_DELETE(d->ready, lane);
     lane->state = LANE_BUSY;
     DL_DELETE(lane->items, item);
     d->n_out++;
-    DL_DELETE(l->open, d); /* its next turn is after the others' */
-    d->is_open = false;
+    move(d, NULL); /* its next turn is after the others' */
     settle(l, d);
     return item;
+}
+
+struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
+{
+    wake_those_due(l, now_ms);
+    struct downstream *d = l->open;
+    if (!d)
+        return NULL;
+    struct lane_item *item = take_of(l, d);
+    if (d->n_out == l->max_out) {
+        if (now_ms - d->full_ms < LANES_SLOW_MS)
+            d->is_slow = false;
+        d->full_ms = now_ms;
+    }
+    return item;
+}
+
+/* At most as many downstreams are full as the owner has items out, divided by max_out. */
+struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms)
+{
+    struct downstream *d;
+    DL_FOREACH(l->full, d)
+    if (d->is_slow || now_ms - d->full_ms >= LANES_SLOW_MS) {
+        d->is_slow = true;
+        return take_of(l, d);
+    }
+    return NULL;
 }
 
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)

@@ -37,6 +37,11 @@ const struct metric_family dispatcher_metrics[] = {
                             .type = METRIC_COUNTER,
                             .help = "Calls that may be the second to arrive.",
                             .labels = { "tier" } },
+    [M_BREAKER_OPEN] = { .name = "crcr_breaker_open",
+                         .type = METRIC_GAUGE,
+                         .help = "1 while a downstream that failed again and again is left alone, "
+                                 "but for probes.",
+                         .labels = { "repo" } },
     [M_PARKED] = { .name = "crcr_parked_total",
                    .type = METRIC_COUNTER,
                    .help = "Tasks put into a delay topic.",

@@ -14,6 +14,7 @@ enum {
     M_IN_HAND,           /* tier */
     M_CLAIMS,            /* tier, verdict */
     M_MAYBE_DUPLICATE,   /* tier */
+    M_BREAKER_OPEN,      /* repo */
     M_PARKED,            /* delay */
     M_RELEASED,          /* delay */
     M_DLQ,               /* role, class */

@@ -7,10 +7,12 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "../common/model/task.h"
 
 #define AGAIN_MS  1000
 #define LINGER_MS 1 /* a fan-out leaves as one batch */
+
+#define OUTCOME_KEY_MAX   512
+#define OUTCOME_MAX_BYTES 8192
 
 /* One record. It is in due while it is not with the writer. */
 struct letter {
@@ -215,6 +217,27 @@ void outbox_flush(struct outbox *o, int timeout_ms)
 bool outbox_fatal(struct outbox *o, struct why *why)
 {
     return topic_writer_fatal(o->writer, why);
+}
+
+void outbox_tell(struct outbox *o, const char *dispatches, const struct outcome *outcome,
+                 outbox_stored_fn *done, void *opaque)
+{
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) json;
+    struct headers headers;
+    buf_init(&key, OUTCOME_KEY_MAX);
+    buf_init(&json, OUTCOME_MAX_BYTES);
+    buf_printf(&key, "%s/%s", outcome->delivery_id, outcome->repo);
+    outcome_to_json(outcome, &json);
+    headers_init(&headers);
+    headers_put(&headers, "delivery", str_of(outcome->delivery_id));
+    headers_put(&headers, "repo", str_of(outcome->repo));
+    struct post post = {
+        .topic = dispatches,
+        .key = buf_str(&key),
+        .value = buf_str(&json),
+        .headers = &headers,
+    };
+    outbox_put(o, &post, done, opaque);
 }
 
 void outbox_bury(struct outbox *o, const char *dlq, const struct record *record, const char *cls,

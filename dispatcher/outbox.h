@@ -6,6 +6,7 @@
 #include "../common/base/metrics.h"
 #include "../common/io/topic_reader.h"
 #include "../common/io/topic_writer.h"
+#include "../common/model/task.h"
 
 struct outbox;
 
@@ -17,7 +18,7 @@ struct post {
     const struct headers *headers; /* copied */
 };
 
-/* From outbox_turn only. */
+/* From outbox_turn and outbox_flush only. */
 typedef void outbox_stored_fn(void *opaque);
 
 /* Makes its own writer; wake is woken when reports wait. not_stored is the metric family (label
@@ -43,6 +44,9 @@ void outbox_flush(struct outbox *o, int timeout_ms);
 /* True when the writer is of no use any more and the process must end. */
 bool outbox_fatal(struct outbox *o, struct why *why);
 
+/* Puts an outcome into the dispatches topic. */
+void outbox_tell(struct outbox *o, const char *dispatches, const struct outcome *outcome,
+                 outbox_stored_fn *done, void *opaque);
 /* Puts a record into the dlq as it is, with the headers that say why. It must live until stored. */
 void outbox_bury(struct outbox *o, const char *dlq, const struct record *record, const char *cls,
                  const char *error, outbox_stored_fn *done, void *opaque);

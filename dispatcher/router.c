@@ -26,7 +26,6 @@
 #define TRIMMED_MAX     (16u << 10)
 #define TICK_MS         1000
 #define DRAIN_MS        10000
-#define OUTCOME_MAX     8192
 
 struct router {
     struct role_ctx *role;
@@ -141,30 +140,15 @@ static void post_outcome(struct routing *g, const struct route *to, enum outcome
                          const char *reason)
 {
     struct router *r = g->r;
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) json;
-    struct headers headers;
     struct outcome outcome;
     struct task task = task_for(g, to);
-    buf_init(&key, 512);
-    buf_init(&json, OUTCOME_MAX);
     outcome_init(&outcome, &task);
     outcome.outcome = kind;
     outcome.at_ms = clock_wall_ms();
     outcome.latency_ms = outcome.at_ms - g->event.received_ms;
     str_copy(outcome.error, sizeof(outcome.error), str_of(reason));
-    buf_printf(&key, "%s/%s", outcome.delivery_id, outcome.repo);
-    outcome_to_json(&outcome, &json);
-    headers_init(&headers);
-    headers_put(&headers, "delivery", str_of(outcome.delivery_id));
-    headers_put(&headers, "repo", str_of(outcome.repo));
-    struct post post = {
-        .topic = r->d->topics.name[TOPIC_DISPATCHES],
-        .key = buf_str(&key),
-        .value = buf_str(&json),
-        .headers = &headers,
-    };
     g->posts++;
-    outbox_put(r->outbox, &post, stored, g);
+    outbox_tell(r->outbox, r->d->topics.name[TOPIC_DISPATCHES], &outcome, stored, g);
 }
 
 /* Once for all downstreams. */
@@ -262,14 +246,6 @@ static void route_event(struct router *r, struct record *record)
 
 /* ---- partitions that go away ---- */
 
-static bool is_of(const struct routing *g, const struct topic_position *partitions, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (partitions[i].partition == g->record->at.partition)
-            return true;
-    return n == 0;
-}
-
 /* Every event in hand is on its way to the broker; what does not arrive in time is read again. */
 static void give_up(struct router *r, const struct topic_position *partitions, size_t n,
                     int64_t deadline_ms)
@@ -280,7 +256,7 @@ static void give_up(struct router *r, const struct topic_position *partitions, s
         outbox_flush(r->outbox, 50);
     }
     DL_FOREACH_SAFE(r->all, g, next)
-    if (is_of(g, partitions, n))
+    if (!partitions || record_is_of(g->record, partitions, n))
         routing_drop(g);
 }
 

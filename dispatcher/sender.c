@@ -22,15 +22,6 @@ static const char *const groups[] = { "", "crcr-l1", "crcr-l2", "crcr-l3", "crcr
 
 /* ---- partitions that go away ---- */
 
-static bool is_of(const struct sending *g, const struct topic_position *partitions, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (partitions[i].partition == g->record->at.partition &&
-            str_eq(str_of(partitions[i].topic), str_of(g->record->at.topic)))
-            return true;
-    return false;
-}
-
 /* Drops what has not been started; returns how many are under way still. */
 static size_t drop_idle(struct sender *s, const struct topic_position *partitions, size_t n)
 {
@@ -38,7 +29,7 @@ static size_t drop_idle(struct sender *s, const struct topic_position *partition
     size_t busy = 0;
     DL_FOREACH_SAFE(s->all, g, next)
     {
-        if (partitions && !is_of(g, partitions, n))
+        if (partitions && !record_is_of(g->record, partitions, n))
             continue;
         if (g->calling || g->answered || g->ending)
             busy++;
@@ -70,7 +61,7 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
     struct sending *g;
     drain(s, partitions, n, deadline_ms);
     DL_FOREACH(s->all, g)
-    if (is_of(g, partitions, n))
+    if (record_is_of(g->record, partitions, n))
         g->lost = true; /* its answer still settles the claim and is told */
 }
 
@@ -93,6 +84,7 @@ static void sender_free(struct sender *s)
     outbox_free(s->outbox);
     redis_free(s->redis);
     lanes_free(s->lanes);
+    breakers_free(s->breakers);
 }
 
 static enum err sender_init(struct sender *s, struct why *why)
@@ -110,6 +102,7 @@ static enum err sender_init(struct sender *s, struct why *why)
     struct http_client_options http = s->d->http;
     http.max_connections_host = SENDER_IN_FLIGHT_MAX;
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
+    s->breakers = breakers_new();
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)

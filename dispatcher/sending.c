@@ -221,6 +221,20 @@ static const char *unwanted(struct sender *s, const struct allowlist *list, cons
     return route_unwanted(task, list, clock_wall_ms(), s->d->max_age_ms);
 }
 
+/* What waits for a slow downstream leaves the room in hand to others. */
+static void put_off_stuck(struct sender *s)
+{
+    struct lane_item *item;
+    int64_t now = clock_wall_ms();
+    while ((item = lanes_take_stuck(s->lanes, now))) {
+        struct sending *g = (struct sending *)item;
+        g->out = true;
+        g->owner[0] = 0;
+        sending_postpone(g, now + SENDER_SLOW_WAIT_MS,
+                         "the downstream is slow: all its places are taken");
+    }
+}
+
 void sendings_start(struct sender *s)
 {
     struct sending *batch[SENDER_IN_FLIGHT_MAX];
@@ -230,13 +244,19 @@ void sendings_start(struct sender *s)
     while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
            (item = lanes_take(s->lanes, clock_wall_ms()))) {
         struct sending *g = (struct sending *)item;
+        int64_t until_ms;
         g->out = true;
+        g->owner[0] = 0;
         const char *reason = unwanted(s, version->list, &g->task);
         if (reason)
             sending_skip(g, OUTCOME_SKIPPED, reason);
+        else if (!breaker_allows(s->breakers, g->task.repo, clock_wall_ms(), &until_ms))
+            sending_postpone(g, until_ms,
+                             "the downstream failed again and again: its breaker is open");
         else
             batch[n++] = g;
     }
     allowlist_feed_release(s->d->feed, version);
     claim_and_call(s, batch, n);
+    put_off_stuck(s);
 }

@@ -13,6 +13,7 @@
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
 #include "../common/view/claims.h"
+#include "breaker.h"
 #include "dispatcher.h"
 #include "lane.h"
 #include "outbox.h"
@@ -22,6 +23,8 @@
 #define SENDER_IN_FLIGHT_MAX  64
 /* Of these for one downstream: eight that hang leave the others theirs. */
 #define SENDER_DOWNSTREAM_MAX 8
+/* How long what waits for a place of a slow downstream is put off. */
+#define SENDER_SLOW_WAIT_MS   30000
 
 struct sender {
     struct role_ctx *role;
@@ -34,6 +37,7 @@ struct sender {
     struct outbox *outbox;
     struct topic_reader *reader;
     struct lanes *lanes;
+    struct breakers *breakers;
     struct sending *all;
     struct sending *answered; /* not settled yet */
     struct sending *stored;   /* all that became of them is; not done yet */
@@ -52,7 +56,7 @@ struct sending {
     struct sender *s;
     struct record *record;
     struct task task;   /* borrows from record */
-    char owner[128];    /* of the claim */
+    char owner[128];    /* of the claim; "" while this attempt has none */
     bool out;           /* taken from its lane */
     bool calling;       /* GitHub has it */
     bool answered;      /* and its answer waits to be settled */
@@ -72,6 +76,8 @@ void sendings_start(struct sender *s);
 /* Answers that came without a call: the claim's, the allowlist's. */
 void sending_skip(struct sending *g, enum outcome_kind kind, const char *reason);
 void sending_repeat(struct sending *g, const struct outcome *stored);
+/* No call now, which spends no attempt. reason is for people. */
+void sending_postpone(struct sending *g, int64_t until_ms, const char *reason);
 /* GitHub's answer (settle.c). Decides what follows and leaves the rest to sendings_settle. */
 void sending_answered(void *opaque, const struct github_answer *answer);
 /* Tells the claims of what was answered and stored since, and goes on with them. */

@@ -7,8 +7,6 @@
 #include "metrics.h"
 #include "sending.h"
 
-#define OUTCOME_MAX_BYTES 8192
-
 static void count(const struct sending *g, size_t family, const char *second)
 {
     metrics_add(role_metrics(g->s->role), family, METRIC_LABELS(g->s->tier, str_of(second)), 1);
@@ -32,27 +30,12 @@ static void end(struct sending *g)
 
 /* ---- what is stored ---- */
 
-static void post_outcome(struct sending *g, const struct outcome *outcome)
+static void post_outcome(struct sending *g)
 {
     struct sender *s = g->s;
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) json;
-    struct headers headers;
-    buf_init(&key, 512);
-    buf_init(&json, OUTCOME_MAX_BYTES);
-    buf_printf(&key, "%s/%s", outcome->delivery_id, outcome->repo);
-    outcome_to_json(outcome, &json);
-    headers_init(&headers);
-    headers_put(&headers, "delivery", str_of(outcome->delivery_id));
-    headers_put(&headers, "repo", str_of(outcome->repo));
-    struct post post = {
-        .topic = s->d->topics.name[TOPIC_DISPATCHES],
-        .key = buf_str(&key),
-        .value = buf_str(&json),
-        .headers = &headers,
-    };
     g->posts++;
-    outbox_put(s->outbox, &post, stored, g);
-    count(g, M_OUTCOMES, outcome_kind_name(outcome->outcome));
+    outbox_tell(s->outbox, s->d->topics.name[TOPIC_DISPATCHES], &g->outcome, stored, g);
+    count(g, M_OUTCOMES, outcome_kind_name(g->outcome.outcome));
 }
 
 static void post_parked(struct sending *g, const char *error)
@@ -109,7 +92,7 @@ static void outcome_of(struct sending *g, enum outcome_kind kind, const char *er
 void sending_skip(struct sending *g, enum outcome_kind kind, const char *reason)
 {
     outcome_of(g, kind, reason);
-    post_outcome(g, &g->outcome);
+    post_outcome(g);
     end(g);
     log_info("dispatch_skipped", LOG_STR("delivery", g->task.event.delivery),
              LOG_STR("repo", g->task.repo), LOG_STR("tier", g->s->tier),
@@ -123,7 +106,7 @@ void sending_repeat(struct sending *g, const struct outcome *outcome)
 {
     g->outcome = *outcome;
     g->told = outcome->outcome != OUTCOME_DUPLICATE;
-    post_outcome(g, &g->outcome);
+    post_outcome(g);
     end(g);
     log_info("dispatch_repeated", LOG_STR("delivery", g->task.event.delivery),
              LOG_STR("repo", g->task.repo), LOG_STR("tier", g->s->tier));
@@ -172,6 +155,23 @@ static void measure(const struct sending *g, const struct github_answer *answer)
         metrics_observe(m, M_LATENCY, tier, (double)g->outcome.latency_ms / 1e3);
 }
 
+static void tell_breaker(struct sending *g, const struct github_answer *answer)
+{
+    struct sender *s = g->s;
+    const struct str repo = g->task.repo;
+    enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_wall_ms());
+    if (change == BREAKER_SAME)
+        return;
+    metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(repo),
+                change == BREAKER_OPENED);
+    if (change == BREAKER_OPENED)
+        log_warn("breaker_opened", LOG_STR("repo", repo), LOG_STR("tier", s->tier),
+                 LOG_STR("error", str_of(answer->reason)), LOG_INT("probe_ms", BREAKER_PROBE_MS));
+    else
+        log_info("breaker_closed", LOG_STR("repo", repo), LOG_STR("tier", s->tier),
+                 LOG_INT("status", answer->status));
+}
+
 /* The next attempt, in hand: the lane waits. */
 static void hold(struct sending *g)
 {
@@ -180,14 +180,12 @@ static void hold(struct sending *g)
     lanes_hold(g->s->lanes, &g->item, g->retry.at_ms);
 }
 
-void sending_answered(void *opaque, const struct github_answer *answer)
+/* Decides what follows; the rest waits for sendings_settle. */
+static void decide(struct sending *g, const struct github_answer *answer)
 {
-    struct sending *g = opaque;
     struct sender *s = g->s;
     g->retry = retry_decide(answer, g->task.attempt, clock_wall_ms(), sender_jitter(s));
-    g->calling = false;
     g->answered = true;
-    s->in_flight--;
     outcome_of(g, g->retry.outcome, answer->err ? answer->reason : "");
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
@@ -199,10 +197,31 @@ void sending_answered(void *opaque, const struct github_answer *answer)
     DL_APPEND2(s->answered, g, turn_prev, turn_next);
 }
 
+void sending_answered(void *opaque, const struct github_answer *answer)
+{
+    struct sending *g = opaque;
+    g->calling = false;
+    g->s->in_flight--;
+    tell_breaker(g, answer);
+    decide(g, answer);
+}
+
+void sending_postpone(struct sending *g, int64_t until_ms, const char *reason)
+{
+    const struct github_answer answer = {
+        .err = ERR_RETRY,
+        .limited = true,
+        .wait_until_ms = until_ms,
+        .budget_left = -1,
+        .reason = reason,
+    };
+    decide(g, &answer);
+}
+
 static void go_on(struct sending *g)
 {
     g->answered = false;
-    post_outcome(g, &g->outcome);
+    post_outcome(g);
     if (g->retry.next == RETRY_HOLD && !g->lost) {
         hold(g);
         return;
@@ -287,17 +306,26 @@ static void settle_all(struct sending **list, queue_fn *queue, collected_fn *col
     }
 }
 
-void sendings_settle(struct sender *s)
+/* What has no claim to tell need not wait for Redis. */
+static void settle_unclaimed(struct sender *s)
 {
     struct sending *g, *next;
-    settle_all(&s->answered, queue_answered, collected_answered);
+    DL_FOREACH_SAFE2(s->answered, g, next, turn_next)
+    if (!g->owner[0]) {
+        DL_DELETE2(s->answered, g, turn_prev, turn_next);
+        go_on(g);
+    }
     DL_FOREACH_SAFE2(s->stored, g, next, turn_next)
-    {
-        if (g->told)
-            continue;
+    if (!g->told) {
         DL_DELETE2(s->stored, g, turn_prev, turn_next);
         finish(g);
     }
+}
+
+void sendings_settle(struct sender *s)
+{
+    settle_unclaimed(s);
+    settle_all(&s->answered, queue_answered, collected_answered);
     settle_all(&s->stored, queue_stored, collected_stored);
 }
 

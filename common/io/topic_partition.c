@@ -2,6 +2,7 @@
 
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "../base/mem.h"
@@ -108,4 +109,13 @@ void record_drop(struct record *record)
 {
     if (record)
         held_free((struct held *)record);
+}
+
+bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (partitions[i].partition == record->at.partition &&
+            !strcmp(partitions[i].topic, record->at.topic))
+            return true;
+    return false;
 }

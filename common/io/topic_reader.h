@@ -65,6 +65,9 @@ void record_done(struct record *record);
 /* Not done: it will be read again by whoever owns the partition next. Frees the record. */
 void record_drop(struct record *record);
 
+/* Whether it is of one of these n partitions, e.g. those that revoked() names. */
+bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n);
+
 /* Commits the watermarks now and waits for the broker, at most 5 s. ERR_RETRY: not committed, e.g.
  * while the group is being rebalanced; the next regular commit tries again. */
 enum err topic_reader_commit(struct topic_reader *r, struct why *why) MUST_CHECK;

@@ -1,8 +1,10 @@
 """When something is wrong: the allowlist's source, Redis, the process itself."""
+import signal
 import time
 
 from dispatcher_env import REPOS, SHA
 from lib.processes import wait_for
+from lib.redis_server import RedisServer
 from lib.relay import ALLOWLIST, http, payload
 
 
@@ -124,6 +126,23 @@ class TestNothingIsLost:
         assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
         assert bench.metric("crcr_claims_total", verdict="none") >= 4
 
+    def test_a_redis_that_hangs_slows_nobody_down_for_long(self, own, tmp_path):
+        node = RedisServer(tmp_path / "hung").start()
+        bench = own(environment={"REDIS_ENDPOINT": node.endpoint}).start().ready()
+        bench.wait_outcomes(bench.pull_request(), 4)
+        node.process.signal(signal.SIGSTOP)
+        try:
+            deliveries = [bench.pull_request() for _ in range(40)]
+            wanted = {(delivery, repo) for delivery in deliveries for repo in REPOS.values()}
+            wait_for("all of them", lambda: wanted <= bench.pairs(lambda one: one["outcome"] == "dispatched"), 25)
+            assert http("GET", bench.relay.url("admin_dispatcher", "/healthz"))[0] == 200
+        finally:
+            node.process.signal(signal.SIGCONT)
+        delivery = bench.pull_request()
+        bench.wait_outcomes(delivery, 4)
+        wait_for("claims again", lambda: bench.metric("crcr_claims_total", verdict="taken") > 4)
+        node.stop()
+
     def test_two_replicas_share_the_work_and_dispatch_once(self, own):
         bench = own().start().start("second").ready().ready("second")
         deliveries = [bench.pull_request() for _ in range(30)]
@@ -143,3 +162,34 @@ class TestBulkhead:
         assert bench.pairs(lambda one: one["outcome"] == "dispatched") <= \
             {(delivery, quick) for delivery in deliveries}
         bench.clear_script()
+
+    def test_a_slow_downstream_with_more_work_than_fits_in_hand_holds_up_no_other(self, own):
+        slow, quick = "org-slow/backend", "org-quick/backend"
+        bench = own(allowlist=f"L1: [{slow}, {quick}]\n").start().ready()
+        bench.script({"path": "*/dispatches", "repo": slow, "delay_ms": 15000})
+        for _ in range(500):
+            bench.pull_request()
+        wait_for("all of the other's", lambda: len(bench.dispatches(repo=quick)) == 500, 20)
+        put_off = [one for one in bench.topic("dispatches") if b"all its places are taken" in one.value]
+        assert put_off and all(one.headers["repo"] == slow for one in put_off)
+        bench.clear_script()
+
+    def test_a_downstream_that_fails_is_left_alone_but_for_probes_until_it_answers(self, own):
+        broken, sound = "org-broken/backend", "org-sound/backend"
+        bench = own(allowlist=f"L1: [{broken}, {sound}]\n").start().ready()
+        bench.script({"path": "*/dispatches", "repo": broken, "status": 500})
+        deliveries = [bench.pull_request() for _ in range(30)]
+        wait_for("the breaker to open", lambda: bench.metric("crcr_breaker_open", repo=broken) == 1)
+        opened = len(bench.calls(broken))
+        assert opened <= 5 + 8  # what was under way
+        wait_for("the probe", lambda: len(bench.calls(broken)) > opened, 60)
+        times = sorted(one["at_ms"] for one in bench.calls(broken))
+        assert len(times) == opened + 1 and times[-1] - times[4] >= 30000
+        bench.clear_script()
+        wanted = {(delivery, repo) for delivery in deliveries for repo in (broken, sound)}
+        wait_for("all of them", lambda: wanted <= bench.pairs(lambda one: one["outcome"] == "dispatched"), 90)
+        assert bench.metric("crcr_breaker_open", repo=broken) == 0
+        outcomes = [one for delivery in deliveries for one in bench.outcomes(delivery, broken)]
+        assert max(one["attempt"] for one in outcomes if one["outcome"] == "dispatched") <= 3
+        text = bench.relay.parts["dispatcher"].text()
+        assert text.count("breaker_opened") == text.count("breaker_closed") == 1

@@ -3,6 +3,7 @@ import base64
 import json
 import subprocess
 import time
+import uuid
 
 import pytest
 
@@ -228,3 +229,19 @@ class TestCheckConfig:
         file.write_text("not a key")
         done = self.check(bench, GITHUB_APP_PRIVATE_KEY_FILE=str(file))
         assert done.returncode == 2 and "GITHUB_APP_PRIVATE_KEY" in done.stderr
+
+
+class TestDelay:
+    def test_what_it_cannot_bring_back_goes_to_the_dlq_and_holds_up_nothing(self, bench):
+        good = {"to_topic": bench.relay.topic("dispatch.l1"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
+        wrong = [dict(good, to_topic="elsewhere"), dict(good, not_before_ms="soon"),
+                 dict(good, not_before_ms=str(int(time.time() * 1000) + 48 * 3600_000))]
+        for headers in [*wrong, *[wrong[2]] * 70, good]:
+            write(bench.kafka.brokers, bench.relay.topic("delay.1m"), "same|key", b"{}", headers)
+
+        def of_this(topic):
+            return [one for one in bench.topic(topic) if one.headers.get("mark") == good["mark"]]
+        # The last is no task, but it comes back.
+        wait_for("it to come back", lambda: of_this("dispatch.l1"))
+        assert {one.headers["class"] for one in of_this("dlq")} == {"poison"}
+        wait_for("the others", lambda: len(of_this("dlq")) >= 73)

@@ -223,6 +223,52 @@ static void downstreams_take_turns(void **state)
     lanes_end(l, &b);
 }
 
+static void what_waits_for_a_slow_downstream_is_handed_out_to_be_put_off(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[5], b = item_at(0, 9), b2 = item_at(0, 10);
+    put_many(l, a, 4);
+    lanes_put(l, B, &b);
+    assert_ptr_equal(lanes_take(l, 100), &a[0]);
+    assert_ptr_equal(lanes_take(l, 100), &b);
+    lanes_put(l, B, &b2); /* its lane is busy, but a place is left */
+    assert_ptr_equal(lanes_take(l, 100), &a[1]);
+    assert_null(lanes_take_stuck(l, 100 + LANES_SLOW_MS - 1));
+    assert_ptr_equal(lanes_take_stuck(l, 100 + LANES_SLOW_MS), &a[2]);
+    lanes_end(l, &a[2]); /* put off: not a place that was given back */
+    assert_null(lanes_take(l, 100 + LANES_SLOW_MS));
+    assert_ptr_equal(lanes_take_stuck(l, 100 + LANES_SLOW_MS), &a[3]);
+    lanes_end(l, &a[3]);
+    assert_null(lanes_take_stuck(l, 100 + LANES_SLOW_MS));
+    lanes_end(l, &b);
+    lanes_end(l, &a[0]);
+    lanes_end(l, &a[1]);
+    lanes_remove(l, &b2);
+}
+
+static void a_slow_downstream_is_slow_until_its_places_come_back_in_time(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[8];
+    int64_t slow = 100 + LANES_SLOW_MS;
+    put_many(l, a, 8);
+    assert_ptr_equal(lanes_take(l, 100), &a[0]);
+    assert_ptr_equal(lanes_take(l, 100), &a[1]);
+    assert_ptr_equal(lanes_take_stuck(l, slow), &a[2]);
+    lanes_end(l, &a[2]);
+    lanes_end(l, &a[0]);
+    assert_ptr_equal(lanes_take(l, slow), &a[3]);
+    assert_ptr_equal(lanes_take_stuck(l, slow), &a[4]); /* full again: without patience now */
+    lanes_end(l, &a[4]);
+    lanes_end(l, &a[1]);
+    assert_ptr_equal(lanes_take(l, slow + 10), &a[5]); /* 10 ms later: quick again */
+    assert_null(lanes_take_stuck(l, slow + 20));
+    lanes_remove(l, &a[6]);
+    lanes_remove(l, &a[7]);
+    lanes_end(l, &a[3]);
+    lanes_end(l, &a[5]);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -238,6 +284,8 @@ int main(void)
         TEST(a_held_item_gives_its_place_back),
         TEST(what_waits_for_a_place_can_be_removed),
         TEST(downstreams_take_turns),
+        TEST(what_waits_for_a_slow_downstream_is_handed_out_to_be_put_off),
+        TEST(a_slow_downstream_is_slow_until_its_places_come_back_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

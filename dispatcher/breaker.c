@@ -1,0 +1,96 @@
+#include "breaker.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "../common/base/mem.h"
+#include "../common/model/limits.h"
+
+struct breaker {
+    UT_hash_handle hh;
+    char repo[REPO_MAX + 1];
+    int failures;     /* in a row */
+    int64_t probe_ms; /* open: when the next call may go */
+};
+
+struct breakers {
+    struct breaker *failing;
+};
+
+struct breakers *breakers_new(void)
+{
+    return mem_alloc(1, sizeof(struct breakers));
+}
+
+static void forget(struct breakers *b, struct breaker *one)
+{
+    HASH_DEL(b->failing, one);
+    free(one);
+}
+
+void breakers_free(struct breakers *b)
+{
+    struct breaker *one, *next;
+    if (!b)
+        return;
+    HASH_ITER(hh, b->failing, one, next)
+    forget(b, one);
+    free(b);
+}
+
+static struct breaker *find(const struct breakers *b, struct str repo)
+{
+    struct breaker *one;
+    HASH_FIND(hh, b->failing, repo.ptr, repo.len, one);
+    return one;
+}
+
+static bool is_open(const struct breaker *one)
+{
+    return one->failures >= BREAKER_FAILURES;
+}
+
+bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, int64_t *until_ms)
+{
+    struct breaker *one = find(b, repo);
+    if (!one || !is_open(one))
+        return true;
+    *until_ms = one->probe_ms;
+    if (now_ms < one->probe_ms)
+        return false;
+    one->probe_ms = now_ms + BREAKER_PROBE_MS;
+    return true;
+}
+
+static enum breaker_change failed(struct breakers *b, struct str repo, int64_t now_ms)
+{
+    struct breaker *one = find(b, repo);
+    if (!one) {
+        one = mem_alloc(1, sizeof(*one));
+        str_copy(one->repo, sizeof(one->repo), repo);
+        HASH_ADD_KEYPTR(hh, b->failing, one->repo, strlen(one->repo), one);
+    }
+    if (is_open(one)) /* the probe, or what was under way when it opened */
+        return BREAKER_SAME;
+    one->failures++;
+    one->probe_ms = now_ms + BREAKER_PROBE_MS;
+    return is_open(one) ? BREAKER_OPENED : BREAKER_SAME;
+}
+
+static enum breaker_change worked(struct breakers *b, struct str repo)
+{
+    struct breaker *one = find(b, repo);
+    if (!one)
+        return BREAKER_SAME;
+    bool was_open = is_open(one);
+    forget(b, one);
+    return was_open ? BREAKER_CLOSED : BREAKER_SAME;
+}
+
+enum breaker_change breaker_answered(struct breakers *b, struct str repo,
+                                     const struct github_answer *answer, int64_t now_ms)
+{
+    if (!answer->sent_ms || answer->limited || answer->err == ERR_RETRY)
+        return BREAKER_SAME;
+    return answer->err == ERR_UNKNOWN ? failed(b, repo, now_ms) : worked(b, repo);
+}

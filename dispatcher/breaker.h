@@ -1,0 +1,36 @@
+/* A breaker per downstream: one that fails again and again is left alone, but for one probe every
+ * 30 s. What waits for it is parked, spends no attempt, and leaves the room in hand to others.
+ * PURE.
+ *
+ *            5 failures in a row
+ *   closed ───────────────────────▶ open ──┐ every 30 s one call may go: the probe
+ *      ▲                             │ ▲   │
+ *      └─── an answer, to any call ──┘ └───┘ a failure
+ */
+#ifndef CRCR_DISPATCHER_BREAKER_H
+#define CRCR_DISPATCHER_BREAKER_H
+
+#include "../common/github/github.h"
+
+#define BREAKER_FAILURES 5
+#define BREAKER_PROBE_MS 30000
+
+/* One for each downstream that fails now; the others cost nothing. */
+struct breakers;
+
+struct breakers *breakers_new(void);
+/* NULL is fine. */
+void breakers_free(struct breakers *b);
+
+/* True when a call for that repo may go; the caller makes it. Else *until_ms says when to ask
+ * again. */
+bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, int64_t *until_ms);
+
+enum breaker_change { BREAKER_SAME, BREAKER_OPENED, BREAKER_CLOSED };
+/* What became of a call. Unknown (5xx, time-out, reset) is a failure; whatever else the call was
+ * answered with is an answer, a refusal too; a limit, a refused token and what was not sent say
+ * nothing about the downstream. */
+enum breaker_change breaker_answered(struct breakers *b, struct str repo,
+                                     const struct github_answer *answer, int64_t now_ms);
+
+#endif
