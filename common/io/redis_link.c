@@ -129,6 +129,7 @@ enum err redis_link_append(struct redis *r, size_t argc, const struct str *argv,
 redisReply *redis_link_read(struct redis *r)
 {
     void *reply = NULL;
+    int64_t began_ms = clock_mono_ms();
     if (redisGetReply(r->link, &reply) == REDIS_OK) {
         r->backoff_ms = BACKOFF_MIN_MS;
         return reply;
@@ -136,6 +137,6 @@ redisReply *redis_link_read(struct redis *r)
     why_set(&r->broken, ERR_UNKNOWN, "redis at %s:%s: %s", r->at.host, r->at.port, r->link->errstr);
     redis_link_close(r);
     fail_outstanding(r);
-    pause_before_next(r, 0);
+    pause_before_next(r, clock_mono_ms() - began_ms);
     return NULL;
 }
