@@ -61,6 +61,7 @@ enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_opti
     f->refused = refused;
     f->store = allowlist_store_new();
     f->topic = topic;
+    f->wake.fd = -1;
     f->options = (struct topic_follower_options){
         .kafka = *kafka, .topics = &f->topic, .n_topics = 1, .from = FOLLOW_BEGINNING
     };
