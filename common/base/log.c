@@ -32,17 +32,6 @@ static const char *level_name(enum log_level level)
     return names[level];
 }
 
-/* Cuts on the boundary of a character. */
-static struct str cut(struct str s)
-{
-    if (s.len <= VALUE_MAX)
-        return s;
-    s.len = VALUE_MAX;
-    while (s.len && ((unsigned char)s.ptr[s.len] & 0xc0) == 0x80)
-        s.len--;
-    return s;
-}
-
 /* Text that reads well without quotes. */
 static bool is_word(struct str s)
 {
@@ -54,7 +43,7 @@ static bool is_word(struct str s)
 
 static void put_value(struct buf *to, const struct log_field *f)
 {
-    struct str text = cut(f->text);
+    struct str text = str_cut(f->text, VALUE_MAX);
     switch (f->type) {
     case LOG_FIELD_STR:
         if (settings.format == LOG_TEXT && is_word(text))
