@@ -138,9 +138,11 @@ class TestNothingIsLost:
             assert http("GET", bench.relay.url("admin_dispatcher", "/healthz"))[0] == 200
         finally:
             node.process.signal(signal.SIGCONT)
-        delivery = bench.pull_request()
-        bench.wait_outcomes(delivery, 4)
-        wait_for("claims again", lambda: bench.metric("crcr_claims_total", verdict="taken") > 4)
+
+        def claims_again():  # it is asked again after a pause
+            bench.wait_outcomes(bench.pull_request(), 4)
+            return bench.metric("crcr_claims_total", verdict="taken") > 4
+        wait_for("claims again", claims_again, every=1)
         node.stop()
 
     def test_two_replicas_share_the_work_and_dispatch_once(self, own):
