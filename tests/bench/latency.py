@@ -32,7 +32,7 @@ def measure(setting, _):
 
 def run(setting, relay, rate, seconds):
     setting.sink_reset()
-    probe = setting.start("hop_probe", setting.kafka.brokers, "bench.first", "bench.second",
+    probe = setting.spawn("hop_probe", setting.kafka.brokers, "bench.first", "bench.second",
                           setting.bodies, PROBE_RATE, PROBE_RATE * seconds)
     sent = setting.end(setting.webhooks(relay, rate, rate * seconds))
     hops = setting.end(probe)

@@ -22,15 +22,16 @@ class Setting:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.kafka = Kafka(self.folder / "kafka").start()
-        self.redis = RedisServer(self.folder / "redis").start()
-        self.sink = Process("sink", [DRIVERS / "sink"], self.folder)
-        self.sink_port = int(self.sink_said())
-        self.bodies = self._write_bodies()
-        self.relays = []
+        self.kafka = Kafka(self.folder / "kafka")
+        self.redis = RedisServer(self.folder / "redis")
+        self.sink, self.sink_port, self.bodies, self.relays = None, None, None, []
 
-    def sink_said(self):
-        return wait_for("the sink's port", lambda: self.sink.text().strip(), 10)
+    def start(self):
+        self.kafka.start()
+        self.redis.start()
+        self.sink = Process("sink", [DRIVERS / "sink"], self.folder)
+        self.sink_port = int(wait_for("the sink's port", lambda: self.sink.text().strip(), 10))
+        self.bodies = self._write_bodies()
 
     def _write_bodies(self):
         """Real pull_request payloads of 24 KB, one a line, each of another pull request."""
@@ -66,7 +67,7 @@ class Setting:
               {"source": "bench", "sha": "0" * 40, "fetched_ms": "1"})
 
     def make_topic(self, name):
-        admin = AdminClient({"bootstrap.servers": self.kafka.brokers})
+        admin = AdminClient({"bootstrap.servers": self.kafka.brokers, "log_level": 3})
         for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
             made.result(30)
 
@@ -75,7 +76,7 @@ class Setting:
         return int((self.folder / "kafka" / "kafka.pid").read_text())
 
     # ---- drivers ------------------------------------------------------------------------------------
-    def start(self, driver, *arguments):
+    def spawn(self, driver, *arguments):
         return subprocess.Popen([str(DRIVERS / driver), *map(str, arguments)],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -90,12 +91,12 @@ class Setting:
         return json.loads(out)
 
     def drive(self, driver, *arguments, timeout=120):
-        return self.end(self.start(driver, *arguments), timeout)
+        return self.end(self.spawn(driver, *arguments), timeout)
 
     def webhooks(self, relay, rate, count, connections=32):
         """An open model at that rate, or with rate 0 as many as are taken."""
         secret = relay.environment()["GITHUB_APP_SECRET"]
-        return self.start("webhook_load", relay.ports["ingest"], secret, self.bodies, rate, count,
+        return self.spawn("webhook_load", relay.ports["ingest"], secret, self.bodies, rate, count,
                           connections)
 
     def sink_stats(self):
@@ -107,7 +108,7 @@ class Setting:
     def close(self):
         """Everything, by pid, also when a part of it fails."""
         ends = [relay.stop for relay in self.relays]
-        ends += [self.sink.stop, self.redis.stop, self.kafka.stop]
+        ends += [part.stop for part in (self.sink, self.redis, self.kafka) if part]
         problems = []
         for end in ends:
             try:
