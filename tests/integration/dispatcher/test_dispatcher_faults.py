@@ -169,9 +169,9 @@ class TestBulkhead:
         slow, quick = "org-slow/backend", "org-quick/backend"
         bench = own(allowlist=f"L1: [{slow}, {quick}]\n").start().ready()
         bench.script({"path": "*/dispatches", "repo": slow, "delay_ms": 15000})
-        for _ in range(500):
+        for _ in range(200):
             bench.pull_request()
-        wait_for("all of the other's", lambda: len(bench.dispatches(repo=quick)) == 500, 20)
+        wait_for("all of the other's", lambda: len(bench.dispatches(repo=quick)) == 200, 20)
         put_off = [one for one in bench.topic("dispatches") if b"all its places are taken" in one.value]
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
         bench.clear_script()
