@@ -1,9 +1,10 @@
+#include "buf.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
 #include "mem.h"
 
 enum { FIRST_CAP = 256 };

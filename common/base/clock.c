@@ -1,7 +1,7 @@
+#include "clock.h"
+
 #include <stdio.h>
 #include <time.h>
-
-#include "clock.h"
 
 static int64_t read_us(clockid_t id)
 {

@@ -1,8 +1,8 @@
+#include "err.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "err.h"
 
 static void vformat(char *to, size_t size, const char *format, va_list args) PRINTF_LIKE(3, 0);
 

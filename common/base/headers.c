@@ -1,8 +1,8 @@
+#include "headers.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "headers.h"
 
 enum { I64_TEXT_SIZE = 21 }; /* "-9223372036854775808" and a NUL */
 

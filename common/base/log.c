@@ -1,3 +1,5 @@
+#include "log.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <unistd.h>
@@ -5,7 +7,6 @@
 #include "buf.h"
 #include "clock.h"
 #include "json_text.h"
-#include "log.h"
 
 enum {
     VALUE_MAX = 2048, /* bytes of one value; the rest is cut */

@@ -1,8 +1,8 @@
+#include "mem.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "mem.h"
 
 static _Noreturn void die(size_t n, size_t size)
 {

@@ -1,3 +1,5 @@
+#include "metrics.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 #include <uthash.h>
 
 #include "mem.h"
-#include "metrics.h"
 
 /* Upper bounds in seconds; +Inf is the count itself. */
 static const double bounds[] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,

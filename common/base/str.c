@@ -1,8 +1,9 @@
+#include "str.h"
+
 #include <string.h>
 #include <strings.h>
 
 #include "mem.h"
-#include "str.h"
 
 struct str str_of(const char *text)
 {

@@ -1,11 +1,11 @@
+#include "wake.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include "wake.h"
 
 enum err wake_init(struct wake *w, struct why *why)
 {

@@ -1,9 +1,10 @@
+#include "callback_token.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/mem.h"
-#include "callback_token.h"
 #include "jwt.h"
 
 enum {

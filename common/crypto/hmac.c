@@ -1,11 +1,11 @@
+#include "hmac.h"
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "hmac.h"
 
 enum { DIGEST_BYTES = 32 };
 

@@ -1,6 +1,6 @@
-#include <string.h>
-
 #include "args.h"
+
+#include <string.h>
 
 static bool take_flag(struct args *args, const char *text)
 {

@@ -1,6 +1,6 @@
-#include <inttypes.h>
-
 #include "health.h"
+
+#include <inttypes.h>
 
 void health_init(struct health *h, int64_t now_ms)
 {

@@ -1,3 +1,5 @@
+#include "stop.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +14,6 @@
 #include "../base/log.h"
 #include "../base/mem.h"
 #include "../base/wake.h"
-#include "stop.h"
 
 struct stop {
     int drain_ms;

@@ -1,6 +1,6 @@
-#include <string.h>
-
 #include "host_port.h"
+
+#include <string.h>
 
 enum err host_port_parse(const char *text, struct host_port *to, struct why *why)
 {

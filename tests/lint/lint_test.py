@@ -52,7 +52,7 @@ def test_this_shape_of_tree_passes(tree, lint):
     tree.put("common/io/redis.h", "/* Redis. */\nint redis_new(void);\n")
     tree.put(
         "common/io/redis.c",
-        '#include <hiredis/hiredis.h>\n#include <stdio.h>\n\n#include "../base/err.h"\n#include "redis.h"\n',
+        '#include "redis.h"\n\n#include <hiredis/hiredis.h>\n#include <stdio.h>\n\n#include "../base/err.h"\n',
     )
     tree.put("ingest/main.c", '#include "../common/io/redis.h"\n')
     tree.put("tests/unit/common/io/redis_test.c", '#include <cmocka.h>\n\n#include "common/io/redis.h"\n')
@@ -78,6 +78,8 @@ def test_an_empty_tree_is_no_success(tmp_path, lint):
         ("common/io/x.c", '#include "common/base/err.h"', "is no file of ours"),
         ("common/io/x.c", '#include "gone.h"', "is no file of ours"),
         ("common/io/x.c", '#include "../base/err.h"\n#include <stdio.h>', "after our own headers"),
+        ("common/io/redis.c", '#include <stdio.h>\n\n#include "redis.h"', '"redis.h" comes first'),
+        ("common/io/redis.c", '#include "../base/err.h"\n\n#include "redis.h"', '"redis.h" comes first'),
         ("common/model/x.c", "#include <hiredis/hiredis.h>", "may be named only in common/io/redis*"),
         ("common/io/x.c", "#include <curl/curl.h>", "may be named only in common/io/http_client*"),
         ("common/view/x.c", "#include <jansson.h>", "may be named only in"),

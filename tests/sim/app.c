@@ -1,3 +1,5 @@
+#include "app.h"
+
 #include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -7,7 +9,6 @@
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
 #include "../../common/crypto/jwt.h"
-#include "app.h"
 #include "downstream.h"
 #include "shape.h"
 #include "sim.h"

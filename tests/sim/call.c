@@ -1,9 +1,9 @@
+#include "call.h"
+
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "call.h"
 
 struct str call_text(const struct call *call, const char *member)
 {

@@ -1,10 +1,11 @@
+#include "callbacks.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/log.h"
 #include "../../common/base/mem.h"
-#include "callbacks.h"
 #include "oidc.h"
 #include "options.h"
 #include "rows.h"

@@ -1,9 +1,10 @@
+#include "comments.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
 #include "app.h"
-#include "comments.h"
 #include "page.h"
 #include "shape.h"
 #include "sim.h"

@@ -1,6 +1,7 @@
+#include "commits.h"
+
 #include <ctype.h>
 
-#include "commits.h"
 #include "shape.h"
 #include "sim.h"
 

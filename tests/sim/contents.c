@@ -1,3 +1,5 @@
+#include "contents.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,7 +7,6 @@
 #include "../../common/base/buf.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "contents.h"
 #include "file.h"
 #include "options.h"
 #include "sim.h"

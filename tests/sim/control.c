@@ -1,8 +1,9 @@
+#include "control.h"
+
 #include <jansson.h>
 
 #include "checks.h"
 #include "comments.h"
-#include "control.h"
 #include "downstream.h"
 #include "hook_deliveries.h"
 #include "record.h"

@@ -1,6 +1,7 @@
+#include "dispatches.h"
+
 #include <jansson.h>
 
-#include "dispatches.h"
 #include "reaction.h"
 #include "rows.h"
 #include "sim.h"

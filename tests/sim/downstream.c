@@ -1,10 +1,11 @@
+#include "downstream.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/mem.h"
 #include "../../common/model/callback.h"
-#include "downstream.h"
 #include "script.h"
 
 #define SETTINGS_MAX 1000

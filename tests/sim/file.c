@@ -1,8 +1,8 @@
+#include "file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "file.h"
 
 enum err file_read(const char *path, struct buf *to, struct why *why)
 {

@@ -1,10 +1,11 @@
+#include "github.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../common/base/log.h"
-#include "github.h"
 #include "options.h"
 #include "sim.h"
 

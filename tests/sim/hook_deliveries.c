@@ -1,10 +1,11 @@
+#include "hook_deliveries.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "hook_deliveries.h"
 #include "options.h"
 #include "shape.h"
 #include "sim.h"

@@ -1,6 +1,7 @@
+#include "hud.h"
+
 #include <jansson.h>
 
-#include "hud.h"
 #include "options.h"
 #include "rows.h"
 #include "sim.h"

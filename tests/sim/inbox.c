@@ -1,9 +1,10 @@
+#include "inbox.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "../../common/base/mem.h"
-#include "inbox.h"
 
 struct letter {
     struct letter *prev, *next;

@@ -1,3 +1,5 @@
+#include "oidc.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,7 +7,6 @@
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
 #include "../../common/crypto/jwt.h"
-#include "oidc.h"
 #include "shape.h"
 #include "sim.h"
 

@@ -1,8 +1,8 @@
+#include "options.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "options.h"
 
 /* One row an option. Offset 0 says "not this kind": no option is the first member. */
 static const struct option {

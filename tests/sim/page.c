@@ -1,8 +1,9 @@
+#include "page.h"
+
 #include <jansson.h>
 
 #include "../../common/base/buf.h"
 #include "../../common/io/http_client.h"
-#include "page.h"
 
 #define PAGE_MAX 1000000
 

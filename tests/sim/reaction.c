@@ -1,3 +1,5 @@
+#include "reaction.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,7 +7,6 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "callbacks.h"
-#include "reaction.h"
 #include "sim.h"
 #include "timers.h"
 

@@ -1,3 +1,5 @@
+#include "record.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -5,7 +7,6 @@
 #include <string.h>
 
 #include "../../common/base/mem.h"
-#include "record.h"
 
 struct record {
     FILE *file;

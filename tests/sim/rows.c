@@ -1,8 +1,9 @@
+#include "rows.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
-#include "rows.h"
 
 struct rows {
     json_t *list;

@@ -1,9 +1,10 @@
+#include "runs.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/mem.h"
-#include "runs.h"
 #include "shape.h"
 #include "sim.h"
 

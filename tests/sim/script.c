@@ -1,3 +1,5 @@
+#include "script.h"
+
 #include <fnmatch.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -5,7 +7,6 @@
 #include <utlist.h>
 
 #include "../../common/base/mem.h"
-#include "script.h"
 
 #define HANG_MS 60000
 

@@ -1,8 +1,9 @@
+#include "shape.h"
+
 #include <jansson.h>
 #include <stdio.h>
 
 #include "../../common/base/clock.h"
-#include "shape.h"
 
 /* Any fixed moment: before the first event of any test. */
 #define LONG_AGO_MS 1577836800000 /* 2020-01-01T00:00:00Z */

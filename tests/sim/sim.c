@@ -1,3 +1,5 @@
+#include "sim.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,6 @@
 #include "rows.h"
 #include "runs.h"
 #include "script.h"
-#include "sim.h"
 #include "timers.h"
 
 #define FILE_MAX_BYTES    (1u << 20)

@@ -1,9 +1,10 @@
+#include "timers.h"
+
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
-#include "timers.h"
 
 struct timer {
     struct timer *prev, *next;
