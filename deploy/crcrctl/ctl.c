@@ -95,7 +95,7 @@ bool ctl_since(const char *text, int64_t now_ms, int64_t *ret)
 
 bool ctl_color(FILE *out)
 {
-    const char *no = getenv("NO_COLOR");
+    const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
 
-    return isatty(fileno(out)) && !(no && *no);
+    return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0")));
 }

@@ -41,7 +41,7 @@ bool ctl_since(const char *text, int64_t now_ms, int64_t *ret);
 /* SIGINT and SIGTERM set a flag instead of ending the program. */
 void ctl_catch_signals(void);
 bool ctl_stopped(void);
-/* True when out is a terminal and NO_COLOR is not set. */
+/* True when out is a terminal, or CLICOLOR_FORCE is set, but never with NO_COLOR. */
 bool ctl_color(FILE *out);
 
 #endif

@@ -19,7 +19,7 @@ kafka_complete() { [ -s "$(kafka_dir)/complete" ]; }
 
 # Installs the packages that are not installed yet; asks no network when all are there.
 apt_need() { # package…
-    local missing=() package as_root=()
+    local missing=() package log code=0 as_root=(env DEBIAN_FRONTEND=noninteractive)
     for package in "$@"; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
             missing+=("$package")
@@ -27,20 +27,28 @@ apt_need() { # package…
     [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null || {
-            note "missing: ${missing[*]}; not root and no sudo: run apt-get install ${missing[*]} as root"
+            note "packages are missing, and you are neither root nor is there sudo. As root:"
+            printf '\n  apt-get install %s\n\n' "${missing[*]}" >&2
             return 1
         }
-        as_root=(sudo)
+        as_root=(sudo "${as_root[@]}") # env behind sudo: sudo passes no environment on
     fi
     note "apt-get install ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    apt_install "${missing[@]}" && return 0
-    note "trying again with fresh package lists"
-    "${as_root[@]}" apt-get update -q >&2 && apt_install "${missing[@]}" && return 0
-    note "apt-get could not install ${missing[*]}; the reason is above"
-    return 1
+    log=$(mktemp)
+    apt_install "${missing[@]}" >"$log" 2>&1 || {
+        note "apt-get update, and once more"
+        "${as_root[@]}" apt-get update -q >"$log" 2>&1 && apt_install "${missing[@]}" >"$log" 2>&1 || code=1
+    }
+    [ "$code" = 0 ] || {
+        grep -E '^(E|W|Err|dpkg)[: ]' "$log" >&2 || tail -n 15 "$log" >&2
+        note "apt-get could not install ${missing[*]}; the reason is above"
+    }
+    rm -f "$log"
+    return "$code"
 }
-apt_install() { "${as_root[@]}" apt-get install -q -y --no-install-recommends "$@" >&2; }
+apt_install() {
+    "${as_root[@]}" apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+}
 
 is_port() { [[ $1 =~ ^[0-9]{1,5}$ ]] && [ "$1" -ge 1 ] && [ "$1" -le 65535 ]; }
 port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
