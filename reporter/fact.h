@@ -13,11 +13,11 @@ const char *fact_kind_name(enum fact_kind kind);
 
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │
- *   FACT_TODO ──folded, put──▶ FACT_PUBLISHING ──all acknowledged──▶ record_done
+ *   FACT_READ ──folded, put──▶ FACT_PUBLISHING ──all acknowledged──▶ record_done
  *     │                             ▲
  *     ▼                             │ dispatch known, or 10 s over: then to delay or dlq
  *   FACT_WAITING (its dispatch is not known; looked for each second) */
-enum fact_state { FACT_TODO, FACT_WAITING, FACT_PUBLISHING };
+enum fact_state { FACT_READ, FACT_WAITING, FACT_PUBLISHING };
 enum fact_step { FACT_FOLD, FACT_TO_DELAY, FACT_TO_DLQ };
 
 struct fact {

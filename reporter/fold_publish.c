@@ -33,7 +33,7 @@ static void settled(struct fact *fact)
     }
     if (fact->lost) { /* folded again, so that what is put is the record of then, not of now */
         fact->lost = false;
-        fact->state = FACT_TODO;
+        fact->state = FACT_READ;
         fact->look_again_ms = clock_mono_ms() + LOST_WAIT_MS;
         return;
     }
