@@ -93,12 +93,16 @@ def read_topic(brokers, topic, timeout=30):
         consumer.close()
 
 
+# What a client says while the metadata of a thawed or young broker is not whole yet.
+NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._UNKNOWN_PARTITION)
+
+
 def _watermarks(consumer, topic, partition):
     """None while the broker is finding its feet after a freeze."""
     try:
         return consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)
     except KafkaException as error:
-        if error.args[0].retriable() or error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION:
+        if error.args[0].retriable() or error.args[0].code() in NOT_YET:
             return None
         raise
 
