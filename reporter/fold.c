@@ -88,8 +88,12 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
     enum err err = job_fold_collect(f->redis, &verdict, &merged, why);
     if (err != OK)
         return err;
-    folded(f, fact, fold_verdict_name(verdict));
-    fold_publish_job(f, fact, &merged);
+    if (verdict == FOLD_FULL) {
+        fact_refuse(fact, "refused", "the downstream has used up its part of the view");
+    } else {
+        folded(f, fact, fold_verdict_name(verdict));
+        fold_publish_job(f, fact, &merged);
+    }
     result_record_clear(&merged);
     return OK;
 }

@@ -2,10 +2,11 @@
 -- and writing. The outcome depends only on which facts were folded, not on their order or number.
 --
 -- KEYS  1 job hash  2 delivery zset  3 repo zset  4 repos zset  5 zombies zset
---       6 head set or ''  7 pr zset or ''
+--       6 head set or ''  7 pr zset or ''  8 spent hash
 -- ARGV  1 state  2 received_ms  3 run_attempt  4 ttl_s  5 zombie_ms  6 job key  7 delivery
 --       8 repo  then field, value, field, value, ...
--- Gives verdict (raise, repeat, fill), then field, value, ... of the merged record.
+-- Gives verdict (raise, repeat, fill), then field, value, ... of the merged record; or full alone,
+-- and has changed nothing.
 --
 -- A state only rises: none < in_progress < timed_out < completed. Each field remembers the rank of
 -- the fact that it came from: a higher state beats a lower one, an earlier arrival a later one, and
@@ -27,6 +28,10 @@ local GROUP = {
 local FIRST_FIELD = 9
 -- What one delivery, downstream or commit may index: who sends more does not grow Redis with it.
 local DELIVERY_MAX, REPO_MAX, HEAD_MAX = 20000, 1000, 1000
+-- What a downstream may write into the view within its TTL. Beyond that a job that is not there yet
+-- is refused, and of one that is only its short fields are taken: it still comes to its end.
+local SPENT_MAX, JOB_BYTES, DAY_MS = 1073741824, 1024, 86400000
+local LONG = { f = true, v = true } -- groups
 
 local state, received, attempt = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local ttl, zombie_ms, job_key = ARGV[4], tonumber(ARGV[5]), ARGV[6]
@@ -90,8 +95,31 @@ local function fact_rank()
     return string.format('%d%013.0f%s', STATE[state], 9999999999999 - received, digest)
 end
 
+-- Bytes are counted by the day on which their fact was received.
+local function is_full()
+    local first, sum = math.floor(received / DAY_MS) - math.ceil(tonumber(ttl) * 1000 / DAY_MS), 0
+    local flat = redis.call('HGETALL', KEYS[8])
+    for i = 1, #flat, 2 do
+        if tonumber(flat[i]) < first then
+            redis.call('HDEL', KEYS[8], flat[i])
+        else
+            sum = sum + tonumber(flat[i + 1])
+        end
+    end
+    return sum >= SPENT_MAX
+end
+
+local function spend(bytes)
+    redis.call('HINCRBY', KEYS[8], string.format('%.0f', math.floor(received / DAY_MS)), bytes)
+    redis.call('EXPIRE', KEYS[8], tonumber(ttl) + 2 * DAY_MS / 1000)
+end
+
 local job = load_job()
 local old_state = job.status
+local full = is_full()
+if full and not old_state then
+    return { 'full' }
+end
 local order = job.run_attempt and attempt_compare(attempt, job.run_attempt) or 0
 local changed, forget = {}, {}
 
@@ -114,7 +142,8 @@ if order >= 0 then
         if ARGV[i] == 'downstream_repo_level' then
             level = ARGV[i + 1]
         end
-        if letter and not won[letter] and (not ranks[letter] or rank > ranks[letter]) then
+        if letter and not won[letter] and not (full and LONG[letter]) and
+            (not ranks[letter] or rank > ranks[letter]) then
             won[letter] = true
             ranks[letter] = rank
         end
@@ -151,11 +180,13 @@ if order >= 0 then
 end
 
 if next(changed) then
-    local flat = {}
+    local flat, bytes = {}, old_state and 0 or JOB_BYTES
     for field, value in pairs(changed) do
         flat[#flat + 1] = field
         flat[#flat + 1] = value
+        bytes = bytes + #field + #value
     end
+    spend(bytes)
     redis.call('HSET', KEYS[1], unpack(flat))
     redis.call('EXPIRE', KEYS[1], ttl)
 end

@@ -11,13 +11,14 @@ extern const char view_fold_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
-#define FOLD_KEYS 7
+#define FOLD_KEYS 8
 #define FOLD_ARGS 8 /* before the fields; fold.lua names them */
 
 static const char *const verdict_names[] = {
     [FOLD_RAISE] = "raise",
     [FOLD_REPEAT] = "repeat",
     [FOLD_FILL] = "fill",
+    [FOLD_FULL] = "full",
 };
 
 const char *fold_verdict_name(enum fold_verdict verdict)
@@ -56,6 +57,7 @@ static void fold_keys_init(struct fold_keys *keys, const struct result_record *f
     keys->text[5] =
         fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : STR_LIT("");
     keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : STR_LIT("");
+    keys->text[7] = key_spent(&keys->at[7], repo);
 }
 
 enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,

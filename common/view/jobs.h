@@ -13,7 +13,7 @@ struct view_times {
     int64_t zombie_ms; /* ZOMBIE_TIMEOUT_SECONDS */
 };
 
-enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL };
+enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL, FOLD_FULL };
 /* For logs and metric labels. */
 const char *fold_verdict_name(enum fold_verdict verdict);
 
@@ -22,7 +22,8 @@ const char *fold_verdict_name(enum fold_verdict verdict);
  * the order of queueing. */
 enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
                         const struct view_times *times, struct why *why) MUST_CHECK;
-/* The merged record, times computed; *ret is initialised here and the caller's after OK. */
+/* The merged record, times computed; *ret is initialised here and the caller's after OK. FOLD_FULL:
+ * the downstream has used up its part of the view, and this job is not in it; *ret is empty. */
 enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
                           struct why *why) MUST_CHECK;
 

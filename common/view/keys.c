@@ -97,6 +97,11 @@ struct str key_repo(struct buf *to, struct str repo)
     return of_repo(to, "repo", repo);
 }
 
+struct str key_spent(struct buf *to, struct str repo)
+{
+    return of_repo(to, "spent", repo);
+}
+
 struct str key_head(struct buf *to, struct str sha, struct str repo)
 {
     start(to, "head");

@@ -21,6 +21,9 @@
  *   deliveries of a pull request, by time
  * crcr:repo:<repo>                          zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys of a downstream, newest 1,000
+ * crcr:spent:<repo>                         hash    fold        fold               CRCR_STATUS_TTL
+ *   day (since 1970) → bytes that the downstream's callbacks wrote into the view; fold.lua refuses
+ *   new jobs beyond 1 GiB within the TTL. A count of writes: it depends on their order
  * crcr:repos                                zset    fold        reporter           -
  *   downstreams by last activity
  * crcr:head:<sha>/<repo>                    set     fold        reconcile          CRCR_STATUS_TTL
@@ -57,6 +60,7 @@ struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
 struct str key_delivery(struct buf *to, struct str delivery);
 struct str key_pr(struct buf *to, int64_t pr);
 struct str key_repo(struct buf *to, struct str repo);
+struct str key_spent(struct buf *to, struct str repo);
 struct str key_head(struct buf *to, struct str sha, struct str repo);
 struct str key_labels(struct buf *to, int64_t pr);
 struct str key_check(struct buf *to, struct str sha, struct str name);

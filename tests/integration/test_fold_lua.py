@@ -15,7 +15,7 @@ VIEW = pathlib.Path(__file__).resolve().parents[2] / "common" / "view"
 REPO, DELIVERY, SHA = "org/four", "d-1", "a" * 40
 JOB = "org%2Ffour/d-1/ci/build/77-1"
 KEYS = ["crcr:job:" + JOB, "crcr:delivery:d-1", "crcr:repo:org/four", "crcr:repos", "crcr:zombies",
-        "crcr:head:" + SHA + "/org/four", "crcr:pr:42"]
+        "crcr:head:" + SHA + "/org/four", "crcr:pr:42", "crcr:spent:org/four"]
 ZOMBIE_MS = 21_600_000
 
 
@@ -60,9 +60,9 @@ def fold(db, one):
 
 
 def everything(db):
-    """All that the view holds."""
+    """All that the view holds. What was written to get there depends on the order."""
     dump = {}
-    for key in db.keys("*"):
+    for key in set(db.keys("*")) - {KEYS[7]}:
         kind = db.type(key)
         dump[key] = (db.hgetall(key) if kind == "hash" else db.smembers(key) if kind == "set"
                      else db.zrange(key, 0, -1, withscores=True))
@@ -194,11 +194,53 @@ def test_a_downstream_keeps_its_newest_thousand_jobs(db):
 
 
 def test_without_pull_request_and_commit_nothing_is_indexed_for_them(db):
-    keys = KEYS[:5] + ["", ""]
+    keys = KEYS[:5] + ["", "", KEYS[7]]
     one = fact("completed", 5000, conclusion="success")
-    db.eval((VIEW / "fold.lua").read_text(), 7, *keys, one["state"], 5000, "1", 3000, ZOMBIE_MS,
+    db.eval((VIEW / "fold.lua").read_text(), 8, *keys, one["state"], 5000, "1", 3000, ZOMBIE_MS,
             JOB, DELIVERY, REPO, "status", "completed")
     assert not db.exists("") and not db.exists(KEYS[5])
+
+
+GIB, DAY_MS = 1 << 30, 86_400_000
+
+
+def test_a_downstream_cannot_fill_the_view(db):
+    now = 100 * DAY_MS
+    fold(db, fact("in_progress", now))
+    assert 1024 < int(db.hget(KEYS[7], "100")) < 4096
+    assert 3000 < db.ttl(KEYS[7])
+    db.hset(KEYS[7], "100", GIB)
+    before = everything(db)
+    other = {**fact("completed", now + 1, conclusion="success")}
+    keys = ["crcr:job:another", *KEYS[1:]]
+    pairs = [part for pair in other["fields"].items() for part in pair]
+    assert db.eval((VIEW / "fold.lua").read_text(), 8, *keys, "completed", now + 1, "1", 3000, ZOMBIE_MS,
+                   "another", DELIVERY, REPO, *pairs) == ["full"]
+    assert everything(db) == before
+
+
+def test_in_a_full_view_a_known_job_comes_to_its_end_without_its_long_texts(db):
+    now = 100 * DAY_MS
+    fold(db, fact("in_progress", now))
+    db.hset(KEYS[7], "100", GIB)
+    verdict, job = fold(db, fact("completed", now + 1, conclusion="failure", failed_tests="3",
+                                 failed_tests_json="[{}]", triage_verdict_json="{}"))
+    assert (verdict, job["status"], job["conclusion"], job["failed_tests"]) == \
+        ("raise", "completed", "failure", "3")
+    assert "failed_tests_json" not in job and "triage_verdict_json" not in job
+
+
+def test_what_was_written_longer_ago_than_the_view_keeps_does_not_count(db):
+    db.hset(KEYS[7], mapping={"98": GIB, "99": GIB - 5000})
+    assert fold(db, fact("in_progress", 100 * DAY_MS))[0] == "raise"
+    assert set(db.hkeys(KEYS[7])) == {"99", "100"}
+
+
+def test_repeats_cost_a_downstream_nothing(db):
+    fold(db, fact("completed", 5000, conclusion="success", failed_tests_json="[{}]"))
+    spent = db.hgetall(KEYS[7])
+    fold(db, fact("completed", 5000, conclusion="success", failed_tests_json="[{}]"))
+    assert db.hgetall(KEYS[7]) == spent
 
 
 POOL = [

@@ -256,6 +256,24 @@ def test_poison_goes_to_the_dead_letter_queue_and_blocks_nothing(reporter):
     Job(reporter).call("completed", 2000, conclusion="success").wait_check()
 
 
+def test_a_downstream_that_filled_its_part_of_the_view_starts_no_job_and_ends_those_it_has(reporter):
+    known = Job(reporter, "org/two", "L2").call("in_progress", 1000)
+    known.wait_result("in_progress")
+    client = reporter.redis.client()
+    client.hset("crcr:spent:org/two", str(int(time.time() // 86400)), 1 << 30)
+    try:
+        new = Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
+        row = wait_for("the parked record", lambda: next(
+            (r for r in reporter.topic("dlq") if (r.key or "").startswith(new.delivery)), None))
+        assert row.headers["class"] == "refused" and "part of the view" in row.headers["error"]
+        known.call("completed", 2000, conclusion="failure", failed_tests_detail=[{"name": "t"}])
+        assert known.wait_result()["failed_tests_json"] is None
+        assert reporter.result(new.delivery) is None
+    finally:
+        client.delete("crcr:spent:org/two")
+    Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success").wait_result()
+
+
 def test_a_lost_view_of_check_runs_finds_them_again(reporter):
     job = Job(reporter).call("in_progress", 1000)
     first = job.wait_check("in_progress")[0]["id"]

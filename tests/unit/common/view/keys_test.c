@@ -40,6 +40,7 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_delivery(b, delivery), "crcr:delivery:d-1");
     assert_key(key_pr(b, 123), "crcr:pr:123");
     assert_key(key_repo(b, repo), "crcr:repo:org/a");
+    assert_key(key_spent(b, repo), "crcr:spent:org/a");
     assert_key(key_head(b, STR_LIT("abc"), repo), "crcr:head:abc/org/a");
     assert_key(key_labels(b, 5), "crcr:labels:5");
     assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")),
