@@ -1,0 +1,98 @@
+/* What a pass goes by: jobs, labels, the tier in force, and what was sent before. */
+#include <stdlib.h>
+
+#include "../common/base/mem.h"
+#include "../common/view/labels.h"
+#include "reconcile_pass.h"
+
+#define LABELS_MAX_BYTES 8192
+
+/* Labels of the pull requests that the jobs belong to. */
+struct label_sets {
+    struct pr_labels *at;
+    size_t n;
+};
+
+static void label_sets_clear(struct label_sets *sets)
+{
+    for (size_t i = 0; i < sets->n; i++)
+        free((char *)(uintptr_t)sets->at[i].lines);
+    free(sets->at);
+}
+
+static bool is_among(const struct label_sets *sets, int64_t pr)
+{
+    for (size_t i = 0; i < sets->n; i++)
+        if (sets->at[i].pr == pr)
+            return true;
+    return false;
+}
+
+static enum err label_sets_read(struct redis *r, const struct job_list *jobs,
+                                struct label_sets *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) lines;
+    buf_init(&lines, LABELS_MAX_BYTES);
+    ret->at = mem_alloc(jobs->n + 1, sizeof(*ret->at));
+    for (size_t i = 0; i < jobs->n; i++) {
+        int64_t pr = jobs->at[i].pr_number;
+        if (pr <= 0 || is_among(ret, pr))
+            continue;
+        buf_reset(&lines);
+        enum err err = labels_get(r, pr, &lines, why);
+        if (err != OK)
+            return err;
+        ret->at[ret->n++] = (struct pr_labels){ pr, str_dup(buf_str(&lines)) };
+    }
+    return OK;
+}
+
+static void wanted_work_out(struct pass *p, const struct label_sets *labels)
+{
+    struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
+    const struct allowlist_version *version = allowlist_feed_get(feed);
+    const struct allowlist_entry *entry =
+        version->list ? allowlist_find(version->list, str_of(p->target->repo)) : NULL;
+    const struct commit_view view = {
+        .level = entry ? entry->level : 0,
+        .device = entry ? entry->device : STR_NONE,
+        .prs = labels->at,
+        .n_prs = labels->n,
+        .jobs = p->jobs.at,
+        .n_jobs = p->jobs.n,
+    };
+    p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted));
+    p->n = desired_checks(&view, p->wanted);
+    allowlist_feed_release(feed, version);
+}
+
+struct check_slot pass_slot(const struct wanted_check *w)
+{
+    return (struct check_slot){ str_of(w->name), str_of(w->slot) };
+}
+
+static enum err sent_read(struct pass *p, struct why *why)
+{
+    struct check_slot *slots = mem_alloc(p->n + 1, sizeof(*slots));
+    for (size_t i = 0; i < p->n; i++)
+        slots[i] = pass_slot(&p->wanted[i]);
+    p->sent = mem_alloc(p->n + 1, sizeof(*p->sent));
+    enum err err = checks_sent_get(p->target->reconcile->redis, str_of(p->target->head_sha), slots,
+                                   p->n, p->sent, why);
+    free(slots);
+    return err;
+}
+
+enum err pass_view_read(struct pass *p, struct why *why)
+{
+    struct redis *redis = p->target->reconcile->redis;
+    struct label_sets CLEANUP(label_sets_clear) labels = { NULL, 0 };
+    enum err err =
+        jobs_of_head(redis, str_of(p->target->head_sha), str_of(p->target->repo), &p->jobs, why);
+    if (err == OK)
+        err = label_sets_read(redis, &p->jobs, &labels, why);
+    if (err != OK)
+        return err;
+    wanted_work_out(p, &labels);
+    return sent_read(p, why);
+}
