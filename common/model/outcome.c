@@ -28,6 +28,7 @@ void outcome_init(struct outcome *o, const struct task *task)
     str_copy(o->delivery_id, sizeof(o->delivery_id), task->event.delivery);
     str_copy(o->repo, sizeof(o->repo), task->repo);
     str_copy(o->kind, sizeof(o->kind), str_of(task_kind_name(task->kind)));
+    str_copy(o->run_id, sizeof(o->run_id), task->run_id);
     str_copy(o->event_type, sizeof(o->event_type), str_of(event_kind_name(task->event.kind)));
     str_copy(o->head_sha, sizeof(o->head_sha), task->event.head_sha);
     o->level = task->level;
@@ -63,6 +64,7 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_text(to, "repo", o->repo);
     buf_printf(to, ",\"tier\":\"L%d\"", o->level);
     put_text(to, "kind", o->kind);
+    put_text(to, "run_id", o->run_id);
     put_text(to, "event_type", o->event_type);
     put_number(to, "pr_number", o->pr_number);
     put_text(to, "head_sha", o->head_sha);
@@ -88,6 +90,7 @@ static const struct {
     TEXT("delivery_id", delivery_id, true),
     TEXT("repo", repo, true),
     TEXT("kind", kind, true),
+    TEXT("run_id", run_id, false),
     TEXT("event_type", event_type, false),
     TEXT("head_sha", head_sha, false),
     TEXT("error", error, false),

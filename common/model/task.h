@@ -23,8 +23,10 @@ struct task {
     struct str repo; /* downstream */
     int level;       /* 1…4 */
     enum task_kind kind;
-    struct str run_id; /* re-runs; may be absent */
-    int attempt;       /* 1 the first time */
+    /* The run to repeat; what to expand: a check suite's number, or the external_id of an aggregate
+     * check. Absent in a dispatch. */
+    struct str run_id;
+    int attempt; /* 1 the first time */
     struct task_seq seq;
     bool maybe_duplicate;
     struct str payload_trimmed; /* JSON array of what payload_fit dropped; absent when verbatim */
@@ -53,6 +55,7 @@ struct outcome {
     char repo[REPO_MAX + 1];
     int level;
     char kind[16];
+    char run_id[RUN_ID_MAX + 1]; /* as the task's; "" for a dispatch */
     char event_type[16];
     int64_t pr_number;
     char head_sha[SHA_MAX + 1];

@@ -45,6 +45,21 @@ static void of_event(struct summary *s, const struct record *r)
         COPY(s->detail, source);
 }
 
+/* "rerun_failed of run 17"; a dispatch repeats no run. Gives the length. */
+static int put_kind(struct summary *s, struct str kind, struct str run_id)
+{
+    uint64_t number;
+    const char *what = str_to_u64(run_id, &number) ? "check suite" : "the check";
+
+    COPY(s->kind, kind);
+    if (!run_id.len)
+        return snprintf(s->detail, sizeof(s->detail), "%s", s->kind);
+    if (run_id.len > RUN_ID_MAX)
+        run_id.len = RUN_ID_MAX;
+    return snprintf(s->detail, sizeof(s->detail), "%s of %s %.*s", s->kind,
+                    str_is(kind, task_kind_name(TASK_EXPAND)) ? what : "run", STR_ARG(run_id));
+}
+
 static void of_task(struct summary *s, const struct record *r)
 {
     const struct headers *h = &r->headers;
@@ -52,8 +67,9 @@ static void of_task(struct summary *s, const struct record *r)
     int used;
 
     COPY(s->outcome, STR_LIT("routed"));
-    used = snprintf(s->detail, sizeof(s->detail), "%.*s, %zu bytes",
-                    STR_ARG(headers_get(h, "kind")), r->value.len);
+    used = put_kind(s, headers_get(h, "kind"), headers_get(h, "run_id"));
+    used +=
+        snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", %zu bytes", r->value.len);
     if (attempt > 1)
         used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", attempt %" PRId64,
                          attempt);
@@ -92,11 +108,15 @@ static void of_outcome(struct summary *s, const struct record *r)
     s->tier = o.level;
     if (o.at_ms)
         s->at_ms = o.at_ms;
+    COPY(s->kind, str_of(o.kind));
+    if (*o.run_id)
+        used = put_kind(s, str_of(o.kind), str_of(o.run_id));
     if (o.http_status)
-        used = snprintf(s->detail, sizeof(s->detail), "HTTP %d, ", o.http_status);
-    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%" PRId64 " ms%s%s%.300s",
-             o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate" : "", *o.error ? ": " : "",
-             o.error);
+        used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%sHTTP %d",
+                         used ? ", " : "", o.http_status);
+    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%s%" PRId64 " ms%s%s%.300s",
+             used ? ", " : "", o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate" : "",
+             *o.error ? ": " : "", o.error);
 }
 
 /* Texts that a scan looks for, and where each goes. */

@@ -21,6 +21,7 @@ struct summary {
     char head_sha[SHA_MAX + 1];
     char repo[REPO_MAX + 1]; /* the downstream */
     int tier;
+    char kind[16];         /* of a task and its outcome: dispatch, rerun_failed, … */
     char outcome[32];      /* one word: dispatched, in_progress, success, parked, … */
     char detail[400];      /* HTTP status, error, job, where to: what explains the outcome */
     int64_t not_before_ms; /* delay */

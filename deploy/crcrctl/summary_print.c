@@ -90,6 +90,7 @@ void summary_json(struct buf *to, const struct summary *s)
     put_text(to, "repo", s->repo);
     if (s->tier)
         buf_printf(to, ",\"tier\":%d", s->tier);
+    put_text(to, "kind", s->kind);
     put_text(to, "outcome", s->outcome);
     put_text(to, "detail", s->detail);
     buf_putc(to, '}');

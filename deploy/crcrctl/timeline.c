@@ -75,19 +75,22 @@ static bool counts(const struct summary *s)
     return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE;
 }
 
-/* What to say after a step, by its outcome; the first that matches. */
+/* What to say after a step, by its outcome and how its kind begins; the first that matches. */
 static const struct {
-    const char *outcome;
+    const char *outcome, *kind;
     const char *text;
 } explanations[] = {
-    { "dispatched", "GitHub took the dispatch; no job has called back yet" },
-    { "unknown", "the answer of GitHub was not seen; it is tried again" },
-    { "waiting", "it is sent later" },
-    { "failed", "it will not be sent again by itself" },
-    { "superseded", "a newer event of the pull request was sent" },
-    { "skipped", "it was not to be sent" },
-    { "duplicate", "it had been sent before" },
-    { "in_progress", "a job is running" },
+    { "dispatched", "rerun",
+      "it runs again (its jobs report under the delivery of their dispatch)" },
+    { "dispatched", "expand", "it has become the tasks above" },
+    { "dispatched", "", "GitHub took the dispatch; no job has called back yet" },
+    { "unknown", "", "the answer of GitHub was not seen; it is tried again" },
+    { "waiting", "", "it is sent later" },
+    { "failed", "", "it will not be sent again by itself" },
+    { "superseded", "", "a newer event of the pull request was sent" },
+    { "skipped", "", "it was not to be sent" },
+    { "duplicate", "", "it had been sent before" },
+    { "in_progress", "", "a job is running" },
 };
 
 static void explain(struct standing *to, const struct summary *s, int64_t now_ms)
@@ -109,7 +112,8 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
         return;
     }
     for (size_t i = 0; i < sizeof(explanations) / sizeof(*explanations) && !text; i++)
-        if (str_is(str_of(s->outcome), explanations[i].outcome))
+        if (str_is(str_of(s->outcome), explanations[i].outcome) &&
+            str_starts(str_of(s->kind), explanations[i].kind))
             text = explanations[i].text;
     if (!text)
         snprintf(to->why, sizeof(to->why), "%s", s->detail);

@@ -79,6 +79,37 @@ static void the_json_has_the_fields_of_the_contract(void **state)
     buf_clear(&json);
 }
 
+static void the_outcome_of_a_rerun_names_its_run(void **state)
+{
+    (void)state;
+    const struct task task = { .event = { .kind = EVENT_CHECK_RUN, .delivery = STR_LIT("d-1") },
+                               .repo = STR_LIT("org/a"),
+                               .level = 4,
+                               .kind = TASK_RERUN_FAILED,
+                               .run_id = STR_LIT("987654") };
+    struct outcome in, out;
+    struct buf json;
+    outcome_init(&in, &task);
+    buf_init(&json, 4096);
+    outcome_to_json(&in, &json);
+    assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+    assert_string_equal(out.kind, "rerun_failed");
+    assert_string_equal(out.run_id, "987654");
+    buf_clear(&json);
+}
+
+static void an_outcome_of_before_run_ids_is_read(void **state)
+{
+    (void)state;
+    struct outcome out;
+    assert_int_equal(outcome_from_json(STR_LIT("{\"delivery_id\":\"d\",\"repo\":\"o/r\",\"tier\":"
+                                               "\"L1\",\"kind\":\"dispatch\",\"outcome\":"
+                                               "\"failed\",\"at\":\"2023-11-14T22:13:20Z\"}"),
+                                       &out, NULL),
+                     OK);
+    assert_string_equal(out.run_id, "");
+}
+
 static void invalid_utf8_in_an_error_still_gives_json(void **state)
 {
     (void)state;
@@ -144,6 +175,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outcome_survives_its_json),
         cmocka_unit_test(the_json_has_the_fields_of_the_contract),
+        cmocka_unit_test(the_outcome_of_a_rerun_names_its_run),
+        cmocka_unit_test(an_outcome_of_before_run_ids_is_read),
         cmocka_unit_test(invalid_utf8_in_an_error_still_gives_json),
         cmocka_unit_test(every_kind_has_a_name_and_is_read_back),
         cmocka_unit_test(unreadable_outcomes_are_refused),

@@ -64,6 +64,27 @@ static void a_callback_shows_its_conclusion_once_it_is_completed(void **state)
     assert_string_equal(s.detail, "CI / linux");
 }
 
+static void a_rerun_says_of_which_run_and_a_dispatch_stays_short(void **state)
+{
+    (void)state;
+#define OUTCOME(kind, run_id)                                                                      \
+    "{\"delivery_id\":\"d\",\"repo\":\"o/r\",\"tier\":\"L4\",\"kind\":\"" kind                     \
+    "\",\"run_id\":" run_id ",\"outcome\":\"dispatched\",\"http_status\":201,"                     \
+    "\"latency_ms\":5,\"at\":\"2023-11-14T22:13:20Z\"}"
+    struct summary s =
+        summarise(TOPIC_DISPATCH_L4, "", "kind", "rerun_failed", "run_id", "17", NULL);
+    assert_string_equal(s.detail, "rerun_failed of run 17, 0 bytes");
+    s = summarise(TOPIC_DISPATCH_L4, "", "kind", "expand", "run_id", "8", NULL);
+    assert_string_equal(s.detail, "expand of check suite 8, 0 bytes");
+    s = summarise(TOPIC_DISPATCHES, OUTCOME("rerun_all", "\"17\""), NULL);
+    assert_string_equal(s.detail, "rerun_all of run 17, HTTP 201, 5 ms");
+    s = summarise(TOPIC_DISPATCHES, OUTCOME("expand", "\"d:x:7\""), NULL);
+    assert_string_equal(s.detail, "expand of the check d:x:7, HTTP 201, 5 ms");
+    s = summarise(TOPIC_DISPATCHES, OUTCOME("dispatch", "null"), NULL);
+    assert_string_equal(s.detail, "HTTP 201, 5 ms");
+    assert_string_equal(s.kind, "dispatch");
+}
+
 static void what_cannot_be_read_is_said_and_nothing_is_made_up(void **state)
 {
     (void)state;
@@ -121,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_parked_record_says_why_and_where_it_came_from),
         cmocka_unit_test(a_callback_shows_its_conclusion_once_it_is_completed),
+        cmocka_unit_test(a_rerun_says_of_which_run_and_a_dispatch_stays_short),
         cmocka_unit_test(what_cannot_be_read_is_said_and_nothing_is_made_up),
         cmocka_unit_test(overlong_text_is_cut_not_lost),
         cmocka_unit_test(filters_all_have_to_match_and_ignore_the_case_of_a_repository),

@@ -47,6 +47,19 @@ static void what_was_routed_waits_for_its_sender(void **state)
            "no outcome for 60 s: waits for its sender in crcr.dispatch.l3[0]@0 (crcrctl lag)");
 }
 
+static void a_rerun_that_went_out_waits_for_no_callback_of_its_own(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_DISPATCHES, "o/r", 40000, "dispatched", "rerun_failed of run 17");
+    snprintf(t.steps[0].kind, sizeof(t.steps[0].kind), "rerun_failed");
+    stands(&t, "dispatched",
+           "it runs again (its jobs report under the delivery of their dispatch) for 60 s: "
+           "rerun_failed of run 17");
+}
+
 static void the_last_step_decides_whatever_order_they_were_read_in(void **state)
 {
     struct timeline t;
@@ -93,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_routed_waits_for_its_sender),
+        cmocka_unit_test(a_rerun_that_went_out_waits_for_no_callback_of_its_own),
         cmocka_unit_test(the_last_step_decides_whatever_order_they_were_read_in),
         cmocka_unit_test(a_result_repeats_a_callback_and_changes_nothing),
         cmocka_unit_test(steps_of_one_millisecond_follow_the_way_of_the_data),
