@@ -4,7 +4,9 @@
  *   what it holds
  * ------------------------------------------------------------------------------------------------
  * crcr:epoch                                string  reporter    ingest, reporter   -
- *   set once the view is whole
+ *   there while the view is whole: the fence of the rebuild that made it so (epoch.h)
+ * crcr:rebuild                              hash    fold        fold, crcrctl      -
+ *   the lease of the rebuild: state, owner, fence, until_ms; how far: phase, done, total, started_ms
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
@@ -65,6 +67,7 @@ struct str key_head(struct buf *to, struct str sha, struct str repo);
 struct str key_labels(struct buf *to, int64_t pr);
 struct str key_check(struct buf *to, struct str sha, struct str name);
 #define KEY_EPOCH          "crcr:epoch"
+#define KEY_REBUILD        "crcr:rebuild"
 #define KEY_REPOS          "crcr:repos"
 #define KEY_ZOMBIES        "crcr:zombies"
 #define KEY_ZOMBIES_LEASED "crcr:zombies:leased"

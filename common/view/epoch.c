@@ -1,0 +1,160 @@
+#include "epoch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "keys.h"
+
+#define NUMBER_MAX 24
+#define NOT_WHOLE  "NOTWHOLE" /* what the scripts begin their refusal with */
+
+extern const char view_lease_lua[];
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script lease_script = { .source = view_lease_lua };
+
+static struct str number_text(char to[NUMBER_MAX], int64_t n)
+{
+    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
+    return (struct str){ to, (size_t)len };
+}
+
+static int64_t number_of(const struct redis_value *v)
+{
+    int64_t n;
+    return v->type == REDIS_STR && str_to_i64(v->text, &n) ? n : 0;
+}
+
+/* ---- the epoch ------------------------------------------------------------------------------- */
+
+enum err view_epoch_get(struct redis *r, int64_t *ret, struct why *why)
+{
+    const struct redis_value *v;
+    enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), STR_LIT(KEY_EPOCH)), why);
+    if (err == OK)
+        *ret = number_of(v);
+    return err;
+}
+
+bool view_is_not_whole(const struct why *why)
+{
+    return str_find_str(str_of(why->text), STR_LIT(NOT_WHOLE)) >= 0;
+}
+
+/* ---- the lease ------------------------------------------------------------------------------- */
+
+/* One call of lease.lua; a verdict and a text, borrowed from the connection. */
+static enum err lease_call(struct redis *r, size_t argc, const struct str *argv,
+                           struct str *verdict, struct str *text, struct why *why)
+{
+    struct str all[8] = { STR_LIT(KEY_REBUILD), STR_LIT(KEY_EPOCH) };
+    const struct redis_value *v;
+    for (size_t i = 0; i < argc; i++)
+        all[2 + i] = argv[i];
+    enum err err = redis_call_script(r, &lease_script, 2, 2 + argc, all, &v, why);
+    if (err != OK)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n != 2)
+        return why_set(why, ERR_STOP, "lease.lua gave an answer that is not its own");
+    *verdict = v->items[0].text;
+    *text = v->items[1].text;
+    return OK;
+}
+
+static enum err lease_held(struct redis *r, size_t argc, const struct str *argv, struct why *why)
+{
+    struct str verdict, text;
+    enum err err = lease_call(r, argc, argv, &verdict, &text, why);
+    if (err == OK && !str_is(verdict, "held"))
+        return why_set(why, ERR_REFUSE,
+                       "the lease of the rebuild is lost: flushed, or taken over by another");
+    return err;
+}
+
+enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *ret, int64_t *fence,
+                         struct why *why)
+{
+    char lease[NUMBER_MAX];
+    struct str verdict, text;
+    const struct str argv[] = { STR_LIT("take"), str_of(owner), number_text(lease, VIEW_LEASE_MS) };
+    enum err err = lease_call(r, 3, argv, &verdict, &text, why);
+    if (err != OK)
+        return err;
+    *ret = str_is(verdict, "whole")  ? VIEW_LEASE_WHOLE
+           : str_is(verdict, "busy") ? VIEW_LEASE_BUSY
+                                     : VIEW_LEASE_TAKEN;
+    if (*ret == VIEW_LEASE_TAKEN && !str_to_i64(text, fence))
+        return why_set(why, ERR_STOP, "lease.lua gave a fence that is no number");
+    return OK;
+}
+
+enum err view_lease_renew(struct redis *r, int64_t fence, const char *phase, int64_t done,
+                          int64_t total, struct why *why)
+{
+    char numbers[4][NUMBER_MAX];
+    const struct str argv[] = {
+        STR_LIT("renew"), number_text(numbers[0], fence), number_text(numbers[1], VIEW_LEASE_MS),
+        str_of(phase),    number_text(numbers[2], done),  number_text(numbers[3], total)
+    };
+    return lease_held(r, sizeof(argv) / sizeof(argv[0]), argv, why);
+}
+
+enum err view_lease_release(struct redis *r, int64_t fence, struct why *why)
+{
+    char number[NUMBER_MAX];
+    const struct str argv[] = { STR_LIT("release"), number_text(number, fence) };
+    return lease_held(r, 2, argv, why);
+}
+
+enum err view_lease_finish(struct redis *r, int64_t fence, int64_t done, struct why *why)
+{
+    char numbers[2][NUMBER_MAX];
+    const struct str argv[] = { STR_LIT("finish"), number_text(numbers[0], fence),
+                                number_text(numbers[1], done) };
+    return lease_held(r, 3, argv, why);
+}
+
+/* ---- for tools ------------------------------------------------------------------------------- */
+
+enum err view_epoch_drop(struct redis *r, struct why *why)
+{
+    struct str verdict, text;
+    const struct str argv[] = { STR_LIT("drop") };
+    return lease_call(r, 1, argv, &verdict, &text, why);
+}
+
+static void text_set(char *to, size_t size, const struct redis_value *v)
+{
+    to[0] = '\0';
+    if (v->type == REDIS_STR)
+        (void)str_copy(to, size, v->text);
+}
+
+enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why *why)
+{
+    const struct redis_value *v;
+    int64_t epoch = 0;
+    enum err err =
+        redis_call(r, &v,
+                   REDIS_ARGS(STR_LIT("HMGET"), STR_LIT(KEY_REBUILD), STR_LIT("state"),
+                              STR_LIT("phase"), STR_LIT("owner"), STR_LIT("done"), STR_LIT("total"),
+                              STR_LIT("started_ms"), STR_LIT("ended_ms")),
+                   why);
+    if (err != OK)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n != 7)
+        return why_set(why, ERR_REFUSE, "crcr:rebuild is no hash");
+    struct view_rebuild rebuild = {
+        .done = number_of(&v->items[3]),
+        .total = number_of(&v->items[4]),
+        .started_ms = number_of(&v->items[5]),
+        .ended_ms = number_of(&v->items[6]),
+    };
+    text_set(rebuild.state, sizeof(rebuild.state), &v->items[0]);
+    text_set(rebuild.phase, sizeof(rebuild.phase), &v->items[1]);
+    text_set(rebuild.owner, sizeof(rebuild.owner), &v->items[2]);
+    err = view_epoch_get(r, &epoch, why);
+    rebuild.whole = epoch != 0;
+    if (err == OK)
+        *ret = rebuild;
+    return err;
+}
