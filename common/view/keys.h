@@ -6,7 +6,7 @@
  * crcr:epoch                                string  reporter    ingest, reporter   -
  *   there while the view is whole: the fence of the rebuild that made it so (epoch.h)
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
- *   the lease of the rebuild: state, owner, fence, until_ms; how far: phase, done, total, started_ms
+ *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
