@@ -72,9 +72,9 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
         signature_secrets_init(&s->webhook.rules.secrets, config_text(c, "GITHUB_APP_SECRET"), why);
     if (err != OK)
         return err;
-    s->webhook.rules.upstream_repo = str_of(config_text(c, "UPSTREAM_REPO"));
-    s->webhook.rules.push_refs = str_of(config_text(c, "CRCR_PUSH_REFS"));
-    if (!repo_valid(s->webhook.rules.upstream_repo))
+    s->webhook.rules.events.upstream_repo = str_of(config_text(c, "UPSTREAM_REPO"));
+    s->webhook.rules.events.push_refs = str_of(config_text(c, "CRCR_PUSH_REFS"));
+    if (!repo_valid(s->webhook.rules.events.upstream_repo))
         return why_set(why, ERR_STOP, "UPSTREAM_REPO is not owner/repo");
     /* Webhooks name the App's number; a client ID, which is accepted too, cannot be compared. */
     struct str app_id = str_of(config_text(c, "GITHUB_APP_ID"));

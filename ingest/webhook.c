@@ -5,8 +5,6 @@
 #include "../common/model/ids.h"
 #include "form.h"
 
-#define KEY_MAX (REPO_MAX + 1 + 512)
-
 bool webhook_head_judge(const struct webhook_rules *rules, const struct webhook_head *head,
                         struct verdict *v)
 {
@@ -22,71 +20,6 @@ bool webhook_head_judge(const struct webhook_rules *rules, const struct webhook_
     if (head->event.ptr == NULL)
         return verdict_refuse(v, 400, "event_missing", "X-GitHub-Event is missing");
     return true;
-}
-
-/* ---- which events are passed on (step 4) ---------------------------------------------------- */
-
-static bool pull_request_counts(const struct event_facts *facts)
-{
-    static const char *const actions[] = { "opened", "reopened", "synchronize", "closed" };
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (str_is(str_of(facts->action), actions[i]))
-            return true;
-    struct str action = str_of(facts->action), device;
-    return (str_is(action, "labeled") || str_is(action, "unlabeled")) &&
-           ciflow_label_device(str_of(facts->label), &device);
-}
-
-/* Without recursion: each star of the pattern is stretched only while no later one has been met. */
-static bool ref_matches(struct str pattern, struct str ref)
-{
-    size_t p = 0, r = 0, star = pattern.len, from = 0; /* star: where the last one stands */
-    while (r < ref.len) {
-        if (p < pattern.len && pattern.ptr[p] == '*') {
-            star = p++;
-            from = r;
-        } else if (p < pattern.len && pattern.ptr[p] == ref.ptr[r]) {
-            p++;
-            r++;
-        } else if (star < pattern.len) {
-            p = star + 1;
-            r = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.ptr[p] == '*')
-        p++;
-    return p == pattern.len;
-}
-
-static bool push_counts(struct str push_refs, const struct event_facts *facts)
-{
-    if (facts->deleted)
-        return false;
-    struct str pattern;
-    bool matches = push_refs.ptr == NULL;
-    while (!matches && str_split(&push_refs, ',', &pattern))
-        matches = ref_matches(str_trim(pattern), str_of(facts->ref));
-    return matches;
-}
-
-static bool event_counts(const struct webhook_rules *rules, enum event_kind kind,
-                         const struct event_facts *facts)
-{
-    switch (kind) {
-    case EVENT_PULL_REQUEST:
-        return pull_request_counts(facts);
-    case EVENT_PUSH:
-        return push_counts(rules->push_refs, facts);
-    case EVENT_CHECK_RUN:
-    case EVENT_CHECK_SUITE:
-        return str_is(str_of(facts->action), "rerequested");
-    case EVENT_PING:
-    case EVENT_OTHER:
-        break;
-    }
-    return false;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------ */
@@ -107,36 +40,31 @@ static bool body_decode(const struct webhook_head *head, struct str *body,
 }
 
 /* Steps 3 and 4: what the body says. */
-static bool body_judge(const struct webhook_rules *rules, enum event_kind kind, struct str body,
+static bool body_judge(const struct event_rules *rules, enum event_kind kind, struct str body,
                        struct event_facts *facts, struct verdict *v)
 {
     struct why why;
-    if (event_read(kind, body, facts, &why) != OK)
-        return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
-    if (!str_eq_nocase(str_of(facts->repo), rules->upstream_repo))
-        return verdict_ignore(v, "other_repository", WEBHOOK_IGNORED);
-    if (!event_counts(rules, kind, facts))
-        return verdict_ignore(v, "other_action", WEBHOOK_IGNORED);
-    if (event_check(kind, facts, &why) != OK)
-        return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
-    return true;
+    const char *reason;
+    switch (event_judge(rules, kind, body, facts, &reason, &why)) {
+    case EVENT_ACCEPTED:
+        return true;
+    case EVENT_IGNORED:
+        return verdict_ignore(v, reason, WEBHOOK_IGNORED);
+    case EVENT_MALFORMED:
+        break;
+    }
+    return verdict_refuse(v, 400, reason, "%s", why.text);
 }
 
 static void record_fill(const struct webhook_head *head, enum event_kind kind, int64_t received_ms,
                         struct webhook_record *ret)
 {
-    const struct event_facts *facts = &ret->facts;
-    ret->event = (struct event){
-        .kind = kind,
-        .action = facts->action[0] != '\0' ? str_of(facts->action) : STR_NONE,
-        .delivery = head->delivery,
-        .head_sha = str_of(facts->head_sha),
-        .source = STR_LIT("webhook"),
-        .pr = facts->pr,
-        .received_ms = received_ms,
-    };
-    buf_init(&ret->key, KEY_MAX);
-    event_key(&ret->key, kind, facts);
+    ret->event = event_of_facts(kind, &ret->facts);
+    ret->event.delivery = head->delivery;
+    ret->event.source = STR_LIT("webhook");
+    ret->event.received_ms = received_ms;
+    buf_init(&ret->key, EVENT_KEY_MAX);
+    event_key(&ret->key, kind, &ret->facts);
 }
 
 static bool steps(const struct webhook_rules *rules, const struct webhook_head *head,
@@ -155,7 +83,8 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
         return verdict_refuse(v, 400, "delivery_malformed",
                               "X-GitHub-Delivery is missing or not [A-Za-z0-9-]{1,%d}",
                               DELIVERY_MAX);
-    if (!body_decode(head, &body, ret, v) || !body_judge(rules, kind, body, &ret->facts, v))
+    if (!body_decode(head, &body, ret, v) ||
+        !body_judge(&rules->events, kind, body, &ret->facts, v))
         return false;
     record_fill(head, kind, received_ms, ret);
     return true;

@@ -4,7 +4,7 @@
 #define CRCR_INGEST_WEBHOOK_H
 
 #include "../common/base/buf.h"
-#include "../common/model/event.h"
+#include "../common/model/event_rules.h"
 #include "signature.h"
 #include "verdict.h"
 
@@ -12,9 +12,8 @@
 
 struct webhook_rules {
     struct signature_secrets secrets;
-    struct str upstream_repo;
-    struct str app_id;    /* absent: not compared */
-    struct str push_refs; /* comma-separated, a star stands for anything; absent: all */
+    struct event_rules events;
+    struct str app_id; /* absent: not compared */
 };
 
 /* The headers that count; absent ones are STR_NONE. */

@@ -74,25 +74,6 @@ int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const ch
     return CTL_USAGE;
 }
 
-bool ctl_since(const char *text, int64_t now_ms, int64_t *ret)
-{
-    static const struct {
-        char unit;
-        int64_t ms;
-    } units[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
-    size_t len = strlen(text);
-    uint64_t number;
-
-    for (size_t i = 0; len > 1 && i < sizeof(units) / sizeof(*units); i++) {
-        if (text[len - 1] != units[i].unit || !str_to_u64((struct str){ text, len - 1 }, &number) ||
-            number > 1000000)
-            continue;
-        *ret = now_ms - (int64_t)number * units[i].ms;
-        return true;
-    }
-    return clock_parse(str_of(text), ret, NULL) == OK;
-}
-
 bool ctl_color(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");

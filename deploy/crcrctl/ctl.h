@@ -36,8 +36,13 @@ int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
 int ctl_usage(const struct ctl *ctl, bool help);
 /* A wrong argument: says which and what is accepted. */
 int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted);
-/* "10m", "2h", "3d", "45s" before now_ms, or an RFC 3339 time, as wall-clock milliseconds. */
-bool ctl_since(const char *text, int64_t now_ms, int64_t *ret);
+/* The values of options that several verbs have. Each gives CTL_OK, or says what is accepted.
+ * pr: a pull request's number. time: "10m", "2h", "3d", "45s" ago, or an RFC 3339 time, as
+ * wall-clock milliseconds. duration: "45s" … "3d" in milliseconds. rate: "5" or "5/s". */
+int ctl_pr(const struct ctl *ctl, const char *text, int64_t *ret);
+int ctl_time(const struct ctl *ctl, const char *option, const char *text, int64_t *ret);
+int ctl_duration(const struct ctl *ctl, const char *option, const char *text, int64_t *ret);
+int ctl_rate(const struct ctl *ctl, const char *text, int *ret);
 /* SIGINT and SIGTERM set a flag instead of ending the program. */
 void ctl_catch_signals(void);
 bool ctl_stopped(void);

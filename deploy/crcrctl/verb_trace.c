@@ -1,20 +1,16 @@
 #include <getopt.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/io/topic_follower.h"
-#include "ctl.h"
+#include "scan.h"
 #include "timeline.h"
 
-#define WAIT_MS     500
-#define PROGRESS_MS 200
-#define TEXT_MAX    (16u << 20)
+#define TEXT_MAX (16u << 20)
 
 struct arguments {
     bool json;
-    const char *since;
     struct filter filter;
+    struct scan scan;
 };
 
 static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **argv)
@@ -25,22 +21,22 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
         { "pr", required_argument, NULL, 'p' },
         { NULL, 0, NULL, 0 },
     };
-    int option;
-    uint64_t number;
+    int option, code = CTL_OK;
+    int64_t from_ms;
 
     *ret = (struct arguments){ .json = false };
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while (code == CTL_OK && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'j')
             ret->json = true;
-        else if (option == 's')
-            ret->since = optarg;
-        else if (option != 'p')
-            return ctl_usage(ctl, false);
-        else if (!str_to_u64(str_of(optarg), &number) || number < 1 || number > INT32_MAX)
-            return ctl_bad(ctl, "--pr", optarg, "a pull request's number");
-        else
-            ret->filter.pr = (int64_t)number;
+        else if (option == 'p')
+            code = ctl_pr(ctl, optarg, &ret->filter.pr);
+        else if (option != 's')
+            code = ctl_usage(ctl, false);
+        else if ((code = ctl_time(ctl, "--since", optarg, &from_ms)) == CTL_OK)
+            scan_from(&ret->scan, from_ms);
     }
+    if (code != CTL_OK)
+        return code;
     if (optind + 1 == argc)
         ret->filter.delivery = str_of(argv[optind]);
     if (optind + 1 < argc || !ret->filter.delivery.len == !ret->filter.pr)
@@ -48,40 +44,22 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
     return CTL_OK;
 }
 
-/* How far the reading is, on a terminal only. */
-static void progress(size_t read, size_t found, int64_t *due_ms, bool last)
+/* Every step of the event, as scan_run finds it. */
+struct collecting {
+    const struct ctl *ctl;
+    const struct filter *filter;
+    struct timeline *to;
+};
+
+static bool collect(void *opaque, const struct record *record)
 {
-    int64_t now = clock_mono_ms();
+    const struct collecting *c = opaque;
+    struct summary s;
 
-    if (!isatty(STDERR_FILENO) || (now < *due_ms && !last))
-        return;
-    *due_ms = now + PROGRESS_MS;
-    if (last)
-        fputs("\r\033[K", stderr);
-    else
-        fprintf(stderr, "\rreading … %zu records, %zu of them of this event\033[K", read, found);
-    fflush(stderr);
-}
-
-static void collect(const struct ctl *ctl, const struct arguments *arguments,
-                    struct topic_follower *follower, struct timeline *to)
-{
-    size_t read = 0;
-    int64_t due_ms = 0;
-
-    while (!ctl_stopped()) {
-        const struct record *record = topic_follower_next(follower, WAIT_MS);
-        struct summary s;
-        if (!record && topic_follower_caught_up(follower))
-            break;
-        if (!record)
-            continue;
-        summary_of(&s, &ctl->topics, record);
-        if (filter_matches(&arguments->filter, &s) && *s.delivery)
-            timeline_add(to, &s);
-        progress(++read, to->n, &due_ms, false);
-    }
-    progress(read, to->n, &due_ms, true);
+    summary_of(&s, &c->ctl->topics, record);
+    if (filter_matches(c->filter, &s) && *s.delivery)
+        timeline_add(c->to, &s);
+    return true;
 }
 
 static void print(const struct timeline *t, const struct arguments *arguments)
@@ -126,31 +104,19 @@ static int show(const struct ctl *ctl, const struct arguments *arguments, struct
 int verb_trace(struct ctl *ctl, int argc, char **argv)
 {
     struct arguments arguments;
-    const char *topics[TOPIC_COUNT];
-    struct topic_follower *follower;
     struct timeline timeline;
     struct why why;
     int code = parse(ctl, &arguments, argc, argv);
 
     if (code != CTL_OK)
         return code;
-    struct topic_follower_options options = { .kafka = ctl->kafka, .topics = topics };
-    if (arguments.since) {
-        options.from = FOLLOW_TIME;
-        if (!ctl_since(arguments.since, clock_wall_ms(), &options.from_ms))
-            return ctl_bad(ctl, "--since", arguments.since, "10m, 2h, 3d or 2026-11-21T03:20:00Z");
-    }
     for (size_t i = 0; i < TOPIC_COUNT; i++) /* those two hold nothing of one delivery */
         if (i != TOPIC_ALLOWLIST && i != TOPIC_RECONCILE)
-            topics[options.n_topics++] = ctl->topics.name[i];
-    enum err err = topic_follower_new(&follower, &options, &why);
-    if (err != OK)
-        return ctl_fail(ctl, err, &why);
-    ctl_catch_signals();
+            scan_add(&arguments.scan, ctl, (enum topic)i);
     timeline_init(&timeline);
-    collect(ctl, &arguments, follower, &timeline);
-    topic_follower_free(follower);
-    code = show(ctl, &arguments, &timeline);
+    struct collecting collecting = { ctl, &arguments.filter, &timeline };
+    enum err err = scan_run(&arguments.scan, ctl, collect, &collecting, &why);
+    code = err == OK ? show(ctl, &arguments, &timeline) : ctl_fail(ctl, err, &why);
     timeline_clear(&timeline);
     return code;
 }

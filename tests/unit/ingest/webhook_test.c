@@ -24,7 +24,7 @@ static int rules_make(void **state)
 {
     (void)state;
     struct why why;
-    rules.upstream_repo = STR_LIT("PyTorch/pytorch");
+    rules.events.upstream_repo = STR_LIT("PyTorch/pytorch");
     rules.app_id = STR_LIT("12345");
     return signature_secrets_init(&rules.secrets, "new,old", &why);
 }
@@ -260,7 +260,7 @@ static void every_push_counts_but_a_deletion(void **state)
 static void pushes_may_be_limited_to_some_refs(void **state)
 {
     (void)state;
-    rules.push_refs = STR_LIT("refs/heads/main, refs/heads/release/*, refs/tags/*/x/*-rc");
+    rules.events.push_refs = STR_LIT("refs/heads/main, refs/heads/release/*, refs/tags/*/x/*-rc");
     assert_accepted("push", PUSHED("refs/heads/main", "false"));
     assert_accepted("push", PUSHED("refs/heads/release/2.9", "false"));
     assert_accepted("push", PUSHED("refs/heads/release/", "false"));
@@ -271,10 +271,10 @@ static void pushes_may_be_limited_to_some_refs(void **state)
     assert_ignored("push", PUSHED("refs/tags/a/x/1-rc2", "false"));
     assert_ignored("push", PUSHED("refs/heads/release/2.9", "true"));
     assert_accepted("pull_request", PULL("opened"));
-    rules.push_refs = STR_LIT("*");
+    rules.events.push_refs = STR_LIT("*");
     assert_accepted("push", PUSHED("refs/heads/any", "false"));
     assert_ignored("push", "{\"deleted\":true," REPO "}");
-    rules.push_refs = STR_NONE;
+    rules.events.push_refs = STR_NONE;
 }
 
 static void checks_count_when_they_are_asked_for_again(void **state)

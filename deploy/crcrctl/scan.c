@@ -1,0 +1,83 @@
+#include "scan.h"
+
+#include <stdio.h>
+
+#include "../../common/base/clock.h"
+#include "progress.h"
+
+#define WAIT_MS  500
+#define STALL_MS 30000
+
+void scan_add(struct scan *s, const struct ctl *ctl, enum topic topic)
+{
+    for (size_t i = 0; i < s->n_topics; i++)
+        if (s->topics[i] == ctl->topics.name[topic])
+            return;
+    s->topics[s->n_topics++] = ctl->topics.name[topic];
+}
+
+void scan_from(struct scan *s, int64_t from_ms)
+{
+    s->from = FOLLOW_TIME;
+    s->from_ms = from_ms;
+}
+
+/* Nothing came in time. True when the scan goes on. */
+static bool idle(const struct scan *s, const struct topic_follower *follower, bool *told)
+{
+    bool all = topic_follower_caught_up(follower);
+
+    if (s->follow && all && !*told)
+        *told = fputs("crcrctl: all read so far; following, Ctrl-C ends it\n", stderr) >= 0;
+    return !fflush(stdout) && (s->follow || !all);
+}
+
+static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_follower *follower,
+                         scan_fn *found, void *opaque, struct why *why)
+{
+    struct progress progress;
+    int64_t moved_ms = clock_mono_ms();
+    bool told = false;
+
+    progress_init(&progress, ctl->verb);
+    while (!ctl_stopped()) {
+        const struct record *record = topic_follower_next(follower, WAIT_MS);
+        if (record) {
+            s->read++;
+            moved_ms = clock_mono_ms();
+            if (!found(opaque, record))
+                break;
+            if (!s->quiet)
+                progress_show(&progress, "reading … %zu records", s->read);
+        } else if (!idle(s, follower, &told)) {
+            break;
+        } else if (!topic_follower_caught_up(follower) && clock_mono_ms() - moved_ms > STALL_MS) {
+            progress_end(&progress);
+            return why_set(why, ERR_RETRY,
+                           "Kafka at %s stopped answering while the topics were read: is it "
+                           "running? Run this again",
+                           ctl->kafka.brokers);
+        }
+    }
+    progress_end(&progress);
+    return OK;
+}
+
+enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why)
+{
+    const struct topic_follower_options options = { .kafka = ctl->kafka,
+                                                    .topics = s->topics,
+                                                    .n_topics = s->n_topics,
+                                                    .from = s->from,
+                                                    .from_ms = s->from_ms };
+    struct topic_follower *follower;
+    enum err err = topic_follower_new(&follower, &options, why);
+
+    if (err != OK)
+        return err;
+    ctl_catch_signals();
+    err = read_all(s, ctl, follower, found, opaque, why);
+    topic_follower_free(follower);
+    return err;
+}

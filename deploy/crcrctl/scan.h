@@ -1,0 +1,31 @@
+/* Reads topics from a moment on, without a group: what looks into them shares this loop. */
+#ifndef CRCR_CTL_SCAN_H
+#define CRCR_CTL_SCAN_H
+
+#include "../../common/io/topic_follower.h"
+#include "ctl.h"
+
+/* record is valid during the call. False ends the scan. */
+typedef bool scan_fn(void *opaque, const struct record *record);
+
+struct scan {
+    const char *topics[TOPIC_COUNT]; /* full names */
+    size_t n_topics;
+    enum follow_from from;
+    int64_t from_ms; /* FOLLOW_TIME: wall clock */
+    bool follow;     /* goes on with what comes, until a signal */
+    bool quiet;      /* shows no progress */
+    size_t read;     /* records so far */
+};
+
+/* Adds one topic. */
+void scan_add(struct scan *s, const struct ctl *ctl, enum topic topic);
+/* Begins at a moment of the wall clock. */
+void scan_from(struct scan *s, int64_t from_ms);
+/* Hands each record that is there to found, in order within a partition; ends when all that was
+ * there has been read (follow: never), when found says so, or on a signal. ERR_RETRY: Kafka does
+ * not answer, also in the middle; ERR_STOP: a topic is missing (named). */
+enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why) MUST_CHECK;
+
+#endif
