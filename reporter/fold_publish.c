@@ -86,9 +86,9 @@ static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struc
                        struct str reason)
 {
     struct buf CLEANUP(buf_clear) key;
-    if (!sha || !*sha)
-        return;
     buf_init(&key, RECONCILE_KEY_MAX);
+    if (!sha || !*sha) /* nightly and periodic: no check run anywhere */
+        return;
     buf_puts(&key, sha);
     buf_putc(&key, '/');
     buf_put(&key, repo);
