@@ -24,7 +24,7 @@ static struct str labels_of(const struct commit_view *view, int64_t pr)
 bool check_may_start(const struct commit_view *view, int64_t pr)
 {
     struct str rest = labels_of(view, pr), line, device;
-    if (view->level != 3)
+    if (view->level != 3 || view->demoted)
         return view->level == 4;
     while (str_split(&rest, '\n', &line))
         if (ciflow_label_device(line, &device) && str_eq(device, view->device))

@@ -16,6 +16,7 @@ struct pr_labels {
 struct commit_view {
     int level;                   /* tier in force now; 0: no longer listed */
     struct str device;           /* of L3 */
+    bool demoted;                /* L3 whose figures fell: no new check runs until they recover */
     const struct pr_labels *prs; /* two pull requests may have the same head */
     size_t n_prs;
     const struct result_record *jobs;
@@ -39,7 +40,8 @@ struct wanted_check {
     char digest[17];                       /* of all that GitHub is told */
 };
 
-/* L4: yes. L3: when the pull request carries ciflow/crcr/<device>. L1, L2, unlisted: no. */
+/* L4: yes. L3: when the pull request carries ciflow/crcr/<device>, and the repo is not demoted. L1,
+ * L2, unlisted: no. */
 bool check_may_start(const struct commit_view *view, int64_t pr);
 /* One wanted check a job, in the order of the jobs. Check runs belong to a pull request: jobs
  * without one (pushes other than ciflow tags, nightly, periodic) have none. to has room for n_jobs;

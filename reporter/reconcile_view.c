@@ -56,6 +56,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
     const struct commit_view view = {
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,
+        .demoted = allowlist_version_demotion(version, str_of(p->target->repo)) != NULL,
         .prs = labels->at,
         .n_prs = labels->n,
         .jobs = p->jobs.at,

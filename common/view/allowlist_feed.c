@@ -107,6 +107,13 @@ void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_ver
         allowlist_store_release(f->store, v);
 }
 
+const struct demotion *allowlist_version_demotion(const struct allowlist_version *v,
+                                                  struct str repo)
+{
+    const struct allowlist_entry *entry = v->list ? allowlist_find(v->list, repo) : NULL;
+    return entry && entry->level == 3 ? demotions_find(v->demotions, repo) : NULL;
+}
+
 bool allowlist_feed_caught_up(struct allowlist_feed *f)
 {
     return atomic_load(&f->caught_up);

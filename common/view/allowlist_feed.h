@@ -1,11 +1,12 @@
 /* The allowlist in force, read from the `allowlist` topic by a thread of its own, so that all
  * replicas agree and a bad file on GitHub changes nothing. Also carries `providers` (Buildkite
- * pipelines). */
+ * pipelines) and `demotions` (who gets no new L3 check runs). */
 #ifndef CRCR_VIEW_ALLOWLIST_FEED_H
 #define CRCR_VIEW_ALLOWLIST_FEED_H
 
 #include "../io/kafka.h"
 #include "../model/allowlist.h"
+#include "../model/demotions.h"
 #include "../model/providers.h"
 
 struct allowlist_feed;
@@ -14,6 +15,7 @@ struct allowlist_feed;
 struct allowlist_version {
     const struct allowlist *list;      /* NULL: none has been published yet */
     const struct providers *providers; /* NULL: none */
+    const struct demotions *demotions; /* NULL: none */
     char sha[65];                      /* sha, source and fetched_ms are the allowlist's */
     char source[512];
     int64_t fetched_ms;
@@ -37,6 +39,10 @@ void allowlist_feed_free(struct allowlist_feed *f);
  * later one added. */
 const struct allowlist_version *allowlist_feed_get(struct allowlist_feed *f);
 void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_version *v);
+/* The demotion of a repository at L3, or NULL: it gets no new check runs, those that were started
+ * are ended. At other levels there is none, whatever the record says. Borrowed from the version. */
+const struct demotion *allowlist_version_demotion(const struct allowlist_version *v,
+                                                  struct str repo);
 /* True once the topic has been read to its end: only then does "no list" mean that there is none.
  */
 bool allowlist_feed_caught_up(struct allowlist_feed *f);

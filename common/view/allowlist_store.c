@@ -6,17 +6,27 @@
 
 #include "../base/mem.h"
 
-/* A parsed file; versions share it when only the other file changed. */
+/* What stands under one key of the topic. */
+enum part { PART_LIST, PART_PROVIDERS, PART_DEMOTIONS, PARTS };
+
+static const char *const keys[PARTS] = {
+    [PART_LIST] = "allowlist",
+    [PART_PROVIDERS] = "providers",
+    [PART_DEMOTIONS] = DEMOTIONS_KEY,
+};
+
+/* A parsed record; versions share it when only another one changed. One of the three is set. */
 struct file {
     size_t refs;
     struct allowlist *list;
     struct providers *providers;
+    struct demotions *demotions;
 };
 
 struct version {
     struct allowlist_version shown; /* first: what readers hold is this */
     size_t refs;
-    struct file *list, *providers; /* NULL: none yet */
+    struct file *files[PARTS]; /* NULL: none yet */
 };
 
 struct allowlist_store {
@@ -30,27 +40,13 @@ static void file_free(struct file *f)
         return;
     allowlist_free(f->list);
     providers_free(f->providers);
+    demotions_free(f->demotions);
     free(f);
-}
-
-static struct file *file_ref(struct file *f)
-{
-    if (f)
-        f->refs++;
-    return f;
 }
 
 static struct file *file_unref(struct file *f)
 {
     return f && --f->refs == 0 ? f : NULL;
-}
-
-static void files_set(struct version *v, struct file *list, struct file *providers)
-{
-    v->list = list;
-    v->providers = providers;
-    v->shown.list = list ? list->list : NULL;
-    v->shown.providers = providers ? providers->providers : NULL;
 }
 
 static struct version *version_new(void)
@@ -63,16 +59,14 @@ static struct version *version_new(void)
 /* Freeing a list of 10,000 takes a while: the lock is given up before. */
 static void version_unref(struct allowlist_store *s, struct version *v)
 {
-    struct file *list = NULL, *providers = NULL;
+    struct file *files[PARTS] = { NULL };
     pthread_mutex_lock(&s->lock);
     bool last = --v->refs == 0;
-    if (last) {
-        list = file_unref(v->list);
-        providers = file_unref(v->providers);
-    }
+    for (size_t i = 0; last && i < PARTS; i++)
+        files[i] = file_unref(v->files[i]);
     pthread_mutex_unlock(&s->lock);
-    file_free(list);
-    file_free(providers);
+    for (size_t i = 0; i < PARTS; i++)
+        file_free(files[i]);
     if (last)
         free(v);
 }
@@ -94,54 +88,69 @@ void allowlist_store_free(struct allowlist_store *s)
     free(s);
 }
 
-static void describe(struct allowlist_version *v, const struct headers *headers)
+/* sha, source and time are the allowlist's. */
+static void describe(struct allowlist_version *v, enum part part, const struct headers *headers)
 {
-    str_copy(v->sha, sizeof(v->sha), headers_get(headers, "sha"));
+    struct str sha = headers_get(headers, "sha");
+    if (part == PART_PROVIDERS)
+        str_copy(v->providers_sha, sizeof(v->providers_sha), sha);
+    if (part != PART_LIST)
+        return;
+    str_copy(v->sha, sizeof(v->sha), sha);
     str_copy(v->source, sizeof(v->source),
              str_cut(headers_get(headers, "source"), sizeof(v->source) - 1));
     v->fetched_ms = headers_get_i64(headers, "fetched_ms", 0);
 }
 
-/* Puts the file in force next to the other one. sha, source and time are the allowlist's. */
-static void swap_in(struct allowlist_store *s, struct file *file, const struct headers *headers)
+/* Puts the file in force next to the other ones. */
+static void swap_in(struct allowlist_store *s, enum part part, struct file *file,
+                    const struct headers *headers)
 {
     struct version *new = version_new();
-    if (file->list)
-        describe(&new->shown, headers);
     pthread_mutex_lock(&s->lock);
     struct version *old = s->current;
-    if (!file->list) {
-        new->shown = old->shown;
-        files_set(new, file_ref(old->list), file);
-        str_copy(new->shown.providers_sha, sizeof(new->shown.providers_sha),
-                 headers_get(headers, "sha"));
-    } else {
-        memcpy(new->shown.providers_sha, old->shown.providers_sha,
-               sizeof(new->shown.providers_sha));
-        files_set(new, file, file_ref(old->providers));
+    new->shown = old->shown;
+    for (size_t i = 0; i < PARTS; i++) {
+        new->files[i] = i == part ? file : old->files[i];
+        if (i != part && new->files[i])
+            new->files[i]->refs++;
     }
+    describe(&new->shown, part, headers);
+    new->shown.list = part == PART_LIST ? file->list : old->shown.list;
+    new->shown.providers = part == PART_PROVIDERS ? file->providers : old->shown.providers;
+    new->shown.demotions = part == PART_DEMOTIONS ? file->demotions : old->shown.demotions;
     s->current = new;
     pthread_mutex_unlock(&s->lock);
     version_unref(s, old);
 }
 
+static enum err file_read(struct file *f, enum part part, struct str value, struct why *why)
+{
+    if (part == PART_LIST)
+        return allowlist_parse(&f->list, "allowlist", value, why);
+    if (part == PART_PROVIDERS)
+        return providers_parse(&f->providers, "providers", value, why);
+    return demotions_from_json(value, &f->demotions, why);
+}
+
 enum err allowlist_store_apply(struct allowlist_store *s, struct str key, struct str value,
                                const struct headers *headers, struct why *why)
 {
-    bool is_list = str_is(key, "allowlist");
-    if (!is_list && !str_is(key, "providers"))
+    size_t part = 0;
+    while (part < PARTS && !str_is(key, keys[part]))
+        part++;
+    if (part == PARTS)
         return OK;
     if (!value.ptr)
-        return why_set(why, ERR_REFUSE, "the %.*s record has no value", STR_ARG(key));
+        return why_set(why, ERR_REFUSE, "the %s record has no value", keys[part]);
     struct file *file = mem_alloc(1, sizeof(*file));
     file->refs = 1;
-    enum err err = is_list ? allowlist_parse(&file->list, "allowlist", value, why)
-                           : providers_parse(&file->providers, "providers", value, why);
+    enum err err = file_read(file, (enum part)part, value, why);
     if (err) {
         file_free(file);
         return err;
     }
-    swap_in(s, file, headers);
+    swap_in(s, (enum part)part, file, headers);
     return OK;
 }
 

@@ -1,5 +1,5 @@
-/* Private to allowlist_feed: the version of allowlist and providers in force, swapped whole. A
- * version lives until its last reader has released it. Any thread. */
+/* Private to allowlist_feed: the version of allowlist, providers and demotions in force, swapped
+ * whole. A version lives until its last reader has released it. Any thread. */
 #ifndef CRCR_VIEW_ALLOWLIST_STORE_H
 #define CRCR_VIEW_ALLOWLIST_STORE_H
 
@@ -11,7 +11,7 @@ struct allowlist_store;
 struct allowlist_store *allowlist_store_new(void);
 /* No version may be held any more. */
 void allowlist_store_free(struct allowlist_store *s);
-/* Takes one record of the topic: key allowlist or providers; other keys are passed over.
+/* Takes one record of the topic: key allowlist, providers or demotions; others are passed over.
  * ERR_REFUSE: unreadable; what was in force stays. */
 enum err allowlist_store_apply(struct allowlist_store *s, struct str key, struct str value,
                                const struct headers *headers, struct why *why) MUST_CHECK;

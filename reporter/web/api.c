@@ -77,8 +77,21 @@ static void put_score(struct buf *to, const struct score *score)
         buf_puts(to, "null");
 }
 
+static void put_demotion(struct buf *to, const struct demotion *demotion)
+{
+    api_name(to, "demoted");
+    if (!demotion) {
+        buf_puts(to, "null");
+        return;
+    }
+    buf_putc(to, '{');
+    api_time(to, "since", demotion->since_ms);
+    api_text(to, "reason", str_of(demotion->reason));
+    buf_putc(to, '}');
+}
+
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
-                  const struct result_record *jobs, size_t n)
+                  const struct demotion *demotion, const struct result_record *jobs, size_t n)
 {
     struct score score = score_of(jobs, n);
     comma(to);
@@ -93,6 +106,7 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
         json_quote(to, entry->oncalls[i]);
     }
     buf_putc(to, ']');
+    put_demotion(to, demotion);
     put_score(to, &score);
     api_name(to, "last");
     if (n > 0)

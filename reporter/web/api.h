@@ -3,12 +3,14 @@
 #define CRCR_REPORTER_WEB_API_H
 
 #include "../../common/model/allowlist.h"
+#include "../../common/model/demotions.h"
 #include "../../common/view/dispatches.h"
 #include "score.h"
 
-/* A downstream with its numbers. entry may be NULL (no longer listed); jobs are newest first. */
+/* A downstream with its numbers. entry may be NULL (no longer listed), demotion too (it is not
+ * demoted); jobs are newest first. */
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
-                  const struct result_record *jobs, size_t n);
+                  const struct demotion *demotion, const struct result_record *jobs, size_t n);
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
 
 /* What became of one delivery: each downstream with its dispatch, and all jobs. */

@@ -100,6 +100,8 @@ function ages() {
     node.querySelector(".age").textContent = age(new Date(node.dateTime));
 }
 
+const demoted = (repo) => (repo.demoted ? el("span", "demoted", { class: "bad", title: repo.demoted.reason }) : null);
+
 function repoLink(repo) {
   const slash = repo.indexOf("/") + 1;
   return el("a", [repo.slice(0, slash), el("wbr"), repo.slice(slash)], { href: `#/repo/${repo}` });
@@ -121,7 +123,7 @@ function links(job) {
 // ---- views --------------------------------------------------------------------------------------
 function showSummary(data) {
   const rows = data.repos.map((repo) => [
-    repoLink(repo.repo), tier(repo.level), repo.device || "–",
+    repoLink(repo.repo), [tier(repo.level), " ", demoted(repo)], repo.device || "–",
     repo.last ? jobState(repo.last) : el("span", "nothing yet", { class: "quiet" }),
     repo.last ? when(repo.last.completed_at || repo.last.started_at) : "–",
     repo.last ? prLink(repo.last.pr_number) : "–",
@@ -163,6 +165,8 @@ function showRepo(data) {
   const repo = data.downstream;
   return [
     el("h1", [repo.repo, " ", tier(repo.level)]),
+    repo.demoted ? el("p", [demoted(repo), " since ", when(repo.demoted.since), `: no new check runs until it recovers. ${repo.demoted.reason}`])
+                 : null,
     el("p", [`Pass rate ${percent(repo.pass_rate)} over ${repo.completed} finished jobs, mean queue `,
              seconds(repo.queue_time_mean),
              repo.oncalls.length ? `, on call: ${repo.oncalls.join(", ")}` : ""], { class: "quiet" }),

@@ -101,13 +101,21 @@ static void page_js(void *opaque, struct http_exchange *x)
 /* ---- /api/crcr/summary ------------------------------------------------------------------------
  */
 
-static enum err repo_put(struct web *w, struct str repo, const struct allowlist_entry *entry,
+static void repo_jobs_put(const struct allowlist_version *version, struct str repo,
+                          const struct job_list *jobs, struct buf *to)
+{
+    const struct allowlist_entry *entry =
+        version->list ? allowlist_find(version->list, repo) : NULL;
+    api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at, jobs->n);
+}
+
+static enum err repo_put(struct web *w, const struct allowlist_version *version, struct str repo,
                          struct buf *to, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     enum err err = jobs_of_repo(w->redis, repo, SUMMARY_JOBS, &jobs, why);
     if (err == OK)
-        api_put_repo(to, repo, entry, jobs.at, jobs.n);
+        repo_jobs_put(version, repo, &jobs, to);
     return err;
 }
 
@@ -120,20 +128,19 @@ static bool is_indexed(const struct view_index *active, struct str repo)
 }
 
 /* Those that did something last come first, then those that are only listed. */
-static enum err repos_put(struct web *w, const struct allowlist *list, struct buf *to,
+static enum err repos_put(struct web *w, const struct allowlist_version *version, struct buf *to,
                           struct why *why)
 {
+    static const struct job_list none = { NULL, 0 };
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
     enum err err = repos_by_activity(w->redis, SUMMARY_REPOS, &active, why);
-    for (size_t i = 0; err == OK && i < active.n; i++) {
-        struct str repo = str_of(active.at[i].name);
-        err = repo_put(w, repo, list ? allowlist_find(list, repo) : NULL, to, why);
-    }
-    size_t n = list ? allowlist_size(list) : 0;
+    for (size_t i = 0; err == OK && i < active.n; i++)
+        err = repo_put(w, version, str_of(active.at[i].name), to, why);
+    size_t n = version->list ? allowlist_size(version->list) : 0;
     for (size_t i = 0; err == OK && i < n && active.n + i < SUMMARY_REPOS; i++) {
-        const struct allowlist_entry *entry = allowlist_at(list, i);
-        if (!is_indexed(&active, entry->repo))
-            api_put_repo(to, entry->repo, entry, NULL, 0);
+        struct str repo = allowlist_at(version->list, i)->repo;
+        if (!is_indexed(&active, repo))
+            repo_jobs_put(version, repo, &none, to);
     }
     return err;
 }
@@ -152,7 +159,7 @@ static enum err summary_put(struct web *w, struct buf *to, struct why *why)
     buf_putc(to, '}');
     api_name(to, "repos");
     buf_putc(to, '[');
-    enum err err = repos_put(w, version->list, to, why);
+    enum err err = repos_put(w, version, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     buf_puts(to, "]}");
     return err;
@@ -200,11 +207,9 @@ static void repo_page(void *opaque, struct http_exchange *x)
         return;
     }
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, repo) : NULL;
-    bool known = entry || jobs.n > 0;
+    bool known = (version->list && allowlist_find(version->list, repo)) || jobs.n > 0;
     buf_puts(&body, "{\"downstream\":");
-    api_put_repo(&body, repo, entry, jobs.at, jobs.n);
+    repo_jobs_put(version, repo, &jobs, &body);
     allowlist_feed_release(w->reporter->feed, version);
     api_name(&body, "jobs");
     api_put_jobs(&body, jobs.at, jobs.n);

@@ -58,7 +58,7 @@ static void each_file_changes_without_the_other(void **state)
     apply(s, "providers", "buildkite: {" PIPE "/" PIPE ": org/a}", "p");
     apply(s, "allowlist", "L1: [org/a]", "abc");
     apply(s, "providers", "", "q");
-    apply(s, "demotions", "anything", "r");
+    apply(s, "something else", "anything", "r");
     const struct allowlist_version *v = allowlist_store_get(s);
     assert_int_equal(allowlist_size(v->list), 1);
     assert_int_equal(providers_size(v->providers), 0);
@@ -69,6 +69,66 @@ static void each_file_changes_without_the_other(void **state)
     assert_ptr_equal(w->providers, v->providers);
     allowlist_store_release(s, v);
     allowlist_store_release(s, w);
+    allowlist_store_free(s);
+}
+
+#define DEMOTED(repo)                                                                              \
+    "{\"schema_version\":1,\"demoted\":[{\"repo\":\"" repo                                         \
+    "\",\"since\":\"2026-11-21T03:20:00Z\",\"reason\":\"slow\"}]}"
+
+static void demotions_stand_next_to_the_list_and_outlive_its_versions(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    apply(s, "allowlist", "L3: {npu: {org/a: []}}", "abc");
+    apply(s, "demotions", DEMOTED("org/a"), "r");
+    apply(s, "allowlist", "L2: [org/b]\nL3: {npu: {Org/A: []}}", "def");
+    apply(s, "providers", "", "p");
+    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_string_equal(v->sha, "def");
+    assert_int_equal(allowlist_size(v->list), 2);
+    assert_string_equal(allowlist_version_demotion(v, STR_LIT("org/A"))->reason, "slow");
+    assert_null(allowlist_version_demotion(v, STR_LIT("org/b")));
+    apply(s, "demotions", "{\"schema_version\":1,\"demoted\":[]}", "r");
+    const struct allowlist_version *w = allowlist_store_get(s);
+    assert_null(allowlist_version_demotion(w, STR_LIT("org/a")));
+    assert_non_null(allowlist_version_demotion(v, STR_LIT("org/a"))); /* held */
+    allowlist_store_release(s, v);
+    allowlist_store_release(s, w);
+    allowlist_store_free(s);
+}
+
+static void only_a_repository_at_l3_is_demoted(void **state)
+{
+    (void)state;
+    static const char *const lists[] = { "L2: [org/a]", "L4: [org/a]", "L1: [org/b]" };
+    struct allowlist_store *s = allowlist_store_new();
+    apply(s, "demotions", DEMOTED("org/a"), "r");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        apply(s, "allowlist", lists[i], "abc");
+        const struct allowlist_version *v = allowlist_store_get(s);
+        assert_null(allowlist_version_demotion(v, STR_LIT("org/a")));
+        allowlist_store_release(s, v);
+    }
+    allowlist_store_free(s);
+}
+
+static void demotions_that_cannot_be_read_change_nothing(void **state)
+{
+    (void)state;
+    struct allowlist_store *s = allowlist_store_new();
+    struct headers h;
+    struct why why = { "" };
+    headers_init(&h);
+    apply(s, "allowlist", "L3: {npu: {org/a: []}}", "abc");
+    apply(s, "demotions", DEMOTED("org/a"), "r");
+    assert_int_equal(allowlist_store_apply(s, STR_LIT("demotions"), STR_LIT("[]"), &h, &why),
+                     ERR_REFUSE);
+    assert_int_equal(allowlist_store_apply(s, STR_LIT("demotions"), STR_NONE, &h, &why),
+                     ERR_REFUSE);
+    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_non_null(allowlist_version_demotion(v, STR_LIT("org/a")));
+    allowlist_store_release(s, v);
     allowlist_store_free(s);
 }
 
@@ -152,6 +212,9 @@ int main(void)
         cmocka_unit_test(before_the_first_record_there_is_no_list),
         cmocka_unit_test(a_record_takes_force_with_what_is_known_of_it),
         cmocka_unit_test(each_file_changes_without_the_other),
+        cmocka_unit_test(demotions_stand_next_to_the_list_and_outlive_its_versions),
+        cmocka_unit_test(only_a_repository_at_l3_is_demoted),
+        cmocka_unit_test(demotions_that_cannot_be_read_change_nothing),
         cmocka_unit_test(a_held_version_outlives_its_successors),
         cmocka_unit_test(an_unreadable_record_leaves_the_last_good_one),
         cmocka_unit_test(readers_never_see_half_a_swap),

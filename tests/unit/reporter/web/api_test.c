@@ -34,11 +34,12 @@ static void a_repo_without_jobs_has_no_pass_rate(void **state)
     (void)state;
     struct buf text;
     buf_init(&text, 1 << 20);
-    api_put_repo(&text, STR_LIT("org/gone"), NULL, NULL, 0);
+    api_put_repo(&text, STR_LIT("org/gone"), NULL, NULL, NULL, 0);
     json_t *root = parsed(&text);
     assert_true(json_is_null(json_object_get(root, "pass_rate")));
     assert_true(json_is_null(json_object_get(root, "level")));
     assert_true(json_is_null(json_object_get(root, "last")));
+    assert_true(json_is_null(json_object_get(root, "demoted")));
     json_decref(root);
 }
 
@@ -57,7 +58,10 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
                                           job("org/three", "success") };
     struct buf text;
     buf_init(&text, 1 << 20);
-    api_put_repo(&text, STR_LIT("org/three"), &entry, jobs, 2);
+    const struct demotion demotion = { .repo = NULL,
+                                       .reason = (char *)(uintptr_t) "slow",
+                                       .since_ms = 1000 };
+    api_put_repo(&text, STR_LIT("org/three"), &entry, &demotion, jobs, 2);
     json_t *root = parsed(&text);
     assert_string_equal(json_string_value(json_object_get(root, "repo")), "Org/Three");
     assert_string_equal(json_string_value(json_object_get(root, "level")), "L3");
@@ -66,6 +70,10 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
     assert_string_equal(json_string_value(json_object_get(last, "conclusion")), "failure");
     assert_string_equal(json_string_value(json_array_get(json_object_get(root, "oncalls"), 0)),
                         "al\"ice");
+    const json_t *demoted = json_object_get(root, "demoted");
+    assert_string_equal(json_string_value(json_object_get(demoted, "reason")), "slow");
+    assert_string_equal(json_string_value(json_object_get(demoted, "since")),
+                        "1970-01-01T00:00:01.000Z");
     json_decref(root);
 }
 

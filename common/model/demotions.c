@@ -1,0 +1,133 @@
+#include "demotions.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "../base/clock.h"
+#include "../base/json_text.h"
+#include "../base/mem.h"
+#include "ids.h"
+
+#define SCHEMA_VERSION   1
+#define REASON_MAX_BYTES 400
+
+struct demotions {
+    struct demotion *at;
+    size_t n;
+};
+
+struct demotions *demotions_new(void)
+{
+    return mem_alloc(1, sizeof(struct demotions));
+}
+
+void demotions_free(struct demotions *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->at[i].repo);
+        free(d->at[i].reason);
+    }
+    free(d->at);
+    free(d);
+}
+
+void demotions_add(struct demotions *d, struct str repo, struct str reason, int64_t since_ms)
+{
+    d->at = mem_resize(d->at, d->n + 1, sizeof(*d->at));
+    d->at[d->n++] = (struct demotion){
+        .repo = str_dup(repo),
+        .reason = str_dup(str_cut(reason.ptr ? reason : STR_LIT(""), REASON_MAX_BYTES)),
+        .since_ms = since_ms,
+    };
+}
+
+size_t demotions_size(const struct demotions *d)
+{
+    return d ? d->n : 0;
+}
+
+const struct demotion *demotions_at(const struct demotions *d, size_t i)
+{
+    return &d->at[i];
+}
+
+const struct demotion *demotions_find(const struct demotions *d, struct str repo)
+{
+    for (size_t i = 0; i < demotions_size(d); i++)
+        if (str_eq_nocase(str_of(d->at[i].repo), repo))
+            return &d->at[i];
+    return NULL;
+}
+
+bool demotions_equal(const struct demotions *a, const struct demotions *b)
+{
+    if (demotions_size(a) != demotions_size(b))
+        return false;
+    for (size_t i = 0; i < demotions_size(a); i++)
+        if (!demotions_find(b, str_of(a->at[i].repo)))
+            return false;
+    return true;
+}
+
+static void put_time(struct buf *to, const char *name, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+    clock_format(wall_ms, text);
+    buf_printf(to, "\"%s\":\"%s\"", name, text);
+}
+
+void demotions_to_json(const struct demotions *d, int64_t at_ms, struct buf *to)
+{
+    buf_printf(to, "{\"schema_version\":%d,", SCHEMA_VERSION);
+    put_time(to, "at", at_ms);
+    buf_puts(to, ",\"demoted\":[");
+    for (size_t i = 0; i < demotions_size(d); i++) {
+        buf_puts(to, i ? ",{\"repo\":" : "{\"repo\":");
+        json_text_put(to, str_of(d->at[i].repo));
+        buf_putc(to, ',');
+        put_time(to, "since", d->at[i].since_ms);
+        buf_puts(to, ",\"reason\":");
+        json_text_put(to, str_of(d->at[i].reason));
+        buf_putc(to, '}');
+    }
+    buf_puts(to, "]}");
+}
+
+static enum err row_read(struct demotions *d, const json_t *row, struct why *why)
+{
+    const char *repo = json_string_value(json_object_get(row, "repo"));
+    const char *since = json_string_value(json_object_get(row, "since"));
+    const char *reason = json_string_value(json_object_get(row, "reason"));
+    int64_t since_ms;
+    if (!repo || !repo_valid(str_of(repo)))
+        return why_set(why, ERR_REFUSE, "demotions: a row without a repo (owner/repo)");
+    if (!since || clock_parse(str_of(since), &since_ms, why))
+        return why_set(why, ERR_REFUSE, "demotions: %s: since is not a time", repo);
+    demotions_add(d, str_of(repo), str_of(reason), since_ms);
+    return OK;
+}
+
+enum err demotions_from_json(struct str json, struct demotions **ret, struct why *why)
+{
+    json_error_t error;
+    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &error);
+    const json_t *rows = json_object_get(root, "demoted");
+    struct demotions *d = demotions_new();
+    enum err err = OK;
+    if (json_integer_value(json_object_get(root, "schema_version")) != SCHEMA_VERSION)
+        err = why_set(why, ERR_REFUSE, "demotions: not a record of schema_version %d",
+                      SCHEMA_VERSION);
+    else if (!json_is_array(rows))
+        err = why_set(why, ERR_REFUSE, "demotions: demoted is not a list");
+    for (size_t i = 0; err == OK && i < json_array_size(rows); i++)
+        err = row_read(d, json_array_get(rows, i), why);
+    json_decref(root);
+    if (err != OK) {
+        demotions_free(d);
+        return err;
+    }
+    *ret = d;
+    return OK;
+}

@@ -1,0 +1,39 @@
+/* The L3 repositories that get no new check runs until their figures are good again (behaviour.md,
+ * Levels). The record of key `demotions` in the topic allowlist, written by `crcrctl levels
+ * --apply`, read by every daemon:
+ *
+ *   {"schema_version":1,"at":"2026-11-21T03:20:00.000Z","demoted":[
+ *     {"repo":"org/a","since":"2026-11-20T03:20:00.000Z","reason":"pass rate 85.0 %, …"}]}
+ *
+ * The whole list each time; an empty one means that nobody is demoted. PURE. */
+#ifndef CRCR_MODEL_DEMOTIONS_H
+#define CRCR_MODEL_DEMOTIONS_H
+
+#include "../base/buf.h"
+
+#define DEMOTIONS_KEY       "demotions"
+#define DEMOTIONS_MAX_BYTES (4u << 20)
+
+struct demotion {
+    char *repo; /* as written; compared without regard to case */
+    char *reason;
+    int64_t since_ms; /* wall clock */
+};
+
+struct demotions;
+
+struct demotions *demotions_new(void);
+void demotions_free(struct demotions *d);
+/* repo and reason are copied. */
+void demotions_add(struct demotions *d, struct str repo, struct str reason, int64_t since_ms);
+size_t demotions_size(const struct demotions *d);
+const struct demotion *demotions_at(const struct demotions *d, size_t i);
+/* NULL when the repo is not demoted, or there are no demotions (d NULL). */
+const struct demotion *demotions_find(const struct demotions *d, struct str repo);
+/* True when both name the same repositories; either may be NULL, which is an empty list. */
+bool demotions_equal(const struct demotions *a, const struct demotions *b);
+void demotions_to_json(const struct demotions *d, int64_t at_ms, struct buf *to);
+/* ERR_REFUSE: not such a record, or of another schema_version. */
+enum err demotions_from_json(struct str json, struct demotions **ret, struct why *why) MUST_CHECK;
+
+#endif
