@@ -9,7 +9,7 @@ import jwt
 import pytest
 
 from lib import upstream_action
-from lib.downstream import Downstream, sha_of
+from lib.vendor import Downstream, sha_of
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
