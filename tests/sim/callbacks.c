@@ -6,6 +6,7 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/log.h"
 #include "../../common/base/mem.h"
+#include "history.h"
 #include "oidc.h"
 #include "options.h"
 #include "rows.h"
@@ -56,6 +57,7 @@ static void sending_answered(void *opaque, const struct http_answer *answer)
     json_object_set_new(s->row, "http_status", json_integer(answer->err ? 0 : answer->status));
     json_object_set_new(s->row, "answer", text ? text : json_null());
     json_object_set_new(s->row, "answered_ms", json_integer(clock_wall_ms()));
+    history_callback(s->sim->history, s->row);
     if (again && s->tries <= s->retries)
         timers_add(s->sim->timers, retry_in_ms(s, answer), sending_try, sending_free, s);
     else

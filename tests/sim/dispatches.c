@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "history.h"
 #include "reaction.h"
 #include "rows.h"
 #include "sim.h"
@@ -59,6 +60,7 @@ void dispatches_create(struct sim *sim, const struct call *call, struct reply *r
              json_pack("{s:s%, s:s%, s:o, s:I, s:I}", "repo", call->repo.ptr, call->repo.len,
                        "event_type", event_type.ptr, event_type.len, "client_payload", payload,
                        "at_ms", (json_int_t)call->now_ms, "run_id", (json_int_t)run->id));
+    history_dispatch(sim->history, call, run);
     reaction_begin(sim, run);
     reply_empty(reply, 204);
 }

@@ -98,7 +98,7 @@ static enum err downstream_read(const json_t *source, struct downstream **ret, s
 {
     struct downstream *d = mem_alloc(1, sizeof(*d));
     int installed = 1, reports = 1;
-    json_int_t after_ms = 100, retries = 3, retry_delay_ms = 500;
+    json_int_t after_ms = 100, retries = 3, retry_delay_ms = 500, every = 1;
     json_t *claims = NULL;
     json_error_t error;
     enum err err = OK;
@@ -107,16 +107,19 @@ static enum err downstream_read(const json_t *source, struct downstream **ret, s
     d->source = json_deep_copy(source);
     d->repo = "*";
     d->workflow = "CI";
-    if (json_unpack_ex(d->source, &error, 0, "{s?s, s?b, s?b, s?s, s?I, s?I, s?I, s?o}", "repo",
-                       &d->repo, "installed", &installed, "reports", &reports, "workflow",
+    if (json_unpack_ex(d->source, &error, 0, "{s?s, s?b, s?b, s?s, s?I, s?I, s?I, s?I, s?o}",
+                       "repo", &d->repo, "installed", &installed, "reports", &reports, "workflow",
                        &d->workflow, "after_ms", &after_ms, "retries", &retries, "retry_delay_ms",
-                       &retry_delay_ms, "claims", &claims))
+                       &retry_delay_ms, "every", &every, "claims", &claims))
         err = why_set(why, ERR_REFUSE, "%s", error.text);
+    else if (every < 1)
+        err = why_set(why, ERR_REFUSE, "every is a number from 1");
     d->installed = installed;
     d->reports = reports;
     d->after_ms = after_ms;
     d->retries = retries;
     d->retry_delay_ms = retry_delay_ms;
+    d->every = every;
     d->claims = claims;
     if (!err)
         err = jobs_read(d->source, d, why);

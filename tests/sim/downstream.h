@@ -39,6 +39,7 @@ struct downstream {
     const char *repo; /* glob */
     bool installed;   /* the App is */
     bool reports;     /* false: the workflow runs, but does not call back (L1) */
+    int64_t every;    /* only each so-manieth run reports */
     const char *workflow;
     int64_t after_ms;       /* last job's end → the run's */
     int64_t retries;        /* of a callback, on 5xx, 429 and network errors */

@@ -20,6 +20,8 @@ static const struct option {
       "where downstreams call back; without: nowhere" },
     { "--contents", "DIR", TEXT(contents), "files served by the contents API" },
     { "--downstreams", "FILE", TEXT(downstreams), "how downstreams behave, JSON" },
+    { "--history", "FILE", TEXT(history),
+      "dispatches that took effect and callbacks that got through, a line of JSON each" },
     { "--hud-key", "TEXT", TEXT(hud_key), "what x-hud-internal-bot must say; without: anything" },
     { "--keep", "N", NUMBER(keep), "requests, dispatches, runs … remembered (default 5000)" },
     { "--listen", "HOST:PORT", TEXT(listen), "where to serve (default 127.0.0.1:0, a free port)" },

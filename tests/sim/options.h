@@ -14,6 +14,7 @@ struct options {
     const char *callback_url;
     const char *contents;    /* folder */
     const char *record;      /* file */
+    const char *history;     /* file */
     const char *script;      /* file */
     const char *downstreams; /* file */
     const char *oidc_key;    /* file; NULL: the App's key serves for both */

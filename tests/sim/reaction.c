@@ -57,8 +57,9 @@ static void job_tell(struct sim *sim, const struct run *run, size_t job, bool st
 {
     const struct telling *telling = &tellings[run->settings->jobs[job].answer];
     const char *status = start ? telling->start : telling->end;
+    bool reports = run->settings->reports && run->number % run->settings->every == 0;
 
-    for (int i = 0; status && run->settings->reports && i < telling->times; i++)
+    for (int i = 0; status && reports && i < telling->times; i++)
         callbacks_send(sim, run, job, status);
 }
 

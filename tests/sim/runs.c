@@ -13,7 +13,7 @@
 struct runs {
     struct run *list; /* oldest first */
     size_t keep;
-    int64_t next_id;
+    int64_t next_id, next_number;
 };
 
 static const char *const statuses[] = { "queued", "in_progress", "completed" };
@@ -74,6 +74,7 @@ struct run *runs_add(struct runs *r, struct str repo, json_t *payload, struct do
     if (HASH_COUNT(r->list) == r->keep)
         run_forget(r, r->list);
     run->id = r->next_id++;
+    run->number = r->next_number++;
     run->repo = str_dup(repo);
     run->payload = payload;
     run->settings = settings;

@@ -21,6 +21,7 @@ struct run_job {
 struct run {
     UT_hash_handle hh; /* by id; in order of creation */
     int64_t id;
+    int64_t number; /* of all runs, from 0 */
     char *repo;
     json_t *payload; /* client_payload, kept for re-runs as GitHub keeps it */
     struct downstream *settings;

@@ -11,6 +11,7 @@
 #include "comments.h"
 #include "downstream.h"
 #include "file.h"
+#include "history.h"
 #include "hook_deliveries.h"
 #include "inbox.h"
 #include "oidc.h"
@@ -143,6 +144,8 @@ enum err sim_new(struct sim **ret, const struct options *options, struct why *wh
     if (!err)
         err = record_new(&sim->record, options->record, (size_t)options->keep, why);
     if (!err)
+        err = history_open(&sim->history, options->history, why);
+    if (!err)
         err = keys_load(sim, why);
     if (!err)
         err = rules_load(sim, why);
@@ -170,6 +173,8 @@ void sim_free(struct sim *sim)
     inbox_refuse(sim->inbox);
     http_server_free(sim->server, DRAIN_MS);
     inbox_free(sim->inbox);
+    if (sim->history)
+        fclose(sim->history);
     record_free(sim->record);
     script_free(sim->script);
     checks_free(sim->checks);

@@ -3,6 +3,8 @@
 #ifndef CRCR_SIM_SIM_H
 #define CRCR_SIM_SIM_H
 
+#include <stdio.h>
+
 #include "../../common/io/http_client.h"
 #include "../../common/io/http_server.h"
 
@@ -18,6 +20,7 @@ struct sim {
     struct http_server *server;
 
     struct record *record;
+    FILE *history; /* NULL: none is kept */
     struct script *script;
     struct app *app;
     struct oidc *oidc;

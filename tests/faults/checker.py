@@ -1,0 +1,169 @@
+"""The invariant of README.md, checked over histories that nobody rewrites: what was sent and acknowledged
+(sent.jsonl), what took effect at GitHub and what it got through (github.jsonl), and our topics. Knows nothing
+of the relay's inside; can be run over the files of a run that is over."""
+import collections
+import json
+
+from history import Lines
+
+# What ends a task without a dispatch, and says why.
+TERMINAL = {"failed", "superseded", "skipped"}
+# After these the first call may have worked.
+RANK = {"in_progress": 1, "timed_out": 2, "completed": 3}
+
+
+class Findings:
+    """What is wrong, by kind; each a list of texts."""
+
+    KINDS = ("acknowledged but not stored", "lost", "second dispatch although the first was known",
+             "out of order", "callback lost in results",
+             "callback lost in Redis", "state went back")
+
+    def __init__(self):
+        self.by_kind = {kind: [] for kind in self.KINDS}
+
+    def add(self, kind, text):
+        self.by_kind[kind].append(text)
+
+    def problems(self):
+        return [f"{len(texts)} × {kind}, such as {texts[0]}"
+                for kind, texts in self.by_kind.items() if texts]
+
+
+class Checker:
+    """Reads on at each look(); the follower of each topic is given, so that dumps do as well."""
+
+    def __init__(self, eligible, sent_file, github_file, topics):
+        self.eligible = [repo.lower() for repo in eligible]
+        self.sent, self.github = Lines(sent_file), Lines(github_file)
+        self.topics = topics                           # name → object with read()
+        self.acknowledged, self.stored = {}, {}        # delivery → what was sent; → (pr, position)
+        self.dispatches = collections.defaultdict(list)  # (delivery, repo) → lines of github.jsonl
+        self.calls = collections.defaultdict(list)     # (repo, pr) → deliveries in order of effect
+        self.outcomes = collections.defaultdict(list)  # (delivery, repo) → outcomes
+        self.parked = collections.defaultdict(list)    # (delivery, repo) → class of the dlq
+        self.callbacks = {}                            # job → state that was answered with 2xx
+        self.results, self.findings = {}, Findings()
+        self.counts = collections.Counter()
+
+    # ---- reading on ---------------------------------------------------------------------------------
+    def look(self):
+        for line in self.sent.read():
+            self.counts["sent"] += 1
+            if line["status"] == 202:
+                self.acknowledged[line["delivery"]] = line
+        for line in self.github.read():
+            getattr(self, "_" + line["kind"])(line)
+        for name, read in (("events", self._event), ("dispatches", self._outcome),
+                           ("results", self._result), ("dlq", self._dead)):
+            if name in self.topics:
+                for record in self.topics[name].read():
+                    read(*record)
+        return self
+
+    def _dispatch(self, line):
+        key = line["delivery"], line["repo"].lower()
+        self.dispatches[key].append(line)
+        self.calls[line["repo"].lower(), line["pr"]].append(line["delivery"])
+
+    def _callback(self, line):
+        job = (line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"])
+        known = self.callbacks.get(job, (0, ""))
+        self.callbacks[job] = max(known, (RANK[line["status"]], line["status"]))
+
+    def _event(self, key, value, headers, partition, offset):
+        if headers.get("event") in ("pull_request", "push") and headers.get("delivery"):
+            self.stored.setdefault(headers["delivery"], (headers.get("pr"), partition, offset))
+
+    def _outcome(self, key, value, headers, *_):
+        try:
+            outcome = json.loads(value)
+            if outcome["kind"] == "dispatch":
+                self.outcomes[outcome["delivery_id"], outcome["repo"].lower()].append(outcome)
+        except (ValueError, KeyError, TypeError):
+            self.counts["foreign records"] += 1
+
+    def _dead(self, key, value, headers, *_):
+        self.counts["dlq " + headers.get("class", "?")] += 1
+        self.parked[headers.get("delivery"), (headers.get("repo") or "").lower()].append(headers)
+
+    def _result(self, key, value, headers, *_):
+        if value is None:
+            return
+        row = json.loads(value)
+        if row["status"] not in RANK:
+            return
+        attempt = row.get("run_attempt")
+        before = self.results.get(key)
+        if before and before[0] == attempt and RANK[row["status"]] < before[1]:
+            self.findings.add("state went back", f"{key}: {row['status']} after rank {before[1]}")
+            return
+        job = (row["downstream_repo"].lower(), row["delivery_id"], str(row["run_id"]), row["job_name"])
+        self.results[key] = (attempt, RANK[row["status"]], job)
+
+    # ---- how far it is ------------------------------------------------------------------------------
+    def _ended(self, delivery, repo):
+        """A dispatch, or a record that says why there is none."""
+        key = delivery, repo
+        return (key in self.dispatches or any(o["outcome"] in TERMINAL for o in self.outcomes[key])
+                or key in self.parked)
+
+    def open_dispatches(self):
+        return [(d, r) for d in self.stored for r in self.eligible if not self._ended(d, r)]
+
+    def open_callbacks(self):
+        reached = {}
+        for _, rank, job in self.results.values():
+            reached[job] = max(rank, reached.get(job, 0))
+        return [(job, state) for job, (rank, state) in self.callbacks.items()
+                if reached.get(job, 0) < rank]
+
+    def untold(self):
+        """Dispatches that no outcome tells of yet."""
+        return [key for key in self.dispatches if not self.outcomes[key]]
+
+    def settled(self):
+        return not (self.open_dispatches() or self.open_callbacks() or self.untold())
+
+    # ---- the verdict --------------------------------------------------------------------------------
+    def unknown(self):
+        """(delivery, repo) of which a call's end was not seen, as the relay itself counts them."""
+        return {key for key, outcomes in self.outcomes.items()
+                if any(o["outcome"] == "unknown" or o["maybe_duplicate"] for o in outcomes)}
+
+    def duplicates(self):
+        return {key: len(lines) - 1 for key, lines in self.dispatches.items() if len(lines) > 1}
+
+    def verdict(self, jobs_in_redis=None):
+        """jobs_in_redis: job → state, or None where Redis is not looked at."""
+        found = self.findings
+        for delivery in self.acknowledged:
+            if delivery not in self.stored:
+                found.add("acknowledged but not stored", delivery)
+        for delivery, repo in self.open_dispatches():
+            found.add("lost", f"{delivery} for {repo}")
+        unknown = self.unknown()
+        for key, extra in self.duplicates().items():
+            if key not in unknown:
+                found.add("second dispatch although the first was known", f"{key} {extra + 1} times")
+        for job, state in self.open_callbacks():
+            found.add("callback lost in results", f"{job} {state}")
+        if jobs_in_redis is not None:
+            for job, (rank, state) in self.callbacks.items():
+                if RANK.get(jobs_in_redis.get(job), 0) < rank:
+                    found.add("callback lost in Redis", f"{job} {state}")
+        self._check_order(unknown)
+        return found
+
+    def _check_order(self, unknown):
+        """Of one pull request and downstream, calls go out in the order in which the events are stored. A
+        repeat of what is unknown may come late."""
+        for (repo, _), deliveries in self.calls.items():
+            last = -1
+            for delivery in deliveries:
+                if (delivery, repo) in unknown or delivery not in self.stored:
+                    continue
+                offset = self.stored[delivery][2]
+                if offset < last:
+                    self.findings.add("out of order", f"{delivery} for {repo}")
+                last = max(last, offset)

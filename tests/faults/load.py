@@ -1,0 +1,118 @@
+"""GitHub as the sender of webhooks: an open model (each is sent when it is due, whatever became of the ones
+before), in pulses, and a history of what each was answered."""
+import hashlib
+import hmac
+import http.client
+import json
+import queue
+import random
+import threading
+import time
+import uuid
+
+from lib.relay import SECRET
+
+SENDERS = 24
+PULL_REQUESTS = 300
+TIMEOUT_S = 12  # GitHub hangs up after 10
+
+
+def body(number, counter, pad=""):
+    """A pull_request webhook with the fields that downstream workflows read."""
+    sha = hashlib.sha1(f"{number}.{counter}".encode()).hexdigest()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    repo = {"id": 1, "full_name": "pytorch/pytorch", "default_branch": "main",
+            "html_url": "https://github.com/pytorch/pytorch"}
+    return {"action": "synchronize", "number": number, "after": sha,
+            "pull_request": {
+                "number": number, "title": f"event {counter}", "body": pad,
+                "html_url": f"https://github.com/pytorch/pytorch/pull/{number}",
+                "updated_at": stamp, "draft": False, "merged": False, "labels": [],
+                "user": {"login": "someone", "id": 7},
+                "head": {"sha": sha, "ref": f"branch-{number}", "repo": repo},
+                "base": {"sha": "b" * 40, "ref": "main", "repo": repo}},
+            "repository": repo, "sender": {"login": "someone", "id": 7}}
+
+
+class Load:
+    """`rate` webhooks a second for `on` seconds of each `on` + `off`, until `count` are sent or stop() is
+    called. Every attempt is a line of `history`: kind sent, delivery, pr, counter, at_ms, status (0: no
+    answer), ms."""
+
+    def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, make=None,
+                 secret=lambda: SECRET):
+        self.relay, self.history = relay, history
+        self.random = random.Random(seed)
+        self.rate, self.on, self.off, self.count = rate, on, off, count
+        self.make = make or body
+        self.secret = secret
+        self.counter = 0
+        self.answers = {}
+        self.last_ok = 0.0
+        self._due = queue.Queue()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._send_all, daemon=True) for _ in range(SENDERS)]
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+
+    def start(self):
+        for thread in self._threads + [self._clock]:
+            thread.start()
+        return self
+
+    def _tick(self):
+        began = time.monotonic()
+        due = 0.0
+        while not self._stop.is_set() and (self.count is None or self.counter < self.count):
+            self._stop.wait(max(0.0, began + due - time.monotonic()))
+            self.counter += 1
+            self._due.put((self.random.randrange(1, PULL_REQUESTS + 1), self.counter,
+                           str(uuid.UUID(int=self.random.getrandbits(128), version=4))))
+            due += 1.0 / self.rate
+            if self.off and due % (self.on + self.off) >= self.on:
+                due += self.off
+        for _ in self._threads:
+            self._due.put(None)
+
+    def _send_all(self):
+        connection = None
+        while (item := self._due.get()) is not None:
+            number, counter, delivery = item
+            raw = json.dumps(self.make(number, counter)).encode()
+            connection, status, took = self._send(connection, raw, delivery)
+            self.history.write({"kind": "sent", "delivery": delivery, "pr": number, "counter": counter,
+                                "at_ms": int(time.time() * 1000), "status": status, "ms": took})
+            with self._lock:
+                self.answers[status] = self.answers.get(status, 0) + 1
+                if status == 202:
+                    self.last_ok = time.monotonic()
+
+    def _send(self, connection, raw, delivery):
+        signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
+        began = time.monotonic()
+        try:
+            if connection is None:
+                connection = http.client.HTTPConnection("127.0.0.1", self.relay.ports["ingest"],
+                                                        timeout=TIMEOUT_S)
+            connection.request("POST", "/github/webhook", raw, {
+                "Content-Type": "application/json", "X-GitHub-Event": "pull_request",
+                "X-GitHub-Delivery": delivery, "X-Hub-Signature-256": f"sha256={signature}",
+                "User-Agent": "GitHub-Hookshot/044aadd"})
+            answer = connection.getresponse()
+            answer.read()
+            return connection, answer.status, int((time.monotonic() - began) * 1000)
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            return None, 0, int((time.monotonic() - began) * 1000)
+
+    def wait(self, timeout=600):
+        """Until everything that was due has been answered or given up."""
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.1, deadline - time.monotonic()))
+            assert not thread.is_alive(), "webhooks are still under way"
+        return self
+
+    def stop(self):
+        self._stop.set()
+        return self.wait()

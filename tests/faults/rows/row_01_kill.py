@@ -1,0 +1,46 @@
+"""kill -9 of each daemon at random, while webhooks arrive at 200/s."""
+import random
+import time
+
+ROW, NAME = "1", "kill -9 of each daemon at random"
+IN_FLIGHT = 4 * 64  # calls under way at once, at most: four tiers
+
+
+def work_seen(case, victim):
+    """Something that only a daemon at work changes."""
+    if victim == "ingest":
+        return lambda: case.loads[0].answers.get(202, 0)
+    if victim == "dispatcher":
+        return lambda: case.github_file.stat().st_size
+    return lambda: case.relay.metric("reporter", "crcr_facts_total")
+
+
+def run(world, short=False):
+    kills = 2 if short else 50 if world.long else 20
+    case = world.case("row-01").start()
+    case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})  # calls to be killed in
+    chance = random.Random(f"{world.seed}.kills")
+    load = case.load(rate=200, on=0.5, off=3.0)
+    victims = ["ingest", "dispatcher", "reporter"] * kills
+    chance.shuffle(victims)
+    slowest = 0.0
+    case.wait("the first dispatches", lambda: case.github_file.exists())
+    for number, victim in enumerate(victims, 1):
+        time.sleep(chance.uniform(0.2, 1.5))  # the moment of the fault, not a wait for something
+        case.relay.parts[victim].kill()
+        killed = time.monotonic()
+        case.relay.start(victim)
+        case.relay.wait_ready(victim)
+        seen = work_seen(case, victim)
+        before = seen() if victim != "reporter" else 0
+        case.wait(f"{victim} to be at work again", lambda: seen() > before, 60)
+        slowest = max(slowest, time.monotonic() - killed)
+        if number % 6 == 0:
+            case.say(f"row 1: {number} of {len(victims)} kills, slowest return {slowest:.1f} s")
+    load.stop()
+    result = case.result(ROW, NAME, f"{kills} × each of 3", recovery_s=slowest, settle_s=600)
+    if slowest >= 10:
+        result.problems.append(f"a daemon was back at work only after {slowest:.1f} s")
+    if result.duplicated > kills * IN_FLIGHT:
+        result.problems.append(f"{result.duplicated} duplicates in {kills} kills of the dispatcher")
+    return result

@@ -1,0 +1,189 @@
+"""What the rows share: one real Kafka and Redis, the three daemons, the simulated GitHub with 12 downstreams,
+and the waiting for everything to settle."""
+import dataclasses
+import pathlib
+import sys
+import time
+
+from checker import Checker
+from history import History, Topic
+from load import Load
+
+from lib.kafka import Kafka
+from lib.processes import wait_for
+from lib.redis_server import RedisServer
+from lib.relay import Relay, http
+
+DOWNSTREAMS = [f"org-{letter}/backend" for letter in "abcdefghijkl"]
+ALLOWLIST = """\
+L1: [org-a/backend, org-b/backend, org-c/backend]
+L2: [org-d/backend, org-e/backend, org-f/backend]
+L3:
+  npu: { org-g/backend: [], org-h/backend: [], org-i/backend: [] }
+L4: [org-j/backend, org-k/backend, org-l/backend]
+"""
+# One run in ten calls back, twice: with all of them the simulator's RSA signatures would be the load.
+REACTION = [{"repo": "org-[abc]/*", "reports": False},
+            {"repo": "*", "every": 10, "delay_ms": 200, "run_ms": 500, "retries": 40,
+             "retry_delay_ms": 500}]
+
+
+@dataclasses.dataclass
+class Result:
+    """One line of the table."""
+    row: str
+    name: str
+    faults: str = ""
+    events: int = 0
+    lost: int = 0
+    unknown: int = 0
+    duplicated: int = 0
+    recovery_s: float = 0.0
+    note: str = ""
+    problems: list = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+
+class World:
+    """Made once for a run; relay() gives each row daemons and topics of its own."""
+
+    def __init__(self, folder, seed, long, say=None):
+        self.folder, self.seed, self.long = pathlib.Path(folder), seed, long
+        self.say = say or (lambda text: print(f"    {text}", file=sys.stderr, flush=True))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.kafka = Kafka(self.folder / "kafka").start()
+        self.redis = RedisServer(self.folder / "redis").start()
+        self.cases = []
+
+    def case(self, name, **options):
+        case = Case(self, name, **options)
+        self.cases.append(case)
+        return case
+
+    def close(self):
+        for case in self.cases:
+            case.close()
+        for part in (self.redis, self.kafka):
+            part.stop()
+
+
+class Case:
+    """One relay under one fault, its histories and its checker. kafka and redis may be the row's own."""
+
+    def __init__(self, world, name, kafka=None, redis=None, allowlist=ALLOWLIST,
+                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None):
+        self.world, self.name, self.say = world, name, world.say
+        self.kafka, self.redis = kafka or world.kafka, redis or world.redis
+        self.redis.client().flushall()
+        self.folder = world.folder / name
+        self.folder.mkdir()
+        self.github_file = self.folder / "github.jsonl"
+        self.sent_file = self.folder / "sent.jsonl"
+        self.relay = Relay(self.folder, self.kafka.brokers, self.redis.endpoint, allowlist=allowlist,
+                           environment={"CRCR_LOG_LEVEL": "info", "HUD_API_URL": "",
+                                        **BUDGET_OFF, **(environment or {})},
+                           sim_arguments=["--history", self.github_file, "--rate-limit", 1000000000,
+                                          "--keep", 20000])
+        self.history = History(self.sent_file)
+        self.reaction = reaction
+        self.loads, self.topics = [], {}
+        self.downstreams = downstreams
+        self.checker = None
+        self.closed = False
+
+    # ---- starting ---------------------------------------------------------------------------------
+    def start(self, *parts):
+        self.relay.start_github()
+        self.react(self.reaction)
+        for part in parts or ("ingest", "dispatcher", "reporter"):
+            self.relay.start(part.rstrip("0123456789"), part)
+        for part in parts or ("ingest", "dispatcher", "reporter"):
+            self.relay.wait_ready(part)
+        self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name))
+                       for name in ("events", "dispatches", "results", "dlq")}
+        self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics)
+        return self
+
+    def react(self, settings):
+        import json
+        status, body = http("POST", self.relay.url("github", "/_sim/downstreams"),
+                            json.dumps(settings).encode(), {"Content-Type": "application/json"})
+        assert status < 300, body
+
+    def load(self, **options):
+        one = Load(self.relay, self.history, f"{self.world.seed}.{self.name}.{len(self.loads)}",
+                   **options).start()
+        self.loads.append(one)
+        return one
+
+    # ---- ending -----------------------------------------------------------------------------------
+    def settle(self, timeout=300):
+        """Until every stored event and callback is where it belongs; says how far it is meanwhile."""
+        deadline, said = time.monotonic() + timeout, 0.0
+        while True:
+            checker = self.checker.look()
+            if checker.settled() or time.monotonic() > deadline:
+                return checker
+            if time.monotonic() - said > 10:
+                said = time.monotonic()
+                self.say(f"{self.name}: {len(checker.stored)} events, "
+                         f"{len(checker.open_dispatches())} dispatches and "
+                         f"{len(checker.open_callbacks())} callbacks still open")
+            time.sleep(0.5)
+
+    def jobs_in_redis(self):
+        """(repo, delivery, run, job) → state, of all jobs in the view."""
+        client, jobs = self.redis.client(), {}
+        keys = list(client.scan_iter("crcr:job:*", 5000))
+        names = ("downstream_repo", "delivery_id", "run_id", "job_name", "status")
+        for start in range(0, len(keys), 500):
+            pipe = client.pipeline(transaction=False)
+            for key in keys[start:start + 500]:
+                pipe.hmget(key, names)
+            for repo, delivery, run, job, status in pipe.execute():
+                if repo:
+                    jobs[repo.lower(), delivery, run, job] = status
+        return jobs
+
+    def result(self, row, name, faults, recovery_s=0.0, note="", settle_s=300):
+        """Waits for it to settle, checks, and stops everything."""
+        self.settle(settle_s)
+        found = self.checker.verdict(self.jobs_in_redis())
+        counts = self.checker.counts
+        result = Result(row, name, faults, events=len(self.checker.stored),
+                        lost=sum(len(found.by_kind[kind]) for kind in
+                                 ("acknowledged but not stored", "lost", "callback lost in results",
+                                  "callback lost in Redis")),
+                        unknown=len(self.checker.unknown()),
+                        duplicated=sum(self.checker.duplicates().values()),
+                        recovery_s=recovery_s, note=note, problems=found.problems())
+        self.say(f"{self.name}: {counts['sent']} sent, {len(self.checker.acknowledged)} acknowledged, "
+                 f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "
+                 f"{len(self.checker.callbacks)} jobs called back")
+        result.problems += self.close()
+        return result
+
+    def close(self):
+        """Stops what runs; gives what went wrong with that."""
+        if self.closed:
+            return []
+        self.closed = True
+        problems = []
+        for load in self.loads:
+            load.stop()
+        try:
+            self.relay.stop()
+        except AssertionError as error:
+            problems.append(str(error).splitlines()[0])
+        for topic in self.topics.values():
+            topic.close()
+        self.history.close()
+        return problems
+
+    # ---- looking ----------------------------------------------------------------------------------
+    def wait(self, what, condition, timeout=60):
+        return wait_for(what, condition, timeout)
+
+
+# The rows are about faults, not about GitHub's budget: row 12 and the storm test are.
+BUDGET_OFF = {}

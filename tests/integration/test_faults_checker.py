@@ -1,0 +1,147 @@
+"""The checker of tests/faults finds each kind of loss: a check that cannot fail would prove nothing."""
+import json
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+
+from checker import Checker  # noqa: E402 (after the path is set)
+
+REPOS = ["org/a", "Org/B"]
+HEADERS = {"event": "pull_request", "pr": "7"}
+
+
+class Dump:
+    """A topic that is over."""
+
+    def __init__(self, records):
+        self.records = records
+
+    def read(self):
+        records, self.records = self.records, []
+        return records
+
+
+def outcome(delivery, repo, kind="dispatched", **more):
+    return (f"{delivery}/{repo}", json.dumps({"delivery_id": delivery, "repo": repo, "kind": "dispatch",
+                                              "outcome": kind, "maybe_duplicate": False, **more}), {}, 0, 0)
+
+
+def result(status, attempt="1", run="5", job="test"):
+    return (f"org/b/d1/CI/{job}/1", json.dumps({
+        "status": status, "downstream_repo": "org/b", "delivery_id": "d1", "run_id": run, "job_name": job,
+        "run_attempt": attempt}), {}, 0, 0)
+
+
+def called(delivery, repo, pr=7):
+    return {"kind": "dispatch", "repo": repo, "delivery": delivery, "pr": pr}
+
+
+class Story:
+    """Two events of one pull request that went well; each test spoils one thing."""
+
+    def __init__(self):
+        self.sent = [{"delivery": d, "status": 202} for d in ("d1", "d2")]
+        self.github = [called(d, r) for d in ("d1", "d2") for r in ("org/a", "org/b")]
+        self.github.append({"kind": "callback", "repo": "org/b", "delivery_id": "d1", "run_id": 5,
+                            "job": "test", "status": "completed"})
+        self.events = [("k", b"", {**HEADERS, "delivery": d}, 0, n) for n, d in enumerate(("d1", "d2"))]
+        self.dispatches = [outcome(d, r) for d in ("d1", "d2") for r in ("org/a", "org/b")]
+        self.results = [result("in_progress"), result("completed")]
+        self.dlq = []
+        self.redis = {("org/b", "d1", "5", "test"): "completed"}
+
+    def check(self, folder):
+        for name in ("sent", "github"):
+            (folder / name).write_text("".join(json.dumps(line) + "\n" for line in getattr(self, name)))
+        topics = {name: Dump(getattr(self, name)) for name in ("events", "dispatches", "results", "dlq")}
+        checker = Checker(REPOS, folder / "sent", folder / "github", topics).look()
+        return checker, checker.verdict(self.redis)
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+def wrong(found):
+    return {kind for kind, texts in found.by_kind.items() if texts}
+
+
+def test_nothing_is_found_when_all_went_well(story, tmp_path):
+    checker, found = story.check(tmp_path)
+    assert checker.settled() and not found.problems()
+
+
+def test_an_acknowledged_event_that_is_not_stored_is_found(story, tmp_path):
+    story.sent.append({"delivery": "d3", "status": 202})
+    assert wrong(story.check(tmp_path)[1]) == {"acknowledged but not stored"}
+
+
+def test_an_event_that_was_refused_need_not_be_stored(story, tmp_path):
+    story.sent.append({"delivery": "d3", "status": 503})
+    assert not wrong(story.check(tmp_path)[1])
+
+
+def test_a_missing_dispatch_is_found(story, tmp_path):
+    del story.github[0], story.dispatches[0]
+    checker, found = story.check(tmp_path)
+    assert wrong(found) == {"lost"} and not checker.settled()
+
+
+@pytest.mark.parametrize("kind", ["failed", "superseded", "skipped"])
+def test_a_terminal_record_stands_for_a_dispatch(story, tmp_path, kind):
+    del story.github[0]
+    story.dispatches[0] = outcome("d1", "org/a", kind)
+    assert not wrong(story.check(tmp_path)[1])
+
+
+def test_a_dispatch_that_is_still_tried_is_not_there_yet(story, tmp_path):
+    del story.github[0]
+    story.dispatches[0] = outcome("d1", "org/a", "waiting")
+    assert wrong(story.check(tmp_path)[1]) == {"lost"}
+
+
+def test_a_parked_dispatch_is_accounted_for(story, tmp_path):
+    del story.github[0], story.dispatches[0]
+    story.dlq.append(("k", b"", {"delivery": "d1", "repo": "org/a", "class": "refused"}, 0, 0))
+    assert not wrong(story.check(tmp_path)[1])
+
+
+def test_a_second_dispatch_is_found_unless_the_first_was_unknown(story, tmp_path):
+    story.github.append(called("d2", "org/a"))
+    assert wrong(story.check(tmp_path)[1]) == {"second dispatch although the first was known"}
+
+
+def test_a_second_dispatch_after_an_unknown_one_is_counted(story, tmp_path):
+    story.github.append(called("d2", "org/a"))
+    story.dispatches.append(outcome("d2", "org/a", maybe_duplicate=True))
+    checker, found = story.check(tmp_path)
+    assert not wrong(found) and sum(checker.duplicates().values()) == len(checker.unknown()) == 1
+
+
+def test_calls_out_of_order_are_found(story, tmp_path):
+    story.github[0], story.github[2] = story.github[2], story.github[0]
+    assert wrong(story.check(tmp_path)[1]) == {"out of order"}
+
+
+def test_a_callback_missing_in_results_is_found(story, tmp_path):
+    story.results.pop()
+    assert wrong(story.check(tmp_path)[1]) == {"callback lost in results"}
+
+
+def test_a_callback_missing_in_redis_is_found(story, tmp_path):
+    story.redis.clear()
+    assert wrong(story.check(tmp_path)[1]) == {"callback lost in Redis"}
+
+
+def test_a_state_that_goes_back_is_found(story, tmp_path):
+    story.results.append(result("in_progress"))
+    assert wrong(story.check(tmp_path)[1]) == {"state went back"}
+
+
+def test_a_later_attempt_may_begin_again(story, tmp_path):
+    story.results.append(result("in_progress", attempt="2"))
+    assert "state went back" not in wrong(story.check(tmp_path)[1])
