@@ -11,6 +11,7 @@
 #define AGAIN_MS  1000
 #define LINGER_MS 1 /* a fan-out leaves as one batch */
 
+#define TASK_KEY_MAX      1024
 #define OUTCOME_KEY_MAX   512
 #define OUTCOME_MAX_BYTES 8192
 
@@ -217,6 +218,25 @@ void outbox_flush(struct outbox *o, int timeout_ms)
 bool outbox_fatal(struct outbox *o, struct why *why)
 {
     return topic_writer_fatal(o->writer, why);
+}
+
+void outbox_task(struct outbox *o, const struct topics *topics, const struct task *task,
+                 struct str event_key, struct str value, outbox_stored_fn *done, void *opaque)
+{
+    struct buf CLEANUP(buf_clear) key;
+    struct headers headers;
+    buf_init(&key, TASK_KEY_MAX);
+    task_key(&key, task->repo, event_key);
+    headers_init(&headers);
+    task_to_headers(task, &headers);
+    struct post post = {
+        .topic = topics->name[topic_of_tier(task->level)],
+        .key = buf_str(&key),
+        .value = value,
+        .lasting = true,
+        .headers = &headers,
+    };
+    outbox_put(o, &post, done, opaque);
 }
 
 void outbox_tell(struct outbox *o, const char *dispatches, const struct outcome *outcome,

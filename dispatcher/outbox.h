@@ -7,6 +7,7 @@
 #include "../common/io/topic_reader.h"
 #include "../common/io/topic_writer.h"
 #include "../common/model/task.h"
+#include "../common/model/topics.h"
 
 struct outbox;
 
@@ -44,6 +45,10 @@ void outbox_flush(struct outbox *o, int timeout_ms);
 /* True when the writer is of no use any more and the process must end. */
 bool outbox_fatal(struct outbox *o, struct why *why);
 
+/* Puts a task into the topic of its tier, in its lane of event_key. value must live until stored.
+ */
+void outbox_task(struct outbox *o, const struct topics *topics, const struct task *task,
+                 struct str event_key, struct str value, outbox_stored_fn *done, void *opaque);
 /* Puts an outcome into the dispatches topic. */
 void outbox_tell(struct outbox *o, const char *dispatches, const struct outcome *outcome,
                  outbox_stored_fn *done, void *opaque);

@@ -1,16 +1,20 @@
 #include "route.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../common/base/mem.h"
 #include "../common/model/ids.h"
 
 #define CHECK_PREFIX "crcr/"
+#define RERUN_LEVEL  3 /* and above */
 
 static const char too_old[] = "the event is older than CRCR_MAX_EVENT_AGE";
 static const char not_listed[] = "the repository is not in the allowlist";
+static const char no_reruns[] = "re-runs are for levels 3 and 4";
 
-static void add(struct routes *r, struct route route)
+void routes_add(struct routes *r, struct route route)
 {
     if ((r->n & (r->n - 1)) == 0) /* full at each power of two */
         r->at = mem_resize(r->at, r->n ? 2 * r->n : 1, sizeof(*r->at));
@@ -23,10 +27,10 @@ static void fan_out(const struct route_input *in, const char *skipped, struct ro
     for (size_t i = 0; i < allowlist_size(in->list); i++) {
         const struct allowlist_entry *entry = allowlist_at(in->list, i);
         if (entry->pull_request)
-            add(ret, (struct route){ .repo = entry->repo,
-                                     .level = entry->level,
-                                     .kind = TASK_DISPATCH,
-                                     .skipped = skipped });
+            routes_add(ret, (struct route){ .repo = entry->repo,
+                                            .level = entry->level,
+                                            .kind = TASK_DISPATCH,
+                                            .skipped = skipped });
     }
     if (!ret->n)
         ret->nothing = "the allowlist has no downstream that takes pull requests";
@@ -47,46 +51,102 @@ static bool check_repo(struct str name, struct str *repo, bool *aggregate)
     return repo_valid(*repo);
 }
 
-static const char *judge_rerun(const struct route_input *in, const struct allowlist_entry *entry,
-                               bool aggregate, struct str run_id)
+bool route_aggregate_id(struct str external_id, struct str *delivery, int64_t *pr)
 {
+    struct str part;
+    if (!str_split(&external_id, ':', &part) || !str_is(part, "d"))
+        return false;
+    return str_split(&external_id, ':', delivery) && delivery_valid(*delivery) &&
+           str_to_i64(external_id, pr) && *pr > 0;
+}
+
+/* What to repeat: the run of a job, the delivery of an aggregate. False: the check names none. */
+static bool check_target(struct route *to, bool aggregate, struct str external_id)
+{
+    struct str delivery;
+    int64_t pr;
     uint64_t number;
-    if (entry->level < 3)
-        return "re-runs are for levels 3 and 4";
-    if (aggregate)
-        return "the aggregate check is not re-run";
-    if (!str_to_u64(run_id, &number) || number == 0)
-        return "the check run names no GitHub Actions run";
-    if (in->now_ms - in->event->received_ms > in->max_age_ms)
-        return too_old;
-    return NULL;
+    if (aggregate) {
+        to->kind = TASK_EXPAND;
+        to->run_id = external_id;
+        return route_aggregate_id(external_id, &delivery, &pr);
+    }
+    to->kind = TASK_RERUN_FAILED;
+    if (!str_split(&external_id, ':', &to->run_id)) /* <run_id>[:<pr>] */
+        to->run_id = STR_LIT("");
+    return str_to_u64(to->run_id, &number) && number > 0;
+}
+
+static bool is_old(const struct route_input *in)
+{
+    return in->now_ms - in->event->received_ms > in->max_age_ms;
 }
 
 /* A name alone can be faked by any other App, so the App that made the check run decides. */
-static void rerun(const struct route_input *in, struct routes *ret)
+const char *route_check(const struct route_input *in, const struct check_asked *check,
+                        struct route *ret)
 {
-    struct route route = { .kind = TASK_RERUN_FAILED };
-    struct str external_id = str_of(in->facts->external_id);
+    struct str repo;
     bool aggregate;
+    if (!in->app_id || check->app_id != in->app_id)
+        return "the check run is not ours";
+    if (!check_repo(check->name, &repo, &aggregate))
+        return "the check run's name is none that we give";
+    const struct allowlist_entry *entry = allowlist_find(in->list, repo);
+    if (!entry) /* there is no tier to tell an outcome of */
+        return not_listed;
+    *ret = (struct route){ .repo = entry->repo, .level = entry->level };
+    if (!check_target(ret, aggregate, check->external_id))
+        ret->skipped = aggregate ? "the aggregate check names no delivery"
+                                 : "the check run names no GitHub Actions run";
+    if (is_old(in))
+        ret->skipped = too_old;
+    if (entry->level < RERUN_LEVEL)
+        ret->skipped = no_reruns;
+    return NULL;
+}
+
+static void rerun_check(const struct route_input *in, struct routes *ret)
+{
+    struct route to;
+    const struct check_asked check = {
+        .app_id = in->facts->app_id,
+        .name = str_of(in->facts->check_name),
+        .external_id = str_of(in->facts->external_id),
+    };
+    ret->nothing = route_check(in, &check, &to);
+    if (!ret->nothing)
+        routes_add(ret, to);
+}
+
+/* Which check runs it holds is asked of GitHub by the sender of L4: the suite may hold any tier's.
+ */
+static void rerun_suite(const struct route_input *in, struct routes *ret)
+{
+    struct route to = { .repo = str_of(in->facts->repo), .level = 4, .kind = TASK_EXPAND };
     if (!in->app_id || in->facts->app_id != in->app_id) {
-        ret->nothing = "the check run is not ours";
+        ret->nothing = "the check suite is not ours";
         return;
     }
-    if (!check_repo(str_of(in->facts->check_name), &route.repo, &aggregate)) {
-        ret->nothing = "the check run's name is none that we give";
+    if (!to.repo.len) {
+        ret->nothing = "the event names no repository";
         return;
     }
-    const struct allowlist_entry *entry = allowlist_find(in->list, route.repo);
-    if (!entry) { /* there is no tier to tell an outcome of */
-        ret->nothing = not_listed;
-        return;
-    }
-    route.repo = entry->repo;
-    route.level = entry->level;
-    if (!str_split(&external_id, ':', &route.run_id)) /* <run_id>[:<pr>] */
-        route.run_id = STR_LIT("");
-    route.skipped = judge_rerun(in, entry, aggregate, route.run_id);
-    add(ret, route);
+    to.skipped = is_old(in) ? too_old : NULL;
+    snprintf(ret->suite, sizeof(ret->suite), "%" PRId64, in->facts->check_suite_id);
+    to.run_id = str_of(ret->suite);
+    routes_add(ret, to);
+}
+
+bool route_takes_payload(enum task_kind kind)
+{
+    return kind == TASK_DISPATCH || kind == TASK_EXPAND;
+}
+
+bool route_is_suite(const struct task *task)
+{
+    uint64_t number;
+    return task->kind == TASK_EXPAND && str_to_u64(task->run_id, &number);
 }
 
 static bool is_label_fact(struct str action)
@@ -97,26 +157,26 @@ static bool is_label_fact(struct str action)
 void route(const struct route_input *in, struct routes *ret)
 {
     const struct event *event = in->event;
-    bool old = in->now_ms - event->received_ms > in->max_age_ms;
+    const char *old = is_old(in) ? too_old : NULL;
     *ret = (struct routes){ 0 };
     switch (event->kind) {
     case EVENT_PULL_REQUEST:
         if (is_label_fact(event->action))
             ret->nothing = "labels are facts for the reporter";
         else
-            fan_out(in, old ? too_old : NULL, ret);
+            fan_out(in, old, ret);
         break;
     case EVENT_PUSH:
         if (in->facts->deleted)
             ret->nothing = "the ref was deleted";
         else
-            fan_out(in, old ? too_old : NULL, ret);
+            fan_out(in, old, ret);
         break;
     case EVENT_CHECK_RUN:
-        rerun(in, ret);
+        rerun_check(in, ret);
         break;
     case EVENT_CHECK_SUITE:
-        ret->nothing = "re-runs of a whole check suite are not supported";
+        rerun_suite(in, ret);
         break;
     default:
         ret->nothing = "events of this kind are not dispatched";
@@ -135,11 +195,11 @@ const char *route_unwanted(const struct task *task, const struct allowlist *list
     const struct allowlist_entry *entry = list ? allowlist_find(list, task->repo) : NULL;
     if (now_ms - task->event.received_ms > max_age_ms)
         return too_old;
-    if (!list)
+    if (!list || route_is_suite(task)) /* the upstream itself is in no list */
         return NULL;
     if (!entry)
         return not_listed;
     if (task->kind == TASK_DISPATCH)
         return entry->pull_request ? NULL : "the repository takes nightly runs only";
-    return entry->level >= 3 ? NULL : "re-runs are for levels 3 and 4";
+    return entry->level >= RERUN_LEVEL ? NULL : no_reruns;
 }

@@ -19,7 +19,7 @@ struct route {
     struct str repo; /* as the allowlist writes it; borrowed from list */
     int level;
     enum task_kind kind;
-    struct str run_id;   /* re-runs; borrowed from facts */
+    struct str run_id; /* as a task's; borrowed from the check run's external_id, or from routes */
     const char *skipped; /* NULL: it gets a task */
 };
 
@@ -27,11 +27,32 @@ struct routes {
     struct route *at;
     size_t n;
     const char *nothing; /* n is 0: why no downstream is concerned at all */
+    char suite[24];      /* check suites: the run_id */
 };
 
 /* ret is the caller's to clear. */
 void route(const struct route_input *in, struct routes *ret);
 void routes_clear(struct routes *r);
+void routes_add(struct routes *r, struct route route);
+
+/* True when the payload of the event goes along with the task. */
+bool route_takes_payload(enum task_kind kind);
+
+/* A check run that somebody wants again: named by a webhook, or found in a check suite. Borrowed.
+ */
+struct check_asked {
+    int64_t app_id; /* of the App that made it */
+    struct str name, external_id;
+};
+/* The one judge of both. NULL: *ret says what it becomes, a rerun_failed of its run, or an expand
+ * of an aggregate check, or why it is skipped. Otherwise why no downstream is concerned at all. Of
+ * in facts are not looked at. */
+const char *route_check(const struct route_input *in, const struct check_asked *check,
+                        struct route *ret);
+/* The external_id of an aggregate check, "d:<delivery>:<pr>". */
+bool route_aggregate_id(struct str external_id, struct str *delivery, int64_t *pr);
+/* An expand of a whole check suite is the upstream's; any other is a downstream's. */
+bool route_is_suite(const struct task *task);
 
 /* For the sender, perhaps days later: why the task is not wanted any more, NULL when it is. */
 const char *route_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,

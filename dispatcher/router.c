@@ -115,23 +115,11 @@ static struct task task_for(const struct routing *g, const struct route *to)
 static void post_task(struct routing *g, const struct route *to)
 {
     struct router *r = g->r;
-    struct buf CLEANUP(buf_clear) key;
-    struct headers headers;
     struct task task = task_for(g, to);
-    buf_init(&key, 1024);
-    task_key(&key, to->repo, g->record->key);
-    headers_init(&headers);
-    task_to_headers(&task, &headers);
     struct str payload = g->payload.len ? buf_str(&g->payload) : g->record->value;
-    struct post post = {
-        .topic = r->d->topics.name[topic_of_tier(to->level)],
-        .key = buf_str(&key),
-        .value = to->kind == TASK_DISPATCH ? payload : STR_LIT(""),
-        .lasting = true,
-        .headers = &headers,
-    };
     g->posts++;
-    outbox_put(r->outbox, &post, stored, g);
+    outbox_task(r->outbox, &r->d->topics, &task, g->record->key,
+                route_takes_payload(to->kind) ? payload : STR_LIT(""), stored, g);
     metrics_add(role_metrics(r->role), M_TASKS, METRIC_LABELS(str_of(level_name(to->level))), 1);
 }
 
@@ -159,10 +147,10 @@ static enum err fit(struct routing *g, struct why *why)
     return payload_fit(g->record->value, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, why);
 }
 
-static bool any_task(const struct routes *routes)
+static bool any_payload(const struct routes *routes)
 {
     for (size_t i = 0; i < routes->n; i++)
-        if (!routes->at[i].skipped && routes->at[i].kind == TASK_DISPATCH)
+        if (!routes->at[i].skipped && route_takes_payload(routes->at[i].kind))
             return true;
     return false;
 }
@@ -174,7 +162,7 @@ static void post_all(struct routing *g, const struct routes *routes, const char 
         const struct route *to = &routes->at[i];
         if (to->skipped) {
             post_outcome(g, to, OUTCOME_SKIPPED, to->skipped);
-        } else if (unfit && to->kind == TASK_DISPATCH) {
+        } else if (unfit && route_takes_payload(to->kind)) {
             post_outcome(g, to, OUTCOME_FAILED, unfit);
         } else {
             post_task(g, to);
@@ -232,7 +220,7 @@ static void route_event(struct router *r, struct record *record)
                               .max_age_ms = r->d->max_age_ms,
                               .app_id = r->d->app_number };
     route(&in, &routes);
-    bool unfit = any_task(&routes) && fit(g, &why);
+    bool unfit = any_payload(&routes) && fit(g, &why);
     if (unfit)
         bury(g, "refused", why.text);
     post_all(g, &routes, unfit ? why.text : NULL);

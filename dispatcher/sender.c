@@ -91,13 +91,11 @@ static enum err sender_init(struct sender *s, struct why *why)
 {
     struct topics *topics = &s->d->topics;
     const char *tier_topic = topics->name[topic_of_tier(s->level)];
-    const char *const writes[] = { topics->name[TOPIC_DISPATCHES],
-                                   topics->name[TOPIC_DLQ],
-                                   topics->name[TOPIC_DELAY_10S],
-                                   topics->name[TOPIC_DELAY_1M],
-                                   topics->name[TOPIC_DELAY_10M],
-                                   topics->name[TOPIC_DELAY_1H],
-                                   tier_topic };
+    const char *const writes[] = { topics->name[TOPIC_DISPATCHES],  topics->name[TOPIC_DLQ],
+                                   topics->name[TOPIC_DELAY_10S],   topics->name[TOPIC_DELAY_1M],
+                                   topics->name[TOPIC_DELAY_10M],   topics->name[TOPIC_DELAY_1H],
+                                   topics->name[TOPIC_DISPATCH_L3], /* what an expand becomes */
+                                   topics->name[TOPIC_DISPATCH_L4], tier_topic };
     /* A place for each call: one that waited for a connection would run into its time-out there. */
     struct http_client_options http = s->d->http;
     http.max_connections_host = SENDER_IN_FLIGHT_MAX;

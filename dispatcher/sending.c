@@ -65,6 +65,7 @@ void sending_drop(struct sending *g)
     else if (g->item.lane)
         lanes_remove(s->lanes, &g->item);
     outbox_forget(s->outbox, g);
+    expanding_drop(g->expanding);
     DL_DELETE(s->all, g);
     s->n--;
     record_drop(g->record);
@@ -118,6 +119,11 @@ static enum err start_call(struct sending *g, struct why *why)
                          sending_answered, g, why);
 }
 
+static bool is_expand(const struct sending *g)
+{
+    return g->task.kind == TASK_EXPAND;
+}
+
 /* Calls GitHub, unless it is known that it would not take the call now. */
 static void call(struct sending *g)
 {
@@ -127,6 +133,8 @@ static void call(struct sending *g)
     enum err err;
     g->calling = true;
     s->in_flight++;
+    if (is_expand(g)) /* it asks Redis, which still has to answer the other claims: expand_all */
+        return;
     if (!github_blocked(s->github, g->task.repo, &answer)) {
         err = start_call(g, &why);
         if (!err)
@@ -161,7 +169,7 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
     s->redis_was_down = false;
     switch (claim->verdict) {
     case CLAIM_EXPIRED:
-        g->task.maybe_duplicate = true;
+        g->task.maybe_duplicate = !is_expand(g); /* which has no effect of its own */
         call(g);
         break;
     case CLAIM_TAKEN:
@@ -192,6 +200,13 @@ static void name_owner(struct sending *g)
              s->tier.ptr, ++s->taken);
 }
 
+static void expand_all(struct sending *const *batch, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_expand(batch[i]) && batch[i]->calling)
+            expanding_start(batch[i]);
+}
+
 /* One round trip for all: they are queued first, then read in the same order. */
 static void claim_and_call(struct sender *s, struct sending *const *batch, size_t n)
 {
@@ -210,16 +225,10 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
         else
             act_on(batch[i], &claim);
     }
+    expand_all(batch, n);
 }
 
 /* ---- starting ---- */
-
-static const char *unwanted(struct sender *s, const struct allowlist *list, const struct task *task)
-{
-    if (task->kind == TASK_EXPAND)
-        return "re-runs of a whole check suite are not supported";
-    return route_unwanted(task, list, clock_wall_ms(), s->d->max_age_ms);
-}
 
 /* What waits for a slow downstream leaves the room in hand to others. */
 static void put_off_stuck(struct sender *s)
@@ -247,10 +256,12 @@ void sendings_start(struct sender *s)
         int64_t until_ms;
         g->out = true;
         g->owner[0] = 0;
-        const char *reason = unwanted(s, version->list, &g->task);
+        const char *reason =
+            route_unwanted(&g->task, version->list, clock_wall_ms(), s->d->max_age_ms);
         if (reason)
             sending_skip(g, OUTCOME_SKIPPED, reason);
-        else if (!breaker_allows(s->breakers, g->task.repo, clock_wall_ms(), &until_ms))
+        else if (!is_expand(g) &&
+                 !breaker_allows(s->breakers, g->task.repo, clock_wall_ms(), &until_ms))
             sending_postpone(g, until_ms,
                              "the downstream failed again and again: its breaker is open");
         else

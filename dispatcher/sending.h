@@ -55,17 +55,19 @@ struct sending {
     struct sending *turn_prev, *turn_next; /* in sender.answered or .stored */
     struct sender *s;
     struct record *record;
-    struct task task;   /* borrows from record */
-    char owner[128];    /* of the claim; "" while this attempt has none */
-    bool out;           /* taken from its lane */
-    bool calling;       /* GitHub has it */
-    bool answered;      /* and its answer waits to be settled */
-    bool lost;          /* the partition is another's now: record is not ours to finish */
-    bool ending;        /* nothing follows but the storing of posts */
-    bool told;          /* its claim is done and must say so once posts are stored */
-    size_t posts;       /* not stored yet */
-    struct retry retry; /* what follows the answer */
-    int64_t claimed_ms; /* wall clock of the call: dispatched_at */
+    struct task task;            /* borrows from record */
+    char owner[128];             /* of the claim; "" while this attempt has none */
+    bool out;                    /* taken from its lane */
+    bool calling;                /* GitHub has it */
+    bool answered;               /* and its answer waits to be settled */
+    bool lost;                   /* the partition is another's now: record is not ours to finish */
+    bool ending;                 /* nothing follows but the storing of posts */
+    bool told;                   /* its claim is done and must say so once posts are stored */
+    size_t posts;                /* not stored yet */
+    struct expanding *expanding; /* TASK_EXPAND, while it is under way */
+    char nothing[160];           /* TASK_EXPAND: why nothing came of it; "" otherwise */
+    struct retry retry;          /* what follows the answer */
+    int64_t claimed_ms;          /* wall clock of the call: dispatched_at */
     struct outcome outcome;
 };
 
@@ -80,6 +82,10 @@ void sending_repeat(struct sending *g, const struct outcome *stored);
 void sending_postpone(struct sending *g, int64_t until_ms, const char *reason);
 /* GitHub's answer (settle.c). Decides what follows and leaves the rest to sendings_settle. */
 void sending_answered(void *opaque, const struct github_answer *answer);
+/* Expands a task that is claimed and counted as calling; ends in sending_answered (expanding.c). */
+void expanding_start(struct sending *g);
+/* Leaves what is under way. NULL is fine. */
+void expanding_drop(struct expanding *e);
 /* Tells the claims of what was answered and stored since, and goes on with them. */
 void sendings_settle(struct sender *s);
 /* True while sendings_settle has something to do. */

@@ -124,6 +124,7 @@ static void log_answer(const struct sending *g, const struct retry *retry)
         [OUTCOME_UNKNOWN] = { "dispatch_unknown", LOG_WARN },
         [OUTCOME_WAITING] = { "dispatch_waiting", LOG_INFO },
         [OUTCOME_FAILED] = { "dispatch_failed", LOG_WARN },
+        [OUTCOME_SKIPPED] = { "dispatch_skipped", LOG_INFO },
     };
     const struct outcome *o = &g->outcome;
     log_write(kinds[retry->outcome].level, kinds[retry->outcome].event,
@@ -159,6 +160,8 @@ static void tell_breaker(struct sending *g, const struct github_answer *answer)
 {
     struct sender *s = g->s;
     const struct str repo = g->task.repo;
+    if (g->task.kind == TASK_EXPAND) /* nothing was asked of the downstream */
+        return;
     enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_wall_ms());
     if (change == BREAKER_SAME)
         return;
@@ -186,7 +189,9 @@ static void decide(struct sending *g, const struct github_answer *answer)
     struct sender *s = g->s;
     g->retry = retry_decide(answer, g->task.attempt, clock_wall_ms(), sender_jitter(s));
     g->answered = true;
-    outcome_of(g, g->retry.outcome, answer->err ? answer->reason : "");
+    if (!answer->err && g->nothing[0])
+        g->retry.outcome = OUTCOME_SKIPPED;
+    outcome_of(g, g->retry.outcome, answer->err ? answer->reason : g->nothing);
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
         g->outcome.at_ms = g->claimed_ms;

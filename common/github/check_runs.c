@@ -14,7 +14,8 @@
 #define BODY_MAX_BYTES (1u << 20)
 /* A page of 100 with summaries of 64 KB each. */
 #define PAGE_MAX_BYTES (16u << 20)
-#define PAGES_MAX      10 /* GitHub keeps 1,000 check runs of one name in a suite */
+#define PAGES_MAX      10  /* GitHub keeps 1,000 check runs of one name in a suite */
+#define SUITE_PAGES    100 /* of a whole suite */
 
 /* ---- the request body ---- */
 
@@ -160,7 +161,8 @@ struct finding {
     struct github *g;
     char *repo;
     int64_t app_id; /* 0: the App is configured by client id, so GitHub cannot filter for us */
-    int pages;
+    int pages, max_pages;
+    bool need_all; /* to miss one of them is a failure */
     check_run_found_fn *found;
     check_run_written_fn *done;
     void *opaque;
@@ -223,15 +225,32 @@ static void page_came(void *opaque, const struct github_answer *answer)
     struct why why;
     if (!seen.err && !page_read(f, seen.body))
         unreadable(&seen);
-    if (!seen.err && seen.next_page.len && f->pages < PAGES_MAX) {
+    bool more = !seen.err && seen.next_page.len;
+    if (more && f->pages < f->max_pages) {
         char *CLEANUP(mem_free_char) path = str_dup(seen.next_page);
         enum err err = page_start(f, path, &why);
         if (!err)
             return;
         seen = (struct github_answer){ .err = err, .budget_left = -1, .reason = why.text };
+    } else if (more && f->need_all) {
+        seen.err = ERR_REFUSE;
+        seen.reason = "there are more check runs than anybody reads";
     }
     f->done(f->opaque, &seen, 0);
     finding_free(f);
+}
+
+static struct finding *finding_new(struct github *g, struct str repo, check_run_found_fn *found,
+                                   check_run_written_fn *done, void *opaque)
+{
+    struct finding *f = mem_alloc(1, sizeof(*f));
+    f->g = g;
+    f->repo = str_dup(repo);
+    f->max_pages = PAGES_MAX;
+    f->found = found;
+    f->done = done;
+    f->opaque = opaque;
+    return f;
 }
 
 enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
@@ -239,12 +258,7 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
                         struct why *why)
 {
     struct buf path;
-    struct finding *f = mem_alloc(1, sizeof(*f));
-    f->g = g;
-    f->repo = str_dup(repo);
-    f->found = found;
-    f->done = done;
-    f->opaque = opaque;
+    struct finding *f = finding_new(g, repo, found, done, opaque);
     if (!str_to_i64(str_of(github_app_id(g)), &f->app_id))
         f->app_id = 0;
     buf_init(&path, 8192);
@@ -255,6 +269,23 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
         buf_printf(&path, "&app_id=%" PRId64, f->app_id);
     enum err err = page_start(f, buf_str(&path).ptr, why);
     buf_clear(&path);
+    if (err)
+        finding_free(f);
+    return err;
+}
+
+enum err check_run_list(struct github *g, struct str repo, uint64_t suite_id,
+                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        struct why *why)
+{
+    char path[REPO_MAX + 128];
+    struct finding *f = finding_new(g, repo, found, done, opaque);
+    f->max_pages = SUITE_PAGES;
+    f->need_all = true;
+    snprintf(path, sizeof(path),
+             "/repos/%.*s/check-suites/%" PRIu64 "/check-runs?filter=latest&per_page=100",
+             STR_ARG(repo), suite_id);
+    enum err err = page_start(f, path, why);
     if (err)
         finding_free(f);
     return err;

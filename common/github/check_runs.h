@@ -51,6 +51,14 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
                         check_run_found_fn *found, check_run_written_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 
+/* The newest check run of each name in a check suite, of whatever App, told as by check_run_find;
+ * ERR_REFUSE when they are more than 10,000.
+ * GET /repos/{repo}/check-suites/{suite_id}/check-runs?filter=latest&per_page=100
+ * (https://docs.github.com/en/rest/checks/runs#list-check-runs-in-a-check-suite) */
+enum err check_run_list(struct github *g, struct str repo, uint64_t suite_id,
+                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        struct why *why) MUST_CHECK;
+
 /* The request body (PURE); create adds name and head_sha. The summary is cut to what GitHub takes.
  */
 void check_run_body(struct buf *to, const struct check_run *run, bool create);

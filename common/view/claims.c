@@ -60,7 +60,8 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
              task->seq.partition, task->seq.offset);
     argv[n++] = str_of(owner);
     argv[n++] = number(now, now_ms);
-    argv[n++] = number(until, now_ms + CLAIM_SENDING_MS);
+    /* Two that expand at once do no harm: what they find is claimed one by one. */
+    argv[n++] = number(until, now_ms + (task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS));
     argv[n++] = number(ttl, CLAIM_TTL_S);
     argv[n++] = str_of(seq);
     argv[n++] = number(pr, task->event.pr);

@@ -177,7 +177,12 @@ static void reruns_that_cannot_be_are_skipped_with_the_reason(void **state)
         { "crcr/org/two/build/test", "1:2", "levels 3 and 4" },
         { "crcr/org/three/build/test", "uuid-1:2", "no GitHub Actions run" },
         { "crcr/org/three/build/test", "", "no GitHub Actions run" },
-        { "crcr/org/three", "d:delivery:2", "aggregate" },
+        { "crcr/org/three/build/test", "d:x:2", "no GitHub Actions run" },
+        { "crcr/org/three", "1:2", "names no delivery" },
+        { "crcr/org/three", "d:x", "names no delivery" },
+        { "crcr/org/three", "d::2", "names no delivery" },
+        { "crcr/org/three", "d:x:0", "names no delivery" },
+        { "crcr/org/two", "d:x:2", "levels 3 and 4" },
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -185,6 +190,67 @@ static void reruns_that_cannot_be_are_skipped_with_the_reason(void **state)
         assert_int_equal(routed(f)->n, 1);
         assert_non_null(strstr(f->routes.at[0].skipped, cases[i].reason));
     }
+}
+
+static void an_aggregate_check_is_expanded_by_its_own_tier(void **state)
+{
+    struct fixture *f = *state;
+    rerequest(f, "crcr/ORG/three", "d:0b3c-1:17");
+    assert_int_equal(routed(f)->n, 1);
+    assert_int_equal(f->routes.at[0].kind, TASK_EXPAND);
+    assert_int_equal(f->routes.at[0].level, 3);
+    assert_true(str_is(f->routes.at[0].repo, "org/three"));
+    assert_true(str_is(f->routes.at[0].run_id, "d:0b3c-1:17"));
+    assert_null(f->routes.at[0].skipped);
+}
+
+static void suite_rerequest(struct fixture *f)
+{
+    f->event.kind = EVENT_CHECK_SUITE;
+    f->event.action = STR_LIT("rerequested");
+    f->facts.app_id = OUR_APP;
+    f->facts.check_suite_id = 118578147;
+    strcpy(f->facts.repo, "pytorch/pytorch");
+}
+
+static void a_check_suite_is_expanded_for_the_upstream_whose_it_is(void **state)
+{
+    struct fixture *f = *state;
+    suite_rerequest(f);
+    assert_int_equal(routed(f)->n, 1);
+    assert_int_equal(f->routes.at[0].kind, TASK_EXPAND);
+    assert_int_equal(f->routes.at[0].level, 4);
+    assert_true(str_is(f->routes.at[0].repo, "pytorch/pytorch"));
+    assert_true(str_is(f->routes.at[0].run_id, "118578147"));
+    assert_null(f->routes.at[0].skipped);
+    f->event.received_ms = NOW - MAX_AGE - 1;
+    assert_non_null(strstr(routed(f)->at[0].skipped, "CRCR_MAX_EVENT_AGE"));
+}
+
+static void a_check_suite_of_another_app_is_not_ours(void **state)
+{
+    struct fixture *f = *state;
+    suite_rerequest(f);
+    f->facts.app_id = OUR_APP + 1;
+    assert_int_equal(routed(f)->n, 0);
+    assert_non_null(strstr(f->routes.nothing, "not ours"));
+}
+
+static void the_upstream_needs_no_place_in_the_allowlist_and_an_aggregate_does(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = { .event = f->event,
+                         .repo = STR_LIT("pytorch/pytorch"),
+                         .kind = TASK_EXPAND };
+    task.run_id = STR_LIT("118578147");
+    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
+    assert_non_null(route_unwanted(&task, f->list, NOW + MAX_AGE + 1, MAX_AGE));
+    task.run_id = STR_LIT("d:x:17");
+    assert_non_null(strstr(route_unwanted(&task, f->list, NOW, MAX_AGE), "allowlist"));
+    task.repo = STR_LIT("org/two");
+    assert_non_null(strstr(route_unwanted(&task, f->list, NOW, MAX_AGE), "levels 3 and 4"));
+    task.repo = STR_LIT("org/three");
+    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
 }
 
 static void a_check_run_of_a_repo_that_left_the_allowlist_is_not_run_again(void **state)
@@ -243,6 +309,10 @@ int main(void)
         TEST(our_check_run_is_run_again),
         TEST(a_check_run_of_another_app_is_not_ours_whatever_its_name),
         TEST(reruns_that_cannot_be_are_skipped_with_the_reason),
+        TEST(an_aggregate_check_is_expanded_by_its_own_tier),
+        TEST(a_check_suite_is_expanded_for_the_upstream_whose_it_is),
+        TEST(a_check_suite_of_another_app_is_not_ours),
+        TEST(the_upstream_needs_no_place_in_the_allowlist_and_an_aggregate_does),
         TEST(a_check_run_of_a_repo_that_left_the_allowlist_is_not_run_again),
         TEST(a_name_that_we_never_give_is_nothing_of_ours),
         TEST(a_task_of_a_repo_that_left_the_allowlist_is_not_wanted),

@@ -1,0 +1,122 @@
+#include "expand.h"
+
+#include <string.h>
+
+#include "../common/model/ids.h"
+
+/* ---- a check suite ---- */
+
+/* Both would become the same call, or say the same of the same downstream. */
+static bool same(const struct route *a, const struct route *b)
+{
+    if (a->kind != b->kind || !str_eq(a->repo, b->repo))
+        return false;
+    if (a->skipped || b->skipped)
+        return a->skipped == b->skipped;
+    return a->kind == TASK_EXPAND || str_eq(a->run_id, b->run_id);
+}
+
+static bool has_same(const struct routes *r, const struct route *route)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (same(&r->at[i], route))
+            return true;
+    return false;
+}
+
+static bool has_rerun(const struct routes *r, struct str repo)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->at[i].kind == TASK_RERUN_FAILED && !r->at[i].skipped && str_eq(r->at[i].repo, repo))
+            return true;
+    return false;
+}
+
+/* The aggregate of a repository whose runs are run again anyway adds nothing. */
+static void drop_needless(struct routes *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->at[i].kind != TASK_EXPAND || !has_rerun(r, r->at[i].repo))
+            r->at[kept++] = r->at[i];
+    r->n = kept;
+}
+
+void expand_suite(const struct route_input *in, const struct check_asked *checks, size_t n,
+                  struct routes *ret)
+{
+    struct route route;
+    *ret = (struct routes){ .nothing = "the check suite holds no check run" };
+    for (size_t i = 0; i < n; i++) {
+        const char *nothing = route_check(in, &checks[i], &route);
+        if (nothing)
+            ret->nothing = nothing;
+        else if (!has_same(ret, &route))
+            routes_add(ret, route);
+    }
+    drop_needless(ret);
+    if (ret->n)
+        ret->nothing = NULL;
+}
+
+/* ---- an aggregate check ---- */
+
+static bool belongs(const struct expand_aggregate *of, const struct result_record *job)
+{
+    bool reports_itself = job->event_type && (strcmp(job->event_type, "nightly") == 0 ||
+                                              strcmp(job->event_type, "periodic") == 0);
+    return job->pr_number == of->pr && job->run_id && job->workflow_name && !reports_itself &&
+           !str_eq(str_of(job->delivery_id), of->delivery);
+}
+
+/* GitHub Actions numbers its runs, upwards. 0: it is another CI's. */
+static uint64_t run_number(const struct result_record *job)
+{
+    uint64_t number;
+    return str_to_u64(str_of(job->run_id), &number) ? number : 0;
+}
+
+/* No job of its workflow is of a later run, and no earlier row of the same. */
+static bool is_newest(const struct expand_aggregate *of, const struct result_record *jobs, size_t n,
+                      size_t at)
+{
+    uint64_t number = run_number(&jobs[at]);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t other = run_number(&jobs[i]);
+        if (i == at || !belongs(of, &jobs[i]) ||
+            strcmp(jobs[i].workflow_name, jobs[at].workflow_name) != 0)
+            continue;
+        if (other > number || (other == number && i < at))
+            return false;
+    }
+    return true;
+}
+
+static void add_run(const struct expand_aggregate *of, const struct result_record *job,
+                    struct routes *ret)
+{
+    const struct route route = {
+        .repo = of->repo, .level = of->level, .kind = TASK_RERUN_ALL, .run_id = str_of(job->run_id)
+    };
+    if (!has_same(ret, &route))
+        routes_add(ret, route);
+}
+
+void expand_aggregate(const struct expand_aggregate *of, const struct result_record *jobs, size_t n,
+                      struct routes *ret)
+{
+    *ret = (struct routes){ .nothing = "no run is known" };
+    for (size_t i = 0; i < n; i++) {
+        if (!belongs(of, &jobs[i]))
+            continue;
+        if (!run_number(&jobs[i])) {
+            routes_clear(ret);
+            ret->nothing = "a run is not GitHub Actions'";
+            return;
+        }
+        if (is_newest(of, jobs, n, i))
+            add_run(of, &jobs[i], ret);
+    }
+    if (ret->n)
+        ret->nothing = NULL;
+}

@@ -1,0 +1,31 @@
+/* What a wish to run many again becomes (behaviour.md, Re-runs). PURE.
+ *
+ *   check suite ──────▶ its check runs, newest of each name ──▶ rerun_failed, one a (repo, run)
+ *                            └─ aggregate of a repo without such a run ──▶ expand
+ *   aggregate check ──▶ the jobs that the view has ──▶ rerun_all, newest run of each workflow
+ *                            └─ none, or one that is not GitHub Actions' ──▶ a fresh dispatch */
+#ifndef CRCR_DISPATCHER_EXPAND_H
+#define CRCR_DISPATCHER_EXPAND_H
+
+#include "../common/model/result_record.h"
+#include "route.h"
+
+/* Of a check suite; in as for route_check. What is skipped for one reason is told once a repo. ret
+ * is the caller's to clear; it borrows from checks and from the allowlist. */
+void expand_suite(const struct route_input *in, const struct check_asked *checks, size_t n,
+                  struct routes *ret);
+
+struct expand_aggregate {
+    struct str repo;
+    int level;
+    int64_t pr; /* two pull requests may have the same head */
+    /* Of the wish itself: what it has started before a crash is not to be run twice. */
+    struct str delivery;
+};
+/* Of an aggregate check, whose commit and downstream the jobs are of. Gives no route when a fresh
+ * dispatch is needed, and says why in nothing: no run is known; or one is another CI's, which
+ * GitHub cannot repeat, and a dispatch starts them all again. ret borrows from the jobs. */
+void expand_aggregate(const struct expand_aggregate *of, const struct result_record *jobs, size_t n,
+                      struct routes *ret);
+
+#endif

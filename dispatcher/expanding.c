@@ -1,0 +1,402 @@
+/* An expand, from its claim to the moment when all that it became is stored; expand.h says what
+ * that is. Nothing here has an effect that could not be repeated: what a crash leaves half done is
+ * done once more, and each task that it becomes is claimed on its own.
+ *
+ *   check suite ─▶ its pages ────────────────────────────┐
+ *   aggregate ───▶ the view ─┬─ runs ─────────────────────┴─▶ tasks, outcomes ─▶ stored ─▶ answered
+ *                            └─ none ─▶ the pull request ─▶ a dispatch ──▲                     */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/github/check_runs.h"
+#include "../common/github/payload_fit.h"
+#include "../common/github/pulls.h"
+#include "../common/model/ids.h"
+#include "../common/view/epoch.h"
+#include "../common/view/jobs.h"
+#include "expand.h"
+#include "metrics.h"
+#include "sending.h"
+
+#define WAIT_MS          9000 /* with its jitter still short enough to be held in hand */
+#define TRIMMED_MAX      (16u << 10)
+#define PULL_EVENT_MAX   (4u << 20)
+#define FRESH_EVENT_KEY  512
+#define LATEST_PARTITION INT32_MAX
+
+struct expanding {
+    struct sending *g;
+    struct check_asked *checks; /* found in the suite; text is ours */
+    size_t n_checks;
+    struct buf payload, trimmed; /* of a fresh dispatch */
+    size_t posts, tasks, skipped;
+    struct github_answer answer; /* what g is told in the end, without its text */
+};
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void expanding_free(struct expanding *e)
+{
+    for (size_t i = 0; i < e->n_checks; i++) {
+        free((char *)e->checks[i].name.ptr);
+        free((char *)e->checks[i].external_id.ptr);
+    }
+    free(e->checks);
+    buf_clear(&e->payload);
+    buf_clear(&e->trimmed);
+    free(e);
+}
+
+void expanding_drop(struct expanding *e)
+{
+    if (!e)
+        return;
+    outbox_forget(e->g->s->outbox, e);
+    expanding_free(e);
+}
+
+/* answer is borrowed. */
+static void finish(struct expanding *e, const struct github_answer *answer)
+{
+    struct sending *g = e->g;
+    g->expanding = NULL;
+    expanding_free(e);
+    sending_answered(g, answer);
+}
+
+/* A question has no effect, so an answer that was not seen is no answer that may have worked. */
+static void fail(struct expanding *e, const struct github_answer *answer)
+{
+    struct github_answer seen = *answer;
+    if (seen.err == ERR_UNKNOWN)
+        seen.err = ERR_RETRY;
+    finish(e, &seen);
+}
+
+static void fail_with(struct expanding *e, enum err err, const struct why *why)
+{
+    fail(e, &(struct github_answer){ .err = err, .budget_left = -1, .reason = why->text });
+}
+
+/* No attempt is spent: what is missing will be there again. */
+static void wait_a_while(struct expanding *e, const char *reason)
+{
+    fail(e, &(struct github_answer){ .err = ERR_RETRY,
+                                     .limited = true,
+                                     .wait_until_ms = clock_wall_ms() + WAIT_MS,
+                                     .budget_left = -1,
+                                     .reason = reason });
+}
+
+static void succeed(struct expanding *e)
+{
+    const struct sending *g = e->g;
+    struct github_answer answer = e->answer;
+    log_info("expanded", LOG_STR("delivery", g->task.event.delivery), LOG_STR("repo", g->task.repo),
+             LOG_STR("of", g->task.run_id), LOG_INT("tasks", (int64_t)e->tasks),
+             LOG_INT("skipped", (int64_t)e->skipped),
+             LOG_STR("nothing", g->nothing[0] ? str_of(g->nothing) : STR_NONE));
+    finish(e, &answer);
+}
+
+static void stored(void *opaque)
+{
+    struct expanding *e = opaque;
+    if (--e->posts == 0)
+        succeed(e);
+}
+
+/* Nothing to store: why says that. */
+static void succeed_with_nothing(struct expanding *e, const char *why)
+{
+    str_copy(e->g->nothing, sizeof(e->g->nothing), str_cut(str_of(why), sizeof(e->g->nothing) - 1));
+    succeed(e);
+}
+
+/* ---- what it becomes ------------------------------------------------------------------------- */
+
+static struct str event_key_of(const struct task *task)
+{
+    return str_from(task->lane, (size_t)(str_find(task->lane, '|') + 1));
+}
+
+/* owner/repo@sha */
+static struct str upstream_of(const struct task *task)
+{
+    struct str rest = event_key_of(task), repo = STR_NONE;
+    str_split(&rest, '@', &repo);
+    return repo;
+}
+
+static struct task task_for(const struct expanding *e, const struct route *to)
+{
+    const struct task *task = &e->g->task;
+    return (struct task){
+        .event = task->event,
+        .repo = to->repo,
+        .level = to->level,
+        .kind = to->kind,
+        .run_id = to->run_id,
+        .attempt = 1,
+        .seq = task->seq,
+        .payload_trimmed = to->kind == TASK_EXPAND ? task->payload_trimmed : STR_NONE,
+    };
+}
+
+static void post_task(struct expanding *e, const struct task *task, struct str event_key,
+                      struct str value)
+{
+    struct sender *s = e->g->s;
+    e->posts++;
+    e->tasks++;
+    outbox_task(s->outbox, &s->d->topics, task, event_key, value, stored, e);
+    metrics_add(role_metrics(s->role), M_TASKS, METRIC_LABELS(str_of(level_name(task->level))), 1);
+}
+
+static void post_skipped(struct expanding *e, const struct route *to)
+{
+    struct sender *s = e->g->s;
+    struct task task = task_for(e, to);
+    struct outcome outcome;
+    outcome_init(&outcome, &task);
+    outcome.outcome = OUTCOME_SKIPPED;
+    outcome.at_ms = clock_wall_ms();
+    outcome.latency_ms = outcome.at_ms - task.event.received_ms;
+    str_copy(outcome.error, sizeof(outcome.error), str_of(to->skipped));
+    e->posts++;
+    e->skipped++;
+    outbox_tell(s->outbox, s->d->topics.name[TOPIC_DISPATCHES], &outcome, stored, e);
+}
+
+static void post_routes(struct expanding *e, const struct routes *routes)
+{
+    for (size_t i = 0; i < routes->n; i++) {
+        const struct route *to = &routes->at[i];
+        struct task task = task_for(e, to);
+        if (to->skipped)
+            post_skipped(e, to);
+        else
+            post_task(e, &task, event_key_of(&e->g->task),
+                      route_takes_payload(to->kind) ? e->g->record->value : STR_LIT(""));
+    }
+}
+
+/* ---- a check suite --------------------------------------------------------------------------- */
+
+static void check_found(void *opaque, const struct check_run_found *found)
+{
+    struct expanding *e = opaque;
+    if ((e->n_checks & (e->n_checks - 1)) == 0) /* full at each power of two */
+        e->checks = mem_resize(e->checks, e->n_checks ? 2 * e->n_checks : 1, sizeof(*e->checks));
+    e->checks[e->n_checks++] = (struct check_asked){
+        .app_id = found->app_id,
+        .name = str_of(str_dup(found->name)),
+        .external_id = str_of(str_dup(found->external_id)),
+    };
+}
+
+/* Only the text of the answer is not ours. */
+static void keep_answer(struct expanding *e, const struct github_answer *answer)
+{
+    e->answer = (struct github_answer){ .status = answer->status,
+                                        .budget_left = answer->budget_left,
+                                        .sent_ms = answer->sent_ms,
+                                        .micros = answer->micros };
+}
+
+/* True: the call would fail now without being sent, and g has been told. */
+static bool upstream_is_blocked(struct expanding *e)
+{
+    struct github_answer blocked = { 0 };
+    if (!github_blocked(e->g->s->github, upstream_of(&e->g->task), &blocked))
+        return false;
+    fail(e, &blocked);
+    return true;
+}
+
+static void suite_listed(void *opaque, const struct github_answer *answer, int64_t id)
+{
+    struct expanding *e = opaque;
+    const struct dispatcher *d = e->g->s->d;
+    struct routes routes;
+    (void)id;
+    if (answer->err) {
+        fail(e, answer);
+        return;
+    }
+    keep_answer(e, answer);
+    const struct allowlist_version *version = allowlist_feed_get(d->feed);
+    const struct route_input in = { .event = &e->g->task.event,
+                                    .list = version->list,
+                                    .now_ms = clock_wall_ms(),
+                                    .max_age_ms = d->max_age_ms,
+                                    .app_id = d->app_number };
+    if (!in.list) {
+        wait_a_while(e, "there is no allowlist yet");
+    } else {
+        expand_suite(&in, e->checks, e->n_checks, &routes);
+        post_routes(e, &routes);
+        if (!e->posts)
+            succeed_with_nothing(e, routes.nothing);
+        routes_clear(&routes);
+    }
+    allowlist_feed_release(d->feed, version);
+}
+
+static void suite_start(struct expanding *e)
+{
+    const struct task *task = &e->g->task;
+    struct why why;
+    uint64_t suite_id = 0;
+    if (upstream_is_blocked(e))
+        return;
+    str_to_u64(task->run_id, &suite_id); /* that it is a number made it a suite's */
+    enum err err =
+        check_run_list(e->g->s->github, task->repo, suite_id, check_found, suite_listed, e, &why);
+    if (err)
+        fail_with(e, err, &why);
+}
+
+/* ---- an aggregate check: a fresh dispatch ---------------------------------------------------- */
+
+/* Into the lane of the pull request, so that it keeps its place among the pull request's own
+ * events: behind all that the pull request was when it was read, before all that it becomes. */
+static void post_dispatch(struct expanding *e, const struct pull *pull)
+{
+    const struct task *asked = &e->g->task;
+    struct buf CLEANUP(buf_clear) key;
+    struct task task = {
+        .event = { .kind = EVENT_PULL_REQUEST,
+                   .action = STR_LIT("reopened"),
+                   .delivery = asked->event.delivery,
+                   .head_sha = asked->event.head_sha,
+                   .source = asked->event.source,
+                   .pr = pull->number,
+                   .received_ms = asked->event.received_ms },
+        .repo = asked->repo,
+        .level = asked->level,
+        .kind = TASK_DISPATCH,
+        .attempt = 1,
+        .seq = { pull->updated_ms, LATEST_PARTITION, asked->seq.offset },
+        .payload_trimmed = e->trimmed.len ? buf_str(&e->trimmed) : STR_NONE,
+    };
+    buf_init(&key, FRESH_EVENT_KEY);
+    buf_printf(&key, "%.*s#%lld", STR_ARG(upstream_of(asked)), (long long)pull->number);
+    post_task(e, &task, buf_str(&key), buf_str(&e->payload));
+}
+
+static enum err make_payload(struct expanding *e, struct str pull, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) whole;
+    buf_init(&whole, PULL_EVENT_MAX + WEBHOOK_MAX_BYTES);
+    enum err err = pull_event(pull, e->g->record->value, &whole, why);
+    return err ? err
+               : payload_fit(buf_str(&whole), PAYLOAD_MAX_BYTES, &e->payload, &e->trimmed, why);
+}
+
+static void pull_came(void *opaque, const struct github_answer *answer)
+{
+    struct expanding *e = opaque;
+    struct pull pull;
+    struct why why;
+    char reason[sizeof(e->g->nothing)];
+    if (answer->err) {
+        fail(e, answer);
+        return;
+    }
+    keep_answer(e, answer);
+    enum err err = pull_read(answer->body, &pull, &why);
+    if (!err && (!pull.open || !str_eq(str_of(pull.head_sha), e->g->task.event.head_sha))) {
+        snprintf(reason, sizeof(reason),
+                 pull.open ? "the pull request has moved on to %s"
+                           : "the pull request is closed at %s",
+                 pull.head_sha);
+        succeed_with_nothing(e, reason);
+        return;
+    }
+    if (!err)
+        err = make_payload(e, answer->body, &why);
+    if (err)
+        fail_with(e, err, &why);
+    else
+        post_dispatch(e, &pull);
+}
+
+/* ---- an aggregate check: the view ------------------------------------------------------------ */
+
+/* ERR_RETRY while the view is away or not whole: what it lacks says nothing then. */
+static enum err read_jobs(struct redis *redis, const struct task *task, struct job_list *ret,
+                          struct why *why)
+{
+    int64_t before = 0, after = 0;
+    enum err err = view_epoch_get(redis, &before, why);
+    if (!err)
+        err = jobs_of_head(redis, task->event.head_sha, task->repo, ret, why);
+    if (err)
+        return err;
+    err = view_epoch_get(redis, &after, why);
+    if (!err && (!before || before != after))
+        err = why_set(why, ERR_RETRY, "the view is being rebuilt");
+    if (err)
+        job_list_clear(ret);
+    return err;
+}
+
+static void pull_start(struct expanding *e, int64_t pr)
+{
+    struct why why;
+    if (upstream_is_blocked(e))
+        return;
+    enum err err = pull_get(e->g->s->github, upstream_of(&e->g->task), pr, pull_came, e, &why);
+    if (err)
+        fail_with(e, err, &why);
+}
+
+static void aggregate_start(struct expanding *e)
+{
+    struct sender *s = e->g->s;
+    const struct task *task = &e->g->task;
+    struct expand_aggregate of = { .repo = task->repo,
+                                   .level = task->level,
+                                   .delivery = task->event.delivery };
+    struct job_list jobs;
+    struct routes routes;
+    struct str delivery;
+    struct why why;
+    if (!route_aggregate_id(task->run_id, &delivery, &of.pr)) {
+        why_set(&why, ERR_REFUSE, "the aggregate check names no delivery");
+        fail_with(e, ERR_REFUSE, &why);
+        return;
+    }
+    if (read_jobs(s->redis, task, &jobs, &why)) {
+        wait_a_while(e, why.text);
+        return;
+    }
+    expand_aggregate(&of, jobs.at, jobs.n, &routes);
+    post_routes(e, &routes);
+    if (!routes.n)
+        pull_start(e, of.pr);
+    routes_clear(&routes);
+    job_list_clear(&jobs);
+}
+
+/* ---- the start ------------------------------------------------------------------------------- */
+
+void expanding_start(struct sending *g)
+{
+    struct expanding *e = mem_alloc(1, sizeof(*e));
+    e->g = g;
+    e->answer.budget_left = -1;
+    buf_init(&e->payload, PAYLOAD_MAX_BYTES);
+    buf_init(&e->trimmed, TRIMMED_MAX);
+    g->expanding = e;
+    g->nothing[0] = 0;
+    if (route_is_suite(&g->task))
+        suite_start(e);
+    else
+        aggregate_start(e);
+}
