@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/io/topic_reader.h"
@@ -21,6 +22,11 @@
 #define DRAIN_MS        10000
 /* No wait of ours is longer than a day; the rest is for clocks that differ. */
 #define WAIT_MAX_MS     (25 * 3600000LL)
+
+/* What may come back: tasks of the senders, and what the reporter put off. */
+static const enum topic targets[] = { TOPIC_DISPATCH_L1, TOPIC_DISPATCH_L2, TOPIC_DISPATCH_L3,
+                                      TOPIC_DISPATCH_L4, TOPIC_CALLBACKS,   TOPIC_RECONCILE };
+#define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
 
 static const enum topic delay_topics[] = { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M,
                                            TOPIC_DELAY_1H };
@@ -49,6 +55,7 @@ struct parked {
 static void left(void *opaque)
 {
     struct parked *p = opaque;
+    FAULT_POINT("delay.republished");
     DL_DELETE(p->delay->leaving, p);
     role_progress(p->delay->role);
     record_done(p->record);
@@ -93,21 +100,30 @@ static int by_due(const struct parked *a, const struct parked *b)
     return (a->due_ms > b->due_ms) - (a->due_ms < b->due_ms);
 }
 
+/* The full name of the topic that a record names; NULL when it may not go there. */
+static const char *target_of(const struct delay *d, const struct record *record)
+{
+    enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
+    for (size_t i = 0; i < N_TARGETS; i++)
+        if (targets[i] == to)
+            return d->d->topics.name[to];
+    return NULL;
+}
+
 static void take(struct delay *d, struct record *record)
 {
     struct parked *p = mem_alloc(1, sizeof(*p));
-    enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
     p->delay = d;
     p->record = record;
+    p->to_topic = target_of(d, record);
     p->due_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
-    if (to < TOPIC_DISPATCH_L1 || to > TOPIC_DISPATCH_L4) {
-        bury(d, p, "header to_topic is not one of the dispatch topics");
+    if (!p->to_topic) {
+        bury(d, p, "header to_topic is not dispatch.l1…l4, callbacks or reconcile");
     } else if (p->due_ms < 0) {
         bury(d, p, "header not_before_ms is not a time");
     } else if (p->due_ms > clock_wall_ms() + WAIT_MAX_MS) {
         bury(d, p, "header not_before_ms is more than a day ahead");
     } else {
-        p->to_topic = d->d->topics.name[to];
         DL_INSERT_INORDER(d->parked, p, by_due);
     }
 }
@@ -161,19 +177,17 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
 static enum err delay_init(struct delay *d, struct why *why)
 {
     const struct topics *topics = &d->d->topics;
-    const char *reads[N_DELAYS];
-    const char *const writes[] = { topics->name[TOPIC_DISPATCH_L1], topics->name[TOPIC_DISPATCH_L2],
-                                   topics->name[TOPIC_DISPATCH_L3], topics->name[TOPIC_DISPATCH_L4],
-                                   topics->name[TOPIC_DELAY_10S],   topics->name[TOPIC_DELAY_1M],
-                                   topics->name[TOPIC_DELAY_10M],   topics->name[TOPIC_DELAY_1H],
-                                   topics->name[TOPIC_DLQ] };
+    const char *reads[N_DELAYS], *needed[N_DELAYS + N_TARGETS + 1];
     for (size_t i = 0; i < N_DELAYS; i++)
-        reads[i] = topics->name[delay_topics[i]];
+        needed[i] = reads[i] = topics->name[delay_topics[i]];
+    for (size_t i = 0; i < N_TARGETS; i++)
+        needed[N_DELAYS + i] = topics->name[targets[i]];
+    needed[N_DELAYS + N_TARGETS] = topics->name[TOPIC_DLQ];
     enum err err = outbox_new(&d->outbox, &d->d->kafka, role_wake(d->role), role_metrics(d->role),
                               M_NOT_STORED, why);
     if (!err)
-        err = role_wait_topics(d->role, outbox_writer(d->outbox), writes,
-                               sizeof(writes) / sizeof(writes[0]), why);
+        err = role_wait_topics(d->role, outbox_writer(d->outbox), needed,
+                               sizeof(needed) / sizeof(needed[0]), why);
     if (err)
         return err;
     struct topic_reader_options options = {

@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "metrics.h"
 #include "sending.h"
@@ -205,6 +206,7 @@ static void decide(struct sending *g, const struct github_answer *answer)
 void sending_answered(void *opaque, const struct github_answer *answer)
 {
     struct sending *g = opaque;
+    FAULT_POINT("sender.posted");
     g->calling = false;
     g->s->in_flight--;
     tell_breaker(g, answer);
@@ -255,6 +257,7 @@ static enum err queue_answered(struct sending *g, struct why *why)
 
 static void collected_answered(struct sending *g, enum err err, const struct why *why)
 {
+    FAULT_POINT("sender.claim_done");
     g->told = g->retry.next == RETRY_DONE && !err;
     if (err && !g->s->redis_was_down)
         log_warn("claim_not_settled", LOG_STR("delivery", g->task.event.delivery),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/json_text.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
@@ -114,6 +115,7 @@ static void reported(void *opaque, enum err err, const struct topic_position *at
 {
     struct pending *p = opaque;
     atomic_fetch_sub(&p->desk->bytes_in_hand, p->bytes);
+    FAULT_POINT("ingest.acknowledged");
     if (err == OK)
         stored(p, at);
     else
@@ -132,6 +134,7 @@ void desk_publish(struct desk *desk, const struct request *request, const struct
     (void)str_copy(pending->answer, sizeof pending->answer, p->answer);
     atomic_fetch_add(&desk->bytes_in_hand, p->value_len);
     struct why why;
+    FAULT_POINT("ingest.before_produce");
     enum err err = topic_writer_give(desk->writer, p->topic, p->key, p->value, p->value_len,
                                      p->headers, reported, pending, &why);
     if (err == OK)

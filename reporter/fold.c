@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/view/dispatches.h"
@@ -91,6 +92,7 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
     if (verdict == FOLD_FULL) {
         fact_refuse(fact, "refused", "the downstream has used up its part of the view");
     } else {
+        FAULT_POINT("fold.folded");
         folded(f, fact, fold_verdict_name(verdict));
         fold_publish_job(f, fact, &merged);
     }

@@ -2,6 +2,7 @@
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/model/ids.h"
 #include "fold.h"
@@ -19,6 +20,7 @@ void fold_forget(struct fold *f, struct fact *fact)
 
 void fold_finish(struct fold *f, struct fact *fact)
 {
+    FAULT_POINT("fold.published");
     record_done(fact->record);
     role_progress(f->role);
     fold_forget(f, fact);

@@ -245,3 +245,12 @@ class TestDelay:
         wait_for("it to come back", lambda: of_this("dispatch.l1"))
         assert {one.headers["class"] for one in of_this("dlq")} == {"poison"}
         wait_for("the others", lambda: len(of_this("dlq")) >= 73)
+
+    @pytest.mark.parametrize("topic", ["callbacks", "reconcile"])
+    def test_brings_back_what_the_reporter_put_off(self, bench, topic):
+        headers = {"to_topic": bench.relay.topic(topic), "not_before_ms": "1", "error": "later",
+                   "mark": uuid.uuid4().hex}
+        write(bench.kafka.brokers, bench.relay.topic("delay.1m"), "a|key", b"{}", headers)
+        back = wait_for("it to come back", lambda: [one for one in bench.topic(topic)
+                                                    if one.headers.get("mark") == headers["mark"]])
+        assert back[0].key == "a|key" and set(back[0].headers) == {"mark"}
