@@ -3,7 +3,7 @@
  * key                                       type    written by  read by            TTL
  *   what it holds
  * ------------------------------------------------------------------------------------------------
- * crcr:epoch                                string  reporter    ingest, reporter   -
+ * crcr:epoch                                string  reporter    all daemons        -
  *   there while the view is whole: the fence of the rebuild that made it so (epoch.h)
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
  *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
@@ -13,7 +13,7 @@
  *   last task_seq sent
  * crcr:rate:<repo>                          hash    ingest      ingest             60 s
  *   requests and bytes in the current window
- * crcr:job:<job key>                        hash    fold        ingest, reporter   CRCR_STATUS_TTL
+ * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
  *   one result record
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
  *   its weightiest outcome, and the earliest moment of the call (dispatched_ms, unknown_ms)
@@ -28,7 +28,7 @@
  *   new jobs beyond 1 GiB within the TTL. A count of writes: it depends on their order
  * crcr:repos                                zset    fold        reporter           -
  *   downstreams by last activity
- * crcr:head:<sha>/<repo>                    set     fold        reconcile          CRCR_STATUS_TTL
+ * crcr:head:<sha>/<repo>                    set     fold        reconcile, senders CRCR_STATUS_TTL
  *   job keys of a commit and downstream, at most 1,000
  * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
  *   updated_at and the ciflow/crcr labels

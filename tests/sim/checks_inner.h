@@ -33,5 +33,7 @@ struct checks {
 /* The suite of that commit, made when there is none. */
 struct suite *suite_of(struct checks *c, struct str repo, struct str sha, int64_t now_ms);
 void suites_free(struct checks *c);
+/* The caller's. */
+json_t *suite_describe(struct sim *sim, const struct suite *suite);
 
 #endif

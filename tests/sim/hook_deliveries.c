@@ -7,6 +7,7 @@
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
 #include "options.h"
+#include "pulls.h"
 #include "shape.h"
 #include "sim.h"
 
@@ -236,6 +237,21 @@ static void random_guid(char guid[37])
     snprintf(guid, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 }
 
+json_t *deliveries_send(struct sim *sim, const char *event, const char *guid, json_t *payload)
+{
+    char made[37];
+    json_t *row;
+
+    random_guid(made);
+    pulls_learn(sim->pulls, payload);
+    row = row_new(sim, guid ? guid : made, event, payload, false);
+    if (sim->options->webhook_url)
+        webhook_send(sim, row);
+    else
+        outcome_set(row, 502, "no --webhook-url", STR_NONE);
+    return item_of(row);
+}
+
 void deliveries_create(struct sim *sim, const struct call *call, struct reply *reply)
 {
     const char *event = json_string_value(json_object_get(call->body, "event"));
@@ -249,12 +265,14 @@ void deliveries_create(struct sim *sim, const struct call *call, struct reply *r
         reply_error(reply, 422, "event, payload, and --webhook-url or status_code are needed");
         return;
     }
+    if (!status) {
+        reply_json(reply, 201, deliveries_send(sim, event, guid, payload));
+        return;
+    }
     random_guid(made);
+    pulls_learn(sim->pulls, payload);
     row = row_new(sim, guid ? guid : made, event, payload, false);
-    if (status)
-        outcome_set(row, (int)json_integer_value(status),
-                    json_integer_value(status) < 300 ? "OK" : "Invalid HTTP Response", STR_NONE);
-    else
-        webhook_send(sim, row);
+    outcome_set(row, (int)json_integer_value(status),
+                json_integer_value(status) < 300 ? "OK" : "Invalid HTTP Response", STR_NONE);
     reply_json(reply, 201, item_of(row));
 }

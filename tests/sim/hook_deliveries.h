@@ -13,6 +13,10 @@ void deliveries_reset(struct deliveries *d);
 /* Newest first, without request and response. */
 json_t *deliveries_describe(const struct deliveries *d);
 
+/* Signs and sends a webhook as GitHub does, and remembers its delivery, which is given as the list
+ * of deliveries shows it: the caller's. guid NULL: a new one. payload is borrowed. */
+json_t *deliveries_send(struct sim *sim, const char *event, const char *guid, json_t *payload);
+
 handler_fn deliveries_list, deliveries_get;
 /* POST …/attempts: sends the webhook again under the same GUID. */
 handler_fn deliveries_attempt;

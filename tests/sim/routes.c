@@ -5,6 +5,7 @@
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
 #include "app.h"
+#include "buttons.h"
 #include "checks.h"
 #include "comments.h"
 #include "commits.h"
@@ -14,6 +15,7 @@
 #include "hook_deliveries.h"
 #include "hud.h"
 #include "oidc.h"
+#include "pulls.h"
 #include "reaction.h"
 #include "record.h"
 #include "script.h"
@@ -52,6 +54,7 @@ static const struct route {
     { "GET", "/repos/*/*/issues/*/comments", AUTH_INSTALLATION, false, comments_list },
     { "POST", "/repos/*/*/issues/*/comments", AUTH_INSTALLATION, true, comments_create },
     { "PATCH", "/repos/*/*/issues/comments/*", AUTH_INSTALLATION, true, comments_update },
+    { "GET", "/repos/*/*/pulls/*", AUTH_INSTALLATION, false, pulls_get },
     { "GET", "/.well-known/jwks", AUTH_NONE, false, oidc_jwks_get },
     { "GET", "/.well-known/openid-configuration", AUTH_NONE, false, oidc_configuration_get },
     { "POST", "/crcr/results", AUTH_NONE, true, hud_post },
@@ -62,6 +65,9 @@ static const struct route {
     { "POST", "/_sim/reset", AUTH_NONE, false, control_reset },
     { "POST", "/_sim/oidc", AUTH_NONE, true, oidc_token_create },
     { "POST", "/_sim/webhook", AUTH_NONE, true, deliveries_create },
+    { "POST", "/_sim/pulls", AUTH_NONE, true, pulls_put },
+    { "POST", "/_sim/rerequest", AUTH_NONE, true, buttons_rerequest },
+    { "POST", "/_sim/check_runs", AUTH_NONE, false, buttons_check_runs },
 };
 
 /* ---- finding the route ------------------------------------------------------------------------

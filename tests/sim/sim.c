@@ -16,6 +16,7 @@
 #include "inbox.h"
 #include "oidc.h"
 #include "options.h"
+#include "pulls.h"
 #include "record.h"
 #include "rows.h"
 #include "runs.h"
@@ -128,6 +129,7 @@ static void nouns_make(struct sim *sim)
     sim->dispatches = rows_new(keep);
     sim->callbacks = rows_new(keep);
     sim->comments = comments_new();
+    sim->pulls = pulls_new();
     sim->deliveries = deliveries_new();
     sim->hud = rows_new(keep);
 }
@@ -183,6 +185,7 @@ void sim_free(struct sim *sim)
     rows_free(sim->dispatches);
     rows_free(sim->callbacks);
     comments_free(sim->comments);
+    pulls_free(sim->pulls);
     deliveries_free(sim->deliveries);
     rows_free(sim->hud);
     oidc_free(sim->oidc);
@@ -202,6 +205,7 @@ void sim_reset(struct sim *sim)
     rows_reset(sim->dispatches);
     rows_reset(sim->callbacks);
     comments_reset(sim->comments);
+    pulls_reset(sim->pulls);
     deliveries_reset(sim->deliveries);
     rows_reset(sim->hud);
 }

@@ -28,6 +28,7 @@ struct sim {
     struct downstreams *downstreams;
     struct runs *runs;
     struct comments *comments;
+    struct pulls *pulls;
     struct deliveries *deliveries;
     struct rows *dispatches, *callbacks, *hud;
 };

@@ -64,7 +64,7 @@ static int64_t runs_of(const struct checks *c, const struct suite *suite)
     return n;
 }
 
-static json_t *suite_describe(struct sim *sim, const struct suite *suite)
+json_t *suite_describe(struct sim *sim, const struct suite *suite)
 {
     json_t *created = shape_time(suite->created_ms);
     json_t *url = json_sprintf("%s/repos/%s/check-suites/%lld", sim->base_url, suite->repo,
