@@ -24,6 +24,19 @@ def test_json_follows_a_pull_request(relay):
     assert "org-two/backend-two" in str(summary)
 
 
+def test_a_refused_dispatch_is_shown_with_its_reason(relay):
+    relay.script({"method": "POST", "path": "*/dispatches", "repo": "org-two/backend-two", "count": 1, "status": 404,
+                  "body": {"message": "Not Found"}})
+    _, _, delivery = relay.send_webhook(pull_request(number=778))
+
+    def refused():
+        downstreams = (relay.api(f"/api/crcr/deliveries/{delivery}") or {"downstreams": []})["downstreams"]
+        return [one["dispatch"] for one in downstreams if one["repo"] == "org-two/backend-two"
+                and one["dispatch"]["outcome"] == "failed"]
+    shown = wait_for("the refusal to be shown", refused)[0]
+    assert shown["http_status"] == 404 and "Not Found" in shown["error"]
+
+
 def test_unknown_things_are_404_with_a_detail(relay):
     for path in ("/api/crcr/deliveries/none-such", "/api/crcr/prs/424242", "/api/crcr/nothing"):
         status, body = http("GET", relay.url("hud", path))

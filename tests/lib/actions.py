@@ -8,7 +8,7 @@ import yaml
 from lib.processes import ROOT
 
 FOLDER = ROOT / "deploy" / "downstream"
-TOKENS = re.compile(r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_][\w.*-]*)|(?P<sign>\|\||&&|==|!=|!|\(|\)))")
+TOKENS = re.compile(r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_][\w.*-]*)|(?P<sign>\|\||&&|==|!=|!|\(|\)|,))")
 WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -23,7 +23,7 @@ def tokens_of(expression):
 
 
 class Expression:
-    """The part of GitHub's expressions that our files use: properties, texts, || && == != ! ( )."""
+    """The part of GitHub's expressions that our files use: properties, texts, || && == != ! ( ) and format()."""
 
     def __init__(self, text, contexts):
         self.tokens, self.contexts = tokens_of(text), contexts
@@ -70,7 +70,17 @@ class Expression:
         kind, text = self.tokens.pop(0)
         if kind == "text":
             return text[1:-1].replace("''", "'")
+        if text == "format" and self.take("("):
+            return self.format()
         return WORDS[text] if text in WORDS else self.property(text)
+
+    def format(self):
+        """What is null prints as nothing."""
+        given = [self.any()]
+        while self.take(","):
+            given.append(self.any())
+        assert self.take(")")
+        return re.sub(r"\{(\d+)\}", lambda match: text_of(given[int(match.group(1)) + 1]), given[0])
 
     def property(self, path):
         """null for what is not there, as GitHub has it."""
@@ -80,11 +90,15 @@ class Expression:
         return found
 
 
+def text_of(found):
+    """A value as GitHub prints it."""
+    return "" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
+
+
 def fill(text, contexts):
     """A text with its ${{ }} replaced."""
     def replaced(match):
-        found = Expression(match.group(1), contexts).value()
-        return "" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
+        return text_of(Expression(match.group(1), contexts).value())
     return re.sub(r"\$\{\{(.*?)\}\}", replaced, str(text), flags=re.S)
 
 

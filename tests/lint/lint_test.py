@@ -59,7 +59,7 @@ def test_this_shape_of_tree_passes(tree, lint):
     passes(tree, lint)
 
 
-@pytest.mark.parametrize("lint", ["includes", "format", "names", "shell"])
+@pytest.mark.parametrize("lint", ["includes", "format", "names", "shell", "behaviours"])
 def test_an_empty_tree_is_no_success(tmp_path, lint):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     done = subprocess.run([str(LINT / lint), str(tmp_path)], capture_output=True, text=True)
@@ -199,3 +199,46 @@ def test_missing_markers_and_a_missing_crcrctl_are_said(documented):
     (documented.root / "README.md").write_text("nothing\n")
     code, output = run_config_table(documented)
     assert code == 1 and "markers" in output
+
+
+# ---- behaviour → test -----------------------------------------------------------------------------------
+
+@pytest.fixture
+def behaviours(tree):
+    """put_rows(*rows) writes the table of a tree that has one test of each kind."""
+    tree.put("tests/unit/x_test.c", "static void it_works(void **state)\n{\n}\nstatic void forgotten(void **state)\n{\n}\n"
+                                    "    cmocka_unit_test_setup(it_works, start),\n")
+    tree.put("tests/e2e/test_x.py", "class TestIt:\n    def test_it(self, relay):\n        pass\n")
+
+    def put_rows(*rows):
+        table = "\n".join(["| rule | test |", "|---|---|", *rows])
+        tree.put("tests/README.md", f"x\n<!-- behaviours:begin -->\n{table}\n<!-- behaviours:end -->\n")
+        return tree
+    return put_rows
+
+
+def test_a_table_whose_tests_are_there_passes(behaviours):
+    passes(behaviours("| It works | `unit/x_test.c::it_works`, `e2e/test_x.py::test_it` |"), "behaviours")
+
+
+@pytest.mark.parametrize(
+    "row, says",
+    [
+        ("| It works | |", "no test"),
+        ("| | `unit/x_test.c::it_works` |", "a row is"),
+        ("| It works | soon |", "no test"),
+        ("| It works | `unit/x_test.c::it_works`, and more |", "more than tests"),
+        ("| It works | `unit/y_test.c::it_works` |", "there is no tests/unit/y_test.c"),
+        ("| It works | `unit/x_test.c::gone` |", "has no test gone"),
+        ("| It works | `unit/x_test.c::forgotten` |", "has no test forgotten"),
+        ("| It works | `e2e/test_x.py::test_gone` |", "has no test test_gone"),
+    ],
+)
+def test_a_row_without_its_test_is_found(behaviours, row, says):
+    fails(behaviours(row), "behaviours", says)
+
+
+def test_an_empty_table_and_missing_markers_are_found(tree, behaviours):
+    fails(behaviours(), "behaviours", "the table is empty")
+    tree.put("tests/README.md", "x\n")
+    fails(tree, "behaviours", "markers")

@@ -83,6 +83,20 @@ static void names_from_outside_cannot_format_link_or_mention(void **state)
     result_record_clear(&job);
 }
 
+static void the_verdict_is_shown_as_the_downstreams_own(void **state)
+{
+    (void)state;
+    struct result_record job;
+    job_fill(&job);
+    job.triage_verdict = mem_dup("{\"category\":\"infra\",\"confidence\":\"low\","
+                                 "\"summary\":\"disk full\"}");
+    char *text = check_summary(&job, "");
+    assert_non_null(strstr(text, "The downstream's own analysis: <code>infra</code>, confidence "
+                                 "<code>low</code>. <code>disk full</code>"));
+    free(text);
+    result_record_clear(&job);
+}
+
 static void names_from_outside_cannot_turn_the_text_around(void **state)
 {
     (void)state;
@@ -169,6 +183,7 @@ int main(void)
         cmocka_unit_test(title_tells_conclusion_and_counts),
         cmocka_unit_test(summary_begins_with_its_marker_and_shows_counts_and_links),
         cmocka_unit_test(names_from_outside_cannot_format_link_or_mention),
+        cmocka_unit_test(the_verdict_is_shown_as_the_downstreams_own),
         cmocka_unit_test(names_from_outside_cannot_turn_the_text_around),
         cmocka_unit_test(links_that_are_no_plain_url_are_left_out),
         cmocka_unit_test(summary_fits_and_counts_what_it_leaves_out),

@@ -1,0 +1,127 @@
+"""Forwarding to a HUD that is away and then refuses one record; and the end of a callback that nobody dispatched. On
+real Kafka and Redis.
+
+CRCR_TEST_HUD_AWAY_S says how long the HUD is away: 15 s by default, 600 for the long form."""
+import http.server
+import json
+import os
+import threading
+import time
+
+import pytest
+
+from lib.kafka import read_topic, write
+from lib.ports import free_port
+from lib.processes import wait_for
+from test_reporter import Job, Reporter
+
+AWAY_S = float(os.environ.get("CRCR_TEST_HUD_AWAY_S", "15"))
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Reporter(tmp_path_factory.mktemp("forward"), kafka_node.brokers)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+class Hud:
+    """Keeps the rows that it took, in order; refuses those of one delivery with 400. Can be opened later."""
+
+    def __init__(self):
+        self.port, self.taken, self.refused, self.keys, self.refuse = free_port(), [], [], set(), None
+        self.url, self.server = f"http://127.0.0.1:{self.port}", None
+
+    def open(self):
+        hud = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                payload = row["untrusted"]["callback_payload"]
+                bad = payload["delivery_id"] == hud.refuse
+                (hud.refused if bad else hud.taken).append((payload["delivery_id"], payload["workflow"]["status"]))
+                hud.keys.add(self.headers["x-hud-internal-bot"])
+                self.send_response(400 if bad else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+
+
+@pytest.fixture
+def hud():
+    one = Hud()
+    yield one
+    one.close()
+
+
+def lag(reporter):
+    """What the group of the role `forward` has not done, as operators see it."""
+    rows = [json.loads(line) for line in reporter.relay.ctl("lag", "--json").stdout.splitlines()]
+    return sum(row.get("lag") or 0 for row in rows if row.get("group") == "crcr-forward")
+
+
+def restart(reporter, hud):
+    assert reporter.relay.parts["reporter"].stop() == 0
+    reporter.start(HUD_API_URL=hud.url)
+
+
+def parked(reporter, job):
+    return [record for record in reporter.topic("dlq") if f"/{job.delivery}/" in (record.key or "")]
+
+
+def test_while_the_hud_is_away_lag_shows_it_and_then_all_but_the_refused_one_arrive_in_order(reporter, hud):
+    wait_for("nothing to be left over", lambda: lag(reporter) == 0)
+    restart(reporter, hud)
+    gone = time.monotonic()
+    jobs = [Job(reporter, "org/two", "L2").call("in_progress", 1000) for _ in range(40)]
+    for job in jobs[:20]:
+        job.call("completed", 2000, conclusion="success")
+    hud.refuse = jobs[7].delivery
+    wait_for("the lag to show what waits", lambda: lag(reporter) == 60)
+    reporter.relay.parts["reporter"].wait_text("hud_away")
+    restart(reporter, hud)  # meanwhile
+    for job in jobs[20:]:
+        job.call("completed", 2000, conclusion="success")
+    wait_for("the lag to show all of it", lambda: lag(reporter) == 80)
+    wait_for("the HUD's time to be over", lambda: time.monotonic() - gone >= AWAY_S, AWAY_S + 5)
+    assert lag(reporter) == 80 and not parked(reporter, jobs[7])  # nothing was given up
+    hud.open()
+    wait_for("all to arrive", lambda: lag(reporter) == 0, 90)
+    for job in jobs:
+        told = [status for delivery, status in hud.taken if delivery == job.delivery]
+        assert told == ([] if job is jobs[7] else ["in_progress", "completed"]), job.delivery
+    assert hud.keys == {"hud-key"}
+    rows = parked(reporter, jobs[7])
+    assert [(row.headers["class"], row.headers["error"]) for row in rows] == [("refused", "the HUD answered 400")] * 2
+    assert [status for _, status in hud.refused] == ["in_progress", "completed"]
+    assert [json.loads(row.value)["status"] for row in rows] == ["in_progress", "completed"]
+
+
+def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(reporter):
+    job = Job(reporter, "org/two", "L2").call("completed", 3000, provenance="pending", conclusion="success")
+    relay = reporter.relay
+    [delayed] = wait_for("it to be put off", lambda: [
+        one for one in reporter.topic("delay.1m") if one.headers["delivery"] == job.delivery], 40)
+    assert delayed.headers["to_topic"] == relay.topic("callbacks") and "dispatch" in delayed.headers["error"]
+    assert int(delayed.headers["not_before_ms"]) > time.time() * 1000
+    # What the role `delay` does a minute later.
+    write(relay.kafka, relay.topic("callbacks"), delayed.key, delayed.value, delayed.headers)
+    [row] = wait_for("it to be parked", lambda: [
+        one for one in reporter.topic("dlq") if one.headers.get("delivery") == job.delivery], 40)
+    assert row.headers["class"] == "refused" and "no dispatch known" in row.headers["error"]
+    assert reporter.result(job.delivery) is None
+    assert not [one for one in read_topic(relay.kafka, relay.topic("delay.1m"))
+                if one.headers["delivery"] == job.delivery][1:]
