@@ -57,6 +57,25 @@ static const struct verb {
       "create makes what is missing and changes nothing that is there.\n"
       "Exit codes: 0, 1 something is missing or differs (named), 2 usage, 3 Kafka does not "
       "answer.\n" },
+    { "levels", verb_levels, true, "who is ready for L3, who is not good enough to stay there",
+      "usage: crcrctl levels [--json | --patch] [THRESHOLD…] [--device OWNER/REPO=DEVICE…]\n"
+      "       crcrctl levels --apply [--dry-run] [--json] [THRESHOLD…]\n"
+      "\n"
+      "Reads the topics results and allowlist and says of each repository at L2 whether it is "
+      "ready for L3, of\n"
+      "each at L3 whether it may stay, with the evidence, and prints a patch of the allowlist.\n"
+      "  --patch          only the patch (unified diff, for `git apply`)\n"
+      "  --device         where a repository that is ready goes; else CHOOSE-A-DEVICE\n"
+      "  --apply          also writes who is demoted and who has recovered to the topic allowlist: "
+      "a demoted\n"
+      "                   repository gets no new L3 check runs, those that were started are "
+      "ended\n"
+      "  --dry-run        says what --apply would change, and writes nothing\n"
+      "Thresholds: --min-pass-rate 90 --max-timeouts 1 --max-e2e 3h --max-overrun 1 "
+      "--overrun-after 3h\n"
+      "  --max-queue 30m --min-tenure 30d --ready-window 14d --demote-window 7d (percent; "
+      "s, m, h, d)\n"
+      "Exit codes: 0, 1 no allowlist or a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
     { "config", verb_config, false, "the table of all settings",
       "usage: crcrctl config --markdown\n" },
 };

@@ -73,6 +73,17 @@ def write(brokers, topic, key, value, headers=None):
     assert producer.flush(30) == 0 and not failures, failures
 
 
+def write_all(brokers, topic, records):
+    """Many records at once, each (key, value, headers, milliseconds since 1970), in that order."""
+    failures = []
+    producer = Producer({"bootstrap.servers": brokers, "acks": "all", "partitioner": "murmur2_random"})
+    for key, value, headers, at_ms in records:
+        producer.produce(topic, key=key, value=value, headers=list(headers.items()), timestamp=at_ms,
+                         on_delivery=lambda error, _: failures.append(error) if error else None)
+        producer.poll(0)
+    assert producer.flush(60) == 0 and not failures, failures
+
+
 def read_topic(brokers, topic, timeout=30):
     """Every record that the topic holds now, in order within each partition."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "tests-read-only",

@@ -1,0 +1,321 @@
+"""`crcrctl levels` over 45 simulated days in a real Kafka: who is ready for L3, who is not good enough to
+stay there, the patch, and what --apply does to the check runs of a real reporter."""
+import datetime
+import json
+import pathlib
+import secrets
+import subprocess
+import time
+
+import pytest
+
+from lib.kafka import read_topic, write_all
+from lib.processes import wait_for
+from test_crcrctl import Ctl
+from test_reporter import Job, Reporter, label_event, settled
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+SOURCE = "https://github.com/pytorch/pytorch/blob/main/.github/allowlist.yml"
+READY = ("org/ready", "org/young", "org/flaky", "org/slow", "org/overrun", "org/queue", "org/timeouts",
+         "org/idle", "pytorch/crcr-test")
+STAY = ("org/stays", "org/l3flaky", "org/l3slow", "org/l3timeouts", "org/l3idle")
+
+
+def allowlist(l1=(), l2=(), l3=(), l4=("org/four",)):
+    lines = ["# who takes part"]
+    for name, repos in (("L1", l1), ("L2", l2)):
+        lines += [f"{name}:"] + [f"  - {repo}" for repo in repos]
+    lines += ["L3:"] + (["  npu:"] + [f"    {repo}: [alice]" for repo in l3] if l3 else [])
+    return "\n".join(lines + ["L4:"] + [f"  - {repo}: carol" for repo in l4]) + "\n"
+
+
+def iso(ms):
+    return datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+class Past:
+    """Writes the topics as the relay would have, in the past."""
+
+    def __init__(self, ctl):
+        self.ctl, self.now = ctl, int(time.time() * 1000)
+        self.rows, self.run = [], 1000
+
+    def list(self, days_ago, text):
+        at = self.now - int(days_ago * DAY)
+        headers = {"source": SOURCE, "sha": secrets.token_hex(32), "fetched_ms": str(at)}
+        write_all(self.ctl.brokers, self.ctl.prefix + "allowlist",
+                  [("allowlist", text.encode(), headers, at)])
+        return headers["sha"]
+
+    def job(self, repo, days_ago, conclusion="success", name="build", queue=300, ran=3600, took=HOUR,
+            status="completed"):
+        """One run with one job that ended so many days ago; queue and ran in seconds, took in milliseconds."""
+        end = self.now - int(days_ago * DAY)
+        self.run += 1
+        self.rows.append((f"{repo}/d{self.run}/ci/{name}/{self.run}-1", json.dumps({
+            "dynamoKey": f"{repo}/d{self.run}/ci/{name}/{self.run}-1", "status": status,
+            "conclusion": conclusion, "downstream_repo": repo, "downstream_repo_level": "L2",
+            "delivery_id": f"d{self.run}", "workflow_name": "ci", "job_name": name,
+            "check_run_id": f"{self.run}-1", "run_id": str(self.run), "run_attempt": "1",
+            "queue_time": queue, "execution_time": ran, "started_at": iso(end - took),
+            "completed_at": iso(end)}).encode(), {}, end))
+
+    def jobs(self, repo, n=200, days=13, bad=0, **one):
+        """n runs, one after the other over the days; `bad` of them with what `one` says, the rest good."""
+        for i in range(n):
+            self.job(repo, days * (i + 0.5) / n, **(one if i < bad else {}))
+
+    def write(self):
+        self.rows.sort(key=lambda row: row[3])
+        write_all(self.ctl.brokers, self.ctl.prefix + "results", self.rows)
+        self.rows = []
+
+
+@pytest.fixture(scope="module")
+def past(kafka_node):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    ctl("topics", "create")
+    past = Past(ctl)
+    old = [repo for repo in READY if repo != "org/young"]
+    past.list(45, allowlist(l1=READY + STAY))
+    past.list(40, allowlist(l1=["org/young"], l2=old + list(STAY)))
+    past.list(20, allowlist(l2=READY, l3=STAY))
+    past.sha = past.list(10, allowlist(l1=["org/new"], l2=READY, l3=STAY))
+    past.jobs("org/ready", bad=15, conclusion="failure")
+    past.jobs("org/young")
+    past.jobs("org/flaky", bad=21, conclusion="cancelled")
+    past.jobs("org/slow", bad=101, took=4 * HOUR)
+    past.jobs("org/overrun", bad=2, ran=3 * 3600 + 1)
+    past.jobs("org/queue", bad=200, queue=1801)
+    past.jobs("org/timeouts", bad=2, status="timed_out", conclusion=None)
+    past.jobs("pytorch/crcr-test", bad=100, name="l2-xfail", conclusion="failure")
+    past.jobs("org/stays", days=6)
+    past.jobs("org/l3flaky", days=6, bad=21, conclusion="failure")
+    past.jobs("org/l3slow", days=6, bad=101, took=4 * HOUR)
+    past.jobs("org/l3timeouts", days=6, bad=2, conclusion="timed_out")
+    past.jobs("org/four", days=6, bad=200, conclusion="failure")
+    for days_ago in range(15, 30):  # outside both windows: nothing of it may count
+        for repo in ("org/ready", "org/idle", "org/l3idle", "org/stays"):
+            past.job(repo, days_ago, "failure", queue=9000, ran=9000, took=9 * HOUR)
+    for days_ago in (8, 9, 10):  # outside the window of demotion only
+        past.job("org/stays", days_ago, "failure", took=9 * HOUR)
+    past.write()
+    return past
+
+
+@pytest.fixture(scope="module")
+def report(past):
+    return json.loads(past.ctl("levels", "--json", "--device", "org/ready=npu").stdout)
+
+
+def row(report, repo):
+    return next(one for one in report["repos"] if one["repo"] == repo)
+
+
+def not_ok(one):
+    return [criterion["name"] for criterion in one["criteria"] if not criterion["ok"]]
+
+
+def criterion(one, name):
+    return next(c for c in one["criteria"] if c["name"] == name)
+
+
+# ---- readiness -----------------------------------------------------------------------------------------
+def test_ready_when_every_criterion_is_met_with_the_evidence(past, report):
+    one = row(report, "org/ready")
+    assert (one["state"], one["level"], not_ok(one)) == ("ready", "L2", [])
+    assert {c["name"] for c in one["criteria"]} == {
+        "tenure", "pass_rate", "e2e_p50", "overrun", "queue_mean", "timeouts"}
+    assert criterion(one, "pass_rate") == {
+        "name": "pass_rate", "value": 92.5, "unit": "percent", "wanted": ">=", "threshold": 90.0,
+        "ok": True, "over": 200, "of": "jobs"}  # 185 of 200; the 15 older failures do not count
+    assert criterion(one, "e2e_p50")["value"] == 3900  # an hour, and five minutes in the queue
+    assert criterion(one, "queue_mean")["value"] == 300
+    assert 40 <= criterion(one, "tenure")["value"] / 86400 < 40.1
+    assert report["allowlist"]["sha"] == past.sha
+
+
+@pytest.mark.parametrize("repo,name,value", (
+    ("org/young", "tenure", None), ("org/flaky", "pass_rate", 89.5), ("org/slow", "e2e_p50", 14700),
+    ("org/overrun", "overrun", 1.0), ("org/queue", "queue_mean", 1801), ("org/timeouts", "timeouts", 1.0)),
+    ids=lambda value: str(value))
+def test_each_criterion_alone_keeps_a_repository_at_l2(report, repo, name, value):
+    one = row(report, repo)
+    assert one["state"] == "not_ready" and not_ok(one) == [name]
+    if value is not None:
+        assert criterion(one, name)["value"] == value
+
+
+def test_tenure_begins_with_the_version_that_gave_the_level(report):
+    assert 20 <= criterion(row(report, "org/young"), "tenure")["value"] / 86400 < 20.1
+
+
+def test_without_jobs_in_the_window_nobody_is_ready_and_nobody_demoted(report):
+    assert row(report, "org/idle")["state"] == "no_jobs"
+    assert row(report, "org/l3idle")["state"] == "no_jobs"
+    assert not [line for line in report["patch"].splitlines() if "idle" in line and line[0] in "+-"]
+
+
+def test_the_canary_succeeds_by_failing(report):
+    one = row(report, "pytorch/crcr-test")
+    assert one["state"] == "ready" and criterion(one, "pass_rate")["value"] == 100.0
+
+
+# ---- demotion ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("repo,name", (("org/l3flaky", "pass_rate"), ("org/l3slow", "e2e_p50"),
+                                       ("org/l3timeouts", "timeouts")))
+def test_each_criterion_of_demotion_is_seen(report, repo, name):
+    one = row(report, repo)
+    assert one["state"] == "bad" and not_ok(one) == [name]
+
+
+def test_what_ended_before_the_window_demotes_nobody(report):
+    one = row(report, "org/stays")
+    assert one["state"] == "good" and criterion(one, "pass_rate")["value"] == 100.0
+
+
+def test_l4_shows_its_figures_and_is_left_to_people(report, past):
+    assert row(report, "org/four")["state"] == "bad"
+    assert not any(line.startswith("-") and "org/four" in line for line in report["patch"].splitlines())
+    assert "L4 is decided by people" in past.ctl("levels").stdout
+
+
+def test_thresholds_and_windows_are_flags(past):
+    loose = json.loads(past.ctl("levels", "--json", "--min-pass-rate", "89", "--max-timeouts", "2%",
+                                "--max-overrun", "1.5", "--max-queue", "31m", "--max-e2e", "5h",
+                                "--min-tenure", "20d").stdout)
+    assert {one["repo"] for one in loose["repos"] if one["level"] == "L2" and one["state"] == "ready"} == \
+        set(READY) - {"org/idle"}
+    assert not [one for one in loose["repos"] if one["level"] == "L3" and one["state"] == "bad"]
+    wide = json.loads(past.ctl("levels", "--json", "--ready-window", "30d", "--demote-window", "30d",
+                               "--overrun-after", "2h").stdout)
+    assert row(wide, "org/idle")["state"] == "not_ready"
+    assert criterion(row(wide, "org/ready"), "pass_rate")["over"] == 215
+
+
+@pytest.mark.parametrize("arguments", (
+    ["levels", "x"], ["levels", "--dry-run"], ["levels", "--apply", "--patch"], ["levels", "--max-e2e", "soon"],
+    ["levels", "--min-pass-rate", "101"], ["levels", "--device", "npu"], ["levels", "--nonsense"]), ids=" ".join)
+def test_wrong_usage_of_levels_is_exit_2_and_says_why(past, arguments):
+    assert past.ctl(*arguments, expect=2).stderr.strip()
+
+
+def test_without_an_allowlist_it_says_so(kafka_node):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    assert "missing in Kafka" in ctl("levels", expect=1).stderr
+    ctl("topics", "create")
+    assert "no allowlist has been published" in ctl("levels", expect=1).stderr
+
+
+# ---- the patch -------------------------------------------------------------------------------------------
+def test_the_patch_applies_to_the_file_and_is_a_valid_allowlist(past, report, tmp_path):
+    folder = pathlib.Path(tmp_path)
+    (folder / ".github").mkdir()
+    file = folder / ".github" / "allowlist.yml"
+    file.write_text(allowlist(l1=["org/new"], l2=READY, l3=STAY))
+    subprocess.run(["git", "apply", "-"], input=report["patch"], text=True, check=True, cwd=folder)
+    past.ctl("allowlist", "check", file)
+    text = file.read_text()
+    assert text.startswith("# who takes part\n") and report["patch_rewrites_file"] is False
+    l2, l3 = text[text.index("L2:"):text.index("L3:")], text[text.index("L3:"):text.index("L4:")]
+    assert "org/ready" in l3 and "org/ready" not in l2
+    assert "CHOOSE-A-DEVICE:\n    pytorch/crcr-test: []" in l3
+    for repo in ("org/l3flaky", "org/l3slow", "org/l3timeouts"):
+        assert f"  - {repo}: [alice]\n" in l2 and repo not in l3
+    for repo in ("org/stays", "org/l3idle"):
+        assert repo in l3
+    assert past.ctl("levels", "--patch", "--device", "org/ready=npu").stdout == report["patch"]
+
+
+def test_the_text_shows_each_criterion_and_the_patch(past):
+    text = past.ctl("levels").stdout
+    assert "org/flaky  not ready, L2 since " in text
+    assert "NOT OK pass_rate   89.5 %" in text and "at least 90.0 %, over 200 jobs" in text
+    assert "--- a/.github/allowlist.yml" in text and "Say the device" in text
+
+
+# ---- --apply ---------------------------------------------------------------------------------------------
+def demotions(ctl):
+    rows = [r for r in read_topic(ctl.brokers, ctl.prefix + "allowlist") if r.key == "demotions"]
+    return rows
+
+
+def test_dry_run_says_what_apply_would_do_and_writes_nothing(past):
+    text = past.ctl("levels", "--apply", "--dry-run").stdout
+    assert "demoted    org/l3flaky: pass_rate 89.5 %, at least 90.0 % wanted, over 200 jobs" in text
+    assert text.endswith("dry run: nothing was written\n") and demotions(past.ctl) == []
+
+
+def test_apply_writes_the_demotions_once(past):
+    text = past.ctl("levels", "--apply").stdout
+    assert text.count("demoted    ") == 3
+    record, = demotions(past.ctl)
+    written = json.loads(record.value)
+    assert written["schema_version"] == 1
+    assert {one["repo"] for one in written["demoted"]} == {"org/l3flaky", "org/l3slow", "org/l3timeouts"}
+    assert set(record.headers) == {"source", "sha", "fetched_ms"}
+    assert "unchanged  3 demoted" in past.ctl("levels", "--apply").stdout
+    assert len(demotions(past.ctl)) == 1
+    shown = json.loads(past.ctl("levels", "--json").stdout)
+    assert row(shown, "org/l3flaky")["demoted_since"] == written["demoted"][0]["since"]
+
+
+# ---- what a reporter makes of it ---------------------------------------------------------------------------
+LIST = "L3:\n  npu:\n    org/three: [alice]\nL4:\n  - org/four: carol\n"
+
+
+@pytest.fixture
+def reporter(kafka_node, tmp_path):
+    one = Reporter(tmp_path, kafka_node.brokers)
+    try:
+        one.ctl = Ctl(kafka_node.brokers, one.relay.prefix)
+        one.past = Past(one.ctl)
+        one.past.list(0, LIST)
+        yield one
+    finally:
+        one.close()
+
+
+def labelled(reporter, number):
+    job = Job(reporter, "org/three", "L3", pr=number)
+    label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
+    settled(reporter)
+    return job
+
+
+def is_demoted(reporter):
+    return reporter.relay.api("/api/crcr/repos/org/three")["downstream"]["demoted"]
+
+
+def test_a_demoted_repository_gets_no_new_check_run_until_it_recovers(reporter):
+    started = labelled(reporter, 501).call("in_progress", 1000)
+    started.wait_check("in_progress")
+    reporter.past.jobs("org/three", 20, days=6, bad=20, conclusion="failure")
+    reporter.past.write()
+    assert "demoted    org/three" in reporter.ctl("levels", "--apply").stdout
+    told = wait_for("the page to say so", lambda: is_demoted(reporter))
+    assert "pass_rate" in told["reason"] and told["since"]
+
+    job = labelled(reporter, 502).call("completed", 2000, conclusion="success")
+    job.wait_result()  # the HUD still gets it
+    started.call("completed", 3000, conclusion="success")
+    assert started.wait_check()[0]["conclusion"] == "success"
+    settled(reporter)
+    assert reporter.checks(job.sha) == []
+    four = Job(reporter, pr=503).call("completed", 2000, conclusion="success")
+    four.wait_check()
+
+    reporter.past.jobs("org/three", 300, days=6)
+    reporter.past.write()
+    assert "recovered  org/three" in reporter.ctl("levels", "--apply").stdout
+    wait_for("the page to say so", lambda: is_demoted(reporter) is None)
+    labelled(reporter, 504).call("completed", 2000, conclusion="success").wait_check()
+
+
+def test_a_demoted_repository_without_jobs_stays_demoted_and_another_level_ends_it(reporter):
+    reporter.past.jobs("org/three", 20, days=6, bad=20, conclusion="failure")
+    reporter.past.write()
+    reporter.ctl("levels", "--apply")
+    assert "unchanged  1 demoted" in reporter.ctl("levels", "--apply", "--demote-window", "10s").stdout
+    reporter.past.list(0, LIST.replace("L3:\n  npu:\n    org/three: [alice]", "L2: [org/three]"))
+    assert "recovered  org/three" in reporter.ctl("levels", "--apply").stdout
