@@ -13,7 +13,7 @@ const struct property config_properties[] = {
     /* ---- GitHub ---- */
     {
         .name = "GITHUB_APP_ID",
-        .daemons = DAEMONS,
+        .daemons = ALL,
         .required = DISPATCHER | REPORTER,
         .help = "ID or client ID of the GitHub App. Ingest refuses webhooks of other Apps when it "
                 "is set.",
@@ -27,7 +27,7 @@ const struct property config_properties[] = {
     },
     {
         .name = "GITHUB_APP_PRIVATE_KEY",
-        .daemons = DISPATCHER | REPORTER,
+        .daemons = DISPATCHER | REPORTER | CTL,
         .required = DISPATCHER | REPORTER,
         .secret = true,
         .help = "Private key of the App: RSA, PEM; newlines may be written as \\n.",
@@ -35,20 +35,20 @@ const struct property config_properties[] = {
     {
         .name = "CRCR_GITHUB_API_URL",
         .type = PROPERTY_URL,
-        .daemons = DISPATCHER | REPORTER,
+        .daemons = DISPATCHER | REPORTER | CTL,
         .fallback = "https://api.github.com",
         .help = "Root of GitHub's REST API; GitHub Enterprise: https://HOST/api/v3.",
     },
     {
         .name = "UPSTREAM_REPO",
         .type = PROPERTY_REPO,
-        .daemons = INGEST | REPORTER,
+        .daemons = INGEST | REPORTER | CTL,
         .fallback = "pytorch/pytorch",
         .help = "The repository whose webhooks are relayed; others are ignored.",
     },
     {
         .name = "CRCR_PUSH_REFS",
-        .daemons = INGEST,
+        .daemons = INGEST | CTL,
         .help = "Refs whose pushes are relayed, such as refs/heads/main, comma-separated; a star "
                 "stands for anything. Unset: all.",
     },
@@ -236,7 +236,7 @@ const struct property config_properties[] = {
     {
         .name = "CRCR_CA_FILE",
         .type = PROPERTY_FILE,
-        .daemons = DAEMONS,
+        .daemons = ALL,
         .help = "PEM file of certificate authorities for outbound HTTPS, in place of the "
                 "system's.",
     },

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
@@ -37,12 +38,25 @@ static void from_headers(struct summary *s, const struct headers *h)
 
 /* ---- what each topic adds ------------------------------------------------------------------- */
 
+/* Adds ", <what> <the header's value>" when it is there. */
+static void put_note(struct summary *s, const struct headers *h, const char *name, const char *what)
+{
+    struct str value = headers_get(h, name);
+    size_t used = strlen(s->detail);
+
+    if (value.len)
+        snprintf(s->detail + used, sizeof(s->detail) - used, ", %s %.*s", what,
+                 STR_ARG(str_cut(value, 64)));
+}
+
 static void of_event(struct summary *s, const struct record *r)
 {
     COPY(s->outcome, STR_LIT("accepted"));
     struct str source = headers_get(&r->headers, "source");
-    if (!str_is(source, "webhook"))
-        COPY(s->detail, source);
+    if (!str_is(source, "webhook")) {
+        COPY(s->detail, source); /* redelivered, replay */
+        put_note(s, &r->headers, "again", "again");
+    }
 }
 
 /* "rerun_failed of run 17"; a dispatch repeats no run. Gives the length. */
@@ -75,6 +89,8 @@ static void of_task(struct summary *s, const struct record *r)
                          attempt);
     if (headers_get(h, "payload_trimmed").len)
         snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", trimmed to fit");
+    put_note(s, h, "again", "again");
+    put_note(s, h, "dlq", "replayed from dlq");
 }
 
 static void of_delay(struct summary *s, const struct record *r)
@@ -180,6 +196,7 @@ static void of_callback(struct summary *s, const struct record *r)
         snprintf(s->detail, sizeof(s->detail), "unreadable");
     else
         set_job(s, status, conclusion, workflow, job);
+    put_note(s, &r->headers, "replay", "replay");
 }
 
 static void of_result(struct summary *s, const struct record *r)
@@ -233,6 +250,14 @@ static void of_allowlist(struct summary *s, const struct record *r)
 
 static void of_parked(struct summary *s, const struct record *r)
 {
+    struct str resolves = headers_get(&r->headers, "resolves");
+
+    if (resolves.ptr) {
+        COPY(s->outcome, headers_get(&r->headers, "class")); /* replayed, dropped */
+        snprintf(s->detail, sizeof(s->detail), "by hand: dlq %.*s, from %.*s", STR_ARG(resolves),
+                 STR_ARG(headers_get(&r->headers, "source_topic")));
+        return;
+    }
     COPY(s->outcome, STR_LIT("parked"));
     snprintf(s->detail, sizeof(s->detail), "%.*s from %.*s: %.*s",
              STR_ARG(headers_get(&r->headers, "class")),

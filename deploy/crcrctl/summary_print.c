@@ -4,6 +4,7 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
+#include "clean.h"
 #include "summary.h"
 
 /* SGR codes by what an outcome means; the first that matches. */
@@ -25,11 +26,9 @@ static const char *color_of(const char *outcome)
     return "0";
 }
 
-/* Controls from outside must not reach a terminal. */
 static void put_clean(struct buf *to, const char *text)
 {
-    for (; *text; text++)
-        buf_putc(to, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+    clean_line(to, str_of(text));
 }
 
 static void put_padded(struct buf *to, const char *text, size_t width)

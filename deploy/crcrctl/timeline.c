@@ -68,11 +68,13 @@ static bool is_tier_topic(enum topic topic)
     return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
-/* Whether a step changes where its downstream stands. A result repeats a callback, and a dirty mark
- * says nothing to people. */
+/* Whether a step changes where its downstream stands. A result repeats a callback, a dirty mark
+ * says nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
 {
-    return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE;
+    bool replayed = s->topic == TOPIC_DLQ && str_is(str_of(s->outcome), "replayed");
+
+    return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed;
 }
 
 /* What to say after a step, by its outcome and how its kind begins; the first that matches. */
@@ -90,6 +92,7 @@ static const struct {
     { "superseded", "", "a newer event of the pull request was sent" },
     { "skipped", "", "it was not to be sent" },
     { "duplicate", "", "it had been sent before" },
+    { "dropped", "", "somebody took it out of the dead-letter queue" },
     { "in_progress", "", "a job is running" },
 };
 

@@ -4,12 +4,12 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/json_text.h"
+#include "clean.h"
 #include "timeline.h"
 
 static void put_clean(struct buf *to, const char *text)
 {
-    for (; *text; text++)
-        buf_putc(to, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+    clean_line(to, str_of(text));
 }
 
 static void put_delta(struct buf *to, int64_t ms)
@@ -35,6 +35,8 @@ static const char *step_name(const struct summary *s)
         [TOPIC_DLQ] = "parked",
     };
 
+    if (s->topic == TOPIC_DLQ && !str_is(str_of(s->outcome), "parked"))
+        return "resolved";
     return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic];
 }
 
@@ -53,7 +55,9 @@ static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
     }
     if (s->topic != TOPIC_EVENTS) {
         put_clean(to, s->outcome);
-        buf_puts(to, *s->detail ? "  " : "");
+        buf_puts(to, "  ");
+    }
+    if (*s->detail) {
         put_clean(to, s->detail);
         buf_puts(to, "  ");
     }
@@ -90,7 +94,10 @@ static int64_t put_accepted(struct buf *to, const struct summary *s)
     if (s->topic != TOPIC_EVENTS || !s->received_ms)
         return s->at_ms;
     clock_format(s->received_ms, at);
-    buf_printf(to, "  %s  accepted  last byte of the %s\n", at, *s->detail ? s->detail : "webhook");
+    if (str_starts(str_of(s->detail), "redelivered"))
+        buf_printf(to, "  %s  GitHub tried to deliver it, in vain; fetched later\n", at);
+    else
+        buf_printf(to, "  %s  accepted  last byte of the webhook\n", at);
     return s->received_ms;
 }
 

@@ -4,43 +4,17 @@ import hashlib
 import hmac
 import http.server
 import json
-import os
 import secrets
-import subprocess
 import threading
 import time
 
 import pytest
 
-from lib.kafka import write
+from lib.ctl import Ctl
 from lib.processes import BIN, Process
 
 DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 SHA = "a" * 40
-
-
-class Ctl:
-    def __init__(self, brokers, prefix):
-        self.brokers, self.prefix = brokers, prefix
-
-    def environment(self, **more):
-        values = {"PATH": os.environ["PATH"], "KAFKA_BROKERS": self.brokers,
-                  "CRCR_TOPIC_PREFIX": self.prefix, "GITHUB_APP_SECRET": "one,two"}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
-            if name in os.environ:
-                values[name] = os.environ[name]
-        values.update(more)
-        return values
-
-    def __call__(self, *arguments, expect=0, **environment):
-        done = subprocess.run([BIN / "crcrctl", *map(str, arguments)], capture_output=True, text=True,
-                              timeout=60, env=self.environment(**environment))
-        assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
-
-    def write(self, topic, key, value, **headers):
-        write(self.brokers, self.prefix + topic, key, value,
-              {name: str(text) for name, text in headers.items()})
 
 
 @pytest.fixture(scope="module")

@@ -63,12 +63,13 @@ def create_topics(brokers, prefix):
                    env=environment, stdout=subprocess.DEVNULL)
 
 
-def write(brokers, topic, key, value, headers=None):
+def write(brokers, topic, key, value, headers=None, timestamp_ms=None):
     """Appends one record and waits for its acknowledgement."""
     failures = []
     producer = Producer({"bootstrap.servers": brokers, "acks": "all",
                          "partitioner": "murmur2_random", "message.max.bytes": 27 << 20})
     producer.produce(topic, key=key, value=value, headers=list((headers or {}).items()),
+                     timestamp=timestamp_ms or 0,
                      on_delivery=lambda error, _: failures.append(error) if error else None)
     assert producer.flush(30) == 0 and not failures, failures
 

@@ -258,6 +258,7 @@ void deliveries_create(struct sim *sim, const struct call *call, struct reply *r
     const char *guid = json_string_value(json_object_get(call->body, "guid"));
     json_t *payload = json_object_get(call->body, "payload");
     json_t *status = json_object_get(call->body, "status_code");
+    json_t *at = json_object_get(call->body, "delivered_at");
     char made[37];
     json_t *row;
 
@@ -271,7 +272,10 @@ void deliveries_create(struct sim *sim, const struct call *call, struct reply *r
     }
     random_guid(made);
     pulls_learn(sim->pulls, payload);
-    row = row_new(sim, guid ? guid : made, event, payload, false);
+    row = row_new(sim, guid ? guid : made, event, payload,
+                  json_is_true(json_object_get(call->body, "redelivery")));
+    if (at)
+        json_object_set(row, "delivered_at", at);
     outcome_set(row, (int)json_integer_value(status),
                 json_integer_value(status) < 300 ? "OK" : "Invalid HTTP Response", STR_NONE);
     reply_json(reply, 201, item_of(row));

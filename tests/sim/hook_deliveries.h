@@ -20,9 +20,10 @@ json_t *deliveries_send(struct sim *sim, const char *event, const char *guid, js
 handler_fn deliveries_list, deliveries_get;
 /* POST …/attempts: sends the webhook again under the same GUID. */
 handler_fn deliveries_attempt;
-/* POST /_sim/webhook {"event", "payload"[, "guid"][, "status_code"]}: signs and sends as GitHub
- * does (to --webhook-url, under --webhook-secret) and remembers the delivery with what came back.
- * With status_code nothing is sent: the delivery is remembered as having ended so. */
+/* POST /_sim/webhook {"event", "payload"[, "guid"][, "status_code"][, "delivered_at"]
+ * [, "redelivery"]}: signs and sends as GitHub does (to --webhook-url, under --webhook-secret) and
+ * remembers the delivery with what came back. With status_code nothing is sent: the delivery is
+ * remembered as having ended so; 0: not answered yet. */
 handler_fn deliveries_create;
 
 #endif

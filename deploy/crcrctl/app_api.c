@@ -1,0 +1,181 @@
+#include "app_api.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/mem.h"
+#include "../../common/github/github.h"
+#include "progress.h"
+
+#define TRIES    4
+#define PAUSE_MS 1000 /* before the second try; doubled for each one after */
+
+struct app_api {
+    const struct ctl *ctl;
+    char *url;
+    struct jwt_key *key;
+    struct http_client *client;
+    struct github *github;
+};
+
+static enum err needed(const struct ctl *ctl, const char *name, struct why *why)
+{
+    const char *value = config_text(ctl->config, name);
+
+    if (value && *value)
+        return OK;
+    return why_set(why, ERR_STOP,
+                   "%s is not set: it is needed to ask GitHub as the App (a file: "
+                   "%s_FILE)",
+                   name, name);
+}
+
+static enum err open_clients(struct app_api *a, struct why *why)
+{
+    const struct config *config = a->ctl->config;
+    const struct http_client_options http = { .user_agent = "crcrctl",
+                                              .ca_file = config_text(config, "CRCR_CA_FILE"),
+                                              .allow_http =
+                                                  config_bool(config, "CRCR_ALLOW_HTTP") };
+    struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
+
+    if (str_ends(url, "/"))
+        url.len--;
+    a->url = str_dup(url);
+    enum err err = jwt_key_new(&a->key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
+    if (err)
+        return why_prefix(why, ERR_STOP, "GITHUB_APP_PRIVATE_KEY");
+    err = http_client_new(&a->client, &http, why);
+    if (err)
+        return err;
+    const struct github_options options = { .api_url = a->url,
+                                            .app_id = config_text(config, "GITHUB_APP_ID"),
+                                            .key = a->key,
+                                            .client = a->client };
+    return github_new(&a->github, &options, why);
+}
+
+enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
+{
+    enum err err = needed(ctl, "GITHUB_APP_ID", why);
+
+    if (!err)
+        err = needed(ctl, "GITHUB_APP_PRIVATE_KEY", why);
+    if (err)
+        return err;
+    struct app_api *a = mem_alloc(1, sizeof(*a));
+    a->ctl = ctl;
+    err = open_clients(a, why);
+    if (err)
+        app_api_free(a);
+    else
+        *ret = a;
+    return err;
+}
+
+void app_api_free(struct app_api *a)
+{
+    if (!a)
+        return;
+    github_free(a->github);
+    http_client_free(a->client);
+    jwt_key_free(a->key);
+    free(a->url);
+    free(a);
+}
+
+/* ---- one request ---------------------------------------------------------------------------- */
+
+struct answered {
+    bool done;
+    enum err err;
+    bool limited;
+    int64_t wait_until_ms;
+    struct buf *body;
+    char *cursor; /* may be NULL */
+    struct why why;
+};
+
+/* "/app/hook/deliveries?per_page=100&cursor=v1_17" → "v1_17". */
+static void take_cursor(char to[CURSOR_SIZE], struct str next_page)
+{
+    static const struct str name = { "cursor=", 7 };
+    ptrdiff_t at = str_find_str(next_page, name);
+    struct str rest = at < 0 ? STR_NONE : str_from(next_page, (size_t)at + name.len), cursor;
+
+    to[0] = 0;
+    if (rest.ptr && str_split(&rest, '&', &cursor))
+        (void)str_copy(to, CURSOR_SIZE, cursor);
+}
+
+static void on_answer(void *opaque, const struct github_answer *answer)
+{
+    struct answered *to = opaque;
+
+    to->done = true;
+    to->err = answer->err;
+    to->limited = answer->limited;
+    to->wait_until_ms = answer->wait_until_ms;
+    if (answer->err) {
+        why_set(&to->why, answer->err, "%s", answer->reason);
+        return;
+    }
+    buf_put(to->body, answer->body);
+    if (to->cursor)
+        take_cursor(to->cursor, answer->next_page);
+}
+
+static enum err ask(struct app_api *a, const char *path, struct answered *answered)
+{
+    const struct github_request request = {
+        .auth = GITHUB_AS_APP, .method = "GET", .path = path, .max_body_bytes = answered->body->max
+    };
+    enum err err = github_start(a->github, &request, on_answer, answered, &answered->why);
+
+    if (err)
+        return err;
+    while (!answered->done && !ctl_stopped())
+        http_client_poll(a->client, NULL, 200);
+    if (answered->done)
+        return answered->err;
+    /* on_answer must not be called once answered is gone. */
+    github_free(a->github);
+    a->github = NULL;
+    return why_set(&answered->why, ERR_RETRY, "stopped");
+}
+
+/* Waits as GitHub said, or a little longer each time. False when the program is to stop. */
+static bool wait_for_next(const struct app_api *a, const struct answered *answered, int try)
+{
+    int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_wall_ms()
+                                              : (int64_t)PAUSE_MS << try;
+
+    if (answered->limited)
+        fprintf(stderr, "crcrctl %s: GitHub's limit: going on in %" PRId64 " s (%s)\n",
+                a->ctl->verb, wait_ms / 1000 + 1, answered->why.text);
+    return ctl_wait(wait_ms);
+}
+
+enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
+                     char cursor[CURSOR_SIZE], struct why *why)
+{
+    for (int try = 0;; try++) {
+        struct answered answered = { .body = body, .cursor = cursor };
+        buf_reset(body);
+        if (!a->github)
+            return why_set(why, ERR_RETRY, "stopped");
+        enum err err = ask(a, path, &answered);
+        if (err == OK && buf_full(body))
+            return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", path, body->max);
+        if (err == OK)
+            return OK;
+        if (answered.limited)
+            try = 0; /* told to wait, which is no failure */
+        if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
+            !wait_for_next(a, &answered, try)) {
+            why_set(why, err, "%s", answered.why.text);
+            return why_prefix(why, err == ERR_UNKNOWN ? ERR_RETRY : err, "GET %s%s", a->url, path);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+/* GET requests to GitHub as the App itself, one after the other: limits are waited out, lost
+ * answers asked for again. */
+#ifndef CRCR_CTL_APP_API_H
+#define CRCR_CTL_APP_API_H
+
+#include "../../common/base/buf.h"
+#include "ctl.h"
+
+struct app_api;
+
+/* From GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY, CRCR_GITHUB_API_URL. ERR_STOP names what is missing
+ * or malformed. */
+enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why) MUST_CHECK;
+/* NULL is fine. */
+void app_api_free(struct app_api *a);
+/* The body of a 2xx into body (reset first), and the cursor of the next page ("" when there is
+ * none; NULL: not wanted). ERR_REFUSE: GitHub said never. ERR_RETRY: no answer after several tries,
+ * or the program is to stop. A body larger than the buffer may be is refused. */
+#define CURSOR_SIZE 256
+enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
+                     char cursor[CURSOR_SIZE], struct why *why) MUST_CHECK;
+
+#endif

@@ -1,0 +1,57 @@
+/* What GitHub remembers of the App's webhooks: attempts, grouped by delivery (GUID), and which of
+ * these nobody has. https://docs.github.com/en/rest/apps/webhooks PURE.
+ *
+ *   attempt 2xx ──▶ delivered        not answered yet ──▶ pending (the next run judges it)
+ *   none of ours ─▶ skipped          in `events` already ──▶ stored
+ *   all else ─────▶ missing ──▶ published, skipped or failed */
+#ifndef CRCR_CTL_DELIVERIES_H
+#define CRCR_CTL_DELIVERIES_H
+
+#include <uthash.h>
+
+#include "../../common/model/event.h"
+
+enum delivery_state {
+    DELIVERY_MISSING,
+    DELIVERY_DELIVERED,
+    DELIVERY_PENDING,
+    DELIVERY_STORED,
+    DELIVERY_PUBLISHED,
+    DELIVERY_SKIPPED,
+    DELIVERY_FAILED,
+    DELIVERY_STATES,
+};
+
+struct delivery {
+    UT_hash_handle hh;
+    char guid[DELIVERY_MAX + 1];
+    int64_t id; /* of its newest attempt: each has the payload */
+    int64_t first_ms;
+    bool has_first; /* the attempt that was no redelivery is among those seen */
+    enum event_kind kind;
+    enum delivery_state state;
+    const char *skipped; /* SKIPPED: why, a literal */
+};
+
+struct deliveries {
+    struct delivery *by_guid;
+    size_t attempts;
+    size_t n_malformed; /* GUIDs that can be none: skipped */
+};
+
+void deliveries_init(struct deliveries *d);
+void deliveries_clear(struct deliveries *d);
+/* Adds one page of GET /app/hook/deliveries, newest first. *older: an attempt before since_ms was
+ * met (it and those after it are left out), so no further page is needed. ERR_REFUSE: not such a
+ * page. */
+enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
+                        bool *older, struct why *why) MUST_CHECK;
+/* NULL: not among them. */
+struct delivery *deliveries_find(const struct deliveries *d, struct str guid);
+/* Those in state MISSING, oldest first; *ret is the caller's to free, its elements are not. */
+size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret);
+size_t deliveries_count(const struct deliveries *d, enum delivery_state state);
+/* "12 deliveries (13 attempts): 9 delivered, …, 2 skipped (other_event 2), 0 failed". */
+void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to);
+
+#endif

@@ -1,0 +1,80 @@
+/* The dead-letter queue: its entries, and what became of them. Kafka cannot delete one record, so a
+ * resolution is a record of the queue itself, under the same key and so in the same partition:
+ *
+ *   entry at 3@17 (class=refused) ◀── resolves=3@17 ── record (class=replayed or dropped)
+ *
+ * A resolution is written after the entry was put back and acknowledged: who dies in between puts
+ * it back once more, which claims make harmless for dispatches. PURE. */
+#ifndef CRCR_CTL_DLQ_H
+#define CRCR_CTL_DLQ_H
+
+#include "../../common/base/buf.h"
+#include "../../common/io/topic_reader.h"
+#include "../../common/model/limits.h"
+#include "../../common/model/topics.h"
+
+enum dlq_state { DLQ_OPEN, DLQ_REPLAYED, DLQ_DROPPED };
+/* "open", "replayed", "dropped". */
+const char *dlq_state_name(enum dlq_state state);
+
+struct dlq_place {
+    int32_t partition;
+    int64_t offset;
+};
+/* "3@17". */
+bool dlq_place_parse(struct str text, struct dlq_place *ret);
+
+/* Text that is not known is "". */
+struct dlq_entry {
+    struct dlq_place at;
+    int64_t parked_ms;
+    enum dlq_state state;
+    bool chosen; /* the caller's */
+    char class[16];
+    char source_topic[96];
+    char key[300];
+    char delivery[DELIVERY_MAX + 1];
+    char repo[REPO_MAX + 1];
+    char error[300];
+};
+
+struct dlq {
+    struct dlq_entry *entries;
+    size_t n, cap;
+    struct dlq_resolution *resolutions;
+    size_t n_resolutions, cap_resolutions;
+};
+
+void dlq_init(struct dlq *d);
+void dlq_clear(struct dlq *d);
+/* A record of the topic, in any order; dlq_settle once all are there: entries then know their
+ * state. */
+void dlq_add(struct dlq *d, const struct record *record);
+void dlq_settle(struct dlq *d);
+/* NULL: there is none. After dlq_settle, and not after dlq_by_time. */
+struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
+/* The oldest first, for people. */
+void dlq_by_time(struct dlq *d);
+
+/* What is wanted; empty text and 0 want everything. */
+#define DLQ_MAX_PLACES 1000
+struct dlq_filter {
+    struct str class, repo, delivery;
+    struct str source; /* with or without the prefix */
+    int64_t since_ms;
+    struct dlq_place places[DLQ_MAX_PLACES];
+    size_t n_places;
+};
+bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
+                 const struct dlq_entry *entry);
+
+/* Where an entry goes back to, and its headers there: as they were, attempt 1, without what the
+ * queue or a delay added, and with `dlq` (its place here, for trace). ERR_REFUSE: it came from
+ * nowhere that it could go back to. Strings are borrowed from the record. */
+enum err dlq_unpark(const struct topics *topics, const struct record *record, enum topic *target,
+                    struct headers *to, struct why *why) MUST_CHECK;
+/* The headers of its resolution: what identifies the entry, `resolves` and `class`. */
+void dlq_resolution_headers(const struct record *record, enum dlq_state state, int64_t now_ms,
+                            struct headers *to);
+
+#endif

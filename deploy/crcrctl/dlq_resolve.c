@@ -1,0 +1,166 @@
+/* Puts entries back, or drops them; each is resolved by a record of its own afterwards. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/io/topic_writer.h"
+#include "progress.h"
+#include "scan.h"
+#include "verb_dlq.h"
+
+#define CHECK_MS 5000
+
+struct resolving {
+    struct ctl *ctl;
+    const struct dlq_arguments *arguments;
+    enum dlq_state to;
+    struct dlq dlq;
+    struct topic_writer *writer; /* NULL in a dry run */
+    struct pace pace;
+    struct progress progress;
+    size_t chosen, done, unfit, resolved_before;
+    enum err err; /* what ended it */
+    struct why why;
+};
+
+static void choose(struct resolving *r)
+{
+    for (size_t i = 0; i < r->dlq.n; i++) {
+        struct dlq_entry *entry = &r->dlq.entries[i];
+        if (!dlq_matches(&r->arguments->filter, &r->ctl->topics, entry))
+            continue;
+        entry->chosen = entry->state == DLQ_OPEN;
+        r->chosen += entry->chosen;
+        r->resolved_before += !entry->chosen;
+    }
+}
+
+static void say(const struct resolving *r, const struct dlq_entry *entry, const char *target)
+{
+    printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to), target ? " to " : "",
+           target ? target : "");
+    dlq_print(entry, false, &r->ctl->topics);
+}
+
+static enum err put_back(struct resolving *r, const struct record *record, enum topic target,
+                         const struct headers *headers)
+{
+    return topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key, record->value,
+                                 headers, NULL, &r->why);
+}
+
+static enum err write_resolution(struct resolving *r, const struct record *record)
+{
+    struct headers headers;
+
+    dlq_resolution_headers(record, r->to, clock_wall_ms(), &headers);
+    return topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_DLQ], record->key,
+                                 STR_LIT(""), &headers, NULL, &r->why);
+}
+
+/* ERR_REFUSE: this one alone cannot be. */
+static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
+                            const struct record *record)
+{
+    enum topic target = TOPIC_DLQ;
+    struct headers headers;
+    enum err err = OK;
+
+    if (r->to == DLQ_REPLAYED)
+        err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
+    if (!err && r->writer && r->to == DLQ_REPLAYED)
+        err = put_back(r, record, target, &headers);
+    if (!err && r->writer)
+        err = write_resolution(r, record);
+    if (!err)
+        say(r, entry, r->to == DLQ_REPLAYED ? topic_base_name(target) : NULL);
+    return err;
+}
+
+static bool on_record(void *opaque, const struct record *record)
+{
+    struct resolving *r = opaque;
+    const struct dlq_place at = { record->at.partition, record->at.offset };
+    struct dlq_entry *entry = dlq_find(&r->dlq, at);
+
+    if (!entry || !entry->chosen)
+        return true;
+    if (!pace_wait(&r->pace))
+        return false;
+    entry->chosen = false;
+    enum err err = resolve_one(r, entry, record);
+    if (err == ERR_REFUSE) {
+        r->unfit++;
+        fprintf(stderr, "crcrctl %s: %" PRId32 "@%" PRId64 ": %s\n", r->ctl->verb, at.partition,
+                at.offset, r->why.text);
+    } else if (err != OK) {
+        r->err = err;
+    } else {
+        r->done++;
+    }
+    progress_show(&r->progress, "%s … %zu of %zu", dlq_state_name(r->to), r->done, r->chosen);
+    return r->err == OK && r->done + r->unfit < r->chosen;
+}
+
+static enum err open_writer(struct resolving *r)
+{
+    const struct topic_writer_options options = { .kafka = r->ctl->kafka };
+    const char *topic = r->ctl->topics.name[TOPIC_DLQ];
+
+    if (r->arguments->dry_run)
+        return OK;
+    enum err err = topic_writer_new(&r->writer, &options, &r->why);
+    return err ? err : topic_writer_check(r->writer, &topic, 1, CHECK_MS, &r->why);
+}
+
+/* The records themselves are read again: a queue may hold more than fits into memory. */
+static void run(struct resolving *r)
+{
+    struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
+
+    scan_add(&scan, r->ctl, TOPIC_DLQ);
+    r->err = open_writer(r);
+    if (r->err != OK)
+        return;
+    pace_init(&r->pace, r->arguments->rate);
+    progress_init(&r->progress, r->ctl->verb);
+    enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
+    progress_end(&r->progress);
+    if (r->err == OK)
+        r->err = err;
+}
+
+static int tell(const struct resolving *r)
+{
+    size_t left = r->chosen - r->done - r->unfit;
+
+    printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
+           r->arguments->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
+           r->arguments->dry_run ? " (dry run: nothing was written)" : "");
+    if (r->err != OK)
+        return ctl_fail(r->ctl, r->err, &r->why);
+    if (left)
+        fprintf(stderr, "crcrctl %s: %zu are left; run it again to go on\n", r->ctl->verb, left);
+    if (!r->done && !r->unfit && !r->resolved_before && r->arguments->filter.n_places) {
+        fprintf(stderr, "crcrctl %s: nothing is there; `crcrctl dlq list` shows what is\n",
+                r->ctl->verb);
+        return CTL_PROBLEM;
+    }
+    return left || r->unfit ? CTL_PROBLEM : CTL_OK;
+}
+
+int dlq_resolve(struct ctl *ctl, const struct dlq_arguments *arguments, enum dlq_state to)
+{
+    struct resolving r = { .ctl = ctl, .arguments = arguments, .to = to };
+    int code = dlq_read(ctl, &r.dlq);
+
+    if (code != CTL_OK)
+        return code;
+    choose(&r);
+    if (r.chosen)
+        run(&r);
+    code = tell(&r);
+    topic_writer_free(r.writer);
+    dlq_clear(&r.dlq);
+    return code;
+}

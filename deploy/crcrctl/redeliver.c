@@ -1,0 +1,195 @@
+#include "redeliver.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/model/json_scan.h"
+#include "scan.h"
+
+#define PAGE_MAX   (8u << 20)
+#define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what stands around it */
+/* Our clocks and GitHub's may differ by that much: an event may be stored "before" its attempt. */
+#define CLOCKS_MS  (3600 * 1000LL)
+
+/* ---- listing -------------------------------------------------------------------------------- */
+
+static enum err list_attempts(struct redeliver *r, struct deliveries *found, struct why *why)
+{
+    char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
+    struct progress progress;
+    struct buf page;
+    bool older = false;
+    enum err err;
+
+    buf_init(&page, PAGE_MAX);
+    progress_init(&progress, r->ctl->verb);
+    do {
+        snprintf(path, sizeof(path), "/app/hook/deliveries?per_page=100%s%s",
+                 *cursor ? "&cursor=" : "", cursor);
+        err = app_api_get(r->api, path, &page, cursor, why);
+        if (!err)
+            err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
+        progress_show(&progress, "listing … %zu attempts", found->attempts);
+    } while (!err && !older && *cursor);
+    progress_end(&progress);
+    buf_clear(&page);
+    return err;
+}
+
+/* ---- what is here already ------------------------------------------------------------------- */
+
+static bool mark_stored(void *opaque, const struct record *record)
+{
+    struct delivery *one = deliveries_find(opaque, headers_get(&record->headers, "delivery"));
+
+    if (one && one->state == DELIVERY_MISSING)
+        one->state = DELIVERY_STORED;
+    return true;
+}
+
+/* An event is stored at its first attempt or later; where that one is not among those seen, the
+ * whole topic is read. */
+static enum err look_up(struct redeliver *r, struct deliveries *found, struct why *why)
+{
+    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct delivery **missing;
+    size_t n = deliveries_missing(found, &missing);
+    bool all_first = true;
+
+    for (size_t i = 0; i < n; i++)
+        all_first = all_first && missing[i]->has_first;
+    if (n && all_first)
+        scan_from(&scan, missing[0]->first_ms - CLOCKS_MS);
+    free(missing);
+    if (!n)
+        return OK;
+    scan_add(&scan, r->ctl, TOPIC_EVENTS);
+    enum err err = scan_run(&scan, r->ctl, mark_stored, found, why);
+    return !err && ctl_stopped() ? why_set(why, ERR_RETRY, "stopped") : err;
+}
+
+/* ---- fetching and publishing ---------------------------------------------------------------- */
+
+static bool on_payload(void *opaque, size_t want, enum json_type type, struct str text,
+                       size_t index)
+{
+    struct str *payload = opaque;
+
+    (void)want;
+    (void)index;
+    if (type == JSON_SCAN_OBJECT)
+        *payload = text;
+    return true;
+}
+
+static void skip(struct delivery *one, const char *reason)
+{
+    one->state = DELIVERY_SKIPPED;
+    one->skipped = reason;
+}
+
+static void fail(const struct redeliver *r, struct delivery *one, const struct why *why)
+{
+    one->state = DELIVERY_FAILED;
+    fprintf(stderr, "crcrctl %s: %s: %s\n", r->ctl->verb, one->guid, why->text);
+}
+
+/* Under the key and headers that ingest would have given it. */
+static enum err publish(const struct redeliver *r, struct delivery *one, struct str payload,
+                        const struct event_facts *facts, struct why *why)
+{
+    struct topic_position at = { .topic = NULL };
+    struct buf key CLEANUP(buf_clear);
+    struct event event = event_of_facts(one->kind, facts);
+    struct headers headers;
+
+    event.delivery = str_of(one->guid);
+    event.source = STR_LIT("redelivered");
+    event.received_ms = one->first_ms;
+    headers_init(&headers);
+    event_to_headers(&event, &headers);
+    buf_init(&key, EVENT_KEY_MAX);
+    event_key(&key, one->kind, facts);
+    if (!r->dry_run) {
+        enum err err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_EVENTS],
+                                             buf_str(&key), payload, &headers, &at, why);
+        if (err)
+            return err;
+    }
+    one->state = DELIVERY_PUBLISHED;
+    printf("%s %s  %s%s%.*s  %s", r->dry_run ? "would publish" : "published", one->guid,
+           event_kind_name(one->kind), event.action.len ? " " : "", STR_ARG(event.action),
+           buf_str(&key).ptr);
+    if (r->dry_run)
+        printf("\n");
+    else
+        printf("  %s[%d]@%" PRId64 "\n", at.topic, (int)at.partition, at.offset);
+    return OK;
+}
+
+/* ERR_RETRY, ERR_UNKNOWN, ERR_STOP: the round cannot go on. What is wrong with this one alone is
+ * its own state. */
+static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct buf *answer,
+                              struct event_facts *facts, struct why *why)
+{
+    static const struct json_want want = { "request.payload", on_payload };
+    static const struct json_rules rules = { .must_be_object = true };
+    struct str payload = STR_NONE;
+    const char *reason;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
+    enum err err = app_api_get(r->api, path, answer, NULL, why);
+    if (!err)
+        err = json_scan(buf_str(answer), &rules, &want, 1, &payload, why);
+    if (!err && !payload.ptr) {
+        skip(one, "no_payload");
+        return OK;
+    }
+    if (!err && event_judge(&r->rules, one->kind, payload, facts, &reason, why) != EVENT_ACCEPTED)
+        skip(one, reason);
+    else if (!err)
+        err = publish(r, one, payload, facts, why);
+    if (err != ERR_REFUSE)
+        return err;
+    fail(r, one, why);
+    return OK;
+}
+
+static enum err publish_missing(struct redeliver *r, struct deliveries *found, struct why *why)
+{
+    struct event_facts *facts = malloc(sizeof(*facts));
+    struct delivery **missing;
+    size_t n = deliveries_missing(found, &missing);
+    struct progress progress;
+    struct buf answer;
+    enum err err = facts ? OK : why_set(why, ERR_RETRY, "no memory");
+
+    buf_init(&answer, ANSWER_MAX);
+    progress_init(&progress, r->ctl->verb);
+    for (size_t i = 0; !err && i < n; i++) {
+        if (!pace_wait(&r->pace)) {
+            err = why_set(why, ERR_RETRY, "stopped");
+            break;
+        }
+        err = redeliver_one(r, missing[i], &answer, facts, why);
+        progress_show(&progress, "fetching … %zu of %zu", i + 1, n);
+    }
+    progress_end(&progress);
+    buf_clear(&answer);
+    free(missing);
+    free(facts);
+    return err;
+}
+
+enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct why *why)
+{
+    enum err err = list_attempts(r, found, why);
+
+    if (!err)
+        err = look_up(r, found, why);
+    if (!err)
+        err = publish_missing(r, found, why);
+    return err;
+}

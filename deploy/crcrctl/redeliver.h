@@ -1,0 +1,31 @@
+/* One round of `crcrctl redeliver`: what GitHub could not hand to ingest is fetched from GitHub and
+ * published to `events` (design.md: what GitHub failed to hand us is fetched).
+ *
+ *   list attempts ─▶ group by GUID ─▶ look the missing up in `events` ─▶ fetch, judge, publish
+ *
+ * Nothing is remembered between rounds but what is in `events`: a round that was ended in the
+ * middle is simply gone on with by the next. */
+#ifndef CRCR_CTL_REDELIVER_H
+#define CRCR_CTL_REDELIVER_H
+
+#include "../../common/io/topic_writer.h"
+#include "../../common/model/event_rules.h"
+#include "app_api.h"
+#include "deliveries.h"
+#include "progress.h"
+
+struct redeliver {
+    const struct ctl *ctl;
+    struct app_api *api;
+    struct topic_writer *writer; /* NULL in a dry run */
+    struct event_rules rules;
+    int64_t since_ms; /* wall clock: attempts before are not looked at */
+    struct pace pace; /* of fetching payloads */
+    bool dry_run;     /* prints what it would publish */
+};
+
+/* found: initialised; what was found and what became of it, also after an error. ERR_RETRY: GitHub
+ * or Kafka does not answer, or the program is to stop. */
+enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct why *why) MUST_CHECK;
+
+#endif

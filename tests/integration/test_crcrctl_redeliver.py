@@ -1,0 +1,281 @@
+"""`crcrctl redeliver` between the simulated GitHub and a real broker: what GitHub could not hand over arrives
+once, whatever ends it in the middle."""
+import datetime
+import json
+import secrets
+import signal
+import time
+import uuid
+
+import pytest
+
+from lib.ctl import Ctl
+from lib.processes import BIN, Process, wait_for
+from lib.relay import pull_request
+from lib.sim import Inbox, Sim
+from openapi.validate import problems
+
+
+class GitHub(Sim):
+    """The simulator with a list of deliveries; what crcrctl asks is held to GitHub's description."""
+
+    def remember(self, status, number=1, guid=None, event="pull_request", body=None, **more):
+        guid = guid or str(uuid.uuid4())
+        said = self.send("POST", "/_sim/webhook", {
+            "event": event, "guid": guid, "status_code": status,
+            "payload": body or pull_request(number=number), **more})
+        assert said[0] == 201, said
+        return guid
+
+    def asked(self, part):
+        return [r for r in self.requests() if r["path"].startswith("/app/hook/deliveries" + part)]
+
+    def conforms(self):
+        return [problem for request in self.asked("") for problem in problems(request)] == []
+
+
+@pytest.fixture(scope="module")
+def simulator(tmp_path_factory):
+    inbox = Inbox()
+    sim = GitHub(tmp_path_factory.mktemp("sim"), inbox)
+    yield sim
+    inbox.close()
+    assert sim.process.stop() == 0, sim.process.tail()
+
+
+@pytest.fixture
+def sim(simulator):
+    simulator.send("POST", "/_sim/reset")
+    yield simulator
+    assert simulator.conforms()
+
+
+@pytest.fixture
+def ctl(kafka_node, sim, tmp_path):
+    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+    one.more = {"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": str(sim.key),
+                "CRCR_GITHUB_API_URL": f"http://127.0.0.1:{sim.port}"}
+    return one
+
+
+def redeliver(ctl, *arguments, expect=0, **environment):
+    return ctl("redeliver", "--rate", "1000", *arguments, expect=expect, **{**ctl.more, **environment})
+
+
+def started(ctl, tmp_path, *arguments):
+    return Process("redeliver", [BIN / "crcrctl", "redeliver", *arguments], tmp_path,
+                   ctl.environment(**ctl.more))
+
+
+def guids(ctl):
+    return [record.headers["delivery"] for record in ctl.read("events")]
+
+
+def ago(**delta):
+    then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(**delta)
+    return then.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# ---- what is published --------------------------------------------------------------------------------------
+def test_what_was_not_delivered_is_published_as_ingest_would_have_stored_it(ctl, sim):
+    body = pull_request(number=77, title_with_accent="é", a_number=1.50)
+    guid = sim.remember(502, body=body)
+    done = redeliver(ctl)
+    assert "1 deliveries (1 attempts): 0 delivered, 0 already here, 1 published" in done.stdout
+    record, = ctl.read("events")
+    assert record.key == "pytorch/pytorch#77"
+    assert json.loads(record.value) == body
+    assert record.headers["delivery"] == guid and record.headers["source"] == "redelivered"
+    assert record.headers["event"] == "pull_request" and record.headers["action"] == "opened"
+    assert record.headers["pr"] == "77" and record.headers["head_sha"] == body["pull_request"]["head"]["sha"]
+    assert abs(int(record.headers["received_ms"]) - time.time() * 1000) < 60000
+
+
+def test_every_page_is_read(ctl, sim):
+    lost = {}
+    for number in range(250):
+        failed = number % 50 == 0
+        guid = sim.remember(500 if failed else 200, number=1000 + number)
+        if failed:
+            lost[guid] = f"pytorch/pytorch#{1000 + number}"
+    assert "250 deliveries (250 attempts): 245 delivered, 0 already here, 5 published" in redeliver(ctl).stdout
+    assert {r.headers["delivery"]: r.key for r in ctl.read("events")} == lost
+    assert [r["query"].get("per_page") for r in sim.asked("")][:3] == ["100"] * 3
+    assert len(sim.asked("/")) == 5, "a payload was fetched that was not needed"
+
+
+def test_a_delivery_that_a_later_attempt_delivered_is_not_published(ctl, sim):
+    guid = sim.remember(503)
+    sim.remember(202, guid=guid, redelivery=True)
+    assert "1 deliveries (2 attempts): 1 delivered" in redeliver(ctl).stdout
+    assert guids(ctl) == []
+
+
+def test_a_delivery_that_was_delivered_and_then_redelivered_in_vain_is_not_published(ctl, sim):
+    guid = sim.remember(202)
+    sim.remember(503, guid=guid, redelivery=True)
+    assert "1 deliveries (2 attempts): 1 delivered" in redeliver(ctl).stdout
+    assert guids(ctl) == []
+
+
+def test_what_the_relay_stored_although_github_saw_no_2xx_is_already_here(ctl, sim):
+    late = sim.remember(504, number=5)
+    lost = sim.remember(504, number=6)
+    ctl.write("events", "pytorch/pytorch#5", b"{}", event="pull_request", action="opened", delivery=late, pr=5,
+              head_sha="a" * 40, received_ms=1, source="webhook")
+    assert "0 delivered, 1 already here, 1 published" in redeliver(ctl).stdout
+    assert sorted(guids(ctl)) == sorted([late, lost])
+
+
+def test_an_event_stored_long_before_the_attempts_in_sight_is_found(ctl, sim):
+    """Only a redelivery is young enough to be listed; its first attempt was stored long before."""
+    guid = sim.remember(504, redelivery=True)
+    old_ms = int((time.time() - 2 * 86400) * 1000)
+    ctl.write("events", "pytorch/pytorch#1", b"{}", timestamp_ms=old_ms, event="pull_request", action="opened",
+              delivery=guid, pr=1, head_sha="a" * 40, received_ms=1, source="webhook")
+    assert "1 already here, 0 published" in redeliver(ctl).stdout
+
+
+def test_a_second_run_publishes_nothing(ctl, sim):
+    for number in range(3):
+        sim.remember(500, number=number + 1)
+    assert "3 published" in redeliver(ctl).stdout
+    assert "3 already here, 0 published" in redeliver(ctl).stdout
+    assert len(guids(ctl)) == 3
+
+
+def test_only_what_ingest_would_have_accepted_is_published(ctl, sim):
+    other = pull_request()
+    other["repository"]["full_name"] = "else/where"
+    broken = pull_request()
+    del broken["pull_request"]["head"]["sha"]
+    sim.remember(500, event="issues", body={"action": "opened"})
+    sim.remember(500, body=pull_request(action="assigned"))
+    sim.remember(500, body=other)
+    sim.remember(500, body=broken)
+    good = sim.remember(500, number=9)
+    said = redeliver(ctl).stdout
+    assert "1 published" in said and "0 failed" in said
+    assert "4 skipped (other_event 1, other_action 1, other_repository 1, body_malformed 1)" in said
+    assert guids(ctl) == [good]
+    assert len(sim.asked("/")) == 3, "the event and its action alone say that two of them are not wanted"
+
+
+def test_an_attempt_without_an_answer_yet_is_left_to_the_next_run(ctl, sim):
+    sim.remember(0, number=1)
+    gone = sim.remember(0, number=2, delivered_at=ago(minutes=5))
+    assert "1 published, 1 not answered yet" in redeliver(ctl).stdout
+    assert guids(ctl) == [gone]
+
+
+def test_since_bounds_how_far_back_is_looked(ctl, sim):
+    sim.remember(500, number=1, delivered_at=ago(hours=5))
+    young = sim.remember(500, number=2, delivered_at=ago(hours=1))
+    assert "1 published" in redeliver(ctl, "--since", "2h").stdout
+    assert guids(ctl) == [young]
+    assert "1 already here, 1 published" in redeliver(ctl).stdout
+
+
+def test_the_oldest_is_published_first(ctl, sim):
+    sent = [sim.remember(500, number=7) for _ in range(4)]  # one key, so one partition
+    redeliver(ctl)
+    assert guids(ctl) == sent
+
+
+def test_a_dry_run_says_what_it_would_publish_and_writes_nothing(ctl, sim):
+    guid = sim.remember(500, number=12)
+    said = redeliver(ctl, "--dry-run").stdout
+    assert f"would publish {guid}  pull_request opened  pytorch/pytorch#12" in said and "1 to publish" in said
+    assert guids(ctl) == []
+
+
+# ---- GitHub's troubles -----------------------------------------------------------------------------------------
+def test_the_rate_holds_between_payloads(ctl, sim):
+    for number in range(6):
+        sim.remember(500, number=number + 1)
+    redeliver(ctl, "--rate", "5/s")
+    times = [r["at_ms"] for r in sim.asked("/")]
+    assert len(times) == 6 and times[-1] - times[0] >= 900, times
+
+
+def test_a_limit_is_waited_out_and_costs_nothing(ctl, sim):
+    sim.remember(500)
+    sim.script({"method": "GET", "path": "/app/hook/deliveries", "count": 1, "status": 429,
+                "headers": {"Retry-After": "2"}})
+    done = redeliver(ctl)
+    assert "1 published" in done.stdout and "GitHub's limit: going on in" in done.stderr
+    first, second = [r["at_ms"] for r in sim.asked("")][:2]
+    assert second - first >= 2000
+
+
+def test_a_5xx_is_asked_again(ctl, sim):
+    sim.remember(500)
+    sim.script({"method": "GET", "path": "/app/hook/deliveries/*", "count": 2, "status": 502})
+    assert "1 published" in redeliver(ctl).stdout
+    assert len(sim.asked("/")) == 3
+
+
+def test_a_payload_that_github_refuses_fails_alone(ctl, sim):
+    sim.remember(500, number=1)
+    good = sim.remember(500, number=2)
+    sim.script({"method": "GET", "path": "/app/hook/deliveries/*", "count": 1, "status": 404})
+    done = redeliver(ctl, expect=1)
+    assert "1 published" in done.stdout and "1 failed" in done.stdout and "404" in done.stderr
+    assert guids(ctl) == [good]
+    assert "1 already here, 1 published" in redeliver(ctl).stdout
+
+
+def test_no_answer_is_exit_3_and_says_from_where(ctl, sim):
+    done = redeliver(ctl, expect=3, CRCR_GITHUB_API_URL="http://127.0.0.1:1")
+    assert "GET http://127.0.0.1:1/app/hook/deliveries" in done.stderr
+    done = redeliver(ctl, expect=3, KAFKA_BROKERS="127.0.0.1:1")
+    assert "cannot reach Kafka at 127.0.0.1:1" in done.stderr
+
+
+# ---- ended in the middle ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("how", ["kill", "interrupt"])
+def test_what_was_ended_in_the_middle_is_gone_on_with(ctl, sim, tmp_path, how):
+    lost = [sim.remember(500, number=number + 1) for number in range(25)]
+    process = started(ctl, tmp_path, "--rate", "10")
+    wait_for("some to be published", lambda: len(sim.asked("/")) >= 6, 30, every=0.05)
+    if how == "kill":
+        process.kill()
+    else:
+        process.signal(signal.SIGINT)
+        assert process.popen.wait(20) == 1
+        assert "stopped before the end; run it again to go on" in process.tail()
+    before = len(guids(ctl))
+    assert 0 < before < 25
+    assert f"{before} already here, {25 - before} published" in redeliver(ctl).stdout
+    assert sorted(guids(ctl)) == sorted(lost)
+
+
+def test_the_loop_goes_on_until_sigterm(ctl, sim, tmp_path):
+    process = started(ctl, tmp_path, "--every", "1s")
+    process.wait_text("0 deliveries (0 attempts)")
+    guid = sim.remember(500)
+    wait_for("the loop to publish it", lambda: guids(ctl) == [guid], 30)
+    sim.script({"method": "GET", "path": "/app/hook/deliveries*", "count": 8, "status": 500})
+    process.wait_text("GET http://127.0.0.1", 60)
+    another = sim.remember(500, number=2)
+    wait_for("the loop to outlive GitHub's trouble", lambda: sorted(guids(ctl)) == sorted([guid, another]), 60)
+    assert process.stop() == 0
+
+
+# ---- usage --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("arguments", (["--since", "soon"], ["--since", "90d"], ["--rate", "fast"], ["--rate", "0"],
+                                       ["--every", "0s"], ["extra"], ["--nonsense"]), ids=" ".join)
+def test_wrong_arguments_are_exit_2(ctl, arguments):
+    assert redeliver(ctl, *arguments, expect=2).stderr.strip()
+
+
+@pytest.mark.parametrize("name", ["GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY"])
+def test_what_is_not_configured_is_named(ctl, name):
+    del ctl.more[name if name in ctl.more else name + "_FILE"]
+    assert f"{name} is not set" in redeliver(ctl, expect=2).stderr
+
+
+def test_a_missing_topic_is_named(ctl, sim):
+    ctl.prefix = "nowhere."
+    sim.remember(500)
+    assert "nowhere.events" in redeliver(ctl, expect=1).stderr

@@ -1,0 +1,43 @@
+"""crcrctl as tests run it: its own prefix of topics, and nothing of the caller's environment."""
+import os
+import pathlib
+import subprocess
+
+from lib.kafka import read_topic, write
+from lib.processes import BIN, ROOT
+
+
+class Ctl:
+    def __init__(self, brokers, prefix):
+        self.brokers, self.prefix = brokers, prefix
+
+    def environment(self, **more):
+        values = {"PATH": os.environ["PATH"], "KAFKA_BROKERS": self.brokers,
+                  "CRCR_TOPIC_PREFIX": self.prefix, "GITHUB_APP_SECRET": "one,two"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                values[name] = os.environ[name]
+        values.update(more)
+        return values
+
+    def __call__(self, *arguments, expect=0, **environment):
+        done = subprocess.run([BIN / "crcrctl", *map(str, arguments)], capture_output=True, text=True,
+                              timeout=60, env=self.environment(**environment))
+        assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def create_topics(self, folder, partitions=2):
+        """All topics, with few partitions: a broker that many tests share tells of them sooner."""
+        file = pathlib.Path(folder) / "few.conf"
+        names = [line.split()[0] for line in (ROOT / "deploy" / "topics" / "topics.conf").read_text().splitlines()
+                 if line and not line.startswith(("#", "default"))]
+        file.write_text("".join(f"{name} {partitions} max.message.bytes=26MiB\n" for name in names))
+        self("topics", "create", "--file", file)
+        return self
+
+    def write(self, topic, key, value, timestamp_ms=None, **headers):
+        write(self.brokers, self.prefix + topic, key, value,
+              {name: str(text) for name, text in headers.items()}, timestamp_ms)
+
+    def read(self, topic):
+        return read_topic(self.brokers, self.prefix + topic)
