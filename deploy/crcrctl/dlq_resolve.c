@@ -135,8 +135,8 @@ static int tell(const struct resolving *r)
     size_t left = r->chosen - r->done - r->unfit;
 
     printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
-           r->arguments->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
-           r->arguments->dry_run ? " (dry run: nothing was written)" : "");
+           r->arguments->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before,
+           r->unfit, r->arguments->dry_run ? " (dry run: nothing was written)" : "");
     if (r->err != OK)
         return ctl_fail(r->ctl, r->err, &r->why);
     if (left)

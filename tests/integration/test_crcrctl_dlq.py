@@ -43,6 +43,23 @@ def queue(kafka_node, tmp_path):
     return Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def nobody(kafka_node):
+    """For what is told before a topic is looked at."""
+    return Queue(kafka_node.brokers, "nowhere.")
+
+
+@pytest.fixture(scope="module")
+def full(kafka_node, tmp_path_factory):
+    """A queue that is only looked at."""
+    one = Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path_factory.mktemp("full"))
+    one.park(1)
+    one.park(2, cls="poison", source="events")
+    one.park(3, repo="org/b", cls="exhausted")
+    one.park(4, parked_ms=NOW - 2 * 3600 * 1000)
+    return one
+
+
 # ---- list ---------------------------------------------------------------------------------------------------
 def test_list_shows_what_is_open_the_oldest_first(queue):
     queue.park(2)
@@ -64,12 +81,8 @@ def test_an_empty_queue_is_no_problem(queue):
     ([], {1, 2, 3, 4}), (["--class", "poison"], {2}), (["--repo", "ORG/B"], {3}), (["--delivery", "d-1"], {1}),
     (["--source", "events"], {2}), (["--since", "1h"], {1, 2, 3}), (["--class", "refused", "--repo", "org/a"], {1, 4}),
     (["--source", "callbacks"], set())), ids=str)
-def test_list_filters(queue, filters, expected):
-    queue.park(1)
-    queue.park(2, cls="poison", source="events")
-    queue.park(3, repo="org/b", cls="exhausted")
-    queue.park(4, parked_ms=NOW - 2 * 3600 * 1000)
-    assert {int(row["delivery"][2:]) for row in queue.rows(*filters)} == expected
+def test_list_filters(full, filters, expected):
+    assert {int(row["delivery"][2:]) for row in full.rows(*filters)} == expected
 
 
 def test_json_has_what_the_table_has(queue):
@@ -101,8 +114,8 @@ def test_show_of_what_is_not_json_escapes_it(queue):
     assert "\\x1b[31m{" in queue.dlq("show", queue.place(1)).stdout
 
 
-def test_show_of_nothing_is_exit_1(queue):
-    assert "nothing is there" in queue.dlq("show", "3@17", expect=1).stderr
+def test_show_of_nothing_is_exit_1(full):
+    assert "nothing is there" in full.dlq("show", "1@17", expect=1).stderr
 
 
 # ---- replay -------------------------------------------------------------------------------------------------
@@ -238,18 +251,18 @@ def test_tail_and_trace_show_resolutions(queue):
     [], ["nonsense"], ["list", "--class", "bad"], ["list", "--source", "nowhere"], ["list", "--since", "soon"],
     ["list", "--rate", "5"], ["show"], ["show", "1@2", "1@3"], ["show", "1"], ["replay"], ["drop"], ["replay", "one"],
     ["replay", "--rate", "0", "1@1"], ["replay", "--all"]), ids=" ".join)
-def test_wrong_arguments_are_exit_2_and_say_why(queue, arguments):
-    assert queue.dlq(*arguments, expect=2).stderr.strip()
+def test_wrong_arguments_are_exit_2_and_say_why(nobody, arguments):
+    assert nobody.dlq(*arguments, expect=2).stderr.strip()
 
 
-def test_positions_where_nothing_is_are_exit_1(queue):
-    assert "nothing is there" in queue.dlq("replay", "3@17", expect=1).stderr
+def test_positions_where_nothing_is_are_exit_1(full):
+    assert "nothing is there" in full.dlq("replay", "1@17", expect=1).stderr
 
 
 @pytest.mark.parametrize("verb", ["list", "show", "replay", "drop"])
-def test_each_has_help(queue, verb):
-    assert "Exit codes" in queue.dlq(verb, "--help").stdout
+def test_each_has_help(nobody, verb):
+    assert "Exit codes" in nobody.dlq(verb, "--help").stdout
 
 
-def test_an_unreachable_broker_is_exit_3(queue):
-    assert "cannot reach Kafka" in queue.dlq("list", expect=3, KAFKA_BROKERS="127.0.0.1:1").stderr
+def test_an_unreachable_broker_is_exit_3(nobody):
+    assert "cannot reach Kafka" in nobody.dlq("list", expect=3, KAFKA_BROKERS="127.0.0.1:1").stderr
