@@ -20,7 +20,7 @@ class Bench:
     """A dispatcher and a GitHub; what is written, and what came of it."""
 
     def __init__(self, folder, kafka, redis_node, **options):
-        self.kafka, self.redis = kafka, redis_node.client()
+        self.kafka, self.redis_node, self.redis = kafka, redis_node, redis_node.client()
         self.relay = Relay(folder, kafka.brokers, redis_node.endpoint, **options)
         self.relay.start_github()
         # Nobody calls back here, and nothing but our calls is in GitHub's record.
