@@ -9,7 +9,7 @@
 
 /* What the headers say; text is borrowed. */
 struct identity {
-    struct str repo, delivery, head_sha, provenance;
+    struct str repo, delivery, head_sha, provenance, issuer;
     int64_t level, pr, dispatched_ms, received_ms;
 };
 
@@ -20,6 +20,7 @@ static enum err identity_read(const struct headers *h, struct identity *ret, str
         .delivery = headers_get(h, "delivery"),
         .head_sha = headers_get(h, "head_sha"),
         .provenance = headers_get(h, "provenance"),
+        .issuer = headers_get(h, "issuer"),
         .level = level_parse(headers_get(h, "level")),
         .pr = headers_get_i64(h, "pr", 0),
         .dispatched_ms = headers_get_i64(h, "dispatched_ms", -1),
@@ -116,7 +117,10 @@ static void job_fill(struct result_record *job, const struct identity *id, const
     job->run_complete = c->run_complete ? 1 : -1;
     if (c->triage_verdict)
         job->triage_verdict = mem_dup(c->triage_verdict);
-    state_fill(job, c, str_is(id->provenance, "sweeper"));
+    bool swept = str_is(id->provenance, "sweeper");
+    if (!swept && id->issuer.len > 0) /* the sweep does not know which CI the job ran on */
+        job->issuer = str_dup(id->issuer);
+    state_fill(job, c, swept);
     tests_fill(job, c);
 }
 

@@ -37,9 +37,7 @@ static size_t direction_mark(struct str s, size_t i)
     return turns ? 3 : 0;
 }
 
-/* Letters, digits and what is not ASCII as they are; every mark as a character reference, which
- * Markdown never takes for a mark of its own. Inside <code> GitHub looks for no mentions. */
-static void put_code(struct buf *to, struct str text, size_t max)
+void check_put_code(struct buf *to, struct str text, size_t max)
 {
     struct str shown = str_cut(text, max);
     buf_puts(to, "<code>");
@@ -64,7 +62,7 @@ static void put_code(struct buf *to, struct str text, size_t max)
 
 /* ---- title ---------------------------------------------------------------------------------- */
 
-static void put_capitalised(struct buf *to, const char *name)
+void check_put_capitalised(struct buf *to, const char *name)
 {
     for (size_t i = 0; name[i]; i++) {
         char c = name[i] == '_' ? ' ' : name[i];
@@ -72,7 +70,7 @@ static void put_capitalised(struct buf *to, const char *name)
     }
 }
 
-static void put_count(struct buf *to, const char **separator, int64_t n, const char *what)
+void check_put_count(struct buf *to, const char **separator, int64_t n, const char *what)
 {
     if (n <= 0)
         return;
@@ -85,10 +83,10 @@ char *check_title(const struct result_record *job, const char *conclusion)
     struct buf title;
     const char *separator = ": ";
     buf_init(&title, 255);
-    put_capitalised(&title, conclusion ? conclusion : job_state_name(job->state));
-    put_count(&title, &separator, job->failed, "failed");
-    put_count(&title, &separator, job->passed, "passed");
-    put_count(&title, &separator, job->skipped, "skipped");
+    check_put_capitalised(&title, conclusion ? conclusion : job_state_name(job->state));
+    check_put_count(&title, &separator, job->failed, "failed");
+    check_put_count(&title, &separator, job->passed, "passed");
+    check_put_count(&title, &separator, job->skipped, "skipped");
     return buf_take(&title, NULL);
 }
 
@@ -96,16 +94,16 @@ char *check_title(const struct result_record *job, const char *conclusion)
 
 static void put_head(struct buf *to, const struct result_record *job)
 {
-    put_code(to, str_of(job->repo), NAME_BYTES);
+    check_put_code(to, str_of(job->repo), NAME_BYTES);
     buf_puts(to, " · workflow ");
-    put_code(to, str_of(job->workflow_name), NAME_BYTES);
+    check_put_code(to, str_of(job->workflow_name), NAME_BYTES);
     buf_puts(to, " · job ");
-    put_code(to, str_of(job->job_name), NAME_BYTES);
+    check_put_code(to, str_of(job->job_name), NAME_BYTES);
     buf_puts(to, " · attempt ");
-    put_code(to, str_of(job->run_attempt), 40);
+    check_put_code(to, str_of(job->run_attempt), 40);
     if (job->environment) {
         buf_puts(to, " · ");
-        put_code(to, str_of(job->environment), NAME_BYTES);
+        check_put_code(to, str_of(job->environment), NAME_BYTES);
     }
     buf_puts(to, "\n");
 }
@@ -161,19 +159,19 @@ static void put_failed_test(struct buf *to, const json_t *row)
     struct str message = member(row, "message"), stack = member(row, "stacktrace");
     buf_puts(to, "- ");
     if (class.len > 0) {
-        put_code(to, class, NAME_BYTES);
+        check_put_code(to, class, NAME_BYTES);
         buf_puts(to, " ");
     }
-    put_code(to, name, NAME_BYTES);
+    check_put_code(to, name, NAME_BYTES);
     if (message.len > 0) {
         buf_puts(to, "<br>");
-        put_code(to, message, MESSAGE_BYTES);
+        check_put_code(to, message, MESSAGE_BYTES);
     }
     if (stack.len > 0) {
         struct str rest = str_cut(stack, STACK_BYTES), line;
         buf_puts(to, "<details><summary>Stack trace</summary>");
         while (str_split(&rest, '\n', &line)) {
-            put_code(to, line, STACK_BYTES);
+            check_put_code(to, line, STACK_BYTES);
             buf_puts(to, "<br>");
         }
         buf_puts(to, "</details>");
@@ -220,17 +218,17 @@ static void put_verdict(struct buf *to, const struct result_record *job)
     struct str category = member(verdict, "category");
     if (category.len > 0) {
         buf_puts(to, "\nThe downstream's own analysis: ");
-        put_code(to, category, 40);
+        check_put_code(to, category, 40);
         buf_puts(to, ", confidence ");
-        put_code(to, member(verdict, "confidence"), 40);
+        check_put_code(to, member(verdict, "confidence"), 40);
         buf_puts(to, ". ");
-        put_code(to, member(verdict, "summary"), MESSAGE_BYTES);
+        check_put_code(to, member(verdict, "summary"), MESSAGE_BYTES);
         buf_putc(to, '\n');
     }
     json_decref(verdict);
 }
 
-static void put_link(struct buf *to, const char **separator, const char *what, const char *url)
+void check_put_link(struct buf *to, const char **separator, const char *what, const char *url)
 {
     if (!url || !url_is_plain(str_of(url)))
         return;
@@ -241,8 +239,8 @@ static void put_link(struct buf *to, const char **separator, const char *what, c
 static void put_links(struct buf *to, const struct result_record *job)
 {
     const char *separator = "\n";
-    put_link(to, &separator, "Log", job->run_url);
-    put_link(to, &separator, "Artifacts", job->artifact_url);
+    check_put_link(to, &separator, "Log", job->run_url);
+    check_put_link(to, &separator, "Artifacts", job->artifact_url);
     buf_putc(to, '\n');
 }
 

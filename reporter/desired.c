@@ -9,6 +9,7 @@
 #include "../common/base/mem.h"
 #include "../common/io/http_client.h"
 #include "../common/model/ids.h"
+#include "aggregate_text.h"
 #include "check_text.h"
 
 #define LINE_MAX_BYTES 8192
@@ -43,16 +44,6 @@ static const struct {
     [JOB_TIMED_OUT] = { "completed", true },
     [JOB_COMPLETED] = { "completed", true },
 };
-
-/* "stale" is GitHub's own to set, and a completed check run needs a conclusion. */
-static const char *conclusion_of(const struct result_record *job)
-{
-    if (job->state == JOB_TIMED_OUT)
-        return "timed_out";
-    if (!job->conclusion || strcmp(job->conclusion, "stale") == 0)
-        return "neutral";
-    return job->conclusion;
-}
 
 static bool all_digits(const char *text)
 {
@@ -132,6 +123,8 @@ static void digest_fill(struct wanted_check *check)
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = hash_text(hash, parts[i]);
+    if (check->aggregate) /* goes on under the next delivery's */
+        hash = hash_text(hash, check->external_id);
     snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, hash);
 }
 
@@ -139,7 +132,7 @@ static void wanted_check_init(struct wanted_check *check, const struct result_re
                               bool may_start)
 {
     *check = (struct wanted_check){
-        .job = job,
+        .delivery = job->delivery_id,
         .may_start = may_start,
         .status = states[job->state].status,
         .completed = states[job->state].completed,
@@ -149,7 +142,7 @@ static void wanted_check_init(struct wanted_check *check, const struct result_re
     };
     char *attempt = attempt_id(job);
     char *prefix = joined(check->external_id, "/", "");
-    check->conclusion = check->completed ? conclusion_of(job) : NULL;
+    check->conclusion = job_conclusion(job);
     check->slot = joined(prefix, attempt, "");
     check->marker = joined("<!-- crcr:", attempt, " -->");
     free(prefix);
@@ -183,6 +176,58 @@ size_t desired_checks(const struct commit_view *view, struct wanted_check *to)
             wanted_check_init(&to[n++], job, check_may_start(view, job->pr_number));
     }
     return n;
+}
+
+/* ---- the aggregate --------------------------------------------------------------------------- */
+
+#define AGGREGATE_SLOT   "aggregate"
+#define AGGREGATE_MARKER "<!-- crcr:aggregate -->"
+
+struct check_slot aggregate_slot(struct buf *name, const char *repo)
+{
+    buf_reset(name);
+    buf_printf(name, "crcr/%s", repo);
+    return (struct check_slot){ buf_str(name), STR_LIT(AGGREGATE_SLOT) };
+}
+
+/* Of the only run, or of the job that is worst off. */
+static char *aggregate_url(const struct aggregate *a)
+{
+    return a->n_jobs > 0 ? details_url(a->jobs[0]) : NULL;
+}
+
+static char *aggregate_id(const struct dispatch_view *dispatch)
+{
+    struct buf id;
+    buf_init(&id, LINE_MAX_BYTES);
+    buf_printf(&id, "d:%s:%" PRId64, dispatch->delivery, dispatch->pr);
+    return buf_take(&id, NULL);
+}
+
+void desired_aggregate(const struct aggregate *a, const struct aggregate_view *view, bool may_start,
+                       struct wanted_check *to)
+{
+    const struct dispatch_view *dispatch = view->dispatch;
+    *to = (struct wanted_check){
+        .aggregate = true,
+        .delivery = dispatch->delivery,
+        .may_start = may_start && a->started,
+        .completed = a->conclusion != NULL,
+        .status = a->status,
+        .conclusion = a->conclusion,
+        .name = joined("crcr/", dispatch->repo, ""),
+        .external_id = aggregate_id(dispatch),
+        .slot = mem_dup(AGGREGATE_SLOT),
+        .marker = mem_dup(AGGREGATE_MARKER),
+        .details_url = aggregate_url(a),
+        .title = aggregate_title(a, view),
+        .summary = aggregate_summary(a, view, AGGREGATE_MARKER),
+    };
+    if (dispatch->dispatched_ms > 0)
+        clock_format(dispatch->dispatched_ms, to->started_at);
+    if (to->completed && a->ended_ms > 0)
+        clock_format(a->ended_ms, to->completed_at);
+    digest_fill(to);
 }
 
 void wanted_check_clear(struct wanted_check *check)

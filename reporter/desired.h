@@ -4,7 +4,8 @@
 #ifndef CRCR_REPORTER_DESIRED_H
 #define CRCR_REPORTER_DESIRED_H
 
-#include "../common/model/result_record.h"
+#include "../common/view/checks.h"
+#include "aggregate.h"
 
 /* The labels of one pull request, one a line. */
 struct pr_labels {
@@ -23,15 +24,16 @@ struct commit_view {
     size_t n_jobs;
 };
 
-/* One check run: of one attempt of one job. */
+/* One check run: of one attempt of one job, or the aggregate. */
 struct wanted_check {
-    const struct result_record *job; /* borrowed */
-    bool may_start;                  /* false: only a check run that exists is kept up to date */
+    bool aggregate;       /* completed may be followed by a new check run of the same name */
+    const char *delivery; /* borrowed */
+    bool may_start;       /* false: only a check run that exists is kept up to date */
     bool completed;
     const char *status;     /* as GitHub names it */
     const char *conclusion; /* NULL unless completed */
     char *name;
-    char *external_id; /* "<run_id>:<pr>" */
+    char *external_id; /* "<run_id>:<pr>"; of the aggregate "d:<delivery>:<pr>" */
     char *slot;        /* tells it from others of the same name: key in crcr:check:* */
     char *marker;      /* first line of the summary: finds it again at GitHub */
     char *details_url; /* or NULL */
@@ -47,6 +49,13 @@ bool check_may_start(const struct commit_view *view, int64_t pr);
  * without one (pushes other than ciflow tags, nightly, periodic) have none. to has room for n_jobs;
  * gives how many. Each is to be cleared. */
 size_t desired_checks(const struct commit_view *view, struct wanted_check *to);
+/* The aggregate check run, as it was worked out from view. may_start: check_may_start of the
+ * dispatch's pull request. *to is to be cleared. */
+void desired_aggregate(const struct aggregate *a, const struct aggregate_view *view, bool may_start,
+                       struct wanted_check *to);
+/* Where it is remembered what was sent of the aggregate of that repository: the name of the check
+ * run is written to name. The slot is a literal. */
+struct check_slot aggregate_slot(struct buf *name, const char *repo);
 void wanted_check_clear(struct wanted_check *check);
 
 #endif

@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <stdio.h>
 #include <utlist.h>
 
@@ -93,7 +94,8 @@ static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struc
         return;
     buf_puts(&key, sha);
     buf_putc(&key, '/');
-    buf_put(&key, repo);
+    for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
+        buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
     put(f, fact, TOPIC_RECONCILE, buf_str(&key), reason);
 }
 

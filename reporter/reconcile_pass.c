@@ -21,10 +21,12 @@ static void pass_free(struct pass *p)
     free(p->wanted);
     free(p->sent);
     job_list_clear(&p->jobs);
+    job_list_clear(&p->more);
+    run_answers_clear(&p->answers);
     free(p);
 }
 
-static void pass_finish(struct pass *p, enum pass_end end, const char *reason)
+void pass_finish(struct pass *p, enum pass_end end, const char *reason)
 {
     struct target *target = p->target;
     char text[256];
@@ -36,9 +38,7 @@ static void pass_finish(struct pass *p, enum pass_end end, const char *reason)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static void step(struct pass *p);
-
-static void count_call(struct pass *p, const char *call, const struct github_answer *answer)
+void pass_count(struct pass *p, const char *call, const struct github_answer *answer)
 {
     struct metrics *m = role_metrics(p->target->reconcile->role);
     metrics_add(
@@ -55,29 +55,51 @@ static void wait_until(struct reconcile *r, int64_t wall_ms)
         r->limited_until_ms = wall_ms;
 }
 
+/* What one job's check meets must not keep the aggregate, which may block a merge, from being told;
+ * the other jobs' wait for the next pass. */
+static void pass_failed(struct pass *p, const char *reason)
+{
+    if (!p->failed)
+        snprintf(p->reason, sizeof(p->reason), "%s", reason);
+    p->failed = true;
+    p->i = p->n;
+    pass_step(p);
+}
+
+/* The pass goes on with check run next: the others of the commit are made all the same. */
+static void refused(struct pass *p, size_t next, const char *reason)
+{
+    if (!p->refused && !p->failed)
+        snprintf(p->reason, sizeof(p->reason), "%s", reason);
+    p->refused = true;
+    if (p->wanted[p->i].aggregate)
+        pass_forget_due(p);
+    p->i = next;
+    pass_step(p);
+}
+
 /* True when the answer lets the pass go on. */
 static bool answered(struct pass *p, const char *call, const struct github_answer *answer)
 {
     struct reconcile *r = p->target->reconcile;
     const char *reason = answer->reason ? answer->reason : "GitHub refused";
-    count_call(p, call, answer);
+    pass_count(p, call, answer);
     role_progress(r->role);
     switch (answer->err) {
     case OK:
         return true;
-    case ERR_REFUSE: /* the other check runs of the commit are made all the same */
-        if (!p->refused)
-            snprintf(p->reason, sizeof(p->reason), "%s", reason);
-        p->refused = true;
-        p->i++;
-        step(p);
+    case ERR_REFUSE:
+        refused(p, p->i + 1, reason);
         return false;
     case ERR_RETRY:
         wait_until(r, answer->wait_until_ms);
-        pass_finish(p, answer->wait_until_ms > 0 ? PASS_WAIT : PASS_FAILED, reason);
+        if (answer->wait_until_ms > 0)
+            pass_finish(p, PASS_WAIT, reason);
+        else
+            pass_failed(p, reason);
         return false;
     default:
-        pass_finish(p, PASS_FAILED, reason);
+        pass_failed(p, reason);
         return false;
     }
 }
@@ -93,7 +115,12 @@ static void not_started(struct pass *p, enum err err, const char *reason)
                    blocked.limited;
     if (limited)
         wait_until(r, blocked.wait_until_ms);
-    pass_finish(p, limited ? PASS_WAIT : err == ERR_REFUSE ? PASS_REFUSED : PASS_FAILED, reason);
+    if (limited)
+        pass_finish(p, PASS_WAIT, reason);
+    else if (err == ERR_REFUSE)
+        refused(p, p->n, reason);
+    else
+        pass_failed(p, reason);
 }
 
 static void remember(struct pass *p, int64_t id)
@@ -116,13 +143,13 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
     const struct wanted_check *w = &p->wanted[p->i];
     if (!answered(p, p->found_id ? "update" : "create", answer))
         return;
-    log_info("check_run_set", LOG_STR("delivery", str_of(w->job->delivery_id)),
+    log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
              LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
              LOG_STR("head_sha", str_of(p->target->head_sha)), LOG_STR("status", str_of(w->status)),
              LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
     remember(p, id);
     p->i++;
-    step(p);
+    pass_step(p);
 }
 
 /* Creates the check run, or updates the one that was found. */
@@ -157,11 +184,12 @@ static void check_found(void *opaque, const struct check_run_found *run)
 {
     struct pass *p = opaque;
     const struct wanted_check *w = &p->wanted[p->i];
-    if (!str_is(run->external_id, w->external_id))
-        return;
+    bool same = str_find_str(run->summary, str_of(w->marker)) >= 0;
     bool marked = str_find_str(run->summary, STR_LIT("<!-- crcr:")) >= 0;
-    if (marked && str_find_str(run->summary, str_of(w->marker)) < 0)
+    if (marked && !same)
         return;
+    if (w->aggregate ? !same : !str_is(run->external_id, w->external_id))
+        return;                /* an aggregate goes on under the next delivery's external_id */
     if (run->id < p->found_id) /* the newest, which is the one that GitHub shows */
         return;
     p->found_id = run->id;
@@ -174,10 +202,14 @@ static void search_done(void *opaque, const struct github_answer *answer, int64_
     (void)id;
     if (!answered(p, "find", answer))
         return;
-    if (p->found_id && p->found_completed && !p->wanted[p->i].completed) {
-        p->i++;
-        step(p);
-        return;
+    const struct wanted_check *w = &p->wanted[p->i];
+    if (p->found_id && p->found_completed && !w->completed) {
+        if (!w->aggregate) {
+            p->i++;
+            pass_step(p);
+            return;
+        }
+        p->found_id = 0; /* never back from completed: the next one of the same name */
     }
     check_write(p);
 }
@@ -195,33 +227,47 @@ static void check_search(struct pass *p)
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
+/* The check run that is there cannot say what is wanted, and another one may. */
+static bool starts_anew(const struct check_sent *sent, const struct wanted_check *w)
+{
+    return w->aggregate && sent->completed && !w->completed && w->may_start;
+}
+
 /* GitHub says what is wanted, or has it completed, which it never leaves. */
 static bool is_settled(const struct check_sent *sent, const struct wanted_check *w)
 {
     return str_is(str_of(sent->digest), w->digest) || (sent->completed && !w->completed);
 }
 
-/* Goes on with the next check run that differs; ends the pass after the last one. */
-static void step(struct pass *p)
+static void pass_end_last(struct pass *p)
+{
+    pass_finish(p, p->failed ? PASS_FAILED : p->refused ? PASS_REFUSED : PASS_EQUAL, p->reason);
+}
+
+void pass_step(struct pass *p)
 {
     const struct reconcile *r = p->target->reconcile;
-    for (; p->i < p->n && !r->revoking; p->i++) {
+    for (; !r->revoking; p->i++) {
+        if (p->i == p->n && !p->summed_up && !pass_sum_up(p))
+            return;
+        if (p->i == p->n) {
+            pass_end_last(p);
+            return;
+        }
         const struct wanted_check *w = &p->wanted[p->i];
         const struct check_sent *sent = &p->sent[p->i];
-        p->found_id = sent->id;
-        p->found_completed = sent->completed;
-        if (sent->id ? is_settled(sent, w) : !w->may_start)
+        bool anew = sent->id && starts_anew(sent, w);
+        p->found_id = anew ? 0 : sent->id;
+        p->found_completed = !anew && sent->completed;
+        if (sent->id ? is_settled(sent, w) && !anew : !w->may_start)
             continue;
-        if (sent->id)
+        if (p->found_id)
             check_write(p);
         else
             check_search(p);
         return;
     }
-    if (p->i < p->n)
-        pass_finish(p, PASS_WAIT, "the partition moves to another replica");
-    else
-        pass_finish(p, p->refused ? PASS_REFUSED : PASS_EQUAL, p->reason);
+    pass_finish(p, PASS_WAIT, "the partition moves to another replica");
 }
 
 void pass_start(struct target *target)
@@ -232,7 +278,7 @@ void pass_start(struct target *target)
     target->pass = p;
     enum err err = pass_view_read(p, &why);
     if (err == OK)
-        step(p);
+        pass_step(p);
     else /* what Redis refuses does not heal by waiting */
         pass_finish(p, err == ERR_REFUSE ? PASS_FAILED : PASS_WAIT, why.text);
 }

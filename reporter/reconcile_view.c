@@ -6,8 +6,9 @@
 #include "reconcile_pass.h"
 
 #define LABELS_MAX_BYTES 8192
+#define VIEW_NAME_MAX    512
 
-/* Labels of the pull requests that the jobs belong to. */
+/* Labels of the pull requests that the jobs and the dispatch belong to. */
 struct label_sets {
     struct pr_labels *at;
     size_t n;
@@ -28,14 +29,14 @@ static bool is_among(const struct label_sets *sets, int64_t pr)
     return false;
 }
 
-static enum err label_sets_read(struct redis *r, const struct job_list *jobs,
-                                struct label_sets *ret, struct why *why)
+static enum err label_sets_read(struct redis *r, const struct pass *p, struct label_sets *ret,
+                                struct why *why)
 {
     struct buf CLEANUP(buf_clear) lines;
     buf_init(&lines, LABELS_MAX_BYTES);
-    ret->at = mem_alloc(jobs->n + 1, sizeof(*ret->at));
-    for (size_t i = 0; i < jobs->n; i++) {
-        int64_t pr = jobs->at[i].pr_number;
+    ret->at = mem_alloc(p->jobs.n + 1, sizeof(*ret->at));
+    for (size_t i = 0; i <= p->jobs.n; i++) {
+        int64_t pr = i < p->jobs.n ? p->jobs.at[i].pr_number : p->dispatch.pr;
         if (pr <= 0 || is_among(ret, pr))
             continue;
         buf_reset(&lines);
@@ -62,8 +63,9 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
         .jobs = p->jobs.at,
         .n_jobs = p->jobs.n,
     };
-    p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted));
+    p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
     p->n = desired_checks(&view, p->wanted);
+    p->may_start = p->has_dispatch && check_may_start(&view, p->dispatch.pr);
     allowlist_feed_release(feed, version);
 }
 
@@ -74,24 +76,43 @@ struct check_slot pass_slot(const struct wanted_check *w)
 
 static enum err sent_read(struct pass *p, struct why *why)
 {
+    struct buf CLEANUP(buf_clear) name;
     struct check_slot *slots = mem_alloc(p->n + 1, sizeof(*slots));
+    buf_init(&name, VIEW_NAME_MAX);
     for (size_t i = 0; i < p->n; i++)
         slots[i] = pass_slot(&p->wanted[i]);
+    if (p->has_dispatch)
+        slots[p->n] = aggregate_slot(&name, p->dispatch.repo);
     p->sent = mem_alloc(p->n + 1, sizeof(*p->sent));
     enum err err = checks_sent_get(p->target->reconcile->redis, str_of(p->target->head_sha), slots,
-                                   p->n, p->sent, why);
+                                   p->n + p->has_dispatch, p->sent, why);
     free(slots);
     return err;
+}
+
+/* More jobs than the set of a commit holds: those of the dispatch are read by its own index. */
+static enum err more_read(struct pass *p, struct why *why)
+{
+    if (!p->has_dispatch || p->jobs.n < HEAD_JOBS_MAX)
+        return OK;
+    return jobs_of_dispatch(p->target->reconcile->redis, str_of(p->dispatch.delivery),
+                            str_of(p->dispatch.repo), AGGREGATE_JOBS_MAX, &p->more, why);
 }
 
 enum err pass_view_read(struct pass *p, struct why *why)
 {
     struct redis *redis = p->target->reconcile->redis;
     struct label_sets CLEANUP(label_sets_clear) labels = { NULL, 0 };
-    enum err err =
-        jobs_of_head(redis, str_of(p->target->head_sha), str_of(p->target->repo), &p->jobs, why);
+    struct str sha = str_of(p->target->head_sha), repo = str_of(p->target->repo);
+    enum err err = jobs_of_head(redis, sha, repo, &p->jobs, why);
     if (err == OK)
-        err = label_sets_read(redis, &p->jobs, &labels, why);
+        err = dispatch_of_head(redis, sha, repo, &p->has_dispatch, &p->dispatch, why);
+    if (err == OK)
+        err = run_answers_get(redis, sha, repo, &p->answers, why);
+    if (err == OK)
+        err = more_read(p, why);
+    if (err == OK)
+        err = label_sets_read(redis, p, &labels, why);
     if (err != OK)
         return err;
     wanted_work_out(p, &labels);

@@ -18,6 +18,7 @@ struct reporter {
     struct kafka_options kafka;
     struct redis_options redis;
     struct view_times times;
+    int64_t quiet_ms; /* CRCR_RUN_QUIET_SECONDS */
     const char *upstream_repo;
     struct allowlist_feed *feed; /* locks for itself */
     struct jwt_key *app_key;     /* NULL without the role reconcile */
@@ -37,6 +38,8 @@ enum reporter_metric {
     METRIC_CHECK_RUN_SECONDS,
     METRIC_SWEEP_TIMED_OUT,
     METRIC_ZOMBIES,
+    METRIC_DUE,
+    METRIC_DUE_MARKED,
     METRIC_PAGES,
     METRIC_COUNT
 };

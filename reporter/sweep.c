@@ -4,30 +4,20 @@
  *   crcr:zombies ──leased──▶ callbacks ──acknowledged──▶ off crcr:zombies
  *        ▲                       │                            └── the fold does the rest
  *        └── the lease ran out ◀─┘ not acknowledged, or killed: the same callback again */
+#include "sweep.h"
+
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/view/zombies.h"
-#include "reporter.h"
 #include "sweep_callback.h"
 
-#define BATCH    100 /* jobs leased at a time */
-#define TICK_MS  1000
+#define BATCH    100  /* jobs leased at a time */
 #define AWAY_MS  1000 /* between two looks while Redis is away */
 #define FLUSH_MS 1000
 #define ROLE     METRIC_LABELS(STR_LIT("sweep"))
-
-struct sweep {
-    const struct reporter *reporter;
-    struct role_ctx *role;
-    struct redis *redis;
-    struct topic_writer *writer;
-    int64_t period_ms;
-    int64_t next_ms; /* the next look; monotonic clock */
-    bool redis_away;
-};
 
 /* One zombie on its way into the topic; it stays until it is reported. */
 struct errand {
@@ -38,7 +28,7 @@ struct errand {
 /* ---- Redis ----------------------------------------------------------------------------------- */
 
 /* A Redis that refuses is waited out as one that is away: it would refuse every job alike. */
-static void redis_seen(struct sweep *s, bool up, const char *reason)
+void sweep_redis_seen(struct sweep *s, bool up, const char *reason)
 {
     if (up != s->redis_away)
         return;
@@ -52,11 +42,17 @@ static void redis_seen(struct sweep *s, bool up, const char *reason)
         log_warn("redis_away", LOG_STR("role", STR_LIT("sweep")), LOG_STR("error", str_of(reason)));
 }
 
+void sweep_lag(struct sweep *s)
+{
+    role_lag(s->role, (int64_t)(s->lost_jobs + s->lost_due));
+}
+
 static void zombie_done(struct sweep *s, const struct zombie *zombie)
 {
     struct why why;
     if (zombie_remove(s->redis, zombie, &why) != OK)
-        redis_seen(s, false, why.text); /* the same callback again when the lease has run out */
+        sweep_redis_seen(s, false,
+                         why.text); /* the same callback again when the lease has run out */
 }
 
 /* ---- one batch ------------------------------------------------------------------------------- */
@@ -143,10 +139,10 @@ static void sweep_all(struct sweep *s)
         struct why why;
         int64_t past = 0;
         if (zombies_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
-            redis_seen(s, false, why.text);
+            sweep_redis_seen(s, false, why.text);
             break;
         }
-        redis_seen(s, true, NULL);
+        sweep_redis_seen(s, true, NULL);
         metrics_set(role_metrics(s->role), METRIC_ZOMBIES, NULL, (double)past);
         n = list.n;
         if (n > 0)
@@ -154,7 +150,8 @@ static void sweep_all(struct sweep *s)
         zombie_list_clear(&list);
         role_alive(s->role);
     } while (n > 0 && !s->redis_away && !role_stopping(s->role));
-    role_lag(s->role, (int64_t)lost);
+    s->lost_jobs = lost;
+    sweep_lag(s);
     if (s->redis_away)
         s->next_ms = clock_mono_ms() + AWAY_MS;
     else if (lost > 0 && s->period_ms > ZOMBIE_LEASE_MS)
@@ -170,22 +167,26 @@ static void turn(struct sweep *s)
         return;
     if (clock_mono_ms() >= s->next_ms)
         sweep_all(s);
-    int64_t left = s->next_ms - clock_mono_ms();
+    if (clock_mono_ms() >= s->next_due_ms)
+        sweep_due(s);
+    int64_t next = s->next_ms < s->next_due_ms ? s->next_ms : s->next_due_ms;
+    int64_t left = next - clock_mono_ms();
     if (left > 0)
-        wake_wait(wake, left < TICK_MS ? (int)left : TICK_MS);
+        wake_wait(wake, (int)left);
 }
 
 static enum err sweep_open(struct sweep *s, struct why *why)
 {
     const struct reporter *r = s->reporter;
-    const char *const topics[] = { r->topics.name[TOPIC_CALLBACKS] };
+    const char *const topics[] = { r->topics.name[TOPIC_CALLBACKS],
+                                   r->topics.name[TOPIC_RECONCILE] };
     const struct topic_writer_options writer = { .kafka = r->kafka };
     s->period_ms = config_number(role_config(s->role), "CRCR_SWEEP_SECONDS") * 1000;
     enum err err = redis_new(&s->redis, &r->redis, why);
     if (err == OK)
         err = topic_writer_new(&s->writer, &writer, why);
     if (err == OK)
-        err = role_wait_topics(s->role, s->writer, topics, 1, why);
+        err = role_wait_topics(s->role, s->writer, topics, 2, why);
     return err;
 }
 

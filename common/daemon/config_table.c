@@ -157,6 +157,16 @@ const struct property config_properties[] = {
         .help = "How long a job may be in progress before it counts as lost.",
     },
     {
+        .name = "CRCR_RUN_QUIET_SECONDS",
+        .type = PROPERTY_SECONDS,
+        .daemons = REPORTER,
+        .fallback = "900",
+        .min = 1,
+        .max = 30 * 86400,
+        .help = "A run of another CI than GitHub Actions that does not say run_complete has ended "
+                "when nothing was in progress for so long.",
+    },
+    {
         .name = "CRCR_SWEEP_SECONDS",
         .type = PROPERTY_SECONDS,
         .daemons = REPORTER,

@@ -1,5 +1,6 @@
 #include "actions.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -74,5 +75,60 @@ enum err actions_rerun(struct github *g, struct str repo, struct str run_id, boo
         err = rerun_start(r, why);
     if (err)
         free(r);
+    return err;
+}
+
+/* ---- a run as it is now ---- */
+
+struct asking {
+    actions_run_fn *done;
+    void *opaque;
+};
+
+static struct str text_of(const json_t *object, const char *name)
+{
+    return str_of(json_string_value(json_object_get(object, name)));
+}
+
+static void run_came(void *opaque, const struct github_answer *answer)
+{
+    struct asking *a = opaque;
+    struct github_answer seen = *answer;
+    json_t *document = seen.err ? NULL
+                                : json_loadb(seen.body.ptr ? seen.body.ptr : "", seen.body.len,
+                                             JSON_REJECT_DUPLICATES, NULL);
+    const struct actions_run run = {
+        .status = text_of(document, "status"),
+        .conclusion = text_of(document, "conclusion"),
+        .attempt = json_integer_value(json_object_get(document, "run_attempt")),
+    };
+    if (!seen.err && !run.status.len) {
+        seen.err = ERR_UNKNOWN;
+        seen.reason = "GitHub's answer is not the workflow run that its documentation promises";
+    }
+    a->done(a->opaque, &seen, seen.err ? NULL : &run);
+    json_decref(document);
+    free(a);
+}
+
+enum err actions_run_get(struct github *g, struct str repo, struct str run_id, actions_run_fn *done,
+                         void *opaque, struct why *why)
+{
+    uint64_t id;
+    char path[REPO_MAX + 80];
+    if (!str_to_u64(run_id, &id) || id == 0)
+        return why_set(why, ERR_REFUSE, "run id \"%.*s\" is not a GitHub Actions run's",
+                       STR_ARG(run_id));
+    snprintf(path, sizeof(path), "/repos/%.*s/actions/runs/%llu", STR_ARG(repo),
+             (unsigned long long)id);
+    struct github_request request = {
+        .auth = GITHUB_AS_INSTALLATION, .method = "GET", .repo = repo, .path = path
+    };
+    struct asking *a = mem_alloc(1, sizeof(*a));
+    a->done = done;
+    a->opaque = opaque;
+    enum err err = github_start(g, &request, run_came, a, why);
+    if (err)
+        free(a);
     return err;
 }

@@ -11,5 +11,18 @@
  * ERR_REFUSE. */
 enum err actions_rerun(struct github *g, struct str repo, struct str run_id, bool failed_only,
                        github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* A workflow run as it is now; borrowed during the callback. */
+struct actions_run {
+    struct str status;     /* queued, in_progress, completed, waiting, … */
+    struct str conclusion; /* absent until it has completed */
+    int64_t attempt;
+};
+/* run is NULL unless answer->err is OK. ERR_UNKNOWN when a 2xx answer cannot be read. */
+typedef void actions_run_fn(void *opaque, const struct github_answer *answer,
+                            const struct actions_run *run);
+/* GET /repos/{repo}/actions/runs/{run_id}; needs `actions: read`. Asynchronous as github_start.
+ * run_id is digits, else ERR_REFUSE. */
+enum err actions_run_get(struct github *g, struct str repo, struct str run_id, actions_run_fn *done,
+                         void *opaque, struct why *why) MUST_CHECK;
 
 #endif

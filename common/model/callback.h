@@ -5,6 +5,10 @@
 #include "../base/buf.h"
 #include "limits.h"
 
+/* Whose tokens prove a job of GitHub Actions; their run ids can be asked for at GitHub
+ * (https://docs.github.com/en/actions/concepts/security/openid-connect). */
+#define CALLBACK_ISSUER_ACTIONS "https://token.actions.githubusercontent.com"
+
 /* A job's state is a lattice: it only ever rises. */
 enum job_state { JOB_NONE, JOB_DISPATCHED, JOB_IN_PROGRESS, JOB_TIMED_OUT, JOB_COMPLETED };
 const char *job_state_name(enum job_state state); /* "none", "dispatched", "in_progress", … */

@@ -30,7 +30,9 @@ void outcome_init(struct outcome *o, const struct task *task)
     str_copy(o->kind, sizeof(o->kind), str_of(task_kind_name(task->kind)));
     str_copy(o->run_id, sizeof(o->run_id), task->run_id);
     str_copy(o->event_type, sizeof(o->event_type), str_of(event_kind_name(task->event.kind)));
+    str_copy(o->action, sizeof(o->action), task->event.action);
     str_copy(o->head_sha, sizeof(o->head_sha), task->event.head_sha);
+    o->received_ms = task->event.received_ms;
     o->level = task->level;
     o->pr_number = task->event.pr;
     o->attempt = task->attempt;
@@ -73,8 +75,11 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_number(to, "attempt", o->attempt);
     buf_printf(to, ",\"latency_ms\":%" PRId64, o->latency_ms);
     put_text(to, "error", o->error);
-    buf_printf(to, ",\"at\":\"%s\",\"maybe_duplicate\":%s}", at,
+    buf_printf(to, ",\"at\":\"%s\",\"maybe_duplicate\":%s", at,
                o->maybe_duplicate ? "true" : "false");
+    put_text(to, "action", o->action);
+    put_number(to, "received_ms", o->received_ms);
+    buf_putc(to, '}');
 }
 
 /* The text members, where they go and whether a record without one is unreadable. */
@@ -92,6 +97,7 @@ static const struct {
     TEXT("kind", kind, true),
     TEXT("run_id", run_id, false),
     TEXT("event_type", event_type, false),
+    TEXT("action", action, false),
     TEXT("head_sha", head_sha, false),
     TEXT("error", error, false),
 #undef TEXT
@@ -133,6 +139,7 @@ static enum err read_numbers(const json_t *json, struct outcome *o, struct why *
         return why_set(why, ERR_REFUSE, "outcome: http_status and attempt must be numbers");
     o->pr_number = json_integer_value(json_object_get(json, "pr_number"));
     o->latency_ms = json_integer_value(json_object_get(json, "latency_ms"));
+    o->received_ms = json_integer_value(json_object_get(json, "received_ms"));
     o->maybe_duplicate = json_is_true(json_object_get(json, "maybe_duplicate"));
     const char *tier = json_string_value(json_object_get(json, "tier"));
     o->level = level_parse(str_of(tier));

@@ -55,6 +55,7 @@ static const struct column columns[] = {
     { "completed_ms", MILLIS, AT(completed_ms), -1, false },
     { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false },
     { "run_complete", NUMBER, AT(run_complete), -1, false },
+    { "issuer", TEXT, AT(issuer), 0, false },
     { "top_level", LEVEL, AT(top_level), -1, false },
 };
 #undef AT

@@ -31,6 +31,7 @@ struct result_record {
     int64_t dispatched_ms, in_progress_ms, timed_out_ms, completed_ms;
     int64_t failed_tests_cut; /* rows that are not in failed_tests */
     int64_t run_complete;     /* 1: the downstream said that nothing follows */
+    char *issuer;             /* whose token proved it: which CI it runs on */
     int64_t top_level; /* highest tier that a fact of this attempt came with; set by the fold */
 };
 

@@ -32,14 +32,28 @@ static struct str number_text(char to[24], int64_t n)
     return (struct str){ to, (size_t)len };
 }
 
+/* What the aggregate check run of a commit may be about. A record of before the action was told
+ * says nothing about a pull request that was closed, so it does not count. */
+static bool is_summed_up(const struct outcome *o)
+{
+    struct str type = str_of(o->event_type), action = str_of(o->action);
+    if (o->level < 3 || o->pr_number <= 0 || !o->head_sha[0])
+        return false;
+    if (str_is(type, event_kind_name(EVENT_PULL_REQUEST)))
+        return action.len > 0 && !str_is(action, "closed");
+    return str_is(type, event_kind_name(EVENT_PUSH)); /* with a pull request: a ciflow tag */
+}
+
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
                              const struct view_times *times, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) dispatch, delivery, pr;
-    char numbers[6][24];
+    struct buf CLEANUP(buf_clear) dispatch, CLEANUP(buf_clear) delivery, CLEANUP(buf_clear) pr;
+    struct buf CLEANUP(buf_clear) sent;
+    char numbers[7][24];
     buf_init(&dispatch, VIEW_KEY_MAX);
     buf_init(&delivery, VIEW_KEY_MAX);
     buf_init(&pr, VIEW_KEY_MAX);
+    buf_init(&sent, VIEW_KEY_MAX);
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
     struct str at = number_text(numbers[0], o->at_ms);
     const struct str argv[] = {
@@ -47,12 +61,16 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         key_delivery(&delivery, id),
         STR_LIT(KEY_REPOS),
         o->pr_number > 0 ? key_pr(&pr, o->pr_number) : STR_LIT(""),
+        is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : STR_LIT(""),
         str_of(outcomes[o->outcome].weight),
         at,
         str_of(outcomes[o->outcome].sent_field),
         number_text(numbers[1], times->ttl_s),
         id,
         repo,
+        number_text(numbers[6], o->received_ms > 0 ? o->received_ms : o->at_ms),
+        STR_LIT("delivery"),
+        id,
         STR_LIT("outcome"),
         str_of(outcome_kind_name(o->outcome)),
         STR_LIT("repo"),
@@ -76,7 +94,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("maybe_duplicate"),
         o->maybe_duplicate ? STR_LIT("1") : STR_LIT("0"),
     };
-    return redis_queue_script(r, &fold_script, 4, sizeof(argv) / sizeof(argv[0]), argv, why);
+    return redis_queue_script(r, &fold_script, 5, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err dispatch_fold_collect(struct redis *r, struct why *why)
@@ -98,17 +116,10 @@ static const struct field {
     enum field_type type;
     size_t offset, size;
 } fields[] = {
-    FIELD(outcome, TEXT),
-    FIELD(repo, TEXT),
-    FIELD(event_type, TEXT),
-    FIELD(head_sha, TEXT),
-    FIELD(error, TEXT),
-    FIELD(level, NUMBER),
-    FIELD(pr, NUMBER),
-    FIELD(http_status, NUMBER),
-    FIELD(attempt, NUMBER),
-    FIELD(at_ms, NUMBER),
-    FIELD(dispatched_ms, NUMBER),
+    FIELD(delivery, TEXT),   FIELD(outcome, TEXT),  FIELD(repo, TEXT),
+    FIELD(event_type, TEXT), FIELD(head_sha, TEXT), FIELD(error, TEXT),
+    FIELD(level, NUMBER),    FIELD(pr, NUMBER),     FIELD(http_status, NUMBER),
+    FIELD(attempt, NUMBER),  FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
 };
 
 static void field_set(struct dispatch_view *view, const struct field *field, struct str value)
@@ -218,4 +229,51 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
     *ret = list;
     *n = kept;
     return OK;
+}
+
+/* ---- the one that a commit's aggregate check run is about ------------------------------------ */
+
+#define SENT_MAX 20 /* as fold_dispatch.lua keeps */
+
+/* Newest first; gives how many. */
+static enum err deliveries_sent(struct redis *r, struct str sha, struct str repo,
+                                char to[SENT_MAX][DELIVERY_MAX + 1], size_t *n, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(r, &reply,
+                              REDIS_ARGS(STR_LIT("ZRANGE"), key_sent(&key, sha, repo), STR_LIT("0"),
+                                         STR_LIT("-1"), STR_LIT("REV")),
+                              why);
+    if (err != OK)
+        return err;
+    *n = 0;
+    for (size_t i = 0; i < reply->n && *n < SENT_MAX; i++)
+        *n += str_copy(to[*n], DELIVERY_MAX + 1, reply->items[i].text);
+    return OK;
+}
+
+enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
+                          struct dispatch_view *ret, struct why *why)
+{
+    char deliveries[SENT_MAX][DELIVERY_MAX + 1];
+    size_t n = 0;
+    *found = false;
+    enum err err = deliveries_sent(r, sha, repo, deliveries, &n, why);
+    for (size_t i = 0; err == OK && i < n; i++) {
+        struct dispatch_view view;
+        bool there = false;
+        err = dispatch_view_get(r, str_of(deliveries[i]), repo, &there, &view, why);
+        if (err != OK || !there)
+            continue;
+        str_copy(view.delivery, sizeof(view.delivery), str_of(deliveries[i]));
+        bool superseded = str_is(str_of(view.outcome), outcome_kind_name(OUTCOME_SUPERSEDED));
+        if (!*found || !superseded)
+            *ret = view;
+        *found = true;
+        if (!superseded)
+            break;
+    }
+    return err;
 }

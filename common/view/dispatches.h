@@ -7,7 +7,8 @@
 #include "jobs.h"
 
 struct dispatch_view {
-    char outcome[16]; /* outcome_kind_name */
+    char delivery[DELIVERY_MAX + 1]; /* "" in hashes of before it was kept */
+    char outcome[16];                /* outcome_kind_name */
     char repo[REPO_MAX + 1];
     char event_type[16];
     char head_sha[SHA_MAX + 1];
@@ -29,5 +30,10 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
  * entries. */
 enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
                                 struct dispatch_view **ret, size_t *n, struct why *why) MUST_CHECK;
+/* The dispatch that the aggregate check run of a commit and downstream is about: of the newest
+ * delivery (by its arrival) that was not superseded, else of the newest. Deliveries that count are
+ * those of pull_request events but closed, and of ciflow-tag pushes, at L3 and L4. */
+enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
+                          struct dispatch_view *ret, struct why *why) MUST_CHECK;
 
 #endif

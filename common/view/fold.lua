@@ -24,6 +24,7 @@ local GROUP = {
     completed_at = 'd', total_tests = 't', passed_tests = 't', failed_tests = 't',
     skipped_tests = 't', failed_tests_json = 'f', failed_tests_cut = 'f',
     triage_verdict_json = 'v', environment = 'n', dispatched_ms = 'm', run_complete = 'z',
+    issuer = 'i',
 }
 local FIRST_FIELD = 9
 -- What one delivery, downstream or commit may index: who sends more does not grow Redis with it.

@@ -2,11 +2,12 @@
 -- the facts do not matter: the outcome of the highest weight stays (of the same weight the newest),
 -- and the moment of the call is the earliest one told.
 --
--- KEYS  1 dispatch hash  2 delivery zset  3 repos zset  4 pr zset or ''
+-- KEYS  1 dispatch hash  2 delivery zset  3 repos zset  4 pr zset or ''  5 sent zset or ''
 -- ARGV  1 weight  2 at_ms  3 field of the moment the call was sent ('' when it was not)  4 ttl_s
---       5 delivery  6 repo  then field, value, ...
+--       5 delivery  6 repo  7 place among the deliveries of the commit  then field, value, ...
 -- Gives field, value, ... of the merged hash.
-local FIRST_FIELD = 7
+local FIRST_FIELD = 8
+local SENT_MAX = 20 -- deliveries of a commit; the aggregate check run is about the newest
 local weight, at, sent, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local digest = string.sub(redis.sha1hex(table.concat(ARGV, '\0', FIRST_FIELD)), 1, 8)
 local rank = string.format('%s%013.0f%s', weight, at, digest)
@@ -32,5 +33,10 @@ redis.call('ZADD', KEYS[3], 'GT', ARGV[2], ARGV[6])
 if KEYS[4] ~= '' then
     redis.call('ZADD', KEYS[4], 'LT', ARGV[2], ARGV[5])
     redis.call('EXPIRE', KEYS[4], ttl)
+end
+if KEYS[5] ~= '' then
+    redis.call('ZADD', KEYS[5], 'LT', ARGV[7], ARGV[5])
+    redis.call('ZREMRANGEBYRANK', KEYS[5], 0, -1 - SENT_MAX)
+    redis.call('EXPIRE', KEYS[5], ttl)
 end
 return redis.call('HGETALL', KEYS[1])

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "../model/ids.h"
 #include "keys.h"
 
 extern const char view_fold_lua[];
@@ -150,11 +151,13 @@ bool is_job_key(struct str member)
     return slashes == 4;
 }
 
-static struct names names_of_jobs(const struct redis_value *reply, size_t limit)
+/* Those whose key begins so, in any case; absent: all. */
+static struct names names_of_jobs(const struct redis_value *reply, struct str prefix, size_t limit)
 {
     struct names names = { mem_alloc(reply->n + 1, sizeof(char *)), 0 };
     for (size_t i = 0; i < reply->n && names.n < limit; i++)
-        if (is_job_key(reply->items[i].text))
+        if (is_job_key(reply->items[i].text) &&
+            str_eq_nocase(str_cut(reply->items[i].text, prefix.len), prefix))
             names.at[names.n++] = str_dup(reply->items[i].text);
     return names;
 }
@@ -233,7 +236,7 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), why);
     if (err != OK)
         return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, SIZE_MAX);
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), SIZE_MAX);
     qsort(names.at, names.n, sizeof(*names.at), name_cmp);
     return jobs_get(r, &names, false, ret, why);
 }
@@ -250,8 +253,28 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
         why);
     if (err != OK)
         return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, limit);
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
     return jobs_get(r, &names, names.n > whole_max, ret, why);
+}
+
+enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
+                          struct job_list *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) prefix;
+    const struct redis_value *reply;
+    struct str none = STR_LIT("");
+    buf_init(&key, VIEW_KEY_MAX);
+    buf_init(&prefix, VIEW_KEY_MAX);
+    job_key(&prefix, repo, delivery, none, none, none);
+    prefix.len -= 2; /* what a job's own parts would stand between */
+    enum err err = redis_call(
+        r, &reply,
+        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
+        why);
+    if (err != OK)
+        return err;
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, buf_str(&prefix), limit);
+    return jobs_get(r, &names, true, ret, why);
 }
 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
@@ -267,7 +290,7 @@ enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job
                               why);
     if (err != OK)
         return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, limit);
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
     return jobs_get(r, &names, true, ret, why);
 }
 

@@ -44,6 +44,11 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
  * are more than whole_max: a bad day of a large project would not fit into memory. */
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t whole_max,
                           struct job_list *ret, struct why *why) MUST_CHECK;
+#define HEAD_JOBS_MAX 1000 /* of a commit and downstream, as fold.lua keeps */
+/* The first jobs of one downstream in a delivery by time, at most limit; without failed tests and
+ * verdicts. For commits of more than HEAD_JOBS_MAX jobs. */
+enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
+                          struct job_list *ret, struct why *why) MUST_CHECK;
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
  */
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,

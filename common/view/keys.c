@@ -102,13 +102,28 @@ struct str key_spent(struct buf *to, struct str repo)
     return of_repo(to, "spent", repo);
 }
 
-struct str key_head(struct buf *to, struct str sha, struct str repo)
+static struct str of_head(struct buf *to, const char *kind, struct str sha, struct str repo)
 {
-    start(to, "head");
+    start(to, kind);
     buf_put(to, sha);
     buf_putc(to, '/');
     put_lower(to, repo);
     return buf_str(to);
+}
+
+struct str key_head(struct buf *to, struct str sha, struct str repo)
+{
+    return of_head(to, "head", sha, repo);
+}
+
+struct str key_sent(struct buf *to, struct str sha, struct str repo)
+{
+    return of_head(to, "sent", sha, repo);
+}
+
+struct str key_runs(struct buf *to, struct str sha, struct str repo)
+{
+    return of_head(to, "runs", sha, repo);
 }
 
 struct str key_labels(struct buf *to, int64_t pr)

@@ -17,6 +17,12 @@
  *   one result record
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
  *   its weightiest outcome, and the earliest moment of the call (dispatched_ms, unknown_ms)
+ * crcr:sent:<sha>/<repo>                    zset    fold        reconcile          CRCR_STATUS_TTL
+ *   deliveries that its aggregate check run may be about, by received_ms, newest 20
+ * crcr:runs:<sha>/<repo>                    hash    reconcile   reconcile          CRCR_STATUS_TTL
+ *   run id → what GitHub last said of that workflow run
+ * crcr:due                                  zset    reconcile,  sweep              -
+ *   <sha>/<repo> by when to look again               sweep
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys and repos of one delivery, by time, the first 20,000
  * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
@@ -64,6 +70,8 @@ struct str key_pr(struct buf *to, int64_t pr);
 struct str key_repo(struct buf *to, struct str repo);
 struct str key_spent(struct buf *to, struct str repo);
 struct str key_head(struct buf *to, struct str sha, struct str repo);
+struct str key_sent(struct buf *to, struct str sha, struct str repo);
+struct str key_runs(struct buf *to, struct str sha, struct str repo);
 struct str key_labels(struct buf *to, int64_t pr);
 struct str key_check(struct buf *to, struct str sha, struct str name);
 #define KEY_EPOCH          "crcr:epoch"
@@ -71,6 +79,7 @@ struct str key_check(struct buf *to, struct str sha, struct str name);
 #define KEY_REPOS          "crcr:repos"
 #define KEY_ZOMBIES        "crcr:zombies"
 #define KEY_ZOMBIES_LEASED "crcr:zombies:leased"
+#define KEY_DUE            "crcr:due"
 #define KEY_ALLOWLIST      "crcr:allowlist"
 
 #endif

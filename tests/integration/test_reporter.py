@@ -68,6 +68,7 @@ class Reporter:
 
 class Job:
     """A job of one delivery, and the callbacks that it sends."""
+    issuer = "test"
 
     def __init__(self, reporter, repo="org/four", level="L4", pr=7, **workflow):
         number = next(_numbers)
@@ -79,7 +80,7 @@ class Job:
                          "run_id": number * 1000, "run_attempt": 1, **workflow}
 
     def call(self, status, at_ms, provenance="token", **workflow):
-        headers = {"repo": self.repo, "level": self.level, "issuer": "test",
+        headers = {"repo": self.repo, "level": self.level, "issuer": self.issuer,
                    "provenance": provenance, "delivery": self.delivery,
                    "received_ms": str(self.started_ms + at_ms)}
         if provenance != "pending":
@@ -90,13 +91,13 @@ class Job:
         self.reporter.put("callbacks", f"{self.delivery}/{self.repo}", body, headers)
         return self
 
-    def outcome(self, outcome, at_ms=0):
+    def outcome(self, outcome, at_ms=0, **fields):
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime((self.started_ms + at_ms) / 1000))
         self.reporter.put("dispatches", f"{self.delivery}/{self.repo}", {
             "delivery_id": self.delivery, "repo": self.repo, "tier": self.level,
             "kind": "dispatch", "event_type": "pull_request", "pr_number": self.pr,
             "head_sha": self.sha, "outcome": outcome, "http_status": 204, "attempt": 1,
-            "latency_ms": 5, "error": None, "at": f"{at}.000Z", "maybe_duplicate": False},
+            "latency_ms": 5, "error": None, "at": f"{at}.000Z", "maybe_duplicate": False, **fields},
             {"delivery": self.delivery, "repo": self.repo})
         return self
 

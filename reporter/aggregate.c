@@ -1,0 +1,277 @@
+#include "aggregate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/base/mem.h"
+#include "aggregate_inner.h"
+
+/* ---- conclusions ----------------------------------------------------------------------------- */
+
+/* Worst first. What a run can also come to is told in terms of what a check run can say. */
+static const struct {
+    const char *said, *shown;
+    bool bad;
+} conclusions_by_weight[] = {
+    { "failure", "failure", true },
+    { "startup_failure", "failure", true },
+    { "timed_out", "timed_out", true },
+    { "cancelled", "cancelled", true },
+    { "action_required", "action_required", true },
+    { "success", "success", false },
+    { "stale", "neutral", false },
+    { "neutral", "neutral", false },
+    { "skipped", "skipped", false },
+};
+#define N_CONCLUSIONS (sizeof(conclusions_by_weight) / sizeof(conclusions_by_weight[0]))
+
+/* One that nobody has heard of weighs as a failure: never green by mistake. */
+static size_t weight_of(const char *conclusion)
+{
+    for (size_t i = 0; i < N_CONCLUSIONS; i++)
+        if (strcmp(conclusion, conclusions_by_weight[i].said) == 0)
+            return i;
+    return 0;
+}
+
+bool conclusion_is_bad(const char *conclusion)
+{
+    return conclusions_by_weight[weight_of(conclusion)].bad;
+}
+
+static const char *worse_of(const char *a, const char *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return weight_of(a) <= weight_of(b) ? a : b;
+}
+
+const char *job_conclusion(const struct result_record *job)
+{
+    if (job->state == JOB_TIMED_OUT)
+        return "timed_out";
+    if (job->state != JOB_COMPLETED)
+        return NULL;
+    if (!job->conclusion || strcmp(job->conclusion, "stale") == 0)
+        return "neutral";
+    return job->conclusion;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+#define ASK_SOON_1_MS 5000
+#define ASK_SOON_2_MS 15000
+#define ASK_SOON_3_MS 30000
+#define ASK_EVERY_MS  60000
+
+/* The next moment to ask about a run whose last job ended at last_ms and which was last asked about
+ * at asked_ms: 5, 15 and 30 s after the end, then every 60 s. */
+static int64_t next_ask(int64_t last_ms, int64_t asked_ms)
+{
+    static const int64_t soon[] = { ASK_SOON_1_MS, ASK_SOON_2_MS, ASK_SOON_3_MS };
+    for (size_t i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
+        if (asked_ms < last_ms + soon[i])
+            return last_ms + soon[i];
+    int64_t since = asked_ms - last_ms - ASK_SOON_3_MS;
+    return last_ms + ASK_SOON_3_MS + (since / ASK_EVERY_MS + 1) * ASK_EVERY_MS;
+}
+
+static void run_end(struct run_sum *run, const char *conclusion)
+{
+    run->ended = true;
+    run->conclusion = worse_of(run->conclusion, conclusion);
+}
+
+/* Ended when nothing was heard for so long; else that is when to look. */
+static void run_wait_quiet(struct run_sum *run, const struct aggregate_view *view)
+{
+    if (view->now_ms >= run->last_ms + view->quiet_ms)
+        run_end(run, NULL);
+    else
+        run->look_ms = run->last_ms + view->quiet_ms;
+}
+
+/* GitHub knows better than the jobs whether more follows. */
+static void run_judge_actions(struct run_sum *run, const struct aggregate_view *view, size_t index)
+{
+    const struct run_answer *answer = run->answer;
+    int64_t silent_ms = run->last_ms + view->silent_ms;
+    if (answer && answer->said == RUN_SAID_COMPLETED && answer->attempt >= run->attempt) {
+        run->from_github = answer->conclusion[0] ? answer->conclusion : "neutral";
+        run_end(run, run->from_github);
+        return;
+    }
+    if (run->busy)
+        return;
+    run->refused = index >= RUNS_ASKED_MAX ||
+                   (answer && answer->said == RUN_SAID_NO && answer->asked_ms >= run->last_ms);
+    if (run->refused && run->said_complete)
+        run_end(run, NULL);
+    else if (run->refused)
+        run_wait_quiet(run, view);
+    else if (view->now_ms >= silent_ms) /* GitHub will not say, or never ends it */
+        run_end(run, "timed_out");
+    else {
+        int64_t ask_ms = next_ask(run->last_ms, answer ? answer->asked_ms : 0);
+        run->ask = view->now_ms >= ask_ms;
+        run->look_ms = ask_ms < silent_ms ? ask_ms : silent_ms;
+    }
+}
+
+static void run_judge_other(struct run_sum *run, const struct aggregate_view *view)
+{
+    if (run->conclusion && conclusion_is_bad(run->conclusion))
+        run_end(run, NULL);
+    else if (run->busy)
+        return;
+    else if (run->said_complete)
+        run_end(run, NULL);
+    else
+        run_wait_quiet(run, view);
+}
+
+static void later(int64_t *ms, int64_t than)
+{
+    if (than > *ms)
+        *ms = than;
+}
+
+static void run_add(struct run_sum *run, const struct result_record *job)
+{
+    const char *conclusion = job_conclusion(job);
+    int64_t attempt = attempt_number(job->run_attempt);
+    run->actions =
+        run->actions || (job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) == 0);
+    run->busy = run->busy || !conclusion;
+    run->said_complete = run->said_complete || job->run_complete > 0;
+    run->conclusion = worse_of(run->conclusion, conclusion);
+    later(&run->last_ms, job_last_ms(job));
+    later(&run->attempt, attempt);
+    if (run->first_ms == 0 || job_first_ms(job) < run->first_ms)
+        run->first_ms = job_first_ms(job);
+}
+
+/* jobs are in the order of their runs. */
+static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
+{
+    a->runs = mem_alloc(a->n_jobs + 1, sizeof(*a->runs));
+    for (size_t i = 0; i < a->n_jobs; i++) {
+        const char *run_id = a->jobs[i]->run_id;
+        if (a->n_runs == 0 || strcmp(a->runs[a->n_runs - 1].run_id, run_id) != 0)
+            a->runs[a->n_runs++] =
+                (struct run_sum){ .run_id = run_id,
+                                  .answer = run_answer_find(view->answers, run_id) };
+        run_add(&a->runs[a->n_runs - 1], a->jobs[i]);
+    }
+    for (size_t i = 0; i < a->n_runs; i++)
+        if (a->runs[i].actions)
+            run_judge_actions(&a->runs[i], view, i);
+        else
+            run_judge_other(&a->runs[i], view);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void complete(struct aggregate *a, enum aggregate_cause cause, const char *conclusion,
+                     int64_t ended_ms)
+{
+    a->cause = cause;
+    a->status = "completed";
+    a->conclusion = conclusion;
+    a->ended_ms = ended_ms;
+}
+
+/* No job has reported yet: it goes by the dispatch. */
+static void by_dispatch(struct aggregate *a, const struct aggregate_view *view)
+{
+    const struct dispatch_view *d = view->dispatch;
+    struct str outcome = str_of(d->outcome);
+    int64_t silent_ms = (d->dispatched_ms > 0 ? d->dispatched_ms : d->at_ms) + view->silent_ms;
+    bool failed = str_is(outcome, outcome_kind_name(OUTCOME_FAILED));
+    bool dropped = str_is(outcome, outcome_kind_name(OUTCOME_SUPERSEDED)) ||
+                   str_is(outcome, outcome_kind_name(OUTCOME_SKIPPED));
+    a->started = !dropped;
+    if (failed)
+        complete(a, AGGREGATE_REFUSED, "failure", d->at_ms);
+    else if (dropped)
+        complete(a, AGGREGATE_DROPPED, "cancelled", d->at_ms);
+    else if (view->now_ms >= silent_ms)
+        complete(a, AGGREGATE_SILENT, "timed_out", silent_ms);
+    else {
+        a->cause = str_is(outcome, outcome_kind_name(OUTCOME_WAITING)) ? AGGREGATE_WAITING
+                                                                       : AGGREGATE_SENT;
+        a->status = "queued";
+        a->look_ms = silent_ms;
+    }
+}
+
+static void by_runs(struct aggregate *a, const struct aggregate_view *view)
+{
+    bool ended = true, bad_at_once = false, busy = false, actions = false;
+    const char *conclusion = NULL;
+    int64_t last_ms = 0;
+    runs_fill(a, view);
+    for (size_t i = 0; i < a->n_runs; i++) {
+        const struct run_sum *run = &a->runs[i];
+        ended = ended && run->ended;
+        busy = busy || (run->busy && !run->ended);
+        actions = actions || (run->actions && !run->ended && !run->refused);
+        bad_at_once =
+            bad_at_once || (!run->actions && run->conclusion && conclusion_is_bad(run->conclusion));
+        conclusion = worse_of(conclusion, run->conclusion);
+        later(&last_ms, run->last_ms);
+        if (run->look_ms > 0 && (a->look_ms == 0 || run->look_ms < a->look_ms))
+            a->look_ms = run->look_ms;
+    }
+    a->started = true;
+    a->status = "in_progress";
+    a->cause = busy ? AGGREGATE_BUSY : actions ? AGGREGATE_RUN_GOING : AGGREGATE_MAY_FOLLOW;
+    if (!ended && !bad_at_once)
+        return;
+    conclusion = conclusions_by_weight[weight_of(conclusion)].shown;
+    if (view->more_jobs &&
+        !conclusion_is_bad(conclusion)) /* what is not looked at may have failed */
+        conclusion = "action_required";
+    complete(a, AGGREGATE_ENDED, conclusion, last_ms);
+}
+
+/* Jobs of the same weight stay in the order of their runs and names. */
+static int worst_first(const void *a, const void *b)
+{
+    const struct result_record *x = *(const struct result_record *const *)a;
+    const struct result_record *y = *(const struct result_record *const *)b;
+    const char *cx = job_conclusion(x), *cy = job_conclusion(y);
+    /* what is in progress comes after what went wrong */
+    size_t wx =
+        !cx ? N_CONCLUSIONS : weight_of(cx) + (conclusion_is_bad(cx) ? 0 : N_CONCLUSIONS + 1);
+    size_t wy =
+        !cy ? N_CONCLUSIONS : weight_of(cy) + (conclusion_is_bad(cy) ? 0 : N_CONCLUSIONS + 1);
+    if (wx != wy)
+        return wx < wy ? -1 : 1;
+    return jobs_cmp(a, b);
+}
+
+void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret)
+{
+    struct aggregate a = { .more_jobs = view->more_jobs };
+    jobs_that_count(view, &a);
+    if (a.n_jobs == 0)
+        by_dispatch(&a, view);
+    else
+        by_runs(&a, view);
+    for (size_t i = 0; i < a.n_jobs; i++) {
+        const char *conclusion = job_conclusion(a.jobs[i]);
+        a.n_ended += conclusion != NULL;
+        a.n_bad += conclusion && conclusion_is_bad(conclusion);
+    }
+    if (a.n_jobs > 0)
+        qsort(a.jobs, a.n_jobs, sizeof(*a.jobs), worst_first);
+    *ret = a;
+}
+
+void aggregate_clear(struct aggregate *a)
+{
+    free(a->jobs);
+    free(a->runs);
+    *a = (struct aggregate){ .jobs = NULL };
+}

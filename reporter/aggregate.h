@@ -1,0 +1,89 @@
+/* What the aggregate check run of a commit and downstream should say now: the worst of all jobs and
+ * runs of the newest delivery (behaviour.md, Check runs). It follows from the view and the clock
+ * alone. PURE.
+ *
+ *   dispatched ──first job──▶ in progress ──all runs ended──▶ completed
+ *       │                          ▲                              │
+ *       ├─refused, exhausted───────┼──▶ completed: failure        │
+ *       └─nobody answers───────────┼──▶ completed: timed_out      │
+ *                                  └─────a new attempt or run─────┘ (then it is a new check run)
+ *
+ * A run of GitHub Actions ends when GitHub says so, one of another CI when it failed, when it said
+ * run_complete, or when nothing was in progress for a while.
+ *
+ * Worst first: failure, timed_out, cancelled, action_required, success, neutral, skipped. */
+#ifndef CRCR_REPORTER_AGGREGATE_H
+#define CRCR_REPORTER_AGGREGATE_H
+
+#include "../common/view/dispatches.h"
+#include "../common/view/runs.h"
+
+#define RUNS_ASKED_MAX 20 /* of one commit: a downstream may name as many runs as it likes */
+
+/* What is known now; everything is borrowed. */
+struct aggregate_view {
+    const struct dispatch_view *dispatch;
+    const struct result_record *jobs; /* those of other deliveries are passed over */
+    size_t n_jobs;
+    bool more_jobs; /* there are more than jobs holds */
+    const struct run_answers *answers;
+    int64_t now_ms;
+    int64_t silent_ms; /* nobody answers for so long: timed out */
+    int64_t quiet_ms;  /* other CIs: nothing in progress for so long is the end */
+};
+
+/* Why it is not completed, or what completed it. */
+enum aggregate_cause {
+    AGGREGATE_SENT,       /* queued: dispatched, or perhaps */
+    AGGREGATE_WAITING,    /* queued: the dispatch itself waits */
+    AGGREGATE_REFUSED,    /* the dispatch failed */
+    AGGREGATE_DROPPED,    /* superseded or skipped: no dispatch will come */
+    AGGREGATE_SILENT,     /* no job ever reported */
+    AGGREGATE_BUSY,       /* jobs are in progress */
+    AGGREGATE_RUN_GOING,  /* every job ended; GitHub says that the run has not */
+    AGGREGATE_MAY_FOLLOW, /* every job ended; of another CI, which does not say that it was all */
+    AGGREGATE_ENDED,
+};
+
+/* One run of the downstream's CI. */
+struct run_sum {
+    const char *run_id;
+    bool actions;                    /* of GitHub Actions */
+    bool ended;                      /* nothing more is expected of it */
+    bool refused;                    /* GitHub does not tell about it: answer->error, or too many */
+    bool busy;                       /* a job is in progress */
+    bool said_complete;              /* run_complete */
+    bool ask;                        /* GitHub is to be asked now */
+    const char *conclusion;          /* so far, the worst; NULL: none yet */
+    const char *from_github;         /* what GitHub said the run came to, or NULL */
+    int64_t first_ms, last_ms;       /* of what its jobs told */
+    int64_t attempt;                 /* newest of its jobs */
+    int64_t look_ms;                 /* when to look again; 0: when something comes */
+    const struct run_answer *answer; /* or NULL */
+};
+
+struct aggregate {
+    enum aggregate_cause cause;
+    bool started;                      /* false: only one that exists is kept up to date */
+    const char *status;                /* as GitHub names it */
+    const char *conclusion;            /* NULL unless completed */
+    const struct result_record **jobs; /* that count, worst first */
+    size_t n_jobs;
+    size_t n_ended, n_bad, n_replaced;
+    struct run_sum *runs;
+    size_t n_runs;
+    bool more_jobs;
+    int64_t ended_ms; /* completed: when; 0 unknown */
+    int64_t look_ms;  /* when to look again; 0: when something comes */
+};
+
+/* *ret is to be cleared before view's lists are. */
+void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret);
+void aggregate_clear(struct aggregate *a);
+/* The conclusion that GitHub is told of a job that ended; NULL for one that has not. "stale" is
+ * GitHub's own to set, and a completed check run needs one: neutral. */
+const char *job_conclusion(const struct result_record *job);
+/* True when a job or run that ended so keeps the whole from being green. */
+bool conclusion_is_bad(const char *conclusion);
+
+#endif

@@ -1,0 +1,296 @@
+"""The aggregate check run of crcr-reporter, on real Kafka and Redis and the simulated GitHub: what a
+branch can require, as it is seen on the pull request."""
+import time
+
+import pytest
+
+from lib.processes import wait_for
+from test_reporter import Job, Reporter, label_event, settled
+
+ACTIONS = "https://token.actions.githubusercontent.com"
+BUILDKITE = "https://agent.buildkite.com"
+SILENT_S = 120
+QUIET_S = 3
+
+
+class Summing(Reporter):
+    """A reporter that takes a run for ended after 3 quiet seconds, and a silent one after 120."""
+
+    def start(self, instance=None, **environment):
+        environment = {"ZOMBIE_TIMEOUT_SECONDS": str(SILENT_S),
+                       "CRCR_RUN_QUIET_SECONDS": str(QUIET_S), **environment}
+        self.relay.start("reporter", instance, **environment)
+        self.relay.wait_ready(instance or "reporter")
+
+    def aggregates(self, job):
+        return [run for run in self.checks(job.sha) if run["name"] == f"crcr/{job.repo}"]
+
+    def asked(self, job):
+        """How often GitHub was asked about the job's run."""
+        path = f"/repos/{job.repo}/actions/runs/{job.workflow['run_id']}"
+        return len([one for one in self.relay.requests() if one["path"] == path])
+
+    def run_says(self, job, status, conclusion=None, attempt=1, **rule):
+        """What GitHub says of the job's run from now on."""
+        self.relay.script({
+            "method": "GET", "path": f"/repos/{job.repo}/actions/runs/{job.workflow['run_id']}",
+            "status": 200, "body": {"id": job.workflow["run_id"], "status": status,
+                                    "conclusion": conclusion, "run_attempt": attempt}, **rule})
+
+
+class Sum(Job):
+    """A job of a delivery whose dispatch is told, and which its aggregate can be waited for."""
+
+    def __init__(self, reporter, repo="org/four", level="L4", issuer=BUILDKITE, **workflow):
+        super().__init__(reporter, repo, level, **workflow)
+        self.issuer = issuer
+
+    def sent(self, outcome="dispatched", at_ms=0, **fields):
+        fields = {"action": "synchronize", "received_ms": self.started_ms, **fields}
+        return self.outcome(outcome, at_ms, **fields)
+
+    def ago(self, seconds):
+        """at_ms of that long ago."""
+        return int((time.time() - seconds) * 1000) - self.started_ms
+
+    def wait(self, status, conclusion=None, count=1, title="", within=30):
+        def there():
+            runs = self.reporter.aggregates(self)
+            return runs if len(runs) == count and runs[-1]["status"] == status and \
+                runs[-1]["conclusion"] == conclusion and title in runs[-1]["output"]["title"] \
+                else None
+        return wait_for(f"{count} aggregate(s), the last {status} {conclusion} {title}", there,
+                        within)[-1]
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Summing(tmp_path_factory.mktemp("aggregate"), kafka_node.brokers)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def test_queued_at_dispatch_in_progress_at_the_first_job_completed_after_the_last(reporter):
+    job = Sum(reporter).sent()
+    run = job.wait("queued", title="dispatched")
+    assert run["external_id"] == f"d:{job.delivery}:7"
+    job.call("in_progress", 1000)
+    job.wait("in_progress", title="0 of 1 job ended")
+    job.call("completed", 2000, conclusion="success", run_complete=True)
+    assert job.wait("completed", "success")["id"] == run["id"]
+
+
+def test_the_worst_of_a_matrix_counts_and_every_job_is_listed(reporter):
+    job = Sum(reporter).sent()
+    job.call("completed", 2000, conclusion="success", job_name="linux", check_run_id="1",
+             test_results={"passed": 8, "failed": 0, "skipped": 1}, url="https://ci.example/1")
+    job.call("in_progress", 1000, job_name="mac", check_run_id="2")
+    job.wait("in_progress", title="1 of 2 jobs")
+    job.call("completed", 3000, conclusion="cancelled", job_name="<b>win</b> @all", check_run_id="3")
+    job.wait("completed", "cancelled", title="1 of 3 jobs")
+    job.call("completed", 3000, conclusion="failure", job_name="mac", check_run_id="2")
+    summary = job.wait("completed", "failure")["output"]["summary"]
+    assert summary.index("mac") < summary.index("win") < summary.index("linux")
+    assert "8 passed, 1 skipped" in summary and "[Log](<https://ci.example/1>)" in summary
+    assert "<b>win" not in summary and "@all" not in summary
+    assert len(reporter.checks(job.sha)) == 4
+
+
+def test_a_run_of_actions_is_asked_until_it_has_ended(reporter):
+    job = Sum(reporter, issuer=ACTIONS).sent()
+    reporter.run_says(job, "in_progress", count=2)
+    reporter.run_says(job, "completed", "failure")
+    job.call("completed", job.ago(4), conclusion="success")
+    job.wait("in_progress", title="the run has not")
+    assert job.wait("completed", "failure", within=90)["output"]["title"].startswith("Failure: the run")
+    asks = [one["at_ms"] for one in reporter.relay.requests()
+            if one["path"].endswith(f"/actions/runs/{job.workflow['run_id']}")]
+    assert len(asks) == 3 and asks[1] - asks[0] >= 9000 and asks[2] - asks[1] >= 13000
+    settled(reporter)
+    assert reporter.redis.client().zscore("crcr:due", f"{job.sha}/org/four") is None
+
+
+def test_a_refused_question_about_the_run_ends_with_the_quiet_and_says_so(reporter):
+    job = Sum(reporter, issuer=ACTIONS).sent()  # the simulator knows no such run: 404
+    job.call("completed", job.ago(6), conclusion="success")
+    run = job.wait("completed", "success")
+    assert reporter.asked(job) == 1
+    assert "GitHub does not tell how run" in run["output"]["summary"]
+
+
+def test_a_silent_github_is_asked_again(reporter):
+    job = Sum(reporter, issuer=ACTIONS).sent()
+    reporter.run_says(job, "", reset=True, count=1)
+    reporter.run_says(job, "completed", "success")
+    job.call("completed", job.ago(14), conclusion="success").wait("completed", "success")
+    assert reporter.asked(job) >= 2
+
+
+def test_another_ci_without_run_complete_is_green_after_the_quiet(reporter):
+    job = Sum(reporter).sent()
+    job.call("completed", job.ago(0), conclusion="success")
+    job.wait("in_progress", title="others may follow")
+    job.wait("completed", "success")
+    assert reporter.asked(job) == 0
+
+
+def test_another_ci_that_fails_shows_at_once(reporter):
+    job = Sum(reporter).sent().call("in_progress", 1000, job_name="slow", check_run_id="slow")
+    job.call("completed", job.ago(0), conclusion="failure")
+    job.wait("completed", "failure", title="1 of 2 jobs")
+
+
+def test_nobody_answering_is_timed_out(reporter):
+    job = Sum(reporter)
+    job.sent(at_ms=job.ago(SILENT_S - 3))
+    job.wait("queued")
+    job.wait("completed", "timed_out", title="no job reported within 2 min")
+    job.call("completed", job.ago(0), conclusion="success", run_complete=True)
+    job.wait("completed", "success")
+    settled(reporter)
+
+
+def test_a_refused_dispatch_is_a_failure_with_the_reason(reporter):
+    job = Sum(reporter).sent("failed", error="404 Not Found: is the App installed on org/four?")
+    run = job.wait("completed", "failure")
+    assert "is the App installed on org&#47;four" in run["output"]["summary"]
+
+
+def test_a_waiting_dispatch_says_why(reporter):
+    job = Sum(reporter).sent("waiting", error="403 secondary rate limit")
+    assert "secondary rate limit" in job.wait("queued", title="waits")["output"]["summary"]
+    job.sent("dispatched", at_ms=1000)
+    job.wait("queued", title="dispatched")
+
+
+def test_a_duplicate_dispatch_that_cancels_the_older_run_ends_with_the_newer(reporter):
+    job = Sum(reporter).sent()
+    job.call("in_progress", 1000)
+    job.call("in_progress", 3000, run_id=str(job.workflow["run_id"] + 1))
+    job.call("completed", 4000, conclusion="cancelled")
+    job.call("completed", 9000, conclusion="success", run_id=str(job.workflow["run_id"] + 1),
+             run_complete=True)
+    assert "1 job of runs that newer ones replaced is not counted" in \
+        job.wait("completed", "success")["output"]["summary"]
+
+
+def test_a_rerun_makes_a_new_check_run_of_the_same_name(reporter):
+    job = Sum(reporter).sent().call("completed", 2000, conclusion="failure")
+    first = job.wait("completed", "failure")["id"]
+    job.call("in_progress", 20_000, run_attempt=2)
+    second = job.wait("in_progress", count=2)["id"]
+    assert second > first
+    job.call("completed", 30_000, conclusion="success", run_attempt=2, run_complete=True)
+    assert job.wait("completed", "success", count=2)["id"] == second
+
+
+def test_the_newest_delivery_of_a_commit_takes_the_check_run_over(reporter):
+    job = Sum(reporter).sent()
+    first = job.wait("queued")
+    old = job.delivery
+    job.delivery += "-again"
+    job.sent(action="reopened", received_ms=job.started_ms + 1000)
+    wait_for("the check run to be the newer one's", lambda: reporter.aggregates(job)[0]
+             ["external_id"] == f"d:{job.delivery}:7")
+    assert job.wait("queued")["id"] == first["id"]
+    job.delivery = old
+    job.call("completed", 2000, conclusion="failure").wait_check(count=2)
+    settled(reporter)
+    job.wait("queued")
+
+
+def test_closed_and_plain_pushes_have_none(reporter):
+    closed = Sum(reporter).sent(action="closed")
+    push = Sum(reporter, pr=0).sent(event_type="push", action=None)
+    old = Sum(reporter).sent(action=None)
+    for job in (closed, push, old):
+        job.call("completed", 2000, conclusion="success").wait_result()
+    settled(reporter)
+    for job in (closed, push, old):
+        assert reporter.aggregates(job) == []
+
+
+def test_a_ciflow_tag_push_has_one(reporter):
+    Sum(reporter).sent(event_type="push", action=None).wait("queued")
+
+
+def test_l3_has_one_only_while_labelled_and_a_started_one_is_ended(reporter):
+    job = Sum(reporter, "org/three", "L3", pr=61).sent()
+    settled(reporter)
+    assert reporter.aggregates(job) == []
+    label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
+    job.wait("queued")
+    label_event(job, "unlabeled", [], "ciflow/crcr/npu", 2)
+    other = Sum(reporter, "org/three", "L3", pr=61).sent()
+    job.call("completed", 2000, conclusion="success", run_complete=True)
+    job.wait("completed", "success")
+    settled(reporter)
+    assert reporter.aggregates(other) == []
+
+
+def test_l2_has_none(reporter):
+    job = Sum(reporter, "org/two", "L2").sent().call("completed", 2000, conclusion="success")
+    job.wait_result()
+    settled(reporter)
+    assert reporter.checks(job.sha) == []
+
+
+def test_a_refused_job_check_does_not_keep_the_aggregate_back(reporter):
+    job = Sum(reporter)
+    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 422, "count": 1,
+                           "body": {"message": "no such job"}})
+    job.call("completed", 2000, conclusion="success", run_complete=True)
+    wait_for("the refusal to be parked", lambda: [
+        row for row in reporter.topic("dlq") if (row.key or "").startswith(job.sha)])
+    reporter.relay.script({"method": "GET", "path": f"*/commits/{job.sha}/check-runs", "status": 422,
+                           "count": 1, "body": {"message": "no such job"}})
+    job.sent().wait("completed", "success")
+
+
+def test_a_lost_view_of_check_runs_finds_the_aggregate_again(reporter):
+    job = Sum(reporter).sent()
+    first = job.wait("queued")["id"]
+    client = reporter.redis.client()
+    client.delete(*client.keys("crcr:check:*"))
+    job.call("in_progress", 1000)
+    assert job.wait("in_progress")["id"] == first
+
+
+def test_unchanged_text_is_not_sent_again(reporter):
+    job = Sum(reporter).sent()
+    number = job.wait("queued")["id"]
+    for _ in range(5):
+        job.sent()
+    settled(reporter)
+    patches = [one for one in reporter.relay.requests()
+               if one["method"] == "PATCH" and one["path"].endswith(f"/{number}")]
+    assert patches == []
+
+
+def test_killed_in_the_middle_it_ends_the_same(reporter):
+    jobs = [Sum(reporter, issuer=ACTIONS).sent() for _ in range(8)]
+    for job in jobs:
+        reporter.run_says(job, "completed", "success")
+        job.call("in_progress", 1000)
+    jobs[0].wait("in_progress")
+    for job in jobs:
+        job.call("completed", job.ago(3), conclusion="success")
+    reporter.relay.parts["reporter"].kill()
+    reporter.start()
+    for job in jobs:
+        job.wait("completed", "success", within=60)
+
+
+def test_two_replicas_make_one(reporter):
+    reporter.start("reporter2", CRCR_ROLES="fold,reconcile,sweep")
+    try:
+        jobs = [Sum(reporter, issuer=ACTIONS).sent() for _ in range(12)]
+        for job in jobs:
+            reporter.run_says(job, "completed", "success")
+            job.call("in_progress", 1000).call("completed", job.ago(1), conclusion="success")
+        for job in jobs:
+            job.wait("completed", "success", within=60)
+    finally:
+        assert reporter.relay.parts["reporter2"].stop() == 0
