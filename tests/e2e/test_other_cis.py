@@ -1,0 +1,178 @@
+"""CIs other than GitHub Actions, on the whole relay: the providers file that maps Buildkite pipelines, fetched and changed
+live, and crcr-report in the environments of Buildkite, GitLab and Jenkins as deploy/downstream/README.md shows it."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lib.actions import FOLDER
+from lib.processes import wait_for
+from lib.redis_server import redis_server
+from lib.relay import Relay
+from lib.vendor import Downstream, sha_of
+
+BUILDKITE, GITLAB, JENKINS = "https://agent.buildkite.com", "https://gitlab.vendor.example", "https://ci.vendor.example/oidc"
+ORGANIZATION, PIPELINE, OTHER = (f"0190a1b2-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
+L2, L4 = "org-two/backend-two", "org-four/backend-four"
+FILE = ".github/crcr-providers.yml"
+
+
+def providers(**pipelines):
+    rows = "".join(f"      {ORGANIZATION}/{pipeline}: {repo}\n" for pipeline, repo in pipelines.items())
+    return f"providers:\n  buildkite:\n    repo_map:\n{rows}"
+
+
+@pytest.fixture(scope="module")
+def relay(kafka_node, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("relay")
+    with redis_server(folder / "redis") as redis:
+        one = Relay(folder, kafka_node.brokers, redis)
+        jwks = f"{one.url('github')}/.well-known/jwks"
+        one.extra = {"CI_PROVIDERS_URL": f"https://github.com/pytorch/pytorch/blob/main/{FILE}",
+                     "ALLOWLIST_TTL_SECONDS": "3600", "CRCR_OIDC_ISSUERS": ",".join(
+                         f"{issuer}={jwks}" for issuer in
+                         ("https://token.actions.githubusercontent.com", BUILDKITE, GITLAB, JENKINS))}
+        one.providers = folder / "contents/pytorch/pytorch" / FILE
+        one.providers.write_text(providers(**{PIPELINE: L2}))
+        try:
+            yield one.start_all()
+        finally:
+            one.stop()
+
+
+@pytest.fixture
+def downstream(relay, tmp_path):
+    return lambda repo: Downstream(relay, repo, tmp_path)
+
+
+def pipeline_claims(pipeline, **more):
+    """The claims of Buildkite's tokens: no repository, the ids instead."""
+    return {"iss": BUILDKITE, "repository": None, "organization_id": ORGANIZATION, "pipeline_id": pipeline, **more}
+
+
+def push_of(relay, text):
+    """A push to the default branch that changes the providers file."""
+    relay.providers.write_text(text)
+    push = {"ref": "refs/heads/main", "before": "0" * 40, "after": "a" * 40, "deleted": False,
+            "repository": {"full_name": "pytorch/pytorch", "default_branch": "main"},
+            "commits": [{"added": [], "removed": [], "modified": [FILE]}]}
+    assert relay.send_webhook(push, event="push")[0] == 202
+
+
+def in_force(two, payload, status, pipeline):
+    return two.report(payload, "in_progress", claims=pipeline_claims(pipeline))[0] == status
+
+
+def test_a_new_mapping_is_in_force_without_a_restart(relay, downstream):
+    two, four = downstream(L2), downstream(L4)
+    old, new = two.opened(6301), four.opened(6302)
+    wait_for("the first mapping", lambda: in_force(two, old, 200, PIPELINE))
+    assert in_force(four, new, 403, OTHER)
+    pids = {name: process.pid for name, process in relay.parts.items()}
+    push_of(relay, providers(**{PIPELINE: L2, OTHER: L4}))
+    wait_for("the new mapping", lambda: in_force(four, new, 200, OTHER))
+    assert four.report(new, "completed", "success", claims=pipeline_claims(OTHER))[0] == 200
+    four.wait_rows(new["delivery_id"], ("completed", "success"))
+    push_of(relay, providers(**{PIPELINE: L2}))
+    wait_for("the mapping to be gone", lambda: in_force(four, new, 403, OTHER))
+    assert in_force(two, old, 200, PIPELINE)
+    assert pids == {name: process.pid for name, process in relay.parts.items() if process.running()}
+
+
+def test_an_invalid_file_is_named_and_the_old_mapping_stays(relay, downstream):
+    two = downstream(L2)
+    payload = two.opened(6303)
+    push_of(relay, providers(**{PIPELINE: L2}) + f"  - {ORGANIZATION}: @org\n")
+    relay.parts["dispatcher"].wait_text("allowlist_refused", 30)
+    assert relay.metric("dispatcher", "crcr_allowlist_valid", file="providers") == 0
+    refused = next(json.loads(line) for line in relay.parts["dispatcher"].text().splitlines() if "allowlist_refused" in line)
+    assert refused["file"] == "providers" and refused["error"].startswith("crcr-providers.yml:5:")
+    assert in_force(two, payload, 200, PIPELINE)
+    push_of(relay, providers(**{PIPELINE: L4}))
+    wait_for("the mended file", lambda: relay.metric("dispatcher", "crcr_allowlist_valid", file="providers") == 1)
+    wait_for("the pipeline to speak for another", lambda: in_force(two, payload, 403, PIPELINE))
+    push_of(relay, providers(**{PIPELINE: L2}))
+    wait_for("the old mapping again", lambda: in_force(two, payload, 200, PIPELINE))
+
+
+def test_the_file_can_make_no_other_issuer_trusted(relay, downstream):
+    two = downstream(L2)
+    payload = two.opened(6304)
+    push_of(relay, providers(**{PIPELINE: L2}) + "  evil-ci:\n    issuer: https://evil.example\n")
+    wait_for("the file to be read again", lambda: in_force(two, payload, 200, PIPELINE))
+    assert two.report(payload, "in_progress", claims={"iss": "https://evil.example"})[0] == 401
+    push_of(relay, providers(**{PIPELINE: L2}))
+
+
+# ---- crcr-report ------------------------------------------------------------------------------------------
+JUNIT = '<testsuite><testcase name="a"/><testcase name="b"><failure message="boom">at b</failure></testcase></testsuite>'
+
+
+@pytest.fixture
+def crcr_report(relay, tmp_path):
+    """crcr_report(payload, environment, *arguments): the script as a step of that CI runs it."""
+    (tmp_path / "results").mkdir(exist_ok=True)
+    (tmp_path / "results" / "r.xml").write_text(JUNIT)
+
+    def run(payload, environment, *arguments):
+        (tmp_path / "payload.json").write_text(json.dumps(payload))
+        done = subprocess.run(
+            [sys.executable, FOLDER / "crcr-report", *arguments, "--payload-file", "payload.json"],
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "CRCR_CALLBACK_URL": relay.url("ingest", "/github/callback"),
+                 **environment}, cwd=tmp_path, capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+    return run
+
+
+def the_row(downstream, payload, status, conclusion):
+    return downstream.wait_rows(payload["delivery_id"], (status, conclusion))[0]
+
+
+def test_buildkite_reports_through_its_agents_token(relay, downstream, crcr_report, tmp_path):
+    two = downstream(L2)
+    payload = two.opened(6305)
+    wait_for("the mapping", lambda: in_force(two, two.opened(6306), 200, PIPELINE))
+    agent = tmp_path / "buildkite-agent"
+    agent.write_text(f"#!/bin/sh\necho {two.token(**pipeline_claims(PIPELINE))}\n")
+    agent.chmod(0o755)
+    build = "018e5c1a-7b1f-4a54-9e0a-0a1b2c3d4e5f"
+    environment = {"BUILDKITE": "true", "BUILDKITE_BUILD_ID": build, "BUILDKITE_PIPELINE_SLUG": "oot",
+                   "BUILDKITE_LABEL": ":pytest: npu", "BUILDKITE_RETRY_COUNT": "0",
+                   "BUILDKITE_BUILD_URL": "https://buildkite.com/org/oot/builds/7"}
+    crcr_report(payload, environment, "in_progress")
+    the_row(two, payload, "in_progress", None)
+    crcr_report(payload, {**environment, "BUILDKITE_COMMAND_EXIT_STATUS": "1"}, "completed", "--junit", "results/*.xml")
+    row = the_row(two, payload, "completed", "failure")
+    assert (row["workflow_name"], row["job_name"], row["run_id"]) == ("oot", ":pytest: npu", build)
+    assert row["workflow_run_url"] == environment["BUILDKITE_BUILD_URL"]
+    assert (row["passed_tests"], row["failed_tests"]) == (1, 1) and row["execution_time"] is not None
+
+
+def test_gitlab_reports_from_its_after_script(downstream, crcr_report):
+    two = downstream(L2)
+    payload = two.opened(6307)
+    environment = {"GITLAB_CI": "true", "CI_PIPELINE_ID": "51", "CI_PROJECT_PATH": "vendor/oot", "CI_JOB_ID": "99",
+                   "CI_JOB_NAME": "test 1/2", "CI_JOB_URL": "https://gitlab.vendor.example/-/jobs/99",
+                   "CI_JOB_STATUS": "running", "CRCR_OIDC_TOKEN": two.token(iss=GITLAB)}
+    crcr_report(payload, environment, "in_progress")
+    crcr_report(payload, {**environment, "CI_JOB_STATUS": "failed"}, "completed", "--junit", "results/*.xml")
+    row = the_row(two, payload, "completed", "failure")
+    assert (row["workflow_name"], row["job_name"], row["run_id"], row["check_run_id"]) == ("vendor/oot", "test 1/2", "51", "99")
+    assert row["workflow_run_url"] == environment["CI_JOB_URL"]
+
+
+def test_jenkins_reports_from_its_post_section(downstream, crcr_report):
+    four = downstream(L4)
+    payload = four.opened(6308)
+    environment = {"JENKINS_URL": "https://ci.vendor.example/", "JOB_NAME": "oot/main", "BUILD_TAG": "jenkins-oot-main-3",
+                   "JOB_BASE_NAME": "main", "BUILD_URL": "https://ci.vendor.example/job/oot/3/",
+                   "CRCR_OIDC_TOKEN": four.token(iss=JENKINS)}
+    crcr_report(payload, environment, "in_progress")
+    crcr_report(payload, environment, "completed", "--conclusion", "UNSTABLE", "--junit", "results/*.xml", "--run-complete")
+    row = the_row(four, payload, "completed", "failure")
+    assert (row["workflow_name"], row["job_name"], row["run_id"]) == ("oot/main", "main", "jenkins-oot-main-3")
+    run = wait_for("the check run", lambda: [one for one in four.check_runs(sha_of(6308)) if one["status"] == "completed"])[0]
+    assert run["details_url"] == environment["BUILD_URL"] and run["conclusion"] == "failure"
