@@ -8,10 +8,11 @@
 #include "../base/mem.h"
 #include "topic_record.h"
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id)
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, struct held **orphans)
 {
     struct topic_partition *p = mem_alloc(1, sizeof(*p));
 
+    p->orphans = orphans;
     p->topic = mem_dup(topic);
     p->id = id;
     p->committing = -1;
@@ -69,6 +70,8 @@ static void held_free(struct held *h)
 {
     if (h->partition)
         unlink_held(h);
+    else if (h->orphans)
+        DL_DELETE(*h->orphans, h);
     if (h->message)
         rd_kafka_message_destroy(h->message);
     free(h->copy);
@@ -80,7 +83,17 @@ void topic_partition_orphan(struct topic_partition *p)
     while (p->held) {
         struct held *h = p->held;
         unlink_held(h);
-        /* A message pins librdkafka's handle, which may be about to go. */
+        h->orphans = p->orphans;
+        DL_APPEND(*h->orphans, h);
+    }
+}
+
+void topic_partition_copy_orphans(struct held **orphans)
+{
+    while (*orphans) {
+        struct held *h = *orphans;
+        DL_DELETE(*orphans, h);
+        h->orphans = NULL;
         h->copy = topic_record_detach(&h->record);
         rd_kafka_message_destroy(h->message);
         h->message = NULL;

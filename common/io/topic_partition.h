@@ -13,6 +13,7 @@ struct topic_partition;
 struct held {
     struct record record;              /* first: record_done gets this pointer */
     struct topic_partition *partition; /* NULL: taken away meanwhile */
+    struct held **orphans;             /* then it is in that list; NULL: in none */
     struct rd_kafka_message_s *message;
     char *copy;
     size_t bytes;
@@ -20,6 +21,7 @@ struct held {
 };
 
 struct topic_partition {
+    struct held **orphans; /* the reader's */
     char *topic;
     int32_t id;
     struct watermark mark;
@@ -30,13 +32,19 @@ struct topic_partition {
     int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
 };
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id);
-/* Records still in hand stay valid, but belong to nobody: done commits nothing. NULL is fine. */
+/* orphans: the list that takes what is in hand when the partition goes; it outlives the partition.
+ */
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, struct held **orphans);
+/* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
+ * is fine. */
 void topic_partition_free(struct topic_partition *p);
 /* Takes the message over. */
 struct held *topic_partition_take(struct topic_partition *p, struct rd_kafka_message_s *message);
 /* Lets go of everything in hand. */
 void topic_partition_orphan(struct topic_partition *p);
+/* Before librdkafka's handle goes, which messages pin: what is still in hand borrows from copies
+ * from here on. Empties the list. */
+void topic_partition_copy_orphans(struct held **orphans);
 /* The offset that should be committed and has not been sent yet, else -1. */
 int64_t topic_partition_due(const struct topic_partition *p);
 

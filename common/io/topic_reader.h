@@ -44,7 +44,8 @@ struct topic_reader_options {
     /* Called from topic_reader_next or _free when partitions are being taken away in an orderly
      * way. The owner stops starting work for them, lets what is in flight end (until
      * deadline_mono_ms), and calls record_done or record_drop for each of their records. Whatever
-     * is left afterwards is treated as dropped; done() on it later is harmless and commits nothing.
+     * is left afterwards is treated as dropped; done() on it later is harmless and commits nothing,
+     * and until then its key, value and headers stay where they are.
      * May be NULL. When the partitions are already lost (session timed out) deadline_mono_ms is 0:
      * drop at once. */
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
@@ -54,7 +55,9 @@ struct topic_reader_options {
 
 enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
                           struct why *why) MUST_CHECK;
-/* Leaves the group in order: revoked() is called, what is done is committed. NULL is fine. */
+/* Leaves the group in order: revoked() is called, what is done is committed. Records that are still
+ * in hand afterwards are valid, but what they say has moved: read it from the record again. NULL is
+ * fine. */
 void topic_reader_free(struct topic_reader *r);
 
 /* The next record, the caller's until done or drop; NULL when none came in timeout_ms. Commits the

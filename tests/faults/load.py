@@ -40,12 +40,12 @@ class Load:
     answer), ms."""
 
     def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, make=None,
-                 secret=lambda: SECRET):
+                 secret=lambda: SECRET, delivery=None):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
         self.make = make or body
-        self.secret = secret
+        self.secret, self.delivery = secret, delivery
         self.counter = 0
         self.answers = {}
         self.last_ok = 0.0
@@ -67,6 +67,7 @@ class Load:
             self._stop.wait(max(0.0, began + due - time.monotonic()))
             self.counter += 1
             self._due.put((self.random.randrange(1, PULL_REQUESTS + 1), self.counter,
+                           self.delivery or
                            str(uuid.UUID(int=self.random.getrandbits(128), version=4))))
             due += 1.0 / self.rate
             if self.off and due % (self.on + self.off) >= self.on:

@@ -181,6 +181,9 @@ class Case:
         return problems
 
     # ---- looking ----------------------------------------------------------------------------------
+    def ready(self, part):
+        return http("GET", self.relay.url(f"admin_{part}", "/readyz"), timeout=5)[0] == 200
+
     def wait(self, what, condition, timeout=60):
         return wait_for(what, condition, timeout)
 

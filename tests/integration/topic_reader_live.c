@@ -292,6 +292,51 @@ static void a_rebalance_hands_over_without_loss_and_without_repeats(void **state
         assert_int_equal(times_done[i], 1);
 }
 
+static void leave_in_hand(void *opaque, const struct topic_position *partitions, size_t n,
+                          int64_t deadline_mono_ms)
+{
+    (void)opaque, (void)partitions, (void)n, (void)deadline_mono_ms;
+}
+
+/* A call under way borrows from its record, also after the partition is another's. */
+static void what_a_record_says_stays_in_place_when_its_partition_goes(void **state)
+{
+    char topic[64];
+    const char *topics[] = { topic };
+    static struct record *in_hand[MOVED];
+    static struct str keys[MOVED], values[MOVED];
+    size_t n = 0;
+
+    (void)state;
+    live_topic(topic, 6);
+    live_fill(topic, 60, 60);
+    struct topic_reader_options options = { .kafka = live_kafka(),
+                                            .group = topic,
+                                            .topics = topics,
+                                            .n_topics = 1,
+                                            .revoked = leave_in_hand };
+    struct topic_reader *a = live_reader(&options);
+    for (; n < 60; n++) {
+        in_hand[n] = live_next(a);
+        keys[n] = in_hand[n]->key;
+        values[n] = in_hand[n]->value;
+    }
+    struct topic_reader *b = live_reader(&options);
+    int64_t deadline = clock_mono_ms() + 2 * WAIT_MS;
+    while (topic_reader_assigned(b) < 3 && clock_mono_ms() < deadline) {
+        record_drop(topic_reader_next(b, 10));
+        record_drop(topic_reader_next(a, 10));
+    }
+    assert_int_equal(topic_reader_assigned(a), 3);
+    for (size_t i = 0; i < n; i++) {
+        assert_ptr_equal(in_hand[i]->key.ptr, keys[i].ptr);
+        assert_ptr_equal(in_hand[i]->value.ptr, values[i].ptr);
+        record_done(in_hand[i]);
+    }
+    topic_reader_free(a);
+    topic_reader_free(b);
+}
+
 static void records_left_in_hand_outlive_the_reader_and_commit_nothing(void **state)
 {
     char topic[64];
@@ -324,6 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_paused_reader_hands_out_nothing_and_goes_on),
         cmocka_unit_test(a_new_record_wakes_the_loop),
         cmocka_unit_test(a_rebalance_hands_over_without_loss_and_without_repeats),
+        cmocka_unit_test(what_a_record_says_stays_in_place_when_its_partition_goes),
         cmocka_unit_test(records_left_in_hand_outlive_the_reader_and_commit_nothing),
     };
     if (argc > 1) /* the name of one test */

@@ -1,0 +1,34 @@
+"""A rolling restart by SIGTERM, as Kubernetes does it: each pod in turn, the next when it is ready."""
+import time
+
+ROW, NAME = "3", "SIGTERM, rolling: 3 dispatchers, 2 reporters"
+PODS = ("dispatcher1", "dispatcher2", "dispatcher3", "reporter1", "reporter2")
+DRAIN_MAX_S = 25
+
+
+def run(world, short=False):
+    rounds = 1 if short else 10 if world.long else 3
+    case = world.case("row-03")
+    case.start("ingest", *PODS)
+    case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
+    load = case.load(rate=200, on=0.5, off=3.0)
+    case.wait("the first dispatches", lambda: case.github_file.exists())
+    slowest, drains = 0.0, []
+    for number in range(rounds):
+        for pod in PODS:
+            began = time.monotonic()
+            code = case.relay.parts[pod].stop(DRAIN_MAX_S + 10)
+            drains.append(time.monotonic() - began)
+            assert code == 0, f"{pod} exited with {code}: {case.relay.parts[pod].tail()}"
+            case.relay.start(pod.rstrip("0123456789"), pod)
+            case.relay.wait_ready(pod)
+            slowest = max(slowest, time.monotonic() - began)
+        case.say(f"row 3: round {number + 1} of {rounds}, longest drain {max(drains):.1f} s")
+    load.stop()
+    result = case.result(ROW, NAME, f"{rounds} rounds of {len(PODS)}", recovery_s=slowest,
+                         note=f"longest drain {max(drains):.1f} s", settle_s=300)
+    if max(drains) >= DRAIN_MAX_S:
+        result.problems.append(f"a drain took {max(drains):.1f} s")
+    if result.duplicated or result.unknown:
+        result.problems.append(f"{result.duplicated} duplicates and {result.unknown} unknown without a fault")
+    return result
