@@ -135,6 +135,8 @@ function showSummary(data) {
     el("p", list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ",
                         when(list.fetched_at)]
                      : "No allowlist has been published yet.", { class: "quiet" }),
+    ...(list.error ? [el("p", `The newest allowlist is not in force: ${list.error}`,
+                         { class: "error", role: "alert" })] : []),
     rows.length ? table(["Last results: ", ...tally(data.repos.map((repo) => repo.last).filter(Boolean))], [
       { name: "Repository" }, { name: "Tier" }, { name: "Device" }, { name: "Last result" },
       { name: "When", look: "when" }, { name: "Pull request" }, { name: "Pass rate", look: "number" },

@@ -9,6 +9,7 @@
 #include "../../common/io/http_server.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
+#include "../../common/view/allowlist_note.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
 #include "../reporter.h"
@@ -147,6 +148,10 @@ static enum err repos_put(struct web *w, const struct allowlist_version *version
 
 static enum err summary_put(struct web *w, struct buf *to, struct why *why)
 {
+    char error[ALLOWLIST_NOTE_MAX];
+    enum err err = allowlist_note_error(w->redis, error, why);
+    if (err != OK)
+        return err;
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     buf_putc(to, '{');
     api_time(to, "generated_at", clock_wall_ms());
@@ -156,10 +161,11 @@ static enum err summary_put(struct web *w, struct buf *to, struct why *why)
     api_text(to, "sha", str_of(version->sha));
     api_text(to, "source", str_of(version->source));
     api_time(to, "fetched_at", version->fetched_ms);
+    api_text(to, "error", str_of(error));
     buf_putc(to, '}');
     api_name(to, "repos");
     buf_putc(to, '[');
-    enum err err = repos_put(w, version, to, why);
+    err = repos_put(w, version, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     buf_puts(to, "]}");
     return err;

@@ -19,6 +19,8 @@ def test_a_bad_file_is_named_by_line_and_column_and_changes_nothing(fresh_relay)
     _, _, delivery = relay.send_webhook(pull_request(number=1))
     wait_for("all four are still dispatched", lambda: len(dispatched(relay, delivery)) == 4)
     assert relay.metric("dispatcher", "crcr_allowlist_valid") == 0
+    said = wait_for("the pages to say so", lambda: relay.api("/api/crcr/summary")["allowlist"]["error"])
+    assert "allowlist.yml:3:28" in said
 
     # A restart while the file is bad keeps the last good version: it is in the topic.
     relay.parts["dispatcher"].stop()
@@ -31,6 +33,7 @@ def test_a_bad_file_is_named_by_line_and_column_and_changes_nothing(fresh_relay)
     relay.allowlist_file.write_text(ALLOWLIST + "  - org-five/backend-five: dave\n")
     wait_for("the mended file to be in force",
              lambda: relay.metric("dispatcher", "crcr_allowlist_valid") == 1)
+    wait_for("the pages to be content", lambda: relay.api("/api/crcr/summary")["allowlist"]["error"] is None)
     def new_repo_is_dispatched():
         _, _, again = relay.send_webhook(pull_request(number=3))
         wait_for("a dispatch", lambda: len(dispatched(relay, again)) >= 4)

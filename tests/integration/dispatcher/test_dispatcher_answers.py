@@ -92,13 +92,29 @@ class TestAnswers:
         assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
         assert len(bench.outcomes(delivery, repo)) == 1
 
-    def test_a_redirect_to_the_same_origin_is_followed_once(self, bench):
+    @pytest.mark.parametrize("status", [301, 307, 308])
+    def test_a_redirect_to_the_same_origin_is_followed_once(self, bench, status):
         repo = REPOS["L4"]
-        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 307,
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": status,
                       "headers": {"Location": f"/repos/{repo}/dispatches"}})
         delivery = bench.pull_request()
         assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
         assert len(bench.dispatches(delivery, repo)) == 1
+
+    @pytest.mark.parametrize("status", [302, 303])
+    def test_a_redirect_that_would_change_the_method_is_refused(self, bench, status):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": status,
+                      "headers": {"Location": f"/repos/{repo}/dispatches"}})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "failed")["http_status"] == status
+
+    def test_a_second_redirect_is_refused(self, bench):
+        repo = REPOS["L4"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 2, "status": 307,
+                      "headers": {"Location": f"/repos/{repo}/dispatches"}})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "failed")["http_status"] == 307
 
     def test_a_redirect_elsewhere_is_refused_and_sees_no_token(self, bench):
         repo = REPOS["L4"]

@@ -120,6 +120,38 @@ static void failed_tests_and_verdict_are_documents_again(void **state)
     result_record_clear(&r);
 }
 
+/* The longest that the fold can put together: names and URLs at their limits, twenty failed tests
+ * and a verdict at theirs, every byte of them escaped. */
+static void the_largest_row_has_less_than_2_mb(void **state)
+{
+    (void)state;
+    struct result_record r;
+    static char name[513], url[2049], tests[20 * 8 * 1024 + 1], verdict[16 * 1024 + 1];
+    memset(name, 1, sizeof(name) - 1);
+    memset(url, '"', sizeof(url) - 1);
+    memset(tests, ' ', sizeof(tests) - 1);
+    memset(verdict, ' ', sizeof(verdict) - 1);
+    tests[0] = '[', tests[1] = ']';
+    verdict[0] = '{', verdict[1] = '}';
+    fill(&r);
+    r.workflow_name = mem_dup(name);
+    r.job_name = mem_dup(name);
+    r.environment = mem_dup(name);
+    r.run_url = mem_dup(url);
+    r.artifact_url = mem_dup(url);
+    r.failed_tests = mem_dup(tests);
+    r.triage_verdict = mem_dup(verdict);
+    struct buf text;
+    buf_init(&text, 2u * 1000 * 1000);
+    forward_body(&r, &text);
+    assert_false(buf_full(&text));
+    json_t *root = json_loadb(text.ptr, text.len, 0, NULL);
+    assert_non_null(root);
+    json_decref(root);
+    buf_clear(&text);
+    result_record_clear(&r);
+}
+
 static void answers_say_what_follows(void **state)
 {
     (void)state;
@@ -142,6 +174,7 @@ int main(void)
         cmocka_unit_test(a_push_names_its_commit),
         cmocka_unit_test(a_time_out_is_completed_for_the_hud),
         cmocka_unit_test(failed_tests_and_verdict_are_documents_again),
+        cmocka_unit_test(the_largest_row_has_less_than_2_mb),
         cmocka_unit_test(answers_say_what_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
