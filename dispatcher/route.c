@@ -77,9 +77,15 @@ static bool check_target(struct route *to, bool aggregate, struct str external_i
     return str_to_u64(to->run_id, &number) && number > 0;
 }
 
+/* Who replays an event --again knows how old it is. */
+static bool event_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms)
+{
+    return !event->again.len && now_ms - event->received_ms > max_age_ms;
+}
+
 static bool is_old(const struct route_input *in)
 {
-    return in->now_ms - in->event->received_ms > in->max_age_ms;
+    return event_is_old(in->event, in->now_ms, in->max_age_ms);
 }
 
 /* A name alone can be faked by any other App, so the App that made the check run decides. */
@@ -193,7 +199,7 @@ const char *route_unwanted(const struct task *task, const struct allowlist *list
                            int64_t max_age_ms)
 {
     const struct allowlist_entry *entry = list ? allowlist_find(list, task->repo) : NULL;
-    if (now_ms - task->event.received_ms > max_age_ms)
+    if (event_is_old(&task->event, now_ms, max_age_ms))
         return too_old;
     if (!list || route_is_suite(task)) /* the upstream itself is in no list */
         return NULL;

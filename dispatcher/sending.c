@@ -146,9 +146,12 @@ static void call(struct sending *g)
 
 /* ---- claiming ---- */
 
+/* What is replayed --again is wanted although it is old; it neither is superseded nor supersedes.
+ */
 static bool can_be_superseded(const struct task *task)
 {
-    return task->kind == TASK_DISPATCH && task->event.kind == EVENT_PULL_REQUEST;
+    return task->kind == TASK_DISPATCH && task->event.kind == EVENT_PULL_REQUEST &&
+           !task->event.again.len;
 }
 
 static void without_claim(struct sending *g, const char *reason)

@@ -121,20 +121,20 @@ const struct property config_properties[] = {
     {
         .name = "REDIS_ENDPOINT",
         .type = PROPERTY_SERVER,
-        .daemons = DAEMONS,
+        .daemons = ALL,
         .required = DAEMONS,
         .help = "Redis, which holds claims, limits and the view.",
     },
     {
         .name = "REDIS_LOGIN",
-        .daemons = DAEMONS,
+        .daemons = ALL,
         .secret = true,
         .help = "user:password, or a password alone.",
     },
     {
         .name = "CRCR_REDIS_TLS",
         .type = PROPERTY_BOOL,
-        .daemons = DAEMONS,
+        .daemons = ALL,
         .fallback = "0",
         .help = "Reach Redis through TLS (needs hiredis 1.0 with hiredis_ssl at build time).",
     },

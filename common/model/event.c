@@ -220,6 +220,7 @@ enum err event_from_headers(struct event *ret, const struct headers *headers, st
         .source = headers_get(headers, "source"),
         .pr = headers_get_i64(headers, "pr", 0),
         .received_ms = headers_get_i64(headers, "received_ms", 0),
+        .again = headers_get(headers, "again"),
     };
     if (e.kind == EVENT_OTHER)
         return why_set(why, ERR_REFUSE, "header event is missing or unknown");
@@ -235,6 +236,8 @@ enum err event_from_headers(struct event *ret, const struct headers *headers, st
         return why_set(why, ERR_REFUSE, "header received_ms is missing or malformed");
     if (e.source.ptr == NULL)
         return why_set(why, ERR_REFUSE, "header source is missing");
+    if (e.again.ptr != NULL && !delivery_valid(e.again))
+        return why_set(why, ERR_REFUSE, "header again is malformed");
     *ret = e;
     return OK;
 }
@@ -249,4 +252,5 @@ void event_to_headers(const struct event *event, struct headers *to)
     headers_put(to, "head_sha", event->head_sha);
     headers_put_i64(to, "received_ms", event->received_ms);
     headers_put(to, "source", event->source);
+    headers_put(to, "again", event->again);
 }

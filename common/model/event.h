@@ -61,6 +61,8 @@ struct event {
     enum event_kind kind;
     struct str action, delivery, head_sha, source;
     int64_t pr, received_ms;
+    struct str again; /* id of a `crcrctl replay --again`: what was sent before, and how old the
+                         event is, does not count. Absent otherwise. */
 };
 /* ERR_REFUSE (poison) when a header is missing or malformed. */
 enum err event_from_headers(struct event *ret, const struct headers *headers,

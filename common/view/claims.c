@@ -32,8 +32,11 @@ static struct str number(char to[NUMBER_MAX], int64_t n)
 
 static struct str claim_key(struct buf *to, const struct task *task)
 {
-    return key_claim(to, task->event.delivery, task->repo, task_kind_name(task->kind),
-                     task->run_id);
+    const struct event *event = &task->event;
+    const char *kind = task_kind_name(task->kind);
+    if (event->again.len)
+        return key_claim_again(to, event->delivery, task->repo, kind, task->run_id, event->again);
+    return key_claim(to, event->delivery, task->repo, kind, task->run_id);
 }
 
 static struct str not_absent(struct str s)

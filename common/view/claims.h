@@ -23,7 +23,10 @@ struct claim_answer {
     struct outcome outcome; /* DONE; delivery_id is empty when what is stored cannot be read */
 };
 
-/* owner: unique to one attempt to send (a process may hold a task twice when its partition went
+/* A task of an event that was replayed --again has a claim of its own, so that what was sent before
+ * does not count; within one replay it is sent once all the same.
+ *
+ * owner: unique to one attempt to send (a process may hold a task twice when its partition went
  * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
  * (pull_request dispatches only). */

@@ -54,6 +54,15 @@ struct str key_claim(struct buf *to, struct str delivery, struct str repo, const
     return buf_str(to);
 }
 
+struct str key_claim_again(struct buf *to, struct str delivery, struct str repo, const char *kind,
+                           struct str run_id, struct str again)
+{
+    (void)key_claim(to, delivery, repo, kind, run_id);
+    buf_putc(to, '|');
+    buf_put(to, again);
+    return buf_str(to);
+}
+
 struct str key_seq(struct buf *to, struct str repo, struct str event_key)
 {
     start(to, "seq");

@@ -9,6 +9,7 @@
  *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
+ *   |<id> stands behind in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent
  * crcr:rate:<repo>                          hash    ingest      ingest             60 s
@@ -61,6 +62,9 @@
 /* Each writes the key into to (reset first) and returns it, borrowed from to. */
 struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,
                      struct str run_id);
+/* Of a task that a `replay --again` made: the replay's id stands behind. */
+struct str key_claim_again(struct buf *to, struct str delivery, struct str repo, const char *kind,
+                           struct str run_id, struct str again);
 struct str key_seq(struct buf *to, struct str repo, struct str event_key);
 struct str key_rate(struct buf *to, struct str repo);
 struct str key_job(struct buf *to, struct str job_key);

@@ -4,6 +4,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/io/topic_writer.h"
+#include "newest.h"
 #include "progress.h"
 #include "scan.h"
 #include "verb_dlq.h"
@@ -15,6 +16,7 @@ struct resolving {
     const struct dlq_arguments *arguments;
     enum dlq_state to;
     struct dlq dlq;
+    struct newest *rows;         /* of `results`, for what goes back there */
     struct topic_writer *writer; /* NULL in a dry run */
     struct pace pace;
     struct progress progress;
@@ -58,6 +60,16 @@ static enum err write_resolution(struct resolving *r, const struct record *recor
                                  STR_LIT(""), &headers, NULL, &r->why);
 }
 
+/* `results` keeps only the newest row of a job, and an older one would take its place. */
+static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
+{
+    if (target != TOPIC_RESULTS || newest_is(r->rows, record->key, record->value))
+        return OK;
+    return why_set(&r->why, ERR_REFUSE,
+                   "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
+                   "callbacks` publishes the newest again");
+}
+
 /* ERR_REFUSE: this one alone cannot be. */
 static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
                             const struct record *record)
@@ -68,6 +80,8 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
 
     if (r->to == DLQ_REPLAYED)
         err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
+    if (!err)
+        err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED)
         err = put_back(r, record, target, &headers);
     if (!err && r->writer)
@@ -102,6 +116,48 @@ static bool on_record(void *opaque, const struct record *record)
     return r->err == OK && r->done + r->unfit < r->chosen;
 }
 
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static bool from_results(const struct resolving *r, const struct dlq_entry *entry)
+{
+    return entry->chosen && str_is(str_of(entry->source_topic), r->ctl->topics.name[TOPIC_RESULTS]);
+}
+
+static bool want_row(void *opaque, const struct record *record)
+{
+    struct resolving *r = opaque;
+    const struct dlq_place at = { record->at.partition, record->at.offset };
+    const struct dlq_entry *entry = dlq_find(&r->dlq, at);
+
+    if (entry && from_results(r, entry))
+        newest_want(r->rows, record->key);
+    return true;
+}
+
+static bool see_row(void *opaque, const struct record *record)
+{
+    newest_see(((struct resolving *)opaque)->rows, record->key, record->value);
+    return true;
+}
+
+/* Reads `results`, when something chosen came from there. */
+static enum err read_rows(struct resolving *r)
+{
+    struct scan queue = { .from = FOLLOW_BEGINNING }, results = { .from = FOLLOW_BEGINNING };
+    bool any = false;
+
+    for (size_t i = 0; i < r->dlq.n; i++)
+        any = any || from_results(r, &r->dlq.entries[i]);
+    if (!any || r->to != DLQ_REPLAYED)
+        return OK;
+    scan_add(&queue, r->ctl, TOPIC_DLQ);
+    scan_add(&results, r->ctl, TOPIC_RESULTS);
+    enum err err = scan_run(&queue, r->ctl, want_row, r, &r->why);
+    return err ? err : scan_run(&results, r->ctl, see_row, r, &r->why);
+}
+
+/* ---- all that were chosen ------------------------------------------------------------------- */
+
 static enum err open_writer(struct resolving *r)
 {
     const struct topic_writer_options options = { .kafka = r->ctl->kafka };
@@ -119,8 +175,10 @@ static void run(struct resolving *r)
     struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
 
     scan_add(&scan, r->ctl, TOPIC_DLQ);
-    r->err = open_writer(r);
-    if (r->err != OK)
+    r->err = read_rows(r);
+    if (r->err == OK)
+        r->err = open_writer(r);
+    if (r->err != OK || ctl_stopped())
         return;
     pace_init(&r->pace, r->arguments->rate);
     progress_init(&r->progress, r->ctl->verb);
@@ -156,11 +214,13 @@ int dlq_resolve(struct ctl *ctl, const struct dlq_arguments *arguments, enum dlq
 
     if (code != CTL_OK)
         return code;
+    r.rows = newest_new();
     choose(&r);
     if (r.chosen)
         run(&r);
     code = tell(&r);
     topic_writer_free(r.writer);
+    newest_free(r.rows);
     dlq_clear(&r.dlq);
     return code;
 }

@@ -61,6 +61,36 @@ static const struct verb {
       "Exit codes: 0, 1 some cannot be or are left, or nothing is there, 2 usage, 3 Kafka does "
       "not\n"
       "answer.\n" },
+    { "replay", verb_replay, true, "runs stored events or callbacks through the relay once more",
+      "usage: crcrctl replay --topic events|callbacks [--delivery ID] [--pr N] [--since TIME]\n"
+      "                      [--until TIME] [--again [--yes]] [--dry-run] [--rate N/s] [--resume "
+      "ID]\n"
+      "\n"
+      "Writes what was chosen once more to its topic, under the same key. What was dispatched "
+      "before\n"
+      "is not dispatched again: its claim stands for 7 days.\n"
+      "\n"
+      "  --since    10m, 2h, 3d ago, or 2026-11-21T03:20:00Z: when it was written\n"
+      "  --again    dispatches all the same: claims, CRCR_MAX_EVENT_AGE and newer events of the "
+      "pull\n"
+      "             request do not count. Asks first; --yes answers where there is no terminal\n"
+      "  --dry-run  says what it would do\n"
+      "  --rate     records a second (default: no limit)\n"
+      "  --resume   goes on with a replay that was ended; the id and the whole command were "
+      "printed\n"
+      "Exit codes: 0, 1 nothing like that is there or some are left, 2 usage or not confirmed, 3 "
+      "Kafka\n"
+      "does not answer.\n" },
+    { "rebuild-hud", verb_rebuild_hud, true, "builds the view in Redis again from the topics",
+      "usage: crcrctl rebuild-hud [--wait] [--status] [--timeout 30m]\n"
+      "\n"
+      "Takes the view's epoch away, so that crcr-reporter rebuilds the view. Nothing is lost by "
+      "it, and\n"
+      "dispatching goes on; check runs and pages stand still until it is whole.\n"
+      "\n"
+      "  --wait     follows it until it is whole, at most --timeout (default 30m)\n"
+      "  --status   takes nothing away: only says whether it is whole, or follows with --wait\n"
+      "Exit codes: 0, 1 it is not whole yet, 2 usage, 3 Redis does not answer.\n" },
     { "redeliver", verb_redeliver, true, "fetches what GitHub could not hand over",
       "usage: crcrctl redeliver [--since 3d] [--dry-run] [--rate N/s] [--every 5m]\n"
       "\n"

@@ -161,6 +161,19 @@ def test_what_a_delay_parked_goes_where_the_delay_would_have_sent_it(queue):
     assert not {"to_topic", "not_before_ms"} & set(task.headers)
 
 
+def test_a_row_goes_back_to_results_only_while_it_is_the_newest_of_its_job(queue):
+    queue.park(1, source="results", value=b'{"status": "in_progress"}')
+    queue.park(2, source="results", value=b'{"status": "completed"}')
+    for number, status in ((1, b"in_progress"), (1, b"completed"), (2, b"completed")):
+        queue.write("results", f"org/a|pytorch/pytorch#{number}", b'{"status": "%s"}' % status)
+    done = queue.dlq("replay", "--source", "results", expect=1)
+    assert "1 replayed, 0 resolved before, 1 cannot be" in done.stdout
+    assert "a newer row of this job is in results" in done.stderr
+    assert [row["delivery"] for row in queue.rows()] == ["d-1"]
+    last = {r.key: r.value for r in queue.read("results")}
+    assert last == {f"org/a|pytorch/pytorch#{n}": b'{"status": "completed"}' for n in (1, 2)}
+
+
 def test_what_can_go_nowhere_stays_and_is_exit_1(queue):
     queue.park(1, source="allowlist")
     queue.park(2)

@@ -136,6 +136,17 @@ static void an_event_past_the_maximum_age_is_skipped_for_each_and_says_so(void *
         assert_non_null(strstr(f->routes.at[i].skipped, "CRCR_MAX_EVENT_AGE"));
 }
 
+static void a_replay_again_has_no_maximum_age(void **state)
+{
+    struct fixture *f = *state;
+    f->event.received_ms = NOW - MAX_AGE - 1;
+    f->event.again = STR_LIT("ab12");
+    assert_int_equal(routed(f)->n, 4);
+    assert_null(f->routes.at[0].skipped);
+    struct task task = { .event = f->event, .repo = STR_LIT("org/one"), .kind = TASK_DISPATCH };
+    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
+}
+
 static void an_empty_allowlist_is_no_error(void **state)
 {
     struct fixture *f = *state;
@@ -305,6 +316,7 @@ int main(void)
         TEST(closed_is_dispatched_like_the_rest),
         TEST(labels_are_never_dispatched),
         TEST(an_event_past_the_maximum_age_is_skipped_for_each_and_says_so),
+        TEST(a_replay_again_has_no_maximum_age),
         TEST(an_empty_allowlist_is_no_error),
         TEST(our_check_run_is_run_again),
         TEST(a_check_run_of_another_app_is_not_ours_whatever_its_name),

@@ -254,6 +254,26 @@ static void push_has_neither_action_nor_number(void **state)
     assert_null(back.action.ptr);
 }
 
+static void a_replay_again_is_said_in_its_header_and_old_records_have_none(void **state)
+{
+    (void)state;
+    struct event event = an_event(), back;
+    struct headers headers;
+    struct why why;
+    headers_init(&headers);
+    event_to_headers(&event, &headers);
+    assert_int_equal(event_from_headers(&back, &headers, &why), OK);
+    assert_null(back.again.ptr);
+    event.again = STR_LIT("ab12cd34");
+    headers_init(&headers);
+    event_to_headers(&event, &headers);
+    assert_int_equal(event_from_headers(&back, &headers, &why), OK);
+    assert_true(str_is(back.again, "ab12cd34"));
+    headers_set(&headers, "again", STR_LIT("a|b"));
+    assert_int_equal(event_from_headers(&back, &headers, &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "again"));
+}
+
 static void every_needed_header_is_missed(void **state)
 {
     (void)state;
@@ -286,6 +306,7 @@ int main(void)
         cmocka_unit_test(push_that_touches_a_file_is_seen),
         cmocka_unit_test(headers_round_trip_in_the_order_of_the_design),
         cmocka_unit_test(push_has_neither_action_nor_number),
+        cmocka_unit_test(a_replay_again_is_said_in_its_header_and_old_records_have_none),
         cmocka_unit_test(every_needed_header_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

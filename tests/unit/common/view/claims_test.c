@@ -123,6 +123,24 @@ static void another_kind_or_run_is_another_claim(void **state)
     assert_int_equal(claim(state, &rerun, "three", NOW).verdict, CLAIM_TAKEN);
 }
 
+static void a_replay_again_is_sent_once_more_and_only_once(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task(), again = a_task(), later = a_task();
+    struct outcome outcome = an_outcome(&task, OUTCOME_DISPATCHED);
+    again.event.again = STR_LIT("one");
+    later.event.again = STR_LIT("two");
+    assert_int_equal(claim(state, &task, "a", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(finish(f, &task, "a", &outcome), OK);
+    assert_int_equal(claim(state, &task, "b", NOW).verdict, CLAIM_DONE);
+    assert_int_equal(claim(state, &again, "c", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(claim(state, &again, "d", NOW).verdict, CLAIM_BUSY);
+    assert_int_equal(finish(f, &again, "c", &outcome), OK);
+    assert_int_equal(claim(state, &again, "e", NOW).verdict, CLAIM_DONE);
+    assert_int_equal(claim(state, &later, "f", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(claim(state, &task, "g", NOW).verdict, CLAIM_DONE);
+}
+
 static void an_owner_that_never_told_is_perhaps_a_first_call(void **state)
 {
     struct task task = a_task();
@@ -322,6 +340,7 @@ int main(void)
         TEST(the_first_takes_it_and_another_finds_it_busy),
         TEST(case_of_the_repo_does_not_matter),
         TEST(another_kind_or_run_is_another_claim),
+        TEST(a_replay_again_is_sent_once_more_and_only_once),
         TEST(an_owner_that_never_told_is_perhaps_a_first_call),
         TEST(what_was_sent_is_told_again_and_not_sent_again),
         TEST(a_done_claim_may_say_that_it_was_told),

@@ -33,6 +33,8 @@ static void keys_are_as_the_table_says(void **state)
                "crcr:claim:d-1|org/a|dispatch|");
     assert_key(key_claim(b, delivery, repo, "rerun_all", STR_LIT("9")),
                "crcr:claim:d-1|org/a|rerun_all|9");
+    assert_key(key_claim_again(b, delivery, repo, "dispatch", STR_NONE, STR_LIT("ab12")),
+               "crcr:claim:d-1|org/a|dispatch||ab12");
     assert_key(key_seq(b, repo, STR_LIT("up/s#7")), "crcr:seq:org/a|up/s#7");
     assert_key(key_rate(b, repo), "crcr:rate:org/a");
     assert_key(key_job(b, STR_LIT("org%2Fa/d/w/j/1")), "crcr:job:org%2Fa/d/w/j/1");

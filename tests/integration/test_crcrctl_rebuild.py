@@ -1,0 +1,95 @@
+"""`crcrctl rebuild-hud` against a real Redis; the test plays the reporter that holds the lease."""
+import threading
+import time
+
+import pytest
+import redis as redis_client
+
+from lib.ctl import Ctl
+from lib.processes import wait_for
+from lib.redis_server import redis_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with redis_server(tmp_path_factory.mktemp("redis")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def redis(server):
+    host, port = server.split(":")
+    client = redis_client.Redis(host, int(port), decode_responses=True)
+    client.flushall()
+    return client
+
+
+@pytest.fixture
+def ctl(server):
+    one = Ctl("127.0.0.1:1", "unused.")
+    one.rebuild = lambda *arguments, expect=0, **more: one(
+        "rebuild-hud", *arguments, expect=expect, **{"REDIS_ENDPOINT": server, **more})
+    return one
+
+
+def hold(redis, done=50, total=100):
+    redis.hset("crcr:rebuild", mapping={"state": "running", "owner": "host-1", "phase": "callbacks", "fence": 7,
+                                        "until_ms": int(time.time() * 1000) + 60000, "done": done, "total": total})
+
+
+def finish(redis, done):
+    redis.set("crcr:epoch", 7)
+    redis.hset("crcr:rebuild", mapping={"state": "done", "until_ms": 0, "done": done})
+
+
+def test_the_epoch_is_taken_away_and_a_rebuild_wanted(ctl, redis):
+    redis.set("crcr:epoch", 5)
+    assert "will be rebuilt" in ctl.rebuild().stdout
+    assert redis.get("crcr:epoch") is None and redis.hget("crcr:rebuild", "state") == "wanted"
+
+
+def test_wait_follows_until_it_is_whole(ctl, redis):
+    redis.set("crcr:epoch", 5)
+    said = {}
+    thread = threading.Thread(target=lambda: said.update(done=ctl.rebuild("--wait")))
+    thread.start()
+    wait_for("the epoch to be dropped", lambda: redis.get("crcr:epoch") is None)
+    hold(redis)
+    assert thread.is_alive()
+    finish(redis, 123)
+    thread.join(30)
+    assert "the view is whole: 123 records" in said["done"].stdout
+
+
+def test_a_rebuild_that_is_under_way_is_left_alone(ctl, redis):
+    hold(redis)
+    assert "under way already: callbacks, 50 of 100 records" in ctl.rebuild().stdout
+    assert redis.hget("crcr:rebuild", "state") == "running" and redis.hget("crcr:rebuild", "fence") == "7"
+
+
+def test_what_is_not_whole_in_time_is_exit_1_and_says_where_it_stands(ctl, redis):
+    done = ctl.rebuild("--wait", "--timeout", "1s", expect=1)
+    assert "not whole yet (nobody rebuilds it" in done.stderr
+    hold(redis)
+    assert "not whole yet (callbacks, 50 of 100" in ctl.rebuild("--wait", "--timeout", "1s", expect=1).stderr
+
+
+def test_status_takes_nothing_away(ctl, redis):
+    redis.set("crcr:epoch", 5)
+    assert "the view is whole" in ctl.rebuild("--status").stdout
+    assert redis.get("crcr:epoch") == "5"
+    redis.delete("crcr:epoch")
+    assert "not whole yet" in ctl.rebuild("--status", expect=1).stderr
+
+
+def test_a_redis_that_does_not_answer_is_exit_3(ctl):
+    assert ctl.rebuild(expect=3, REDIS_ENDPOINT="127.0.0.1:1").stderr.strip()
+
+
+@pytest.mark.parametrize("arguments", (["more"], ["--timeout", "soon"], ["--nonsense"]), ids=" ".join)
+def test_wrong_arguments_are_exit_2(ctl, arguments):
+    assert ctl.rebuild(*arguments, expect=2).stderr.strip()
+
+
+def test_without_an_endpoint_it_says_what_is_missing(ctl):
+    assert "REDIS_ENDPOINT" in ctl.rebuild(expect=2, REDIS_ENDPOINT="").stderr
