@@ -128,7 +128,9 @@ class Relay:
             "crcr-sim", [BIN / "crcr-sim", "github", "--listen", f"127.0.0.1:{self.ports['github']}",
                          "--app-id", "12345", "--app-key", self.key, "--contents",
                          self.folder / "contents", "--record", record, "--callback-url",
-                         self.url("ingest", "/github/callback"), *self.sim_arguments], self.folder)
+                         self.url("ingest", "/github/callback"), "--webhook-url",
+                         self.url("ingest", "/github/webhook"), "--webhook-secret", SECRET,
+                         *self.sim_arguments], self.folder)
         self._wait_http("github", "/_sim/state")
 
     def start(self, name, instance=None, **environment):
@@ -195,6 +197,13 @@ class Relay:
         all_headers.update(headers or {})
         status, answer = http("POST", self.url("ingest", "/github/webhook"), raw, all_headers)
         return status, json.loads(answer), delivery
+
+    def press(self, **what):
+        """GitHub's button "Re-run" (check_run=id) or "Re-run all checks" (check_suite=id); the delivery."""
+        status, body = http("POST", self.url("github", "/_sim/rerequest"), json.dumps(what).encode(),
+                            {"Content-Type": "application/json"})
+        assert status == 201, body
+        return json.loads(body)["guid"]
 
     def state(self):
         return json.loads(http("GET", self.url("github", "/_sim/state"))[1])

@@ -50,10 +50,13 @@ static enum err job_read(const json_t *from, struct job_setting *job, struct why
     json_error_t error;
     enum err err;
 
-    if (json_unpack_ex((json_t *)from, &error, 0, "{s?s, s?s, s?s, s?I, s?I, s?o, s?o}", "name",
-                       &job->name, "conclusion", &job->conclusion, "answer", &answer, "delay_ms",
-                       &delay_ms, "run_ms", &run_ms, "tests", &tests, "details", &details))
+    if (json_unpack_ex((json_t *)from, &error, 0, "{s?s, s?s, s?s, s?s, s?I, s?I, s?o, s?o}",
+                       "name", &job->name, "conclusion", &job->conclusion, "again", &job->again,
+                       "answer", &answer, "delay_ms", &delay_ms, "run_ms", &run_ms, "tests", &tests,
+                       "details", &details))
         return why_set(why, ERR_REFUSE, "%s", error.text);
+    if (job->again && !conclusion_valid(str_of(job->again)))
+        return why_set(why, ERR_REFUSE, "again \"%s\" is no conclusion of GitHub's", job->again);
     if (!conclusion_valid(str_of(job->conclusion)))
         return why_set(why, ERR_REFUSE, "conclusion \"%s\" is none of GitHub's", job->conclusion);
     err = answer ? answer_of(answer, &job->answer, why) : OK;

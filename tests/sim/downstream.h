@@ -23,6 +23,7 @@ enum answer_mode {
 struct job_setting {
     const char *name;
     const char *conclusion;
+    const char *again; /* conclusion of later attempts; NULL: the same */
     enum answer_mode answer;
     int64_t delay_ms;      /* dispatch → start */
     int64_t run_ms;        /* start → end */

@@ -99,6 +99,13 @@ static bool jobs_ended(const struct run *run)
     return true;
 }
 
+static const char *job_conclusion(const struct run *run, const struct job_setting *setting)
+{
+    if (run->cancelled)
+        return "cancelled";
+    return run->attempt > 1 && setting->again ? setting->again : setting->conclusion;
+}
+
 static void job_end_now(struct sim *sim, struct run *run, size_t job)
 {
     struct run_job *j = &run->jobs[job];
@@ -106,7 +113,7 @@ static void job_end_now(struct sim *sim, struct run *run, size_t job)
     if (j->status == RUN_COMPLETED)
         return;
     j->status = RUN_COMPLETED;
-    j->conclusion = run->cancelled ? "cancelled" : run->settings->jobs[job].conclusion;
+    j->conclusion = job_conclusion(run, &run->settings->jobs[job]);
     j->ended_ms = clock_wall_ms();
     job_tell(sim, run, job, false);
     if (jobs_ended(run))

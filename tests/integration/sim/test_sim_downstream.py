@@ -199,3 +199,14 @@ def test_unknown_runs_and_paths_are_not_found(sim):
     assert sim.call("GET", "/repos/org/a/actions/runs/1")[0] == 404
     assert sim.call("POST", "/repos/org/a/actions/runs/1/rerun")[0] == 404
     assert sim.call("GET", "/repos/org/a/nothing")[0] == 404
+
+
+def test_a_later_attempt_ends_as_again_says(sim):
+    sim.downstream(repo="org/flaky", conclusion="failure", again="success")
+    sim.dispatch("org/flaky")
+    run = sim.run("org/flaky")
+    assert (run["attempt"], run["conclusion"]) == (1, "failure")
+    assert sim.call("POST", f"/repos/org/flaky/actions/runs/{run['id']}/rerun-failed-jobs")[0] == 201
+    wait_for("the second attempt", lambda: sim.run("org/flaky")["attempt"] == 2)
+    assert sim.run("org/flaky")["conclusion"] == "success"
+    assert sim.send("POST", "/_sim/downstreams", {"repo": "org/flaky", "again": "better"})[0] == 422
