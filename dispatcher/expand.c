@@ -69,10 +69,12 @@ static bool belongs(const struct expand_aggregate *of, const struct result_recor
            !str_eq(str_of(job->delivery_id), of->delivery);
 }
 
-/* GitHub Actions numbers its runs, upwards. 0: it is another CI's. */
+/* GitHub Actions numbers its runs, upwards. 0: it is another CI's, which may count its own. */
 static uint64_t run_number(const struct result_record *job)
 {
     uint64_t number;
+    if (job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) != 0)
+        return 0;
     return str_to_u64(str_of(job->run_id), &number) ? number : 0;
 }
 

@@ -213,6 +213,18 @@ static void a_run_of_another_ci_makes_it_a_fresh_dispatch_for_all(void **state)
     assert_non_null(strstr(f->routes.nothing, "not GitHub Actions'"));
 }
 
+static void the_issuer_tells_another_ci_that_counts_its_runs(void **state)
+{
+    struct fixture *f = *state;
+    struct result_record jobs[] = { job("CI", "9", PR), job("BK", "10", PR) };
+    jobs[0].issuer = (char *)CALLBACK_ISSUER_ACTIONS;
+    aggregate(f, jobs, 2);
+    assert_int_equal(f->routes.n, 2);
+    jobs[1].issuer = (char *)"https://agent.buildkite.com";
+    aggregate(f, jobs, 2);
+    assert_int_equal(f->routes.n, 0);
+}
+
 static void what_the_same_wish_has_started_already_is_not_run_again(void **state)
 {
     struct fixture *f = *state;
@@ -236,6 +248,7 @@ int main(void)
         TEST(the_newest_run_of_each_workflow_is_run_again_whole),
         TEST(without_a_known_run_there_is_nothing_to_run_again),
         TEST(a_run_of_another_ci_makes_it_a_fresh_dispatch_for_all),
+        TEST(the_issuer_tells_another_ci_that_counts_its_runs),
         TEST(what_the_same_wish_has_started_already_is_not_run_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
