@@ -1,5 +1,6 @@
 """`crcrctl dlq` against a real broker: list, show, replay, drop, and what a resolution is."""
 import json
+import re
 import secrets
 import signal
 import time
@@ -207,6 +208,14 @@ def test_the_rate_holds(queue):
     queue.dlq("replay", "--rate", "5/s", "--since", "1d")
     assert time.monotonic() - began >= 0.95
     assert len(queue.read("dispatch.l2")) == 6
+
+
+def test_what_takes_long_tells_how_far_it_is(queue):
+    for number in range(8):
+        queue.park(number + 1)
+    said = queue.dlq("replay", "--rate", "1", "--since", "1d").stderr
+    assert re.search(r"crcrctl dlq replay: replayed … [1-7] of 8\n", said), said
+    assert "\r" not in said, "in place only on a terminal"
 
 
 @pytest.mark.parametrize("how", ["kill", "interrupt"])

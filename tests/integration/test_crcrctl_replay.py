@@ -1,7 +1,9 @@
 """`crcrctl replay` against a real broker: what is written again, as what, and how a replay is gone on with."""
+import os
 import re
 import secrets
 import signal
+import subprocess
 import time
 
 import pytest
@@ -92,6 +94,22 @@ def test_again_wants_a_yes_where_there_is_no_terminal_and_is_loud(topics):
     assert "AGAIN" in done.stderr and "1 replayed as again " in done.stdout
     record, = topics.replays()
     assert record.headers["again"] == record.headers["replay"]
+
+
+@pytest.mark.parametrize("answer,code,written", (("yes", 0, 1), ("no", 2, 0), ("", 2, 0)))
+def test_again_asks_at_a_terminal(topics, answer, code, written):
+    topics.event(1)
+    outside, inside = os.openpty()
+    try:
+        os.write(outside, answer.encode() + b"\n")
+        done = subprocess.run([BIN / "crcrctl", "replay", "--topic", "events", "--pr", "7", "--again"], stdin=inside,
+                              capture_output=True, text=True, timeout=60, env=topics.environment())
+    finally:
+        os.close(outside)
+        os.close(inside)
+    assert "Go on? [yes/no]" in done.stderr
+    assert done.returncode == code, done.stderr
+    assert len(topics.replays()) == written
 
 
 def test_each_again_is_a_replay_of_its_own(topics):
