@@ -6,8 +6,8 @@
 #include "../../common/io/topic_admin.h"
 #include "ctl.h"
 
-#define TIMEOUT_MS  5000
-#define REPLICATION 3 /* where there are as many brokers */
+#define TIMEOUT_MS  20000 /* a young broker tells of new topics when it gets to it */
+#define REPLICATION 3     /* where there are as many brokers */
 
 extern const char embedded_topics_conf[];
 

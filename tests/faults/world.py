@@ -10,6 +10,7 @@ from history import History, Topic
 from load import Load
 
 from lib.kafka import Kafka
+from lib.ports import free_port
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import Relay, http
@@ -96,13 +97,20 @@ class Case:
         self.relay.start_github()
         self.react(self.reaction)
         for part in parts or ("ingest", "dispatcher", "reporter"):
-            self.relay.start(part.rstrip("0123456789"), part)
+            self.start_part(part)
         for part in parts or ("ingest", "dispatcher", "reporter"):
             self.relay.wait_ready(part)
         self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name))
                        for name in ("events", "dispatches", "results", "dlq")}
         self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics)
         return self
+
+    def start_part(self, part, **environment):
+        """dispatcher2: a replica, with ports of its own."""
+        name = part.rstrip("0123456789")
+        if name == "reporter" and part != "reporter":
+            environment["CRCR_HUD_LISTEN"] = f"127.0.0.1:{free_port()}"
+        return self.relay.start(name, part, **environment)
 
     def react(self, settings):
         import json

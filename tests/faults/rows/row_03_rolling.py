@@ -20,7 +20,7 @@ def run(world, short=False):
             code = case.relay.parts[pod].stop(DRAIN_MAX_S + 10)
             drains.append(time.monotonic() - began)
             assert code == 0, f"{pod} exited with {code}: {case.relay.parts[pod].tail()}"
-            case.relay.start(pod.rstrip("0123456789"), pod)
+            case.start_part(pod)
             case.relay.wait_ready(pod)
             slowest = max(slowest, time.monotonic() - began)
         case.say(f"row 3: round {number + 1} of {rounds}, longest drain {max(drains):.1f} s")

@@ -13,7 +13,7 @@ def run(world, short=False):
     load.wait(900)
     began = time.monotonic()
     for replica in (1, 2, 3):
-        case.relay.start("dispatcher", f"dispatcher{replica}")
+        case.start_part(f"dispatcher{replica}")
     steps, last = [], 0
     while True:
         case.checker.look()

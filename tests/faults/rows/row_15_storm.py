@@ -21,7 +21,7 @@ def run(world, short=False):
     since_ms = int(time.time() * 1000)
     for number in range(rounds):
         for replica in range(2, REPLICAS + 1):
-            case.relay.start("dispatcher", f"dispatcher{replica}")
+            case.start_part(f"dispatcher{replica}")
         for replica in range(2, REPLICAS + 1):
             case.relay.wait_ready(f"dispatcher{replica}")
         for replica in range(2, REPLICAS + 1):
