@@ -26,6 +26,7 @@ struct dispatcher {
     int64_t max_age_ms; /* CRCR_MAX_EVENT_AGE */
     int64_t ttl_ms;     /* ALLOWLIST_TTL_SECONDS */
     struct http_client_options http;
+    struct github_budget *budget; /* any thread */
 };
 
 /* The router: events → tasks; fetches and publishes the allowlist. */
@@ -38,8 +39,10 @@ enum err delay_run(struct role_ctx *role, struct dispatcher *d, struct why *why)
 /* Clients of a role's own thread. */
 enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
                           struct why *why) MUST_CHECK;
-enum err dispatcher_github(const struct dispatcher *d, struct http_client *client,
-                           struct github **ret, struct why *why) MUST_CHECK;
+/* budget: a Redis connection for nothing but GitHub's budget. level: of a sender, else 0; L1 to L3
+ * leave alone what is kept of the budget. */
+enum err dispatcher_github(const struct dispatcher *d, struct http_client *client, int level,
+                           struct redis *budget, struct github **ret, struct why *why) MUST_CHECK;
 /* Waits until the allowlist topic has been read: nothing is skipped by a version that is not the
  * last. */
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);

@@ -208,14 +208,12 @@ static void keep_answer(struct expanding *e, const struct github_answer *answer)
                                         .micros = answer->micros };
 }
 
-/* True: the call would fail now without being sent, and g has been told. */
-static bool upstream_is_blocked(struct expanding *e)
+/* A call that could not even be started: a limit costs no attempt. */
+static void fail_unsent(struct expanding *e, enum err err, const struct why *why)
 {
-    struct github_answer blocked = { 0 };
-    if (!github_blocked(e->g->s->github, upstream_of(&e->g->task), &blocked))
-        return false;
-    fail(e, &blocked);
-    return true;
+    struct github_answer unsent =
+        github_unsent(e->g->s->github, upstream_of(&e->g->task), err, why);
+    fail(e, &unsent);
 }
 
 static void suite_listed(void *opaque, const struct github_answer *answer, int64_t id)
@@ -252,13 +250,11 @@ static void suite_start(struct expanding *e)
     const struct task *task = &e->g->task;
     struct why why;
     uint64_t suite_id = 0;
-    if (upstream_is_blocked(e))
-        return;
     str_to_u64(task->run_id, &suite_id); /* that it is a number made it a suite's */
     enum err err =
         check_run_list(e->g->s->github, task->repo, suite_id, check_found, suite_listed, e, &why);
     if (err)
-        fail_with(e, err, &why);
+        fail_unsent(e, err, &why);
 }
 
 /* ---- an aggregate check: a fresh dispatch ---------------------------------------------------- */
@@ -350,11 +346,9 @@ static enum err read_jobs(struct redis *redis, const struct task *task, struct j
 static void pull_start(struct expanding *e, int64_t pr)
 {
     struct why why;
-    if (upstream_is_blocked(e))
-        return;
     enum err err = pull_get(e->g->s->github, upstream_of(&e->g->task), pr, pull_came, e, &why);
     if (err)
-        fail_with(e, err, &why);
+        fail_unsent(e, err, &why);
 }
 
 static void aggregate_start(struct expanding *e)

@@ -1,5 +1,7 @@
 #include "metrics.h"
 
+#include "../common/github/github.h"
+
 const struct metric_family dispatcher_metrics[] = {
     [M_EVENTS] = { .name = "crcr_events_routed_total",
                    .type = METRIC_COUNTER,
@@ -83,5 +85,21 @@ const struct metric_family dispatcher_metrics[] = {
     [M_ALLOWLIST_REPOS] = { .name = "crcr_allowlist_repositories",
                             .type = METRIC_GAUGE,
                             .help = "Repositories in the allowlist in force." },
+    [M_BUDGET_LEFT] = { .name = "crcr_budget_left",
+                        .type = METRIC_GAUGE,
+                        .help = "What is left of our own budget for GitHub, of the account asked "
+                                "about last.",
+                        .labels = { "class", "bucket" } },
+    [M_BUDGET_WAITS] = { .name = "crcr_budget_waits_total",
+                         .type = METRIC_COUNTER,
+                         .help = "Calls to GitHub that our own budget held back.",
+                         .labels = { "class", "bucket" } },
+    [M_BUDGET_SLICES] = { .name = "crcr_budget_slices_total",
+                          .type = METRIC_COUNTER,
+                          .help = "Times that budget was asked for: shared, in Redis; part: of "
+                                  "this process's part, Redis was away.",
+                          .labels = { "from" } },
 };
 const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatcher_metrics[0]);
+const struct budget_families dispatcher_budget_families = { M_BUDGET_LEFT, M_BUDGET_WAITS,
+                                                            M_BUDGET_SLICES };

@@ -25,9 +25,14 @@ enum {
     M_ALLOWLIST_FETCHED, /* file */
     M_ALLOWLIST_HELD,    /* file */
     M_ALLOWLIST_REPOS,
+    M_BUDGET_LEFT,   /* class, bucket */
+    M_BUDGET_WAITS,  /* class, bucket */
+    M_BUDGET_SLICES, /* from */
 };
 
 extern const struct metric_family dispatcher_metrics[];
 extern const size_t dispatcher_n_metrics;
+struct budget_families;
+extern const struct budget_families dispatcher_budget_families;
 
 #endif

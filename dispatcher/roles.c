@@ -3,6 +3,7 @@
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
 #include "../common/io/topic_reader.h"
+#include "../common/view/budget.h"
 #include "dispatcher.h"
 
 #define SPARE_AFTER_MS 15000
@@ -18,14 +19,18 @@ enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct
     return redis_new(ret, &options, why);
 }
 
-enum err dispatcher_github(const struct dispatcher *d, struct http_client *client,
-                           struct github **ret, struct why *why)
+enum err dispatcher_github(const struct dispatcher *d, struct http_client *client, int level,
+                           struct redis *budget, struct github **ret, struct why *why)
 {
     struct github_options options = {
         .api_url = d->api_url,
         .app_id = d->app_id,
         .key = d->key,
         .client = client,
+        .budget = d->budget,
+        .store = budget_take_from,
+        .store_opaque = budget,
+        .low = level >= 1 && level <= 3,
     };
     return github_new(ret, &options, why);
 }

@@ -279,7 +279,7 @@ static enum err router_init(struct router *r, struct why *why)
     if (!err)
         err = http_client_new(&r->client, &r->d->http, why);
     if (!err)
-        err = dispatcher_github(r->d, r->client, &r->github, why);
+        err = dispatcher_github(r->d, r->client, 0, r->redis, &r->github, why);
     if (!err)
         err = outbox_new(&r->outbox, &r->d->kafka, role_wake(r->role), role_metrics(r->role),
                          M_NOT_STORED, why);

@@ -83,6 +83,7 @@ static void sender_free(struct sender *s)
     topic_reader_free(s->reader);
     outbox_free(s->outbox);
     redis_free(s->redis);
+    redis_free(s->budget);
     lanes_free(s->lanes);
     breakers_free(s->breakers);
 }
@@ -104,9 +105,11 @@ static enum err sender_init(struct sender *s, struct why *why)
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)
+        err = dispatcher_redis(s->d, &s->budget, why);
+    if (!err)
         err = http_client_new(&s->client, &http, why);
     if (!err)
-        err = dispatcher_github(s->d, s->client, &s->github, why);
+        err = dispatcher_github(s->d, s->client, s->level, s->budget, &s->github, why);
     if (!err)
         err = outbox_new(&s->outbox, &s->d->kafka, role_wake(s->role), role_metrics(s->role),
                          M_NOT_STORED, why);
@@ -175,6 +178,7 @@ static void tell(struct sender *s)
     const struct str *tier = METRIC_LABELS(s->tier);
     metrics_set(role_metrics(s->role), M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(role_metrics(s->role), M_IN_HAND, tier, (double)s->n);
+    github_tell_budget(s->github, role_metrics(s->role), &dispatcher_budget_families);
     role_lag(s->role, topic_reader_lag(s->reader));
     role_waiting(s->role, s->n && !s->in_flight && lanes_due(s->lanes) > clock_wall_ms());
     dispatcher_ready(s->role, s->reader, s->started_ms);

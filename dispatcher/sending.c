@@ -128,19 +128,15 @@ static bool is_expand(const struct sending *g)
 static void call(struct sending *g)
 {
     struct sender *s = g->s;
-    struct github_answer answer = { 0 };
     struct why why;
-    enum err err;
     g->calling = true;
     s->in_flight++;
     if (is_expand(g)) /* it asks Redis, which still has to answer the other claims: expand_all */
         return;
-    if (!github_blocked(s->github, g->task.repo, &answer)) {
-        err = start_call(g, &why);
-        if (!err)
-            return;
-        answer = (struct github_answer){ .err = err, .budget_left = -1, .reason = why.text };
-    }
+    enum err err = start_call(g, &why);
+    if (!err)
+        return;
+    struct github_answer answer = github_unsent(s->github, g->task.repo, err, &why);
     sending_answered(g, &answer);
 }
 

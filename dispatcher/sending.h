@@ -34,6 +34,7 @@ struct sender {
     struct http_client *client;
     struct github *github;
     struct redis *redis;
+    struct redis *budget; /* asked for GitHub's budget while claims are being collected */
     struct outbox *outbox;
     struct topic_reader *reader;
     struct lanes *lanes;

@@ -1,3 +1,4 @@
+#include "../common/github/github.h"
 #include "reporter.h"
 
 const struct metric_family reporter_metrics[METRIC_COUNT] = {
@@ -54,4 +55,22 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                        METRIC_COUNTER,
                        "Requests to the HUD pages and their JSON, by route and status.",
                        { "route", "status" } },
+    [METRIC_BUDGET_LEFT] = { .name = "crcr_budget_left",
+                             .type = METRIC_GAUGE,
+                             .help =
+                                 "What is left of our own budget for GitHub, of the account asked "
+                                 "about last.",
+                             .labels = { "class", "bucket" } },
+    [METRIC_BUDGET_WAITS] = { .name = "crcr_budget_waits_total",
+                              .type = METRIC_COUNTER,
+                              .help = "Calls to GitHub that our own budget held back.",
+                              .labels = { "class", "bucket" } },
+    [METRIC_BUDGET_SLICES] = { .name = "crcr_budget_slices_total",
+                               .type = METRIC_COUNTER,
+                               .help =
+                                   "Times that budget was asked for: shared, in Redis; part: of "
+                                   "this process's part, Redis was away.",
+                               .labels = { "from" } },
 };
+const struct budget_families reporter_budget_families = { METRIC_BUDGET_LEFT, METRIC_BUDGET_WAITS,
+                                                          METRIC_BUDGET_SLICES };

@@ -8,6 +8,7 @@
 #include "../common/base/mem.h"
 #include "../common/daemon/config.h"
 #include "../common/model/ids.h"
+#include "../common/view/budget.h"
 #include "park.h"
 
 #define BUSY_MAX       8 /* commits worked on at the same time */
@@ -259,6 +260,7 @@ static void turn(struct reconcile *r)
     targets_start(r);
     topic_writer_poll(r->writer, 0);
     role_lag(r->role, topic_reader_lag(r->reader));
+    github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families);
     http_client_poll(r->client, role_wake(r->role), TICK_MS);
 }
 
@@ -293,6 +295,9 @@ static enum err github_open(struct reconcile *r, struct why *why)
         .app_id = config_text(config, "GITHUB_APP_ID"),
         .key = r->reporter->app_key,
         .client = r->client,
+        .budget = r->reporter->budget,
+        .store = budget_take_from,
+        .store_opaque = r->redis, /* nobody waits for a reply there while a call is started */
     };
     return github_new(&r->github, &options, why);
 }
@@ -319,9 +324,9 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
         .revoked = revoked,
         .opaque = r,
     };
-    enum err err = github_open(r, why);
+    enum err err = redis_new(&r->redis, &reporter->redis, why);
     if (err == OK)
-        err = redis_new(&r->redis, &reporter->redis, why);
+        err = github_open(r, why);
     if (err == OK)
         err = topic_writer_new(&r->writer, &writer, why);
     if (err == OK)

@@ -12,6 +12,7 @@
 #include "../common/view/jobs.h"
 
 struct jwt_key;
+struct github_budget;
 
 struct reporter {
     struct topics topics;
@@ -22,7 +23,8 @@ struct reporter {
     const char *upstream_repo;
     struct allowlist_feed *feed; /* locks for itself */
     struct jwt_key *app_key;     /* NULL without the role reconcile */
-    const char *ca_file;         /* NULL: the system's */
+    struct github_budget *budget;
+    const char *ca_file; /* NULL: the system's */
     bool allow_http;
 };
 
@@ -41,9 +43,14 @@ enum reporter_metric {
     METRIC_DUE,
     METRIC_DUE_MARKED,
     METRIC_PAGES,
+    METRIC_BUDGET_LEFT,
+    METRIC_BUDGET_WAITS,
+    METRIC_BUDGET_SLICES,
     METRIC_COUNT
 };
 extern const struct metric_family reporter_metrics[METRIC_COUNT];
+struct budget_families;
+extern const struct budget_families reporter_budget_families;
 
 /* Waits until the allowlist has been read: before, nobody knows a tier or a device. Meanwhile the
  * role is alive and not ready. Returns at once when the role is to stop. */

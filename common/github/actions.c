@@ -54,7 +54,7 @@ static void answered(void *opaque, const struct github_answer *answer)
         enum err err = rerun_start(r, &why);
         if (!err)
             return;
-        seen = (struct github_answer){ .err = err, .budget_left = -1, .reason = why.text };
+        seen = github_unsent(r->g, str_of(r->repo), err, &why);
     }
     r->done(r->opaque, &seen);
     free(r);

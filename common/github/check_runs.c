@@ -231,7 +231,7 @@ static void page_came(void *opaque, const struct github_answer *answer)
         enum err err = page_start(f, path, &why);
         if (!err)
             return;
-        seen = (struct github_answer){ .err = err, .budget_left = -1, .reason = why.text };
+        seen = github_unsent(f->g, str_of(f->repo), err, &why);
     } else if (more && f->need_all) {
         seen.err = ERR_REFUSE;
         seen.reason = "there are more check runs than anybody reads";

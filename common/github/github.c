@@ -5,9 +5,11 @@
 #include <utlist.h>
 
 #include "../base/buf.h"
+#include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/ids.h"
 #include "app_token.h"
+#include "budget.h"
 
 /* One github_start. waiting: for a token, in tokens' hands; else the request is in http_client's.
  */
@@ -18,6 +20,7 @@ struct call {
     char *method, *path, *accept, *repo, *etag; /* what request points to */
     bool waiting;
     bool refreshed;  /* 401 was answered with a new token once */
+    int64_t paid_ms; /* monotonic: when its budget was taken */
     char *authority; /* "Bearer …" that the request went out with */
     struct app_token_waiter waiter;
     github_answered_fn *done;
@@ -29,6 +32,7 @@ struct github {
     char *url;
     struct app_jwt jwt;
     struct app_tokens *tokens;
+    struct purses *purses;
     struct call *calls;
 };
 
@@ -53,6 +57,7 @@ enum err github_new(struct github **ret, const struct github_options *options, s
     g->api = (struct api){ g->url, options->client };
     app_jwt_init(&g->jwt, options->app_id, options->key);
     g->tokens = app_tokens_new(&g->api, &g->jwt);
+    g->purses = purses_new(options->budget, options->store, options->store_opaque, options->low);
     *ret = g;
     return OK;
 }
@@ -90,6 +95,7 @@ void github_free(struct github *g)
         call_free(c);
     }
     app_tokens_free(g->tokens);
+    purses_free(g->purses);
     app_jwt_clear(&g->jwt);
     free(g->url);
     free(g);
@@ -102,7 +108,21 @@ const char *github_app_id(const struct github *g)
 
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret)
 {
-    return app_token_blocked(g->tokens, repo, ret);
+    return app_token_blocked(g->tokens, repo, ret) || purses_refused(g->purses, repo, ret);
+}
+
+struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
+                                   const struct why *why)
+{
+    struct github_answer answer;
+    if (!github_blocked(g, repo, &answer) || answer.err != err)
+        answer = (struct github_answer){ .err = err, .budget_left = -1, .reason = why->text };
+    return answer;
+}
+
+void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to)
+{
+    purses_tell(g->purses, m, to);
 }
 
 static void call_finish(struct call *c, const struct github_answer *answer)
@@ -113,6 +133,15 @@ static void call_finish(struct call *c, const struct github_answer *answer)
 }
 
 static github_answered_fn call_answered;
+
+/* The App's own calls are not the installation's. */
+static bool pay(struct call *c, struct github_answer *refused)
+{
+    c->paid_ms = clock_mono_ms();
+    return c->request.auth == GITHUB_AS_APP ||
+           purses_take(c->g->purses, c->request.repo, c->request.method, c->request.path,
+                       c->request.low, refused);
+}
 
 static enum err call_send(struct call *c, struct why *why)
 {
@@ -134,7 +163,12 @@ static void token_came(struct app_token_waiter *w, const char *token,
 {
     struct call *c = w->opaque;
     struct why why;
+    struct github_answer refused;
     c->waiting = false;
+    if (token && clock_mono_ms() - c->paid_ms > BUDGET_HAND_MS && !pay(c, &refused)) {
+        token = NULL; /* what was taken when the wait began has lapsed */
+        failure = &refused;
+    }
     if (token) {
         take_authority(c, "Bearer ", token);
         enum err err = call_send(c, &why);
@@ -176,7 +210,8 @@ static enum err call_begin(struct call *c, struct why *why)
 static bool refresh(struct call *c)
 {
     struct why why;
-    if (c->refreshed)
+    struct github_answer refused;
+    if (c->refreshed || !pay(c, &refused))
         return false;
     c->refreshed = true;
     if (c->request.auth == GITHUB_AS_APP)
@@ -196,8 +231,10 @@ static void call_answered(void *opaque, const struct github_answer *answer)
     }
     if (answer->status == 401 && refresh(c))
         return;
-    if (c->request.auth == GITHUB_AS_INSTALLATION)
+    if (c->request.auth == GITHUB_AS_INSTALLATION) {
         app_token_answered(c->g->tokens, c->request.repo, &seen);
+        purses_seen(c->g->purses, c->request.repo, &seen);
+    }
     call_finish(c, &seen);
 }
 
@@ -212,7 +249,7 @@ static enum err check(struct github *g, const struct github_request *request, st
         return OK;
     if (!repo_valid(request->repo))
         return why_set(why, ERR_REFUSE, "\"%.*s\" is not owner/repo", STR_ARG(request->repo));
-    if (github_blocked(g, request->repo, &blocked))
+    if (app_token_blocked(g->tokens, request->repo, &blocked))
         return why_set(why, blocked.err, "%s", blocked.reason);
     return OK;
 }
@@ -220,6 +257,7 @@ static enum err check(struct github *g, const struct github_request *request, st
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why)
 {
+    struct github_answer refused;
     enum err err = check(g, request, why);
     if (err)
         return err;
@@ -235,7 +273,7 @@ enum err github_start(struct github *g, const struct github_request *request,
     c->request.etag = str_of(c->etag);
     c->done = done;
     c->opaque = opaque;
-    err = call_begin(c, why);
+    err = pay(c, &refused) ? call_begin(c, why) : why_set(why, refused.err, "%s", refused.reason);
     if (err)
         call_free(c);
     else

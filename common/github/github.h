@@ -10,16 +10,33 @@
 #define CRCR_GITHUB_GITHUB_H
 
 #include "../base/headers.h"
+#include "../base/metrics.h"
 #include "../crypto/jwt.h"
 #include "../io/http_client.h"
+#include "../model/budget.h"
 
 struct github;
+
+/* Takes calls out of the budget that all replicas share; a program joins view/budget to it. Errors:
+ * it is away, and this process takes of its own part (CRCR_BUDGET_REPLICAS). */
+typedef enum err github_budget_store_fn(void *opaque, const struct budget_rules *rules,
+                                        const struct budget_ask *ask, struct budget_grant *ret,
+                                        struct why *why);
+/* What the threads of a process share of it; any thread. Free it after all that took from it. */
+struct github_budget;
+struct github_budget *github_budget_new(const struct budget_rules *rules);
+void github_budget_free(struct github_budget *b);
 
 struct github_options {
     const char *api_url; /* "https://api.github.com", no slash at the end */
     const char *app_id;
     const struct jwt_key *key;  /* borrowed */
     struct http_client *client; /* borrowed; the same thread */
+
+    struct github_budget *budget;  /* borrowed; NULL: only GitHub itself says when to wait */
+    github_budget_store_fn *store; /* NULL: this process's part only */
+    void *store_opaque;            /* of this thread */
+    bool low;                      /* its calls leave alone what is kept for L4 and check runs */
 };
 
 enum github_auth { GITHUB_AS_INSTALLATION, GITHUB_AS_APP };
@@ -33,6 +50,7 @@ struct github_request {
     const char *accept; /* NULL: application/vnd.github+json */
     struct str etag;    /* sent as If-None-Match when not empty */
     size_t max_body_bytes;
+    bool low; /* this one waits for others of ours when GitHub's budget is scarce */
 };
 
 /* err says what follows (behaviour.md, GitHub answers):
@@ -43,13 +61,15 @@ struct github_answer {
     enum err err;
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* wall clock; 0: none told */
-    bool limited;          /* a rate limit spoke */
+    bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
     bool told;             /* the answer itself named wait_until_ms; else it is our guess */
     struct str body;
     struct str etag;
-    struct str next_page; /* path of Link rel="next", or absent */
-    int64_t budget_left;  /* x-ratelimit-remaining, -1 unknown */
-    int64_t sent_ms;      /* wall clock when the call itself (not the token) was sent; 0: never */
+    struct str next_page;    /* path of Link rel="next", or absent */
+    int64_t budget_left;     /* x-ratelimit-remaining, -1 unknown */
+    int64_t budget_limit;    /* x-ratelimit-limit; 0 unknown */
+    int64_t budget_reset_ms; /* x-ratelimit-reset, wall clock; 0 unknown */
+    int64_t sent_ms; /* wall clock when the call itself (not the token) was sent; 0: never */
     int64_t micros;
     const char *reason; /* for people, when err != OK; never NULL then */
 };
@@ -62,13 +82,25 @@ enum err github_new(struct github **ret, const struct github_options *options,
 void github_free(struct github *g);
 /* When this returns OK the callback comes exactly once, from http_client_poll (never from inside
  * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed, or the
- * installation refused us within the last minute; ERR_RETRY a limit stands, or its token could not
- * be had a moment ago (github_blocked tells until when). */
+ * installation refused us within the last minute; ERR_RETRY a limit stands, our budget is used up,
+ * or its token could not be had a moment ago (github_unsent tells until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* True when a call for that repo would fail now without being sent: *ret is the answer that it
- * would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
+ * would get (sent_ms 0). The reason is borrowed until the next call of a github function. Of our
+ * budget it knows what the last call was refused; another kind of call may still go. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
+/* The answer of a call that github_start has just refused with err and why. reason as above. */
+struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
+                                   const struct why *why);
+/* Metric families of a program, by index: labels (class, bucket), (class, bucket), (from). */
+struct budget_families {
+    size_t left;   /* gauge: of the account asked about last */
+    size_t waits;  /* counter: calls held back */
+    size_t slices; /* counter: taken from the shared budget, or of this process's part */
+};
+/* Adds what happened to the budget since the last time. */
+void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to);
 /* The App's id, as configured. */
 const char *github_app_id(const struct github *g);
 /* Waits for one call by polling the client (other calls move on meanwhile). The body is copied to

@@ -69,15 +69,21 @@ static bool is_limit(int status, const struct headers *headers, struct str body)
            contains_nocase(body, "abuse detection");
 }
 
-static void judge_limit(const struct headers *headers, int64_t now_ms, struct github_answer *ret)
+/* x-ratelimit-reset as a moment; 0 when absent or absurd. */
+static int64_t reset_ms(const struct headers *headers)
+{
+    int64_t reset_s = headers_get_i64(headers, "x-ratelimit-reset", 0);
+    return reset_s > 0 && reset_s < INT64_MAX / 1000 ? reset_s * 1000 : 0;
+}
+
+static void judge_limit(int64_t now_ms, struct github_answer *ret)
 {
     ret->err = ERR_RETRY;
     ret->limited = true;
     if (ret->wait_until_ms)
         return;
-    int64_t reset_s = headers_get_i64(headers, "x-ratelimit-reset", 0);
-    if (ret->budget_left == 0 && reset_s > 0 && reset_s < INT64_MAX / 1000) {
-        ret->wait_until_ms = wait_bound(reset_s * 1000, now_ms);
+    if (ret->budget_left == 0 && ret->budget_reset_ms) {
+        ret->wait_until_ms = wait_bound(ret->budget_reset_ms, now_ms);
         ret->told = true;
         return;
     }
@@ -114,12 +120,14 @@ void github_judge(int status, const struct headers *headers, struct str body, in
         .etag = headers_get(headers, "etag"),
         .next_page = next_page(headers_get(headers, "link")),
         .budget_left = headers_get_i64(headers, "x-ratelimit-remaining", -1),
+        .budget_limit = headers_get_i64(headers, "x-ratelimit-limit", 0),
+        .budget_reset_ms = reset_ms(headers),
     };
     if ((status >= 200 && status < 300) || status == 304)
         return;
     ret->told = retry_after(headers, now_ms, &ret->wait_until_ms);
     if (is_limit(status, headers, body))
-        judge_limit(headers, now_ms, ret);
+        judge_limit(now_ms, ret);
     else if (status >= 500 || status == 408)
         ret->err = ERR_UNKNOWN;
     else if (status == 401 || status == 409 || status == 425)

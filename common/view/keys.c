@@ -77,6 +77,11 @@ struct str key_rate(struct buf *to, struct str repo)
     return of_repo(to, "rate", repo);
 }
 
+struct str key_budget(struct buf *to, struct str account)
+{
+    return of_repo(to, "budget", account);
+}
+
 struct str key_job(struct buf *to, struct str job_key)
 {
     return of_text(to, "job", job_key);

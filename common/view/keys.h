@@ -45,6 +45,9 @@
  *   job keys in progress by deadline
  * crcr:zombies:leased                       zset    sweep       sweep              -
  *   job keys that a sweeper has in hand, by the end of its lease
+ * crcr:budget:<account>                     hash    dispatcher, reporter           1 h 3 min
+ *   what was taken of GitHub's limits for an owner's installation (* is the whole App), by bucket
+ *   and part of its window; what GitHub says is left, and until when
  * crcr:allowlist                            hash    router      web                -
  *   source, sha, fetched_at, error of the last fetch
  *
@@ -67,6 +70,7 @@ struct str key_claim_again(struct buf *to, struct str delivery, struct str repo,
                            struct str run_id, struct str again);
 struct str key_seq(struct buf *to, struct str repo, struct str event_key);
 struct str key_rate(struct buf *to, struct str repo);
+struct str key_budget(struct buf *to, struct str account);
 struct str key_job(struct buf *to, struct str job_key);
 struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
 struct str key_delivery(struct buf *to, struct str delivery);

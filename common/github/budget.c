@@ -1,0 +1,388 @@
+#include "budget.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "../base/clock.h"
+#include "../base/mem.h"
+#include "../model/limits.h"
+
+#define SLICE_MAX     32
+#define SLICES        20      /* at least so many slices in a limit: what lapses is little */
+#define PACE_AHEAD_MS 3600000 /* nobody is told to come later than that after the first */
+#define WHOLE_APP     "*"     /* no owner's name */
+#define COSTS         3       /* read, write, content */
+
+/* ---- of the process -------------------------------------------------------------------------- */
+
+struct part {
+    UT_hash_handle hh;
+    char account[REPO_MAX + 1];
+    struct budget_windows own;    /* all that this process took */
+    struct budget_windows untold; /* of it, what the store does not know of */
+};
+
+struct github_budget {
+    struct budget_rules rules;
+    pthread_mutex_t lock; /* of parts; never held while anybody is asked */
+    struct part *parts;
+};
+
+struct github_budget *github_budget_new(const struct budget_rules *rules)
+{
+    struct github_budget *b = mem_alloc(1, sizeof(*b));
+    b->rules = *rules;
+    pthread_mutex_init(&b->lock, NULL);
+    return b;
+}
+
+void github_budget_free(struct github_budget *b)
+{
+    struct part *part, *next;
+    if (!b)
+        return;
+    HASH_ITER(hh, b->parts, part, next)
+    {
+        HASH_DEL(b->parts, part);
+        free(part);
+    }
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* Locked. */
+static struct part *part_of(struct github_budget *b, const char *account)
+{
+    struct part *part;
+    HASH_FIND_STR(b->parts, account, part);
+    if (part)
+        return part;
+    part = mem_alloc(1, sizeof(*part));
+    memcpy(part->account, account, strlen(account) + 1);
+    HASH_ADD_STR(b->parts, account, part);
+    return part;
+}
+
+/* What must be told to the store goes with this ask; nobody else tells it meanwhile. */
+static void untold_take(struct github_budget *b, const char *account, int64_t now_ms,
+                        struct budget_ask *ask, struct budget_windows *taken)
+{
+    pthread_mutex_lock(&b->lock);
+    struct part *part = part_of(b, account);
+    for (int i = 0; i < BUDGET_BUCKETS; i++)
+        ask->untold[i] =
+            budget_windows_taken(&part->untold, &b->rules, (enum budget_bucket)i, now_ms);
+    *taken = part->untold;
+    part->untold = (struct budget_windows){ 0 };
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* The store did not hear of it after all. What another thread has put there since is added. */
+static void untold_put_back(struct github_budget *b, struct part *part, int64_t now_ms,
+                            const struct budget_windows *taken)
+{
+    struct budget_windows since = part->untold;
+    part->untold = *taken;
+    for (int i = 0; i < BUDGET_BUCKETS; i++) {
+        struct budget_cost cost = { { 0 } };
+        cost.of[i] = (int)budget_windows_taken(&since, &b->rules, (enum budget_bucket)i, now_ms);
+        budget_windows_add(&part->untold, &b->rules, &cost, 1, now_ms);
+    }
+}
+
+static void took_from_store(struct github_budget *b, const char *account, int64_t now_ms,
+                            const struct budget_ask *ask, int calls)
+{
+    pthread_mutex_lock(&b->lock);
+    budget_windows_add(&part_of(b, account)->own, &b->rules, &ask->cost, calls, now_ms);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void take_from_part(struct github_budget *b, const char *account, int64_t now_ms,
+                           struct budget_ask *ask, const struct budget_windows *taken,
+                           struct budget_grant *ret)
+{
+    pthread_mutex_lock(&b->lock);
+    struct part *part = part_of(b, account);
+    untold_put_back(b, part, now_ms, taken);
+    ask->calls = 1; /* asking costs nothing here */
+    budget_windows_ask(&part->own, &b->rules, ask, true, now_ms, ret);
+    if (ret->calls)
+        budget_windows_add(&part->untold, &b->rules, &ask->cost, 1, now_ms);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- of a thread ----------------------------------------------------------------------------- */
+
+/* What is in hand for calls of one class and cost. Times are of the monotonic clock. */
+struct slice {
+    int calls, size;
+    int64_t until_ms;
+    int64_t refused_ms; /* until then the answer is known */
+    int64_t next_ms;    /* when the next one that is refused should come */
+    int64_t pace_ms;
+    enum budget_bucket bucket; /* that refused */
+    bool from_part;
+};
+
+struct purse {
+    UT_hash_handle hh;
+    char account[REPO_MAX + 1];
+    struct slice slices[BUDGET_CLASSES][COSTS];
+    int64_t seen_left, seen_limit, seen_reset_ms; /* GitHub's last word */
+    int64_t refusal_ms;                           /* the last one stands until then */
+    struct github_answer refusal;
+    char reason[512];
+};
+
+/* Since the last purses_tell. */
+struct budget_stats {
+    int64_t left[BUDGET_CLASSES][BUDGET_BUCKETS]; /* -1: nothing new */
+    int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS];
+    int64_t shared, part; /* asks */
+};
+
+struct purses {
+    struct github_budget *budget;
+    github_budget_store_fn *store;
+    void *opaque;
+    bool low, limits;
+    struct purse *by_account;
+    struct budget_stats stats;
+};
+
+static void stats_init(struct budget_stats *s)
+{
+    *s = (struct budget_stats){ 0 };
+    memset(s->left, 0xff, sizeof(s->left)); /* -1 */
+}
+
+struct purses *purses_new(struct github_budget *b, github_budget_store_fn *store, void *opaque,
+                          bool low)
+{
+    struct purses *p = mem_alloc(1, sizeof(*p));
+    p->budget = b;
+    p->store = store;
+    p->opaque = opaque;
+    p->low = low;
+    p->limits = b && budget_limits(&b->rules);
+    stats_init(&p->stats);
+    return p;
+}
+
+void purses_free(struct purses *p)
+{
+    struct purse *one, *next;
+    if (!p)
+        return;
+    HASH_ITER(hh, p->by_account, one, next)
+    {
+        HASH_DEL(p->by_account, one);
+        free(one);
+    }
+    free(p);
+}
+
+static struct purse *purse_of(struct purses *p, struct str repo)
+{
+    char account[REPO_MAX + 1] = WHOLE_APP;
+    struct purse *one;
+    ptrdiff_t slash = str_find(repo, '/');
+    if (slash >= 0)
+        repo.len = (size_t)slash;
+    if (!p->budget->rules.whole_app)
+        str_lower(account, sizeof(account), repo);
+    HASH_FIND_STR(p->by_account, account, one);
+    if (one)
+        return one;
+    one = mem_alloc(1, sizeof(*one));
+    memcpy(one->account, account, sizeof(account));
+    one->seen_left = -1;
+    HASH_ADD_STR(p->by_account, account, one);
+    return one;
+}
+
+/* So many calls that what lapses in a second is a small part of the limit. */
+static int slice_max(const struct budget_rules *rules, const struct budget_cost *cost)
+{
+    int64_t max = SLICE_MAX;
+    for (int b = 0; b < BUDGET_BUCKETS; b++) {
+        if (!rules->limit[b] || !cost->of[b])
+            continue;
+        int64_t calls = rules->limit[b] / cost->of[b] / SLICES;
+        if (calls < max)
+            max = calls;
+    }
+    return max > 1 ? (int)max : 1;
+}
+
+/* Used up before its time: twice as many. Lapsed: as many as were used. */
+static void resize(struct slice *s, int64_t now_ms, int max)
+{
+    if (s->calls)
+        s->size -= s->calls;
+    else if (now_ms < s->until_ms)
+        s->size *= 2;
+    if (s->size > max)
+        s->size = max;
+    if (s->size < 1)
+        s->size = 1;
+}
+
+/* Asks the store, or takes of this process's part when it is away. */
+static void ask(struct purses *p, struct purse *one, struct budget_ask *what, int64_t now_ms,
+                struct budget_grant *grant, struct slice *s)
+{
+    struct why why;
+    struct budget_windows untold;
+    untold_take(p->budget, one->account, now_ms, what, &untold);
+    s->from_part = !p->store || p->store(p->opaque, &p->budget->rules, what, grant, &why) != OK;
+    if (s->from_part)
+        take_from_part(p->budget, one->account, now_ms, what, &untold, grant);
+    else if (grant->calls)
+        took_from_store(p->budget, one->account, now_ms, what, grant->calls);
+    *(s->from_part ? &p->stats.part : &p->stats.shared) += 1;
+    memcpy(p->stats.left[what->low], grant->left, sizeof(grant->left));
+}
+
+static void refill(struct purses *p, struct purse *one, struct slice *s,
+                   const struct budget_cost *cost, bool low)
+{
+    const struct budget_rules *rules = &p->budget->rules;
+    int64_t now = clock_mono_ms();
+    struct budget_grant grant;
+    resize(s, now, slice_max(rules, cost));
+    struct budget_ask what = {
+        .account = str_of(one->account),
+        .low = low,
+        .calls = s->size,
+        .cost = *cost,
+        .seen_left = one->seen_reset_ms > now ? one->seen_left : -1,
+        .seen_limit = one->seen_limit,
+        .seen_reset_ms = one->seen_reset_ms - now,
+    };
+    ask(p, one, &what, now, &grant, s);
+    s->calls = s->size = grant.calls;
+    s->until_ms = now + BUDGET_HAND_MS;
+    s->refused_ms = grant.calls ? 0 : now + grant.wait_ms;
+    if (grant.calls)
+        return;
+    s->bucket = grant.bucket;
+    s->pace_ms = budget_pace_ms(
+        rules, s->bucket, budget_cap(rules, s->bucket, low, s->from_part, cost->of[s->bucket]),
+        cost->of[s->bucket]);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static void explain(const struct purses *p, struct purse *one, const struct slice *s, bool low,
+                    int64_t until_wall_ms)
+{
+    const struct budget_rules *rules = &p->budget->rules;
+    char until[CLOCK_TEXT_SIZE], what[64], kept[48] = "", part[48] = "";
+    clock_format(until_wall_ms, until);
+    budget_describe(rules, s->bucket, what, sizeof(what));
+    if (low && rules->kept_percent)
+        snprintf(kept, sizeof(kept), " (less %d %% for L4 and check runs)", rules->kept_percent);
+    if (s->from_part)
+        snprintf(part, sizeof(part), ", of which 1/%d without Redis,", rules->replicas);
+    snprintf(one->reason, sizeof(one->reason),
+             "our own budget of %s%s%s for %s is used up until %s", what, kept, part,
+             rules->whole_app ? "the App" : one->account, until);
+}
+
+/* Each is told a moment of its own: when all came at once, all but a few would be refused again. */
+static void refuse(struct purses *p, struct purse *one, struct slice *s, bool low,
+                   struct github_answer *ret)
+{
+    int64_t now = clock_mono_ms(), wall = clock_wall_ms();
+    if (s->next_ms < s->refused_ms || s->next_ms > s->refused_ms + PACE_AHEAD_MS)
+        s->next_ms = s->refused_ms;
+    explain(p, one, s, low, wall + s->refused_ms - now);
+    one->refusal = (struct github_answer){
+        .err = ERR_RETRY,
+        .limited = true,
+        .wait_until_ms = wall + s->next_ms - now,
+        .budget_left = -1,
+        .reason = one->reason,
+    };
+    one->refusal_ms = s->refused_ms;
+    s->next_ms += s->pace_ms;
+    p->stats.waits[low][s->bucket]++;
+    *ret = one->refusal;
+}
+
+static size_t cost_kind(const struct budget_rules *rules, enum budget_call call)
+{
+    if (call == BUDGET_READ)
+        return 0;
+    return rules->content[call] ? 2 : 1;
+}
+
+bool purses_take(struct purses *p, struct str repo, const char *method, const char *path, bool low,
+                 struct github_answer *ret)
+{
+    if (!p->limits)
+        return true;
+    low |= p->low;
+    enum budget_call call = budget_call_of(method, path);
+    struct budget_cost cost = budget_cost_of(&p->budget->rules, call);
+    struct purse *one = purse_of(p, repo);
+    struct slice *s = &one->slices[low][cost_kind(&p->budget->rules, call)];
+    int64_t now = clock_mono_ms();
+    if (now >= s->refused_ms && (!s->calls || now >= s->until_ms))
+        refill(p, one, s, &cost, low);
+    if (s->calls && now < s->until_ms) {
+        s->calls--;
+        return true;
+    }
+    refuse(p, one, s, low, ret);
+    return false;
+}
+
+bool purses_refused(struct purses *p, struct str repo, struct github_answer *ret)
+{
+    const struct purse *one = p->limits ? purse_of(p, repo) : NULL;
+    if (!one || one->refusal_ms <= clock_mono_ms())
+        return false;
+    *ret = one->refusal;
+    return true;
+}
+
+void purses_seen(struct purses *p, struct str repo, const struct github_answer *answer)
+{
+    if (!p->limits || answer->budget_left < 0 || !answer->budget_reset_ms ||
+        p->budget->rules.whole_app)
+        return; /* each installation's own number says nothing of them all */
+    struct purse *one = purse_of(p, repo);
+    one->seen_left = answer->budget_left;
+    one->seen_limit = answer->budget_limit;
+    one->seen_reset_ms = clock_mono_ms() + answer->budget_reset_ms - clock_wall_ms();
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static const struct str classes[BUDGET_CLASSES] = {
+    [BUDGET_HIGH] = { "high", 4 },
+    [BUDGET_LOW] = { "low", 3 },
+};
+
+void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to)
+{
+    for (int c = 0; c < BUDGET_CLASSES; c++)
+        for (int b = 0; b < BUDGET_BUCKETS; b++) {
+            const struct str *labels = METRIC_LABELS(classes[c], str_of(budget_bucket_names[b]));
+            if (p->stats.left[c][b] >= 0)
+                metrics_set(m, to->left, labels, (double)p->stats.left[c][b]);
+            if (p->stats.waits[c][b])
+                metrics_add(m, to->waits, labels, (double)p->stats.waits[c][b]);
+        }
+    if (p->stats.shared)
+        metrics_add(m, to->slices, METRIC_LABELS(STR_LIT("shared")), (double)p->stats.shared);
+    if (p->stats.part)
+        metrics_add(m, to->slices, METRIC_LABELS(STR_LIT("part")), (double)p->stats.part);
+    stats_init(&p->stats);
+}

@@ -1,0 +1,261 @@
+/* Purses: slices of the shared budget, and this process's part while that is away. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/clock.h"
+#include "common/github/budget.h"
+
+#define REPO STR_LIT("Org/repo")
+
+/* The shared budget, as view/budget would be. */
+struct shared {
+    struct budget_windows windows;
+    bool away;
+    int asks;
+    struct budget_ask last;
+    char account[200];
+};
+
+static enum err take(void *opaque, const struct budget_rules *rules, const struct budget_ask *ask,
+                     struct budget_grant *ret, struct why *why)
+{
+    struct shared *s = opaque;
+    if (s->away)
+        return why_set(why, ERR_RETRY, "away");
+    s->asks++;
+    s->last = *ask;
+    str_copy(s->account, sizeof(s->account), ask->account);
+    budget_windows_ask(&s->windows, rules, ask, false, clock_mono_ms(), ret);
+    return OK;
+}
+
+static struct budget_rules rules_of(int64_t points)
+{
+    return (struct budget_rules){
+        .limit = { [BUDGET_POINTS_MINUTE] = points },
+        .minute_ms = 60000,
+        .kept_percent = 20,
+        .replicas = 8,
+        .content = { [BUDGET_CHECK_RUN] = true },
+    };
+}
+
+static int sent(struct purses *p, int calls, struct github_answer *refusal)
+{
+    int n = 0;
+    for (int i = 0; i < calls; i++)
+        n += purses_take(p, REPO, "POST", "/repos/org/repo/dispatches", false, refusal);
+    return n;
+}
+
+static void slices_grow_so_that_a_call_usually_asks_nobody(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_REQUESTS_HOUR] = 100000;
+    struct shared shared = { 0 };
+    struct github_answer refusal;
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    assert_int_equal(sent(p, 1000, &refusal), 1000);
+    assert_in_range(shared.asks, 5, 1000 / 8);
+    assert_string_equal(shared.account, "org");
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void two_threads_do_not_pass_the_limit_together(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *one = purses_new(budget, take, &shared, false);
+    struct purses *two = purses_new(budget, take, &shared, false);
+    int n = 0;
+    for (int i = 0; i < 200; i++)
+        n += sent(one, 1, &refusal) + sent(two, 1, &refusal);
+    assert_in_range(n, 180 - 2 * 9, 180); /* at most a slice of each is left over */
+    purses_free(two);
+    purses_free(one);
+    github_budget_free(budget);
+}
+
+static void a_refusal_names_the_budget_and_spends_nothing(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 }, again;
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, true);
+    assert_false(purses_refused(p, REPO, &again));
+    assert_int_equal(sent(p, 145, &refusal), 144);
+    assert_int_equal(refusal.err, ERR_RETRY);
+    assert_true(refusal.limited && !refusal.told && refusal.sent_ms == 0 && refusal.status == 0);
+    assert_non_null(strstr(refusal.reason, "our own budget of 900 points a minute (less 20 % for "
+                                           "L4 and check runs) for org is used up until 20"));
+    assert_true(refusal.wait_until_ms > clock_wall_ms() + 50000);
+    assert_true(purses_refused(p, REPO, &again));
+    assert_int_equal(again.wait_until_ms, refusal.wait_until_ms);
+    assert_false(purses_refused(p, STR_LIT("other/repo"), &again));
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void those_who_wait_are_told_different_moments_without_asking(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { 0 };
+    struct github_answer first = { 0 }, later = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    sent(p, 181, &first);
+    int asks = shared.asks;
+    sent(p, 180, &later);
+    assert_int_equal(shared.asks, asks);
+    assert_in_range(later.wait_until_ms - first.wait_until_ms, 60000, 70000); /* a window later */
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void the_higher_class_goes_when_the_lower_one_has_used_its_share(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *low = purses_new(budget, take, &shared, true);
+    struct purses *high = purses_new(budget, take, &shared, false);
+    assert_int_equal(sent(low, 200, &refusal), 144);
+    assert_int_equal(sent(high, 40, &refusal), 36);
+    assert_null(strstr(refusal.reason, "less"));
+    purses_free(high);
+    purses_free(low);
+    github_budget_free(budget);
+}
+
+static void without_the_store_a_process_takes_its_part_over_all_threads(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { .away = true };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *one = purses_new(budget, take, &shared, false);
+    struct purses *two = purses_new(budget, take, &shared, false);
+    assert_int_equal(sent(one, 10, &refusal) + sent(two, 100, &refusal), 22); /* 112 points */
+    assert_non_null(strstr(refusal.reason, "of which 1/8 without Redis"));
+    purses_free(two);
+    purses_free(one);
+    github_budget_free(budget);
+}
+
+static void what_was_taken_without_the_store_is_told_when_it_is_back(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { .away = true };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    assert_int_equal(sent(p, 7, &refusal), 7);
+    shared.away = false;
+    assert_int_equal(sent(p, 1, &refusal), 1);
+    assert_int_equal(shared.last.untold[BUDGET_POINTS_MINUTE], 35);
+    sent(p, 20, &refusal); /* asks again */
+    assert_int_equal(shared.last.untold[BUDGET_POINTS_MINUTE], 0);
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void what_was_taken_of_the_store_counts_in_the_part_when_it_goes(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    assert_int_equal(sent(p, 100, &refusal), 100);
+    shared.away = true;
+    assert_in_range(sent(p, 20, &refusal), 0, 9); /* what is left of the slice in hand */
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void what_github_says_is_left_goes_with_the_next_ask(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_REQUESTS_HOUR] = 5000;
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    const struct github_answer answer = { .budget_left = 5,
+                                          .budget_limit = 5000,
+                                          .budget_reset_ms = clock_wall_ms() + 60000 };
+    purses_seen(p, REPO, &answer);
+    assert_int_equal(sent(p, 6, &refusal), 5);
+    assert_in_range(refusal.wait_until_ms - clock_wall_ms(), 50000, 60000);
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void no_limits_ask_nobody(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(0);
+    struct shared shared = { 0 };
+    struct github_answer refusal;
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, true);
+    assert_int_equal(sent(p, 10000, &refusal), 10000);
+    assert_int_equal(shared.asks, 0);
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+static void the_whole_app_can_be_one_account(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    rules.whole_app = true;
+    struct shared shared = { 0 };
+    struct github_answer refusal;
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    assert_int_equal(sent(p, 180, &refusal), 180);
+    assert_string_equal(shared.account, "*");
+    assert_false(purses_take(p, STR_LIT("other/repo"), "POST", "/repos/other/repo/dispatches",
+                             false, &refusal));
+    assert_non_null(strstr(refusal.reason, "for the App"));
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_grow_so_that_a_call_usually_asks_nobody),
+        cmocka_unit_test(two_threads_do_not_pass_the_limit_together),
+        cmocka_unit_test(a_refusal_names_the_budget_and_spends_nothing),
+        cmocka_unit_test(those_who_wait_are_told_different_moments_without_asking),
+        cmocka_unit_test(the_higher_class_goes_when_the_lower_one_has_used_its_share),
+        cmocka_unit_test(without_the_store_a_process_takes_its_part_over_all_threads),
+        cmocka_unit_test(what_was_taken_without_the_store_is_told_when_it_is_back),
+        cmocka_unit_test(what_was_taken_of_the_store_counts_in_the_part_when_it_goes),
+        cmocka_unit_test(what_github_says_is_left_goes_with_the_next_ask),
+        cmocka_unit_test(no_limits_ask_nobody),
+        cmocka_unit_test(the_whole_app_can_be_one_account),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
