@@ -59,8 +59,14 @@ def create_topics(brokers, prefix):
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
         if name in os.environ:
             environment[name] = os.environ[name]
-    subprocess.run([BIN / "crcrctl", "topics", "create"], check=True, cwd=ROOT, timeout=120,
-                   env=environment, stdout=subprocess.DEVNULL)
+
+    def made():
+        done = subprocess.run([BIN / "crcrctl", "topics", "create"], cwd=ROOT, timeout=120, env=environment,
+                              capture_output=True, text=True)
+        # 3: the broker is not that far yet; a young one on a busy machine takes longer than crcrctl waits.
+        assert done.returncode in (0, 3), done.stdout + done.stderr
+        return done.returncode == 0
+    wait_for("the topics to be made", made, 120, every=0.5)
 
 
 def write(brokers, topic, key, value, headers=None, timestamp_ms=None):

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 import uuid
 
+from lib.kafka import create_topics
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 
@@ -82,8 +83,7 @@ class Relay:
         if not self.key.exists():
             subprocess.run(["openssl", "genrsa", "-out", self.key, "2048"], check=True,
                            stderr=subprocess.DEVNULL)
-        subprocess.run([BIN / "crcrctl", "topics", "create"], check=True, env=self.environment(),
-                       cwd=ROOT, timeout=120, stdout=subprocess.DEVNULL)
+        create_topics(kafka, self.prefix)
 
     # ---- parts ------------------------------------------------------------------------------------
     def url(self, part, path=""):
