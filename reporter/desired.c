@@ -66,7 +66,7 @@ static char *check_name(const struct result_record *job)
 {
     struct buf name;
     buf_init(&name, LINE_MAX_BYTES);
-    buf_printf(&name, "crcr/%s/%s/%s", job->repo, job->workflow_name, job->job_name);
+    check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
     return buf_take(&name, NULL);
 }
 

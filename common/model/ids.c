@@ -114,3 +114,8 @@ const char *level_name(int level)
 
     return names[level >= 1 && level <= 4 ? level : 0];
 }
+
+void check_run_name(struct buf *to, struct str repo, struct str workflow, struct str job)
+{
+    buf_printf(to, "crcr/%.*s/%.*s/%.*s", STR_ARG(repo), STR_ARG(workflow), STR_ARG(job));
+}

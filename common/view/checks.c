@@ -2,7 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "../base/mem.h"
 #include "keys.h"
 
 /* "<id> <completed> <digest>" */
@@ -63,4 +65,34 @@ enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot
     if (err == OK)
         err = redis_collect(r, &reply, why);
     return set != OK ? set : err;
+}
+
+void check_list_clear(struct check_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->at[i].slot);
+    free(list->at);
+    *list = (struct check_list){ NULL, 0 };
+}
+
+enum err checks_sent_list(struct redis *r, struct str sha, struct str name, struct check_list *ret,
+                          struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err =
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(&key, sha, name)), why);
+    if (err != OK)
+        return err;
+    struct check_list list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };
+    for (size_t i = 0; i + 1 < reply->n; i += 2) {
+        struct check_listed *to = &list.at[list.n];
+        if (!sent_parse(reply->items[i + 1].text, &to->sent))
+            continue;
+        to->slot = str_dup(reply->items[i].text);
+        list.n++;
+    }
+    *ret = list;
+    return OK;
 }

@@ -23,5 +23,17 @@ enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slo
 enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot *slot,
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why) MUST_CHECK;
+/* All that was sent under one name on a commit, for tools. */
+struct check_listed {
+    char *slot;
+    struct check_sent sent;
+};
+struct check_list {
+    struct check_listed *at;
+    size_t n;
+};
+void check_list_clear(struct check_list *list);
+enum err checks_sent_list(struct redis *r, struct str sha, struct str name, struct check_list *ret,
+                          struct why *why) MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include "../../common/github/github.h"
 #include "progress.h"
 
+#define MIME_RAW "application/vnd.github.raw+json"
 #define TRIES    4
 #define PAUSE_MS 1000 /* before the second try; doubled for each one after */
 
@@ -91,6 +92,7 @@ struct answered {
     bool done;
     enum err err;
     bool limited;
+    int status;
     int64_t wait_until_ms;
     struct buf *body;
     char *cursor; /* may be NULL */
@@ -116,6 +118,7 @@ static void on_answer(void *opaque, const struct github_answer *answer)
     to->done = true;
     to->err = answer->err;
     to->limited = answer->limited;
+    to->status = answer->status;
     to->wait_until_ms = answer->wait_until_ms;
     if (answer->err) {
         why_set(&to->why, answer->err, "%s", answer->reason);
@@ -126,12 +129,10 @@ static void on_answer(void *opaque, const struct github_answer *answer)
         take_cursor(to->cursor, answer->next_page);
 }
 
-static enum err ask(struct app_api *a, const char *path, struct answered *answered)
+static enum err ask(struct app_api *a, const struct github_request *request,
+                    struct answered *answered)
 {
-    const struct github_request request = {
-        .auth = GITHUB_AS_APP, .method = "GET", .path = path, .max_body_bytes = answered->body->max
-    };
-    enum err err = github_start(a->github, &request, on_answer, answered, &answered->why);
+    enum err err = github_start(a->github, request, on_answer, answered, &answered->why);
 
     if (err)
         return err;
@@ -157,25 +158,55 @@ static bool wait_for_next(const struct app_api *a, const struct answered *answer
     return ctl_wait(wait_ms);
 }
 
+static enum err get(struct app_api *a, const struct github_request *request, struct answered *to,
+                    struct why *why)
+{
+    const struct answered fresh = *to;
+    for (int try = 0;; try++) {
+        *to = fresh;
+        buf_reset(to->body);
+        if (!a->github)
+            return why_set(why, ERR_RETRY, "stopped");
+        enum err err = ask(a, request, to);
+        if (err == OK && buf_full(to->body))
+            return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", request->path,
+                           to->body->max);
+        if (err == OK)
+            return OK;
+        if (to->limited)
+            try = 0; /* told to wait, which is no failure */
+        if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
+            !wait_for_next(a, to, try)) {
+            why_set(why, err, "%s", to->why.text);
+            return why_prefix(why, err == ERR_UNKNOWN ? ERR_RETRY : err, "GET %s%s", a->url,
+                              request->path);
+        }
+    }
+}
+
 enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
                      char cursor[CURSOR_SIZE], struct why *why)
 {
-    for (int try = 0;; try++) {
-        struct answered answered = { .body = body, .cursor = cursor };
-        buf_reset(body);
-        if (!a->github)
-            return why_set(why, ERR_RETRY, "stopped");
-        enum err err = ask(a, path, &answered);
-        if (err == OK && buf_full(body))
-            return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", path, body->max);
-        if (err == OK)
-            return OK;
-        if (answered.limited)
-            try = 0; /* told to wait, which is no failure */
-        if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
-            !wait_for_next(a, &answered, try)) {
-            why_set(why, err, "%s", answered.why.text);
-            return why_prefix(why, err == ERR_UNKNOWN ? ERR_RETRY : err, "GET %s%s", a->url, path);
-        }
-    }
+    struct answered answered = { .body = body, .cursor = cursor };
+    const struct github_request request = {
+        .auth = GITHUB_AS_APP, .method = "GET", .path = path, .max_body_bytes = body->max
+    };
+    return get(a, &request, &answered, why);
+}
+
+enum err app_api_get_of(struct app_api *a, struct str repo, const char *path, bool raw,
+                        struct buf *body, int *status, struct why *why)
+{
+    struct answered answered = { .body = body };
+    const struct github_request request = {
+        .auth = GITHUB_AS_INSTALLATION,
+        .method = "GET",
+        .repo = repo,
+        .path = path,
+        .accept = raw ? MIME_RAW : NULL,
+        .max_body_bytes = body->max,
+    };
+    enum err err = get(a, &request, &answered, why);
+    *status = answered.status;
+    return err;
 }

@@ -1,4 +1,4 @@
-/* GET requests to GitHub as the App itself, one after the other: limits are waited out, lost
+/* GET requests to GitHub as the App, one after the other: limits are waited out, lost
  * answers asked for again. */
 #ifndef CRCR_CTL_APP_API_H
 #define CRCR_CTL_APP_API_H
@@ -19,5 +19,9 @@ void app_api_free(struct app_api *a);
 #define CURSOR_SIZE 256
 enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
                      char cursor[CURSOR_SIZE], struct why *why) MUST_CHECK;
+/* The same as the App's installation on repo; raw: a file's own bytes. *status: what GitHub
+ * answered, 0 when there was no answer, or none was needed. */
+enum err app_api_get_of(struct app_api *a, struct str repo, const char *path, bool raw,
+                        struct buf *body, int *status, struct why *why) MUST_CHECK;
 
 #endif

@@ -56,6 +56,16 @@ void ctl_close(struct ctl *ctl)
     ctl->config = NULL;
 }
 
+struct redis_options ctl_redis(const struct ctl *ctl)
+{
+    return (struct redis_options){
+        .endpoint = config_text(ctl->config, "REDIS_ENDPOINT"),
+        .login = config_text(ctl->config, "REDIS_LOGIN"),
+        .tls = config_bool(ctl->config, "CRCR_REDIS_TLS"),
+        .ca_file = config_text(ctl->config, "CRCR_CA_FILE"),
+    };
+}
+
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
 {
     fprintf(stderr, "crcrctl %s: %s\n", ctl->verb, why->text);

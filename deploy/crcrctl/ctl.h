@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../../common/daemon/config.h"
+#include "../../common/io/redis.h"
 #include "../../common/model/topics.h"
 
 enum ctl_exit {
@@ -25,11 +26,13 @@ struct ctl {
 /* One verb, with its own arguments; argv[0] is the verb. */
 typedef int verb_fn(struct ctl *ctl, int argc, char **argv);
 verb_fn verb_tail, verb_trace, verb_send_webhook, verb_allowlist, verb_lag, verb_topics,
-    verb_config, verb_levels, verb_redeliver, verb_dlq, verb_replay, verb_rebuild_hud;
+    verb_config, verb_levels, verb_probe, verb_redeliver, verb_dlq, verb_replay, verb_rebuild_hud;
 
 /* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
 int ctl_open(struct ctl *ctl);
 void ctl_close(struct ctl *ctl);
+/* How the view is reached; endpoint is NULL or empty where REDIS_ENDPOINT is not set. */
+struct redis_options ctl_redis(const struct ctl *ctl);
 /* Prints "crcrctl VERB: text" and gives the exit code that fits the error. */
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
 /* --help was asked for (help): usage on stdout, CTL_OK; else usage on stderr, CTL_USAGE. */

@@ -125,6 +125,19 @@ static const struct verb {
       "create makes what is missing and changes nothing that is there.\n"
       "Exit codes: 0, 1 something is missing or differs (named), 2 usage, 3 Kafka does not "
       "answer.\n" },
+    { "probe", verb_probe, true, "what stands between a repository and its results",
+      "usage: crcrctl probe [--json] [--since TIME] OWNER/REPO\n"
+      "\n"
+      "Is the App installed? Does a workflow on the default branch listen? Is the repository on "
+      "the "
+      "allowlist?\n"
+      "Its last dispatch, callback and check run; and what to do next.\n"
+      "  --since    how far back the topics are looked at (default 14d)\n"
+      "Asks GitHub when GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY are set, the view when "
+      "REDIS_ENDPOINT is; says what it\n"
+      "could not look at.\n"
+      "Exit codes: 0 nothing is missing, 1 something is to be done, 2 usage, 3 Kafka, GitHub or "
+      "Redis does not answer.\n" },
     { "levels", verb_levels, true, "who is ready for L3, who is not good enough to stay there",
       "usage: crcrctl levels [--json | --patch] [THRESHOLD…] [--device OWNER/REPO=DEVICE…]\n"
       "       crcrctl levels --apply [--dry-run] [--json] [THRESHOLD…]\n"

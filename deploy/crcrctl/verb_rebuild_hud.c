@@ -139,12 +139,7 @@ int verb_rebuild_hud(struct ctl *ctl, int argc, char **argv)
 
     if (code != CTL_OK)
         return code;
-    const struct redis_options options = {
-        .endpoint = config_text(ctl->config, "REDIS_ENDPOINT"),
-        .login = config_text(ctl->config, "REDIS_LOGIN"),
-        .tls = config_bool(ctl->config, "CRCR_REDIS_TLS"),
-        .ca_file = config_text(ctl->config, "CRCR_CA_FILE"),
-    };
+    const struct redis_options options = ctl_redis(ctl);
     if (!options.endpoint)
         return ctl_bad(ctl, "REDIS_ENDPOINT", "", "the host:port of the relay's Redis");
     enum err err = redis_new(&redis, &options, &why);

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from lib.ctl import Ctl
 from lib.kafka import read_topic, write_all
 from lib.processes import wait_for
-from test_crcrctl import Ctl
 from test_reporter import Job, Reporter, label_event, settled
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

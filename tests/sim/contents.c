@@ -1,8 +1,10 @@
 #include "contents.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "../../common/base/buf.h"
 #include "../../common/base/mem.h"
@@ -86,6 +88,85 @@ static json_t *document_of(struct sim *sim, const struct call *call, struct str 
     return document;
 }
 
+/* ---- a folder ---------------------------------------------------------------------------------
+ */
+
+/* As a folder lists it; without its content. */
+static json_t *entry_of(struct sim *sim, const struct call *call, const char *folder,
+                        const char *name)
+{
+    struct stat about;
+    char file[2048], path[2048], sha[SHA256_HEX_SIZE];
+
+    snprintf(file, sizeof(file), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%.*s/%s", STR_ARG(call->part[0]), name);
+    if (stat(file, &about) != 0)
+        return NULL;
+    bool is_file = S_ISREG(about.st_mode);
+    sha256_hex(str_of(path), sha);
+    sha[40] = '\0';
+    json_t *url =
+        json_sprintf("%s/repos/%.*s/contents/%s", sim->base_url, STR_ARG(call->repo), path);
+    json_t *git =
+        json_sprintf("%s/repos/%.*s/git/blobs/%s", sim->base_url, STR_ARG(call->repo), sha);
+    json_t *html = json_sprintf("https://github.com/%.*s/%s/main/%s", STR_ARG(call->repo),
+                                is_file ? "blob" : "tree", path);
+    json_t *entry = json_pack(
+        "{s:s, s:I, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:{s:O, s:O, s:O}}", "type",
+        is_file ? "file" : "dir", "size", (json_int_t)(is_file ? about.st_size : 0), "name", name,
+        "path", path, "sha", sha, "url", url, "git_url", git, "html_url", html, "download_url",
+        is_file ? json_incref(url) : json_null(), "_links", "self", url, "git", git, "html", html);
+    json_decref(url);
+    json_decref(git);
+    json_decref(html);
+    return entry;
+}
+
+static json_t *entries_of(struct sim *sim, const struct call *call, const char *folder)
+{
+    struct dirent **found;
+    int n = scandir(folder, &found, NULL, alphasort);
+    json_t *entries = n < 0 ? NULL : json_array();
+
+    for (int i = 0; i < n; i++) {
+        json_t *entry =
+            found[i]->d_name[0] == '.' ? NULL : entry_of(sim, call, folder, found[i]->d_name);
+        if (entry)
+            json_array_append_new(entries, entry);
+        free(found[i]);
+    }
+    if (n >= 0)
+        free(found);
+    return entries;
+}
+
+/* NULL when there is no such folder, neither the repository's own nor the one of all. */
+static json_t *folder_find(struct sim *sim, const struct call *call)
+{
+    const char *root = sim->options->contents;
+    char name[1024];
+    struct str path = call->part[0];
+
+    if (!root || !path_safe(path) || !path_safe(call->repo))
+        return NULL;
+    snprintf(name, sizeof(name), "%s/%.*s/%.*s", root, STR_ARG(call->repo), STR_ARG(path));
+    json_t *entries = entries_of(sim, call, name);
+    if (entries)
+        return entries;
+    snprintf(name, sizeof(name), "%s/%.*s", root, STR_ARG(path));
+    return entries_of(sim, call, name);
+}
+
+static void folder_get(struct sim *sim, const struct call *call, struct reply *reply)
+{
+    json_t *entries = folder_find(sim, call);
+
+    if (entries)
+        reply_json(reply, 200, entries);
+    else
+        reply_error(reply, 404, "Not Found");
+}
+
 void contents_get(struct sim *sim, const struct call *call, struct reply *reply)
 {
     struct str accept = headers_get(call->headers, "accept");
@@ -96,7 +177,7 @@ void contents_get(struct sim *sim, const struct call *call, struct reply *reply)
     buf_init(&data, FILE_MAX_BYTES);
     if (!contents_find(sim->options->contents, call, &data)) {
         buf_clear(&data);
-        reply_error(reply, 404, "Not Found");
+        folder_get(sim, call, reply);
         return;
     }
     /* As long as a blob's SHA-1, and like it a hash of the content. */

@@ -144,6 +144,20 @@ def test_contents_come_as_base64_and_raw_and_not_modified(sim):
     assert status == 200 and base64.b64decode(changed["content"]) == b"L2: [org/a]\n" * 50
 
 
+def test_a_folder_is_listed_and_one_that_is_not_there_is_404(sim):
+    folder = sim.contents / "up" / "own" / ".github" / "workflows"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "b.yml").write_text("on: push\n")
+    (folder / "a.yml").write_text("")
+    (folder / "inner").mkdir(exist_ok=True)
+    status, _, listed = sim.call("GET", "/repos/up/own/contents/.github/workflows")
+    assert status == 200
+    assert [(entry["name"], entry["type"], entry["size"]) for entry in listed] == [
+        ("a.yml", "file", 0), ("b.yml", "file", 9), ("inner", "dir", 0)]
+    assert listed[1]["path"] == ".github/workflows/b.yml"
+    assert sim.call("GET", "/repos/up/own/contents/.github/nowhere")[0] == 404
+
+
 def test_a_repositorys_own_file_comes_first_and_nothing_outside_the_folder(sim):
     own = sim.contents / "up" / "own"
     own.mkdir(parents=True, exist_ok=True)
