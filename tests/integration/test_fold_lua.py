@@ -119,6 +119,16 @@ def test_timeout_after_completed_changes_no_conclusion(db):
     assert (job["status"], job["conclusion"]) == ("completed", "success")
 
 
+def test_the_issuer_of_the_proof_survives_the_sweep_and_the_order(db):
+    facts = [fact("in_progress", 2000, issuer="https://actions"), fact("timed_out", 3000),
+             fact("completed", 4000, issuer="https://buildkite")]
+    for order in itertools.permutations(facts):
+        db.flushall()
+        for one in order:
+            fold(db, one)
+        assert db.hget(KEYS[0], "issuer") == "https://buildkite"
+
+
 def test_the_highest_tier_is_remembered_in_any_order(db):
     facts = [fact("in_progress", 2000, downstream_repo_level="L4"),
              fact("completed", 5000, downstream_repo_level="L2", conclusion="success")]
@@ -283,9 +293,10 @@ def test_every_order_and_duplication_ends_in_the_same_view(db):
 
 # ---- dispatches and labels -----------------------------------------------------------------------
 def outcome(db, weight, at_ms, sent, name):
-    keys = ["crcr:dispatch:d-1/org/four", "crcr:delivery:d-1", "crcr:repos", "crcr:pr:42"]
-    db.eval((VIEW / "fold_dispatch.lua").read_text(), 4, *keys, weight, at_ms, sent, 3000, DELIVERY,
-            REPO, "outcome", name, "at_ms", at_ms)
+    keys = ["crcr:dispatch:d-1/org/four", "crcr:delivery:d-1", "crcr:repos", "crcr:pr:42",
+            "crcr:sent:" + SHA + "/org/four"]
+    db.eval((VIEW / "fold_dispatch.lua").read_text(), 5, *keys, weight, at_ms, sent, 3000, DELIVERY,
+            REPO, at_ms - 100, "outcome", name, "at_ms", at_ms)
     return db.hgetall(keys[0])
 
 
@@ -305,6 +316,7 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
     view = seen[0]["crcr:dispatch:d-1/org/four"]
     assert (view["outcome"], view["dispatched_ms"], view["unknown_ms"]) == \
         ("dispatched", "2000", "1000")
+    assert seen[0]["crcr:sent:" + SHA + "/org/four"] == [("d-1", 800.0)]
 
 
 def labels(db, updated_ms, received_ms, text):

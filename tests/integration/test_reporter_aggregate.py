@@ -258,6 +258,16 @@ def test_a_lost_view_of_check_runs_finds_the_aggregate_again(reporter):
     assert job.wait("in_progress")["id"] == first
 
 
+def test_a_lost_view_of_what_is_due_comes_back_with_any_record(reporter):
+    job = Sum(reporter).sent()
+    job.sent(at_ms=job.ago(SILENT_S - 4)).wait("queued")
+    settled(reporter)
+    client = reporter.redis.client()
+    assert client.zrem("crcr:due", f"{job.sha}/org/four") == 1
+    reporter.put("reconcile", f"{job.sha}/org/four", b"rebuilt")
+    job.wait("completed", "timed_out")
+
+
 def test_unchanged_text_is_not_sent_again(reporter):
     job = Sum(reporter).sent()
     number = job.wait("queued")["id"]

@@ -27,9 +27,12 @@ struct scene {
 static inline int start(void **state)
 {
     struct scene *s = calloc(1, sizeof(*s));
-    s->dispatch = (struct dispatch_view){
-        .delivery = "d-1", .outcome = "dispatched", .dispatched_ms = SENT_MS, .at_ms = SENT_MS
-    };
+    s->dispatch = (struct dispatch_view){ .delivery = "d-1",
+                                          .repo = "org/four",
+                                          .pr = 42,
+                                          .outcome = "dispatched",
+                                          .dispatched_ms = SENT_MS,
+                                          .at_ms = SENT_MS };
     s->view = (struct aggregate_view){
         .dispatch = &s->dispatch,
         .jobs = s->jobs,

@@ -52,6 +52,23 @@ static void identity_comes_from_the_headers_only(void **state)
     result_record_clear(&fact.job);
 }
 
+static void the_issuer_is_kept_but_not_the_sweeps(void **state)
+{
+    (void)state;
+    struct headers h;
+    struct callback_fact fact;
+    headers_fill(&h, "token");
+    headers_put(&h, "issuer", STR_LIT("https://agent.buildkite.com"));
+    assert_int_equal(read_fact(&h, BODY(""), &fact), OK);
+    assert_string_equal(fact.job.issuer, "https://agent.buildkite.com");
+    result_record_clear(&fact.job);
+    headers_fill(&h, "sweeper");
+    headers_put(&h, "issuer", STR_LIT("crcr-reporter"));
+    assert_int_equal(read_fact(&h, BODY(""), &fact), OK);
+    assert_null(fact.job.issuer);
+    result_record_clear(&fact.job);
+}
+
 static void what_was_not_told_stays_unknown(void **state)
 {
     (void)state;
@@ -135,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identity_comes_from_the_headers_only),
+        cmocka_unit_test(the_issuer_is_kept_but_not_the_sweeps),
         cmocka_unit_test(what_was_not_told_stays_unknown),
         cmocka_unit_test(the_sweeper_times_out_and_never_completes),
         cmocka_unit_test(the_view_keeps_twenty_failed_tests_and_counts_the_rest),

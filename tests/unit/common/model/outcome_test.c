@@ -98,7 +98,28 @@ static void the_outcome_of_a_rerun_names_its_run(void **state)
     buf_clear(&json);
 }
 
-static void an_outcome_of_before_run_ids_is_read(void **state)
+static void the_outcome_tells_the_events_action_and_arrival(void **state)
+{
+    (void)state;
+    const struct task task = { .event = { .kind = EVENT_PULL_REQUEST,
+                                          .delivery = STR_LIT("d-1"),
+                                          .action = STR_LIT("closed"),
+                                          .received_ms = 1700000000001 },
+                               .repo = STR_LIT("org/a"),
+                               .level = 4,
+                               .kind = TASK_DISPATCH };
+    struct outcome in, out;
+    struct buf json;
+    outcome_init(&in, &task);
+    buf_init(&json, 4096);
+    outcome_to_json(&in, &json);
+    assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+    assert_string_equal(out.action, "closed");
+    assert_true(out.received_ms == 1700000000001);
+    buf_clear(&json);
+}
+
+static void an_outcome_of_before_these_fields_is_read(void **state)
 {
     (void)state;
     struct outcome out;
@@ -108,6 +129,8 @@ static void an_outcome_of_before_run_ids_is_read(void **state)
                                        &out, NULL),
                      OK);
     assert_string_equal(out.run_id, "");
+    assert_string_equal(out.action, "");
+    assert_int_equal(out.received_ms, 0);
 }
 
 static void invalid_utf8_in_an_error_still_gives_json(void **state)
@@ -176,7 +199,8 @@ int main(void)
         cmocka_unit_test(an_outcome_survives_its_json),
         cmocka_unit_test(the_json_has_the_fields_of_the_contract),
         cmocka_unit_test(the_outcome_of_a_rerun_names_its_run),
-        cmocka_unit_test(an_outcome_of_before_run_ids_is_read),
+        cmocka_unit_test(the_outcome_tells_the_events_action_and_arrival),
+        cmocka_unit_test(an_outcome_of_before_these_fields_is_read),
         cmocka_unit_test(invalid_utf8_in_an_error_still_gives_json),
         cmocka_unit_test(every_kind_has_a_name_and_is_read_back),
         cmocka_unit_test(unreadable_outcomes_are_refused),

@@ -1,0 +1,249 @@
+/* Against a real redis-server of its own: which dispatch the aggregate of a commit is about, and
+ * what is kept of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/base/mem.h"
+#include "common/model/ids.h"
+#include "common/view/dispatches.h"
+#include "common/view/runs.h"
+#include "tests/unit/support/redis_server.h"
+
+#define NOW  1795231200000LL
+#define SHA  "0123456789abcdef"
+#define REPO "Org/Four"
+
+static const struct view_times times = { .ttl_s = 3000, .zombie_ms = 21600000 };
+
+struct fixture {
+    struct redis_server server;
+    struct redis *redis;
+};
+
+static int start(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    redis_server_start(&f->server);
+    struct redis_options options = { .endpoint = f->server.endpoint };
+    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
+    *state = f;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct fixture *f = *state;
+    redis_free(f->redis);
+    redis_server_kill(&f->server);
+    free(f);
+    return 0;
+}
+
+static int empty(void **state)
+{
+    struct fixture *f = *state;
+    const struct redis_value *v;
+    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
+}
+
+static struct outcome outcome_of(const char *delivery, const char *action, int64_t received_ms)
+{
+    struct outcome o = { .level = 4, .pr_number = 7, .received_ms = received_ms };
+    strcpy(o.delivery_id, delivery);
+    strcpy(o.repo, REPO);
+    strcpy(o.head_sha, SHA);
+    strcpy(o.event_type, "pull_request");
+    strcpy(o.action, action);
+    o.at_ms = received_ms + 50;
+    return o;
+}
+
+static void fold(struct fixture *f, const struct outcome *o)
+{
+    assert_int_equal(dispatch_fold_queue(f->redis, o, &times, NULL), OK);
+    assert_int_equal(dispatch_fold_collect(f->redis, NULL), OK);
+}
+
+/* The delivery that is found, or "". */
+static const char *found_in(struct fixture *f, struct dispatch_view *view)
+{
+    bool found = false;
+    *view = (struct dispatch_view){ .delivery = "" };
+    assert_int_equal(
+        dispatch_of_head(f->redis, STR_LIT(SHA), STR_LIT("org/four"), &found, view, NULL), OK);
+    return found ? view->delivery : "";
+}
+
+static void assert_found(struct fixture *f, const char *delivery)
+{
+    struct dispatch_view view;
+    assert_string_equal(found_in(f, &view), delivery);
+}
+
+static void the_newest_delivery_is_found_whatever_the_order(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome newer = outcome_of("d-2", "reopened", NOW + 1000);
+    struct outcome older = outcome_of("d-1", "opened", NOW);
+    struct dispatch_view view;
+    assert_found(f, "");
+    fold(f, &newer);
+    fold(f, &older);
+    assert_string_equal(found_in(f, &view), "d-2");
+    assert_string_equal(view.outcome, "dispatched");
+    assert_string_equal(view.repo, REPO);
+    assert_int_equal(view.pr, 7);
+    assert_int_equal(view.dispatched_ms, NOW + 1050);
+}
+
+static void closed_pushes_and_lower_tiers_do_not_count(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome closed = outcome_of("d-1", "closed", NOW), push = outcome_of("d-2", "", NOW);
+    struct outcome l2 = outcome_of("d-3", "opened", NOW), old = outcome_of("d-4", "", NOW);
+    strcpy(push.event_type, "push");
+    push.pr_number = 0;
+    l2.level = 2;
+    fold(f, &closed);
+    fold(f, &push);
+    fold(f, &l2);
+    fold(f, &old); /* of before the action was told */
+    assert_found(f, "");
+}
+
+static void a_ciflow_tag_push_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome tag = outcome_of("d-1", "", NOW);
+    strcpy(tag.event_type, "push");
+    fold(f, &tag);
+    assert_found(f, "d-1");
+}
+
+static void a_superseded_delivery_counts_only_when_there_is_no_other(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome late = outcome_of("d-2", "synchronize", NOW + 1000);
+    late.outcome = OUTCOME_SUPERSEDED;
+    fold(f, &late);
+    assert_found(f, "d-2");
+    struct outcome sent = outcome_of("d-1", "opened", NOW);
+    fold(f, &sent);
+    assert_found(f, "d-1");
+}
+
+static void the_newest_20_deliveries_of_a_commit_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    const struct redis_value *v;
+    for (int i = 0; i < 30; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "d-%02d", i);
+        struct outcome o = outcome_of(id, "synchronize", NOW + i);
+        fold(f, &o);
+    }
+    assert_found(f, "d-29");
+    assert_int_equal(redis_call(f->redis, &v,
+                                REDIS_ARGS(STR_LIT("ZCARD"), STR_LIT("crcr:sent:" SHA "/org/four")),
+                                NULL),
+                     OK);
+    assert_int_equal(v->integer, 20);
+}
+
+/* ---- what GitHub said of runs ---------------------------------------------------------------- */
+
+static void what_github_said_of_a_run_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct run_answers list;
+    struct run_answer one = { .run_id = "77", .said = RUN_SAID_COMPLETED, .asked_ms = NOW };
+    struct run_answer two = { .run_id = "78", .said = RUN_SAID_NO, .asked_ms = NOW + 1 };
+    one.attempt = 3;
+    strcpy(one.conclusion, "timed_out");
+    strcpy(two.error, "404 Not Found: no such run");
+    struct str sha = STR_LIT(SHA), repo = STR_LIT(REPO);
+    assert_int_equal(run_answer_put(f->redis, sha, repo, &two, &times, NULL), OK);
+    assert_int_equal(run_answer_put(f->redis, sha, repo, &one, &times, NULL), OK);
+    assert_int_equal(run_answers_get(f->redis, sha, STR_LIT("org/four"), &list, NULL), OK);
+    assert_int_equal(list.n, 2);
+    const struct run_answer *found = run_answer_find(&list, "77");
+    assert_int_equal(found->said, RUN_SAID_COMPLETED);
+    assert_int_equal(found->attempt, 3);
+    assert_int_equal(found->asked_ms, NOW);
+    assert_string_equal(found->conclusion, "timed_out");
+    found = run_answer_find(&list, "78");
+    assert_int_equal(found->said, RUN_SAID_NO);
+    assert_string_equal(found->conclusion, "");
+    assert_string_equal(found->error, two.error);
+    assert_null(run_answer_find(&list, "79"));
+    run_answers_clear(&list);
+}
+
+/* ---- more jobs than a commit's set holds ----------------------------------------------------- */
+
+static void fold_job(struct fixture *f, const char *repo, int number)
+{
+    struct result_record fact, merged;
+    struct buf CLEANUP(buf_clear) key;
+    enum fold_verdict verdict;
+    char name[16];
+    snprintf(name, sizeof(name), "j%d", number);
+    buf_init(&key, 1024);
+    job_key(&key, str_of(repo), STR_LIT("d-1"), STR_LIT("ci"), str_of(name), STR_LIT("1"));
+    result_record_init(&fact);
+    fact.key = str_dup(buf_str(&key));
+    fact.state = JOB_COMPLETED;
+    fact.repo = mem_dup(repo);
+    fact.delivery_id = mem_dup("d-1");
+    fact.run_attempt = mem_dup("1");
+    fact.head_sha = mem_dup(SHA);
+    fact.issuer = mem_dup("me");
+    assert_int_equal(job_fold_queue(f->redis, &fact, NOW + number, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    result_record_clear(&merged);
+    result_record_clear(&fact);
+}
+
+static void the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit(void **state)
+{
+    struct fixture *f = *state;
+    struct job_list list;
+    for (int i = 0; i < HEAD_JOBS_MAX + 5; i++)
+        fold_job(f, REPO, i);
+    fold_job(f, "org/four2", 1);
+    fold_job(f, "org/fou", 1);
+    assert_int_equal(jobs_of_head(f->redis, STR_LIT(SHA), STR_LIT(REPO), &list, NULL), OK);
+    assert_int_equal(list.n, HEAD_JOBS_MAX);
+    job_list_clear(&list);
+    assert_int_equal(
+        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/four"), 5000, &list, NULL), OK);
+    assert_int_equal(list.n, HEAD_JOBS_MAX + 5);
+    assert_string_equal(list.at[0].issuer, "me");
+    job_list_clear(&list);
+    assert_int_equal(jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT(REPO), 10, &list, NULL),
+                     OK);
+    assert_int_equal(list.n, 10);
+    job_list_clear(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_newest_delivery_is_found_whatever_the_order, empty),
+        cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count, empty),
+        cmocka_unit_test_setup(a_ciflow_tag_push_counts, empty),
+        cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other, empty),
+        cmocka_unit_test_setup(the_newest_20_deliveries_of_a_commit_are_kept, empty),
+        cmocka_unit_test_setup(what_github_said_of_a_run_is_kept, empty),
+        cmocka_unit_test_setup(the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit,
+                               empty),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
