@@ -17,7 +17,8 @@ const struct metric_family dispatcher_metrics[] = {
                      .labels = { "tier", "outcome" } },
     [M_LATENCY] = { .name = "crcr_dispatch_latency_seconds",
                     .type = METRIC_HISTOGRAM,
-                    .help = "From the webhook's last byte to GitHub's 2xx.",
+                    .help = "From the webhook's last byte to GitHub's 2xx; not of what was "
+                            "redelivered or replayed.",
                     .labels = { "tier" } },
     [M_CALL] = { .name = "crcr_github_call_seconds",
                  .type = METRIC_HISTOGRAM,

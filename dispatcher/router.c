@@ -176,6 +176,7 @@ static void post_all(struct routing *g, const struct routes *routes, const char 
     log_info("routed", LOG_STR("delivery", g->event.delivery),
              LOG_STR("kind", str_of(event_kind_name(g->event.kind))),
              LOG_STR("action", g->event.action), LOG_INT("pr", g->event.pr),
+             LOG_STR("source", g->event.source), LOG_STR("again", g->event.again),
              LOG_INT("tasks", (int64_t)tasks),
              LOG_INT("wait_ms", clock_wall_ms() - g->event.received_ms),
              LOG_STR("trimmed", g->trimmed.len ? buf_str(&g->trimmed) : STR_NONE),

@@ -100,7 +100,7 @@ static const struct verb {
       "\n"
       "  --since    how far back to look (default 3d, as long as GitHub keeps them)\n"
       "  --dry-run  prints what it would publish\n"
-      "  --rate     payloads to fetch a second (default 5/s); GitHub's limits are obeyed besides\n"
+      "  --rate     requests to GitHub a second (default 5/s); GitHub's limits are obeyed besides\n"
       "  --every    again and again, until SIGTERM; each round looks back to the last whole one\n"
       "Needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY. Events older than CRCR_MAX_EVENT_AGE are\n"
       "skipped by the router, and their outcome says so.\n"

@@ -25,6 +25,10 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
     buf_init(&page, PAGE_MAX);
     progress_init(&progress, r->ctl->verb);
     do {
+        if (!pace_wait(&r->pace)) {
+            err = why_set(why, ERR_RETRY, "stopped");
+            break;
+        }
         snprintf(path, sizeof(path), "/app/hook/deliveries?per_page=100%s%s",
                  *cursor ? "&cursor=" : "", cursor);
         err = app_api_get(r->api, path, &page, cursor, why);

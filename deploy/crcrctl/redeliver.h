@@ -20,7 +20,7 @@ struct redeliver {
     struct topic_writer *writer; /* NULL in a dry run */
     struct event_rules rules;
     int64_t since_ms; /* wall clock: attempts before are not looked at */
-    struct pace pace; /* of fetching payloads */
+    struct pace pace; /* of requests to GitHub */
     bool dry_run;     /* prints what it would publish */
 };
 

@@ -6,7 +6,7 @@
 
 #define DAY_MS     (24 * 3600 * 1000LL)
 #define SINCE_MAX  (30 * DAY_MS)
-#define RATE       5 /* payloads a second */
+#define RATE       5 /* requests a second */
 #define CHECK_MS   5000
 #define FAILED_MS  30000              /* until a failed round of the loop is repeated */
 #define OVERLAP_MS (15 * 60 * 1000LL) /* of two rounds of the loop */

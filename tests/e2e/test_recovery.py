@@ -106,12 +106,15 @@ def test_a_replay_sends_nothing_twice_and_again_sends_all_once_more(fresh_relay)
     wait_for("the repeats to be told", lambda: all(
         "duplicate" in outcomes(relay, d, repo) for d in (older, newer) for repo in REPOS), 60)
     assert calls(relay, older) == calls(relay, newer) == sorted(REPOS)
+    measured = relay.metric("dispatcher", "crcr_dispatch_latency_seconds_count")
+    assert measured >= 8
     # A newer event of the pull request was sent: who says --again means the older one all the same.
     done = relay.ctl("replay", "--topic", "events", "--delivery", older, "--again", "--yes")
     assert "AGAIN" in done.stderr
     wait_for("the older event once more", lambda: calls(relay, older) == sorted(2 * list(REPOS)), 60)
     assert calls(relay, newer) == sorted(REPOS)
     assert "superseded" not in outcomes(relay, older, TWO)
+    assert relay.metric("dispatcher", "crcr_dispatch_latency_seconds_count") == measured, "a replay is not our speed"
 
 
 def test_again_sends_what_is_older_than_the_maximum_age(fresh_relay):
