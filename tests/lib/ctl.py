@@ -3,7 +3,7 @@ import os
 import pathlib
 import subprocess
 
-from lib.kafka import read_topic, write
+from lib.kafka import create_topics, read_topic, write
 from lib.processes import BIN, ROOT
 
 
@@ -32,7 +32,7 @@ class Ctl:
         names = [line.split()[0] for line in (ROOT / "deploy" / "topics" / "topics.conf").read_text().splitlines()
                  if line and not line.startswith(("#", "default"))]
         file.write_text("".join(f"{name} {partitions} max.message.bytes=26MiB\n" for name in names))
-        self("topics", "create", "--file", file)
+        create_topics(self.brokers, self.prefix, "--file", str(file))
         return self
 
     def write(self, topic, key, value, timestamp_ms=None, **headers):

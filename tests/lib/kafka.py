@@ -53,15 +53,15 @@ class Kafka:
         self._signal(signal.SIGCONT)
 
 
-def create_topics(brokers, prefix):
-    """Makes all our topics under that prefix, as deploy does."""
+def create_topics(brokers, prefix, *arguments):
+    """Makes all our topics under that prefix, as deploy does. arguments: more of `crcrctl topics create`."""
     environment = {"PATH": os.environ["PATH"], "KAFKA_BROKERS": brokers, "CRCR_TOPIC_PREFIX": prefix}
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
         if name in os.environ:
             environment[name] = os.environ[name]
 
     def made():
-        done = subprocess.run([BIN / "crcrctl", "topics", "create"], cwd=ROOT, timeout=120, env=environment,
+        done = subprocess.run([BIN / "crcrctl", "topics", "create", *arguments], cwd=ROOT, timeout=120, env=environment,
                               capture_output=True, text=True)
         # 3: the broker is not that far yet; a young one on a busy machine takes longer than crcrctl waits.
         assert done.returncode in (0, 3), done.stdout + done.stderr
