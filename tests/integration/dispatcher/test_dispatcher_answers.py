@@ -24,6 +24,14 @@ class TestAnswers:
         assert bench.wait_outcome(delivery, repo, "unknown") and sent["maybe_duplicate"]
         assert len(bench.dispatches(delivery, repo)) == 2  # what "unknown" means
 
+    def test_no_answer_in_20_s_is_unknown(self, bench):
+        repo = REPOS["L2"]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "hang": True, "hang_ms": 40000})
+        delivery = bench.pull_request()
+        unknown = bench.wait_outcome(delivery, repo, "unknown", timeout=40)
+        assert 20_000 <= unknown["latency_ms"] < 30_000 and unknown["http_status"] in (None, 0)
+        assert bench.wait_outcome(delivery, repo, "dispatched", timeout=40)["maybe_duplicate"]
+
     @pytest.mark.parametrize("status", [403, 404, 410, 422])
     def test_a_refusal_goes_to_the_dlq_with_the_reason(self, bench, status):
         repo = REPOS["L2"]
