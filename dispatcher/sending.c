@@ -176,7 +176,7 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
         break;
     case CLAIM_BUSY:
         g->out = false;
-        lanes_hold(s->lanes, &g->item, claim->until_ms + 1);
+        lanes_hold(s->lanes, &g->item, clock_wall_ms() + claim->wait_ms + 1);
         break;
     case CLAIM_DONE:
         if (claim->outcome.delivery_id[0])

@@ -37,6 +37,11 @@ void outcome_init(struct outcome *o, const struct task *task)
     o->pr_number = task->event.pr;
     o->attempt = task->attempt;
     o->maybe_duplicate = task->maybe_duplicate;
+    ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
+    if (bar < 0 || task->kind != TASK_DISPATCH || task->event.kind != EVENT_PULL_REQUEST)
+        return;
+    task_seq_text(&task->seq, o->seq);
+    str_copy(o->event_key, sizeof(o->event_key), str_from(task->lane, (size_t)bar + 1));
 }
 
 static void put_text(struct buf *to, const char *name, const char *text)
@@ -75,6 +80,10 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_number(to, "attempt", o->attempt);
     buf_printf(to, ",\"latency_ms\":%" PRId64, o->latency_ms);
     put_text(to, "error", o->error);
+    if (*o->seq) {
+        put_text(to, "seq", o->seq);
+        put_text(to, "event_key", o->event_key);
+    }
     buf_printf(to, ",\"at\":\"%s\",\"maybe_duplicate\":%s", at,
                o->maybe_duplicate ? "true" : "false");
     put_text(to, "action", o->action);
@@ -100,6 +109,8 @@ static const struct {
     TEXT("action", action, false),
     TEXT("head_sha", head_sha, false),
     TEXT("error", error, false),
+    TEXT("seq", seq, false),
+    TEXT("event_key", event_key, false),
 #undef TEXT
 };
 

@@ -19,6 +19,12 @@ const char *task_kind_name(enum task_kind kind)
     return kind_names[kind];
 }
 
+void task_seq_text(const struct task_seq *seq, char to[TASK_SEQ_TEXT_SIZE])
+{
+    snprintf(to, TASK_SEQ_TEXT_SIZE, "%" PRId64 ":%" PRId32 ":%" PRId64, seq->updated_ms,
+             seq->partition, seq->offset);
+}
+
 int task_seq_cmp(const struct task_seq *a, const struct task_seq *b)
 {
     if (a->updated_ms != b->updated_ms)
@@ -116,9 +122,8 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
 
 void task_to_headers(const struct task *task, struct headers *to)
 {
-    char seq[72];
-    snprintf(seq, sizeof(seq), "%" PRId64 ":%" PRId32 ":%" PRId64, task->seq.updated_ms,
-             task->seq.partition, task->seq.offset);
+    char seq[TASK_SEQ_TEXT_SIZE];
+    task_seq_text(&task->seq, seq);
     event_to_headers(&task->event, to);
     headers_put(to, "repo", task->repo);
     headers_put(to, "tier", str_of(level_name(task->level)));

@@ -17,6 +17,8 @@ struct task_seq {
     int64_t offset;
 };
 int task_seq_cmp(const struct task_seq *a, const struct task_seq *b);
+#define TASK_SEQ_TEXT_SIZE 64
+void task_seq_text(const struct task_seq *seq, char to[TASK_SEQ_TEXT_SIZE]);
 
 struct task {
     struct event event;
@@ -68,6 +70,10 @@ struct outcome {
     char error[512];
     int64_t at_ms; /* the moment the call was sent; for others the moment it was decided */
     bool maybe_duplicate;
+    /* Of a dispatch for a pull request, where one supersedes another; else "", as in old records.
+     */
+    char seq[TASK_SEQ_TEXT_SIZE];
+    char event_key[REPO_MAX + 24];
 };
 void outcome_init(struct outcome *o, const struct task *task);
 void outcome_to_json(const struct outcome *o, struct buf *to);

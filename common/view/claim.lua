@@ -1,12 +1,15 @@
 -- Takes the claim of one dispatch, or says why not.
 -- KEYS: the claim; the lane's last seq when this dispatch can be superseded.
--- ARGV: owner, now_ms, until_ms, ttl_s, seq, pr, head_sha, level, event_type
--- Returns {verdict, until_ms, outcome}.
+-- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type
+-- Returns {verdict, ms until another's claim runs out, outcome}.
 --
 --   (none) ──▶ sending ──▶ done        an outcome is known: never call again
 --                 │  └───▶ unknown     called, no answer seen: the next one is perhaps the second
 --                 └──────▶ (none)      released: surely not called
-local now = tonumber(ARGV[2])
+--
+-- How long a claim holds is measured by Redis's own clock: those of the replicas may differ.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local ttl = tonumber(ARGV[4])
 
 -- "<updated_ms>:<partition>:<offset>", as task_seq_cmp orders them.
@@ -26,7 +29,7 @@ if state == 'done' then
   return { 'done', '0', claim[4] or '' }
 end
 if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
-  return { 'busy', tostring(claim[3]), '' }
+  return { 'busy', string.format('%.0f', until_ms - now), '' }
 end
 if KEYS[2] then
   local last = redis.call('GET', KEYS[2])
@@ -35,7 +38,8 @@ if KEYS[2] then
   end
   redis.call('SET', KEYS[2], ARGV[5], 'EX', ttl)
 end
-redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1], 'until_ms', ARGV[3],
+redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1],
+           'until_ms', string.format('%.0f', now + tonumber(ARGV[3])),
            'pr', ARGV[6], 'head_sha', ARGV[7], 'level', ARGV[8], 'event_type', ARGV[9],
            'dispatched_ms', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ttl)

@@ -9,12 +9,15 @@
 #define CLAIM_TTL_S 604800 /* 7 d, as long as the tasks themselves are kept */
 #define NUMBER_MAX  24
 
-extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_lua[];
+extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_lua[],
+    view_claim_restore_lua[];
 
 /* A script remembers its SHA; one set a thread, because that memory is not locked. */
 static _Thread_local struct redis_script claim_script = { .source = view_claim_lua };
 static _Thread_local struct redis_script finish_script = { .source = view_claim_finish_lua };
 static _Thread_local struct redis_script release_script = { .source = view_claim_release_lua };
+
+static _Thread_local struct redis_script restore_script = { .source = view_claim_restore_lua };
 
 static const struct {
     const char *name;
@@ -44,12 +47,12 @@ static struct str not_absent(struct str s)
     return s.ptr ? s : STR_LIT("");
 }
 
-enum err claim_queue(struct redis *r, const struct task *task, const char *owner, int64_t now_ms,
-                     bool supersede, struct why *why)
+enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
+                     int64_t dispatched_ms, bool supersede, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
-    char now[NUMBER_MAX], until[NUMBER_MAX], ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX];
-    char seq[3 * NUMBER_MAX];
+    char at[NUMBER_MAX], sending[NUMBER_MAX], ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX];
+    char seq[TASK_SEQ_TEXT_SIZE];
     struct str argv[11];
     size_t n = 0;
     buf_init(&key, VIEW_KEY_MAX);
@@ -59,12 +62,11 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
         ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
         argv[n++] = key_seq(&seq_key, task->repo, str_from(task->lane, (size_t)(bar + 1)));
     }
-    snprintf(seq, sizeof(seq), "%" PRId64 ":%" PRId32 ":%" PRId64, task->seq.updated_ms,
-             task->seq.partition, task->seq.offset);
+    task_seq_text(&task->seq, seq);
     argv[n++] = str_of(owner);
-    argv[n++] = number(now, now_ms);
+    argv[n++] = number(at, dispatched_ms);
     /* Two that expand at once do no harm: what they find is claimed one by one. */
-    argv[n++] = number(until, now_ms + (task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS));
+    argv[n++] = number(sending, task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS);
     argv[n++] = number(ttl, CLAIM_TTL_S);
     argv[n++] = str_of(seq);
     argv[n++] = number(pr, task->event.pr);
@@ -86,8 +88,8 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
         if (!str_is(v->items[0].text, verdicts[i].name))
             continue;
         struct claim_answer answer = { .verdict = verdicts[i].verdict };
-        if (!str_to_i64(v->items[1].text, &answer.until_ms))
-            answer.until_ms = 0;
+        if (!str_to_i64(v->items[1].text, &answer.wait_ms))
+            answer.wait_ms = 0;
         if (answer.verdict == CLAIM_DONE &&
             outcome_from_json(v->items[2].text, &answer.outcome, why))
             answer.outcome = (struct outcome){ .outcome = OUTCOME_DUPLICATE };
@@ -137,6 +139,57 @@ enum err claim_end_collect(struct redis *r, struct why *why)
     if (!err && v->integer == 0)
         return why_set(why, ERR_REFUSE, "another owner has taken the claim since");
     return err;
+}
+
+/* What each outcome tells: "" nothing of the claim; moved: its seq was the lane's last. */
+static const struct {
+    const char *state;
+    bool moved;
+} told[] = {
+    [OUTCOME_DISPATCHED] = { "done", true }, [OUTCOME_UNKNOWN] = { "unknown", true },
+    [OUTCOME_WAITING] = { "", false },       [OUTCOME_FAILED] = { "", true },
+    [OUTCOME_SUPERSEDED] = { "", false },    [OUTCOME_SKIPPED] = { "", false },
+    [OUTCOME_DUPLICATE] = { "done", true },
+};
+
+enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
+                             bool *queued, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
+    char numbers[4][NUMBER_MAX];
+    struct str repo = str_of(outcome->repo);
+    struct outcome stored = *outcome;
+    buf_init(&key, VIEW_KEY_MAX);
+    buf_init(&seq_key, VIEW_KEY_MAX);
+    buf_init(&json, 8192);
+    int64_t ttl_s = CLAIM_TTL_S - (age_ms > 0 ? age_ms / 1000 : 0);
+    const char *state = told[outcome->outcome].state;
+    if (!*state && outcome->maybe_duplicate) /* an earlier call was unknown */
+        state = outcome->outcome == OUTCOME_FAILED || outcome->outcome == OUTCOME_WAITING
+                    ? "unknown"
+                    : "";
+    bool moved = told[outcome->outcome].moved && *outcome->seq && *outcome->event_key;
+    bool named = *outcome->run_id || str_is(str_of(outcome->kind), task_kind_name(TASK_DISPATCH));
+    *queued = named && ttl_s > 0 && (*state || moved);
+    if (!*queued)
+        return OK;
+    if (str_is(str_of(state), "done")) /* it has been told: this is where we have it from */
+        stored.outcome = OUTCOME_DUPLICATE;
+    outcome_to_json(&stored, &json);
+    const struct str argv[] = {
+        key_claim(&key, str_of(outcome->delivery_id), repo, outcome->kind, str_of(outcome->run_id)),
+        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : STR_LIT(""),
+        str_of(state),
+        buf_str(&json),
+        number(numbers[0], ttl_s),
+        number(numbers[1], outcome->pr_number),
+        str_of(outcome->head_sha),
+        number(numbers[2], outcome->level),
+        str_of(outcome->event_type),
+        number(numbers[3], outcome->at_ms),
+        str_of(outcome->seq),
+    };
+    return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 static bool field(const struct redis_value *v, size_t i, int64_t *ret)

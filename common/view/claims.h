@@ -13,13 +13,13 @@ enum claim_verdict {
     CLAIM_TAKEN,      /* ours: call */
     CLAIM_EXPIRED,    /* ours, but an earlier owner never told how its call ended: call with
                          maybe_duplicate */
-    CLAIM_BUSY,       /* another owner is sending: hold the lane until until_ms */
+    CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */
     CLAIM_DONE,       /* it was sent: emit the stored outcome again */
     CLAIM_SUPERSEDED, /* a later seq of the lane was sent already */
 };
 struct claim_answer {
     enum claim_verdict verdict;
-    int64_t until_ms;       /* BUSY */
+    int64_t wait_ms;        /* BUSY: until it runs out */
     struct outcome outcome; /* DONE; delivery_id is empty when what is stored cannot be read */
 };
 
@@ -29,9 +29,10 @@ struct claim_answer {
  * owner: unique to one attempt to send (a process may hold a task twice when its partition went
  * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
- * (pull_request dispatches only). */
-enum err claim_queue(struct redis *r, const struct task *task, const char *owner, int64_t now_ms,
-                     bool supersede, struct why *why) MUST_CHECK;
+ * (pull_request dispatches only). dispatched_ms: the moment of the call, by the caller's wall
+ * clock; what a claim's time is measured with is Redis's. */
+enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
+                     int64_t dispatched_ms, bool supersede, struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
 /* The end of a claim, queued and collected in the same way. finish: sending → done(outcome) when
  * the outcome is dispatched or duplicate, else → unknown (whoever claims next gets CLAIM_EXPIRED).
@@ -44,6 +45,13 @@ enum err claim_release_queue(struct redis *r, const struct task *task, const cha
                              struct why *why) MUST_CHECK;
 /* ERR_REFUSE when another owner has taken it since. */
 enum err claim_end_collect(struct redis *r, struct why *why) MUST_CHECK;
+
+/* What an outcome in the topic dispatches tells of a claim and of its lane, for a Redis that has
+ * lost both: sent → done, perhaps sent → unknown; another says nothing. What is there stays: done,
+ * and sending, whose owner will tell. age_ms: of the outcome; *queued: claim_end_collect is to
+ * follow. */
+enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
+                             bool *queued, struct why *why) MUST_CHECK;
 
 /* For ingest: the record of the dispatch of a delivery to a repo. */
 struct dispatch_record {

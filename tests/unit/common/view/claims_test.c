@@ -81,6 +81,18 @@ static struct claim_answer claim(void **state, const struct task *task, const ch
     return answer;
 }
 
+/* As if CLAIM_SENDING_MS had passed on Redis's clock. */
+static void let_it_run_out(struct fixture *f)
+{
+    const struct redis_value *v;
+    assert_int_equal(
+        redis_call(f->redis, &v,
+                   REDIS_ARGS(STR_LIT("HSET"), STR_LIT("crcr:claim:d-1|org/a|dispatch|"),
+                              STR_LIT("until_ms"), STR_LIT("1")),
+                   NULL),
+        OK);
+}
+
 static enum err finish(struct fixture *f, const struct task *task, const char *owner,
                        const struct outcome *outcome)
 {
@@ -100,7 +112,7 @@ static void the_first_takes_it_and_another_finds_it_busy(void **state)
     assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
     struct claim_answer busy = claim(state, &task, "two", NOW + 1);
     assert_int_equal(busy.verdict, CLAIM_BUSY);
-    assert_int_equal(busy.until_ms, NOW + CLAIM_SENDING_MS);
+    assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
     assert_int_equal(claim(state, &task, "one", NOW + 2).verdict, CLAIM_TAKEN);
 }
 
@@ -145,9 +157,29 @@ static void an_owner_that_never_told_is_perhaps_a_first_call(void **state)
 {
     struct task task = a_task();
     claim(state, &task, "one", NOW);
-    assert_int_equal(claim(state, &task, "two", NOW + CLAIM_SENDING_MS - 1).verdict, CLAIM_BUSY);
-    assert_int_equal(claim(state, &task, "two", NOW + CLAIM_SENDING_MS).verdict, CLAIM_EXPIRED);
-    assert_int_equal(claim(state, &task, "one", NOW + CLAIM_SENDING_MS + 1).verdict, CLAIM_BUSY);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_BUSY);
+    let_it_run_out(*state);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_EXPIRED);
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_BUSY);
+}
+
+/* Ten minutes either way: neither a live claim taken for expired, nor a wait of ten minutes. */
+static void the_clock_of_a_replica_does_not_matter(void **state)
+{
+    static const int64_t skew_ms[] = { -600000, 600000 };
+    for (size_t i = 0; i < 2; i++) {
+        struct task task = a_task();
+        assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
+        struct claim_answer busy = claim(state, &task, "two", NOW + skew_ms[i]);
+        assert_int_equal(busy.verdict, CLAIM_BUSY);
+        assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
+        assert_int_equal(flush(state), OK);
+        assert_int_equal(claim(state, &task, "one", NOW + skew_ms[i]).verdict, CLAIM_TAKEN);
+        busy = claim(state, &task, "two", NOW);
+        assert_int_equal(busy.verdict, CLAIM_BUSY);
+        assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
+        assert_int_equal(flush(state), OK);
+    }
 }
 
 static void what_was_sent_is_told_again_and_not_sent_again(void **state)
@@ -233,7 +265,8 @@ static void a_late_owner_cannot_end_what_another_is_sending_or_has_sent(void **s
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
     claim(state, &task, "one", NOW);
-    claim(state, &task, "two", NOW + CLAIM_SENDING_MS);
+    let_it_run_out(f);
+    claim(state, &task, "two", NOW);
     assert_int_equal(finish(f, &task, "one", &sent), ERR_REFUSE);
     assert_int_equal(finish(f, &task, "two", &sent), OK);
     assert_int_equal(finish(f, &task, "one", &unknown), ERR_REFUSE);
@@ -333,6 +366,102 @@ static void claims_do_not_stay_for_ever(void **state)
     }
 }
 
+/* ---- restored from outcomes ------------------------------------------------------------------ */
+
+static bool restore(struct fixture *f, const struct outcome *outcome, int64_t age_ms)
+{
+    bool queued = false;
+    struct why why;
+    if (claim_restore_queue(f->redis, outcome, age_ms, &queued, &why) ||
+        (queued && claim_end_collect(f->redis, &why)))
+        fail_msg("%s", why.text);
+    return queued;
+}
+
+/* As if it had been read from the topic. */
+static struct outcome of_topic(const struct outcome *outcome)
+{
+    struct buf CLEANUP(buf_clear) json;
+    struct outcome read;
+    buf_init(&json, 8192);
+    outcome_to_json(outcome, &json);
+    assert_int_equal(outcome_from_json(buf_str(&json), &read, NULL), OK);
+    return read;
+}
+
+static void what_was_sent_is_not_sent_again_after_a_flush(void **state)
+{
+    struct task task = a_task();
+    struct dispatch_record record;
+    bool found = false;
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED), outcome = of_topic(&sent);
+    assert_true(restore(*state, &outcome, 1000));
+    struct claim_answer answer = claim(state, &task, "one", NOW);
+    assert_int_equal(answer.verdict, CLAIM_DONE);
+    assert_int_equal(answer.outcome.outcome, OUTCOME_DUPLICATE); /* it has been told */
+    assert_int_equal(dispatch_record_get(((struct fixture *)*state)->redis, STR_LIT("d-1"),
+                                         STR_LIT("org/a"), &found, &record, NULL),
+                     OK);
+    assert_true(found);
+    assert_int_equal(record.dispatched_ms, NOW + 7);
+    assert_int_equal(record.pr, 17);
+}
+
+static void an_older_state_stays_superseded_after_a_flush(void **state)
+{
+    struct task task = a_task(), older = a_task(), newer = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED), outcome = of_topic(&sent);
+    older.event.delivery = STR_LIT("d-0");
+    older.seq.updated_ms--;
+    newer.event.delivery = STR_LIT("d-2");
+    newer.seq.updated_ms++;
+    struct outcome before = an_outcome(&older, OUTCOME_DISPATCHED);
+    assert_true(restore(*state, &outcome, 1000));
+    assert_true(restore(*state, &before, 1000)); /* other partitions may be read later */
+    older.event.delivery = STR_LIT("d-3");
+    assert_int_equal(claim(state, &older, "one", NOW).verdict, CLAIM_SUPERSEDED);
+    assert_int_equal(claim(state, &newer, "one", NOW).verdict, CLAIM_TAKEN);
+}
+
+static void what_was_perhaps_sent_is_known_to_be_so_after_a_flush(void **state)
+{
+    struct task task = a_task();
+    struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
+    struct outcome waiting = an_outcome(&task, OUTCOME_WAITING);
+    assert_false(restore(*state, &waiting, 0));
+    waiting.maybe_duplicate = true;
+    assert_true(restore(*state, &unknown, 0));
+    assert_true(restore(*state, &waiting, 0));
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_EXPIRED);
+}
+
+static void a_restored_claim_takes_nothing_from_its_sender(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = a_task();
+    struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    claim(state, &task, "one", NOW);
+    restore(f, &sent, 0);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_BUSY);
+    assert_int_equal(finish(f, &task, "one", &sent), OK);
+    restore(f, &unknown, 0);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
+}
+
+static void only_what_a_claim_would_still_hold_is_restored(void **state)
+{
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    struct outcome failed = an_outcome(&task, OUTCOME_SKIPPED);
+    struct outcome rerun = an_outcome(&task, OUTCOME_DISPATCHED);
+    strcpy(rerun.kind, "rerun_all"); /* of a record that did not name the run yet */
+    assert_false(restore(*state, &sent, 7LL * 86400 * 1000));
+    assert_false(restore(*state, &failed, 0));
+    assert_false(restore(*state, &rerun, 0));
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, flush)
@@ -342,6 +471,7 @@ int main(void)
         TEST(another_kind_or_run_is_another_claim),
         TEST(a_replay_again_is_sent_once_more_and_only_once),
         TEST(an_owner_that_never_told_is_perhaps_a_first_call),
+        TEST(the_clock_of_a_replica_does_not_matter),
         TEST(what_was_sent_is_told_again_and_not_sent_again),
         TEST(a_done_claim_may_say_that_it_was_told),
         TEST(only_a_dispatch_makes_a_claim_done),
@@ -353,6 +483,11 @@ int main(void)
         TEST(many_are_answered_in_the_order_of_queueing),
         TEST(the_record_is_there_before_the_call_for_a_fast_callback),
         TEST(claims_do_not_stay_for_ever),
+        TEST(what_was_sent_is_not_sent_again_after_a_flush),
+        TEST(an_older_state_stays_superseded_after_a_flush),
+        TEST(what_was_perhaps_sent_is_known_to_be_so_after_a_flush),
+        TEST(a_restored_claim_takes_nothing_from_its_sender),
+        TEST(only_what_a_claim_would_still_hold_is_restored),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

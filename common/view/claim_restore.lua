@@ -1,0 +1,32 @@
+-- Restores what an outcome tells of a claim and of the last seq of its lane.
+-- KEYS: the claim; the lane's last seq or ''.
+-- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
+-- dispatched_ms, seq. Returns 1.
+-- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched.
+local ttl = tonumber(ARGV[3])
+
+-- As in claim.lua.
+local function later(a, b)
+  local pattern = '^(%d+):(%d+):(%d+)$'
+  local a1, a2, a3 = string.match(a, pattern)
+  local b1, b2, b3 = string.match(b, pattern)
+  if not a1 or not b1 then return false end
+  if a1 ~= b1 then return tonumber(a1) > tonumber(b1) end
+  if a2 ~= b2 then return tonumber(a2) > tonumber(b2) end
+  return tonumber(a3) > tonumber(b3)
+end
+
+local state = redis.call('HGET', KEYS[1], 'state')
+if ARGV[1] ~= '' and state ~= 'done' and state ~= 'sending' then
+  redis.call('HMSET', KEYS[1], 'state', ARGV[1], 'owner', 'rebuild', 'outcome', ARGV[2],
+             'pr', ARGV[4], 'head_sha', ARGV[5], 'level', ARGV[6], 'event_type', ARGV[7],
+             'dispatched_ms', ARGV[8])
+  redis.call('EXPIRE', KEYS[1], ttl)
+end
+if KEYS[2] ~= '' then
+  local last = redis.call('GET', KEYS[2])
+  if not last or later(ARGV[9], last) then
+    redis.call('SET', KEYS[2], ARGV[9], 'EX', ttl)
+  end
+end
+return 1
