@@ -8,7 +8,7 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/view/dispatches.h"
-#include "../common/view/indexes.h"
+#include "../common/view/epoch.h"
 #include "../common/view/labels.h"
 
 #define BATCH      256  /* facts folded in one round trip */
@@ -21,13 +21,21 @@
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
+static void tell_ready(struct fold *f)
+{
+    bool ready = !f->redis_away && f->whole;
+    role_waiting(f->role, !ready);
+    role_ready(f->role, f->redis_away ? "Redis is away"
+                        : f->whole    ? NULL
+                                      : "the view is being rebuilt");
+}
+
 static void redis_seen(struct fold *f, bool up, const char *reason)
 {
     if (up != f->redis_away)
         return;
     f->redis_away = !up;
-    role_waiting(f->role, !up);
-    role_ready(f->role, up ? NULL : "Redis is away");
+    tell_ready(f);
     metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), up);
     if (up)
         log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
@@ -35,18 +43,27 @@ static void redis_seen(struct fold *f, bool up, const char *reason)
         log_warn("redis_away", LOG_STR("role", STR_LIT("fold")), LOG_STR("error", str_of(reason)));
 }
 
-/* The key holds something else: this fact will never be taken. All other refusals (not allowed, a
- * script that this Redis does not understand) would meet every fact alike, and empty the topic into
- * the dead-letter queue: they are waited out, as no answer is. */
-static bool is_of_this_fact(enum err err, const struct why *why)
+bool fold_is_of_this_fact(enum err err, const struct why *why)
 {
     return err == ERR_REFUSE && str_find_str(str_of(why->text), STR_LIT("WRONGTYPE")) >= 0;
 }
 
+static void view_seen(struct fold *f, bool whole)
+{
+    if (whole == f->whole)
+        return;
+    f->whole = whole;
+    tell_ready(f);
+    if (!whole)
+        rebuild_lost(f->rebuild);
+}
+
 void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)
 {
-    if (is_of_this_fact(err, why))
+    if (fold_is_of_this_fact(err, why))
         fact_refuse(fact, "refused", why->text);
+    else if (view_is_not_whole(why))
+        view_seen(f, false);
     else
         redis_seen(f, false, why->text);
 }
@@ -140,7 +157,7 @@ static bool fact_prepare(struct fold *f, struct fact *fact)
         return false;
     }
     if (fact->kind == FACT_CALLBACK && fact->callback.pending)
-        return fold_pending_resolve(f, fact) && !f->redis_away;
+        return fold_pending_resolve(f, fact) && !f->redis_away && f->whole;
     return true;
 }
 
@@ -160,7 +177,7 @@ static void fold_batch(struct fold *f)
     int64_t now = clock_mono_ms();
     DL_FOREACH_SAFE(f->facts, fact, next)
     {
-        if (n == BATCH || (n > 0 && was_away) || (f->redis_away && !was_away))
+        if (n == BATCH || (n > 0 && was_away) || (f->redis_away && !was_away) || !f->whole)
             break;
         if (!is_due(fact, now) || !fact_prepare(f, fact))
             continue;
@@ -187,7 +204,7 @@ static bool holds_back(struct fold *f)
         f->full_since_ms = 0;
     else if (f->full_since_ms == 0)
         f->full_since_ms = now;
-    bool pause = f->redis_away || (full && now - f->full_since_ms >= FULL_MS);
+    bool pause = f->redis_away || !f->whole || (full && now - f->full_since_ms >= FULL_MS);
     if (pause != f->paused)
         topic_reader_pause(f->reader, pause);
     f->paused = pause;
@@ -254,17 +271,18 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
     }
 }
 
-/* Ingest refuses callbacks without a dispatch record only once the view is whole. */
-static void epoch_tell(struct fold *f)
+/* Looks whether the view is whole, and makes it so. */
+static void view_tend(struct fold *f, size_t due)
 {
     struct why why;
-    if (f->epoch_told || f->redis_away || f->n_facts > 0 || topic_reader_lag(f->reader) != 0)
-        return;
-    enum err err = view_epoch_set(f->redis, clock_wall_ms(), &why);
-    if (err == OK)
-        f->epoch_told = true;
-    else
+    bool whole = f->whole;
+    if (rebuild_turn(f->rebuild, &whole, &why) != OK) {
         redis_seen(f, false, why.text);
+        return;
+    }
+    if (!whole || due == 0) /* else it is for the facts to tell: a look writes nothing */
+        redis_seen(f, true, NULL);
+    view_seen(f, whole);
 }
 
 static void turn(struct fold *f)
@@ -276,13 +294,15 @@ static void turn(struct fold *f)
     f->crowded = false;
     read = facts_read(f);
     due = facts_due(f, &waiting);
-    if (due > 0)
+    view_tend(f, due);
+    if (due > 0 && f->whole)
         fold_batch(f);
     int reported = topic_writer_poll(f->writer, 0);
     role_lag(f->role, topic_reader_lag(f->reader));
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
-    epoch_tell(f);
-    if (f->redis_away)
+    if (rebuild_is_busy(f->rebuild))
+        return;
+    if (f->redis_away || !f->whole)
         wake_wait(wake, AWAY_MS);
     else if (f->crowded)
         wake_wait(wake, CROWDED_MS);
@@ -302,6 +322,7 @@ static void fold_close(struct fold *f)
     {
         fold_forget(f, fact);
     }
+    rebuild_free(f->rebuild);
     redis_free(f->redis);
     free(f->scratch);
 }
@@ -340,6 +361,8 @@ static enum err fold_open(struct fold *f, struct why *why)
         reporter_wait_allowlist(r, f->role);
     if (err == OK)
         err = topic_reader_new(&f->reader, &reader, why);
+    if (err == OK)
+        f->rebuild = rebuild_new(r, f->role, f->redis, f->writer, f->scratch);
     return err;
 }
 
@@ -348,7 +371,7 @@ enum err fold_run(struct role_ctx *role, void *reporter, struct why *why)
     struct fold f = { .reporter = reporter, .role = role };
     enum err err = fold_open(&f, why);
     if (err == OK) {
-        role_ready(role, NULL);
+        tell_ready(&f);
         metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), 1);
     }
     while (err == OK && !role_stopping(role)) {

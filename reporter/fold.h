@@ -3,6 +3,7 @@
 #define CRCR_REPORTER_FOLD_H
 
 #include "fact.h"
+#include "rebuild.h"
 
 struct fold {
     const struct reporter *reporter;
@@ -17,8 +18,14 @@ struct fold {
     bool paused;           /* the reader */
     int64_t full_since_ms; /* monotonic clock; 0: there is room */
     bool crowded;          /* the writer's queue was full: wait a little */
-    bool epoch_told;
+    struct rebuild *rebuild;
+    bool whole; /* the view, when last looked */
 };
+
+/* The key holds something else: this fact will never be taken. All other refusals (not allowed, a
+ * script that this Redis does not understand) would meet every fact alike, and empty the topic into
+ * the dead-letter queue: they are waited out, as no answer is. */
+bool fold_is_of_this_fact(enum err err, const struct why *why);
 
 /* What a failed call to Redis means: it is away, or it will never take this fact, which is then
  * told to step aside. */
@@ -30,6 +37,10 @@ void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const str
 /* True when the dispatch of a pending callback is known now and filled in. Otherwise the fact waits
  * (up to 10 s, looking each second) or is told to step aside. */
 bool fold_pending_resolve(struct fold *f, struct fact *fact);
+/* Fills in pull request, commit and time of the dispatch of job's delivery; *found tells whether
+ * there is one. */
+enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *found,
+                          struct why *why) MUST_CHECK;
 
 /* ---- fold_publish.c: what follows from a folded fact ------------------------------------------
  */

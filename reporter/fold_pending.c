@@ -17,12 +17,12 @@ struct target {
     char head_sha[SHA_MAX + 1];
 };
 
-static enum err target_find(struct fold *f, const struct result_record *job, bool *found,
+static enum err target_find(struct redis *redis, const struct result_record *job, bool *found,
                             struct target *ret, struct why *why)
 {
     struct str delivery = str_of(job->delivery_id), repo = str_of(job->repo);
     struct dispatch_view view;
-    enum err err = dispatch_view_get(f->redis, delivery, repo, found, &view, why);
+    enum err err = dispatch_view_get(redis, delivery, repo, found, &view, why);
     if (err != OK)
         return err;
     if (*found && view.dispatched_ms > 0) {
@@ -31,7 +31,7 @@ static enum err target_find(struct fold *f, const struct result_record *job, boo
         return OK;
     }
     struct dispatch_record record;
-    err = dispatch_record_get(f->redis, delivery, repo, found, &record, why);
+    err = dispatch_record_get(redis, delivery, repo, found, &record, why);
     if (err != OK || !*found)
         return err;
     *ret = (struct target){ .pr = record.pr, .dispatched_ms = record.dispatched_ms };
@@ -54,13 +54,25 @@ static void target_wait(struct fact *fact)
         fact->step = FACT_TO_DELAY;
 }
 
+enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *found,
+                          struct why *why)
+{
+    struct target target;
+    enum err err = target_find(redis, job, found, &target, why);
+    if (err != OK || !*found)
+        return err;
+    job->pr_number = target.pr;
+    job->dispatched_ms = target.dispatched_ms;
+    free(job->head_sha);
+    job->head_sha = *target.head_sha ? mem_dup(target.head_sha) : NULL;
+    return OK;
+}
+
 bool fold_pending_resolve(struct fold *f, struct fact *fact)
 {
-    struct result_record *job = &fact->callback.job;
-    struct target target;
     struct why why;
     bool found = false;
-    enum err err = target_find(f, job, &found, &target, &why);
+    enum err err = fold_target_fill(f->redis, &fact->callback.job, &found, &why);
     if (err != OK) {
         fold_call_failed(f, fact, err, &why);
         return false;
@@ -69,10 +81,6 @@ bool fold_pending_resolve(struct fold *f, struct fact *fact)
         target_wait(fact);
         return false;
     }
-    job->pr_number = target.pr;
-    job->dispatched_ms = target.dispatched_ms;
-    free(job->head_sha);
-    job->head_sha = *target.head_sha ? mem_dup(target.head_sha) : NULL;
     fact->callback.pending = false;
     return true;
 }

@@ -69,11 +69,11 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
 
 /* A put that is not queued is made up for when the others are reported. */
 static void put(struct fold *f, struct fact *fact, enum topic topic, struct str key,
-                struct str value)
+                struct str value, const struct headers *headers)
 {
     struct why why;
     fact->unacknowledged++;
-    enum err err = topic_writer_put(f->writer, f->reporter->topics.name[topic], key, value, NULL,
+    enum err err = topic_writer_put(f->writer, f->reporter->topics.name[topic], key, value, headers,
                                     written, fact, &why);
     if (err == OK)
         return;
@@ -96,7 +96,7 @@ static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struc
     buf_putc(&key, '/');
     for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
         buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
-    put(f, fact, TOPIC_RECONCILE, buf_str(&key), reason);
+    put(f, fact, TOPIC_RECONCILE, buf_str(&key), reason, NULL);
 }
 
 /* Held while putting, so that a quick report cannot settle a fact that is not complete. */
@@ -109,11 +109,14 @@ static void hold(struct fact *fact)
 void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
 {
     struct buf CLEANUP(buf_clear) json;
+    struct headers headers;
     hold(fact);
     buf_init(&json, RECORD_MAX_BYTES);
+    headers_init(&headers);
     result_record_to_json(merged, &json);
-    if (merged->level >= 2)
-        put(f, fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json));
+    result_record_to_headers(merged, &headers);
+    if (merged->top_level >= 2) /* a row that was begun is ended, also after a demotion */
+        put(f, fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
     if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
         mark_dirty(f, fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)));

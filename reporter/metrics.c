@@ -71,6 +71,18 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                                    "Times that budget was asked for: shared, in Redis; part: of "
                                    "this process's part, Redis was away.",
                                .labels = { "from" } },
+    [METRIC_VIEW_WHOLE] = { "crcr_view_whole",
+                            METRIC_GAUGE,
+                            "1 while the view was whole when last looked; else it is rebuilt.",
+                            { NULL } },
+    [METRIC_REBUILD_RECORDS] = { "crcr_rebuild_records_total",
+                                 METRIC_COUNTER,
+                                 "Records read to rebuild the view, by topic.",
+                                 { "phase" } },
+    [METRIC_REBUILD_SECONDS] = { "crcr_rebuild_seconds",
+                                 METRIC_GAUGE,
+                                 "How long the last rebuild of the view by this process took.",
+                                 { NULL } },
 };
 const struct budget_families reporter_budget_families = { METRIC_BUDGET_LEFT, METRIC_BUDGET_WAITS,
                                                           METRIC_BUDGET_SLICES };

@@ -159,13 +159,16 @@ static void targets_start(struct reconcile *r)
     struct target *t, *next;
     int64_t now = clock_mono_ms();
     bool limited = clock_wall_ms() < r->limited_until_ms;
-    role_waiting(r->role, limited || !redis_is_up(r->redis));
+    role_waiting(r->role, limited || r->view_lost || !redis_is_up(r->redis));
     HASH_ITER(hh, r->targets, t, next)
     {
         if (t->state == TARGET_WAITING && now >= t->due_ms)
             t->state = TARGET_DIRTY;
-        if (t->state == TARGET_DIRTY && !limited && r->n_busy < BUSY_MAX)
-            target_start(t);
+        if (t->state != TARGET_DIRTY || limited || now < r->view_look_ms || r->n_busy >= BUSY_MAX)
+            continue;
+        target_start(t);
+        if (r->view_lost) /* one asks for all */
+            r->view_look_ms = now + REDIS_WAIT_MS;
     }
 }
 

@@ -49,6 +49,8 @@ struct reconcile {
     size_t n_busy;
     int64_t limited_until_ms; /* wall clock: GitHub told us to wait */
     bool paused;              /* the reader */
+    bool view_lost;           /* the last pass found no whole view */
+    int64_t view_look_ms;     /* then none begins before; monotonic clock */
     bool revoking;            /* passes end after the call under way */
 };
 

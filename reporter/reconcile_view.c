@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../common/base/mem.h"
+#include "../common/view/epoch.h"
 #include "../common/view/labels.h"
 #include "reconcile_pass.h"
 
@@ -99,7 +100,7 @@ static enum err more_read(struct pass *p, struct why *why)
                             str_of(p->dispatch.repo), AGGREGATE_JOBS_MAX, &p->more, why);
 }
 
-enum err pass_view_read(struct pass *p, struct why *why)
+static enum err view_read(struct pass *p, struct why *why)
 {
     struct redis *redis = p->target->reconcile->redis;
     struct label_sets CLEANUP(label_sets_clear) labels = { NULL, 0 };
@@ -117,4 +118,21 @@ enum err pass_view_read(struct pass *p, struct why *why)
         return err;
     wanted_work_out(p, &labels);
     return sent_read(p, why);
+}
+
+/* What a view lacks that was emptied meanwhile would pass for what is not wanted: the same epoch
+ * before and after says that it was whole all the while. */
+enum err pass_view_read(struct pass *p, struct why *why)
+{
+    struct redis *redis = p->target->reconcile->redis;
+    int64_t before = 0, after = 0;
+    enum err err = view_epoch_get(redis, &before, why);
+    if (err == OK && before != 0)
+        err = view_read(p, why);
+    if (err == OK && before != 0)
+        err = view_epoch_get(redis, &after, why);
+    p->target->reconcile->view_lost = err == OK && (before == 0 || after != before);
+    if (p->target->reconcile->view_lost)
+        return why_set(why, ERR_RETRY, "the view is being rebuilt");
+    return err;
 }

@@ -46,6 +46,9 @@ enum reporter_metric {
     METRIC_BUDGET_LEFT,
     METRIC_BUDGET_WAITS,
     METRIC_BUDGET_SLICES,
+    METRIC_VIEW_WHOLE,
+    METRIC_REBUILD_RECORDS,
+    METRIC_REBUILD_SECONDS,
     METRIC_COUNT
 };
 extern const struct metric_family reporter_metrics[METRIC_COUNT];

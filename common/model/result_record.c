@@ -57,6 +57,9 @@ static const struct column columns[] = {
     { "run_complete", NUMBER, AT(run_complete), -1, false },
     { "issuer", TEXT, AT(issuer), 0, false },
     { "top_level", LEVEL, AT(top_level), -1, false },
+    { "ranks", TEXT, AT(ranks), 0, false },
+    { "first_ms", MILLIS, AT(first_ms), -1, false },
+    { "last_ms", MILLIS, AT(last_ms), -1, false },
 };
 #undef AT
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -142,7 +145,8 @@ size_t result_record_fields(const struct result_record *r,
 static bool is_long(const struct column *c)
 {
     return c->offset == offsetof(struct result_record, failed_tests) ||
-           c->offset == offsetof(struct result_record, triage_verdict);
+           c->offset == offsetof(struct result_record, triage_verdict) ||
+           c->offset == offsetof(struct result_record, ranks);
 }
 
 size_t result_record_names(struct str to[RESULT_FIELDS_MAX], bool brief)
@@ -239,6 +243,33 @@ void result_record_times(struct result_record *r)
         r->execution_ms = between(r->in_progress_ms, r->completed_ms);
     fill_time(&r->started_at, r->in_progress_ms);
     fill_time(&r->completed_at, r->completed_ms >= 0 ? r->completed_ms : r->timed_out_ms);
+}
+
+/* ---- headers of the topic results ------------------------------------------------------------ */
+
+void result_record_to_headers(const struct result_record *r, struct headers *to)
+{
+    struct result_field field;
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        const struct column *c = &columns[i];
+        if (c->in_json)
+            continue;
+        struct str value = field_value(r, c, &field);
+        if (c->type == TEXT)
+            headers_put(to, c->name, value);
+        else if (value.ptr)
+            headers_put_copy(to, c->name, value);
+    }
+}
+
+void result_record_from_headers(struct result_record *r, const struct headers *from)
+{
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        const struct column *c = &columns[i];
+        struct str value = c->in_json ? STR_NONE : headers_get(from, c->name);
+        if (value.ptr)
+            column_set(r, c, value);
+    }
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #ifndef CRCR_MODEL_RESULT_RECORD_H
 #define CRCR_MODEL_RESULT_RECORD_H
 
+#include "../base/headers.h"
 #include "callback.h"
 
 /* Text is malloc'ed and NULL when unknown. Numbers are -1 when unknown, pr_number 0. */
@@ -33,6 +34,8 @@ struct result_record {
     int64_t run_complete;     /* 1: the downstream said that nothing follows */
     char *issuer;             /* whose token proved it: which CI it runs on */
     int64_t top_level; /* highest tier that a fact of this attempt came with; set by the fold */
+    char *ranks;       /* which fact each field came from (fold.lua) */
+    int64_t first_ms, last_ms; /* when the first and the last fact of the job were received */
 };
 
 void result_record_init(struct result_record *r);
@@ -61,6 +64,12 @@ void result_record_set(struct result_record *r, struct str name, struct str valu
  * never negative; left as they are when a clock is missing. started_at and completed_at, when the
  * downstream told none, are the relay's. */
 void result_record_times(struct result_record *r);
+
+/* What the JSON does not say and the view needs to be made anew goes into headers beside it, so
+ * that the row stays what the HUD reads. Text and numbers are borrowed from r and to. */
+void result_record_to_headers(const struct result_record *r, struct headers *to);
+/* Takes them back; those that are absent stay as they are. */
+void result_record_from_headers(struct result_record *r, const struct headers *from);
 
 /* The columns in the order of behaviour.md; unknown is null; seconds have three decimals. */
 void result_record_to_json(const struct result_record *r, struct buf *to);

@@ -49,7 +49,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
 {
     struct buf CLEANUP(buf_clear) dispatch, CLEANUP(buf_clear) delivery, CLEANUP(buf_clear) pr;
     struct buf CLEANUP(buf_clear) sent;
-    char numbers[7][24];
+    char numbers[8][24];
     buf_init(&dispatch, VIEW_KEY_MAX);
     buf_init(&delivery, VIEW_KEY_MAX);
     buf_init(&pr, VIEW_KEY_MAX);
@@ -62,6 +62,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT(KEY_REPOS),
         o->pr_number > 0 ? key_pr(&pr, o->pr_number) : STR_LIT(""),
         is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : STR_LIT(""),
+        times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
         str_of(outcomes[o->outcome].weight),
         at,
         str_of(outcomes[o->outcome].sent_field),
@@ -69,6 +70,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         id,
         repo,
         number_text(numbers[6], o->received_ms > 0 ? o->received_ms : o->at_ms),
+        times->fence ? number_text(numbers[7], times->fence) : STR_LIT(""),
         STR_LIT("delivery"),
         id,
         STR_LIT("outcome"),
@@ -94,7 +96,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("maybe_duplicate"),
         o->maybe_duplicate ? STR_LIT("1") : STR_LIT("0"),
     };
-    return redis_queue_script(r, &fold_script, 5, sizeof(argv) / sizeof(argv[0]), argv, why);
+    return redis_queue_script(r, &fold_script, 6, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err dispatch_fold_collect(struct redis *r, struct why *why)

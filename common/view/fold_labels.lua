@@ -1,9 +1,14 @@
 -- Keeps the newest set of labels of a pull request. The newest pull_request.updated_at wins; GitHub
 -- writes whole seconds there, so the arrival decides between two of the same second.
 --
--- KEYS  1 labels hash
--- ARGV  1 updated_ms  2 received_ms  3 ttl_s  4 labels, one a line
+-- KEYS  1 labels hash  2 guard, as in fold.lua
+-- ARGV  1 updated_ms  2 received_ms  3 ttl_s  4 labels, one a line  5 fence or ''
 -- Gives 1 when this set is the one in force afterwards, else 0.
+local fence = ARGV[5]
+if fence == '' and redis.call('EXISTS', KEYS[2]) == 0 or
+    fence ~= '' and redis.call('HGET', KEYS[2], 'fence') ~= fence then
+    return redis.error_reply('NOTWHOLE the view is not whole')
+end
 local rank = string.format('%013.0f%013.0f', tonumber(ARGV[1]), tonumber(ARGV[2])) .. ARGV[4]
 local now = redis.call('HGET', KEYS[1], 'rank')
 if now and now > rank then

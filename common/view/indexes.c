@@ -49,13 +49,3 @@ enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret
 {
     return newest(r, STR_LIT(KEY_REPOS), limit, ret, why);
 }
-
-enum err view_epoch_set(struct redis *r, int64_t now_ms, struct why *why)
-{
-    const struct redis_value *reply;
-    char text[24];
-    snprintf(text, sizeof(text), "%" PRId64, now_ms);
-    return redis_call(r, &reply,
-                      REDIS_ARGS(STR_LIT("SET"), STR_LIT(KEY_EPOCH), str_of(text), STR_LIT("NX")),
-                      why);
-}

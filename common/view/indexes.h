@@ -21,7 +21,5 @@ enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view
 /* Downstreams by their last activity, newest first, at most limit. */
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret,
                            struct why *why) MUST_CHECK;
-/* Says that the view is whole (crcr:epoch), unless it says so already. */
-enum err view_epoch_set(struct redis *r, int64_t now_ms, struct why *why) MUST_CHECK;
 
 #endif

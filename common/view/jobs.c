@@ -12,8 +12,8 @@ extern const char view_fold_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
-#define FOLD_KEYS 8
-#define FOLD_ARGS 8 /* before the fields; fold.lua names them */
+#define FOLD_KEYS 9
+#define FOLD_ARGS 11 /* before the fields; fold.lua names them */
 
 static const char *const verdict_names[] = {
     [FOLD_RAISE] = "raise",
@@ -45,7 +45,7 @@ static void fold_keys_clear(struct fold_keys *keys)
         buf_clear(&keys->at[i]);
 }
 
-static void fold_keys_init(struct fold_keys *keys, const struct result_record *fact)
+static void fold_keys_init(struct fold_keys *keys, const struct result_record *fact, int64_t fence)
 {
     for (size_t i = 0; i < FOLD_KEYS; i++)
         buf_init(&keys->at[i], VIEW_KEY_MAX);
@@ -59,34 +59,53 @@ static void fold_keys_init(struct fold_keys *keys, const struct result_record *f
         fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : STR_LIT("");
     keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : STR_LIT("");
     keys->text[7] = key_spent(&keys->at[7], repo);
+    keys->text[8] = fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
 }
 
-enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
-                        const struct view_times *times, struct why *why)
+/* What was received from first_ms to last_ms; ranks "" for one fact. */
+static enum err fold_queue(struct redis *r, const struct result_record *fact, int64_t first_ms,
+                           int64_t last_ms, const char *ranks, const struct view_times *times,
+                           struct why *why)
 {
     struct fold_keys CLEANUP(fold_keys_clear) keys;
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
-    char received[24], ttl[24], zombie[24];
+    char numbers[5][24];
 
-    fold_keys_init(&keys, fact);
+    fold_keys_init(&keys, fact, times->fence);
     size_t n = 0;
     for (size_t i = 0; i < FOLD_KEYS; i++)
         argv[n++] = keys.text[i];
     argv[n++] = str_of(job_state_name(fact->state));
-    argv[n++] = number_text(received, received_ms);
+    argv[n++] = number_text(numbers[0], first_ms);
     argv[n++] = str_of(fact->run_attempt);
-    argv[n++] = number_text(ttl, times->ttl_s);
-    argv[n++] = number_text(zombie, times->zombie_ms);
+    argv[n++] = number_text(numbers[1], times->ttl_s);
+    argv[n++] = number_text(numbers[2], times->zombie_ms);
     argv[n++] = str_of(fact->key);
     argv[n++] = str_of(fact->delivery_id);
     argv[n++] = str_of(fact->repo);
+    argv[n++] = times->fence ? number_text(numbers[3], times->fence) : STR_LIT("");
+    argv[n++] = number_text(numbers[4], last_ms);
+    argv[n++] = str_of(ranks);
     size_t n_fields = result_record_fields(fact, fields);
     for (size_t i = 0; i < n_fields; i++) {
         argv[n++] = fields[i].name;
         argv[n++] = fields[i].value;
     }
     return redis_queue_script(r, &fold_script, FOLD_KEYS, n, argv, why);
+}
+
+enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                        const struct view_times *times, struct why *why)
+{
+    return fold_queue(r, fact, received_ms, received_ms, "", times, why);
+}
+
+enum err job_restore_queue(struct redis *r, const struct result_record *record,
+                           const struct view_times *times, struct why *why)
+{
+    return fold_queue(r, record, record->first_ms, record->last_ms,
+                      record->ranks ? record->ranks : "0", times, why);
 }
 
 /* items: name, value, name, value, … */
@@ -292,6 +311,36 @@ enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job
         return err;
     struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
     return jobs_get(r, &names, true, ret, why);
+}
+
+enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,
+                         struct job_list *ret, struct why *why)
+{
+    struct names CLEANUP(names_clear) names = { mem_alloc(n + 1, sizeof(char *)), 0 };
+    for (size_t i = 0; i < n; i += step)
+        names.at[names.n++] = str_dup(items[i].text);
+    return jobs_get(r, &names, true, ret, why);
+}
+
+/* A rank begins with the state and 9999999999999 - received_ms: fold.lua. */
+enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                      bool *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *v;
+    char rank[32];
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(r, &v,
+                              REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, str_of(fact->key)),
+                                         STR_LIT("ranks"), STR_LIT("run_attempt")),
+                              why);
+    if (err != OK)
+        return err;
+    snprintf(rank, sizeof(rank), "%d%013" PRId64, (int)fact->state, 9999999999999 - received_ms);
+    *ret = v->type == REDIS_ARRAY && v->n == 2 && v->items[0].type == REDIS_STR &&
+           str_is(v->items[1].text, fact->run_attempt) &&
+           str_find_str(v->items[0].text, str_of(rank)) >= 0;
+    return OK;
 }
 
 enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,

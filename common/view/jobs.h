@@ -11,17 +11,25 @@
 struct view_times {
     int64_t ttl_s;     /* CRCR_STATUS_TTL */
     int64_t zombie_ms; /* ZOMBIE_TIMEOUT_SECONDS */
+    int64_t fence;     /* of the rebuild that folds (epoch.h); 0: the view must be whole */
 };
 
 enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL, FOLD_FULL };
 /* For logs and metric labels. */
 const char *fold_verdict_name(enum fold_verdict verdict);
 
-/* Queues the fold of one fact: fact->state is what it reports (in progress, timed out, completed),
+/* All folds into the view fail with ERR_REFUSE and view_is_not_whole(why) when times->fence does
+ * not allow them (epoch.h): nothing was changed then.
+ *
+ * Queues the fold of one fact: fact->state is what it reports (in progress, timed out, completed),
  * key, repo, delivery_id and run_attempt are set. Everything is borrowed for the call. Collect in
  * the order of queueing. */
 enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
                         const struct view_times *times, struct why *why) MUST_CHECK;
+/* The same for a merged record of the topic results: joins it to what is there, so that its facts
+ * need not be folded. first_ms and last_ms are set; without ranks any fact beats it. */
+enum err job_restore_queue(struct redis *r, const struct result_record *record,
+                           const struct view_times *times, struct why *why) MUST_CHECK;
 /* The merged record, times computed; *ret is initialised here and the caller's after OK. FOLD_FULL:
  * the downstream has used up its part of the view, and this job is not in it; *ret is empty. */
 enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
@@ -53,6 +61,14 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
  */
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why) MUST_CHECK;
+
+/* Jobs whose keys are every step-th of n strings of a reply; without failed tests and verdicts. */
+enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,
+                         struct job_list *ret, struct why *why) MUST_CHECK;
+
+/* True when the job has a field from a fact of that attempt, state and time: it was folded. */
+enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                      bool *ret, struct why *why) MUST_CHECK;
 
 /* For ingest's best-effort answer (duplicate, 409): the state of one attempt of a job. Not found
  * also when the view has another attempt under that key: it says nothing about this one. */

@@ -13,14 +13,20 @@ enum err labels_fold_queue(struct redis *r, int64_t pr, int64_t updated_ms, int6
                            struct str labels, const struct view_times *times, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
-    char updated[24], received[24], ttl[24];
+    char updated[24], received[24], ttl[24], fence[24] = "";
     buf_init(&key, VIEW_KEY_MAX);
     snprintf(updated, sizeof(updated), "%" PRId64, updated_ms);
     snprintf(received, sizeof(received), "%" PRId64, received_ms);
     snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
-    const struct str argv[] = { key_labels(&key, pr), str_of(updated), str_of(received),
-                                str_of(ttl), labels };
-    return redis_queue_script(r, &fold_script, 1, sizeof(argv) / sizeof(argv[0]), argv, why);
+    if (times->fence)
+        snprintf(fence, sizeof(fence), "%" PRId64, times->fence);
+    const struct str argv[] = {
+        key_labels(&key, pr), times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
+        str_of(updated),      str_of(received),
+        str_of(ttl),          labels,
+        str_of(fence)
+    };
+    return redis_queue_script(r, &fold_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err labels_fold_collect(struct redis *r, struct why *why)

@@ -71,6 +71,24 @@ enum err zombies_take(struct redis *r, int64_t now_ms, size_t most, struct zombi
     return OK;
 }
 
+enum err zombies_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
+                      struct why *why)
+{
+    char count[NUMBER_MAX];
+    const struct redis_value *v;
+    enum err err = redis_call(r, &v,
+                              REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_ZOMBIES), buf_str(cursor),
+                                         STR_LIT("COUNT"), number_text(count, (int64_t)most)),
+                              why);
+    if (err != OK)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n != 2)
+        return why_set(why, ERR_REFUSE, "crcr:zombies is no sorted set");
+    buf_reset(cursor);
+    buf_put(cursor, v->items[0].text);
+    return jobs_of_members(r, v->items[1].items, v->items[1].n, 2, ret, why);
+}
+
 enum err zombie_remove(struct redis *r, const struct zombie *zombie, struct why *why)
 {
     char deadline[NUMBER_MAX];

@@ -4,7 +4,7 @@
 #define CRCR_VIEW_ZOMBIES_H
 
 #include "../io/redis.h"
-#include "../model/result_record.h"
+#include "jobs.h"
 
 /* Longer than the publishing of a batch takes (topic_writer: 7 s). It is not given back: when it
  * ends the fold has long read what was published. */
@@ -25,6 +25,10 @@ void zombie_list_clear(struct zombie_list *list);
  * in all. *ret is the caller's. */
 enum err zombies_take(struct redis *r, int64_t now_ms, size_t most, struct zombie_list *ret,
                       int64_t *past, struct why *why) MUST_CHECK;
+/* Some of the jobs in progress, for going through all: cursor is "0" at first and again after the
+ * last. At most about most; *ret is the caller's. */
+enum err zombies_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
+                      struct why *why) MUST_CHECK;
 /* Its end is published. A later attempt of the same job stays. */
 enum err zombie_remove(struct redis *r, const struct zombie *zombie, struct why *why) MUST_CHECK;
 

@@ -10,6 +10,7 @@
 #include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
 #include "../../common/view/allowlist_note.h"
+#include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
 #include "../reporter.h"
@@ -80,6 +81,19 @@ static void reply_away(struct web *w, struct http_exchange *x, const char *route
     metrics_set(role_metrics(w->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("web")),
                 redis_is_up(w->redis));
     reply(w, x, route, 503, NULL, STR_LIT("{\"detail\":\"the view is away, try again\"}"));
+}
+
+/* False when the answer was given: a view that is being rebuilt lacks what it will show again. */
+static bool view_is_whole(struct web *w, struct http_exchange *x, const char *route)
+{
+    struct why why;
+    int64_t epoch = 0;
+    if (view_epoch_get(w->redis, &epoch, &why) != OK)
+        reply_away(w, x, route, &why);
+    else if (epoch == 0)
+        reply(w, x, route, 503, NULL,
+              STR_LIT("{\"detail\":\"the view is being rebuilt, try again\"}"));
+    return epoch != 0;
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */
@@ -176,6 +190,8 @@ static void summary(void *opaque, struct http_exchange *x)
     struct web *w = opaque;
     struct why why;
     int64_t now = clock_mono_ms();
+    if (!view_is_whole(w, x, "summary"))
+        return;
     if (w->summary.len == 0 || now - w->summary_ms >= SUMMARY_FRESH_MS) {
         buf_reset(&w->summary);
         if (summary_put(w, &w->summary, &why) != OK) {
@@ -208,6 +224,8 @@ static void repo_page(void *opaque, struct http_exchange *x)
         reply_not_found(w, x, "repo");
         return;
     }
+    if (!view_is_whole(w, x, "repo"))
+        return;
     if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why) != OK) {
         reply_away(w, x, "repo", &why);
         return;
@@ -255,6 +273,8 @@ static void delivery_page(void *opaque, struct http_exchange *x)
     buf_init(&body, BODY_MAX_BYTES);
     if (!delivery_valid(id))
         reply_not_found(w, x, "delivery");
+    else if (!view_is_whole(w, x, "delivery"))
+        return;
     else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_WHOLE, &body, &known, &why) != OK)
         reply_away(w, x, "delivery", &why);
     else if (!known)
@@ -311,6 +331,8 @@ static void pr_page(void *opaque, struct http_exchange *x)
     buf_init(&body, BODY_MAX_BYTES);
     if (!str_to_u64(path_rest(x, "/api/crcr/prs/"), &pr) || pr == 0 || pr > INT32_MAX)
         reply_not_found(w, x, "pr");
+    else if (!view_is_whole(w, x, "pr"))
+        return;
     else if (pr_put(w, (int64_t)pr, &body, &known, &why) != OK)
         reply_away(w, x, "pr", &why);
     else if (!known)

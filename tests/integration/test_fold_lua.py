@@ -15,7 +15,7 @@ VIEW = pathlib.Path(__file__).resolve().parents[2] / "common" / "view"
 REPO, DELIVERY, SHA = "org/four", "d-1", "a" * 40
 JOB = "org%2Ffour/d-1/ci/build/77-1"
 KEYS = ["crcr:job:" + JOB, "crcr:delivery:d-1", "crcr:repo:org/four", "crcr:repos", "crcr:zombies",
-        "crcr:head:" + SHA + "/org/four", "crcr:pr:42", "crcr:spent:org/four"]
+        "crcr:head:" + SHA + "/org/four", "crcr:pr:42", "crcr:spent:org/four", "crcr:epoch"]
 ZOMBIE_MS = 21_600_000
 
 
@@ -41,8 +41,14 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def db(server):
-    server.flushall()
+    empty(server)
     return server
+
+
+def empty(server):
+    """Empty, and whole."""
+    server.flushall()
+    server.set("crcr:epoch", 1)
 
 
 def fact(state, received_ms, attempt="1", **fields):
@@ -52,17 +58,30 @@ def fact(state, received_ms, attempt="1", **fields):
         "pr_number": "42", "pytorch_head_sha": SHA, "status": state, **fields}}
 
 
-def fold(db, one):
-    pairs = [part for pair in one["fields"].items() for part in pair]
-    reply = db.eval((VIEW / "fold.lua").read_text(), len(KEYS), *KEYS, one["state"],
-                    one["received_ms"], one["attempt"], 3000, ZOMBIE_MS, JOB, DELIVERY, REPO, *pairs)
+def step(db, keys, state, received_ms, attempt, fields, job=JOB, fence="", last_ms=None, ranks=""):
+    """One step of fold.lua; its answer as it is."""
+    pairs = [part for pair in fields.items() for part in pair]
+    return db.eval((VIEW / "fold.lua").read_text(), len(keys), *keys, state, received_ms, attempt, 3000,
+                   ZOMBIE_MS, job, DELIVERY, REPO, fence, last_ms or received_ms, ranks, *pairs)
+
+
+def fold(db, one, fence=""):
+    keys = KEYS if not fence else KEYS[:8] + ["crcr:rebuild"]
+    reply = step(db, keys, one["state"], one["received_ms"], one["attempt"], one["fields"], fence=fence)
     return reply[0], dict(zip(reply[1::2], reply[2::2]))
+
+
+def join(db, record):
+    """As a rebuild folds a record of results: what the fold answered."""
+    reply = step(db, KEYS, record["status"], record["first_ms"], record["run_attempt"], record,
+                 last_ms=record["last_ms"], ranks=record["ranks"])
+    return dict(zip(reply[1::2], reply[2::2]))
 
 
 def everything(db):
     """All that the view holds. What was written to get there depends on the order."""
     dump = {}
-    for key in set(db.keys("*")) - {KEYS[7]}:
+    for key in set(db.keys("*")) - {KEYS[7], KEYS[8]}:
         kind = db.type(key)
         dump[key] = (db.hgetall(key) if kind == "hash" else db.smembers(key) if kind == "set"
                      else db.zrange(key, 0, -1, withscores=True))
@@ -133,7 +152,7 @@ def test_the_highest_tier_is_remembered_in_any_order(db):
     facts = [fact("in_progress", 2000, downstream_repo_level="L4"),
              fact("completed", 5000, downstream_repo_level="L2", conclusion="success")]
     for order in itertools.permutations(facts):
-        db.flushall()
+        empty(db)
         for one in order:
             _, job = fold(db, one)
         assert (job["downstream_repo_level"], job["top_level"]) == ("L2", "L4")
@@ -173,7 +192,7 @@ def test_attempt_ten_comes_after_attempt_nine(db):
 
 def test_an_attempt_that_looks_like_no_number_is_still_an_attempt(db):
     for name in ("nan", "inf", "0x2"):
-        db.flushall()
+        empty(db)
         fold(db, fact("in_progress", 5000, attempt=name))
         _, job = fold(db, fact("completed", 8000, attempt=name, conclusion="success"))
         assert (job["status"], job["conclusion"]) == ("completed", "success"), name
@@ -204,10 +223,8 @@ def test_a_downstream_keeps_its_newest_thousand_jobs(db):
 
 
 def test_without_pull_request_and_commit_nothing_is_indexed_for_them(db):
-    keys = KEYS[:5] + ["", "", KEYS[7]]
-    one = fact("completed", 5000, conclusion="success")
-    db.eval((VIEW / "fold.lua").read_text(), 8, *keys, one["state"], 5000, "1", 3000, ZOMBIE_MS,
-            JOB, DELIVERY, REPO, "status", "completed")
+    keys = KEYS[:5] + ["", ""] + KEYS[7:]
+    step(db, keys, "completed", 5000, "1", {"status": "completed"})
     assert not db.exists("") and not db.exists(KEYS[5])
 
 
@@ -223,9 +240,7 @@ def test_a_downstream_cannot_fill_the_view(db):
     before = everything(db)
     other = {**fact("completed", now + 1, conclusion="success")}
     keys = ["crcr:job:another", *KEYS[1:]]
-    pairs = [part for pair in other["fields"].items() for part in pair]
-    assert db.eval((VIEW / "fold.lua").read_text(), 8, *keys, "completed", now + 1, "1", 3000, ZOMBIE_MS,
-                   "another", DELIVERY, REPO, *pairs) == ["full"]
+    assert step(db, keys, "completed", now + 1, "1", other["fields"], job="another") == ["full"]
     assert everything(db) == before
 
 
@@ -267,7 +282,7 @@ POOL = [
 
 
 def fold_all(db, facts):
-    db.flushall()
+    empty(db)
     for one in facts:
         fold(db, one)
     return everything(db)
@@ -291,12 +306,83 @@ def test_every_order_and_duplication_ends_in_the_same_view(db):
             assert fold_all(db, again) == expected, again
 
 
+# ---- a view that is not whole, and its rebuild ---------------------------------------------------
+def test_nothing_is_folded_into_a_view_that_is_not_whole(db):
+    db.delete("crcr:epoch")
+    for one in (lambda: fold(db, POOL[0]), lambda: outcome(db, *OUTCOMES[0]),
+                lambda: labels(db, 1, 2, "x")):
+        with pytest.raises(redis.ResponseError, match="NOTWHOLE"):
+            one()
+    assert db.keys("*") == []
+
+
+def test_only_the_fence_of_the_lease_lets_a_rebuild_fold(db):
+    db.delete("crcr:epoch")
+    db.hset("crcr:rebuild", mapping={"state": "running", "fence": "12"})
+    with pytest.raises(redis.ResponseError, match="NOTWHOLE"):
+        fold(db, POOL[0], fence="11")
+    assert db.keys("*") == ["crcr:rebuild"]
+    assert fold(db, POOL[0], fence="12")[0] == "raise"
+
+
+def answers(db, facts):
+    """The record that each fold answers with: what results would hold, oldest first."""
+    empty(db)
+    return [fold(db, one)[1] for one in facts]
+
+
+def test_the_last_record_of_a_job_restores_it_without_its_facts(db):
+    for facts in itertools.permutations(POOL, 3):
+        rows = answers(db, facts)
+        expected = everything(db)
+        empty(db)
+        join(db, rows[-1])
+        assert everything(db) == expected, facts
+
+
+def test_records_and_facts_join_to_the_same_view_in_every_order(db):
+    chance = random.Random(11)
+    for _ in range(60):
+        facts = chance.sample(POOL, chance.randint(2, len(POOL)))
+        rows = answers(db, facts)
+        expected = everything(db)
+        steps = [lambda one=one: fold(db, one) for one in chance.choices(facts, k=3)]
+        steps += [lambda row=row: join(db, row) for row in chance.choices(rows, k=3) + rows[-1:]]
+        chance.shuffle(steps)
+        empty(db)
+        for one in steps:
+            one()
+        assert everything(db) == expected, facts
+
+
+def test_a_row_that_knows_no_ranks_gives_way_to_every_fact(db):
+    facts = [fact("in_progress", 2000, workflow_run_url="https://begin"),
+             fact("completed", 5000, conclusion="success", total_tests="4")]
+    row = answers(db, facts)[-1]
+    expected = everything(db)
+    old = {**row, "ranks": "0", "workflow_run_url": "https://old", "conclusion": "stale"}
+    empty(db)
+    restored = join(db, old)
+    assert (restored["status"], restored["conclusion"]) == ("completed", "stale")
+    for one in facts:
+        fold(db, one)
+    assert everything(db) == expected
+
+
+def test_what_is_folded_late_shortens_no_life(db):
+    fold(db, POOL[0])
+    for key in (KEYS[0], KEYS[1], KEYS[2], KEYS[5], KEYS[6]):
+        db.expire(key, 9000)
+    fold(db, POOL[3])
+    assert all(8990 < db.ttl(key) <= 9000 for key in (KEYS[0], KEYS[1], KEYS[2], KEYS[5], KEYS[6]))
+
+
 # ---- dispatches and labels -----------------------------------------------------------------------
 def outcome(db, weight, at_ms, sent, name):
     keys = ["crcr:dispatch:d-1/org/four", "crcr:delivery:d-1", "crcr:repos", "crcr:pr:42",
-            "crcr:sent:" + SHA + "/org/four"]
-    db.eval((VIEW / "fold_dispatch.lua").read_text(), 5, *keys, weight, at_ms, sent, 3000, DELIVERY,
-            REPO, at_ms - 100, "outcome", name, "at_ms", at_ms)
+            f"crcr:sent:{SHA}/org/four", "crcr:epoch"]
+    db.eval((VIEW / "fold_dispatch.lua").read_text(), 6, *keys, weight, at_ms, sent, 3000, DELIVERY,
+            REPO, at_ms - 100, "", "outcome", name, "at_ms", at_ms)
     return db.hgetall(keys[0])
 
 
@@ -308,7 +394,7 @@ OUTCOMES = [("1", 900, "", "waiting"), ("4", 1000, "unknown_ms", "unknown"),
 def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
     seen = []
     for order in itertools.permutations(OUTCOMES):
-        db.flushall()
+        empty(db)
         for one in order:
             outcome(db, *one)
         seen.append(everything(db))
@@ -320,15 +406,15 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
 
 
 def labels(db, updated_ms, received_ms, text):
-    return db.eval((VIEW / "fold_labels.lua").read_text(), 1, "crcr:labels:42", updated_ms,
-                   received_ms, 3000, text)
+    return db.eval((VIEW / "fold_labels.lua").read_text(), 2, "crcr:labels:42", "crcr:epoch",
+                   updated_ms, received_ms, 3000, text, "")
 
 
 def test_the_newest_labels_win_in_every_order(db):
     facts = [(1000, 50, "ciflow/crcr/npu"), (2000, 60, ""), (2000, 61, "ciflow/crcr/xpu"),
              (500, 99, "ciflow/crcr/old")]
     for order in itertools.permutations(facts):
-        db.flushall()
+        empty(db)
         for one in order:
             labels(db, *one)
         assert db.hget("crcr:labels:42", "labels") == "ciflow/crcr/xpu"

@@ -16,6 +16,8 @@ POINTS = {
     "delay.republished": ("dispatcher", 2),
     "fold.folded": ("reporter", 40),
     "fold.published": ("reporter", 40),
+    "rebuild.folded": ("reporter", 2),
+    "rebuild.read": ("reporter", 1),
 }
 
 
@@ -31,6 +33,8 @@ def points_in_the_code():
 def die_at(case, point, daemon, passing):
     """Ends the daemon in order, starts one that will die at the point, waits for that, starts it anew."""
     assert case.relay.parts[daemon].stop() == 0
+    if point.startswith("rebuild."):
+        case.redis.client().flushall()
     case.relay.start(daemon, FAULT_POINT=f"{point}:{passing}")
     victim = case.relay.parts[daemon]
     load = case.load(rate=200, count=150)

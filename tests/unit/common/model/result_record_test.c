@@ -217,6 +217,40 @@ static void fields_that_are_not_ours_or_do_not_fit_are_passed_over(void **state)
     result_record_clear(&r);
 }
 
+static void what_the_row_does_not_tell_comes_back_from_headers(void **state)
+{
+    struct result_record r, back;
+    struct headers headers;
+    (void)state;
+    fill(&r);
+    r.top_level = 4;
+    r.run_complete = 1;
+    r.ranks = mem_dup("40001=cl;20002=w");
+    r.first_ms = 2500;
+    r.last_ms = 12750;
+    headers_init(&headers);
+    result_record_to_headers(&r, &headers);
+    assert_true(headers_get(&headers, "status").ptr == NULL); /* the row tells it */
+    assert_true(headers_get(&headers, "timed_out_ms").ptr == NULL);
+    char *json = json_of(&r);
+    assert_int_equal(result_record_from_json(str_of(json), &back, NULL), OK);
+    assert_int_equal(back.in_progress_ms, -1);
+    result_record_from_headers(&back, &headers);
+    assert_string_equal(back.ranks, r.ranks);
+    assert_int_equal(back.dispatched_ms, 1000);
+    assert_int_equal(back.in_progress_ms, 2500);
+    assert_int_equal(back.timed_out_ms, -1);
+    assert_int_equal(back.completed_ms, 12750);
+    assert_int_equal(back.top_level, 4);
+    assert_int_equal(back.run_complete, 1);
+    assert_int_equal(back.first_ms, 2500);
+    assert_int_equal(back.last_ms, 12750);
+    assert_int_equal(back.state, JOB_COMPLETED);
+    free(json);
+    result_record_clear(&r);
+    result_record_clear(&back);
+}
+
 static void what_is_no_result_is_refused(void **state)
 {
     (void)state;
@@ -242,6 +276,7 @@ int main(void)
         cmocka_unit_test(json_and_back_is_the_same),
         cmocka_unit_test(a_hash_and_back_is_the_same),
         cmocka_unit_test(fields_that_are_not_ours_or_do_not_fit_are_passed_over),
+        cmocka_unit_test(what_the_row_does_not_tell_comes_back_from_headers),
         cmocka_unit_test(what_is_no_result_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "common/view/dispatches.h"
 #include "common/view/runs.h"
 #include "tests/unit/support/redis_server.h"
+#include "tests/unit/support/whole_view.h"
 
 #define NOW  1795231200000LL
 #define SHA  "0123456789abcdef"
@@ -50,7 +51,8 @@ static int empty(void **state)
 {
     struct fixture *f = *state;
     const struct redis_value *v;
-    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
+    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL) != OK ||
+           whole_view(f->redis);
 }
 
 static struct outcome outcome_of(const char *delivery, const char *action, int64_t received_ms)

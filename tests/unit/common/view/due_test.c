@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "common/view/due.h"
-#include "common/view/indexes.h"
 #include "tests/unit/support/redis_server.h"
+#include "tests/unit/support/whole_view.h"
 
 #define NOW 1795231200000LL
 
@@ -43,7 +43,7 @@ static int empty_and_whole(void **state)
     struct fixture *f = *state;
     const struct redis_value *v;
     assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL), OK);
-    return view_epoch_set(f->redis, NOW, NULL) != OK;
+    return whole_view(f->redis);
 }
 
 static void note(struct fixture *f, const char *member, int64_t at_ms)
@@ -138,7 +138,7 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
     assert_int_equal(
         redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("crcr:epoch")), NULL), OK);
     assert_int_equal(count_at(f, NOW), 0);
-    assert_int_equal(view_epoch_set(f->redis, NOW, NULL), OK);
+    assert_int_equal(whole_view(f->redis), 0);
     assert_int_equal(count_at(f, NOW), 1);
 }
 

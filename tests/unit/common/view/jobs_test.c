@@ -12,6 +12,7 @@
 #include "common/io/redis.h"
 #include "common/view/jobs.h"
 #include "tests/unit/support/redis_server.h"
+#include "tests/unit/support/whole_view.h"
 
 #define NOW 1795231200000LL
 #define KEY "org%2Ffour/d-1/ci/build/own-id"
@@ -46,7 +47,8 @@ static int flush(void **state)
 {
     struct fixture *f = *state;
     const struct redis_value *v;
-    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
+    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL) != OK ||
+           whole_view(f->redis);
 }
 
 static void command(struct fixture *f, const char *name, const char *key, const char *value)

@@ -11,9 +11,10 @@
 
 #include "common/base/mem.h"
 #include "common/io/redis.h"
-#include "common/view/indexes.h"
+#include "common/view/jobs.h"
 #include "common/view/zombies.h"
 #include "tests/unit/support/redis_server.h"
+#include "tests/unit/support/whole_view.h"
 
 #define NOW       1795231200000LL
 #define ZOMBIE_MS 1000
@@ -49,7 +50,7 @@ static int empty_and_whole(void **state)
     struct fixture *f = *state;
     const struct redis_value *v;
     assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL), OK);
-    return view_epoch_set(f->redis, NOW, NULL) != OK;
+    return whole_view(f->redis);
 }
 
 static void fold(struct fixture *f, const char *key, enum job_state reported, const char *attempt,
@@ -190,7 +191,7 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
     assert_int_equal(
         redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("crcr:epoch")), NULL), OK);
     assert_int_equal(count_at(f, NOW), 0);
-    assert_int_equal(view_epoch_set(f->redis, NOW, NULL), OK);
+    assert_int_equal(whole_view(f->redis), 0);
     assert_int_equal(count_at(f, NOW), 1);
 }
 

@@ -1,0 +1,328 @@
+#include "rebuild.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/fault.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/io/topic_span.h"
+#include "../common/model/ids.h"
+#include "../common/view/epoch.h"
+#include "../common/view/zombies.h"
+
+#define LOOK_MS    1000
+#define WORK_MS    100
+#define POLL_MS    50
+#define RENEW_MS   1000
+#define TELL_MS    2000
+#define STALL_MS   30000     /* no record for so long: from the beginning, with new ends */
+#define CLAIMS_MS  604800000 /* 7 d: what a claim is kept for */
+#define JOBS_CHUNK 200
+
+static const char *const phase_names[] = {
+    [REBUILD_DISPATCHES] = "dispatches", [REBUILD_RESULTS] = "results", [REBUILD_EVENTS] = "events",
+    [REBUILD_CALLBACKS] = "callbacks",   [REBUILD_PARTS] = "open jobs",
+};
+
+struct rebuild {
+    struct role_ctx *role;
+    struct topic_writer *writer;
+    struct rebuild_fold fold;
+    bool whole, known; /* known: the view was looked at */
+    bool elsewhere;    /* said so in the log already */
+    int64_t look_ms;   /* not before; monotonic clock, as all here */
+    enum err answer;   /* of Redis to the last look */
+    struct why reason;
+    struct topic_span *span; /* not NULL: we hold the lease of fold.fence, and read */
+    int64_t began_ms, moved_ms, renew_ms, tell_ms;
+    uint64_t records;
+    size_t unacknowledged; /* dirty marks put and not reported yet, also of a run given up */
+    bool lost;             /* one of them was not stored */
+    bool marked;           /* SETTLING: all open jobs are marked */
+};
+
+static const char *phase_of(const struct rebuild *b)
+{
+    return phase_names[topic_span_part(b->span)];
+}
+
+/* ---- marks for the reconciler ---------------------------------------------------------------- */
+
+static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+{
+    struct rebuild *b = opaque;
+    (void)at;
+    (void)reason;
+    b->unacknowledged--;
+    b->lost = b->lost || err != OK;
+}
+
+static void mark_dirty(void *opaque, struct str head_sha, struct str repo)
+{
+    struct rebuild *b = opaque;
+    const char *topic = b->fold.reporter->topics.name[TOPIC_RECONCILE];
+    struct buf CLEANUP(buf_clear) key;
+    struct why why;
+    buf_init(&key, SHA_MAX + 1 + REPO_MAX);
+    buf_put(&key, head_sha);
+    buf_putc(&key, '/');
+    for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
+        buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
+    b->unacknowledged++;
+    if (topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL, written, b,
+                         &why) == OK)
+        return;
+    b->unacknowledged--;
+    b->lost = true;
+}
+
+/* Jobs in progress: their check runs are open. What was last sent of the others stays as it is at
+ * GitHub, and is found there when they change. */
+static enum err open_jobs_mark(struct rebuild *b, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) cursor;
+    buf_init(&cursor, 64);
+    buf_putc(&cursor, '0');
+    do {
+        struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+        enum err err = zombies_scan(b->fold.redis, &cursor, JOBS_CHUNK, &jobs, why);
+        if (err != OK)
+            return err;
+        for (size_t i = 0; i < jobs.n; i++)
+            if (jobs.at[i].top_level >= 3 && jobs.at[i].head_sha && jobs.at[i].repo)
+                mark_dirty(b, str_of(jobs.at[i].head_sha), str_of(jobs.at[i].repo));
+        topic_writer_poll(b->writer, 0);
+        role_alive(b->role);
+    } while (!str_is(buf_str(&cursor), "0"));
+    return OK;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static void let_go(struct rebuild *b)
+{
+    struct why why;
+    if (!b->span)
+        return;
+    topic_span_free(b->span);
+    b->span = NULL;
+    if (b->fold.batch.n > 0)
+        (void)!rebuild_fold_collect(&b->fold, &why); /* replies that are on their way */
+    (void)!view_lease_release(b->fold.redis, b->fold.fence, &why); /* else it runs out */
+}
+
+static void give_up(struct rebuild *b, const char *reason)
+{
+    log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
+             LOG_STR("error", str_of(reason)));
+    let_go(b);
+    b->look_ms = clock_mono_ms() + LOOK_MS;
+}
+
+/* Results and claims as far back as Redis would still have them. */
+static enum err span_open(struct rebuild *b, struct why *why)
+{
+    const struct reporter *r = b->fold.reporter;
+    int64_t now = clock_wall_ms(), kept_ms = r->times.ttl_s * 1000;
+    int64_t from_ms = now > kept_ms ? now - kept_ms : 0;
+    int64_t claims_ms = kept_ms > CLAIMS_MS ? from_ms : now - CLAIMS_MS;
+    const struct topic_span_part parts[REBUILD_PARTS] = {
+        [REBUILD_DISPATCHES] = { r->topics.name[TOPIC_DISPATCHES], claims_ms },
+        [REBUILD_RESULTS] = { r->topics.name[TOPIC_RESULTS], from_ms },
+        [REBUILD_EVENTS] = { r->topics.name[TOPIC_EVENTS], from_ms },
+        [REBUILD_CALLBACKS] = { r->topics.name[TOPIC_CALLBACKS], from_ms },
+    };
+    return topic_span_new(&b->span, &r->kafka, parts, REBUILD_PARTS, why);
+}
+
+static void begin(struct rebuild *b)
+{
+    struct why why;
+    b->lost = b->marked = false;
+    b->records = 0;
+    b->fold.batch.n = b->fold.batch.bytes = 0;
+    b->began_ms = b->moved_ms = b->tell_ms = clock_mono_ms();
+    b->renew_ms = 0;
+    if (span_open(b, &why) != OK) {
+        log_warn("rebuild_abandoned", LOG_STR("error", str_of(why.text)));
+        b->span = NULL;
+        (void)!view_lease_release(b->fold.redis, b->fold.fence, &why);
+        b->look_ms = clock_mono_ms() + LOOK_MS;
+        return;
+    }
+    log_info("rebuild_started", LOG_INT("total", topic_span_total(b->span)));
+}
+
+static void finish(struct rebuild *b)
+{
+    struct why why;
+    if (view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), &why) != OK) {
+        give_up(b, why.text);
+        return;
+    }
+    double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
+    topic_span_free(b->span);
+    b->span = NULL;
+    b->whole = true;
+    b->look_ms = clock_mono_ms() + LOOK_MS;
+    metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
+    log_info("rebuild_done", LOG_INT("records", (int64_t)b->records),
+             LOG_INT("ms", (int64_t)(seconds * 1e3)));
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static enum err lease_seek(struct rebuild *b, struct why *why)
+{
+    enum view_lease lease;
+    const char *owner = daemon_owner(role_daemon(b->role));
+    enum err err = view_lease_take(b->fold.redis, owner, &lease, &b->fold.fence, why);
+    if (err != OK)
+        return err;
+    if (lease == VIEW_LEASE_BUSY && !b->elsewhere)
+        log_info("rebuild_elsewhere", LOG_STR("lease", STR_LIT("another replica holds it")));
+    b->elsewhere = lease == VIEW_LEASE_BUSY;
+    b->whole = lease == VIEW_LEASE_WHOLE;
+    if (lease == VIEW_LEASE_TAKEN)
+        begin(b);
+    return OK;
+}
+
+static enum err look(struct rebuild *b, struct why *why)
+{
+    int64_t epoch;
+    bool was_whole = b->whole;
+    b->look_ms = clock_mono_ms() + LOOK_MS;
+    enum err err = view_epoch_get(b->fold.redis, &epoch, why);
+    if (err != OK)
+        return err;
+    b->whole = epoch != 0;
+    if (!b->whole && (was_whole || !b->known))
+        log_warn("view_not_whole",
+                 LOG_STR("consequence", STR_LIT("it is rebuilt from the topics")));
+    b->known = true;
+    return b->whole ? OK : lease_seek(b, why);
+}
+
+/* ---- working --------------------------------------------------------------------------------- */
+
+static enum err renew(struct rebuild *b, struct why *why)
+{
+    int64_t now = clock_mono_ms();
+    if (now < b->renew_ms)
+        return OK;
+    b->renew_ms = now + RENEW_MS;
+    if (now >= b->tell_ms + TELL_MS) {
+        log_info("rebuild_progress", LOG_STR("phase", str_of(phase_of(b))),
+                 LOG_INT("done", topic_span_done(b->span)),
+                 LOG_INT("total", topic_span_total(b->span)));
+        b->tell_ms = now;
+    }
+    return view_lease_renew(b->fold.redis, b->fold.fence, phase_of(b), topic_span_done(b->span),
+                            topic_span_total(b->span), why);
+}
+
+/* One batch, or what comes in POLL_MS. */
+static enum err batch(struct rebuild *b, struct why *why)
+{
+    const struct record *record;
+    enum err err = OK;
+    while (err == OK && !rebuild_fold_is_full(&b->fold) &&
+           (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
+        enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
+        err = rebuild_fold_record(&b->fold, part, record, why);
+        b->records++;
+        b->moved_ms = clock_mono_ms();
+        metrics_add(role_metrics(b->role), METRIC_REBUILD_RECORDS,
+                    METRIC_LABELS(str_of(phase_names[part])), 1);
+    }
+    struct why other;
+    enum err collected = rebuild_fold_collect(&b->fold, &other);
+    FAULT_POINT("rebuild.folded");
+    if (err == OK && collected != OK)
+        err = why_set(why, collected, "%s", other.text);
+    topic_writer_poll(b->writer, 0);
+    if (err == OK && clock_mono_ms() - b->moved_ms >= STALL_MS)
+        err = why_set(why, ERR_RETRY, "nothing came from Kafka for %d s", STALL_MS / 1000);
+    return err;
+}
+
+/* All is read: the marks must be stored before the epoch is set, or a crash would lose them. */
+static enum err settle(struct rebuild *b, struct why *why)
+{
+    enum err err = b->marked ? OK : open_jobs_mark(b, why);
+    if (err != OK)
+        return err;
+    b->marked = true;
+    topic_writer_poll(b->writer, b->unacknowledged > 0 ? POLL_MS : 0);
+    if (b->lost)
+        return why_set(why, ERR_RETRY, "Kafka did not store what is to be reconciled");
+    FAULT_POINT("rebuild.read");
+    if (b->unacknowledged == 0)
+        finish(b);
+    return OK;
+}
+
+static void work(struct rebuild *b)
+{
+    struct why why;
+    int64_t until = clock_mono_ms() + WORK_MS;
+    do {
+        enum err err = renew(b, &why);
+        if (err == OK)
+            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : settle(b, &why);
+        if (err != OK && b->span)
+            give_up(b, why.text);
+        role_progress(b->role);
+    } while (b->span && clock_mono_ms() < until && !role_stopping(b->role));
+}
+
+enum err rebuild_turn(struct rebuild *b, bool *whole, struct why *why)
+{
+    if (!b->span && clock_mono_ms() >= b->look_ms)
+        b->answer = look(b, &b->reason);
+    if (b->span)
+        work(b);
+    metrics_set(role_metrics(b->role), METRIC_VIEW_WHOLE, NULL, b->whole);
+    *whole = b->whole;
+    return b->answer == OK ? OK : why_set(why, b->answer, "%s", b->reason.text);
+}
+
+void rebuild_lost(struct rebuild *b)
+{
+    b->look_ms = 0;
+}
+
+bool rebuild_is_busy(const struct rebuild *b)
+{
+    return b->span != NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct rebuild *rebuild_new(const struct reporter *reporter, struct role_ctx *role,
+                            struct redis *redis, struct topic_writer *writer,
+                            struct event_facts *scratch)
+{
+    struct rebuild *b = mem_alloc(1, sizeof(*b));
+    b->role = role;
+    b->writer = writer;
+    b->fold = (struct rebuild_fold){
+        .reporter = reporter,
+        .redis = redis,
+        .scratch = scratch,
+        .dirty = mark_dirty,
+        .opaque = b,
+    };
+    return b;
+}
+
+void rebuild_free(struct rebuild *b)
+{
+    if (!b)
+        return;
+    let_go(b);
+    free(b);
+}

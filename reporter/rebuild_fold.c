@@ -1,0 +1,202 @@
+/* One record of a rebuild → commands to Redis. The same reading and the same Lua steps as the fold
+ * (fact.c, common/view), but no effects: what followed from these records has followed, or will
+ * when the fold reads them. */
+#include <stdlib.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/mem.h"
+#include "../common/view/claims.h"
+#include "../common/view/dispatches.h"
+#include "../common/view/labels.h"
+#include "fold.h"
+#include "rebuild.h"
+
+/* A check run may be open for as long as its job may run, and some time around that. */
+#define AROUND_MS 3600000
+
+/* ---- collecting ------------------------------------------------------------------------------ */
+
+static enum err job_collect(struct redis *redis, struct why *why)
+{
+    struct result_record merged;
+    enum fold_verdict verdict;
+    enum err err = job_fold_collect(redis, &verdict, &merged, why);
+    if (err == OK)
+        result_record_clear(&merged);
+    return err;
+}
+
+static void queued(struct rebuild_fold *f, rebuild_collect_fn *collect, size_t bytes)
+{
+    f->batch.collect[f->batch.n++] = collect;
+    f->batch.bytes += bytes;
+}
+
+bool rebuild_fold_is_full(const struct rebuild_fold *f)
+{
+    return f->batch.n >= REBUILD_BATCH || f->batch.bytes >= REBUILD_BATCH_BYTES;
+}
+
+enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why)
+{
+    enum err first = OK;
+    for (size_t i = 0; i < f->batch.n; i++) {
+        struct why reason;
+        enum err err = f->batch.collect[i](f->redis, &reason);
+        if (err == OK || first != OK || fold_is_of_this_fact(err, &reason))
+            continue;
+        first = why_set(why, err, "%s", reason.text);
+    }
+    f->batch.n = f->batch.bytes = 0;
+    return first;
+}
+
+/* ---- how long it stays ----------------------------------------------------------------------- */
+
+/* As long as it would have stayed had Redis not lost it. False when that is over. */
+static bool times_of(const struct rebuild_fold *f, int64_t at_ms, struct view_times *times)
+{
+    int64_t age_ms = f->now_ms > at_ms ? f->now_ms - at_ms : 0;
+    *times = f->reporter->times;
+    times->fence = f->fence;
+    times->ttl_s -= age_ms / 1000;
+    return times->ttl_s > 0;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static int64_t time_of(const char *text, int64_t otherwise)
+{
+    int64_t wall_ms;
+    struct why why;
+    return text && clock_parse(str_of(text), &wall_ms, &why) == OK ? wall_ms : otherwise;
+}
+
+/* Records from before the headers: what the row itself tells, for want of better. */
+static void fill_gaps(struct result_record *row, int64_t timestamp_ms)
+{
+    int64_t began = time_of(row->started_at, timestamp_ms);
+    if (row->first_ms < 0)
+        row->first_ms = began;
+    if (row->last_ms < 0)
+        row->last_ms = timestamp_ms;
+    if (row->state == JOB_IN_PROGRESS && row->in_progress_ms < 0)
+        row->in_progress_ms = began;
+    if (row->top_level < 0)
+        row->top_level = row->level;
+}
+
+static enum err result_queue(struct rebuild_fold *f, const struct record *record, struct why *why)
+{
+    struct result_record row;
+    struct view_times times;
+    struct why ignored;
+    if (result_record_from_json(record->value, &row, &ignored) != OK)
+        return OK;
+    result_record_from_headers(&row, &record->headers);
+    fill_gaps(&row, record->timestamp_ms);
+    enum err err = OK;
+    if (row.delivery_id && row.run_attempt && times_of(f, row.last_ms, &times)) {
+        err = job_restore_queue(f->redis, &row, &times, why);
+        if (err == OK)
+            queued(f, job_collect, record->value.len);
+    }
+    result_record_clear(&row);
+    return err;
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+/* What a pending callback was matched with when it was folded is in its row of results; asked
+ * again, a later call of the same dispatch might answer. */
+static enum err pending_settle(struct rebuild_fold *f, struct callback_fact *callback, bool *fold,
+                               struct why *why)
+{
+    bool known = false;
+    enum err err = rebuild_fold_collect(f, why);
+    if (err == OK)
+        err = job_has_fact(f->redis, &callback->job, callback->received_ms, &known, why);
+    *fold = false;
+    if (err != OK || known)
+        return err;
+    return fold_target_fill(f->redis, &callback->job, fold, why);
+}
+
+static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct why *why)
+{
+    struct callback_fact *callback = &fact->callback;
+    struct view_times times;
+    bool fold = true;
+    if (!times_of(f, callback->received_ms, &times))
+        return OK;
+    if (callback->pending) {
+        enum err err = pending_settle(f, callback, &fold, why);
+        if (err != OK || !fold) /* not known: the fold had it wait, and put it aside */
+            return err;
+    }
+    enum err err = job_fold_queue(f->redis, &callback->job, callback->received_ms, &times, why);
+    if (err == OK)
+        queued(f, job_collect, fact->record->value.len);
+    return err;
+}
+
+/* ---- dispatches, labels ---------------------------------------------------------------------- */
+
+static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
+{
+    const struct outcome *o = &fact->outcome;
+    struct view_times times;
+    bool is_queued;
+    int64_t age_ms = f->now_ms > o->at_ms ? f->now_ms - o->at_ms : 0;
+    enum err err = claim_restore_queue(f->redis, o, age_ms, &is_queued, why);
+    if (err == OK && is_queued)
+        queued(f, claim_end_collect, fact->record->value.len);
+    if (err != OK || fact->kind != FACT_OUTCOME || !times_of(f, o->at_ms, &times))
+        return err;
+    err = dispatch_fold_queue(f->redis, o, &times, why);
+    if (err == OK)
+        queued(f, dispatch_fold_collect, fact->record->value.len);
+    if (err == OK && o->level >= 3 && *o->head_sha && age_ms < times.zombie_ms + AROUND_MS)
+        f->dirty(f->opaque, str_of(o->head_sha), str_of(o->repo));
+    return err;
+}
+
+static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
+{
+    struct view_times times;
+    if (!times_of(f, fact->labels.received_ms, &times))
+        return OK;
+    enum err err =
+        labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
+                          fact->labels.received_ms, str_of(fact->labels.in_force), &times, why);
+    if (err == OK)
+        queued(f, labels_fold_collect, 0);
+    return err;
+}
+
+/* ---- one record ------------------------------------------------------------------------------ */
+
+static enum err fact_queue(struct rebuild_fold *f, enum rebuild_part part, struct fact *fact,
+                           struct why *why)
+{
+    if (fact->step != FACT_FOLD) /* poison: the fold has put it aside */
+        return OK;
+    if (part == REBUILD_DISPATCHES)
+        return outcome_queue(f, fact, why);
+    if (fact->kind == FACT_CALLBACK)
+        return callback_queue(f, fact, why);
+    return fact->kind == FACT_LABELS ? labels_queue(f, fact, why) : OK;
+}
+
+enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
+                             const struct record *record, struct why *why)
+{
+    if (f->batch.n == 0)
+        f->now_ms = clock_wall_ms();
+    if (part == REBUILD_RESULTS)
+        return result_queue(f, record, why);
+    struct fact *fact = fact_new((struct record *)(uintptr_t)record, f->reporter, f->scratch);
+    enum err err = fact_queue(f, part, fact, why);
+    fact_free(fact);
+    return err;
+}

@@ -1,0 +1,172 @@
+"""The rebuild of the view by crcr-reporter, on real Kafka and Redis: what Redis loses comes back as it
+was."""
+import json
+import time
+
+import pytest
+
+from rebuilding import Rebuilding, differences, dump
+from test_reporter import Job, label_event, settled
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Rebuilding(tmp_path_factory.mktemp("rebuild"), kafka_node.brokers)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def all_kinds(reporter):
+    """Jobs and outcomes of every kind; gives them by name."""
+    jobs = {}
+    jobs["plain"] = Job(reporter).outcome("dispatched", action="opened").call("in_progress", 1000) \
+        .call("completed", 2000, conclusion="failure", test_results={"passed": 8, "failed": 1,
+              "skipped": 1}, failed_tests_detail=[{"name": f"t{i}"} for i in range(30)],
+              triage_verdict={"verdict": "flaky"}, environment="mi300")
+    repeated = jobs["repeated"] = Job(reporter)
+    for _ in range(3):
+        repeated.call("in_progress", 1000).call("completed", 3000, conclusion="success")
+    jobs["reversed"] = Job(reporter).call("completed", 5000, conclusion="success") \
+        .call("in_progress", 900, url="https://ci.example/1").call("completed", 6000, conclusion="failure")
+    jobs["attempts"] = Job(reporter).call("completed", 2000, conclusion="failure") \
+        .call("in_progress", 3000, run_attempt=2).call("completed", 2500, conclusion="cancelled") \
+        .call("completed", 9000, conclusion="success", run_attempt=2)
+    jobs["timed_out"] = Job(reporter).call("in_progress", 1000).call("completed", 1500, "sweeper")
+    jobs["timed_out_late"] = Job(reporter).call("in_progress", 1000) \
+        .call("completed", 1500, "sweeper").call("completed", 9000, conclusion="success")
+    jobs["open"] = Job(reporter).call("in_progress", 1000)
+    demoted = jobs["demoted"] = Job(reporter).call("in_progress", 1000)
+    demoted.level = "L1"
+    demoted.call("completed", 2000, conclusion="success")
+    labelled = jobs["labelled"] = Job(reporter, "org/three", "L3", pr=77)
+    label_event(labelled, "labeled", ["ciflow/crcr/npu", "other"], "ciflow/crcr/npu", 1)
+    label_event(labelled, "labeled", ["ciflow/crcr/npu", "ciflow/crcr/x"], "ciflow/crcr/x", 2)
+    labelled.call("completed", 2000, conclusion="success")
+    for outcome in ("waiting", "unknown", "superseded", "skipped", "failed", "duplicate"):
+        jobs[outcome] = Job(reporter, pr=8).outcome(outcome)
+    Job(reporter, pr=8).outcome("waiting").outcome("unknown", 1000).outcome("dispatched", 2000) \
+        .outcome("duplicate", 9000)
+    two = jobs["two_deliveries"] = Job(reporter, pr=9).call("completed", 2000, conclusion="success")
+    again = Job(reporter, pr=9)
+    again.sha = two.sha
+    again.call("completed", 3000, conclusion="failure")
+    jobs["no_pull_request"] = Job(reporter, "org/two", "L2", pr=0).call("completed", 2000,
+                                                                       conclusion="success")
+    pending = jobs["pending"] = Job(reporter).outcome("unknown", 100)
+    pending.call("completed", 3000, provenance="pending", conclusion="success")
+    jobs["self"] = Job(reporter, "org/two", "L2", pr=0).call("completed", 4000, "self",
+                                                            conclusion="success")
+    return jobs
+
+
+def test_the_rebuilt_view_equals_the_lost_one(reporter):
+    jobs = all_kinds(reporter)
+    jobs["pending"].wait_result()
+    jobs["pending"].outcome("dispatched", 8000)  # a later call of it is known by the time of the rebuild
+    settled(reporter)
+    before = dump(reporter.client())
+    kinds = {key.split(":")[1] for key in before}
+    assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "dispatch", "sent", "labels",
+                     "zombies"}
+    reporter.flush()
+    reporter.wait_whole()
+    settled(reporter)
+    after = {key: value for key, value in dump(reporter.client()).items()
+             if not key.startswith("crcr:claim:")}  # no sender wrote any here
+    assert differences(before, after) == {}
+    row = jobs["pending"].wait_result()
+    assert row["queue_time"] is None  # completed only; and the pages show all of it again
+    assert len(reporter.relay.api("/api/crcr/prs/9")["deliveries"]) == 2
+
+
+def test_an_epoch_that_is_dropped_alone_is_rebuilt_over_what_is_there(reporter):
+    all_kinds(reporter)
+    settled(reporter)
+    before = dump(reporter.client())
+    reporter.client().delete("crcr:epoch")
+    reporter.wait_whole()
+    settled(reporter)
+    assert {key: value for key, value in differences(before, dump(reporter.client())).items()
+            if not key.startswith("crcr:claim:")} == {}
+
+
+def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_factory, reporter):
+    """A relay whose topics have the rows only: retention took all else."""
+    Job(reporter).call("in_progress", 1000).call("completed", 2000, conclusion="success")
+    Job(reporter).call("completed", 1000, conclusion="failure").call("in_progress", 3000, run_attempt=2)
+    settled(reporter)
+    rows = reporter.topic("results")
+    later = Rebuilding(tmp_path_factory.mktemp("later"), kafka_node.brokers)
+    try:
+        later.wait_whole()
+        assert later.relay.parts["reporter"].stop() == 0
+        for row in rows:
+            later.put("results", row.key, row.value, row.headers)
+        later.flush()
+        later.start()
+        settled(later)
+        jobs = [dump(one.client()) for one in (reporter, later)]
+        wanted = [{key: value for key, value in view.items()
+                   if key.startswith(("crcr:job:", "crcr:head:", "crcr:repo:", "crcr:zombies"))}
+                  for view in jobs]
+        assert len(wanted[0]) > 2
+        assert differences(*wanted) == {}
+    finally:
+        later.close()
+
+
+def test_rows_written_before_there_were_headers_come_back_as_they_read(kafka_node, tmp_path):
+    one = Rebuilding(tmp_path, kafka_node.brokers)
+    try:
+        job = Job(one).call("in_progress", 1500).call("completed", 2000, conclusion="failure",
+                                                      test_results={"passed": 1, "failed": 1,
+                                                                    "skipped": 0})
+        job.wait_result()
+        settled(one)
+        shown = one.relay.api(f"/api/crcr/deliveries/{job.delivery}")
+        other = Rebuilding(tmp_path / "other", kafka_node.brokers)
+        try:
+            assert other.relay.parts["reporter"].stop() == 0
+            for row in one.topic("results"):
+                other.put("results", row.key, row.value)
+            other.flush()
+            other.start()
+            assert other.relay.api(f"/api/crcr/deliveries/{job.delivery}") == shown
+        finally:
+            other.close()
+    finally:
+        one.close()
+
+
+def test_the_first_start_ever_costs_next_to_nothing(reporter, kafka_node, tmp_path):
+    one = Rebuilding(tmp_path, kafka_node.brokers)
+    try:
+        [done] = one.said("rebuild_done")
+        assert done["records"] <= 2 and done["ms"] < 1000
+        assert one.relay.metric("reporter", "crcr_view_whole") == 1
+    finally:
+        one.close()
+
+
+def test_what_was_dispatched_is_not_dispatched_again(reporter):
+    """Claims and the order of the lane come back from the outcomes."""
+    job = Job(reporter, pr=171)
+    at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    reporter.put("dispatches", f"{job.delivery}/org/four", {
+        "delivery_id": job.delivery, "repo": "org/four", "tier": "L4", "kind": "dispatch",
+        "event_type": "pull_request", "pr_number": 171, "head_sha": job.sha, "outcome": "dispatched",
+        "http_status": 204, "attempt": 1, "latency_ms": 5, "error": None, "at": at,
+        "maybe_duplicate": False, "seq": "1795231200000:3:17", "event_key": "pytorch/pytorch#171"},
+        {"delivery": job.delivery, "repo": "org/four"})
+    settled(reporter)
+    reporter.flush()
+    reporter.wait_whole()
+    client = reporter.client()
+    claim = client.hgetall(f"crcr:claim:{job.delivery}|org/four|dispatch|")
+    assert (claim["state"], claim["pr"], claim["head_sha"], claim["level"]) == \
+        ("done", "171", job.sha, "4")
+    assert json.loads(claim["outcome"])["outcome"] == "duplicate"
+    assert client.get("crcr:seq:org/four|pytorch/pytorch#171") == "1795231200000:3:17"
+    assert 6 * 86_400 < client.ttl(f"crcr:claim:{job.delivery}|org/four|dispatch|") <= 7 * 86_400
