@@ -142,7 +142,7 @@ def test_the_issuer_of_the_proof_survives_the_sweep_and_the_order(db):
     facts = [fact("in_progress", 2000, issuer="https://actions"), fact("timed_out", 3000),
              fact("completed", 4000, issuer="https://buildkite")]
     for order in itertools.permutations(facts):
-        db.flushall()
+        empty(db)
         for one in order:
             fold(db, one)
         assert db.hget(KEYS[0], "issuer") == "https://buildkite"
