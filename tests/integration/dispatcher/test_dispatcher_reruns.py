@@ -267,6 +267,26 @@ class TestAllChecks:
         buttons.outcome(delivery, L4, "rerun_failed")
         assert not [one for one in buttons.bench.outcomes(delivery) if one["maybe_duplicate"]]
 
+    def test_are_looked_for_when_a_limit_ends_and_no_attempt_is_spent(self, buttons):
+        run = next(runs)
+        suite = buttons.checks((f"crcr/{L4}/CI/1", f"{run}:1"))
+        buttons.bench.script({"path": f"*/check-suites/{suite}/*", "status": 403, "retry_after": 2, "count": 1})
+        delivery = buttons.press_all(suite)
+        assert buttons.outcome(delivery, UPSTREAM, "expand", "waiting")["attempt"] == 1
+        assert buttons.outcome(delivery, UPSTREAM, "expand")["attempt"] == 1
+        buttons.outcome(delivery, L4, "rerun_failed")
+        asked = [one["at_ms"] for one in buttons.listings(suite)]
+        assert len(asked) == 2 and asked[1] - asked[0] >= 2000
+
+    def test_without_end_are_refused(self, buttons):
+        path = f"/repos/{UPSTREAM}/check-suites/77/check-runs"
+        link = f"<{buttons.bench.relay.url('github', path)}?page=2>; rel=\"next\""
+        buttons.bench.script({"path": path, "status": 200, "headers": {"Link": link},
+                              "body": {"total_count": 1, "check_runs": []}})
+        delivery = buttons.press_all(77)
+        assert "more check runs" in buttons.outcome(delivery, UPSTREAM, "expand", "failed")["error"]
+        assert len(buttons.listings(77)) == 100
+
     def test_that_github_does_not_show_go_to_the_dlq(self, buttons):
         delivery = buttons.press_all(999999)
         outcome = buttons.outcome(delivery, UPSTREAM, "expand", "failed")
