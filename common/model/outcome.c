@@ -29,6 +29,7 @@ void outcome_init(struct outcome *o, const struct task *task)
     str_copy(o->repo, sizeof(o->repo), task->repo);
     str_copy(o->kind, sizeof(o->kind), str_of(task_kind_name(task->kind)));
     str_copy(o->run_id, sizeof(o->run_id), task->run_id);
+    str_copy(o->again, sizeof(o->again), task->event.again);
     str_copy(o->event_type, sizeof(o->event_type), str_of(event_kind_name(task->event.kind)));
     str_copy(o->action, sizeof(o->action), task->event.action);
     str_copy(o->head_sha, sizeof(o->head_sha), task->event.head_sha);
@@ -38,7 +39,8 @@ void outcome_init(struct outcome *o, const struct task *task)
     o->attempt = task->attempt;
     o->maybe_duplicate = task->maybe_duplicate;
     ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
-    if (bar < 0 || task->kind != TASK_DISPATCH || task->event.kind != EVENT_PULL_REQUEST)
+    if (bar < 0 || task->kind != TASK_DISPATCH || task->event.kind != EVENT_PULL_REQUEST ||
+        *o->again)
         return;
     task_seq_text(&task->seq, o->seq);
     str_copy(o->event_key, sizeof(o->event_key), str_from(task->lane, (size_t)bar + 1));
@@ -80,6 +82,8 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_number(to, "attempt", o->attempt);
     buf_printf(to, ",\"latency_ms\":%" PRId64, o->latency_ms);
     put_text(to, "error", o->error);
+    if (*o->again)
+        put_text(to, "again", o->again);
     if (*o->seq) {
         put_text(to, "seq", o->seq);
         put_text(to, "event_key", o->event_key);
@@ -105,6 +109,7 @@ static const struct {
     TEXT("repo", repo, true),
     TEXT("kind", kind, true),
     TEXT("run_id", run_id, false),
+    TEXT("again", again, false),
     TEXT("event_type", event_type, false),
     TEXT("action", action, false),
     TEXT("head_sha", head_sha, false),

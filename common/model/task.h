@@ -57,7 +57,8 @@ struct outcome {
     char repo[REPO_MAX + 1];
     int level;
     char kind[16];
-    char run_id[RUN_ID_MAX + 1]; /* as the task's; "" for a dispatch */
+    char run_id[RUN_ID_MAX + 1];  /* as the task's; "" for a dispatch */
+    char again[DELIVERY_MAX + 1]; /* of a replay --again; else "" */
     char event_type[16];
     char action[64]; /* of the event; "" when it has none, or in records of before it was told */
     int64_t received_ms; /* of the event; 0 likewise */
@@ -70,8 +71,8 @@ struct outcome {
     char error[512];
     int64_t at_ms; /* the moment the call was sent; for others the moment it was decided */
     bool maybe_duplicate;
-    /* Of a dispatch for a pull request, where one supersedes another; else "", as in old records.
-     */
+    /* Of a dispatch for a pull request, where one supersedes another; else "", as in old records
+     * and those of a replay --again. */
     char seq[TASK_SEQ_TEXT_SIZE];
     char event_key[REPO_MAX + 24];
 };

@@ -152,6 +152,15 @@ static const struct {
     [OUTCOME_DUPLICATE] = { "done", true },
 };
 
+static struct str outcome_key(struct buf *to, const struct outcome *o)
+{
+    struct str delivery = str_of(o->delivery_id), repo = str_of(o->repo);
+    struct str run_id = str_of(o->run_id);
+    if (*o->again)
+        return key_claim_again(to, delivery, repo, o->kind, run_id, str_of(o->again));
+    return key_claim(to, delivery, repo, o->kind, run_id);
+}
+
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why)
 {
@@ -177,7 +186,7 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
     const struct str argv[] = {
-        key_claim(&key, str_of(outcome->delivery_id), repo, outcome->kind, str_of(outcome->run_id)),
+        outcome_key(&key, outcome),
         moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : STR_LIT(""),
         str_of(state),
         buf_str(&json),

@@ -98,6 +98,33 @@ static void the_outcome_of_a_rerun_names_its_run(void **state)
     buf_clear(&json);
 }
 
+static void the_outcome_of_a_replay_again_says_so_and_moves_no_lane(void **state)
+{
+    (void)state;
+    struct task task = { .event = { .kind = EVENT_PULL_REQUEST,
+                                    .delivery = STR_LIT("d-1"),
+                                    .again = STR_LIT("ab12cd34") },
+                         .repo = STR_LIT("org/a"),
+                         .level = 4,
+                         .kind = TASK_DISPATCH,
+                         .lane = STR_LIT("org/a|pytorch/pytorch#1") };
+    struct outcome in, out;
+    struct buf json;
+    outcome_init(&in, &task);
+    buf_init(&json, 4096);
+    outcome_to_json(&in, &json);
+    assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+    assert_string_equal(out.again, "ab12cd34");
+    assert_string_equal(out.seq, "");
+    task.event.again = STR_NONE;
+    outcome_init(&in, &task);
+    assert_string_not_equal(in.seq, "");
+    buf_reset(&json);
+    outcome_to_json(&in, &json);
+    assert_true(str_find_str(buf_str(&json), STR_LIT("again")) < 0);
+    buf_clear(&json);
+}
+
 static void the_outcome_tells_the_events_action_and_arrival(void **state)
 {
     (void)state;
@@ -199,6 +226,7 @@ int main(void)
         cmocka_unit_test(an_outcome_survives_its_json),
         cmocka_unit_test(the_json_has_the_fields_of_the_contract),
         cmocka_unit_test(the_outcome_of_a_rerun_names_its_run),
+        cmocka_unit_test(the_outcome_of_a_replay_again_says_so_and_moves_no_lane),
         cmocka_unit_test(the_outcome_tells_the_events_action_and_arrival),
         cmocka_unit_test(an_outcome_of_before_these_fields_is_read),
         cmocka_unit_test(invalid_utf8_in_an_error_still_gives_json),

@@ -435,6 +435,17 @@ static void what_was_perhaps_sent_is_known_to_be_so_after_a_flush(void **state)
     assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_EXPIRED);
 }
 
+static void what_was_replayed_again_is_not_sent_once_more_after_a_flush(void **state)
+{
+    struct task again = a_task(), plain = a_task();
+    again.event.again = STR_LIT("one");
+    struct outcome sent = an_outcome(&again, OUTCOME_DISPATCHED);
+    assert_string_equal(sent.seq, "");
+    assert_true(restore(*state, &sent, 0));
+    assert_int_equal(claim(state, &again, "two", NOW).verdict, CLAIM_DONE);
+    assert_int_equal(claim(state, &plain, "two", NOW).verdict, CLAIM_TAKEN);
+}
+
 static void a_restored_claim_takes_nothing_from_its_sender(void **state)
 {
     struct fixture *f = *state;
@@ -486,6 +497,7 @@ int main(void)
         TEST(what_was_sent_is_not_sent_again_after_a_flush),
         TEST(an_older_state_stays_superseded_after_a_flush),
         TEST(what_was_perhaps_sent_is_known_to_be_so_after_a_flush),
+        TEST(what_was_replayed_again_is_not_sent_once_more_after_a_flush),
         TEST(a_restored_claim_takes_nothing_from_its_sender),
         TEST(only_what_a_claim_would_still_hold_is_restored),
     };
