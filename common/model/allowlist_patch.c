@@ -184,11 +184,11 @@ static void insert_entry(struct text_lines *lines, const struct allowlist *list,
 {
     struct buf CLEANUP(buf_clear) line;
     ptrdiff_t last = last_entry(lines, list, move);
+    buf_init(&line, ALLOWLIST_MAX_BYTES);
     if (last < 0) {
         insert_first(lines, move, e);
         return;
     }
-    buf_init(&line, ALLOWLIST_MAX_BYTES);
     entry_put(&line, e, move->level, indent_of(line_at(lines, (size_t)last)));
     insert(lines, (size_t)last + entry_lines(lines, (size_t)last), &line);
 }

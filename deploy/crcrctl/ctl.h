@@ -25,8 +25,9 @@ struct ctl {
 
 /* One verb, with its own arguments; argv[0] is the verb. */
 typedef int verb_fn(struct ctl *ctl, int argc, char **argv);
-verb_fn verb_tail, verb_trace, verb_send_webhook, verb_allowlist, verb_lag, verb_topics,
-    verb_config, verb_levels, verb_probe, verb_redeliver, verb_dlq, verb_replay, verb_rebuild_hud;
+verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_allowlist, verb_lag,
+    verb_topics, verb_config, verb_levels, verb_probe, verb_redeliver, verb_dlq, verb_replay,
+    verb_rebuild_hud;
 
 /* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
 int ctl_open(struct ctl *ctl);

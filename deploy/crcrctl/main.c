@@ -38,6 +38,23 @@ static const struct verb {
       "  --url        default http://127.0.0.1:8080/github/webhook\n"
       "The signature is made with the first secret of GITHUB_APP_SECRET.\n"
       "Exit codes: 0 the answer was 2xx, 1 another answer, 2 usage, 3 no answer.\n" },
+    { "send-callback", verb_send_callback, true, "sends a file as a downstream job would",
+      "usage: crcrctl send-callback FILE TOKEN [--url URL]\n"
+      "       crcrctl send-callback FILE TOKEN --status in_progress|completed [--conclusion C]\n"
+      "                             [--workflow NAME] [--job NAME] [--run-id ID] [--attempt N]\n"
+      "\n"
+      "  FILE        the body, sent byte for byte; - reads standard input. With --status it is "
+      "what\n"
+      "              repository_dispatch delivered (client_payload), and the workflow is put in\n"
+      "  --url       default http://127.0.0.1:8080/github/callback\n"
+      "TOKEN, the OIDC token, is one of\n"
+      "  --sim URL --repo OWNER/REPO    minted by crcr-sim (deploy/try)\n"
+      "  --key FILE --repo OWNER/REPO [--issuer URL] [--kid KID]\n"
+      "              signed with a key (PEM) whose public half the issuer in CRCR_OIDC_ISSUERS "
+      "serves\n"
+      "  --token-file FILE              as it is, from a file; - reads standard input\n"
+      "  --token TOKEN                  the same; other users of the machine can see it\n"
+      "Exit codes: 0 the answer was 2xx, 1 another answer, 2 usage, 3 no answer.\n" },
     { "dlq", verb_dlq, true, "what could not be done: list, show, replay, drop",
       "usage: crcrctl dlq list   [--all] [--json] [FILTER…]\n"
       "       crcrctl dlq show   PARTITION@OFFSET\n"

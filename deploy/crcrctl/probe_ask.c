@@ -136,9 +136,9 @@ static bool check_found(struct redis *redis, const struct result_record *job, st
     struct buf CLEANUP(buf_clear) name;
     const struct check_sent *newest = NULL;
 
+    buf_init(&name, 2048);
     if (!job->head_sha || !job->workflow_name || !job->job_name)
         return false;
-    buf_init(&name, 2048);
     check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
     *err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, why);
     for (size_t i = 0; *err == OK && i < list.n; i++)

@@ -1,0 +1,96 @@
+"""`crcrctl send-callback`: what it sends, under whose token, and with which exit code."""
+import json
+import subprocess
+import time
+
+import jwt
+import pytest
+
+from lib.ctl import Ctl
+from lib.sim import Inbox, Sim
+
+PAYLOAD = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {"number": 7}, "callback_token": "t"}
+
+
+@pytest.fixture
+def inbox():
+    one = Inbox()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def send(inbox, tmp_path):
+    ctl = Ctl("127.0.0.1:1", "t.")  # it needs no Kafka
+    file = tmp_path / "body.json"
+    file.write_bytes(json.dumps(PAYLOAD).encode())
+
+    def run(*arguments, expect=0, body=None):
+        if body is not None:
+            file.write_bytes(body)
+        return ctl("send-callback", file, "--url", inbox.url + "/github/callback", *arguments, expect=expect)
+    return run
+
+
+def sent(inbox):
+    path, headers, body, _ = inbox.requests[-1]
+    assert path == "/github/callback" and headers["Content-Type"] == "application/json"
+    return headers["Authorization"].removeprefix("Bearer "), body
+
+
+def test_the_file_is_sent_byte_for_byte_under_the_token_given(send, inbox, tmp_path):
+    (tmp_path / "token").write_text("a.b.c\n")
+    done = send("--token-file", tmp_path / "token", body=b'{"a": "\xc3\xa9"}\n')
+    assert sent(inbox) == ("a.b.c", b'{"a": "\xc3\xa9"}\n') and done.stdout.startswith("200 in ")
+    send("--token", "d.e.f")
+    assert sent(inbox)[0] == "d.e.f"
+
+
+def test_the_workflow_is_put_into_what_was_dispatched(send, inbox):
+    send("--token", "t", "--status", "completed", "--workflow", "CI", "--job", "test / a", "--run-id", "77",
+         "--attempt", "2", "--conclusion", "failure")
+    assert json.loads(sent(inbox)[1]) == {**PAYLOAD, "workflow": {
+        "schema_version": "1", "status": "completed", "conclusion": "failure", "name": "CI",
+        "job_name": "test / a", "run_id": "77", "run_attempt": "2"}}
+    send("--token", "t", "--status", "in_progress")
+    assert json.loads(sent(inbox)[1])["workflow"] == {
+        "schema_version": "1", "status": "in_progress", "name": "crcrctl", "run_id": "1"}
+
+
+def test_a_token_is_made_with_a_key_of_ones_own(send, inbox, tmp_path):
+    key = tmp_path / "issuer.pem"
+    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+    public = subprocess.run(["openssl", "rsa", "-in", key, "-pubout"], check=True, capture_output=True).stdout
+    send("--key", key, "--repo", "org/a", "--issuer", "https://ci.example.org", "--kid", "k7")
+    token = sent(inbox)[0]
+    claims = jwt.decode(token, public, algorithms=["RS256"], audience="pytorch-cross-repo-ci-relay")
+    assert (claims["iss"], claims["repository"], claims["repository_owner"]) == ("https://ci.example.org", "org/a", "org")
+    assert jwt.get_unverified_header(token)["kid"] == "k7"
+    assert 0 < claims["exp"] - time.time() <= 300
+
+
+def test_a_token_of_the_simulator(send, inbox, tmp_path):
+    sim = Sim(tmp_path, inbox)
+    try:
+        send("--sim", f"http://127.0.0.1:{sim.port}", "--repo", "org/a")
+        claims = jwt.decode(sent(inbox)[0], options={"verify_signature": False})
+        assert claims["repository"] == "org/a" and claims["aud"] == "pytorch-cross-repo-ci-relay"
+    finally:
+        assert sim.process.stop() == 0
+
+
+def test_a_refusal_is_exit_1_and_no_answer_exit_3(send, inbox, tmp_path):
+    inbox.answers.append((403, {}))
+    assert send("--token", "t", expect=1).stdout.startswith("403 in ")
+    assert "is crcr-ingest running there?" in send("--token", "t", "--url", "http://127.0.0.1:1/x", expect=3).stderr
+    assert send("--sim", "http://127.0.0.1:1", "--repo", "org/a", expect=3).stderr
+    assert "not a JSON object" in send("--token", "t", "--status", "completed", body=b"[]", expect=1).stderr
+    assert "No such file" in send("--key", tmp_path / "none.pem", "--repo", "org/a", expect=1).stderr
+
+
+@pytest.mark.parametrize("arguments", (
+    [], ["--token", "t", "--token-file", "f"], ["--sim", "http://127.0.0.1:1"], ["--key", "f", "--repo", "nowhere"],
+    ["--token", "t", "--status", "queued"], ["--token", "t", "--status", "completed", "--conclusion", "fine"],
+    ["--token", "t", "--job", "a"], ["--token", "t", "--nonsense"], ["--token", "t", "second"]), ids=" ".join)
+def test_wrong_usage_of_send_callback_is_exit_2_and_sends_nothing(send, inbox, arguments):
+    assert send(*arguments, expect=2).stderr.strip() and inbox.requests == []
