@@ -132,6 +132,7 @@ static void wanted_check_init(struct wanted_check *check, const struct result_re
                               bool may_start)
 {
     *check = (struct wanted_check){
+        .job = job,
         .delivery = job->delivery_id,
         .may_start = may_start,
         .status = states[job->state].status,
@@ -155,12 +156,6 @@ static void wanted_check_init(struct wanted_check *check, const struct result_re
     digest_fill(check);
 }
 
-static bool self_reported(const struct result_record *job)
-{
-    return job->event_type &&
-           (strcmp(job->event_type, "nightly") == 0 || strcmp(job->event_type, "periodic") == 0);
-}
-
 static bool complete_enough(const struct result_record *job)
 {
     return job->repo && job->workflow_name && job->job_name && job->run_id && job->run_attempt &&
@@ -172,7 +167,7 @@ size_t desired_checks(const struct commit_view *view, struct wanted_check *to)
     size_t n = 0;
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct result_record *job = &view->jobs[i];
-        if (job->pr_number > 0 && complete_enough(job) && !self_reported(job))
+        if (job->pr_number > 0 && complete_enough(job) && !result_record_is_self(job))
             wanted_check_init(&to[n++], job, check_may_start(view, job->pr_number));
     }
     return n;

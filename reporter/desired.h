@@ -26,9 +26,10 @@ struct commit_view {
 
 /* One check run: of one attempt of one job, or the aggregate. */
 struct wanted_check {
-    bool aggregate;       /* completed may be followed by a new check run of the same name */
-    const char *delivery; /* borrowed */
-    bool may_start;       /* false: only a check run that exists is kept up to date */
+    bool aggregate; /* completed may be followed by a new check run of the same name */
+    const struct result_record *job; /* borrowed; NULL: of the aggregate */
+    const char *delivery;            /* borrowed */
+    bool may_start;                  /* false: only a check run that exists is kept up to date */
     bool completed;
     const char *status;     /* as GitHub names it */
     const char *conclusion; /* NULL unless completed */

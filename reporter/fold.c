@@ -81,8 +81,8 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
         return dispatch_fold_queue(f->redis, &fact->outcome, times, why);
     default:
         return labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
-                                 fact->labels.received_ms, str_of(fact->labels.in_force), times,
-                                 why);
+                                 fact->labels.received_ms, str_of(fact->labels.in_force),
+                                 str_of(fact->labels.head_sha), times, why);
     }
 }
 

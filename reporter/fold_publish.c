@@ -99,6 +99,16 @@ static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struc
     put(f, fact, TOPIC_RECONCILE, buf_str(&key), reason, NULL);
 }
 
+/* The commit is the delivery's name; whether it exists upstream is asked under the upstream's name
+ * (reconcile_commit.h). */
+static void ask_for_commit(struct fold *f, struct fact *fact, const struct result_record *merged)
+{
+    if (merged->level >= 2 && result_record_is_self(merged) &&
+        sha_valid(str_of(merged->delivery_id)))
+        mark_dirty(f, fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
+                   str_of(merged->event_type));
+}
+
 /* Held while putting, so that a quick report cannot settle a fact that is not complete. */
 static void hold(struct fact *fact)
 {
@@ -120,6 +130,7 @@ void fold_publish_job(struct fold *f, struct fact *fact, const struct result_rec
     if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
         mark_dirty(f, fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)));
+    ask_for_commit(f, fact, merged);
     released(fact);
 }
 

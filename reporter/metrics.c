@@ -34,6 +34,11 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                                    METRIC_HISTOGRAM,
                                    "How long GitHub took to answer a call about a check run.",
                                    { "call" } },
+    [METRIC_UPSTREAM_CALLS] = { "crcr_upstream_calls_total",
+                                METRIC_COUNTER,
+                                "Calls about comments and commits of the upstream repository, by "
+                                "what was asked and what came of it.",
+                                { "call", "outcome" } },
     [METRIC_SWEEP_TIMED_OUT] = { "crcr_sweep_timed_out_total",
                                  METRIC_COUNTER,
                                  "Jobs published as timed out.",

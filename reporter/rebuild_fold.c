@@ -166,9 +166,9 @@ static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, st
     struct view_times times;
     if (!times_of(f, fact->labels.received_ms, &times))
         return OK;
-    enum err err =
-        labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
-                          fact->labels.received_ms, str_of(fact->labels.in_force), &times, why);
+    enum err err = labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
+                                     fact->labels.received_ms, str_of(fact->labels.in_force),
+                                     str_of(fact->labels.head_sha), &times, why);
     if (err == OK)
         queued(f, labels_fold_collect, 0);
     return err;

@@ -13,6 +13,7 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "reconcile_commit.h"
 
 static void pass_free(struct pass *p)
 {
@@ -23,6 +24,7 @@ static void pass_free(struct pass *p)
     job_list_clear(&p->jobs);
     job_list_clear(&p->more);
     run_answers_clear(&p->answers);
+    free(p->commented);
     free(p);
 }
 
@@ -239,9 +241,30 @@ static bool is_settled(const struct check_sent *sent, const struct wanted_check 
     return str_is(str_of(sent->digest), w->digest) || (sent->completed && !w->completed);
 }
 
+static void comments_done(void *opaque, enum pass_end end, const char *reason)
+{
+    struct pass *p = opaque;
+    if (end == PASS_EQUAL && p->refused)
+        pass_finish(p, PASS_REFUSED, p->reason);
+    else
+        pass_finish(p, end, reason);
+}
+
+/* The check runs are as they should be; the comments that follow from them come last. */
 static void pass_end_last(struct pass *p)
 {
-    pass_finish(p, p->failed ? PASS_FAILED : p->refused ? PASS_REFUSED : PASS_EQUAL, p->reason);
+    size_t n = 0;
+    if (p->failed) { /* all of it again, soon */
+        pass_finish(p, PASS_FAILED, p->reason);
+        return;
+    }
+    p->commented = mem_alloc(p->n + 1, sizeof(*p->commented));
+    for (size_t i = 0; i < p->n; i++) {
+        const struct wanted_check *w = &p->wanted[i];
+        if (w->job && (w->may_start || p->sent[i].id))
+            p->commented[n++] = (struct oncall_job){ w->job, w->details_url };
+    }
+    comments_start(p->target, p->commented, n, comments_done, p);
 }
 
 void pass_step(struct pass *p)
@@ -272,6 +295,10 @@ void pass_step(struct pass *p)
 
 void pass_start(struct target *target)
 {
+    if (target_is_commit(target)) {
+        commit_pass_start(target);
+        return;
+    }
     struct pass *p = mem_alloc(1, sizeof(*p));
     struct why why;
     p->target = target;

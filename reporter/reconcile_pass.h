@@ -5,7 +5,7 @@
 
 #include "../common/view/dispatches.h"
 #include "../common/view/runs.h"
-#include "reconcile.h"
+#include "reconcile_comment.h"
 
 #define AGGREGATE_JOBS_MAX 2000 /* looked at for an aggregate */
 
@@ -28,6 +28,8 @@ struct pass {
     struct run_answers answers;
     struct job_list more; /* instead of jobs, when those of the commit are too many for its set */
     char asking[RUN_ID_MAX + 1];
+
+    struct oncall_job *commented; /* those with a check run: what on-call comments are about */
 };
 
 /* Where it is remembered what was sent of a check run; borrowed from w. */

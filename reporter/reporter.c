@@ -55,6 +55,7 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
     r->upstream_repo = config_text(config, "UPSTREAM_REPO");
     r->ca_file = config_text(config, "CRCR_CA_FILE");
     r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");
+    r->oncall_comments = config_bool(config, "CRCR_ONCALL_COMMENTS");
     enum err err = topics_init(&r->topics, config_text(config, "CRCR_TOPIC_PREFIX"), why);
     if (err == OK)
         err = redis_new(&redis, &r->redis, why); /* does not connect */

@@ -26,6 +26,7 @@ struct reporter {
     struct github_budget *budget;
     const char *ca_file; /* NULL: the system's */
     bool allow_http;
+    bool oncall_comments;
 };
 
 /* Index in the table of metrics (metrics.c). */
@@ -38,6 +39,7 @@ enum reporter_metric {
     METRIC_POST_SECONDS,
     METRIC_CHECK_RUNS,
     METRIC_CHECK_RUN_SECONDS,
+    METRIC_UPSTREAM_CALLS,
     METRIC_SWEEP_TIMED_OUT,
     METRIC_ZOMBIES,
     METRIC_DUE,

@@ -258,6 +258,14 @@ const struct property config_properties[] = {
         .max = 3600,
         .help = "How often jobs are looked for that have been in progress for too long.",
     },
+    {
+        .name = "CRCR_ONCALL_COMMENTS",
+        .type = PROPERTY_BOOL,
+        .daemons = REPORTER,
+        .fallback = "0",
+        .help = "Keep a comment on the pull request that asks the on-calls of an L3 or L4 "
+                "downstream to look when its jobs fail. Off where the upstream's own bot does so.",
+    },
     /* ---- HUD ---- */
     {
         .name = "HUD_API_URL",

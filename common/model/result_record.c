@@ -333,3 +333,9 @@ enum err result_record_from_json(struct str json, struct result_record *ret, str
     *ret = r;
     return OK;
 }
+
+bool result_record_is_self(const struct result_record *r)
+{
+    struct str type = str_of(r->event_type);
+    return str_is(type, "nightly") || str_is(type, "periodic");
+}

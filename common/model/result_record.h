@@ -42,6 +42,9 @@ void result_record_init(struct result_record *r);
 /* Frees the text and leaves an initialised record. */
 void result_record_clear(struct result_record *r);
 
+/* nightly and periodic: reported by a run that no dispatch started. */
+bool result_record_is_self(const struct result_record *r);
+
 /* Text form of the fields that are known, for a Redis hash. value may point into text of the same
  * entry, so an entry is not copied. */
 struct result_field {

@@ -153,3 +153,28 @@ struct str key_check(struct buf *to, struct str sha, struct str name)
     buf_put(to, name);
     return buf_str(to);
 }
+
+static struct str of_pr_and_repo(struct buf *to, const char *kind, int64_t pr, struct str repo)
+{
+    of_number(to, kind, pr);
+    buf_putc(to, '/');
+    put_lower(to, repo);
+    return buf_str(to);
+}
+
+struct str key_comment(struct buf *to, int64_t pr, struct str repo)
+{
+    return of_pr_and_repo(to, "comment", pr, repo);
+}
+
+struct str key_comment_lease(struct buf *to, int64_t pr, struct str repo)
+{
+    return of_pr_and_repo(to, "comment:lease", pr, repo);
+}
+
+struct str key_commit(struct buf *to, struct str sha)
+{
+    start(to, "commit");
+    put_lower(to, sha);
+    return buf_str(to);
+}

@@ -38,9 +38,15 @@
  * crcr:head:<sha>/<repo>                    set     fold        reconcile, senders CRCR_STATUS_TTL
  *   job keys of a commit and downstream, at most 1,000
  * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
- *   updated_at and the ciflow/crcr labels
+ *   updated_at, the ciflow/crcr labels and the head commit (absent: folded by an older program)
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   <external_id>/<attempt>/<check_run_id> → id at GitHub, 1 if completed, digest of what was sent
+ * crcr:comment:<pr>/<repo>                  hash    reconcile   reconcile          CRCR_STATUS_TTL
+ *   id of the on-call comment at GitHub (0: there is none), digest of what was sent
+ * crcr:comment:lease:<pr>/<repo>            string  reconcile   reconcile          2 min
+ *   who is writing that comment
+ * crcr:commit:<sha>                         string  reconcile   reporter           CRCR_STATUS_TTL
+ *   1 when a commit that a nightly or periodic run reported exists upstream, 0 when it does not
  * crcr:zombies                              zset    fold, sweep sweep              -
  *   job keys in progress by deadline
  * crcr:zombies:leased                       zset    sweep       sweep              -
@@ -82,6 +88,9 @@ struct str key_sent(struct buf *to, struct str sha, struct str repo);
 struct str key_runs(struct buf *to, struct str sha, struct str repo);
 struct str key_labels(struct buf *to, int64_t pr);
 struct str key_check(struct buf *to, struct str sha, struct str name);
+struct str key_comment(struct buf *to, int64_t pr, struct str repo);
+struct str key_comment_lease(struct buf *to, int64_t pr, struct str repo);
+struct str key_commit(struct buf *to, struct str sha);
 #define KEY_EPOCH          "crcr:epoch"
 #define KEY_REBUILD        "crcr:rebuild"
 #define KEY_REPOS          "crcr:repos"

@@ -10,7 +10,8 @@ extern const char view_fold_labels_lua[];
 static _Thread_local struct redis_script fold_script = { .source = view_fold_labels_lua };
 
 enum err labels_fold_queue(struct redis *r, int64_t pr, int64_t updated_ms, int64_t received_ms,
-                           struct str labels, const struct view_times *times, struct why *why)
+                           struct str labels, struct str head_sha, const struct view_times *times,
+                           struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     char updated[24], received[24], ttl[24], fence[24] = "";
@@ -20,12 +21,14 @@ enum err labels_fold_queue(struct redis *r, int64_t pr, int64_t updated_ms, int6
     snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
     if (times->fence)
         snprintf(fence, sizeof(fence), "%" PRId64, times->fence);
-    const struct str argv[] = {
-        key_labels(&key, pr), times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
-        str_of(updated),      str_of(received),
-        str_of(ttl),          labels,
-        str_of(fence)
-    };
+    const struct str argv[] = { key_labels(&key, pr),
+                                times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
+                                str_of(updated),
+                                str_of(received),
+                                str_of(ttl),
+                                labels,
+                                head_sha,
+                                str_of(fence) };
     return redis_queue_script(r, &fold_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
@@ -35,14 +38,30 @@ enum err labels_fold_collect(struct redis *r, struct why *why)
     return redis_collect(r, &reply, why);
 }
 
-enum err labels_get(struct redis *r, int64_t pr, struct buf *to, struct why *why)
+static enum err field_get(struct redis *r, int64_t pr, struct str field, struct buf *to,
+                          struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
     buf_init(&key, VIEW_KEY_MAX);
-    enum err err = redis_call(
-        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(&key, pr), STR_LIT("labels")), why);
+    enum err err =
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(&key, pr), field), why);
     if (err == OK && reply->type == REDIS_STR)
         buf_put(to, reply->text);
+    return err;
+}
+
+enum err labels_get(struct redis *r, int64_t pr, struct buf *to, struct why *why)
+{
+    return field_get(r, pr, STR_LIT("labels"), to, why);
+}
+
+enum err pr_head_get(struct redis *r, int64_t pr, char ret[SHA_MAX + 1], struct why *why)
+{
+    struct buf CLEANUP(buf_clear) sha;
+    buf_init(&sha, SHA_MAX + 1);
+    enum err err = field_get(r, pr, STR_LIT("head_sha"), &sha, why);
+    if (err == OK)
+        (void)str_copy(ret, SHA_MAX + 1, buf_str(&sha));
     return err;
 }

@@ -186,12 +186,25 @@ static void put_target(struct buf *to, const struct api_delivery *delivery)
         buf_puts(to, "null");
 }
 
+/* Whether the commit is one of the upstream's; null: not a self-report, or not looked up yet. */
+static void put_commit(struct buf *to, enum commit_seen seen)
+{
+    static const char *const texts[] = {
+        [COMMIT_UNKNOWN] = "null",
+        [COMMIT_ABSENT] = "false",
+        [COMMIT_EXISTS] = "true",
+    };
+    api_name(to, "commit_exists");
+    buf_puts(to, texts[seen]);
+}
+
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
 {
     comma(to);
     buf_putc(to, '{');
     api_text(to, "delivery_id", delivery->id);
     put_target(to, delivery);
+    put_commit(to, delivery->commit);
     api_name(to, "downstreams");
     buf_putc(to, '[');
     for (size_t i = 0; i < delivery->n_dispatches; i++) {

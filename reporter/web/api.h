@@ -4,6 +4,7 @@
 
 #include "../../common/model/allowlist.h"
 #include "../../common/model/demotions.h"
+#include "../../common/view/commits.h"
 #include "../../common/view/dispatches.h"
 #include "score.h"
 
@@ -20,6 +21,7 @@ struct api_delivery {
     size_t n_jobs;
     const struct dispatch_view *dispatches;
     size_t n_dispatches;
+    enum commit_seen commit; /* that a nightly or periodic run names; else COMMIT_UNKNOWN */
 };
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery);
 

@@ -220,10 +220,18 @@ function showPr(data) {
   ];
 }
 
+// A nightly or periodic run names the commit itself: the relay looks whether the upstream has it.
+function selfReported(data) {
+  if (data.event_type !== "nightly" && data.event_type !== "periodic") return [];
+  const said = data.commit_exists === null ? "not looked up yet whether the upstream has this commit"
+    : data.commit_exists ? "the upstream has this commit" : el("span", "the upstream has no such commit", { class: "bad" });
+  return [", ", said];
+}
+
 function showDelivery(data) {
   return [el("h1", ["Delivery ", el("code", data.delivery_id)]),
           el("p", [data.event_type || "event", ", pull request ", prLink(data.pr_number), ", commit ",
-                   el("code", (data.head_sha || "–").slice(0, 10)), ", ", when(startOf(data))],
+                   el("code", (data.head_sha || "–").slice(0, 10)), ", ", when(startOf(data)), ...selfReported(data)],
              { class: "quiet" }),
           deliveryTable(data)];
 }

@@ -244,6 +244,16 @@ static void repo_page(void *opaque, struct http_exchange *x)
         reply_not_found(w, x, "repo");
 }
 
+/* A nightly or periodic run names the commit itself, as its delivery. */
+static enum err commit_seen(struct web *w, struct str id, const struct job_list *jobs,
+                            enum commit_seen *ret, struct why *why)
+{
+    *ret = COMMIT_UNKNOWN;
+    if (jobs->n == 0 || !result_record_is_self(&jobs->at[0]) || !sha_valid(id))
+        return OK;
+    return commit_seen_get(w->redis, id, ret, why);
+}
+
 /* *known: something is there. limit and whole_max as jobs_of_delivery. */
 static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t whole_max,
                              struct buf *to, bool *known, struct why *why)
@@ -251,12 +261,15 @@ static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t 
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
     size_t n = 0;
+    enum commit_seen seen = COMMIT_UNKNOWN;
     enum err err = jobs_of_delivery(w->redis, id, limit, whole_max, &jobs, why);
+    if (err == OK)
+        err = commit_seen(w, id, &jobs, &seen, why);
     if (err == OK)
         err = dispatches_of_delivery(w->redis, id, limit, &dispatches, &n, why);
     if (err != OK)
         return err;
-    const struct api_delivery delivery = { id, jobs.at, jobs.n, dispatches, n };
+    const struct api_delivery delivery = { id, jobs.at, jobs.n, dispatches, n, seen };
     *known = jobs.n + n > 0;
     api_put_delivery(to, &delivery);
     free(dispatches);

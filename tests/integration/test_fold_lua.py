@@ -405,9 +405,9 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
     assert seen[0]["crcr:sent:" + SHA + "/org/four"] == [("d-1", 800.0)]
 
 
-def labels(db, updated_ms, received_ms, text):
+def labels(db, updated_ms, received_ms, text, head="a" * 40):
     return db.eval((VIEW / "fold_labels.lua").read_text(), 2, "crcr:labels:42", "crcr:epoch",
-                   updated_ms, received_ms, 3000, text, "")
+                   updated_ms, received_ms, 3000, text, head, "")
 
 
 def test_the_newest_labels_win_in_every_order(db):
@@ -418,3 +418,13 @@ def test_the_newest_labels_win_in_every_order(db):
         for one in order:
             labels(db, *one)
         assert db.hget("crcr:labels:42", "labels") == "ciflow/crcr/xpu"
+
+
+def test_the_head_of_a_pull_request_is_that_of_its_newest_event_in_every_order(db):
+    facts = [(1000, 50, "", "a" * 40), (2000, 60, "", "b" * 40), (2000, 61, "", "c" * 40),
+             (2000, 61, "", "d" * 40)]
+    for order in itertools.permutations(facts):
+        empty(db)
+        for one in order:
+            labels(db, *one)
+        assert db.hget("crcr:labels:42", "head_sha") == "d" * 40

@@ -13,5 +13,7 @@ void comments_reset(struct comments *c);
 json_t *comments_describe(const struct comments *c);
 
 handler_fn comments_list, comments_create, comments_update;
+/* POST /_sim/comments: somebody else's comment. */
+handler_fn comments_put;
 
 #endif

@@ -62,6 +62,7 @@ static const struct route {
     { "GET", "/_sim/state", AUTH_NONE, false, control_state },
     { "POST", "/_sim/script", AUTH_NONE, false, control_script },
     { "POST", "/_sim/downstreams", AUTH_NONE, false, control_downstreams },
+    { "POST", "/_sim/comments", AUTH_NONE, true, comments_put },
     { "POST", "/_sim/reset", AUTH_NONE, false, control_reset },
     { "POST", "/_sim/oidc", AUTH_NONE, true, oidc_token_create },
     { "POST", "/_sim/webhook", AUTH_NONE, true, deliveries_create },

@@ -47,6 +47,9 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_labels(b, 5), "crcr:labels:5");
     assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")),
                "crcr:check:abc/crcr/Org/a/w");
+    assert_key(key_comment(b, 5, repo), "crcr:comment:5/org/a");
+    assert_key(key_comment_lease(b, 5, repo), "crcr:comment:lease:5/org/a");
+    assert_key(key_commit(b, STR_LIT("ABC")), "crcr:commit:abc");
 }
 
 static void the_case_of_a_repository_makes_no_difference(void **state)

@@ -89,7 +89,7 @@ static void a_delivery_names_each_downstream_once(void **state)
                                             .head_sha = "abc",
                                             .event_type = "pull_request",
                                             .at_ms = 1000 };
-    const struct api_delivery delivery = { STR_LIT("d-1"), jobs, 4, &dispatch, 1 };
+    const struct api_delivery delivery = { STR_LIT("d-1"), jobs, 4, &dispatch, 1, COMMIT_UNKNOWN };
     struct buf text;
     buf_init(&text, 1 << 20);
     api_put_delivery(&text, &delivery);
@@ -105,12 +105,31 @@ static void a_delivery_names_each_downstream_once(void **state)
     json_decref(root);
 }
 
+static void a_delivery_tells_whether_its_commit_exists_and_null_while_nobody_knows(void **state)
+{
+    (void)state;
+    static const int types[] = {
+        [COMMIT_UNKNOWN] = JSON_NULL, [COMMIT_ABSENT] = JSON_FALSE, [COMMIT_EXISTS] = JSON_TRUE
+    };
+    for (size_t i = 0; i < 3; i++) {
+        const struct api_delivery delivery = { .id = STR_LIT("abc"),
+                                               .commit = (enum commit_seen)i };
+        struct buf text;
+        buf_init(&text, 1 << 20);
+        api_put_delivery(&text, &delivery);
+        json_t *root = parsed(&text);
+        assert_int_equal(json_typeof(json_object_get(root, "commit_exists")), types[i]);
+        json_decref(root);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_repo_without_jobs_has_no_pass_rate),
         cmocka_unit_test(a_repo_tells_tier_rate_and_last_result),
         cmocka_unit_test(a_delivery_names_each_downstream_once),
+        cmocka_unit_test(a_delivery_tells_whether_its_commit_exists_and_null_while_nobody_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,93 @@
+#include "comments.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "keys.h"
+
+#define LEASE_MS "120000"
+
+extern const char view_comment_release_lua[];
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script release_script = { .source = view_comment_release_lua };
+
+/* "<id> <digest>" */
+static bool sent_parse(struct str text, struct comment_sent *ret)
+{
+    struct str id;
+    uint64_t number;
+    if (!str_split(&text, ' ', &id) || !str_to_u64(id, &number) || number > INT64_MAX)
+        return false;
+    ret->known = true;
+    ret->id = (int64_t)number;
+    return str_copy(ret->digest, sizeof(ret->digest), text);
+}
+
+enum err comment_sent_get(struct redis *r, int64_t pr, struct str repo, struct comment_sent *ret,
+                          struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_comment(&key, pr, repo), STR_LIT("sent")), why);
+    if (err == OK && (reply->type != REDIS_STR || !sent_parse(reply->text, ret)))
+        *ret = (struct comment_sent){ 0 };
+    return err;
+}
+
+static enum err forget(struct redis *r, struct str key, struct why *why)
+{
+    const struct redis_value *reply;
+    return redis_call(r, &reply, REDIS_ARGS(STR_LIT("DEL"), key), why);
+}
+
+/* Both commands leave in one write, so that a crash leaves no key without an end. */
+enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
+                          const struct comment_sent *sent, const struct view_times *times,
+                          struct why *why)
+{
+    struct buf CLEANUP(buf_clear) buf;
+    char value[64], ttl[24];
+    const struct redis_value *reply;
+    buf_init(&buf, VIEW_KEY_MAX);
+    struct str key = key_comment(&buf, pr, repo);
+    if (!sent->known)
+        return forget(r, key, why);
+    snprintf(value, sizeof(value), "%" PRId64 " %s", sent->id, sent->digest);
+    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
+    enum err err =
+        redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, STR_LIT("sent"), str_of(value)), why);
+    if (err != OK)
+        return err;
+    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
+    enum err set = redis_collect(r, &reply, why);
+    if (err == OK)
+        err = redis_collect(r, &reply, why);
+    return set != OK ? set : err;
+}
+
+enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str owner, bool *got,
+                       struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(r, &reply,
+                              REDIS_ARGS(STR_LIT("SET"), key_comment_lease(&key, pr, repo), owner,
+                                         STR_LIT("NX"), STR_LIT("PX"), STR_LIT(LEASE_MS)),
+                              why);
+    if (err == OK)
+        *got = reply->type != REDIS_NIL;
+    return err;
+}
+
+enum err comment_release(struct redis *r, int64_t pr, struct str repo, struct str owner,
+                         struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    const struct str argv[] = { key_comment_lease(&key, pr, repo), owner };
+    return redis_call_script(r, &release_script, 1, 2, argv, &reply, why);
+}

@@ -1,0 +1,35 @@
+#include "commits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "keys.h"
+
+enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err = redis_call(r, &reply, REDIS_ARGS(STR_LIT("GET"), key_commit(&key, sha)), why);
+    if (err != OK)
+        return err;
+    *ret = COMMIT_UNKNOWN;
+    if (reply->type == REDIS_STR)
+        *ret = str_is(reply->text, "1") ? COMMIT_EXISTS : COMMIT_ABSENT;
+    return OK;
+}
+
+enum err commit_seen_put(struct redis *r, struct str sha, enum commit_seen seen,
+                         const struct view_times *times, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *reply;
+    char ttl[24];
+    buf_init(&key, VIEW_KEY_MAX);
+    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
+    return redis_call(r, &reply,
+                      REDIS_ARGS(STR_LIT("SET"), key_commit(&key, sha),
+                                 seen == COMMIT_EXISTS ? STR_LIT("1") : STR_LIT("0"), STR_LIT("EX"),
+                                 str_of(ttl)),
+                      why);
+}

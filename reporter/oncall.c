@@ -1,0 +1,200 @@
+#include "oncall.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check_text.h"
+
+#define NAME_BYTES    200
+#define SHA_SHOWN     10
+#define ROW_MAX_BYTES 8192
+
+/* ---- which jobs count ------------------------------------------------------------------------ */
+
+static const char *const failures[] = { "failure", "cancelled", "timed_out" };
+
+/* How it failed, in our words; NULL: it did not, or has not ended. */
+static const char *failure_of(const struct result_record *job)
+{
+    const char *conclusion = job->state == JOB_TIMED_OUT ? "timed_out" : job->conclusion;
+    if (job->state < JOB_TIMED_OUT || !conclusion)
+        return NULL;
+    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+        if (strcmp(conclusion, failures[i]) == 0)
+            return failures[i];
+    return NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return str_eq(str_of(a), str_of(b));
+}
+
+/* The first moment that is known of it, on the relay's clock. */
+static int64_t began_ms(const struct result_record *job)
+{
+    if (job->in_progress_ms > 0)
+        return job->in_progress_ms;
+    return job->completed_ms > 0 ? job->completed_ms : job->timed_out_ms;
+}
+
+/* One run has several jobs of one name where it is a matrix: none of them is newer. */
+static bool is_newer(const struct result_record *a, const struct result_record *b)
+{
+    uint64_t attempt_a, attempt_b;
+    bool same_run = same(a->run_id, b->run_id);
+    if (same_run && same(a->run_attempt, b->run_attempt))
+        return false;
+    if (same_run && str_to_u64(str_of(a->run_attempt), &attempt_a) &&
+        str_to_u64(str_of(b->run_attempt), &attempt_b))
+        return attempt_a > attempt_b;
+    return began_ms(a) > began_ms(b);
+}
+
+static bool is_outdone(const struct oncall_view *view, const struct result_record *job)
+{
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct result_record *other = view->jobs[i].job;
+        if (same(other->job_name, job->job_name) &&
+            same(other->workflow_name, job->workflow_name) && is_newer(other, job))
+            return true;
+    }
+    return false;
+}
+
+struct tally {
+    size_t failed, running, ended;
+};
+
+static struct tally count(const struct oncall_view *view)
+{
+    struct tally tally = { 0 };
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct result_record *job = view->jobs[i].job;
+        if (is_outdone(view, job))
+            continue;
+        tally.failed += failure_of(job) != NULL;
+        tally.running += job->state < JOB_TIMED_OUT;
+        tally.ended += job->state >= JOB_TIMED_OUT;
+    }
+    return tally;
+}
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+/* A login, or organisation/team (https://docs.github.com/en/get-started/writing-on-github). */
+static bool can_be_mentioned(struct str name)
+{
+    size_t slashes = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        slashes += c == '/';
+        if (!letter && c != '-' && c != '_' && (c != '/' || i == 0 || i + 1 == name.len))
+            return false;
+    }
+    return name.len > 0 && slashes <= 1;
+}
+
+static void put_oncalls(struct buf *to, const struct oncall_view *view)
+{
+    for (size_t i = 0; i < view->n_oncalls && i < ONCALL_MENTIONS_MAX; i++) {
+        buf_puts(to, i > 0 ? ", " : "");
+        if (can_be_mentioned(view->oncalls[i]))
+            buf_printf(to, "@%.*s", STR_ARG(view->oncalls[i]));
+        else
+            check_put_code(to, view->oncalls[i], NAME_BYTES);
+    }
+}
+
+static void put_row(struct buf *to, const struct oncall_job *at)
+{
+    buf_puts(to, "| ");
+    check_put_code(to, str_of(at->job->workflow_name), NAME_BYTES);
+    buf_puts(to, " | ");
+    check_put_code(to, str_of(at->job->job_name), NAME_BYTES);
+    buf_printf(to, " | %s | ", failure_of(at->job));
+    if (at->url && url_is_plain(str_of(at->url)) && str_find(str_of(at->url), '|') < 0)
+        buf_printf(to, "[log](<%s>) ", at->url);
+    buf_puts(to, "|\n");
+}
+
+/* False: there is no room for it. */
+static bool row_fits(struct buf *to, const struct oncall_job *at)
+{
+    struct buf CLEANUP(buf_clear) row;
+    buf_init(&row, ROW_MAX_BYTES);
+    put_row(&row, at);
+    if (to->len + row.len > ONCALL_TEXT_MAX / 2)
+        return false;
+    buf_put(to, buf_str(&row));
+    return true;
+}
+
+static void put_rows(struct buf *to, const struct oncall_view *view, size_t failed)
+{
+    size_t shown = 0;
+    buf_puts(to, "| Workflow | Job | Conclusion | |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < view->n_jobs && shown < ONCALL_ROWS_MAX; i++) {
+        const struct oncall_job *at = &view->jobs[i];
+        if (!failure_of(at->job) || is_outdone(view, at->job))
+            continue;
+        if (!row_fits(to, at))
+            break;
+        shown++;
+    }
+    if (shown < failed)
+        buf_printf(to, "\n… and %zu more.\n", failed - shown);
+}
+
+static void put_failing(struct buf *to, const struct oncall_view *view, size_t failed)
+{
+    struct str sha = str_cut(view->head_sha, SHA_SHOWN);
+    buf_puts(to, "\n### ");
+    check_put_code(to, view->repo, NAME_BYTES);
+    buf_puts(to, " fails on this pull request\n\n");
+    put_oncalls(to, view);
+    buf_printf(to, ": %zu job%s failed on `%.*s`.\n\n", failed, failed == 1 ? "" : "s",
+               STR_ARG(sha));
+    put_rows(to, view, failed);
+    buf_puts(to, "\nThis comment is kept up to date.\n");
+}
+
+/* The same on each later commit, so that it is written once. */
+static void put_resolved(struct buf *to, const struct oncall_view *view)
+{
+    buf_puts(to, "\n### ");
+    check_put_code(to, view->repo, NAME_BYTES);
+    buf_puts(to, " no longer fails on this pull request\n\nResolved: the jobs that failed have "
+                 "passed since, or newer commits do without them.\n");
+}
+
+void oncall_marker(struct str repo, struct buf *to)
+{
+    buf_printf(to, "<!-- crcr-oncall:%.*s -->", STR_ARG(repo));
+}
+
+enum oncall_word oncall_text(const struct oncall_view *view, struct buf *to)
+{
+    struct tally tally = count(view);
+    if (view->n_oncalls == 0 || tally.failed + tally.ended == 0)
+        return ONCALL_NOTHING;
+    if (tally.failed == 0 && tally.running > 0)
+        return ONCALL_NOTHING;
+    oncall_marker(view->repo, to);
+    if (tally.failed > 0)
+        put_failing(to, view, tally.failed);
+    else
+        put_resolved(to, view);
+    return tally.failed > 0 ? ONCALL_FAILING : ONCALL_RESOLVED;
+}
+
+/* FNV-1a, 64 bits. */
+void oncall_digest(struct str text, char ret[17])
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < text.len; i++)
+        hash = (hash ^ (unsigned char)text.ptr[i]) * 0x100000001b3u;
+    snprintf(ret, 17, "%016" PRIx64, hash);
+}

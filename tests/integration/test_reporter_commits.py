@@ -1,0 +1,130 @@
+"""Nightly and periodic runs name a commit that no webhook vouches for: crcr-reporter asks the upstream, once a commit,
+whether it has it, and says so on its pages. Real Kafka and Redis, the simulated GitHub."""
+import hashlib
+import json
+import time
+
+import pytest
+
+from lib.processes import wait_for
+from openapi.validate import problems
+from test_reporter import Job, Reporter, settled
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Reporter(tmp_path_factory.mktemp("commits"), kafka_node.brokers)
+    try:
+        yield one
+    finally:
+        one.close()
+    wrong = [problem for line in (one.relay.folder / "github-requests.jsonl").read_text().splitlines()
+             for problem in problems(json.loads(line))]
+    assert not wrong, wrong[:20]
+
+
+def sha_of(text):
+    return "c" + hashlib.sha1(text.encode()).hexdigest()[1:]
+
+
+def report(reporter, sha, repo="org/four", level="L4", event_type="nightly", **workflow):
+    """A self-report: its delivery is the commit, and nothing in its headers vouches for that."""
+    reporter.put("callbacks", f"{sha}/{repo}", {
+        "event_type": event_type, "delivery_id": sha,
+        "payload": {"repository": {"full_name": "pytorch/pytorch"}, "head_sha": sha},
+        "workflow": {"schema_version": "1", "name": "nightly", "job_name": "build", "run_id": 7, "run_attempt": 1,
+                     "status": "completed", "conclusion": "success", **workflow}}, {
+        "repo": repo, "level": level, "issuer": "test", "provenance": "self", "delivery": sha,
+        "received_ms": str(int(time.time() * 1000))})
+
+
+def shown(reporter, sha):
+    return (reporter.relay.api(f"/api/crcr/deliveries/{sha}") or {}).get("commit_exists", "not there")
+
+
+def asked(reporter, sha):
+    return [one for one in reporter.relay.requests()
+            if one["method"] == "GET" and one["path"] == f"/repos/pytorch/pytorch/commits/{sha}"]
+
+
+@pytest.mark.parametrize("event_type", ["nightly", "periodic"])
+def test_a_commit_that_the_upstream_has_is_shown_as_such(reporter, event_type):
+    sha = sha_of(event_type)
+    report(reporter, sha, event_type=event_type)
+    wait_for("the answer", lambda: shown(reporter, sha) is True)
+
+
+def test_a_commit_that_the_upstream_does_not_have_is_shown_as_such(reporter):
+    sha = "0000" + "a" * 36
+    report(reporter, sha)
+    wait_for("the answer", lambda: shown(reporter, sha) is False)
+    assert [one["status"] for one in asked(reporter, sha)] == [422]
+
+
+def test_404_is_an_answer_too(reporter):
+    sha = sha_of("404")
+    reporter.relay.script({"method": "GET", "path": f"*/commits/{sha}", "status": 404, "body": {"message": "Not Found"}})
+    before = len(reporter.topic("dlq"))
+    report(reporter, sha)
+    wait_for("the answer", lambda: shown(reporter, sha) is False)
+    settled(reporter)
+    assert len(reporter.topic("dlq")) == before
+
+
+def test_it_is_asked_once_a_commit_whoever_reports_how_often(reporter):
+    sha = sha_of("once")
+    for number in range(5):
+        report(reporter, sha, job_name=f"job {number}", check_run_id=f"j{number}")
+        report(reporter, sha, repo="org/two", level="L2", job_name=f"job {number}", check_run_id=f"j{number}")
+    wait_for("the answer", lambda: shown(reporter, sha) is True)
+    settled(reporter)
+    report(reporter, sha, job_name="later", check_run_id="later")
+    settled(reporter)
+    assert len(asked(reporter, sha)) == 1
+    key = f"crcr:commit:{sha}"
+    assert reporter.redis.client().get(key) == "1"
+    assert 0 < reporter.redis.client().ttl(key) <= 35 * 86400
+
+
+def test_until_it_is_known_null_is_shown(reporter):
+    sha = sha_of("slow")
+    reporter.relay.script({"method": "GET", "path": f"*/commits/{sha}", "status": 503, "count": 1})
+    report(reporter, sha)
+    wait_for("the first question", lambda: asked(reporter, sha))
+    wait_for("the row", lambda: shown(reporter, sha) != "not there")
+    assert shown(reporter, sha) is None or len(asked(reporter, sha)) > 1
+    wait_for("the answer", lambda: shown(reporter, sha) is True)
+
+
+def test_a_limit_is_waited_for(reporter):
+    sha = sha_of("limited")
+    reporter.relay.script({"method": "GET", "path": f"*/commits/{sha}", "status": 403, "count": 1, "retry_after": 2,
+                           "body": {"message": "You have exceeded a secondary rate limit"}})
+    report(reporter, sha)
+    wait_for("the answer", lambda: shown(reporter, sha) is True)
+    questions = asked(reporter, sha)
+    assert [one["status"] for one in questions] == [403, 200]
+    assert questions[1]["at_ms"] - questions[0]["at_ms"] >= 2000
+
+
+def test_what_is_no_commit_is_not_asked_for(reporter):
+    delivery = f"night-{time.time_ns()}"
+    report(reporter, delivery)
+    wait_for("the row", lambda: shown(reporter, delivery) is None)
+    settled(reporter)
+    assert asked(reporter, delivery) == []
+
+
+def test_a_self_report_never_makes_a_check_run(reporter):
+    sha = sha_of("no check run")
+    report(reporter, sha, conclusion="failure")
+    wait_for("the answer", lambda: shown(reporter, sha) is True)
+    settled(reporter)
+    assert reporter.checks(sha) == []
+
+
+def test_a_dispatched_delivery_has_no_such_question(reporter):
+    job = Job(reporter).call("completed", 1000, conclusion="success")
+    job.wait_check()
+    assert shown(reporter, job.delivery) is None
+    assert asked(reporter, job.sha) == []
