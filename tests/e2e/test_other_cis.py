@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from conftest import assert_conforms
 from lib.actions import FOLDER
 from lib.processes import wait_for
 from lib.redis_server import redis_server
@@ -40,6 +41,7 @@ def relay(kafka_node, tmp_path_factory):
             yield one.start_all()
         finally:
             one.stop()
+        assert_conforms(folder)
 
 
 @pytest.fixture

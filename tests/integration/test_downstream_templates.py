@@ -127,6 +127,17 @@ def test_every_input_of_the_action_reaches_the_script_under_a_name_it_reads():
         assert option == "status" or f"--{option}" in done.stdout, name
 
 
+def test_no_expression_stands_where_github_would_refuse_the_whole_action():
+    """GitHub evaluates expressions in descriptions too, where no context is known; it once broke every report."""
+    action = load("action.yml")
+    for name, what in action["inputs"].items():
+        assert "${{" not in what["description"], name
+        contexts = set(re.findall(r"\$\{\{\s*(\w+)", str(what.get("default", ""))))
+        assert contexts <= {"github", "strategy", "matrix", "job", "runner"}, name
+    assert "${{" not in action["description"]
+    assert not [one for one in action["outputs"].values() if "${{" in one["description"]]
+
+
 def test_the_scripts_of_the_action_are_sound_shell(tmp_path):
     for step in load("action.yml")["runs"]["steps"]:
         script = tmp_path / "step.sh"

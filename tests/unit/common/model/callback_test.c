@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -237,6 +238,23 @@ static void information_that_cannot_be_used_is_passed_over(void **state)
     callback_clear(&c);
 }
 
+static void a_time_far_from_ours_is_passed_over(void **state)
+{
+    (void)state;
+    static const char *const far[] = { "0000-01-01T00:00:00Z", "1969-12-31T23:59:59Z",
+                                       "2100-01-01T00:00:00Z", "9999-12-31T23:59:59Z" };
+    for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+        char body[512];
+        snprintf(body, sizeof(body), BODY(FINISHED ",\"started_at\":\"%s\""), far[i]);
+        struct callback c = parse(body);
+        assert_string_equal(c.started_at, "");
+        callback_clear(&c);
+    }
+    struct callback c = parse(BODY(FINISHED ",\"started_at\":\"2099-12-31T23:59:59.999Z\""));
+    assert_string_equal(c.started_at, "2099-12-31T23:59:59.999Z");
+    callback_clear(&c);
+}
+
 static void the_payload_is_not_read(void **state)
 {
     (void)state;
@@ -367,6 +385,7 @@ int main(void)
         cmocka_unit_test(a_self_report_is_completed_and_may_lack_a_conclusion),
         cmocka_unit_test(a_refusal_names_the_field_and_what_is_accepted),
         cmocka_unit_test(information_that_cannot_be_used_is_passed_over),
+        cmocka_unit_test(a_time_far_from_ours_is_passed_over),
         cmocka_unit_test(the_payload_is_not_read),
         cmocka_unit_test(failed_tests_are_kept_with_their_known_members),
         cmocka_unit_test(rows_that_say_nothing_are_counted_out),
