@@ -3,18 +3,22 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "str.h"
 
 void fault_point(const char *name)
 {
     static atomic_int passed;
-    struct str rest = str_of(getenv("FAULT_POINT")), chosen;
+    struct str rest = str_of(getenv("FAULT_POINT")), chosen, count;
     int64_t n = 1;
     if (!rest.len || !str_split(&rest, ':', &chosen) || !str_is(chosen, name))
         return;
-    if (rest.len && !str_to_i64(rest, &n))
+    if (str_split(&rest, ':', &count) && !str_to_i64(count, &n))
         n = 1;
-    if (atomic_fetch_add(&passed, 1) + 1 == n)
-        raise(SIGKILL);
+    if (atomic_fetch_add(&passed, 1) + 1 != n)
+        return;
+    while (str_is(rest, "hang"))
+        pause();
+    raise(SIGKILL);
 }

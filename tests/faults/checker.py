@@ -106,7 +106,7 @@ class Checker:
         """A dispatch, or a record that says why there is none."""
         key = delivery, repo
         return (key in self.dispatches or any(o["outcome"] in TERMINAL for o in self.outcomes[key])
-                or key in self.parked)
+                or key in self.parked or (delivery, "") in self.parked)
 
     def open_dispatches(self):
         return [(d, r) for d in self.stored for r in self.eligible if not self._ended(d, r)]

@@ -40,19 +40,20 @@ class Load:
     answer), ms."""
 
     def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, make=None,
-                 secret=lambda: SECRET, delivery=None):
+                 secret=lambda: SECRET, delivery=None, senders=SENDERS):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
         self.make = make or body
         self.secret, self.delivery = secret, delivery
         self.counter = 0
-        self.answers = {}
+        self.answers, self.not_taken = {}, []
+        self.slowest_ms, self.sent_ms = 0, {}
         self.last_ok = 0.0
         self._due = queue.Queue()
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._send_all, daemon=True) for _ in range(SENDERS)]
+        self._threads = [threading.Thread(target=self._send_all, daemon=True) for _ in range(senders)]
         self._clock = threading.Thread(target=self._tick, daemon=True)
 
     def start(self):
@@ -80,13 +81,17 @@ class Load:
         while (item := self._due.get()) is not None:
             number, counter, delivery = item
             raw = json.dumps(self.make(number, counter)).encode()
+            self.sent_ms[delivery] = int(time.time() * 1000)
             connection, status, took = self._send(connection, raw, delivery)
             self.history.write({"kind": "sent", "delivery": delivery, "pr": number, "counter": counter,
                                 "at_ms": int(time.time() * 1000), "status": status, "ms": took})
             with self._lock:
                 self.answers[status] = self.answers.get(status, 0) + 1
+                self.slowest_ms = max(self.slowest_ms, took)
                 if status == 202:
                     self.last_ok = time.monotonic()
+                else:
+                    self.not_taken.append((delivery, raw, status))
 
     def _send(self, connection, raw, delivery):
         signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
