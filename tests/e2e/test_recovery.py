@@ -146,3 +146,20 @@ def test_callbacks_are_replayed_without_a_trace_in_the_view(fresh_relay):
     relay.ctl("replay", "--topic", "callbacks", "--delivery", delivery)
     wait_for("fold to be through", lambda: "lag 0" in relay.ctl("lag", "crcr-fold").stdout.split("callbacks")[1], 60)
     assert view() == before
+
+
+def test_rebuild_hud_brings_the_same_view_back_while_dispatching_goes_on(fresh_relay):
+    relay = fresh_relay()
+    relay.start_all()
+    _, _, delivery = relay.send_webhook(pull_request(number=700))
+
+    def view():
+        return relay.api(f"/api/crcr/deliveries/{delivery}") or {"jobs": []}
+    wait_for("the jobs to complete", lambda: [j["status"] for j in view()["jobs"]] == ["completed"] * 3, 90)
+    before = view()
+    said = relay.ctl("rebuild-hud", "--wait", "--timeout", "50s").stdout
+    assert "will be rebuilt" in said and "the view is whole" in said
+    assert view() == before
+    assert "the view is whole" in relay.ctl("rebuild-hud", "--status").stdout
+    _, _, later = relay.send_webhook(pull_request(number=701))
+    wait_for("a dispatch afterwards", lambda: set(calls(relay, later)) == REPOS, 60)
