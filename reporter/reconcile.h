@@ -31,8 +31,9 @@ struct target {
     char repo[REPO_MAX + 1];
     enum target_state state;
     struct dirty *records;
-    int failures;   /* passes in a row that did not get through */
-    int64_t due_ms; /* WAITING: monotonic clock */
+    int failures;    /* passes in a row that did not get through */
+    int64_t due_ms;  /* WAITING: monotonic clock */
+    int64_t look_ms; /* wall clock: when the aggregate is to be looked at again; 0: not */
     struct pass *pass;
     UT_hash_handle hh;
 };

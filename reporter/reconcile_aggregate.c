@@ -93,6 +93,7 @@ static enum err due_note(struct pass *p, int64_t at_ms, struct why *why)
 void pass_forget_due(struct pass *p)
 {
     struct why why;
+    p->target->look_ms = 0;
     if (due_note(p, 0, &why) != OK) /* one look too many */
         log_warn("due_not_noted", LOG_STR("error", str_of(why.text)));
 }
@@ -108,6 +109,7 @@ static bool add_check(struct pass *p)
     aggregate_clear(&a);
     view = view_of(p);
     aggregate_work_out(&view, &a);
+    p->target->look_ms = a.look_ms;
     if (due_note(p, a.look_ms, &why) != OK) {
         pass_finish(p, PASS_WAIT, why.text);
         return false;

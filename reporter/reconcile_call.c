@@ -1,12 +1,28 @@
 #include "reconcile_call.h"
 
+#include "../common/base/clock.h"
+#include "../common/view/due.h"
+
+#define LOOK_LATER_MS 1000
+
 static void wait_until(struct reconcile *r, int64_t wall_ms)
 {
     if (wall_ms > r->limited_until_ms)
         r->limited_until_ms = wall_ms;
 }
 
-enum pass_end call_judge(struct reconcile *r, const char *call, const struct github_answer *answer)
+/* It did not happen, and may later. */
+static struct call_verdict judge_retry(struct reconcile *r, const struct github_answer *answer)
+{
+    int64_t soon = clock_wall_ms() + LOOK_LATER_MS, until = answer->wait_until_ms;
+    if (answer->limited && answer->sent_ms == 0)
+        return (struct call_verdict){ PASS_EQUAL, until > soon ? until : soon };
+    wait_until(r, until);
+    return (struct call_verdict){ until > 0 ? PASS_WAIT : PASS_FAILED, 0 };
+}
+
+struct call_verdict call_judge(struct reconcile *r, const char *call,
+                               const struct github_answer *answer)
 {
     struct str outcome = str_of(answer->limited ? "limited" : err_name(answer->err));
     metrics_add(role_metrics(r->role), METRIC_UPSTREAM_CALLS, METRIC_LABELS(str_of(call), outcome),
@@ -14,25 +30,27 @@ enum pass_end call_judge(struct reconcile *r, const char *call, const struct git
     role_progress(r->role);
     switch (answer->err) {
     case OK:
-        return PASS_EQUAL;
+        return (struct call_verdict){ PASS_EQUAL, 0 };
     case ERR_REFUSE:
-        return PASS_REFUSED;
+        return (struct call_verdict){ PASS_REFUSED, 0 };
     case ERR_RETRY:
-        wait_until(r, answer->wait_until_ms);
-        return answer->wait_until_ms > 0 ? PASS_WAIT : PASS_FAILED;
+        return judge_retry(r, answer);
     default:
-        return PASS_FAILED;
+        return (struct call_verdict){ PASS_FAILED, 0 };
     }
 }
 
-enum pass_end call_not_sent(struct reconcile *r, enum err err)
+struct call_verdict call_not_sent(struct reconcile *r, const char *call, enum err err,
+                                  const struct why *why)
 {
-    struct github_answer blocked;
-    if (err == ERR_RETRY &&
-        github_blocked(r->github, str_of(r->reporter->upstream_repo), &blocked) &&
-        blocked.limited) {
-        wait_until(r, blocked.wait_until_ms);
-        return PASS_WAIT;
-    }
-    return err == ERR_REFUSE ? PASS_REFUSED : PASS_FAILED;
+    struct github_answer unsent =
+        github_unsent(r->github, str_of(r->reporter->upstream_repo), err, why);
+    return call_judge(r, call, &unsent);
+}
+
+enum err call_put_off(const struct target *target, int64_t look_ms, struct why *why)
+{
+    bool sooner = target->look_ms > 0 && target->look_ms < look_ms;
+    return due_set(target->reconcile->redis, str_of(target->key),
+                   sooner ? target->look_ms : look_ms, why);
 }

@@ -1,14 +1,25 @@
-/* What the answer to one of a pass's calls to GitHub means for the pass. */
+/* What the answer to one of a pass's calls about comments and commits means for the pass. */
 #ifndef CRCR_REPORTER_RECONCILE_CALL_H
 #define CRCR_REPORTER_RECONCILE_CALL_H
 
 #include "reconcile.h"
 
-/* Counts the call (call: for the metric's label) and gives PASS_EQUAL when it worked; otherwise how
- * the pass ends. A limit holds back all passes. */
-enum pass_end call_judge(struct reconcile *r, const char *call, const struct github_answer *answer);
-/* The same for a call that was not even sent: a limit that another pass ran into costs no attempt
- * here either. */
-enum pass_end call_not_sent(struct reconcile *r, enum err err);
+/* end is PASS_EQUAL when the call worked; otherwise how the pass ends. look_ms: our own budget held
+ * the call back. These calls leave what is kept for check runs alone, so they must not hold those
+ * up either: the pass goes on, and looks again at that time (wall clock). 0: not held back. */
+struct call_verdict {
+    enum pass_end end;
+    int64_t look_ms;
+};
+
+/* Counts the call (call: for the metric's label). A limit that GitHub told holds back all passes.
+ */
+struct call_verdict call_judge(struct reconcile *r, const char *call,
+                               const struct github_answer *answer);
+/* The same for a call that was not even sent. */
+struct call_verdict call_not_sent(struct reconcile *r, const char *call, enum err err,
+                                  const struct why *why);
+/* Has the target looked at again at look_ms, or before where the aggregate wants that. */
+enum err call_put_off(const struct target *target, int64_t look_ms, struct why *why) MUST_CHECK;
 
 #endif

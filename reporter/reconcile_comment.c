@@ -168,12 +168,21 @@ static void refused(struct comments *c, const char *reason)
     next_pull_request(c);
 }
 
-static void failed(struct comments *c, enum pass_end end, const char *reason)
+static void failed(struct comments *c, struct call_verdict verdict, const char *reason)
 {
-    if (end == PASS_REFUSED)
+    struct why why;
+    enum err err = verdict.look_ms > 0 ? call_put_off(c->target, verdict.look_ms, &why) : OK;
+    if (err != OK)
+        redis_failed(c, err, &why);
+    else if (verdict.end == PASS_REFUSED)
         refused(c, reason);
     else
-        comments_end(c, end, reason);
+        comments_end(c, verdict.end, reason);
+}
+
+static bool worked(struct call_verdict verdict)
+{
+    return verdict.end == PASS_EQUAL && verdict.look_ms == 0;
 }
 
 static const char *reason_of(const struct github_answer *answer)
@@ -192,9 +201,9 @@ static void comment_found(void *opaque, const struct github_answer *answer,
 {
     struct comments *c = opaque;
     struct why why;
-    enum pass_end end = call_judge(c->target->reconcile, "comment_find", answer);
-    if (end != PASS_EQUAL) {
-        failed(c, end, reason_of(answer));
+    struct call_verdict verdict = call_judge(c->target->reconcile, "comment_find", answer);
+    if (!worked(verdict)) {
+        failed(c, verdict, reason_of(answer));
         return;
     }
     c->sent = (struct comment_sent){ .known = true, .id = found->id };
@@ -218,22 +227,26 @@ static void comment_search(struct comments *c)
     enum err err =
         comment_find(r->github, upstream_of(c), c->pr, buf_str(&c->marker), comment_found, c, &why);
     if (err != OK)
-        failed(c, call_not_sent(r, err), why.text);
+        failed(c, call_not_sent(r, "comment_find", err, &why), why.text);
+}
+
+static const char *write_call(const struct comments *c)
+{
+    return c->sent.id ? "comment_edit" : "comment_create";
 }
 
 static void comment_written(void *opaque, const struct github_answer *answer, int64_t id)
 {
     struct comments *c = opaque;
     struct why why;
-    const char *call = c->sent.id ? "comment_edit" : "comment_create";
-    enum pass_end end = call_judge(c->target->reconcile, call, answer);
+    struct call_verdict verdict = call_judge(c->target->reconcile, write_call(c), answer);
     bool gone = c->sent.id && (answer->status == 404 || answer->status == 410);
-    if (end == PASS_REFUSED && gone && !c->searched) { /* somebody deleted it */
+    if (verdict.end == PASS_REFUSED && gone && !c->searched) { /* somebody deleted it */
         comment_search(c);
         return;
     }
-    if (end != PASS_EQUAL) {
-        failed(c, end, reason_of(answer));
+    if (!worked(verdict)) {
+        failed(c, verdict, reason_of(answer));
         return;
     }
     log_info("oncall_comment_set", LOG_STR("repo", str_of(c->repo)), LOG_INT("pr", c->pr),
@@ -268,7 +281,7 @@ static void comment_write(struct comments *c)
               ? comment_edit(r->github, upstream_of(c), c->sent.id, text, comment_written, c, &why)
               : comment_create(r->github, upstream_of(c), c->pr, text, comment_written, c, &why);
     if (err != OK)
-        failed(c, call_not_sent(r, err), why.text);
+        failed(c, call_not_sent(r, write_call(c), err, &why), why.text);
 }
 
 /* ---- one pull request after the other -------------------------------------------------------- */

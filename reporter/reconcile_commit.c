@@ -16,15 +16,26 @@ static void redis_failed(struct target *t, enum err err, const struct why *why)
     pass_ended(t, err == ERR_REFUSE ? PASS_FAILED : PASS_WAIT, why->text);
 }
 
+/* It did not work: now, or not at all. */
+static void not_asked(struct target *t, struct call_verdict verdict, const char *reason)
+{
+    struct why why;
+    enum err err = verdict.look_ms > 0 ? call_put_off(t, verdict.look_ms, &why) : OK;
+    if (err != OK)
+        redis_failed(t, err, &why);
+    else
+        pass_ended(t, verdict.end, reason);
+}
+
 static void commit_asked(void *opaque, const struct github_answer *answer, bool exists)
 {
     struct target *t = opaque;
     struct reconcile *r = t->reconcile;
     struct str sha = str_of(t->head_sha);
     struct why why;
-    enum pass_end end = call_judge(r, "commit_get", answer);
-    if (end != PASS_EQUAL) {
-        pass_ended(t, end, answer->reason ? answer->reason : "GitHub refused");
+    struct call_verdict verdict = call_judge(r, "commit_get", answer);
+    if (verdict.end != PASS_EQUAL || verdict.look_ms > 0) {
+        not_asked(t, verdict, answer->reason ? answer->reason : "GitHub refused");
         return;
     }
     log_info("commit_asked", LOG_STR("head_sha", sha),
@@ -42,6 +53,7 @@ void commit_pass_start(struct target *t)
     struct reconcile *r = t->reconcile;
     enum commit_seen seen = COMMIT_UNKNOWN;
     struct why why;
+    t->look_ms = 0;
     enum err err = commit_seen_get(r->redis, str_of(t->head_sha), &seen, &why);
     if (err != OK) {
         redis_failed(t, err, &why);
@@ -54,5 +66,5 @@ void commit_pass_start(struct target *t)
     err = commit_ask(r->github, str_of(r->reporter->upstream_repo), str_of(t->head_sha),
                      commit_asked, t, &why);
     if (err != OK)
-        pass_ended(t, call_not_sent(r, err), why.text);
+        not_asked(t, call_not_sent(r, "commit_get", err, &why), why.text);
 }

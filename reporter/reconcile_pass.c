@@ -302,6 +302,7 @@ void pass_start(struct target *target)
     struct pass *p = mem_alloc(1, sizeof(*p));
     struct why why;
     p->target = target;
+    target->look_ms = 0;
     target->pass = p;
     enum err err = pass_view_read(p, &why);
     if (err == OK)

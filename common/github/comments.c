@@ -89,6 +89,7 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
         .repo = str_of(f->repo),
         .path = path,
         .max_body_bytes = PAGE_MAX_BYTES,
+        .low = true, /* check runs go first */
     };
     f->pages++;
     return github_start(f->g, &request, page_came, f, why);
@@ -109,7 +110,7 @@ static void page_came(void *opaque, const struct github_answer *answer)
         enum err err = page_start(f, path, &why);
         if (!err)
             return;
-        seen = (struct github_answer){ .err = err, .budget_left = -1, .reason = why.text };
+        seen = github_unsent(f->g, str_of(f->repo), err, &why);
     }
     found.body = str_of(body);
     f->done(f->opaque, &seen, &found);
@@ -182,6 +183,7 @@ static enum err write_start(struct github *g, const char *method, struct str rep
         .repo = repo,
         .path = path,
         .body = buf_str(&w->body),
+        .low = true, /* check runs go first */
     };
     enum err err = buf_full(&w->body) ? why_set(why, ERR_REFUSE, "the comment's text is too large")
                                       : github_start(g, &request, written, w, why);

@@ -285,6 +285,21 @@ def test_killed_while_it_writes_it_makes_no_second_comment(reporter):
     assert [len(reporter.comments(job.pr)) for job in jobs] == [1] * len(jobs)
 
 
+def test_a_comment_that_our_own_budget_holds_back_holds_up_no_check_run_and_comes_later(reporter):
+    """Two of ten are kept for check runs; what a comment waits for is a minute of five seconds."""
+    reporter.restart(CRCR_BUDGET_CONTENT_MINUTE="10", CRCR_BUDGET_KEPT_PERCENT="80", CRCR_BUDGET_MINUTE="5",
+                     CRCR_SWEEP_SECONDS="1")
+    jobs = [Job(reporter, pr=pr).call("completed", 1000, conclusion="failure") for pr in range(150, 155)]
+    for job in jobs:
+        job.wait_check()
+    wait_for("a comment to be held back", lambda: reporter.relay.metric(
+        "reporter", "crcr_upstream_calls_total", call="comment_create", outcome="limited") > 0)
+    for job in jobs:
+        wait_for("its comment", lambda job=job: reporter.comments(job.pr), 60)
+    settled(reporter)
+    assert [len(reporter.comments(job.pr)) for job in jobs] == [1] * len(jobs)
+
+
 def test_without_the_setting_nobody_is_asked(reporter):
     reporter.restart(CRCR_ONCALL_COMMENTS="0")
     Job(reporter, pr=140).call("completed", 1000, conclusion="failure").wait_check()
