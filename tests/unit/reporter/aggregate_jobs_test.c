@@ -84,7 +84,8 @@ static void the_cancelled_newest_run_counts(void **state)
 {
     struct scene *s = *state;
     of_actions(job(s, "77", "a", "1", "cancelled", 3000));
-    of_actions(job(s, "9", "a", "1", "success", 2900)); /* a lower number is the older one */
+    of_actions(
+        job(s, "9", "a", "1", "success", 9000)); /* older by its number, though it began later */
     said(s, RUN_SAID_COMPLETED, "cancelled", 1, 14000);
     assert_open(s, "in_progress", AGGREGATE_RUN_GOING);
     struct run_answer answer = { .run_id = "9", .said = RUN_SAID_COMPLETED, .attempt = 1 };
