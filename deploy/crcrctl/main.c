@@ -27,7 +27,8 @@ static const struct verb {
       "\n"
       "Reads all topics (from their beginning unless --since), shows each step with the time since "
       "the one\n"
-      "before, and where each downstream stands and why.\n"
+      "before, where each downstream stands and why, and, when REDIS_ENDPOINT is set, the check "
+      "runs at GitHub.\n"
       "Exit codes: 0, 1 nothing is known of it, 2 usage, 3 Kafka does not answer.\n" },
     { "send-webhook", verb_send_webhook, true, "sends a file as GitHub would, signed",
       "usage: crcrctl send-webhook FILE [--event pull_request] [--delivery ID] [--url URL]\n"

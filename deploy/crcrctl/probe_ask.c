@@ -58,7 +58,8 @@ static bool listens_better(const struct workflow_events *a, const struct workflo
 
 static void ask_file(struct app_api *api, struct probe_facts *f, const char *name)
 {
-    struct buf CLEANUP(buf_clear) body, CLEANUP(buf_clear) path;
+    struct buf CLEANUP(buf_clear) body;
+    struct buf CLEANUP(buf_clear) path;
     struct workflow_events events = { false, false, false };
     struct why why = { "" };
     int status;

@@ -29,10 +29,22 @@ struct standing {
 size_t timeline_standings(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
                           struct standing **ret);
 
+/* The check runs that were made at GitHub for one delivery, from the view. */
+struct timeline_checks {
+    struct timeline_check {
+        char *name;
+        int64_t id; /* at GitHub */
+        bool completed;
+    } * at;
+    size_t n;
+    char trouble[320]; /* why they are not known; "": they are */
+};
+void timeline_checks_clear(struct timeline_checks *checks);
+
 /* For people and as JSON: the steps [first … end) of one delivery. */
 void timeline_print(struct buf *to, const struct timeline *t, size_t first, size_t end,
-                    int64_t now_ms, bool color);
+                    int64_t now_ms, const struct timeline_checks *checks, bool color);
 void timeline_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
-                   int64_t now_ms);
+                   int64_t now_ms, const struct timeline_checks *checks);
 
 #endif

@@ -120,8 +120,49 @@ static void put_standings(struct buf *to, const struct timeline *t, size_t first
     free(all);
 }
 
+void timeline_checks_clear(struct timeline_checks *checks)
+{
+    for (size_t i = 0; i < checks->n; i++)
+        free(checks->at[i].name);
+    free(checks->at);
+    *checks = (struct timeline_checks){ .at = NULL };
+}
+
+static void put_checks(struct buf *to, const struct timeline_checks *checks)
+{
+    if (*checks->trouble) {
+        buf_puts(to, "check runs at GitHub: not looked at: ");
+        put_clean(to, checks->trouble);
+        buf_putc(to, '\n');
+        return;
+    }
+    buf_puts(to, checks->n ? "check runs at GitHub\n" : "check runs at GitHub: none\n");
+    for (size_t i = 0; i < checks->n; i++) {
+        buf_puts(to, "  ");
+        put_clean(to, checks->at[i].name);
+        buf_printf(to, "  %s  id %" PRId64 "\n", checks->at[i].completed ? "completed" : "open",
+                   checks->at[i].id);
+    }
+}
+
+static void json_checks(struct buf *to, const struct timeline_checks *checks)
+{
+    if (*checks->trouble) {
+        buf_puts(to, "null");
+        return;
+    }
+    buf_putc(to, '[');
+    for (size_t i = 0; i < checks->n; i++) {
+        buf_puts(to, i ? ",{\"name\":" : "{\"name\":");
+        json_text_put(to, str_of(checks->at[i].name));
+        buf_printf(to, ",\"id\":%" PRId64 ",\"completed\":%s}", checks->at[i].id,
+                   checks->at[i].completed ? "true" : "false");
+    }
+    buf_putc(to, ']');
+}
+
 void timeline_print(struct buf *to, const struct timeline *t, size_t first, size_t end,
-                    int64_t now_ms, bool color)
+                    int64_t now_ms, const struct timeline_checks *checks, bool color)
 {
     const struct summary *event = event_of(t, first, end);
     int64_t before_ms;
@@ -133,10 +174,11 @@ void timeline_print(struct buf *to, const struct timeline *t, size_t first, size
         before_ms = t->steps[i].at_ms;
     }
     put_standings(to, t, first, end, now_ms, color);
+    put_checks(to, checks);
 }
 
 void timeline_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
-                   int64_t now_ms)
+                   int64_t now_ms, const struct timeline_checks *checks)
 {
     struct standing *all;
     size_t n = timeline_standings(t, first, end, now_ms, &all);
@@ -159,6 +201,8 @@ void timeline_json(struct buf *to, const struct timeline *t, size_t first, size_
         json_text_put(to, str_of(all[i].why));
         buf_putc(to, '}');
     }
-    buf_puts(to, "]}\n");
+    buf_puts(to, "],\"check_runs\":");
+    json_checks(to, checks);
+    buf_puts(to, "}\n");
     free(all);
 }

@@ -3,7 +3,7 @@
 
 #include "../../common/base/clock.h"
 #include "scan.h"
-#include "timeline.h"
+#include "trace_checks.h"
 
 #define TEXT_MAX (16u << 20)
 
@@ -62,7 +62,8 @@ static bool collect(void *opaque, const struct record *record)
     return true;
 }
 
-static void print(const struct timeline *t, const struct arguments *arguments)
+static void print(const struct ctl *ctl, const struct timeline *t,
+                  const struct arguments *arguments)
 {
     struct buf text;
     int64_t now_ms = clock_wall_ms();
@@ -72,10 +73,12 @@ static void print(const struct timeline *t, const struct arguments *arguments)
         for (end = first + 1;
              end < t->n && !strcmp(t->steps[end].delivery, t->steps[first].delivery);)
             end++;
+        struct timeline_checks CLEANUP(timeline_checks_clear) checks;
+        trace_checks_read(ctl, str_of(t->steps[first].delivery), &checks);
         if (arguments->json)
-            timeline_json(&text, t, first, end, now_ms);
+            timeline_json(&text, t, first, end, now_ms, &checks);
         else
-            timeline_print(&text, t, first, end, now_ms, ctl_color(stdout));
+            timeline_print(&text, t, first, end, now_ms, &checks, ctl_color(stdout));
         if (!arguments->json && end < t->n)
             buf_putc(&text, '\n');
     }
@@ -87,7 +90,7 @@ static int show(const struct ctl *ctl, const struct arguments *arguments, struct
 {
     timeline_sort(t);
     if (t->n) {
-        print(t, arguments);
+        print(ctl, t, arguments);
         return CTL_OK;
     }
     if (arguments->filter.pr)

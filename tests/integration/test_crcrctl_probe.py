@@ -174,7 +174,7 @@ def test_what_comes_from_outside_reaches_the_terminal_without_controls(probe):
 
 
 # ---- check runs ---------------------------------------------------------------------------------------------
-def test_the_last_check_run_comes_from_the_view(kafka_node, tmp_path):
+def test_the_last_check_run_comes_from_the_view_and_trace_names_them_all(kafka_node, tmp_path):
     reporter = Reporter(tmp_path, kafka_node.brokers)
     try:
         ctl = Ctl(kafka_node.brokers, reporter.relay.prefix)
@@ -188,5 +188,14 @@ def test_the_last_check_run_comes_from_the_view(kafka_node, tmp_path):
         wait_for("the probe to see it", lambda: f"id {run['id']}" in line()["text"])
         assert line()["text"].startswith("crcr/org/four/ci/build, completed")
         assert line()["state"] == "ok"
+
+        seen = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT=reporter.redis.endpoint).stdout)
+        assert seen["check_runs"] == [{"name": "crcr/org/four/ci/build", "id": run["id"], "completed": True}]
+        text = ctl("trace", job.delivery, REDIS_ENDPOINT=reporter.redis.endpoint).stdout
+        assert f"crcr/org/four/ci/build  completed  id {run['id']}" in text
+        blind = ctl("trace", job.delivery, REDIS_ENDPOINT="").stdout
+        assert "not looked at: REDIS_ENDPOINT is not set" in blind
+        away = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT="127.0.0.1:1").stdout)
+        assert away["check_runs"] is None
     finally:
         reporter.close()

@@ -1,0 +1,100 @@
+#include "trace_checks.h"
+
+#include <stdlib.h>
+
+#include "../../common/base/mem.h"
+#include "../../common/model/ids.h"
+#include "../../common/view/checks.h"
+#include "../../common/view/dispatches.h"
+
+#define JOBS_MAX      1000
+#define REPOS_MAX     2000
+#define NAME_TEXT_MAX 2048
+
+static void add(struct timeline_checks *to, const char *name, const struct check_sent *sent)
+{
+    to->at = mem_resize(to->at, to->n + 1, sizeof(*to->at));
+    to->at[to->n++] = (struct timeline_check){ mem_dup(name), sent->id, sent->completed };
+}
+
+static bool is_there(const struct timeline_checks *checks, int64_t id)
+{
+    for (size_t i = 0; i < checks->n; i++)
+        if (checks->at[i].id == id)
+            return true;
+    return false;
+}
+
+/* Those of one name on a commit whose slot begins with start. */
+static enum err name_read(struct redis *redis, struct str sha, const char *name, const char *start,
+                          struct timeline_checks *to, struct why *why)
+{
+    struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
+    enum err err = checks_sent_list(redis, sha, str_of(name), &list, why);
+    for (size_t i = 0; err == OK && i < list.n; i++)
+        if (str_starts(str_of(list.at[i].slot), start) && !is_there(to, list.at[i].sent.id))
+            add(to, name, &list.at[i].sent);
+    return err;
+}
+
+/* The slot of a job's check run begins with "<run_id>:<pr>/". */
+static enum err job_read(struct redis *redis, const struct result_record *job,
+                         struct timeline_checks *to, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) name;
+    struct buf CLEANUP(buf_clear) start;
+    buf_init(&name, NAME_TEXT_MAX);
+    buf_init(&start, NAME_TEXT_MAX);
+    if (!job->head_sha || !job->workflow_name || !job->job_name || !job->run_id)
+        return OK;
+    check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
+    buf_printf(&start, "%s:%lld/", job->run_id, (long long)job->pr_number);
+    return name_read(redis, str_of(job->head_sha), name.ptr, start.ptr, to, why);
+}
+
+static enum err jobs_read(struct redis *redis, struct str delivery, struct timeline_checks *to,
+                          struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    enum err err = jobs_of_delivery(redis, delivery, JOBS_MAX, 0, &jobs, why);
+    for (size_t i = 0; err == OK && i < jobs.n; i++)
+        err = job_read(redis, &jobs.at[i], to, why);
+    return err;
+}
+
+/* One aggregate a commit and downstream, whichever delivery it was last about. */
+static enum err aggregates_read(struct redis *redis, struct str delivery,
+                                struct timeline_checks *to, struct why *why)
+{
+    struct dispatch_view *dispatches = NULL;
+    size_t n = 0;
+    enum err err = dispatches_of_delivery(redis, delivery, REPOS_MAX, &dispatches, &n, why);
+    for (size_t i = 0; err == OK && i < n; i++) {
+        char name[REPO_MAX + 8];
+        snprintf(name, sizeof(name), "crcr/%s", dispatches[i].repo);
+        if (*dispatches[i].head_sha)
+            err = name_read(redis, str_of(dispatches[i].head_sha), name, "", to, why);
+    }
+    free(dispatches);
+    return err;
+}
+
+void trace_checks_read(const struct ctl *ctl, struct str delivery, struct timeline_checks *ret)
+{
+    const struct redis_options options = ctl_redis(ctl);
+    struct redis *redis = NULL;
+    struct why why;
+    *ret = (struct timeline_checks){ .at = NULL };
+    if (!options.endpoint || !*options.endpoint) {
+        snprintf(ret->trouble, sizeof(ret->trouble), "REDIS_ENDPOINT is not set");
+        return;
+    }
+    enum err err = redis_new(&redis, &options, &why);
+    if (err == OK)
+        err = aggregates_read(redis, delivery, ret, &why);
+    if (err == OK)
+        err = jobs_read(redis, delivery, ret, &why);
+    redis_free(redis);
+    if (err != OK)
+        snprintf(ret->trouble, sizeof(ret->trouble), "%.300s", why.text);
+}
