@@ -207,6 +207,23 @@ def test_without_an_allowlist_callbacks_wait(own, issuer):
              lambda: one.callback(callback(token=callback_token()), issuer.token())[0] == 200)
 
 
+def test_the_tier_is_that_of_the_allowlist_in_force(own, issuer):
+    one = own()
+    one.publish_allowlist("L2: [Org/Two]\n")
+    one.start().wait_ready()
+    body = callback(delivery="tier-1", token=callback_token(delivery_id="tier-1"))
+
+    def level():
+        assert one.callback(body, issuer.token())[0] in (200, 503)
+        stored = one.records("callbacks", "tier-1")
+        return stored[-1].headers["level"] if stored else None
+    wait_for("the first list", lambda: level() == "L2")
+    one.publish_allowlist("L4:\n  - Org/Two: carol\n")
+    wait_for("the second list", lambda: level() == "L4")
+    one.publish_allowlist("L1: [Org/Two]\n")
+    wait_for("the third list", lambda: json.loads(one.callback(body, issuer.token())[1])["status"] == "ignored")
+
+
 def send_until_429(one, issuer, limit):
     for number in range(limit):
         assert one.callback(callback(token=callback_token()), issuer.token())[0] == 200, number

@@ -136,6 +136,23 @@ def test_missing_signature_is_judged_before_the_body_is_read(ingest):
     assert raw_request(ingest.port, head).startswith(b"HTTP/1.1 400")
 
 
+SIGNED = "X-Hub-Signature-256: sha256=" + "0" * 64
+
+
+@pytest.mark.parametrize("status, line, headers", [
+    (404, "POST /github/nothing", [SIGNED, "X-GitHub-Event: push"]),
+    (405, "PUT /github/webhook", [SIGNED, "X-GitHub-Event: push"]),
+    (401, "POST /github/webhook", ["X-Hub-Signature-256: sha256=00", "X-GitHub-Event: push"]),
+    (401, "POST /github/webhook", [SIGNED, "X-GitHub-Event: push", "X-GitHub-Hook-Installation-Target-ID: 99",
+                                   "X-GitHub-Hook-Installation-Target-Type: integration"]),
+    (400, "POST /github/webhook", [SIGNED]),
+    (401, "POST /github/callback", []),
+])
+def test_what_the_headers_alone_tell_is_answered_before_the_body_is_read(ingest, status, line, headers):
+    head = "\r\n".join([f"{line} HTTP/1.1", "Host: x", *headers, "Content-Length: 1000", "", ""])
+    assert raw_request(ingest.port, head.encode()).startswith(f"HTTP/1.1 {status}".encode())
+
+
 def test_webhook_of_25_mib_is_stored(ingest):
     body = payload("pull_request/opened.json")
     body = body[:-1] + b',"x":"' + b"x" * (25 * 1024 * 1024 - len(body) - 7) + b'"}'
