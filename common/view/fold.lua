@@ -134,6 +134,15 @@ local function rank_giver()
     end
 end
 
+local function has_long()
+    for i = FIRST_FIELD, #ARGV, 2 do
+        if LONG[GROUP[ARGV[i]]] then
+            return true
+        end
+    end
+    return false
+end
+
 -- Bytes are counted by the day on which their fact was received.
 local function is_full()
     local first, sum = math.floor(received / DAY_MS) - math.ceil(tonumber(ttl) * 1000 / DAY_MS), 0
@@ -155,7 +164,7 @@ end
 
 local job = load_job()
 local old_state = job.status
-local full = given == '' and is_full()
+local full = given == '' and (not old_state or has_long()) and is_full()
 if full and not old_state then
     return { 'full' }
 end
