@@ -5,6 +5,7 @@
 
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
+#include "../common/model/ids.h"
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/labels.h"
@@ -72,14 +73,23 @@ static int64_t time_of(const char *text, int64_t otherwise)
     return text && clock_parse(str_of(text), &wall_ms, &why) == OK ? wall_ms : otherwise;
 }
 
-/* Records from before the headers: what the row itself tells, for want of better. */
+/* Missing are the places of a job that an index had no room for (its clocks then send it there
+ * again), and all of it in rows from before the headers: there the row itself tells, for want of
+ * better. */
 static void fill_gaps(struct result_record *row, int64_t timestamp_ms)
 {
-    int64_t began = time_of(row->started_at, timestamp_ms);
+    const int64_t clocks[] = { row->in_progress_ms, row->timed_out_ms, row->completed_ms };
+    int64_t began = time_of(row->started_at, timestamp_ms), first = -1, last = -1;
+    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+        if (clocks[i] >= 0 && (first < 0 || clocks[i] < first))
+            first = clocks[i];
+        if (clocks[i] > last)
+            last = clocks[i];
+    }
     if (row->first_ms < 0)
-        row->first_ms = began;
+        row->first_ms = first >= 0 ? first : began;
     if (row->last_ms < 0)
-        row->last_ms = timestamp_ms;
+        row->last_ms = last >= 0 ? last : timestamp_ms;
     if (row->state == JOB_IN_PROGRESS && row->in_progress_ms < 0)
         row->in_progress_ms = began;
     if (row->top_level < 0)
@@ -100,6 +110,9 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
         err = job_restore_queue(f->redis, &row, &times, why);
         if (err == OK)
             queued(f, job_collect, record->value.len);
+        if (err == OK && row.level >= 2 && result_record_is_self(&row) &&
+            sha_valid(str_of(row.delivery_id))) /* whether that commit exists is asked again */
+            f->dirty(f->opaque, str_of(row.delivery_id), str_of(f->reporter->upstream_repo));
     }
     result_record_clear(&row);
     return err;

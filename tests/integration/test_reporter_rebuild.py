@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from lib.processes import wait_for
 from rebuilding import Rebuilding, differences, dump
 from test_reporter import Job, label_event, settled
 
@@ -115,6 +116,23 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
         assert differences(*wanted) == {}
     finally:
         later.close()
+
+
+def test_a_job_that_the_index_of_its_downstream_had_no_room_for_stays_out_of_it(kafka_node, tmp_path):
+    one = Rebuilding(tmp_path, kafka_node.brokers)
+    try:
+        one.load(1100)
+        wait_for("all to be folded", lambda: one.relay.metric(
+            "reporter", "crcr_facts_total", kind="callback") >= 2200, 120)
+        Job(one, "org/two", "L2").call("completed", 2000, conclusion="success").wait_result()
+        settled(one)
+        before = dump(one.client())
+        one.flush()
+        one.wait_whole()
+        settled(one)
+        assert differences(before, dump(one.client())) == {}
+    finally:
+        one.close()
 
 
 def test_rows_written_before_there_were_headers_come_back_as_they_read(kafka_node, tmp_path):
