@@ -82,7 +82,7 @@ class Case:
         self.sent_file = self.folder / "sent.jsonl"
         self.relay = Relay(self.folder, self.kafka.brokers, self.redis.endpoint, allowlist=allowlist,
                            environment={"CRCR_LOG_LEVEL": "info", "HUD_API_URL": "",
-                                        **BUDGET_OFF, **(environment or {})},
+                                        **(environment or {})},
                            sim_arguments=["--history", self.github_file, "--rate-limit", 1000000000,
                                           "--keep", 20000])
         self.history = History(self.sent_file)
@@ -194,7 +194,3 @@ class Case:
 
     def wait(self, what, condition, timeout=60):
         return wait_for(what, condition, timeout)
-
-
-# The rows are about faults, not about GitHub's budget: row 12 and the storm test are.
-BUDGET_OFF = {}
