@@ -35,17 +35,37 @@ bool park_delay_left(int64_t count)
     return count < N_DELAYS;
 }
 
+static enum err put_in_delay(struct topic_writer *w, const struct topics *topics,
+                             const struct record *record, size_t delay, int64_t until_ms,
+                             int64_t count, const char *error, topic_written_fn *done, void *opaque,
+                             struct why *why)
+{
+    struct headers headers;
+    headers_copy(&headers, &record->headers);
+    headers_set(&headers, "to_topic", str_of(record->at.topic));
+    headers_set_i64(&headers, "not_before_ms", until_ms);
+    headers_set(&headers, "error", str_of(error));
+    headers_set_i64(&headers, "delays", count);
+    return topic_writer_put(w, topics->name[delays[delay].topic], record->key, record->value,
+                            &headers, done, opaque, why);
+}
+
 enum err park_in_delay(struct topic_writer *w, const struct topics *topics,
                        const struct record *record, const char *error, topic_written_fn *done,
                        void *opaque, struct why *why)
 {
     int64_t count = park_count(record);
-    struct headers headers;
-    headers_copy(&headers, &record->headers);
-    headers_set(&headers, "to_topic", str_of(record->at.topic));
-    headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + delays[count].ms);
-    headers_set(&headers, "error", str_of(error));
-    headers_set_i64(&headers, "delays", count + 1);
-    return topic_writer_put(w, topics->name[delays[count].topic], record->key, record->value,
-                            &headers, done, opaque, why);
+    return put_in_delay(w, topics, record, (size_t)count, clock_wall_ms() + delays[count].ms,
+                        count + 1, error, done, opaque, why);
+}
+
+enum err park_until(struct topic_writer *w, const struct topics *topics,
+                    const struct record *record, int64_t until_ms, const char *error,
+                    topic_written_fn *done, void *opaque, struct why *why)
+{
+    size_t delay = 0;
+    while (delay + 1 < N_DELAYS && until_ms - clock_wall_ms() > delays[delay].ms)
+        delay++;
+    return put_in_delay(w, topics, record, delay, until_ms, park_count(record), error, done, opaque,
+                        why);
 }

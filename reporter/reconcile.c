@@ -1,6 +1,7 @@
 #include "reconcile.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "../common/base/clock.h"
@@ -16,6 +17,8 @@
 #define FAILURES_MAX   3 /* in hand, before a delay topic */
 #define FAILED_WAIT_MS 3000
 #define REDIS_WAIT_MS  500
+#define HELD_MIN_MS    20
+#define HELD_MAX_MS    60000 /* in hand, for our budget */
 #define TICK_MS        1000
 #define FLUSH_MS       5000
 
@@ -104,6 +107,29 @@ static void target_park(struct target *t, const char *class, const char *error)
                 METRIC_LABELS(STR_LIT("reconcile"), str_of(class)), 1);
 }
 
+/* Our budget has no room for the rest of it for a while: in hand while that is short, and any news
+ * of it is looked at at once. */
+static void target_hold(struct target *t, int64_t until_ms, const char *reason)
+{
+    struct reconcile *r = t->reconcile;
+    int64_t ms = until_ms - clock_wall_ms();
+    struct why why;
+    log_debug("check_runs_held", LOG_STR("key", str_of(t->key)), LOG_INT("wait_ms", ms),
+              LOG_STR("reason", str_of(reason)));
+    t->failures = 0;
+    HASH_DEL(r->targets, t); /* behind all that had no turn yet */
+    HASH_ADD_KEYPTR(hh, r->targets, t->key, strlen(t->key), t);
+    if (ms > HELD_MAX_MS && park_until(r->writer, &r->reporter->topics, t->records->record,
+                                       until_ms, reason, parked, t, &why) == OK) {
+        t->state = TARGET_PARKING;
+        metrics_add(role_metrics(r->role), METRIC_PARKED,
+                    METRIC_LABELS(STR_LIT("reconcile"), STR_LIT("held")), 1);
+        return;
+    }
+    target_wait(t, ms > HELD_MAX_MS ? HELD_MAX_MS : ms < HELD_MIN_MS ? HELD_MIN_MS : ms);
+    t->held = true;
+}
+
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 void pass_ended(struct target *t, enum pass_end end, const char *reason)
@@ -131,6 +157,9 @@ void pass_ended(struct target *t, enum pass_end end, const char *reason)
         else
             target_park(t, "exhausted", reason);
         return;
+    case PASS_HELD:
+        target_hold(t, r->held_until_ms, reason);
+        return;
     case PASS_REFUSED:
         target_park(t, "refused", reason);
         return;
@@ -149,6 +178,7 @@ static void target_start(struct target *t)
         return;
     }
     t->state = TARGET_BUSY;
+    t->held = false;
     t->reconcile->n_busy++;
     pass_start(t);
 }
@@ -158,18 +188,20 @@ static void targets_start(struct reconcile *r)
 {
     struct target *t, *next;
     int64_t now = clock_mono_ms();
-    bool limited = clock_wall_ms() < r->limited_until_ms;
-    role_waiting(r->role, limited || r->view_lost || !redis_is_up(r->redis));
+    bool limited = clock_wall_ms() < r->limited_until_ms, held = false;
     HASH_ITER(hh, r->targets, t, next)
     {
         if (t->state == TARGET_WAITING && now >= t->due_ms)
             t->state = TARGET_DIRTY;
+        held |= t->state == TARGET_WAITING && t->held;
         if (t->state != TARGET_DIRTY || limited || now < r->view_look_ms || r->n_busy >= BUSY_MAX)
             continue;
         target_start(t);
         if (r->view_lost) /* one asks for all */
             r->view_look_ms = now + REDIS_WAIT_MS;
     }
+    role_waiting(r->role,
+                 limited || r->view_lost || (held && !r->n_busy) || !redis_is_up(r->redis));
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -190,6 +222,8 @@ static void record_take(struct reconcile *r, struct record *record)
     }
     d->record = record;
     DL_APPEND(t->records, d);
+    if (t->state == TARGET_WAITING && t->held)
+        t->state = TARGET_DIRTY;
 }
 
 static void records_read(struct reconcile *r)

@@ -14,6 +14,7 @@
  *
  *   DIRTY ──pass──▶ BUSY ──all equal──▶ its records are done (DIRTY again when more came)
  *     ▲              ├──limit, no answer, Redis away──▶ WAITING ──due──▶ DIRTY
+ *     │              ├──our budget is used up─▶ WAITING ──due, or more came──▶ DIRTY
  *     └─not stored───┴──refused, or too often in vain──▶ PARKING ──stored──▶ its records are done
  */
 enum target_state { TARGET_DIRTY, TARGET_BUSY, TARGET_WAITING, TARGET_PARKING };
@@ -34,6 +35,7 @@ struct target {
     int failures;    /* passes in a row that did not get through */
     int64_t due_ms;  /* WAITING: monotonic clock */
     int64_t look_ms; /* wall clock: when the aggregate is to be looked at again; 0: not */
+    bool held;       /* WAITING for our budget: what costs another part of it may go */
     struct pass *pass;
     UT_hash_handle hh;
 };
@@ -48,6 +50,7 @@ struct reconcile {
     struct github *github;
     struct target *targets; /* by key */
     size_t n_busy;
+    int64_t held_until_ms; /* wall clock: what the last pass that ended with PASS_HELD waits for */
     int64_t limited_until_ms; /* wall clock: GitHub told us to wait */
     bool paused;              /* the reader */
     bool view_lost;           /* the last pass found no whole view */
@@ -61,12 +64,14 @@ enum pass_end {
     PASS_WAIT,    /* later, without spending an attempt (limit, Redis away, stopping) */
     PASS_FAILED,  /* no answer: later, and count it */
     PASS_REFUSED, /* GitHub will not take it */
+    PASS_HELD,    /* our budget is used up for the rest of it: later, without an attempt */
 };
 
 /* Reads the view and starts what is to be done; pass_ended is called exactly once, perhaps before
  * this returns. reconcile_pass.c */
 void pass_start(struct target *target);
-/* Ends the pass of a target; text for people. reconcile.c */
+/* Ends the pass of a target; text for people. With PASS_HELD held_until_ms of the reconcile says
+ * until when. reconcile.c */
 void pass_ended(struct target *target, enum pass_end end, const char *reason);
 
 #endif

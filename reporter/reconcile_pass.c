@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
@@ -32,6 +33,7 @@ void pass_finish(struct pass *p, enum pass_end end, const char *reason)
 {
     struct target *target = p->target;
     char text[256];
+    target->reconcile->held_until_ms = p->held_ms;
     snprintf(text, sizeof(text), "%s", reason);
     target->pass = NULL;
     pass_free(p);
@@ -80,11 +82,31 @@ static void refused(struct pass *p, size_t next, const char *reason)
     pass_step(p);
 }
 
+static void keep_held(struct pass *p, int64_t until_ms, const char *reason)
+{
+    if (!p->held_ms && !p->refused && !p->failed)
+        snprintf(p->reason, sizeof(p->reason), "%s", reason);
+    if (!p->held_ms || until_ms < p->held_ms)
+        p->held_ms = until_ms;
+}
+
+/* This check run waits for our budget; others may need none of that part of it. */
+static void held(struct pass *p, const struct github_answer *answer)
+{
+    keep_held(p, answer->wait_until_ms, answer->reason);
+    p->i++;
+    pass_step(p);
+}
+
 /* True when the answer lets the pass go on. */
 static bool answered(struct pass *p, const char *call, const struct github_answer *answer)
 {
     struct reconcile *r = p->target->reconcile;
     const char *reason = answer->reason ? answer->reason : "GitHub refused";
+    if (answer->ours) {
+        held(p, answer);
+        return false;
+    }
     pass_count(p, call, answer);
     role_progress(r->role);
     switch (answer->err) {
@@ -108,21 +130,22 @@ static bool answered(struct pass *p, const char *call, const struct github_answe
 
 /* A call that was not even sent. A limit that another pass ran into costs no attempt here either.
  */
-static void not_started(struct pass *p, enum err err, const char *reason)
+static void not_started(struct pass *p, enum err err, const struct why *why)
 {
     struct reconcile *r = p->target->reconcile;
-    struct github_answer blocked;
-    bool limited = err == ERR_RETRY &&
-                   github_blocked(r->github, str_of(r->reporter->upstream_repo), &blocked) &&
-                   blocked.limited;
-    if (limited)
-        wait_until(r, blocked.wait_until_ms);
-    if (limited)
-        pass_finish(p, PASS_WAIT, reason);
-    else if (err == ERR_REFUSE)
-        refused(p, p->n, reason);
+    struct github_answer answer =
+        github_unsent(r->github, str_of(r->reporter->upstream_repo), err, why);
+    if (answer.ours) {
+        held(p, &answer);
+        return;
+    }
+    if (answer.limited) {
+        wait_until(r, answer.wait_until_ms);
+        pass_finish(p, PASS_WAIT, why->text);
+    } else if (err == ERR_REFUSE)
+        refused(p, p->n, why->text);
     else
-        pass_failed(p, reason);
+        pass_failed(p, why->text);
 }
 
 static void remember(struct pass *p, int64_t id)
@@ -154,6 +177,14 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
     pass_step(p);
 }
 
+/* What completes, and the first sign of an aggregate, go before the rest when budget is scarce: a
+ * job that completes meanwhile needs one call instead of two. */
+static bool can_wait(const struct pass *p)
+{
+    const struct wanted_check *w = &p->wanted[p->i];
+    return !w->completed && (p->found_id || !w->aggregate);
+}
+
 /* Creates the check run, or updates the one that was found. */
 static void check_write(struct pass *p)
 {
@@ -171,6 +202,7 @@ static void check_write(struct pass *p)
         .completed_at = str_of(w->completed_at),
         .title = str_of(w->title),
         .summary = str_of(w->summary),
+        .low = can_wait(p),
     };
     struct why why;
     enum err err =
@@ -178,7 +210,7 @@ static void check_write(struct pass *p)
             ? check_run_update(r->github, upstream, p->found_id, &run, check_written, p, &why)
             : check_run_create(r->github, upstream, &run, check_written, p, &why);
     if (err != OK)
-        not_started(p, err, why.text);
+        not_started(p, err, &why);
 }
 
 /* Ours when the name, the external_id and, where there is one, the marker are. */
@@ -224,7 +256,7 @@ static void check_search(struct pass *p)
         check_run_find(r->github, str_of(r->reporter->upstream_repo), str_of(p->target->head_sha),
                        str_of(p->wanted[p->i].name), check_found, search_done, p, &why);
     if (err != OK)
-        not_started(p, err, why.text);
+        not_started(p, err, &why);
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
@@ -244,7 +276,9 @@ static bool is_settled(const struct check_sent *sent, const struct wanted_check 
 static void comments_done(void *opaque, enum pass_end end, const char *reason)
 {
     struct pass *p = opaque;
-    if (end == PASS_EQUAL && p->refused)
+    if (end == PASS_EQUAL && p->held_ms) /* first: the records of what was refused would be done */
+        pass_finish(p, PASS_HELD, p->reason);
+    else if (end == PASS_EQUAL && p->refused)
         pass_finish(p, PASS_REFUSED, p->reason);
     else
         pass_finish(p, end, reason);
@@ -267,10 +301,48 @@ static void pass_end_last(struct pass *p)
     comments_start(p->target, p->commented, n, comments_done, p);
 }
 
+/* True when it is known that our budget has no room for this one; nothing is asked for it then, not
+ * even the search for what might be there. */
+static bool is_held(struct pass *p)
+{
+    struct reconcile *r = p->target->reconcile;
+    struct str upstream = str_of(r->reporter->upstream_repo);
+    struct github_answer answer;
+    bool known = p->found_id;
+    if (!github_held(r->github, upstream, known ? BUDGET_WRITE : BUDGET_CHECK_RUN, can_wait(p),
+                     &answer) &&
+        (known || !github_held(r->github, upstream, BUDGET_READ, false, &answer)))
+        return false;
+    keep_held(p, answer.wait_until_ms, answer.reason);
+    return true;
+}
+
+/* The first sign of an aggregate, which may block a merge, does not wait behind jobs for budget. */
+static bool aggregate_first(const struct pass *p)
+{
+    return p->i == 0 && p->has_dispatch && p->may_start && !p->sent[p->n].id;
+}
+
+static void put_last_first(struct pass *p)
+{
+    size_t last = p->n - 1;
+    struct wanted_check wanted = p->wanted[last];
+    struct check_sent sent = p->sent[last];
+    memmove(p->wanted + 1, p->wanted, last * sizeof(wanted));
+    memmove(p->sent + 1, p->sent, last * sizeof(sent));
+    p->wanted[0] = wanted;
+    p->sent[0] = sent;
+}
+
 void pass_step(struct pass *p)
 {
     const struct reconcile *r = p->target->reconcile;
     for (; !r->revoking; p->i++) {
+        if (!p->summed_up && aggregate_first(p)) {
+            if (!pass_sum_up(p))
+                return;
+            put_last_first(p);
+        }
         if (p->i == p->n && !p->summed_up && !pass_sum_up(p))
             return;
         if (p->i == p->n) {
@@ -283,6 +355,8 @@ void pass_step(struct pass *p)
         p->found_id = anew ? 0 : sent->id;
         p->found_completed = !anew && sent->completed;
         if (sent->id ? is_settled(sent, w) && !anew : !w->may_start)
+            continue;
+        if (is_held(p))
             continue;
         if (p->found_id)
             check_write(p);

@@ -1,5 +1,6 @@
 /* What a pass goes by: jobs, labels, the tier in force, and what was sent before. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/base/mem.h"
 #include "../common/view/epoch.h"
@@ -49,6 +50,19 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
     return OK;
 }
 
+/* They are what people wait for, when not all can be told at once. */
+static void completed_first(struct wanted_check *at, size_t n)
+{
+    struct wanted_check *copy = mem_alloc(n + 1, sizeof(*copy));
+    size_t to = 0;
+    memcpy(copy, at, n * sizeof(*copy));
+    for (int completed = 1; completed >= 0; completed--)
+        for (size_t i = 0; i < n; i++)
+            if (copy[i].completed == completed)
+                at[to++] = copy[i];
+    free(copy);
+}
+
 static void wanted_work_out(struct pass *p, const struct label_sets *labels)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
@@ -66,6 +80,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
     };
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
     p->n = desired_checks(&view, p->wanted);
+    completed_first(p->wanted, p->n);
     p->may_start = p->has_dispatch && check_may_start(&view, p->dispatch.pr);
     allowlist_feed_release(feed, version);
 }

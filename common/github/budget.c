@@ -294,6 +294,18 @@ static void explain(const struct purses *p, struct purse *one, const struct slic
              rules->whole_app ? "the App" : one->account, until);
 }
 
+static struct github_answer refusal_of(const struct purse *one, int64_t until_wall_ms)
+{
+    return (struct github_answer){
+        .err = ERR_RETRY,
+        .limited = true,
+        .ours = true,
+        .wait_until_ms = until_wall_ms,
+        .budget_left = -1,
+        .reason = one->reason,
+    };
+}
+
 /* Each is told a moment of its own: when all came at once, all but a few would be refused again. */
 static void refuse(struct purses *p, struct purse *one, struct slice *s, bool low,
                    struct github_answer *ret)
@@ -302,13 +314,7 @@ static void refuse(struct purses *p, struct purse *one, struct slice *s, bool lo
     if (s->next_ms < s->refused_ms || s->next_ms > s->refused_ms + PACE_AHEAD_MS)
         s->next_ms = s->refused_ms;
     explain(p, one, s, low, wall + s->refused_ms - now);
-    one->refusal = (struct github_answer){
-        .err = ERR_RETRY,
-        .limited = true,
-        .wait_until_ms = wall + s->next_ms - now,
-        .budget_left = -1,
-        .reason = one->reason,
-    };
+    one->refusal = refusal_of(one, wall + s->next_ms - now);
     one->refusal_ms = s->refused_ms;
     s->next_ms += s->pace_ms;
     p->stats.waits[low][s->bucket]++;
@@ -341,6 +347,22 @@ bool purses_take(struct purses *p, struct str repo, const char *method, const ch
     }
     refuse(p, one, s, low, ret);
     return false;
+}
+
+bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool low,
+                 struct github_answer *ret)
+{
+    if (!p->limits)
+        return false;
+    low |= p->low;
+    struct purse *one = purse_of(p, repo);
+    const struct slice *s = &one->slices[low][cost_kind(&p->budget->rules, call)];
+    int64_t now = clock_mono_ms(), until = clock_wall_ms() + s->refused_ms - now;
+    if (s->refused_ms <= now)
+        return false;
+    explain(p, one, s, low, until);
+    *ret = refusal_of(one, until);
+    return true;
 }
 
 bool purses_refused(struct purses *p, struct str repo, struct github_answer *ret)

@@ -28,6 +28,10 @@ bool purses_take(struct purses *p, struct str repo, const char *method, const ch
                  struct github_answer *ret) MUST_CHECK;
 /* True while the last refusal for the repo's account stands: *ret is that answer. */
 bool purses_refused(struct purses *p, struct str repo, struct github_answer *ret);
+/* True while such a call is known to be refused: *ret is the answer, with the first moment at which
+ * one may go. */
+bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool low,
+                 struct github_answer *ret);
 /* What the answer's x-ratelimit-* headers say. */
 void purses_seen(struct purses *p, struct str repo, const struct github_answer *answer);
 void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to);

@@ -127,6 +127,7 @@ static enum err write_start(struct github *g, const char *method, struct str rep
         .repo = repo,
         .path = path,
         .body = buf_str(&w->body),
+        .low = run->low,
     };
     enum err err = buf_full(&w->body)
                        ? why_set(why, ERR_REFUSE, "the check run's text is too large")

@@ -111,6 +111,12 @@ bool github_blocked(struct github *g, struct str repo, struct github_answer *ret
     return app_token_blocked(g->tokens, repo, ret) || purses_refused(g->purses, repo, ret);
 }
 
+bool github_held(struct github *g, struct str repo, enum budget_call call, bool low,
+                 struct github_answer *ret)
+{
+    return purses_held(g->purses, repo, call, low, ret);
+}
+
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why)
 {

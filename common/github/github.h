@@ -62,6 +62,7 @@ struct github_answer {
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* wall clock; 0: none told */
     bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
+    bool ours;             /* it was our own budget: other kinds of call may still go */
     bool told;             /* the answer itself named wait_until_ms; else it is our guess */
     struct str body;
     struct str etag;
@@ -90,6 +91,10 @@ enum err github_start(struct github *g, const struct github_request *request,
  * would get (sent_ms 0). The reason is borrowed until the next call of a github function. Of our
  * budget it knows what the last call was refused; another kind of call may still go. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
+/* True while a call of that kind is known to find our budget used up, low as in github_request:
+ * *ret is the answer that it would get. Takes nothing. reason as above. */
+bool github_held(struct github *g, struct str repo, enum budget_call call, bool low,
+                 struct github_answer *ret);
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why);

@@ -24,6 +24,8 @@ struct installation {
     int64_t id;
     int64_t used;
     int64_t window_ends_ms;
+    int64_t *created_ms; /* of the last content_limit creations, a ring; or NULL */
+    int64_t n_created;
 };
 
 struct token {
@@ -37,7 +39,7 @@ struct app {
     char *id;
     struct jwks *keys;
     int64_t token_ttl_s;
-    int64_t rate_limit;
+    int64_t rate_limit, content_limit, content_window_ms;
     struct installation *installations; /* by owner; kept for the whole life */
     struct token *tokens;               /* by text */
 };
@@ -67,6 +69,8 @@ enum err app_new(struct app **ret, const struct app_options *options, struct why
     app->id = mem_dup(options->app_id);
     app->token_ttl_s = options->token_ttl_s;
     app->rate_limit = options->rate_limit;
+    app->content_limit = options->content_limit;
+    app->content_window_ms = options->content_window_ms;
     *ret = app;
     return OK;
 }
@@ -84,6 +88,9 @@ void app_reset(struct app *app)
     HASH_ITER(hh, app->installations, installation, next)
     {
         installation->used = 0;
+        free(installation->created_ms);
+        installation->created_ms = NULL;
+        installation->n_created = 0;
     }
 }
 
@@ -98,6 +105,7 @@ void app_free(struct app *app)
     {
         HASH_DEL(app->installations, installation);
         free(installation->owner);
+        free(installation->created_ms);
         free(installation);
     }
     jwks_free(app->keys);
@@ -230,6 +238,31 @@ bool app_budget(struct app *app, const struct call *call, struct reply *reply)
         return true;
     reply_error(reply, 403, "API rate limit exceeded for installation ID %lld.", (long long)i->id);
     return false;
+}
+
+bool app_content(struct app *app, const struct call *call, struct reply *reply)
+{
+    struct installation *i = installation_find(app, call->installation);
+    bool creates = str_is(call->method, "POST") &&
+                   (str_ends(call->path, "/check-runs") || str_ends(call->path, "/comments"));
+
+    if (!i || !creates || !app->content_limit)
+        return true;
+    if (!i->created_ms)
+        i->created_ms = mem_alloc((size_t)app->content_limit, sizeof(*i->created_ms));
+    /* The one that a window of the limit's size began with. */
+    int64_t *oldest = &i->created_ms[i->n_created % app->content_limit];
+    if (*oldest && call->now_ms - *oldest < app->content_window_ms) {
+        reply_header(reply, "retry-after", "%lld",
+                     (long long)(app->content_window_ms + 999) / 1000);
+        reply_error(reply, 403,
+                    "You have exceeded a secondary rate limit. Please wait a few "
+                    "minutes before you try again.");
+        return false;
+    }
+    *oldest = call->now_ms;
+    i->n_created++;
+    return true;
 }
 
 static json_t *permissions(void)

@@ -9,9 +9,11 @@ struct app;
 
 struct app_options {
     const char *app_id;
-    struct str key_pem;  /* the App's private key; its public half checks the App's JWTs */
-    int64_t token_ttl_s; /* of installation tokens */
-    int64_t rate_limit;  /* requests an hour and installation */
+    struct str key_pem;    /* the App's private key; its public half checks the App's JWTs */
+    int64_t token_ttl_s;   /* of installation tokens */
+    int64_t rate_limit;    /* requests an hour and installation */
+    int64_t content_limit; /* creations an installation and window; 0: none */
+    int64_t content_window_ms;
 };
 
 enum err app_new(struct app **ret, const struct app_options *options, struct why *why) MUST_CHECK;
@@ -26,6 +28,9 @@ bool app_authorise(struct app *app, enum auth need, struct call *call, struct re
 /* Takes one request off the installation's budget and sets the x-ratelimit headers; call 0 for
  * requests of the App itself. False: it was used up, the reply is a 403. */
 bool app_budget(struct app *app, const struct call *call, struct reply *reply);
+/* Counts what creates content, in a window that slides. False: one too many, the reply is a 403 of
+ * the secondary limit. */
+bool app_content(struct app *app, const struct call *call, struct reply *reply);
 /* The App as check runs carry it. The caller's. */
 json_t *app_describe(const struct app *app, const char *base);
 

@@ -18,6 +18,10 @@ static const struct option {
     { "--app-key", "FILE", TEXT(app_key), "the App's private key, PEM (required)" },
     { "--callback-url", "URL", TEXT(callback_url),
       "where downstreams call back; without: nowhere" },
+    { "--content-limit", "N", NUMBER(content_limit),
+      "check runs and comments made in any --content-window-ms by an installation; one more is 403 "
+      "(default: no limit)" },
+    { "--content-window-ms", "N", NUMBER(content_window_ms), "(default 60000)" },
     { "--contents", "DIR", TEXT(contents), "files served by the contents API" },
     { "--downstreams", "FILE", TEXT(downstreams), "how downstreams behave, JSON" },
     { "--history", "FILE", TEXT(history),
@@ -67,6 +71,7 @@ enum err options_parse(struct options *ret, int argc, char **argv, struct why *w
         .webhook_secret = "",
         .token_ttl_s = 3600,
         .rate_limit = 5000,
+        .content_window_ms = 60000,
         .keep = 5000,
     };
     enum err err = OK;

@@ -24,6 +24,8 @@ struct options {
     const char *webhook_secret;
     int64_t token_ttl_s;
     int64_t rate_limit;
+    int64_t content_limit;
+    int64_t content_window_ms;
     int64_t keep;
 };
 

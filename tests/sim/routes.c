@@ -155,7 +155,8 @@ static void route_answer(struct sim *sim, struct call *call, struct reply *reply
                     "request has a User-Agent header");
         return;
     }
-    if (!app_authorise(sim->app, route->auth, call, reply) || !app_budget(sim->app, call, reply))
+    if (!app_authorise(sim->app, route->auth, call, reply) || !app_budget(sim->app, call, reply) ||
+        !app_content(sim->app, call, reply))
         return;
     if (route->body && !json_is_object(call->body)) {
         reply_error(reply, 400, "Problems parsing JSON");

@@ -44,7 +44,9 @@ static enum err keys_load(struct sim *sim, struct why *why)
                       &(struct app_options){ .app_id = o->app_id,
                                              .key_pem = buf_str(&app_key),
                                              .token_ttl_s = o->token_ttl_s,
-                                             .rate_limit = o->rate_limit },
+                                             .rate_limit = o->rate_limit,
+                                             .content_limit = o->content_limit,
+                                             .content_window_ms = o->content_window_ms },
                       why);
     if (!err)
         err = oidc_new(&sim->oidc, buf_str(&oidc_key), o->oidc_issuer, why);

@@ -55,6 +55,19 @@ def test_a_budget_is_counted_and_ends(start):
     assert int(headers["x-ratelimit-reset"]) > time.time()
 
 
+def test_one_content_too_many_in_a_window_is_the_secondary_limit(start):
+    sim = start("--content-limit", "2", "--content-window-ms", "1000")
+
+    def create(name):
+        return sim.call("POST", "/repos/org/a/check-runs", {"name": name, "head_sha": SHA})
+    said = [create(name) for name in ("one", "two", "three")]
+    assert [status for status, _, _ in said] == [201, 201, 403]
+    assert said[2][1]["retry-after"] == "1" and "secondary rate limit" in said[2][2]["message"]
+    made = said[0][2]["id"]
+    assert sim.call("PATCH", f"/repos/org/a/check-runs/{made}", {"status": "in_progress"})[0] == 200
+    wait_for("the window to slide on", lambda: create("four")[0] == 201, 5)
+
+
 def test_a_request_without_user_agent_is_forbidden(sim):
     connection = http.client.HTTPConnection("127.0.0.1", sim.port, timeout=5)
     connection.putrequest("GET", "/app", skip_accept_encoding=True)

@@ -108,6 +108,29 @@ static void a_refusal_names_the_budget_and_spends_nothing(void **state)
     github_budget_free(budget);
 }
 
+static void what_costs_another_part_goes_on(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_CONTENT_MINUTE] = 10;
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    int made[2] = { 0 };
+    for (int low = 1; low >= 0; low--)
+        while (purses_take(p, REPO, "POST", "/repos/org/repo/check-runs", low, &refusal))
+            made[low]++;
+    assert_int_equal(made[1], 8);
+    assert_int_equal(made[0], 2);
+    assert_true(purses_held(p, REPO, BUDGET_CHECK_RUN, false, &refusal) && refusal.ours);
+    assert_in_range(refusal.wait_until_ms - clock_wall_ms(), 60000, 67000);
+    assert_false(purses_held(p, REPO, BUDGET_WRITE, true, &refusal));
+    assert_true(purses_take(p, REPO, "PATCH", "/repos/org/repo/check-runs/7", true, &refusal));
+    purses_free(p);
+    github_budget_free(budget);
+}
+
 static void those_who_wait_are_told_different_moments_without_asking(void **state)
 {
     (void)state;
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(slices_grow_so_that_a_call_usually_asks_nobody),
         cmocka_unit_test(two_threads_do_not_pass_the_limit_together),
         cmocka_unit_test(a_refusal_names_the_budget_and_spends_nothing),
+        cmocka_unit_test(what_costs_another_part_goes_on),
         cmocka_unit_test(those_who_wait_are_told_different_moments_without_asking),
         cmocka_unit_test(the_higher_class_goes_when_the_lower_one_has_used_its_share),
         cmocka_unit_test(without_the_store_a_process_takes_its_part_over_all_threads),

@@ -1,0 +1,103 @@
+"""Ten L4 back ends run ten jobs each on one pull request: 110 check runs, aggregates included, while GitHub takes 80 in a
+minute and refuses what is more. A minute is 6 seconds here, for the relay and for GitHub."""
+import collections
+
+from lib.downstream import post
+from lib.processes import wait_for
+from lib.relay import pull_request
+
+REPOS = [f"org-{n}/backend" for n in range(10)]
+JOBS = 10
+WINDOW_S, LIMIT = 6, 80
+ALLOWLIST = "L4:\n" + "".join(f"  - {repo}: carol\n" for repo in REPOS)
+
+
+def budget(**others):
+    return {"CRCR_BUDGET_MINUTE": str(WINDOW_S), "CRCR_BUDGET_CONTENT_MINUTE": str(LIMIT), **others}
+
+
+class Storm:
+    def __init__(self, make, **environment):
+        self.relay = make(allowlist=ALLOWLIST, environment=budget(**environment), sim_arguments=[
+            "--content-limit", str(LIMIT), "--content-window-ms", str(WINDOW_S * 1000)])
+        self.relay.start_github()
+        post(self.relay, "/_sim/downstreams", {
+            "repo": "*", "workflow": "ci", "after_ms": 50,
+            "jobs": [{"name": f"job {n}", "delay_ms": 20, "run_ms": 3000 + 100 * n} for n in range(JOBS)]})
+
+    def start(self, *reporters):
+        for part in ("ingest", "dispatcher"):
+            self.relay.start(part)
+        for part in reporters:
+            self.relay.start("reporter", part, CRCR_HUD_LISTEN="127.0.0.1:0")
+        for part in ("ingest", "dispatcher", *reporters):
+            self.relay.wait_ready(part)
+        return self
+
+    def blow(self, number=171269):
+        status, _, delivery = self.relay.send_webhook(pull_request(number=number))
+        assert status == 202
+        return delivery
+
+    def check_runs(self):
+        return self.relay.state()["check_runs"]
+
+    def wait_ended(self, timeout=120):
+        def ended():
+            runs = self.check_runs()
+            return len(runs) >= len(REPOS) * (JOBS + 1) and \
+                all(run["status"] == "completed" for run in runs) and runs
+        return wait_for("all check runs to be completed", ended, timeout)
+
+    def calls(self):
+        """(kind, status) → how many, of what the upstream repository was asked; in the order of arrival."""
+        count, made = collections.Counter(), []
+        for one in self.relay.requests():
+            if "/check-runs" not in one["path"]:
+                continue
+            kind = {"POST": "create", "PATCH": "update", "GET": "find"}[one["method"]]
+            count[kind, one["status"]] += 1
+            if kind == "create":
+                made.append(one)
+        return count, made
+
+    def assert_ended_right(self):
+        runs = self.wait_ended()
+        count, made = self.calls()
+        print({f"{kind} {status}": n for (kind, status), n in sorted(count.items())})
+        assert not [key for key in count if key[1] >= 400], f"GitHub had to refuse: {count}"
+        names = collections.Counter(run["name"] for run in runs)
+        wanted = {f"crcr/{repo}" for repo in REPOS} | \
+            {f"crcr/{repo}/ci/job {n}" for repo in REPOS for n in range(JOBS)}
+        assert set(names) == wanted and set(names.values()) == {1}
+        assert {run["conclusion"] for run in runs} == {"success"}
+        assert count["create", 201] == 110
+        at = [one["at_ms"] for one in made]
+        assert max(sum(start <= other < start + WINDOW_S * 1000 for other in at) for start in at) <= LIMIT
+        return count, made
+
+    def held(self, part="reporter"):
+        return self.relay.metric(part, "crcr_budget_waits_total", bucket="content_minute")
+
+
+def test_github_never_has_to_refuse_and_what_is_completed_goes_first(fresh_relay):
+    storm = Storm(fresh_relay).start("reporter")
+    storm.blow()
+    count, made = storm.assert_ended_right()
+    assert storm.held() > 0, "80 is less than 110"
+    said = [one["body"]["status"] for one in made]
+    aggregates = [one for one in made if one["body"]["name"] in {f"crcr/{repo}" for repo in REPOS}]
+    assert len(aggregates) == len(REPOS)
+    assert made.index(aggregates[-1]) < LIMIT, "an aggregate waits for no job"
+    assert "in_progress" not in said[LIMIT:], "a completed that is known makes its in_progress superfluous"
+    assert said.count("completed") >= 110 - LIMIT
+    jobs_twice = 110 - len(REPOS) - said.count("completed")
+    assert count["update", 200] >= jobs_twice, "what is there is updated, not made again"
+    assert storm.relay.metric("reporter", "crcr_check_runs_total", outcome="limited") == 0
+
+
+def test_two_reporters_share_the_budget(fresh_relay):
+    storm = Storm(fresh_relay).start("reporter", "reporter-two")
+    storm.blow()
+    storm.assert_ended_right()
+    assert storm.held() + storm.held("reporter-two") > 0
