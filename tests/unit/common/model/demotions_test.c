@@ -58,8 +58,7 @@ static void a_record_that_is_none_is_refused(void **state)
         "{\"schema_version\":2,\"demoted\":[]}",
         "{\"schema_version\":1,\"demoted\":{}}",
         "{\"schema_version\":1,\"demoted\":[\"org/a\"]}",
-        "{\"schema_version\":1,\"demoted\":[{\"repo\":\"nowhere\",\"since\":\"1970-01-01T00:00:01Z"
-        "\"}]}",
+        "{\"schema_version\":1,\"demoted\":[{\"repo\":\"x\",\"since\":\"2026-01-01T00:00:00Z\"}]}",
         "{\"schema_version\":1,\"demoted\":[{\"repo\":\"org/a\",\"since\":\"yesterday\"}]}",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
