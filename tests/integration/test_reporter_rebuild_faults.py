@@ -189,7 +189,8 @@ def test_redis_away_in_the_middle_is_waited_for(fresh):
     os.kill(fresh.redis.process.pid, signal.SIGSTOP)
     try:
         wait_for("it to be noticed", lambda: fresh.said("rebuild_abandoned")[given_up:])
-        assert http("GET", fresh.relay.url("admin_reporter", "/readyz"))[0] == 503
+        wait_for("it to be said", lambda: http(
+            "GET", fresh.relay.url("admin_reporter", "/readyz"))[0] == 503)
     finally:
         os.kill(fresh.redis.process.pid, signal.SIGCONT)
     fresh.wait_whole()
