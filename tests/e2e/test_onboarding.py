@@ -26,9 +26,10 @@ def missing(relay):
     return names
 
 
-def installed(relay, yes):
+def installed(relay, yes, reports=False):
+    """reports: its workflow calls back. The pushes that bring the list into force start it too."""
     status, body = http("POST", relay.url("github", "/_sim/downstreams"),
-                        json.dumps({"repo": REPO, "installed": yes, "delay_ms": 10, "run_ms": 10,
+                        json.dumps({"repo": REPO, "installed": yes, "reports": reports, "delay_ms": 10, "run_ms": 10,
                                     "tests": {"passed": 8, "failed": 0, "skipped": 1}}).encode(),
                         {"Content-Type": "application/json"})
     assert status == 200, body
@@ -60,6 +61,7 @@ def test_a_vendor_goes_from_nothing_to_l2_and_the_probe_names_each_next_step(fre
     assert first in lines["last dispatch"]["text"] and "ask for L2" in lines["last callback"]["todo"]
     listed(relay, 2)                                                                         # step 6
     assert missing(relay) == ["last callback"]
+    installed(relay, True, reports=True)
     _, _, second = relay.send_webhook(pull_request(number=12))
     wait_for("nothing to be missing at L2", lambda: missing(relay) == [])
     wait_for("its row", lambda: [job for job in relay.api(f"/api/crcr/deliveries/{second}")["jobs"]
