@@ -406,6 +406,22 @@ def test_killed_and_started_again_nothing_is_lost_or_doubled(reporter):
         assert reporter.posts(job.delivery)
 
 
+def test_a_completed_that_is_known_already_makes_its_in_progress_superfluous(reporter):
+    restart(reporter, CRCR_ROLES="fold")
+    before = len(reporter.relay.requests())
+    jobs = [Job(reporter).call("in_progress", 1000).call("completed", 2000, conclusion="success") for _ in range(5)]
+    for job in jobs:
+        job.wait_result()
+    restart(reporter)
+    for job in jobs:
+        job.wait_check()
+    settled(reporter)
+    writes = [(one["body"]["head_sha"], one["body"]["status"]) for one in reporter.relay.requests()[before:]
+              if one["method"] in ("POST", "PATCH") and "/check-runs" in one["path"]
+              and one["body"].get("name", "").count("/") == 4]
+    assert sorted(writes) == sorted((job.sha, "completed") for job in jobs)
+
+
 class Hud(http.server.BaseHTTPRequestHandler):
     """Answers 500 to the rows of one delivery, 200 to all else."""
     broken, taken = None, []
