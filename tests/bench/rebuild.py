@@ -20,13 +20,13 @@ def measure(setting, long):
         "reporter", "crcr_facts_total", kind="callback") >= jobs, 600, 1)
     relay.wait_ready("reporter")
     client = setting.redis.client()
-    keys = client.dbsize()
+    keys, before = client.dbsize(), relay.metric("reporter", "crcr_rebuild_records_total")
     client.flushall()
     began = time.monotonic()
     with Cpu(relay.parts["reporter"].pid, setting.redis.process.pid) as cpu:
         wait_for("the view to be whole", lambda: client.exists("crcr:epoch"), 600, 0.1)
     seconds = time.monotonic() - began
-    records = relay.metric("reporter", "crcr_rebuild_records_total")
+    records = relay.metric("reporter", "crcr_rebuild_records_total") - before
     memory = int(next(line for line in open(f"/proc/{relay.parts['reporter'].pid}/status")
                       if line.startswith("VmHWM")).split()[1]) // 1024
     assert abs(client.dbsize() - keys) <= 2, (client.dbsize(), keys)
