@@ -135,6 +135,16 @@ static enum err pending_settle(struct rebuild_fold *f, struct callback_fact *cal
     return fold_target_fill(f->redis, &callback->job, fold, why);
 }
 
+/* Its aggregate check run may wait for the end of the run, or for quiet: the times at which it was
+ * to be looked at again are lost with the view. */
+static void mark_open(struct rebuild_fold *f, const struct callback_fact *callback)
+{
+    const struct result_record *job = &callback->job;
+    if (job->level >= 3 && job->head_sha &&
+        f->now_ms - callback->received_ms < f->reporter->times.zombie_ms + AROUND_MS)
+        f->dirty(f->opaque, str_of(job->head_sha), str_of(job->repo));
+}
+
 static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct why *why)
 {
     struct callback_fact *callback = &fact->callback;
@@ -150,6 +160,8 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     enum err err = job_fold_queue(f->redis, &callback->job, callback->received_ms, &times, why);
     if (err == OK)
         queued(f, job_collect, fact->record->value.len);
+    if (err == OK)
+        mark_open(f, callback);
     return err;
 }
 

@@ -130,7 +130,7 @@ def test_a_silent_github_is_asked_again(reporter):
 
 def test_another_ci_without_run_complete_is_green_after_the_quiet(reporter):
     job = Sum(reporter).sent()
-    job.call("completed", job.ago(0), conclusion="success")
+    job.call("completed", job.ago(-5), conclusion="success")
     job.wait("in_progress", title="others may follow")
     job.wait("completed", "success")
     assert reporter.asked(job) == 0
@@ -266,6 +266,15 @@ def test_a_lost_view_of_what_is_due_comes_back_with_any_record(reporter):
     assert client.zrem("crcr:due", f"{job.sha}/org/four") == 1
     reporter.put("reconcile", f"{job.sha}/org/four", b"rebuilt")
     job.wait("completed", "timed_out")
+
+
+def test_a_flushed_redis_loses_no_time_to_look_again(reporter):
+    job = Sum(reporter)
+    job.call("completed", job.ago(-20), conclusion="success").wait_check()  # time enough to flush
+    job.sent(at_ms=job.ago(SILENT_S + 4000))
+    job.wait("in_progress", title="others may follow")
+    reporter.redis.client().flushall()
+    job.wait("completed", "success", within=60)
 
 
 def test_unchanged_text_is_not_sent_again(reporter):
