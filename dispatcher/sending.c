@@ -171,10 +171,12 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
         g->task.maybe_duplicate = !is_expand(g); /* which has no effect of its own */
         call(g);
         break;
-    case CLAIM_TAKEN:
+    case CLAIM_TAKEN: /* who was calling may have got through: the claim went with a flush */
+        g->task.maybe_duplicate |= g->was_busy;
         call(g);
         break;
     case CLAIM_BUSY:
+        g->was_busy = true;
         g->out = false;
         lanes_hold(s->lanes, &g->item, clock_wall_ms() + claim->wait_ms + 1);
         break;

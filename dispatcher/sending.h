@@ -59,6 +59,7 @@ struct sending {
     struct task task;            /* borrows from record */
     char owner[128];             /* of the claim; "" while this attempt has none */
     bool out;                    /* taken from its lane */
+    bool was_busy;               /* another owner's claim was seen: it may have called */
     bool calling;                /* GitHub has it */
     bool answered;               /* and its answer waits to be settled */
     bool lost;                   /* the partition is another's now: record is not ours to finish */

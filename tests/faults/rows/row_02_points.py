@@ -16,8 +16,6 @@ POINTS = {
     "delay.republished": ("dispatcher", 2),
     "fold.folded": ("reporter", 40),
     "fold.published": ("reporter", 40),
-    "rebuild.read": ("reporter", 1),
-    "rebuild.folded": ("reporter", 2),
     "rebuild.folded": ("reporter", 2),
     "rebuild.read": ("reporter", 1),
 }
@@ -39,9 +37,6 @@ def die_at(case, point, daemon, passing):
         case.redis.client().flushall()
     case.relay.start(daemon, FAULT_POINT=f"{point}:{passing}")
     victim = case.relay.parts[daemon]
-    if point.startswith("rebuild."):
-        case.relay.wait_ready(daemon)
-        case.redis.client().flushall()
     load = case.load(rate=200, count=150)
     if point.startswith("delay."):
         case.relay.script({"method": "POST", "path": "*/dispatches", "status": 429, "count": 30,
