@@ -19,7 +19,7 @@ struct pass {
     bool found_completed;
     bool refused, failed;
     int64_t held_ms;  /* wall clock: when our budget may have room for what was left out; 0: none */
-    char reason[256]; /* of the first refusal, or of the failure */
+    char reason[512]; /* of the first refusal, or of the failure; as long as a why */
 
     /* The aggregate: worked out after the checks of the jobs, for it may ask GitHub. */
     bool summed_up; /* its check, if there is one, is the last of wanted */
