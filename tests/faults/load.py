@@ -40,12 +40,14 @@ class Load:
     answer), ms."""
 
     def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, make=None,
-                 secret=lambda: SECRET, delivery=None, senders=SENDERS):
+                 secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",)):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
         self.make = make or body
         self.secret, self.delivery = secret, delivery
+        self.parts = parts  # which ingests there are: the next is tried where one takes no connection
+        self.turned_away = 0
         self.counter = 0
         self.answers, self.not_taken = {}, []
         self.slowest_ms, self.sent_ms = 0, {}
@@ -82,7 +84,7 @@ class Load:
             number, counter, delivery = item
             raw = json.dumps(self.make(number, counter)).encode()
             self.sent_ms[delivery] = int(time.time() * 1000)
-            connection, status, took = self._send(connection, raw, delivery)
+            connection, status, took = self._send_to_one(connection, raw, delivery)
             self.history.write({"kind": "sent", "delivery": delivery, "pr": number, "counter": counter,
                                 "at_ms": int(time.time() * 1000), "status": status, "ms": took})
             with self._lock:
@@ -93,12 +95,24 @@ class Load:
                 else:
                     self.not_taken.append((delivery, raw, status))
 
-    def _send(self, connection, raw, delivery):
+    def _send_to_one(self, connection, raw, delivery):
+        """As a load balancer does: the first that answers."""
+        first = self.counter
+        for attempt in range(len(self.parts) + 1):
+            part = self.parts[(first + attempt) % len(self.parts)]
+            connection, status, took = self._send(connection, raw, delivery, part)
+            if status or len(self.parts) == 1:
+                break
+            with self._lock:
+                self.turned_away += 1
+        return connection, status, took
+
+    def _send(self, connection, raw, delivery, part):
         signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
         began = time.monotonic()
         try:
             if connection is None:
-                connection = http.client.HTTPConnection("127.0.0.1", self.relay.ports["ingest"],
+                connection = http.client.HTTPConnection("127.0.0.1", self.relay.ports[part],
                                                         timeout=TIMEOUT_S)
             connection.request("POST", "/github/webhook", raw, {
                 "Content-Type": "application/json", "X-GitHub-Event": "pull_request",

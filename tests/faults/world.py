@@ -110,6 +110,9 @@ class Case:
         name = part.rstrip("0123456789")
         if name == "reporter" and part != "reporter":
             environment["CRCR_HUD_LISTEN"] = f"127.0.0.1:{free_port()}"
+        if name == "ingest":
+            port = self.relay.ports.setdefault(part, free_port())
+            environment["CRCR_LISTEN"] = f"127.0.0.1:{port}"
         return self.relay.start(name, part, **environment)
 
     def react(self, settings):

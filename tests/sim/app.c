@@ -17,6 +17,7 @@
 #define JWT_LIFE_MAX_S  600
 #define JWT_LEEWAY_S    60
 #define FIRST_INSTALLED 5001
+#define KEYS_MAX        4
 
 struct installation {
     UT_hash_handle hh;
@@ -35,32 +36,48 @@ struct token {
     int64_t expires_ms;
 };
 
+/* The App's JWTs name no key: a set of one each, tried in turn. */
+struct keys {
+    struct jwks *at[KEYS_MAX];
+    size_t n;
+};
+
 struct app {
     char *id;
-    struct jwks *keys;
+    struct keys keys;
     int64_t token_ttl_s;
     int64_t rate_limit, content_limit, content_window_ms;
     struct installation *installations; /* by owner; kept for the whole life */
     struct token *tokens;               /* by text */
 };
 
-static enum err keys_of(struct jwks **ret, struct str pem, struct why *why)
+static void keys_free(struct keys *keys)
+{
+    for (size_t i = 0; i < keys->n; i++)
+        jwks_free(keys->at[i]);
+    keys->n = 0;
+}
+
+static enum err key_add(struct keys *keys, struct str pem, struct why *why)
 {
     char *CLEANUP(mem_free_char) document = NULL;
     struct jwt_key *key = NULL;
     enum err err = jwt_key_new(&key, pem, why);
 
-    if (err)
-        return err;
-    err = jwt_key_jwks(key, STR_LIT("app"), &document, why);
+    if (!err)
+        err = jwt_key_jwks(key, STR_LIT("app"), &document, why);
+    if (!err)
+        err = jwks_parse(&keys->at[keys->n], str_of(document), why);
+    if (!err)
+        keys->n++;
     jwt_key_free(key);
-    return err ? err : jwks_parse(ret, str_of(document), why);
+    return err;
 }
 
 enum err app_new(struct app **ret, const struct app_options *options, struct why *why)
 {
     struct app *app = mem_alloc(1, sizeof(*app));
-    enum err err = keys_of(&app->keys, options->key_pem, why);
+    enum err err = key_add(&app->keys, options->key_pem, why);
 
     if (err) {
         app_free(app);
@@ -108,7 +125,7 @@ void app_free(struct app *app)
         free(installation->created_ms);
         free(installation);
     }
-    jwks_free(app->keys);
+    keys_free(&app->keys);
     free(app->id);
     free(app);
 }
@@ -171,8 +188,11 @@ static bool authorise_app(struct app *app, struct str token, const struct call *
     const char *fault;
     struct why why;
 
-    if (jwt_verify_rs256(token, app->keys, NULL, call->now_ms / 1000, JWT_LEEWAY_S, &claims,
-                         &why)) {
+    for (size_t i = 0; !claims && i < app->keys.n; i++)
+        if (!jwt_verify_rs256(token, app->keys.at[i], NULL, call->now_ms / 1000, JWT_LEEWAY_S,
+                              &claims, &why))
+            break;
+    if (!claims) {
         reply_error(reply, 401, "A JSON web token could not be decoded (%s)", why.text);
         return false;
     }
@@ -324,6 +344,30 @@ void app_installation_get(struct sim *sim, const struct call *call, struct reply
                      (long long)i->id));
     json_decref(created);
     reply_json(reply, 200, document);
+}
+
+void app_keys_put(struct sim *sim, const struct call *call, struct reply *reply)
+{
+    const json_t *pems = json_object_get(call->body, "keys"), *pem;
+    struct keys keys = { .n = 0 };
+    struct why why;
+    enum err err = OK;
+    size_t i;
+
+    json_array_foreach(pems, i, pem)
+    {
+        if (!err && i < KEYS_MAX)
+            err = key_add(&keys, (struct str){ json_string_value(pem), json_string_length(pem) },
+                          &why);
+    }
+    if (err || !keys.n || json_array_size(pems) > KEYS_MAX) {
+        keys_free(&keys);
+        reply_error(reply, 422, "keys: %s", err ? why.text : "one to four private keys, PEM");
+        return;
+    }
+    keys_free(&sim->app->keys);
+    sim->app->keys = keys;
+    reply_json(reply, 200, json_pack("{s:I}", "keys", (json_int_t)keys.n));
 }
 
 static void tokens_prune(struct app *app, int64_t now_ms)

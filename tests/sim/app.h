@@ -35,5 +35,7 @@ bool app_content(struct app *app, const struct call *call, struct reply *reply);
 json_t *app_describe(const struct app *app, const char *base);
 
 handler_fn app_get, app_installation_get, app_token_create;
+/* Which keys may sign the App's JWTs from now on; installation tokens stay good. */
+handler_fn app_keys_put;
 
 #endif

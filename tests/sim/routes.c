@@ -63,6 +63,7 @@ static const struct route {
     { "POST", "/_sim/script", AUTH_NONE, false, control_script },
     { "POST", "/_sim/downstreams", AUTH_NONE, false, control_downstreams },
     { "POST", "/_sim/comments", AUTH_NONE, true, comments_put },
+    { "POST", "/_sim/app_keys", AUTH_NONE, true, app_keys_put },
     { "POST", "/_sim/reset", AUTH_NONE, false, control_reset },
     { "POST", "/_sim/oidc", AUTH_NONE, true, oidc_token_create },
     { "POST", "/_sim/webhook", AUTH_NONE, true, deliveries_create },

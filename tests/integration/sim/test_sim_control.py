@@ -49,6 +49,20 @@ def test_failed_deliveries_are_paged_by_cursor_and_sent_again(sim):
     assert sim.as_app("GET", "/app/hook/deliveries?cursor=nonsense")[0] == 422
 
 
+# ---- the App's keys -----------------------------------------------------------------------------
+
+
+def test_the_app_keys_are_changed_as_at_github(sim, tmp_path):
+    own, other = sim.key.read_text(), tmp_path / "other.pem"
+    subprocess.run(["openssl", "genrsa", "-out", other, "2048"], check=True, capture_output=True)
+    for keys, answer in (([own, other.read_text()], 200), ([other.read_text()], 401), ([other.read_text(), own], 200)):
+        assert sim.send("POST", "/_sim/app_keys", {"keys": keys})[0] == 200
+        assert sim.as_app("GET", "/app")[0] == answer
+    for keys in ([], ["no key"], None):
+        assert sim.send("POST", "/_sim/app_keys", {"keys": keys})[0] == 422
+    assert sim.as_app("GET", "/app")[0] == 200
+
+
 # ---- scripts, record, reset ----------------------------------------------------------------------
 
 
