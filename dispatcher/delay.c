@@ -222,7 +222,7 @@ static enum err turn(struct delay *d, struct why *why)
     while (d->parked && d->parked->due_ms <= clock_wall_ms())
         release(d, d->parked);
     outbox_turn(d->outbox);
-    role_lag(d->role, topic_reader_lag(d->reader));
+    role_reads(d->role, d->reader);
     role_waiting(d->role, d->parked && !d->leaving);
     dispatcher_ready(d->role, d->reader, d->started_ms);
     if (topic_reader_fatal(d->reader, why) || outbox_fatal(d->outbox, why))

@@ -1,6 +1,10 @@
 #include "metrics.h"
 
+#include <stdio.h>
+
 #include "../common/github/github.h"
+#include "../common/model/ids.h"
+#include "../common/model/task.h"
 
 const struct metric_family dispatcher_metrics[] = {
     [M_EVENTS] = { .name = "crcr_events_routed_total",
@@ -100,7 +104,43 @@ const struct metric_family dispatcher_metrics[] = {
                           .help = "Times that budget was asked for: shared, in Redis; part: of "
                                   "this process's part, Redis was away.",
                           .labels = { "from" } },
+    [M_REPO_OUTCOMES] = { .name = "crcr_dispatch_repo_outcomes_total",
+                          .type = METRIC_COUNTER,
+                          .help = "Outcomes by downstream, and why; each attempt has one.",
+                          .labels = { "repo", "outcome", "reason" } },
 };
 const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatcher_metrics[0]);
 const struct budget_families dispatcher_budget_families = { M_BUDGET_LEFT, M_BUDGET_WAITS,
                                                             M_BUDGET_SLICES };
+
+void dispatcher_outcome_reason(const struct outcome *o, char *to)
+{
+    static const int documented[] = { 401, 403, 404, 410, 422, 429 };
+    static const char *const without_status[] = {
+        [OUTCOME_DISPATCHED] = "none", [OUTCOME_UNKNOWN] = "no_answer", [OUTCOME_WAITING] = "held",
+        [OUTCOME_FAILED] = "not_sent", [OUTCOME_SUPERSEDED] = "none",   [OUTCOME_SKIPPED] = "none",
+        [OUTCOME_DUPLICATE] = "none",
+    };
+    enum { SIZE = 16 };
+    int status = o->http_status, hundreds = status / 100;
+    for (size_t i = 0; i < sizeof(documented) / sizeof(documented[0]); i++)
+        if (status == documented[i]) {
+            snprintf(to, SIZE, "http_%d", status);
+            return;
+        }
+    if (status == 0 || hundreds == 2)
+        snprintf(to, SIZE, "%s", without_status[status ? OUTCOME_DISPATCHED : o->outcome]);
+    else if (hundreds == 4 || hundreds == 5)
+        snprintf(to, SIZE, "http_%dxx", hundreds);
+    else
+        snprintf(to, SIZE, "http_other");
+}
+
+void dispatcher_count_outcome(struct metrics *m, const struct outcome *o)
+{
+    char reason[16];
+    struct str kind = str_of(outcome_kind_name(o->outcome));
+    dispatcher_outcome_reason(o, reason);
+    metrics_add(m, M_OUTCOMES, METRIC_LABELS(str_of(level_name(o->level)), kind), 1);
+    metrics_add(m, M_REPO_OUTCOMES, METRIC_LABELS(str_of(o->repo), kind, str_of(reason)), 1);
+}

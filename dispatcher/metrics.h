@@ -28,11 +28,21 @@ enum {
     M_BUDGET_LEFT,   /* class, bucket */
     M_BUDGET_WAITS,  /* class, bucket */
     M_BUDGET_SLICES, /* from */
+    M_REPO_OUTCOMES, /* repo, outcome, reason */
 };
 
 extern const struct metric_family dispatcher_metrics[];
 extern const size_t dispatcher_n_metrics;
 struct budget_families;
 extern const struct budget_families dispatcher_budget_families;
+
+/* Counts one outcome as it goes into the dispatches topic: by tier, and by repository and reason.
+ */
+struct outcome;
+void dispatcher_count_outcome(struct metrics *m, const struct outcome *o);
+/* Why it is that outcome, as one of a few words: "http_404" of those that GitHub documents,
+ * http_4xx, http_5xx, http_other; without a status no_answer, held, not_sent; "none" where the
+ * outcome says it all. Written to the 16 bytes at to. PURE. */
+void dispatcher_outcome_reason(const struct outcome *o, char *to);
 
 #endif

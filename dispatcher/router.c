@@ -137,6 +137,7 @@ static void post_outcome(struct routing *g, const struct route *to, enum outcome
     str_copy(outcome.error, sizeof(outcome.error), str_of(reason));
     g->posts++;
     outbox_tell(r->outbox, r->d->topics.name[TOPIC_DISPATCHES], &outcome, stored, g);
+    dispatcher_count_outcome(role_metrics(r->role), &outcome);
 }
 
 /* Once for all downstreams. */
@@ -349,7 +350,7 @@ static enum err turn(struct router *r, struct why *why)
     } else {
         more = read_some(r);
         role_waiting(r->role, false);
-        role_lag(r->role, topic_reader_lag(r->reader));
+        role_reads(r->role, r->reader);
         dispatcher_ready(r->role, r->reader, r->started_ms);
         if (topic_reader_fatal(r->reader, why))
             return ERR_STOP;

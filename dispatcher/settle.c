@@ -36,7 +36,7 @@ static void post_outcome(struct sending *g)
     struct sender *s = g->s;
     g->posts++;
     outbox_tell(s->outbox, s->d->topics.name[TOPIC_DISPATCHES], &g->outcome, stored, g);
-    count(g, M_OUTCOMES, outcome_kind_name(g->outcome.outcome));
+    dispatcher_count_outcome(role_metrics(s->role), &g->outcome);
 }
 
 static void post_parked(struct sending *g, const char *error)

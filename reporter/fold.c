@@ -298,7 +298,7 @@ static void turn(struct fold *f)
     if (due > 0 && f->whole)
         fold_batch(f);
     int reported = topic_writer_poll(f->writer, 0);
-    role_lag(f->role, topic_reader_lag(f->reader));
+    role_reads(f->role, f->reader);
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
     if (rebuild_is_busy(f->rebuild))
         return;

@@ -192,7 +192,7 @@ void fold_publish_parked(struct fold *f, struct fact *fact)
                  LOG_STR("delivery", headers_get(&fact->record->headers, "delivery")),
                  LOG_STR("repo", headers_get(&fact->record->headers, "repo")),
                  LOG_STR("error", str_of(fact->error)));
-        metrics_add(role_metrics(f->role), METRIC_PARKED,
+        metrics_add(role_metrics(f->role), METRIC_DLQ,
                     METRIC_LABELS(STR_LIT("fold"), str_of(class)), 1);
     }
     released(fact);

@@ -134,7 +134,7 @@ static void turn(struct forward *f)
     records_read(f);
     posts_start(f);
     topic_writer_poll(f->writer, 0);
-    role_lag(f->role, topic_reader_lag(f->reader));
+    role_reads(f->role, f->reader);
     http_client_poll(f->client, role_wake(f->role), TICK_MS);
 }
 

@@ -157,6 +157,6 @@ void post_park(struct post *p)
     f->n_parking++;
     log_warn("parked", LOG_STR("class", str_of(p->class)), LOG_STR("key", p->record->key),
              LOG_STR("error", str_of(p->error)));
-    metrics_add(role_metrics(f->role), METRIC_PARKED,
+    metrics_add(role_metrics(f->role), METRIC_DLQ,
                 METRIC_LABELS(STR_LIT("forward"), str_of(p->class)), 1);
 }

@@ -100,11 +100,13 @@ static void target_park(struct target *t, const char *class, const char *error)
         target_wait(t, FAILED_WAIT_MS);
         return;
     }
-    class = later ? "delayed" : class;
-    log_warn("parked", LOG_STR("class", str_of(class)), LOG_STR("key", str_of(t->key)),
-             LOG_STR("error", str_of(error)));
-    metrics_add(role_metrics(r->role), METRIC_PARKED,
-                METRIC_LABELS(STR_LIT("reconcile"), str_of(class)), 1);
+    log_warn("parked", LOG_STR("class", str_of(later ? "delayed" : class)),
+             LOG_STR("key", str_of(t->key)), LOG_STR("error", str_of(error)));
+    if (later)
+        metrics_add(role_metrics(r->role), METRIC_DELAYED, METRIC_LABELS(STR_LIT("retry")), 1);
+    else
+        metrics_add(role_metrics(r->role), METRIC_DLQ,
+                    METRIC_LABELS(STR_LIT("reconcile"), str_of(class)), 1);
 }
 
 /* Our budget has no room for the rest of it for a while: in hand while that is short, and any news
@@ -122,8 +124,7 @@ static void target_hold(struct target *t, int64_t until_ms, const char *reason)
     if (ms > HELD_MAX_MS && park_until(r->writer, &r->reporter->topics, t->records->record,
                                        until_ms, reason, parked, t, &why) == OK) {
         t->state = TARGET_PARKING;
-        metrics_add(role_metrics(r->role), METRIC_PARKED,
-                    METRIC_LABELS(STR_LIT("reconcile"), STR_LIT("held")), 1);
+        metrics_add(role_metrics(r->role), METRIC_DELAYED, METRIC_LABELS(STR_LIT("budget")), 1);
         return;
     }
     target_wait(t, ms > HELD_MAX_MS ? HELD_MAX_MS : ms < HELD_MIN_MS ? HELD_MIN_MS : ms);
@@ -296,7 +297,7 @@ static void turn(struct reconcile *r)
     records_read(r);
     targets_start(r);
     topic_writer_poll(r->writer, 0);
-    role_lag(r->role, topic_reader_lag(r->reader));
+    role_reads(r->role, r->reader);
     github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families);
     http_client_poll(r->client, role_wake(r->role), TICK_MS);
 }

@@ -33,7 +33,8 @@ struct reporter {
 enum reporter_metric {
     METRIC_FACTS,
     METRIC_FACTS_WAITING,
-    METRIC_PARKED,
+    METRIC_DLQ,
+    METRIC_DELAYED,
     METRIC_REDIS_UP,
     METRIC_RESULTS_POSTED,
     METRIC_POST_SECONDS,

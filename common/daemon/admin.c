@@ -18,6 +18,8 @@ enum {
     ROLE_HEALTHY,
     ROLE_READY,
     ROLE_LAG,
+    ROLE_BACKLOG,
+    ROLE_STILL,
     N_FAMILIES
 };
 
@@ -55,6 +57,15 @@ static const struct metric_family families[N_FAMILIES] = {
                    METRIC_GAUGE,
                    "Records that wait for the role; -1 when unknown.",
                    { "role" } },
+    [ROLE_BACKLOG] = { "crcr_role_backlog_seconds",
+                       METRIC_GAUGE,
+                       "How long the oldest record that waits for the role has waited; -1 when "
+                       "unknown.",
+                       { "role" } },
+    [ROLE_STILL] = { "crcr_role_still_seconds",
+                     METRIC_GAUGE,
+                     "For how long records have waited and none was finished.",
+                     { "role" } },
 };
 
 struct admin {
@@ -118,7 +129,11 @@ static void refresh(struct admin *a)
         const struct str *labels = METRIC_LABELS(str_of(r->role->name));
         set(a, ROLE_HEALTHY, labels, role_judge_health(r, NULL) == OK);
         set(a, ROLE_READY, labels, role_judge_ready(r, NULL) == OK);
-        set(a, ROLE_LAG, labels, (double)role_lag_now(r));
+        struct health health = role_health_now(r);
+        int64_t now_ms = clock_mono_ms();
+        set(a, ROLE_LAG, labels, (double)health.lag);
+        set(a, ROLE_BACKLOG, labels, health_backlog_seconds(&health, now_ms, clock_wall_ms()));
+        set(a, ROLE_STILL, labels, health_still_seconds(&health, now_ms));
     }
 }
 

@@ -71,6 +71,9 @@ void role_alive(struct role_ctx *r);
 void role_progress(struct role_ctx *r);
 void role_lag(struct role_ctx *r, int64_t lag);
 void role_waiting(struct role_ctx *r, bool waiting);
+/* role_lag, and how long the oldest record has waited, of the role's reader. The role's thread. */
+struct topic_reader;
+void role_reads(struct role_ctx *r, const struct topic_reader *reader);
 /* /readyz answers 503 with the reason until every role is ready (reason NULL = ready). reason is
  * copied. */
 void role_ready(struct role_ctx *r, const char *reason_not_ready);

@@ -46,7 +46,7 @@ enum err role_join(struct role_ctx *r);
 /* ERR_STOP with the reason when not healthy; ERR_RETRY with the reason when not ready. */
 enum err role_judge_health(struct role_ctx *r, struct why *why) MUST_CHECK;
 enum err role_judge_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
-int64_t role_lag_now(struct role_ctx *r);
+struct health role_health_now(struct role_ctx *r);
 
 /* ---- admin.c: /healthz, /readyz, /metrics ---- */
 

@@ -12,6 +12,7 @@ struct health {
     bool ended;          /* the thread is gone */
     bool waiting;        /* stands still on purpose */
     int64_t lag;         /* records; -1: unknown */
+    int64_t oldest_ms;   /* wall clock of the oldest that is not done; -1: none in hand */
     int64_t alive_ms;    /* the loop's last turn */
     int64_t progress_ms; /* something moved, or began to have to move */
 };
@@ -19,7 +20,15 @@ struct health {
 /* Healthy from now on, until it should have moved. */
 void health_init(struct health *h, int64_t now_ms);
 void health_lag(struct health *h, int64_t lag, int64_t now_ms);
+/* When the oldest record in hand was written, by the wall clock; -1: none is in hand. */
+void health_oldest(struct health *h, int64_t oldest_ms);
 void health_waiting(struct health *h, bool waiting, int64_t now_ms);
+/* For how long the oldest record has waited, in seconds: 0 without lag, -1 while the lag is
+ * unknown. With lag and nothing in hand (the role reads nothing for now): since when nothing has
+ * moved. */
+double health_backlog_seconds(const struct health *h, int64_t now_ms, int64_t now_wall_ms);
+/* Since when nothing has moved while something should have: 0 without lag. */
+double health_still_seconds(const struct health *h, int64_t now_ms);
 /* ERR_STOP with the reason when the role is not healthy. */
 enum err health_judge(const struct health *h, int64_t now_ms, struct why *why) MUST_CHECK;
 

@@ -3,6 +3,7 @@
 
 #include "../base/clock.h"
 #include "../base/log.h"
+#include "../io/topic_reader.h"
 #include "daemon_private.h"
 
 enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
@@ -75,11 +76,17 @@ enum err role_join(struct role_ctx *r)
     return r->result;
 }
 
-enum err role_judge_health(struct role_ctx *r, struct why *why)
+struct health role_health_now(struct role_ctx *r)
 {
     pthread_mutex_lock(&r->lock);
     struct health health = r->health;
     pthread_mutex_unlock(&r->lock);
+    return health;
+}
+
+enum err role_judge_health(struct role_ctx *r, struct why *why)
+{
+    struct health health = role_health_now(r);
     enum err err = health_judge(&health, clock_mono_ms(), why);
     return err ? why_prefix(why, err, "%s", r->role->name) : OK;
 }
@@ -92,14 +99,6 @@ enum err role_judge_ready(struct role_ctx *r, struct why *why)
         err = why_set(why, ERR_RETRY, "%s: %s", r->role->name, r->not_ready);
     pthread_mutex_unlock(&r->lock);
     return err;
-}
-
-int64_t role_lag_now(struct role_ctx *r)
-{
-    pthread_mutex_lock(&r->lock);
-    int64_t lag = r->health.lag;
-    pthread_mutex_unlock(&r->lock);
-    return lag;
 }
 
 const struct config *role_config(const struct role_ctx *r)
@@ -145,6 +144,15 @@ void role_lag(struct role_ctx *r, int64_t lag)
 {
     pthread_mutex_lock(&r->lock);
     health_lag(&r->health, lag, clock_mono_ms());
+    pthread_mutex_unlock(&r->lock);
+}
+
+void role_reads(struct role_ctx *r, const struct topic_reader *reader)
+{
+    int64_t lag = topic_reader_lag(reader), oldest_ms = topic_reader_oldest_ms(reader);
+    pthread_mutex_lock(&r->lock);
+    health_lag(&r->health, lag, clock_mono_ms());
+    health_oldest(&r->health, oldest_ms);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -389,6 +389,18 @@ int64_t topic_reader_lag(const struct topic_reader *r)
     return lag;
 }
 
+int64_t topic_reader_oldest_ms(const struct topic_reader *r)
+{
+    int64_t oldest_ms = -1;
+
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        const struct held *first = r->partitions[i]->held; /* they stand in the order of reading */
+        if (first && (oldest_ms < 0 || first->record.timestamp_ms < oldest_ms))
+            oldest_ms = first->record.timestamp_ms;
+    }
+    return oldest_ms;
+}
+
 bool topic_reader_fatal(struct topic_reader *r, struct why *why)
 {
     return topic_client_fatal(&r->client, why);

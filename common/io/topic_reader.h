@@ -84,6 +84,8 @@ int topic_reader_assigned(const struct topic_reader *r);
 /* Records between the watermark and the end of the assigned partitions, from cached high watermarks
  * (no request); -1 when unknown yet. */
 int64_t topic_reader_lag(const struct topic_reader *r);
+/* Timestamp of the oldest record in hand; -1 when none is. */
+int64_t topic_reader_oldest_ms(const struct topic_reader *r);
 /* True once librdkafka reported a fatal error. */
 bool topic_reader_fatal(struct topic_reader *r, struct why *why);
 

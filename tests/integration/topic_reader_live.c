@@ -154,9 +154,15 @@ static void a_paused_reader_hands_out_nothing_and_goes_on(void **state)
     live_fill(topic, 5, 5);
     assert_null(topic_reader_next(r, 500));
     assert_int_equal(topic_reader_assigned(r), 3);
+    assert_true(topic_reader_oldest_ms(r) == -1);
     topic_reader_pause(r, false);
-    for (int i = 0; i < 5; i++)
+    struct record *first = live_next(r);
+    assert_true(topic_reader_oldest_ms(r) == first->timestamp_ms);
+    for (int i = 1; i < 5; i++)
         record_done(live_next(r));
+    assert_true(topic_reader_oldest_ms(r) == first->timestamp_ms);
+    record_done(first);
+    assert_true(topic_reader_oldest_ms(r) == -1);
     topic_reader_free(r);
 }
 

@@ -92,6 +92,35 @@ static void waiting_on_purpose_is_healthy_and_ends_with_its_time(void **state)
     judged(&h, later + PATIENCE + 1, "nothing moved");
 }
 
+static void the_backlog_is_the_age_of_the_oldest_record_in_hand(void **state)
+{
+    (void)state;
+    const int64_t wall = 1700000000000;
+    struct health h;
+    health_init(&h, T);
+    assert_float_equal(health_backlog_seconds(&h, T, wall), -1, 1e-9); /* nothing known yet */
+    health_lag(&h, 0, T);
+    health_oldest(&h, wall - 5000); /* done, only not committed: it waits no more */
+    assert_float_equal(health_backlog_seconds(&h, T, wall), 0, 1e-9);
+    health_lag(&h, 3, T);
+    assert_float_equal(health_backlog_seconds(&h, T, wall), 5, 1e-9);
+    health_oldest(&h, wall + 100); /* written by a clock ahead of ours */
+    assert_float_equal(health_backlog_seconds(&h, T, wall), 0, 1e-9);
+}
+
+static void a_backlog_that_nobody_reads_counts_from_the_last_progress(void **state)
+{
+    (void)state;
+    struct health h;
+    health_init(&h, T);
+    health_lag(&h, 3, T);
+    health_oldest(&h, -1);
+    assert_float_equal(health_backlog_seconds(&h, T + 7000, 0), 7, 1e-9);
+    assert_float_equal(health_still_seconds(&h, T + 7000), 7, 1e-9);
+    health_lag(&h, 0, T + 8000);
+    assert_float_equal(health_still_seconds(&h, T + 9000), 0, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +130,8 @@ int main(void)
         cmocka_unit_test(lag_that_stands_is_not),
         cmocka_unit_test(lag_that_begins_after_a_quiet_hour_has_its_time),
         cmocka_unit_test(waiting_on_purpose_is_healthy_and_ends_with_its_time),
+        cmocka_unit_test(the_backlog_is_the_age_of_the_oldest_record_in_hand),
+        cmocka_unit_test(a_backlog_that_nobody_reads_counts_from_the_last_progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
