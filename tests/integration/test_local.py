@@ -31,7 +31,7 @@ def gone(pid):
     return False
 
 
-@pytest.mark.parametrize("script", ["kafka", "redis", "packages", "fetch-kafka"])
+@pytest.mark.parametrize("script", ["kafka", "redis", "packages", "fetch-kafka", "fetch-kustomize"])
 def test_help_and_wrong_usage(script):
     assert run(LOCAL / script, "--help").stdout.startswith(f"usage: deploy/local/{script}")
     assert run(LOCAL / script, "--nonsense").returncode == 2
