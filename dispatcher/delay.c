@@ -234,6 +234,7 @@ static enum err turn(struct delay *d, struct why *why)
 enum err delay_run(struct role_ctx *role, struct dispatcher *dispatcher, struct why *why)
 {
     struct delay d = { .role = role, .d = dispatcher, .started_ms = clock_mono_ms() };
+    role_declare_dlq(role, M_DLQ, STR_LIT("delay"));
     enum err err = delay_init(&d, why);
     while (!err && !role_stopping(role))
         err = turn(&d, why);

@@ -365,6 +365,7 @@ static enum err turn(struct router *r, struct why *why)
 enum err router_run(struct role_ctx *role, struct dispatcher *d, struct why *why)
 {
     struct router r = { .role = role, .d = d, .started_ms = clock_mono_ms() };
+    role_declare_dlq(role, M_DLQ, STR_LIT("router"));
     enum err err = router_init(&r, why);
     while (!err && !role_stopping(role))
         err = turn(&r, why);

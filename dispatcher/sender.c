@@ -206,6 +206,7 @@ enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, stru
                         .level = level,
                         .tier = str_of(level_name(level)),
                         .started_ms = clock_mono_ms() };
+    role_declare_dlq(role, M_DLQ, s.tier);
     enum err err = sender_init(&s, why);
     while (!err && !role_stopping(role))
         err = turn(&s, why);

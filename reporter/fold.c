@@ -369,6 +369,7 @@ static enum err fold_open(struct fold *f, struct why *why)
 enum err fold_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct fold f = { .reporter = reporter, .role = role };
+    role_declare_dlq(role, METRIC_DLQ, STR_LIT("fold"));
     enum err err = fold_open(&f, why);
     if (err == OK) {
         tell_ready(&f);

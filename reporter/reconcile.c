@@ -379,6 +379,7 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
 enum err reconcile_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct reconcile r = { .reporter = reporter, .role = role };
+    role_declare_dlq(role, METRIC_DLQ, STR_LIT("reconcile"));
     enum err err = reconcile_open(&r, why);
     if (err == OK)
         role_ready(role, NULL);

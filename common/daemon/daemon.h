@@ -71,6 +71,9 @@ void role_alive(struct role_ctx *r);
 void role_progress(struct role_ctx *r);
 void role_lag(struct role_ctx *r, int64_t lag);
 void role_waiting(struct role_ctx *r, bool waiting);
+/* A counter of (role, class) begins at 0 for every class of the dlq: only so is the first record an
+ * increase, which an alert sees. */
+void role_declare_dlq(struct role_ctx *r, size_t family, struct str role);
 /* role_lag, and how long the oldest record has waited, of the role's reader. The role's thread. */
 struct topic_reader;
 void role_reads(struct role_ctx *r, const struct topic_reader *reader);

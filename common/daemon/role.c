@@ -147,6 +147,13 @@ void role_lag(struct role_ctx *r, int64_t lag)
     pthread_mutex_unlock(&r->lock);
 }
 
+void role_declare_dlq(struct role_ctx *r, size_t family, struct str role)
+{
+    static const char *const classes[] = { "poison", "refused", "exhausted" };
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+        metrics_add(role_metrics(r), family, METRIC_LABELS(role, str_of(classes[i])), 0);
+}
+
 void role_reads(struct role_ctx *r, const struct topic_reader *reader)
 {
     int64_t lag = topic_reader_lag(reader), oldest_ms = topic_reader_oldest_ms(reader);

@@ -1,0 +1,220 @@
+"""deploy/monitoring: rules, dashboard and README are held to what the daemons have; a real Prometheus scrapes them.
+What needs Prometheus is skipped where it is not installed, but not in tests/run --all, which installs it."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.parse
+
+import pytest
+import yaml
+
+from lib.metric_families import TABLES, all_families, families, labels_in, named_in
+from lib.ports import free_port
+from lib.processes import ROOT, Process, wait_for
+from lib.redis_server import redis_server
+from lib.relay import Relay, http, pull_request
+
+HERE = ROOT / "deploy" / "monitoring"
+ADDED = {"job", "instance", "le"} # by Prometheus; by a histogram
+needs_prometheus = pytest.mark.skipif(
+    not shutil.which("promtool") and not os.environ.get("CRCR_TEST_EXTRAS"),
+    reason="Debian package prometheus is not installed; deploy/local/packages extras")
+
+
+def alerts():
+    groups = yaml.safe_load((HERE / "alerts.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def dashboard_expressions():
+    dashboard = json.loads((HERE / "dashboard.json").read_text())
+    return [(panel["title"], target["expr"]) for panel in dashboard["panels"]
+            for target in panel.get("targets", [])]
+
+
+def expressions():
+    return [(rule["alert"], rule["expr"]) for rule in alerts()] + dashboard_expressions()
+
+
+@pytest.fixture(scope="module")
+def relay(kafka_node, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("monitoring")
+    with redis_server(folder / "redis") as redis:
+        one = Relay(folder, kafka_node.brokers, redis)
+        try:
+            yield one.start_all()
+        finally:
+            one.stop()
+
+
+def scraped(relay, part):
+    status, text = http("GET", relay.url(f"admin_{part}", "/metrics"))
+    assert status == 200
+    return text.decode()
+
+
+# ---- without Prometheus ------------------------------------------------------------------------------
+
+
+def test_alerts_and_dashboard_name_only_metrics_and_labels_that_a_daemon_has():
+    known = all_families()
+    for where, expression in expressions():
+        named = named_in(expression, known)
+        has = {label for name in named for label in known[name][1]} | ADDED
+        assert labels_in(expression) <= has, f"{where}: {labels_in(expression) - has} is no label of {named}"
+
+
+def test_a_name_or_label_that_no_daemon_has_is_seen():
+    known = all_families()
+    with pytest.raises(AssertionError, match="crcr_no_such_total"):
+        named_in('rate(crcr_no_such_total{role="x"}[5m])', known)
+    assert labels_in('sum by (a, b) (rate(x{c="1",d=~"2"}[5m]))') == {"a", "b", "c", "d"}
+
+
+def test_every_metric_is_on_the_dashboard_but_for_a_few():
+    known = all_families()
+    shown = set().union(*(named_in(expression, known) for _, expression in expressions()))
+    assert known.keys() - shown == {"process_start_time_seconds", "crcr_tasks_total",
+                                    "crcr_due_marked_total", "crcr_pages_total",
+                                    "crcr_rebuild_seconds"}
+
+
+def test_the_readme_lists_every_metric_with_type_labels_and_daemon():
+    text = (HERE / "README.md").read_text().split("<!-- metrics:begin -->")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+)(?: `([\w,]+)`)? \| ([\w, ]+) \|", text, re.MULTILINE)
+    told = {name: (kind, labels.split(",") if labels else [], who) for name, kind, labels, who in rows}
+    daemons = {}
+    for who in TABLES:
+        for name in families(who):
+            daemons.setdefault(name, []).append(who)
+    assert told == {name: (*family, ", ".join(daemons[name])) for name, family in all_families().items()}
+
+
+def test_the_readme_says_of_every_alert_what_to_do():
+    text = (HERE / "README.md").read_text()
+    assert {rule["alert"] for rule in alerts()} == set(re.findall(r"`(Crcr\w+)`", text))
+
+
+def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
+    cases = [case for test in yaml.safe_load((HERE / "alerts_test.yml").read_text())["tests"]
+             for case in test["alert_rule_test"]]
+    names = {rule["alert"] for rule in alerts()}
+    assert {case["alertname"] for case in cases if case["exp_alerts"]} == names
+    assert {case["alertname"] for case in cases if not case["exp_alerts"]} == names
+
+
+def test_the_daemons_expose_the_families_of_their_tables(relay):
+    for part in ("ingest", "dispatcher", "reporter"):
+        exposed = set(re.findall(r"^# TYPE (\w+) ", scraped(relay, part), re.MULTILINE))
+        assert exposed == families(part).keys() | families("every daemon").keys()
+
+
+def test_the_dlq_counter_starts_at_0_for_every_role_and_class(relay):
+    text = {part: scraped(relay, part) for part in ("dispatcher", "reporter")}
+    for part, roles in (("dispatcher", ("router", "L1", "L2", "L3", "L4", "delay")),
+                        ("reporter", ("fold", "reconcile", "forward"))):
+        for role in roles:
+            for cls in ("poison", "refused", "exhausted"):
+                assert f'crcr_dlq_total{{role="{role}",class="{cls}"}} 0\n' in text[part]
+
+
+def test_the_backlog_of_a_tier_grows_in_seconds_while_its_task_waits_and_ends_with_it(relay):
+    def backlog():
+        return relay.metric("dispatcher", "crcr_role_backlog_seconds", role="l2")
+
+    wait_for("the lag of l2 to be known", lambda: backlog() == 0)
+    relay.script({"method": "POST", "path": "/repos/org-two/backend-two/dispatches", "status": 429,
+                  "headers": {"Retry-After": "4"}, "count": 1})
+    status, _, _ = relay.send_webhook(pull_request(number=901, updated_at="2026-11-21T04:00:00Z"))
+    assert status in (200, 202)
+    wait_for("a backlog of more than 2 s", lambda: backlog() > 2, timeout=20, every=0.2)
+    wait_for("the backlog to end", lambda: backlog() == 0, timeout=60, every=0.2)
+    outcomes = {outcome: relay.metric("dispatcher", "crcr_dispatch_repo_outcomes_total",
+                                      repo="org-two/backend-two", outcome=outcome, reason=reason)
+                for outcome, reason in (("waiting", "http_429"), ("dispatched", "none"))}
+    assert outcomes == {"waiting": 1, "dispatched": 1}
+
+
+# ---- with Prometheus -----------------------------------------------------------------------------------
+
+
+def promtool(*arguments):
+    done = subprocess.run(["promtool", *arguments], cwd=HERE, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+@needs_prometheus
+def test_the_alert_rules_hold():
+    for arguments in (["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yml"]):
+        code, output = promtool(*arguments)
+        assert code == 0, output
+
+
+class Prometheus:
+    """A real one with our configuration; only targets, interval and port are the test's own."""
+
+    def __init__(self, folder, relay):
+        text = (HERE / "prometheus.yml").read_text().replace("15s", "1s")
+        for part, port in (("ingest", 9101), ("dispatcher", 9102), ("reporter", 9103)):
+            assert f"127.0.0.1:{port}" in text
+            text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{relay.ports[f'admin_{part}']}")
+        (folder / "prometheus.yml").write_text(text)
+        shutil.copy(HERE / "alerts.yml", folder)
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self.process = Process("prometheus", ["prometheus", "--config.file=prometheus.yml",
+                                              "--storage.tsdb.path=tsdb",
+                                              f"--web.listen-address={self.url.removeprefix('http://')}"],
+                               folder)
+        wait_for("Prometheus to be ready", lambda: http("GET", self.url + "/-/ready")[0] == 200)
+
+    def get(self, path, **query):
+        status, body = http("GET", f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}")
+        assert status == 200, body
+        return json.loads(body)["data"]
+
+    def value(self, expression):
+        """The sum of what an expression gives now; None: nothing."""
+        result = self.get("query", query=expression)["result"]
+        return sum(float(series["value"][1]) for series in result) if result else None
+
+
+@pytest.fixture(scope="module")
+def prometheus(relay, tmp_path_factory):
+    one = Prometheus(tmp_path_factory.mktemp("prometheus"), relay)
+    yield one
+    one.process.stop()
+
+
+@needs_prometheus
+def test_a_real_prometheus_scrapes_the_three_daemons(relay, prometheus):
+    wait_for("three targets", lambda: prometheus.value('sum(up{job=~"crcr-.*"})') == 3)
+    _, _, delivery = relay.send_webhook(pull_request(number=902, updated_at="2026-11-21T05:00:00Z"))
+    wait_for("the dispatch to be measured", lambda: prometheus.value(
+        'sum(crcr_dispatch_latency_seconds_count{tier="L1"})'))
+    wait_for("the webhook to be counted", lambda: prometheus.value(
+        'sum(crcr_ingest_requests_total{route="webhook",reason="stored"})'))
+    assert prometheus.value("count(crcr_role_backlog_seconds)") == 6 + 5 + 1
+    problems = [target["lastError"] for target in prometheus.get("targets")["activeTargets"]]
+    assert problems == ["", "", ""]
+
+
+@needs_prometheus
+def test_prometheus_evaluates_every_rule_and_every_panel(prometheus):
+    def rules():
+        found = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
+        return found if found and all(rule["health"] == "ok" for rule in found) else None
+    assert {rule["name"] for rule in wait_for("the rules to be evaluated", rules)} == {
+        rule["alert"] for rule in alerts()}
+    for title, expression in dashboard_expressions():
+        expression = expression.replace("$__rate_interval", "1m").replace("$__range", "1h")
+        status, body = http("GET", f"{prometheus.url}/api/v1/query?" +
+                            urllib.parse.urlencode({"query": expression}))
+        assert status == 200, f"{title}: {body}"
+
+
+@needs_prometheus
+def test_no_alert_fires_on_a_relay_that_is_well(prometheus):
+    firing = [alert["labels"] for alert in prometheus.get("alerts")["alerts"] if alert["state"] == "firing"]
+    assert firing == []
