@@ -150,6 +150,14 @@ static bool can_be_superseded(const struct task *task)
            !task->event.again.len;
 }
 
+/* Without Redis nobody knows whether the one who had the partition before us has sent it already:
+ * it had not committed it. */
+static bool may_have_been_anothers(const struct sending *g)
+{
+    return !is_expand(g) &&
+           g->record->timestamp_ms < topic_reader_assigned_ms(g->s->reader) + SENDER_CLOCKS_MS;
+}
+
 static void without_claim(struct sending *g, const char *reason)
 {
     struct sender *s = g->s;
@@ -157,6 +165,7 @@ static void without_claim(struct sending *g, const char *reason)
     if (!s->redis_was_down)
         log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
     s->redis_was_down = true;
+    g->task.maybe_duplicate |= may_have_been_anothers(g);
     call(g);
 }
 

@@ -25,6 +25,8 @@
 #define SENDER_DOWNSTREAM_MAX 8
 /* How long what waits for a place of a slow downstream is put off. */
 #define SENDER_SLOW_WAIT_MS   30000
+/* By how much the clocks of two of us may differ. */
+#define SENDER_CLOCKS_MS      5000
 
 struct sender {
     struct role_ctx *role;

@@ -37,9 +37,10 @@ static void redis_seen(struct fold *f, bool up, const char *reason)
     f->redis_away = !up;
     tell_ready(f);
     metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), up);
-    if (up)
+    if (up) {
         log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
-    else
+        rebuild_look(f->rebuild); /* its last look may tell of a Redis that was away */
+    } else
         log_warn("redis_away", LOG_STR("role", STR_LIT("fold")), LOG_STR("error", str_of(reason)));
 }
 
@@ -55,7 +56,7 @@ static void view_seen(struct fold *f, bool whole)
     f->whole = whole;
     tell_ready(f);
     if (!whole)
-        rebuild_lost(f->rebuild);
+        rebuild_look(f->rebuild);
 }
 
 void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)

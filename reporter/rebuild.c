@@ -290,7 +290,7 @@ enum err rebuild_turn(struct rebuild *b, bool *whole, struct why *why)
     return b->answer == OK ? OK : why_set(why, b->answer, "%s", b->reason.text);
 }
 
-void rebuild_lost(struct rebuild *b)
+void rebuild_look(struct rebuild *b)
 {
     b->look_ms = 0;
 }

@@ -23,11 +23,12 @@ struct rebuild *rebuild_new(const struct reporter *reporter, struct role_ctx *ro
 void rebuild_free(struct rebuild *b);
 
 /* Whether the view was whole when last looked; looks once a second, or at once after
- * rebuild_lost. While it is not, works for some 100 ms (a broker that does not answer costs 5 s).
+ * rebuild_look. While it is not, works for some 100 ms (a broker that does not answer costs 5 s).
  * Not OK: Redis did not answer the last look. */
 enum err rebuild_turn(struct rebuild *b, bool *whole, struct why *why) MUST_CHECK;
-/* A fold was refused because the view is not whole. */
-void rebuild_lost(struct rebuild *b);
+/* Looks again at the next turn: a fold was refused because the view is not whole, or Redis is back.
+ */
+void rebuild_look(struct rebuild *b);
 /* True when rebuild_turn should be called again without waiting. */
 bool rebuild_is_busy(const struct rebuild *b);
 

@@ -65,8 +65,8 @@ bool role_stopping(const struct role_ctx *r);
 /* Health is progress. Call role_alive each turn of the loop; role_progress when something moved;
  * lag: records waiting
  * (-1 unknown); role_waiting(true) while standing still on purpose (throttled, delay not due).
- * /healthz answers 503 when a role's thread ended, was not alive for 30 s, or has lag and no
- * progress for 30 s without waiting. */
+ * /healthz answers 503 when a role's thread ended, was not alive for 25 s, or has lag and no
+ * progress for 25 s without waiting. */
 void role_alive(struct role_ctx *r);
 void role_progress(struct role_ctx *r);
 void role_lag(struct role_ctx *r, int64_t lag);

@@ -5,8 +5,9 @@
 #include "../base/err.h"
 #include "../base/str.h"
 
-/* A loop that shows no sign for so long hangs; lag that stands for so long is stuck. */
-#define HEALTH_PATIENCE_MS 30000
+/* A loop that shows no sign for so long hangs; lag that stands for so long is stuck. What asks
+ * every few seconds still sees it within 30 s of its beginning. */
+#define HEALTH_PATIENCE_MS 25000
 
 struct health {
     bool ended;          /* the thread is gone */

@@ -44,10 +44,10 @@ void redis_free(struct redis *r);
 
 /* One command, one reply; not while replies of queued commands are outstanding (ERR_REFUSE).
  * ERR_RETRY: not connected. A connection is tried again after 100 ms … 2 s, or ten times what the
- * last attempt took, so that a dead Redis costs its caller next to nothing. ERR_UNKNOWN: the
- * connection broke after the command was sent. A reply of type REDIS_ERROR gives ERR_RETRY for
- * LOADING, READONLY, OOM, CLUSTERDOWN, MASTERDOWN, BUSY, NOREPLICAS, MISCONF and ERR_REFUSE
- * otherwise, with the text in why. */
+ * last attempt took (at most 10 s), so that a dead Redis costs its caller next to nothing.
+ * ERR_UNKNOWN: the connection broke after the command was sent. A reply of type REDIS_ERROR gives
+ * ERR_RETRY for LOADING, READONLY, OOM, CLUSTERDOWN, MASTERDOWN, BUSY, NOREPLICAS, MISCONF and
+ * ERR_REFUSE otherwise, with the text in why. */
 enum err redis_call(struct redis *r, const struct redis_value **ret, size_t argc,
                     const struct str *argv, struct why *why) MUST_CHECK;
 /* Convenience for constant shapes: redis_callf(r, &v, why, n, STR…) through a compound literal. */

@@ -10,8 +10,9 @@
 #include "redis_inner.h"
 
 /* An attempt that fails slowly (packets dropped on the way) is followed by a pause of COST times
- * its length, so that at most a tenth of the caller's time goes into it. */
-enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000, COST = 10 };
+ * its length, so that at most a tenth of the caller's time goes into it; but what works again is
+ * not left alone for longer than PAUSE_MAX_MS. */
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000, COST = 10, PAUSE_MAX_MS = 10000 };
 
 static struct timeval timeval_of(int ms)
 {
@@ -21,6 +22,8 @@ static struct timeval timeval_of(int ms)
 static void pause_before_next(struct redis *r, int64_t attempt_ms)
 {
     int64_t pause_ms = attempt_ms * COST > r->backoff_ms ? attempt_ms * COST : r->backoff_ms;
+    if (pause_ms > PAUSE_MAX_MS)
+        pause_ms = PAUSE_MAX_MS;
     r->retry_at_ms = clock_mono_ms() + pause_ms;
     r->backoff_ms = r->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : r->backoff_ms * 2;
     r->up = false;

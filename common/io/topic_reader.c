@@ -152,6 +152,8 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
         rd_kafka_error_destroy(error);
         return;
     }
+    if (list->cnt > 0)
+        r->assigned_ms = clock_wall_ms();
     for (int i = 0; i < list->cnt; i++) {
         partition_add(r, list->elems[i].topic, list->elems[i].partition);
         if (r->paused)
@@ -367,6 +369,11 @@ size_t topic_reader_in_hand(const struct topic_reader *r)
     for (size_t i = 0; i < r->n_partitions; i++)
         n += r->partitions[i]->n_held;
     return n;
+}
+
+int64_t topic_reader_assigned_ms(const struct topic_reader *r)
+{
+    return r->assigned_ms;
 }
 
 int topic_reader_assigned(const struct topic_reader *r)

@@ -81,6 +81,9 @@ void topic_reader_pause(struct topic_reader *r, bool pause);
 size_t topic_reader_in_hand(const struct topic_reader *r);
 /* How many partitions are assigned now. */
 int topic_reader_assigned(const struct topic_reader *r);
+/* When a partition was last assigned, in milliseconds since 1970; 0: none yet. What is older may
+ * have been in another's hands. */
+int64_t topic_reader_assigned_ms(const struct topic_reader *r);
 /* Records between the watermark and the end of the assigned partitions, from cached high watermarks
  * (no request); -1 when unknown yet. */
 int64_t topic_reader_lag(const struct topic_reader *r);

@@ -21,11 +21,12 @@ struct topic_reader {
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_mono_ms);
     void *opaque;
-    bool paused;        /* by topic_reader_pause */
-    bool revoking;      /* inside revoked(): next hands out nothing */
-    size_t n_paused;    /* partitions */
-    int64_t commit_due; /* monotonic ms */
-    size_t since_nudge; /* bytes taken */
+    bool paused;         /* by topic_reader_pause */
+    bool revoking;       /* inside revoked(): next hands out nothing */
+    size_t n_paused;     /* partitions */
+    int64_t commit_due;  /* monotonic ms */
+    int64_t assigned_ms; /* wall */
+    size_t since_nudge;  /* bytes taken */
 };
 
 struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,

@@ -12,6 +12,14 @@ TERMINAL = {"failed", "superseded", "skipped"}
 RANK = {"in_progress": 1, "timed_out": 2, "completed": 3}
 
 
+def updated_at(body):
+    """Of a pull request, as text that sorts; what has none is in the order of its offsets."""
+    try:
+        return json.loads(body)["pull_request"]["updated_at"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
 class Findings:
     """What is wrong, by kind; each a list of texts."""
 
@@ -38,6 +46,7 @@ class Checker:
         self.sent, self.github = Lines(sent_file), Lines(github_file)
         self.topics = topics                           # name → object with read()
         self.acknowledged, self.stored = {}, {}        # delivery → what was sent; → (pr, position)
+        self.seq = {}                                  # delivery → (updated_at, offset)
         self.dispatches = collections.defaultdict(list)  # (delivery, repo) → lines of github.jsonl
         self.calls = collections.defaultdict(list)     # (repo, pr) → deliveries in order of effect
         self.outcomes = collections.defaultdict(list)  # (delivery, repo) → outcomes
@@ -74,6 +83,7 @@ class Checker:
     def _event(self, key, value, headers, partition, offset):
         if headers.get("event") in ("pull_request", "push") and headers.get("delivery"):
             self.stored.setdefault(headers["delivery"], (headers.get("pr"), partition, offset))
+            self.seq.setdefault(headers["delivery"], (updated_at(value), offset))
 
     def _outcome(self, key, value, headers, *_):
         try:
@@ -156,14 +166,14 @@ class Checker:
         return found
 
     def _check_order(self, unknown):
-        """Of one pull request and downstream, calls go out in the order in which the events are stored. A
-        repeat of what is unknown may come late."""
+        """Of one pull request and downstream, calls go out in the order of seq: when the pull request was updated, then
+        offset. A repeat of what is unknown may come late."""
         for (repo, _), deliveries in self.calls.items():
-            last = -1
+            last = ("", -1)
             for delivery in deliveries:
                 if (delivery, repo) in unknown or delivery not in self.stored:
                     continue
-                offset = self.stored[delivery][2]
-                if offset < last:
+                seq = self.seq[delivery]
+                if seq < last:
                     self.findings.add("out of order", f"{delivery} for {repo}")
-                last = max(last, offset)
+                last = max(last, seq)

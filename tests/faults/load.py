@@ -112,7 +112,7 @@ class Load:
         began = time.monotonic()
         try:
             if connection is None:
-                connection = http.client.HTTPConnection("127.0.0.1", self.relay.ports[part],
+                connection = http.client.HTTPConnection(self.relay.host(part), self.relay.ports[part],
                                                         timeout=TIMEOUT_S)
             connection.request("POST", "/github/webhook", raw, {
                 "Content-Type": "application/json", "X-GitHub-Event": "pull_request",

@@ -72,7 +72,7 @@ class Case:
     """One relay under one fault, its histories and its checker. kafka and redis may be the row's own."""
 
     def __init__(self, world, name, kafka=None, redis=None, allowlist=ALLOWLIST,
-                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None):
+                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, topics=()):
         self.world, self.name, self.say = world, name, world.say
         self.kafka, self.redis = kafka or world.kafka, redis or world.redis
         self.redis.client().flushall()
@@ -85,12 +85,26 @@ class Case:
                                         **(environment or {})},
                            sim_arguments=["--history", self.github_file, "--rate-limit", 1000000000,
                                           "--keep", 20000])
+        if links:
+            self._behind(links)
         self.history = History(self.sent_file)
         self.reaction = reaction
         self.loads, self.topics = [], {}
         self.downstreams = downstreams
         self.checker = None
         self.closed = False
+
+    def _behind(self, links):
+        """The daemons ingest, dispatcher and reporter get a network of their own; Kafka, Redis, GitHub and the
+        tests are outside, each over a link of its own. Replicas (dispatcher2) are outside, too."""
+        self.relay.links = links
+        self.relay.hosts = {"ingest": links.inside("ingest"), "github": links.outside("github"),
+                            "hud": links.inside("tests"),
+                            **{f"admin_{part}": links.inside("tests")
+                               for part in ("ingest", "dispatcher", "reporter")}}
+        self.relay.extra |= {"KAFKA_BROKERS": self.kafka.linked, "CRCR_ALLOW_HTTP": "1",
+                             "CRCR_HUD_LISTEN": f"{links.inside('tests')}:{self.relay.ports['hud']}",
+                             "REDIS_ENDPOINT": f"{links.outside('redis')}:{self.redis.port}"}
 
     # ---- starting ---------------------------------------------------------------------------------
     def start(self, *parts):
@@ -112,7 +126,7 @@ class Case:
             environment["CRCR_HUD_LISTEN"] = f"127.0.0.1:{free_port()}"
         if name == "ingest":
             port = self.relay.ports.setdefault(part, free_port())
-            environment["CRCR_LISTEN"] = f"127.0.0.1:{port}"
+            environment["CRCR_LISTEN"] = f"{self.relay.host(part)}:{port}"
         return self.relay.start(name, part, **environment)
 
     def react(self, settings):

@@ -127,6 +127,14 @@ def test_calls_out_of_order_are_found(story, tmp_path):
     assert wrong(story.check(tmp_path)[1]) == {"out of order"}
 
 
+def test_an_older_update_that_came_later_may_be_sent_first(story, tmp_path):
+    story.events = [("k", json.dumps({"pull_request": {"updated_at": f"2026-11-21T03:2{9 - n}:00Z"}}).encode(),
+                     {**HEADERS, "delivery": d}, 0, n) for n, d in enumerate(("d1", "d2"))]
+    assert wrong(story.check(tmp_path)[1]) == {"out of order"}
+    story.github[:4] = [called(d, r) for d in ("d2", "d1") for r in ("org/a", "org/b")]
+    assert not story.check(tmp_path)[1].problems()
+
+
 def test_a_callback_missing_in_results_is_found(story, tmp_path):
     story.results.pop()
     assert wrong(story.check(tmp_path)[1]) == {"callback lost in results"}

@@ -17,17 +17,35 @@ Record = collections.namedtuple("Record", "key value headers partition offset")
 class Kafka:
     """One KRaft node (deploy/local/kafka) that can be frozen, stopped and started again."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, also_on=None):
+        """also_on: a second address where clients reach it, as `linked`."""
         self.folder = pathlib.Path(folder)
         self.port, self.controller = free_port(), free_port()
         self.brokers = f"127.0.0.1:{self.port}"
+        self.properties, self.arguments = {}, []
         self.process = None
+        if also_on:
+            self.linked = f"{also_on}:{free_port(also_on)}"
+            ours = f"PLAINTEXT://{self.brokers},LINK://{self.linked}"
+            self.properties = {
+                "listeners": f"{ours},CONTROLLER://127.0.0.1:{self.controller}",
+                "advertised.listeners": ours,
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LINK:PLAINTEXT,CONTROLLER:PLAINTEXT"}
 
     def start(self):
+        self.begin()
+        return self.wait_ready()
+
+    def begin(self):
+        """Without waiting for it: a node of several answers only when most of them are there."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        more = self.folder / "more.properties"
+        more.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         self.process = Process("kafka", [ROOT / "deploy" / "local" / "kafka", "--dir", self.folder,
-                                         "--port", self.port, "--controller-port", self.controller],
-                               self.folder)
+                                         "--port", self.port, "--controller-port", self.controller,
+                                         "--properties", more, *self.arguments], self.folder)
+
+    def wait_ready(self):
         self.process.wait_text("ready", 90)
         return self
 
@@ -56,6 +74,48 @@ class Kafka:
 
     def thaw(self):
         self._signal(signal.SIGCONT)
+
+
+class KafkaTrio:
+    """Three nodes, each broker and controller: three copies of everything, two of which must have a record
+    before it is acknowledged."""
+
+    CLUSTER = "Y3Jjci10cmlvLWNsdXN0ZQ"  # 22 characters: 16 bytes in base64
+
+    def __init__(self, folder):
+        self.nodes = [Kafka(pathlib.Path(folder) / f"node{number}") for number in (1, 2, 3)]
+        voters = ",".join(f"{number}@127.0.0.1:{node.controller}" for number, node in enumerate(self.nodes, 1))
+        for number, node in enumerate(self.nodes, 1):
+            node.arguments = ["--cluster-id", self.CLUSTER]
+            node.properties = {
+                "node.id": number, "controller.quorum.voters": voters,
+                "default.replication.factor": 3, "min.insync.replicas": 2,
+                "offsets.topic.replication.factor": 3, "transaction.state.log.replication.factor": 3,
+                "transaction.state.log.min.isr": 2, "unclean.leader.election.enable": "false",
+                # A node that is cut off is missed after so long.
+                "broker.session.timeout.ms": 6000, "broker.heartbeat.interval.ms": 1000,
+                "replica.lag.time.max.ms": 6000}
+        self.brokers = ",".join(node.brokers for node in self.nodes)
+
+    def start(self):
+        for node in self.nodes:
+            node.begin()
+        for node in self.nodes:
+            node.wait_ready()
+        return self
+
+    def whole(self):
+        """Whether each partition has all its copies."""
+        try:
+            topics = Consumer({"bootstrap.servers": self.brokers, "group.id": "tests-read-only"}).list_topics(None, 5)
+        except KafkaException:
+            return False
+        return all(len(partition.isrs) == len(partition.replicas)
+                   for topic in topics.topics.values() for partition in topic.partitions.values())
+
+    def stop(self):
+        for node in self.nodes:
+            node.stop()
 
 
 def create_topics(brokers, prefix, *arguments):

@@ -9,7 +9,9 @@ from lib.processes import Process, wait_for
 
 
 class RedisServer:
-    def __init__(self, folder):
+    def __init__(self, folder, also_on=None):
+        """also_on: a second address where clients reach it."""
+        self.also_on = [also_on] if also_on else []
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
@@ -17,7 +19,8 @@ class RedisServer:
         self.process = None
 
     def start(self):
-        self.process = Process("redis", ["redis-server", "--bind", "127.0.0.1", "--port", self.port,
+        self.process = Process("redis", ["redis-server", "--bind", "127.0.0.1", *self.also_on,
+                                         "--port", self.port, "--protected-mode", "no",
                                          "--save", "", "--appendonly", "no"], self.folder)
         client = self.client()
         wait_for("redis-server to answer", lambda: self._answers(client), 15)

@@ -75,6 +75,7 @@ class Relay:
         self.sim_arguments = list(sim_arguments)
         self.extra = dict(environment or {})
         self.parts = {}
+        self.hosts, self.links = {}, None  # where parts listen, when not on 127.0.0.1; links to the outside
         self.contents = self.folder / "contents" / "pytorch" / "pytorch" / ".github"
         self.contents.mkdir(parents=True, exist_ok=True)
         self.allowlist_file = self.contents / "allowlist.yml"
@@ -86,8 +87,11 @@ class Relay:
         create_topics(kafka, self.prefix)
 
     # ---- parts ------------------------------------------------------------------------------------
+    def host(self, part):
+        return self.hosts.get(part, "127.0.0.1")
+
     def url(self, part, path=""):
-        return f"http://127.0.0.1:{self.ports[part]}{path}"
+        return f"http://{self.host(part)}:{self.ports[part]}{path}"
 
     def topic(self, name):
         return self.prefix + name
@@ -111,9 +115,9 @@ class Relay:
             "CRCR_CALLBACK_TOKEN_KEY": "k1:" + "0" * 32,
             "HUD_API_URL": github,
             "HUD_BOT_KEY": "hud-key",
-            "CRCR_LISTEN": f"127.0.0.1:{self.ports['ingest']}",
+            "CRCR_LISTEN": f"{self.host('ingest')}:{self.ports['ingest']}",
             "CRCR_HUD_LISTEN": f"127.0.0.1:{self.ports['hud']}",
-            "CRCR_ADMIN_LISTEN": f"127.0.0.1:{self.ports[admin]}",
+            "CRCR_ADMIN_LISTEN": f"{self.host(admin)}:{self.ports[admin]}",
             "CRCR_LOG_LEVEL": "debug",
             # Asked for, but in the way of no test: those that are about the limits set them.
             **{f"CRCR_BUDGET_{name}": "1000000" for name in
@@ -128,7 +132,7 @@ class Relay:
     def start_github(self):
         record = self.folder / "github-requests.jsonl"
         self.parts["github"] = Process(
-            "crcr-sim", [BIN / "crcr-sim", "github", "--listen", f"127.0.0.1:{self.ports['github']}",
+            "crcr-sim", [BIN / "crcr-sim", "github", "--listen", f"{self.host('github')}:{self.ports['github']}",
                          "--app-id", "12345", "--app-key", self.key, "--contents",
                          self.folder / "contents", "--record", record, "--callback-url",
                          self.url("ingest", "/github/callback"), "--webhook-url",
@@ -143,7 +147,8 @@ class Relay:
         self.ports.setdefault(admin, free_port())
         values = self.environment(admin)
         values.update(environment)
-        self.parts[part] = Process(part, [BIN / f"crcr-{name}"], self.folder, values)
+        wrap = self.links.wrap() if self.links and admin in self.hosts else []
+        self.parts[part] = Process(part, [*wrap, BIN / f"crcr-{name}"], self.folder, values)
         return self.parts[part]
 
     def wait_ready(self, part, timeout=60):

@@ -1,14 +1,38 @@
-"""The broker is killed and comes back with what it had acknowledged."""
+"""The broker is killed and comes back with what it had acknowledged. In the long form also one of three is cut off."""
 import random
 import time
 
-from lib.kafka import Kafka
+from lib.kafka import Kafka, KafkaTrio
 
 ROW, NAME = "5", "broker kill -9"
 
 
-def run(world, short=False):
-    kills = 1 if short else 5 if world.long else 3
+def cut_off(world, seconds):
+    """One of three brokers in turn answers nobody; two still have every record that is acknowledged."""
+    kafka = KafkaTrio(world.folder / "row-05-trio").start()
+    case = world.case("row-05-trio", kafka=kafka).start()
+    load = case.load(rate=200, on=0.25, off=3.75, senders=160)
+    recovery = 0.0
+    try:
+        case.wait("the first dispatches", lambda: case.github_file.exists())
+        for number, node in enumerate(kafka.nodes, 1):
+            node.freeze()
+            began, before = time.monotonic(), load.answers.get(202, 0)
+            case.wait(f"webhooks to be taken without broker {number}",
+                      lambda before=before: load.answers.get(202, 0) > before + 100, 90)
+            recovery = max(recovery, time.monotonic() - began)
+            time.sleep(max(0.0, began + seconds - time.monotonic()))  # the length of the fault
+            node.thaw()
+            case.wait(f"all copies after broker {number} is back", kafka.whole, 120)
+            case.say(f"row 5: broker {number} of 3 was cut off, {load.answers}")
+        load.stop()
+        return case.result(ROW, NAME, "", recovery_s=recovery, settle_s=400)
+    finally:
+        case.close()
+        kafka.stop()
+
+
+def killed(world, kills):
     chance = random.Random(f"{world.seed}.broker")
     kafka = Kafka(world.folder / "row-05-kafka").start()
     case = world.case("row-05", kafka=kafka).start()
@@ -29,3 +53,16 @@ def run(world, short=False):
     finally:
         case.close()
         kafka.stop()
+
+
+def run(world, short=False):
+    kills = 1 if short else 5 if world.long else 3
+    result = killed(world, kills)
+    if world.long:
+        other = cut_off(world, 30)
+        for name in ("events", "lost", "unknown", "duplicated"):
+            setattr(result, name, getattr(result, name) + getattr(other, name))
+        result.recovery_s = max(result.recovery_s, other.recovery_s)
+        result.faults += ", each of 3 brokers cut off for 30 s"
+        result.problems += other.problems
+    return result

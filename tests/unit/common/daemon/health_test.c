@@ -36,7 +36,7 @@ static void a_silent_loop_is_not(void **state)
     struct health h;
     health_init(&h, T);
     judged(&h, T + PATIENCE, NULL);
-    judged(&h, T + PATIENCE + 1, "no sign of life for 30 s");
+    judged(&h, T + PATIENCE + 1, "no sign of life for 25 s");
 }
 
 static void an_ended_thread_is_not(void **state)

@@ -1,0 +1,68 @@
+"""Each link of the daemons is cut, both ways and one way, while a second dispatcher and reporter are not cut off: these take
+over, and what the first ones still do is the double ownership that must do no harm."""
+import time
+
+from lib.kafka import Kafka
+from lib.links import Links
+from lib.redis_server import RedisServer
+
+ROW, NAME = "8", "each link cut, also one way"
+LINKS = ("kafka", "redis", "github", "ingest")
+HEALED_MAX_S = 60
+REPLICAS = ("ingest", "dispatcher", "reporter", "dispatcher2", "reporter2")
+
+
+def at_work(case, load):
+    """What must grow again after each fault: webhooks taken, dispatches made, facts folded by the one that was cut off."""
+    return (load.answers.get(202, 0), case.github_file.stat().st_size)
+
+
+def cut(case, links, load, link, how, seconds):
+    """The time until everything works again."""
+    links.cut(link, how)
+    assert not links.passes(link), f"the link to {link} is cut ({how}), and yet packets pass"
+    time.sleep(seconds)  # the length of the fault
+    links.heal(link, how)
+    healed, before = time.monotonic(), at_work(case, load)
+    case.wait(f"packets to pass to {link}", lambda: links.passes(link), 30)
+    case.wait(f"work after {link} was cut ({how})",
+              lambda: all(now > then for now, then in zip(at_work(case, load), before)), 90)
+    for part in REPLICAS:
+        case.wait(f"{part} to be ready after {link} was cut ({how})", lambda part=part: case.ready(part), 90)
+    case.say(f"row 8: {link} ({how}, {seconds} s) healed after {time.monotonic() - healed:.1f} s, {load.answers}")
+    return time.monotonic() - healed
+
+
+def run_behind(world, links, short):
+    both, one_way = (8, 4) if short else (120, 120) if world.long else (30, 10)
+    kafka = Kafka(world.folder / "row-08-kafka", also_on=links.outside("kafka")).start()
+    redis = RedisServer(world.folder / "row-08-redis", also_on=links.outside("redis")).start()
+    try:
+        case = world.case("row-08", kafka=kafka, redis=redis, links=links).start(*REPLICAS)
+        case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
+        load = case.load(rate=200, on=0.25, off=3.75, senders=160)
+        case.wait("the first dispatches", lambda: case.github_file.exists())
+        slowest = max(cut(case, links, load, link, how, both if how == "both" else one_way)
+                      for link in LINKS for how in ("both", "there", "back"))
+        load.stop()
+        result = case.result(ROW, NAME, f"{len(LINKS)} links × {both} s, × {one_way} s each way",
+                             recovery_s=slowest, settle_s=400)
+        result.note = f"{len(load.not_taken)} webhooks not taken"
+    finally:
+        for one in world.cases:
+            one.close()
+        redis.stop()
+        kafka.stop()
+    if slowest > HEALED_MAX_S:
+        result.problems.append(f"healed only after {slowest:.1f} s")
+    if not load.not_taken:
+        result.problems.append("no webhook met a fault: nothing was cut")
+    return result
+
+
+def run(world, short=False):
+    links = Links([*LINKS, "tests"])
+    try:
+        return run_behind(world, links, short)
+    finally:
+        links.close()
