@@ -29,6 +29,7 @@ struct topic_partition {
     size_t n_held;
     size_t held_bytes;
     bool paused;        /* as librdkafka was told last */
+    bool standing;      /* librdkafka gave up before it read anything (topic_standing.h) */
     int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
 };
 

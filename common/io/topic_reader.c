@@ -8,6 +8,7 @@
 #include "../base/mem.h"
 #include "topic_nudge.h"
 #include "topic_reader_inner.h"
+#include "topic_standing.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -315,8 +316,11 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
 
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p)
         watermark_pass(&p->mark, message->offset);
-    else if (message->err)
+    else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
+        if (p)
+            topic_standing_note(r, p, clock_mono_ms());
+    }
     if (message->err || !p) {
         rd_kafka_message_destroy(message);
         return NULL;
@@ -339,6 +343,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         return NULL;
     for (;; now = clock_mono_ms()) {
         resume_those_with_room(r);
+        topic_standing_restart(r, now);
         if (now >= r->commit_due) {
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;

@@ -27,6 +27,7 @@ struct topic_reader {
     int64_t commit_due;  /* monotonic ms */
     int64_t assigned_ms; /* wall */
     size_t since_nudge;  /* bytes taken */
+    int64_t restart_due; /* monotonic ms; 0: no partition stands */
 };
 
 struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,

@@ -39,22 +39,32 @@ static const topic_setting writer_defaults[] = {
     { NULL, NULL },
 };
 
-/* Errors after which the same record is refused again; all else leaves unknown what happened. */
-static const rd_kafka_resp_err_t refusals[] = {
-    RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,         RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
-    RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,      RD_KAFKA_RESP_ERR_INVALID_RECORD,
-    RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,          RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
-    RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
-    RD_KAFKA_RESP_ERR_POLICY_VIOLATION,           RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
-    RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+/* What the broker said, and what follows from it; all else leaves unknown what happened. Refused is
+ * only what is wrong with this one record: where we may not write yet, or what is not there yet, is
+ * no reason to give a record up. */
+static const struct {
+    rd_kafka_resp_err_t said;
+    enum err err;
+} answers[] = {
+    { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, ERR_REFUSE },
+    { RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, ERR_REFUSE },
+    { RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, ERR_REFUSE },
+    { RD_KAFKA_RESP_ERR_INVALID_RECORD, ERR_REFUSE },
+    { RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, ERR_REFUSE },
+    { RD_KAFKA_RESP_ERR_POLICY_VIOLATION, ERR_REFUSE },
+    { RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, ERR_RETRY },
+    { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, ERR_RETRY },
+    { RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, ERR_RETRY },
+    { RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, ERR_RETRY },
+    { RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, ERR_RETRY },
 };
 
-static bool is_refusal(rd_kafka_resp_err_t err)
+static enum err err_of(rd_kafka_resp_err_t said, enum err otherwise)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
-        if (refusals[i] == err)
-            return true;
-    return false;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+        if (answers[i].said == said)
+            return answers[i].err;
+    return otherwise;
 }
 
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
@@ -69,7 +79,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
                                  .partition = message->partition,
                                  .offset = message->offset };
-    enum err err = !message->err ? OK : is_refusal(message->err) ? ERR_REFUSE : ERR_UNKNOWN;
+    enum err err = message->err ? err_of(message->err, ERR_UNKNOWN) : OK;
     /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated. */
     report->done(report->opaque, err, &at, message->err ? rd_kafka_err2str(message->err) : NULL);
     free(report);
@@ -185,7 +195,7 @@ static enum err produce_failed(struct topic_writer *w, const char *topic, rd_kaf
                                struct why *why)
 {
     rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    enum err err = is_refusal(code) ? ERR_REFUSE : ERR_RETRY;
+    enum err err = err_of(code, ERR_RETRY);
 
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
         (void)why_set(why, err, "the queue to Kafka is full (%zu records wait)",

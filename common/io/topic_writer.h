@@ -19,8 +19,9 @@ struct topic_writer_options {
 };
 
 /* Called once for each record. OK: stored, at says where. ERR_UNKNOWN: no acknowledgement was seen,
- * it may be stored. ERR_REFUSE: the broker refused it for good (too large, not authorised). On the
- * writer's thread or inside topic_writer_poll/flush. */
+ * it may be stored. ERR_REFUSE: the broker refused this record for good (too large). ERR_RETRY: it
+ * takes none now (not authorised, no such topic). On the writer's thread or inside
+ * topic_writer_poll/flush. */
 typedef void topic_written_fn(void *opaque, enum err err, const struct topic_position *at,
                               const char *reason);
 

@@ -45,12 +45,12 @@ class Topic:
     """The records of a topic so far, without a group; read() gives what came since, as
     (key, value bytes, headers, partition, offset). A broker that is away is waited for."""
 
-    def __init__(self, brokers, topic):
+    def __init__(self, brokers, topic, **settings):
         self.topic = topic
         self.consumer = Consumer({
             "bootstrap.servers": brokers, "group.id": "faults-read-only", "enable.auto.commit": False,
             "fetch.message.max.bytes": 27 << 20, "queued.max.messages.kbytes": 65536, "log_level": 2,
-            "reconnect.backoff.max.ms": 1000})
+            "reconnect.backoff.max.ms": 1000, **settings})
         self.next = {}
 
     def _assign(self, timeout):

@@ -84,7 +84,8 @@ class Case:
                            environment={"CRCR_LOG_LEVEL": "info", "HUD_API_URL": "",
                                         **(environment or {})},
                            sim_arguments=["--history", self.github_file, "--rate-limit", 1000000000,
-                                          "--keep", 20000])
+                                          "--keep", 20000],
+                           prefix=getattr(self.kafka, "prefix", None))
         if links:
             self._behind(links)
         self.history = History(self.sent_file)
@@ -114,7 +115,8 @@ class Case:
             self.start_part(part)
         for part in parts or ("ingest", "dispatcher", "reporter"):
             self.relay.wait_ready(part)
-        self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name))
+        settings = getattr(self.kafka, "reader_settings", {})
+        self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name), **settings)
                        for name in ("events", "dispatches", "results", "dlq")}
         self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics)
         return self

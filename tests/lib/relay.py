@@ -65,13 +65,14 @@ def _opened():
 class Relay:
     """Starts and stops the parts one by one, so that tests can kill any of them."""
 
-    def __init__(self, folder, kafka, redis, allowlist=ALLOWLIST, environment=None, sim_arguments=()):
+    def __init__(self, folder, kafka, redis, allowlist=ALLOWLIST, environment=None, sim_arguments=(),
+                 prefix=None):
         self.folder = pathlib.Path(folder)
         self.kafka, self.redis = kafka, redis
         self.ports = {name: free_port() for name in
                       ("ingest", "hud", "github", "admin_ingest", "admin_dispatcher",
                        "admin_reporter")}
-        self.prefix = f"t{secrets.token_hex(4)}."
+        self.prefix = prefix or f"t{secrets.token_hex(4)}."
         self.sim_arguments = list(sim_arguments)
         self.extra = dict(environment or {})
         self.parts = {}
@@ -84,7 +85,8 @@ class Relay:
         if not self.key.exists():
             subprocess.run(["openssl", "genrsa", "-out", self.key, "2048"], check=True,
                            stderr=subprocess.DEVNULL)
-        create_topics(kafka, self.prefix)
+        if not prefix:  # else the topics are there
+            create_topics(kafka, self.prefix)
 
     # ---- parts ------------------------------------------------------------------------------------
     def host(self, part):

@@ -8,28 +8,39 @@
 #include <stdlib.h>
 
 #include "../../common/io/topic_spec.h"
+#include "broker_control.h"
+
+#define BROKERS_MAX 9
 
 struct arguments {
     const char *topics;
     const char *prefix;
     const char *port_file;
+    const char *control;
+    int brokers;
 };
 
 static void usage(FILE *to)
 {
-    fputs("usage: crcr-sim broker [--topics FILE] [--prefix crcr.] [--port-file FILE]\n"
-          "\n"
-          "A Kafka broker in memory, for a first look: it keeps NOTHING when it ends, keeps the "
-          "newest\n"
-          "5 MiB a partition meanwhile, compacts nothing and makes no topics on request. It picks "
-          "its\n"
-          "own port, prints host:port as its first line, and writes it to --port-file.\n"
-          "\n"
-          "  --topics FILE      the topics to make (default deploy/topics/topics.conf)\n"
-          "  --prefix PREFIX    in front of each name (default CRCR_TOPIC_PREFIX, else crcr.)\n"
-          "\n"
-          "Ends with 0 on SIGTERM or SIGINT; 1: could not start; 2: usage.\n",
-          to);
+    fputs(
+        "usage: crcr-sim broker [--topics FILE] [--prefix crcr.] [--port-file FILE] [--brokers N] "
+        "[--control PIPE]\n"
+        "\n"
+        "A Kafka broker in memory, for a first look: it keeps NOTHING when it ends, keeps the "
+        "newest\n"
+        "5 MiB a partition meanwhile, compacts nothing and makes no topics on request. It picks "
+        "its\n"
+        "own port, prints host:port as its first line, and writes it to --port-file.\n"
+        "\n"
+        "  --topics FILE      the topics to make (default deploy/topics/topics.conf)\n"
+        "  --prefix PREFIX    in front of each name (default CRCR_TOPIC_PREFIX, else crcr.)\n"
+        "  --brokers N        how many (default 1)\n"
+        "  --control PIPE     takes orders to fail, for tests; below\n"
+        "\n"
+        "Ends with 0 on SIGTERM or SIGINT; 1: could not start; 2: usage.\n"
+        "\n",
+        to);
+    fputs(broker_control_help(), to);
 }
 
 static int parse(struct arguments *ret, int argc, char **argv)
@@ -38,6 +49,8 @@ static int parse(struct arguments *ret, int argc, char **argv)
         { "topics", required_argument, NULL, 't' },
         { "prefix", required_argument, NULL, 'p' },
         { "port-file", required_argument, NULL, 'f' },
+        { "control", required_argument, NULL, 'c' },
+        { "brokers", required_argument, NULL, 'b' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
@@ -45,7 +58,8 @@ static int parse(struct arguments *ret, int argc, char **argv)
     int option;
 
     *ret = (struct arguments){ .topics = "deploy/topics/topics.conf",
-                               .prefix = prefix ? prefix : "crcr." };
+                               .prefix = prefix ? prefix : "crcr.",
+                               .brokers = 1 };
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 't')
             ret->topics = optarg;
@@ -53,10 +67,14 @@ static int parse(struct arguments *ret, int argc, char **argv)
             ret->prefix = optarg;
         else if (option == 'f')
             ret->port_file = optarg;
+        else if (option == 'c')
+            ret->control = optarg;
+        else if (option == 'b')
+            ret->brokers = atoi(optarg);
         else
             return option == 'h' ? 0 : 2;
     }
-    return optind == argc ? -1 : 2;
+    return optind == argc && ret->brokers >= 1 && ret->brokers <= BROKERS_MAX ? -1 : 2;
 }
 
 static enum err make_topics(rd_kafka_mock_cluster_t *cluster, const struct arguments *arguments,
@@ -101,7 +119,6 @@ static enum err serve(rd_kafka_mock_cluster_t *cluster, const struct arguments *
 {
     const char *address = rd_kafka_mock_cluster_bootstraps(cluster);
     enum err err = make_topics(cluster, arguments, why);
-    int signal_number;
 
     if (err == OK)
         err = write_address(arguments->port_file, address, why);
@@ -111,8 +128,7 @@ static enum err serve(rd_kafka_mock_cluster_t *cluster, const struct arguments *
     printf("IN MEMORY ONLY: this broker keeps nothing once it ends, and the newest 5 MiB a "
            "partition until then.\n");
     fflush(stdout);
-    sigwait(ends, &signal_number);
-    return OK;
+    return broker_control_wait(cluster, arguments->brokers, arguments->control, ends, why);
 }
 
 static enum err run(const struct arguments *arguments, struct why *why)
@@ -133,7 +149,7 @@ static enum err run(const struct arguments *arguments, struct why *why)
         rd_kafka_conf_destroy(conf);
         return why_set(why, ERR_STOP, "cannot start: %s", text);
     }
-    rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(rk, 1);
+    rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(rk, arguments->brokers);
     enum err err = cluster ? serve(cluster, arguments, &ends, why)
                            : why_set(why, ERR_STOP, "cannot listen on 127.0.0.1");
     if (cluster)

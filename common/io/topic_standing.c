@@ -1,0 +1,65 @@
+#include "topic_standing.h"
+
+#include <librdkafka/rdkafka.h>
+
+#define RESTART_MS 1000
+
+void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms)
+{
+    if (watermark_offset(&p->mark) >= 0)
+        return;
+    p->standing = true;
+    if (!r->restart_due)
+        r->restart_due = now_mono_ms + RESTART_MS;
+}
+
+static rd_kafka_topic_partition_list_t *standing_of(struct topic_reader *r)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        struct topic_partition *p = r->partitions[i];
+        if (p->standing && watermark_offset(&p->mark) < 0)
+            rd_kafka_topic_partition_list_add(list, p->topic, p->id);
+        p->standing = false;
+    }
+    return list;
+}
+
+static void tell(struct topic_reader *r, rd_kafka_error_t *error)
+{
+    if (!error)
+        return;
+    topic_client_trouble(&r->client, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+}
+
+/* Whoever holds all of them back holds these back, too. */
+static void pause_again(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
+{
+    rd_kafka_topic_partition_list_t *paused = rd_kafka_topic_partition_list_new(list->cnt);
+
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *t = &list->elems[i];
+        const struct topic_partition *p = topic_reader_find(r, t->topic, t->partition);
+        if (p && p->paused)
+            rd_kafka_topic_partition_list_add(paused, t->topic, t->partition);
+    }
+    if (paused->cnt)
+        rd_kafka_pause_partitions(r->client.rk, paused);
+    rd_kafka_topic_partition_list_destroy(paused);
+}
+
+void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms)
+{
+    if (!r->restart_due || now_mono_ms < r->restart_due || atomic_load(&r->joining.now))
+        return;
+    rd_kafka_topic_partition_list_t *list = standing_of(r);
+    r->restart_due = 0;
+    if (list->cnt) {
+        tell(r, rd_kafka_incremental_unassign(r->client.rk, list));
+        tell(r, rd_kafka_incremental_assign(r->client.rk, list));
+        pause_again(r, list);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}

@@ -1,0 +1,15 @@
+/* Partitions that librdkafka has given up. It asks the group's coordinator once where an assigned
+ * partition was committed; refused (the coordinator moved meanwhile, or may not be asked now), it
+ * reports an error and never reads the partition, until the next rebalance. Private to
+ * common/io/topic_*.c. */
+#ifndef CRCR_IO_TOPIC_STANDING_H
+#define CRCR_IO_TOPIC_STANDING_H
+
+#include "topic_reader_inner.h"
+
+/* An error was reported of the partition. One that was read before goes on by itself. */
+void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms);
+/* Assigns those that stand anew, a second after the first was noted, so that it is asked again. */
+void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms);
+
+#endif

@@ -1,0 +1,91 @@
+"""What a broker's refusals do to a daemon, from a broker in memory that refuses on request (tests/faults row 6
+has all of them, under load)."""
+import json
+import signal
+
+import pytest
+
+from lib.kafka import read_topic, write
+from lib.mock_kafka import MockKafka
+from lib.processes import wait_for
+from lib.redis_server import redis_server
+from lib.relay import Relay
+
+ALLOWLIST = b"L2: [org/two]\n"
+CALLBACK = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {},
+            "workflow": {"schema_version": "1", "name": "ci", "job_name": "build", "run_id": 1, "run_attempt": 1,
+                         "status": "completed", "conclusion": "success"}}
+HEADERS = {"repo": "org/two", "level": "L2", "issuer": "test", "provenance": "token", "delivery": "d-1", "pr": "7",
+           "head_sha": "a" * 40, "dispatched_ms": "1000", "received_ms": "2000"}
+
+
+@pytest.fixture
+def relay(tmp_path):
+    kafka = MockKafka(tmp_path / "kafka").start()
+    with redis_server(tmp_path / "redis") as redis:
+        one = Relay(tmp_path, kafka.brokers, redis, prefix=kafka.prefix)
+        one.broker = kafka
+        try:
+            one.start_github()
+            write(kafka.brokers, one.topic("allowlist"), "allowlist", ALLOWLIST,
+                  {"source": "test", "sha": "0" * 40, "fetched_ms": "1"})
+            one.start("reporter")
+            one.wait_ready("reporter")
+            yield one
+        finally:
+            one.stop()
+            kafka.stop()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    kafka = MockKafka(tmp_path_factory.mktemp("broker"), 2).start()
+    yield kafka
+    kafka.stop()
+
+
+def fold_one_under(relay, error):
+    """A callback whose row the broker refuses three times."""
+    relay.parts["reporter"].signal(signal.SIGSTOP)  # or the errors would meet our own record
+    write(relay.kafka, relay.topic("callbacks"), "d-1/org/two", json.dumps(CALLBACK).encode(), HEADERS)
+    relay.broker.errors("produce", error, 3)
+    relay.parts["reporter"].signal(signal.SIGCONT)
+    wait_for("the errors to be met", lambda: relay.broker.left("produce") == 0, 60)
+
+
+def test_a_row_that_may_not_be_written_now_is_put_again_and_not_given_up(relay):
+    fold_one_under(relay, "TOPIC_AUTHORIZATION_FAILED")
+    (row, *_) = wait_for("the row", lambda: read_topic(relay.kafka, relay.topic("results")), 60)
+    assert json.loads(row.value)["conclusion"] == "success"
+    assert read_topic(relay.kafka, relay.topic("dlq")) == []
+    assert "Topic authorization failed" in relay.parts["reporter"].text()
+
+
+def test_a_row_that_is_too_large_goes_to_the_dead_letter_queue_with_the_reason(relay):
+    fold_one_under(relay, "MSG_SIZE_TOO_LARGE")
+    (dead, *_) = wait_for("the record in the queue", lambda: read_topic(relay.kafka, relay.topic("dlq")), 60)
+    assert dead.headers["class"] == "refused" and "too large" in dead.headers["error"]
+
+
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "GROUP_AUTHORIZATION_FAILED", "COORDINATOR_NOT_AVAILABLE"])
+def test_partitions_are_read_although_their_committed_offsets_were_refused(relay, error):
+    assert relay.parts["reporter"].stop() == 0
+    relay.broker.errors("offset_fetch", error, 6)
+    relay.start("reporter")
+    write(relay.kafka, relay.topic("callbacks"), "d-1/org/two", json.dumps(CALLBACK).encode(), HEADERS)
+    wait_for("the row", lambda: read_topic(relay.kafka, relay.topic("results")), 60)
+    # Not stopped in order: librdkafka 2.0.2 asserts when it leaves a group that it is only joining.
+    relay.parts["reporter"].kill()
+
+
+@pytest.mark.parametrize("order", [
+    ("errors", "produce", "NO_SUCH_ERROR", 1), ("errors", "no_such_api", "REQUEST_TIMED_OUT", 1),
+    ("errors", "produce", "REQUEST_TIMED_OUT", 0), ("left",), ("nonsense",)])
+def test_an_order_that_makes_no_sense_is_refused(broker, order):
+    with pytest.raises(AssertionError, match="refused"):
+        broker.order(*order)
+
+
+def test_errors_are_counted_at_each_broker(broker):
+    broker.errors("join_group", "NOT_COORDINATOR", 3)
+    assert broker.left("join_group") == 6 and broker.left("produce") == 0
