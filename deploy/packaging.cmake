@@ -1,0 +1,31 @@
+# What `cmake --install` puts where, and the .deb that `cpack` makes of it. The simulator is for tests: it stays out.
+install(TARGETS crcr-ingest crcr-dispatcher crcr-reporter crcrctl RUNTIME DESTINATION bin)
+install(SCRIPT deploy/systemd/install_units.cmake)
+install(FILES deploy/topics/topics.conf deploy/systemd/crcr.env DESTINATION share/crcr)
+install(FILES deploy/monitoring/alerts.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
+        DESTINATION share/crcr/monitoring)
+install(FILES README.md LICENSE DESTINATION share/doc/crcr)
+foreach(folder ingest dispatcher reporter deploy/crcrctl deploy/monitoring deploy/systemd)
+  install(FILES ${folder}/README.md DESTINATION share/doc/crcr/${folder})
+endforeach()
+
+# A Debian version begins with a digit and sorts: v1.2-3-gabc → 1.2+3+gabc; without a tag, abc → 0+git.abc.
+string(REGEX REPLACE "^v([0-9])" "\\1" version "${CRCR_VERSION}")
+if(NOT version MATCHES "^[0-9]+\\.")
+  set(version "0+git.${version}")
+endif()
+string(REGEX REPLACE "[^A-Za-z0-9.+~]" "+" version "${version}")
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME crcr)
+set(CPACK_PACKAGE_VERSION ${version})
+set(CPACK_PACKAGE_CONTACT "CRCR operators <crcr@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
+set(CPACK_SET_DESTDIR ON) # the units name /usr/bin, not the folder in which the package is put together
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS ca-certificates)
+include(CPack)

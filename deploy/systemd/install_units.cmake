@@ -1,0 +1,12 @@
+# Run by `cmake --install`: only then is it known where the programs will stand, and units need absolute paths.
+set(CRCR_BIN ${CMAKE_INSTALL_PREFIX}/bin)
+set(CRCR_SHARE ${CMAKE_INSTALL_PREFIX}/share/crcr)
+set(CRCR_DOC ${CMAKE_INSTALL_PREFIX}/share/doc/crcr)
+set(folder ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
+file(GLOB units ${CMAKE_CURRENT_LIST_DIR}/*.service ${CMAKE_CURRENT_LIST_DIR}/*.timer)
+foreach(unit ${units})
+  get_filename_component(name ${unit} NAME)
+  message(STATUS "Installing: $ENV{DESTDIR}${folder}/${name}")
+  configure_file(${unit} $ENV{DESTDIR}${folder}/${name} @ONLY FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${folder}/${name})
+endforeach()

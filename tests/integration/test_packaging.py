@@ -1,0 +1,135 @@
+"""What `cmake --install` and cpack make: the programs start, the units name what is there. What needs systemd-analyze or
+dpkg-shlibdeps is skipped where they are missing, but not in tests/run --all, which installs them."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from lib.processes import BIN, ROOT
+
+PREFIX = "/opt/crcr"
+BUILD = BIN.parent
+DAEMONS = ("crcr-ingest", "crcr-dispatcher", "crcr-reporter")
+
+
+def needs(program):
+    return pytest.mark.skipif(not shutil.which(program) and not os.environ.get("CRCR_TEST_EXTRAS"),
+                              reason=f"{program} is not installed; deploy/local/packages extras")
+
+
+def run(*argv, code=0, **options):
+    done = subprocess.run([str(part) for part in argv], capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder that stands for / ."""
+    root = tmp_path_factory.mktemp("installed")
+    run("cmake", "--install", BUILD, "--prefix", PREFIX, env={**os.environ, "DESTDIR": str(root)})
+    return root
+
+
+def units(root, prefix=PREFIX):
+    """unit's name → its [Service] lines as (key, value)."""
+    folder = root / prefix.lstrip("/") / "lib/systemd/system"
+    return {path.name: re.findall(r"^(\w+)=(.*)$", path.read_text(), re.MULTILINE)
+            for path in sorted(folder.glob("*.service"))}
+
+
+def environment_of(lines, credentials):
+    """What systemd would hand to the unit: crcr.env and Environment=, with %d the credentials' folder."""
+    text = (ROOT / "deploy/systemd/crcr.env").read_text()
+    values = dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
+    for key, value in lines:
+        if key == "LoadCredential":
+            (credentials / value.split(":")[0]).write_text("a-secret-of-some-length\n")
+        if key == "Environment":
+            name, what = value.split("=", 1)
+            values[name] = what.replace("%d", str(credentials))
+    return values
+
+
+@pytest.mark.parametrize("program", [*DAEMONS, "crcrctl"])
+def test_an_installed_program_tells_its_version_and_its_help(installed, program):
+    binary = installed / PREFIX.lstrip("/") / "bin" / program
+    version = run(binary, "--version", cwd="/").split()
+    assert version[0] == program and version[1] not in ("", "unknown")
+    assert f"usage: {program}" in run(binary, "--help", cwd="/")
+
+
+def test_the_simulator_is_not_installed(installed):
+    assert {path.name for path in (installed / PREFIX.lstrip("/") / "bin").iterdir()} == {*DAEMONS, "crcrctl"}
+
+
+def test_units_start_installed_programs_and_name_installed_files(installed):
+    found = units(installed)
+    assert found.keys() == {f"{name}.service" for name in (*DAEMONS, "crcr-redeliver")}
+    for name, lines in found.items():
+        for key, value in lines:
+            assert not re.search(r"@\w+@", value), f"{name}: {key}={value} was not filled in"
+            if key in ("ExecStart", "Documentation"):
+                path = value.removeprefix("file:").split()[0]
+                assert path.startswith(PREFIX) and (installed / path.lstrip("/")).is_file(), f"{name}: {path}"
+    timer = installed / PREFIX.lstrip("/") / "lib/systemd/system/crcr-redeliver.timer"
+    assert "OnUnitInactiveSec=5min" in timer.read_text()
+
+
+@pytest.mark.parametrize("program", DAEMONS)
+def test_a_daemon_takes_the_environment_of_its_unit(installed, tmp_path, program):
+    lines = units(installed)[f"{program}.service"]
+    assert ("RestartPreventExitStatus", "2") in lines
+    environment = environment_of(lines, tmp_path)
+    key = tmp_path / "app_private_key"
+    if key.exists():
+        run("openssl", "genrsa", "-out", key, "2048")
+    binary = installed / dict(lines)["ExecStart"].lstrip("/")
+    assert "GITHUB_APP_ID" in run(binary, "--check-config", env=environment)
+    environment["CRCR_NO_SUCH_NAME"] = "1"
+    assert "CRCR_NO_SUCH_NAME" in run(binary, "--check-config", env=environment, code=2)
+
+
+def test_the_environment_file_names_only_settings_also_where_they_are_commented_out():
+    table = (ROOT / "README.md").read_text()
+    known = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    named = set(re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/systemd/crcr.env").read_text(), re.MULTILINE))
+    assert len(named) >= 8 and named <= known, named - known
+
+
+def test_topics_of_the_installed_tree_are_those_of_the_repository(installed):
+    share = installed / PREFIX.lstrip("/") / "share/crcr"
+    for name, source in (("topics.conf", "deploy/topics"), ("crcr.env", "deploy/systemd"),
+                         ("monitoring/alerts.yml", "deploy")):
+        assert (share / name).read_bytes() == (ROOT / source / name).read_bytes()
+
+
+@needs("systemd-analyze")
+def test_systemd_finds_no_fault_in_the_units_and_little_exposure(installed, tmp_path):
+    folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
+    for path in sorted(folder.glob("crcr-*")): # as they are, but for where the programs stand just now
+        unit = tmp_path / path.name
+        unit.write_text(path.read_text().replace(PREFIX, f"{installed}{PREFIX}"))
+    for unit in sorted(tmp_path.glob("crcr-*")):
+        said = run("systemd-analyze", "verify", "--man=no", unit) # 0 also where a line is ignored
+        assert unit.stem not in said, said
+        if unit.suffix == ".service": # exit code 1 when the exposure is above 2.0 of 10
+            run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
+
+
+@needs("dpkg-shlibdeps")
+def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(tmp_path):
+    run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", tmp_path, cwd=BUILD)
+    package, = tmp_path.glob("crcr_*.deb")
+    version = run("dpkg-deb", "-f", package, "Version").strip()
+    assert run("dpkg", "--validate-version", version) == ""
+    told = run(BIN / "crcr-ingest", "--version").split()[1] # "v1.2-3-gabc-dirty" or "abc"
+    assert re.sub(r"[^A-Za-z0-9.~]", "+", told).removeprefix("v") in version
+    assert {"librdkafka1", "libcurl4", "libmicrohttpd12"} <= set(
+        re.findall(r"[\w.-]+", run("dpkg-deb", "-f", package, "Depends")))
+    run("dpkg-deb", "-x", package, tmp_path / "root")
+    for name, lines in units(tmp_path / "root", "/usr").items():
+        assert dict(lines)["ExecStart"].startswith("/usr/bin/crcr"), name
+        assert (tmp_path / "root" / dict(lines)["ExecStart"].split()[0].lstrip("/")).is_file()
