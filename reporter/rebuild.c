@@ -224,12 +224,13 @@ static enum err renew(struct rebuild *b, struct why *why)
                             topic_span_total(b->span), why);
 }
 
-/* One batch, or what comes in POLL_MS. */
+/* One batch, or what comes in POLL_MS or is passed over in WORK_MS: the lease is to be renewed. */
 static enum err batch(struct rebuild *b, struct why *why)
 {
     const struct record *record;
+    int64_t until = clock_mono_ms() + WORK_MS;
     enum err err = OK;
-    while (err == OK && !rebuild_fold_is_full(&b->fold) &&
+    while (err == OK && !rebuild_fold_is_full(&b->fold) && clock_mono_ms() < until &&
            (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
         enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
         err = rebuild_fold_record(&b->fold, part, record, why);

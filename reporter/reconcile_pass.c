@@ -276,7 +276,8 @@ static bool is_settled(const struct check_sent *sent, const struct wanted_check 
 static void comments_done(void *opaque, enum pass_end end, const char *reason)
 {
     struct pass *p = opaque;
-    if (end == PASS_EQUAL && p->held_ms) /* first: the records of what was refused would be done */
+    bool through = end == PASS_EQUAL || end == PASS_REFUSED;
+    if (through && p->held_ms) /* first: the records of what was refused would be done */
         pass_finish(p, PASS_HELD, p->reason);
     else if (end == PASS_EQUAL && p->refused)
         pass_finish(p, PASS_REFUSED, p->reason);

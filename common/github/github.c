@@ -34,6 +34,7 @@ struct github {
     struct app_tokens *tokens;
     struct purses *purses;
     struct call *calls;
+    bool closing;
 };
 
 enum err github_new(struct github **ret, const struct github_options *options, struct why *why)
@@ -84,6 +85,7 @@ void github_free(struct github *g)
     struct call *c, *next;
     if (!g)
         return;
+    g->closing = true; /* those that are answered may want to go on */
     DL_FOREACH_SAFE(g->calls, c, next)
     {
         DL_DELETE(g->calls, c);
@@ -248,6 +250,8 @@ static void call_answered(void *opaque, const struct github_answer *answer)
 static enum err check(struct github *g, const struct github_request *request, struct why *why)
 {
     struct github_answer blocked;
+    if (g->closing)
+        return why_set(why, ERR_RETRY, "not sent: the program is stopping");
     if (request->path[0] != '/')
         return why_set(why, ERR_REFUSE, "API path \"%s\" does not begin with a slash",
                        request->path);

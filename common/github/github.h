@@ -78,8 +78,8 @@ typedef void github_answered_fn(void *opaque, const struct github_answer *answer
 
 enum err github_new(struct github **ret, const struct github_options *options,
                     struct why *why) MUST_CHECK;
-/* Calls the callbacks of what is under way with ERR_UNKNOWN; free the http_client after this, not
- * before. NULL is fine. */
+/* Calls the callbacks of what is under way with ERR_UNKNOWN; what they start is refused with
+ * ERR_RETRY. Free the http_client after this, not before. NULL is fine. */
 void github_free(struct github *g);
 /* When this returns OK the callback comes exactly once, from http_client_poll (never from inside
  * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed, or the

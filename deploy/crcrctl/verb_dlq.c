@@ -175,6 +175,8 @@ static int show(struct ctl *ctl, int argc, char **argv)
     scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(&dlq);
     enum err err = scan_run(&scan, ctl, show_one, &showing, &why);
+    if (err == OK && ctl_stopped()) /* a resolution may come later */
+        err = why_set(&why, ERR_REFUSE, "interrupted: not all was read");
     dlq_settle(&dlq);
     const struct dlq_entry *entry = dlq_find(&dlq, *showing.at);
     if (err != OK)

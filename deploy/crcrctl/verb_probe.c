@@ -126,6 +126,8 @@ static enum err read_topics(struct reading *r, struct why *why)
     enum err err = scan_run(&list, r->ctl, allowlist_found, r, why);
     if (err == OK)
         err = scan_run(&steps, r->ctl, step_found, r, why);
+    if (err == OK && ctl_stopped()) /* what was not read would be told as missing */
+        err = why_set(why, ERR_REFUSE, "interrupted: not all was read");
     const struct allowlist_entry *entry = r->list ? allowlist_find(r->list, r->facts->repo) : NULL;
     r->facts->list = r->list;
     r->facts->source = r->source ? r->source : "";

@@ -119,6 +119,8 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
     timeline_init(&timeline);
     struct collecting collecting = { ctl, &arguments.filter, &timeline };
     enum err err = scan_run(&arguments.scan, ctl, collect, &collecting, &why);
+    if (err == OK && ctl_stopped()) /* what was not read would be told as never accepted */
+        err = why_set(&why, ERR_REFUSE, "interrupted: not all was read");
     code = err == OK ? show(ctl, &arguments, &timeline) : ctl_fail(ctl, err, &why);
     timeline_clear(&timeline);
     return code;

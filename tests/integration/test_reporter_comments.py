@@ -300,6 +300,15 @@ def test_a_comment_that_our_own_budget_holds_back_holds_up_no_check_run_and_come
     assert [len(reporter.comments(job.pr)) for job in jobs] == [1] * len(jobs)
 
 
+def test_a_comment_that_github_refuses_loses_no_check_run_that_our_budget_holds_back(reporter):
+    """One check run in each minute of five seconds; comments count for nothing here, and this one is refused."""
+    reporter.relay.script({"method": "POST", "path": "*/issues/156/comments", "status": 403,
+                           "body": {"message": "Unable to create comment because issue is locked."}})
+    reporter.restart(CRCR_BUDGET_CONTENT_MINUTE="1", CRCR_BUDGET_CONTENT_CALLS="check_run", CRCR_BUDGET_MINUTE="5")
+    job = Job(reporter, pr=156).call("completed", 1000, conclusion="failure")
+    job.call("completed", 1000, conclusion="failure", job_name="test", check_run_id="t").wait_check(count=2)
+
+
 def test_without_the_setting_nobody_is_asked(reporter):
     reporter.restart(CRCR_ONCALL_COMMENTS="0")
     Job(reporter, pr=140).call("completed", 1000, conclusion="failure").wait_check()

@@ -1,0 +1,109 @@
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/github/github.h"
+#include "tests/unit/common/crypto/test_keys.h"
+
+/* A GitHub that takes connections and never says a word. */
+struct silent {
+    int fd;
+    char url[64];
+    struct jwt_key *key;
+    struct http_client *client;
+    struct github *github;
+    int answers;
+    enum err again; /* what came of the call that the answer made */
+};
+
+static void silent_open(struct silent *s)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof(at);
+    const struct http_client_options http = { .user_agent = "test", .allow_http = true };
+    struct why why;
+    *s = (struct silent){ .fd = socket(AF_INET, SOCK_STREAM, 0) };
+    assert_int_equal(bind(s->fd, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(listen(s->fd, 8), 0);
+    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &size), 0);
+    snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
+    assert_int_equal(jwt_key_new(&s->key, str_of(KEY_A_PKCS8), &why), OK);
+    assert_int_equal(http_client_new(&s->client, &http, &why), OK);
+    const struct github_options options = {
+        .api_url = s->url, .app_id = "12345", .key = s->key, .client = s->client
+    };
+    assert_int_equal(github_new(&s->github, &options, &why), OK);
+}
+
+static void silent_close(struct silent *s)
+{
+    github_free(s->github);
+    http_client_free(s->client);
+    jwt_key_free(s->key);
+    close(s->fd);
+}
+
+static enum err call(struct silent *s, enum github_auth auth, github_answered_fn *done)
+{
+    const struct github_request request = {
+        .auth = auth, .method = "GET", .repo = STR_LIT("org/repo"), .path = "/app"
+    };
+    struct why why;
+    return github_start(s->github, &request, done, s, &why);
+}
+
+static void answered(void *opaque, const struct github_answer *answer)
+{
+    struct silent *s = opaque;
+    assert_int_not_equal(answer->err, OK);
+    s->answers++;
+}
+
+/* As a pass of the reporter's goes on with its next check run. */
+static void answered_and_goes_on(void *opaque, const struct github_answer *answer)
+{
+    struct silent *s = opaque;
+    answered(opaque, answer);
+    s->again = call(s, GITHUB_AS_APP, answered);
+}
+
+static void every_call_is_answered_when_it_ends(void **state)
+{
+    struct silent s;
+    (void)state;
+    silent_open(&s);
+    assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), OK);
+    silent_close(&s);
+    assert_int_equal(s.answers, 2);
+}
+
+static void no_call_begins_while_it_ends(void **state)
+{
+    static const enum github_auth each[] = { GITHUB_AS_APP, GITHUB_AS_INSTALLATION };
+    (void)state;
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        struct silent s;
+        silent_open(&s);
+        assert_int_equal(call(&s, each[i], answered_and_goes_on), OK);
+        silent_close(&s);
+        assert_int_equal(s.answers, 1);
+        assert_int_equal(s.again, ERR_RETRY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_is_answered_when_it_ends),
+        cmocka_unit_test(no_call_begins_while_it_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
