@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 
+from lib.processes import wait_for
 from lib.relay import SECRET, http
 
 ROW, NAME = "19", "webhook secret, token key, App key rotated"
@@ -13,7 +14,7 @@ REVOKED = [f"/repos/org-{one}/backend/dispatches" for one in "agl"]
 NEW_SECRET = "the-next-secret"
 OLD_TOKEN_KEY, NEW_TOKEN_KEY = "k1:" + "0" * 32, "k2:" + "1" * 32
 REACTION = [{"repo": "org-[abc]/*", "reports": False},
-            {"repo": "*", "every": 3, "delay_ms": 200, "run_ms": 1500, "retries": 40, "retry_delay_ms": 500}]
+            {"repo": "*", "every": 10, "delay_ms": 200, "run_ms": 1500, "retries": 40, "retry_delay_ms": 500}]
 
 
 class Rotation:
@@ -59,7 +60,7 @@ class Rotation:
             return all(run["status"] == "completed" for run in now["runs"] if run["id"] <= last) and \
                 all(row.get("http_status") == 200 for row in now["callbacks"]
                     if int(row["run_id"]) <= last)
-        self.case.wait("the runs with old callback tokens to call back", called_back, 120)
+        wait_for("the runs with old callback tokens to call back", called_back, 300, every=2)
 
 
 KNOWN = {"ingest": {"GITHUB_APP_SECRET", "CRCR_CALLBACK_TOKEN_KEY"},
@@ -117,7 +118,7 @@ def run(world, short=False):
     case = world.case("row-19", reaction=REACTION, environment={"RATE_LIMIT_PER_MIN": "100000"})
     case.start(*INGESTS, *DISPATCHERS, *REPORTERS)
     rotation = Rotation(case)
-    load = case.load(rate=8 if short else 20, parts=INGESTS,
+    load = case.load(rate=4 if short else 10, parts=INGESTS,
                      secret=lambda: rotation.secret)
     case.wait("the first dispatches", lambda: case.github_file.exists(), 120)
     for rotate in (rotate_secret, rotate_token_key, rotate_app_key):
