@@ -20,6 +20,8 @@
 #define READ_MAX        256
 #define TICK_MS         1000
 #define DRAIN_MS        10000
+/* By how much the clocks of two of us may differ. */
+#define CLOCKS_MS       5000
 /* No wait of ours is longer than a day; the rest is for clocks that differ. */
 #define WAIT_MAX_MS     (25 * 3600000LL)
 
@@ -30,6 +32,8 @@ static const enum topic targets[] = { TOPIC_DISPATCH_L1, TOPIC_DISPATCH_L2, TOPI
 
 static const enum topic delay_topics[] = { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M,
                                            TOPIC_DELAY_1H };
+/* The longest wait that belongs into each; in the last all that is longer, too. */
+static const int64_t longest_ms[] = { 10000, 60000, 600000, WAIT_MAX_MS };
 #define N_DELAYS (sizeof(delay_topics) / sizeof(delay_topics[0]))
 
 struct delay {
@@ -47,7 +51,7 @@ struct parked {
     struct delay *delay;
     struct record *record;
     const char *to_topic; /* in d->topics */
-    int64_t due_ms;       /* wall clock */
+    int64_t due_ms;       /* monotonic: a clock that is set changes no wait */
 };
 
 /* ---- one record ---- */
@@ -110,20 +114,34 @@ static const char *target_of(const struct delay *d, const struct record *record)
     return NULL;
 }
 
+/* How long a record waits from now. A time further ahead than the topic's waits are long was read
+ * from a clock that ran ahead: what it was meant to be nobody knows; it is not later than the
+ * longest. */
+static int64_t left_ms(const struct delay *d, const struct record *record, int64_t not_before_ms)
+{
+    int64_t wait_ms = not_before_ms - clock_wall_ms();
+    for (size_t i = 0; i < N_DELAYS; i++)
+        if (str_is(str_of(record->at.topic), d->d->topics.name[delay_topics[i]]) &&
+            wait_ms > longest_ms[i] + CLOCKS_MS)
+            return longest_ms[i];
+    return wait_ms;
+}
+
 static void take(struct delay *d, struct record *record)
 {
     struct parked *p = mem_alloc(1, sizeof(*p));
     p->delay = d;
     p->record = record;
     p->to_topic = target_of(d, record);
-    p->due_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
+    int64_t not_before_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
     if (!p->to_topic) {
         bury(d, p, "header to_topic is not dispatch.l1…l4, callbacks or reconcile");
-    } else if (p->due_ms < 0) {
+    } else if (not_before_ms < 0) {
         bury(d, p, "header not_before_ms is not a time");
-    } else if (p->due_ms > clock_wall_ms() + WAIT_MAX_MS) {
+    } else if (not_before_ms > clock_wall_ms() + WAIT_MAX_MS) {
         bury(d, p, "header not_before_ms is more than a day ahead");
     } else {
+        p->due_ms = clock_mono_ms() + left_ms(d, record, not_before_ms);
         DL_INSERT_INORDER(d->parked, p, by_due);
     }
 }
@@ -206,7 +224,7 @@ static enum err delay_init(struct delay *d, struct why *why)
 
 static int wait_ms(const struct delay *d, bool more)
 {
-    int64_t wait = d->parked ? d->parked->due_ms - clock_wall_ms() : TICK_MS;
+    int64_t wait = d->parked ? d->parked->due_ms - clock_mono_ms() : TICK_MS;
     if (more || wait < 0)
         return 0;
     return wait > TICK_MS ? TICK_MS : (int)wait;
@@ -219,7 +237,7 @@ static enum err turn(struct delay *d, struct why *why)
     wake_reset(role_wake(d->role));
     for (int i = 0; i < READ_MAX && (record = topic_reader_next(d->reader, 0)); i++)
         take(d, record);
-    while (d->parked && d->parked->due_ms <= clock_wall_ms())
+    while (d->parked && d->parked->due_ms <= clock_mono_ms())
         release(d, d->parked);
     outbox_turn(d->outbox);
     role_reads(d->role, d->reader);

@@ -9,7 +9,7 @@ ROW, NAME = "5", "broker kill -9"
 
 def cut_off(world, seconds):
     """One of three brokers in turn answers nobody; two still have every record that is acknowledged."""
-    kafka = KafkaTrio(world.folder / "row-05-trio").start()
+    kafka = KafkaTrio(world.folder / "row-05-trio-kafka").start()
     case = world.case("row-05-trio", kafka=kafka).start()
     load = case.load(rate=200, on=0.25, off=3.75, senders=160)
     recovery = 0.0

@@ -246,6 +246,15 @@ class TestDelay:
         assert {one.headers["class"] for one in of_this("dlq")} == {"poison"}
         wait_for("the others", lambda: len(of_this("dlq")) >= 73)
 
+    def test_a_time_from_a_clock_that_ran_ahead_waits_no_longer_than_its_topic(self, bench):
+        headers = {"to_topic": bench.relay.topic("reconcile"), "mark": uuid.uuid4().hex,
+                   "not_before_ms": str(int(time.time() * 1000) + 600_000)}
+        write(bench.kafka.brokers, bench.relay.topic("delay.10s"), "a|key", b"{}", headers)
+        began = time.monotonic()
+        wait_for("it to come back", lambda: [one for one in bench.topic("reconcile")
+                                             if one.headers.get("mark") == headers["mark"]], 60)
+        assert time.monotonic() - began > 8
+
     @pytest.mark.parametrize("topic", ["callbacks", "reconcile"])
     def test_brings_back_what_the_reporter_put_off(self, bench, topic):
         headers = {"to_topic": bench.relay.topic(topic), "not_before_ms": "1", "error": "later",
