@@ -170,6 +170,7 @@ static void post_skipped(struct expanding *e, const struct route *to)
     e->posts++;
     e->skipped++;
     outbox_tell(s->outbox, s->d->topics.name[TOPIC_DISPATCHES], &outcome, stored, e);
+    dispatcher_count_outcome(role_metrics(s->role), &outcome);
 }
 
 static void post_routes(struct expanding *e, const struct routes *routes)

@@ -13,6 +13,7 @@
 #define SLICE_MAX     32
 #define SLICES        20      /* at least so many slices in a limit: what lapses is little */
 #define PACE_AHEAD_MS 3600000 /* nobody is told to come later than that after the first */
+#define PART_AGAIN_MS 10000   /* after that the store may be back, and have more */
 #define WHOLE_APP     "*"     /* no owner's name */
 #define COSTS         3       /* read, write, content */
 
@@ -267,6 +268,8 @@ static void refill(struct purses *p, struct purse *one, struct slice *s,
     ask(p, one, &what, now, &grant, s);
     s->calls = s->size = grant.calls;
     s->until_ms = now + BUDGET_HAND_MS;
+    if (s->from_part && grant.wait_ms > PART_AGAIN_MS)
+        grant.wait_ms = PART_AGAIN_MS;
     s->refused_ms = grant.calls ? 0 : now + grant.wait_ms;
     if (grant.calls)
         return;

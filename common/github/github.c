@@ -33,6 +33,7 @@ struct github {
     struct app_jwt jwt;
     struct app_tokens *tokens;
     struct purses *purses;
+    struct github_answer refused; /* by our budget: the last github_start; err OK: it was not */
     struct call *calls;
     bool closing;
 };
@@ -122,8 +123,8 @@ bool github_held(struct github *g, struct str repo, enum budget_call call, bool 
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why)
 {
-    struct github_answer answer;
-    if (!github_blocked(g, repo, &answer) || answer.err != err)
+    struct github_answer answer = g->refused; /* asked again it might just have run out */
+    if (answer.err != err && (!github_blocked(g, repo, &answer) || answer.err != err))
         answer = (struct github_answer){ .err = err, .budget_left = -1, .reason = why->text };
     return answer;
 }
@@ -267,7 +268,7 @@ static enum err check(struct github *g, const struct github_request *request, st
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why)
 {
-    struct github_answer refused;
+    g->refused.err = OK;
     enum err err = check(g, request, why);
     if (err)
         return err;
@@ -283,7 +284,8 @@ enum err github_start(struct github *g, const struct github_request *request,
     c->request.etag = str_of(c->etag);
     c->done = done;
     c->opaque = opaque;
-    err = pay(c, &refused) ? call_begin(c, why) : why_set(why, refused.err, "%s", refused.reason);
+    err = pay(c, &g->refused) ? call_begin(c, why)
+                              : why_set(why, g->refused.err, "%s", g->refused.reason);
     if (err)
         call_free(c);
     else

@@ -212,11 +212,14 @@ class TestAllChecks:
         suite = buttons.checks((f"crcr/{L2}/CI/1", "91:1"), (f"crcr/{L2}/CI/2", "92:1"), (f"crcr/{L3}/CI/1", "uuid:1"),
                                ("crcr/org/gone/CI/1", "93:1"), (f"crcr/{L4}/CI/fake", "94:1", 1), ("lint", "95:1"),
                                (f"crcr/{L4}/CI/good", f"{run}:1"))
+        counted = {"name": "crcr_dispatch_repo_outcomes_total", "repo": L2, "outcome": "skipped"}
+        before = buttons.bench.metric(**counted)
         delivery = buttons.press_all(suite)
         buttons.outcome(delivery, L4, "rerun_failed")
         assert "levels 3 and 4" in buttons.outcome(delivery, L2, "rerun_failed", "skipped")["error"]
         assert "no GitHub Actions run" in buttons.outcome(delivery, L3, "rerun_failed", "skipped")["error"]
         assert len(buttons.bench.outcomes(delivery)) == 4
+        assert buttons.bench.metric(**counted) == before + 1
         assert not [one for one in buttons.reruns() if one[1] < 100]
 
     def test_of_a_suite_without_any_of_ours_say_why_nothing_came_of_it(self, buttons):

@@ -214,6 +214,56 @@ static void what_was_taken_of_the_store_counts_in_the_part_when_it_goes(void **s
     github_budget_free(budget);
 }
 
+static void a_refusal_without_the_store_does_not_outlast_its_absence_for_long(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { .away = true };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    sent(p, 30, &refusal);
+    assert_non_null(strstr(refusal.reason, "without Redis"));
+    assert_true(purses_held(p, REPO, BUDGET_DISPATCH, false, &refusal));
+    assert_in_range(refusal.wait_until_ms - clock_wall_ms(), 5000, 10000);
+    purses_free(p);
+    github_budget_free(budget);
+}
+
+/* A moment that is over by the time anybody asks. */
+static enum err refuse_for_no_time(void *opaque, const struct budget_rules *rules,
+                                   const struct budget_ask *ask, struct budget_grant *ret,
+                                   struct why *why)
+{
+    (void)opaque, (void)rules, (void)ask, (void)why;
+    *ret = (struct budget_grant){ .bucket = BUDGET_POINTS_MINUTE };
+    return OK;
+}
+
+static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(900);
+    struct github_options options = { .api_url = "http://127.0.0.1:1",
+                                      .app_id = "7",
+                                      .budget = github_budget_new(&rules),
+                                      .store = refuse_for_no_time };
+    struct github_request request = {
+        .auth = GITHUB_AS_INSTALLATION, .method = "GET", .repo = REPO, .path = "/repos/org/repo"
+    };
+    struct github *g;
+    struct why why;
+    assert_int_equal(github_new(&g, &options, &why), OK);
+    enum err err = github_start(g, &request, NULL, NULL, &why);
+    assert_int_equal(err, ERR_RETRY);
+    struct github_answer answer = github_unsent(g, REPO, err, &why);
+    assert_true(answer.limited && answer.ours); /* or it would cost an attempt */
+    answer = github_unsent(g, REPO, ERR_REFUSE, &why);
+    assert_false(answer.limited);
+    github_free(g);
+    github_budget_free(options.budget);
+}
+
 static void what_github_says_is_left_goes_with_the_next_ask(void **state)
 {
     (void)state;
@@ -277,6 +327,8 @@ int main(void)
         cmocka_unit_test(without_the_store_a_process_takes_its_part_over_all_threads),
         cmocka_unit_test(what_was_taken_without_the_store_is_told_when_it_is_back),
         cmocka_unit_test(what_was_taken_of_the_store_counts_in_the_part_when_it_goes),
+        cmocka_unit_test(a_refusal_without_the_store_does_not_outlast_its_absence_for_long),
+        cmocka_unit_test(a_call_that_was_held_back_is_told_so_also_when_room_is_there_again),
         cmocka_unit_test(what_github_says_is_left_goes_with_the_next_ask),
         cmocka_unit_test(no_limits_ask_nobody),
         cmocka_unit_test(the_whole_app_can_be_one_account),
