@@ -1,0 +1,41 @@
+-- What the HUD asks. FINAL: of each job the newest state, also before ClickHouse has merged. Parameters: {name:Type}.
+
+-- name: commit
+-- All jobs of a commit, those that failed first.
+SELECT downstream_repo, downstream_repo_level, workflow_name, job_name, status, conclusion, execution_time, workflow_run_url
+FROM crcr.results FINAL
+WHERE pytorch_head_sha = {sha:String}
+ORDER BY conclusion = 'failure' DESC, downstream_repo, workflow_name, job_name;
+
+-- name: pass_rate
+-- Of each downstream, the share of jobs that passed in the last days, and how many were decided.
+SELECT downstream_repo, any(downstream_repo_level) AS level,
+    countIf(conclusion = 'success') / count() AS pass_rate, count() AS decided
+FROM crcr.results FINAL
+WHERE status = 'completed' AND conclusion IN ('success', 'failure', 'timed_out')
+    AND completed_at > now() - toIntervalDay({days:UInt32})
+GROUP BY downstream_repo
+ORDER BY pass_rate;
+
+-- name: times
+-- How long jobs wait and run, in seconds.
+SELECT downstream_repo, quantile(0.5)(queue_time) AS queue_p50, quantile(0.9)(queue_time) AS queue_p90,
+    quantile(0.5)(execution_time) AS run_p50, quantile(0.9)(execution_time) AS run_p90
+FROM crcr.results FINAL
+WHERE status = 'completed' AND completed_at > now() - toIntervalDay({days:UInt32})
+GROUP BY downstream_repo
+ORDER BY downstream_repo;
+
+-- name: flaky
+-- Jobs that failed and passed on one commit: the code was the same.
+SELECT downstream_repo, workflow_name, job_name, count() AS commits
+FROM
+(
+    SELECT downstream_repo, workflow_name, job_name, pytorch_head_sha
+    FROM crcr.results FINAL
+    WHERE status = 'completed' AND completed_at > now() - toIntervalDay({days:UInt32})
+    GROUP BY downstream_repo, workflow_name, job_name, pytorch_head_sha
+    HAVING countIf(conclusion = 'success') > 0 AND countIf(conclusion = 'failure') > 0
+)
+GROUP BY downstream_repo, workflow_name, job_name
+ORDER BY commits DESC, downstream_repo, workflow_name, job_name;
