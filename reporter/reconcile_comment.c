@@ -124,7 +124,7 @@ static void text_make(struct comments *c)
             c->of_pr[view.n_jobs++] = c->jobs[i];
     buf_reset(&c->text);
     c->word = oncall_text(&view, &c->text);
-    oncall_digest(buf_str(&c->text), c->digest);
+    oncall_digest(str_trim(buf_str(&c->text)), c->digest); /* as it is sent, and found again */
 }
 
 /* The view says it as it should be. */

@@ -149,6 +149,19 @@ def test_a_comment_is_found_again_after_a_lost_view(reporter):
     assert reporter.wait_comment(109, "Resolved")["id"] == first["id"]
 
 
+def test_a_comment_that_is_found_to_say_it_already_is_not_edited(reporter):
+    job = Job(reporter, pr=157).call("completed", 1000, conclusion="failure")
+    first = reporter.wait_comment(157, "1 job failed")
+    settled(reporter)
+    client = reporter.redis.client()
+    client.delete(*client.keys("crcr:comment:*"))
+    before = len(reporter.calls("GET"))
+    job.call("completed", 1000, conclusion="failure")
+    wait_for("it to be looked for", lambda: len(reporter.calls("GET")) > before)
+    settled(reporter)
+    assert not [one for one in reporter.calls("PATCH") if one["path"].endswith(f"/comments/{first['id']}")]
+
+
 def test_it_is_found_on_a_later_page(reporter):
     for number in range(105):
         reporter.somebody_comments(110, f"talk {number}")
