@@ -48,17 +48,19 @@ def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_whole(fresh):
     pipe.flushall()
     pipe.hset("crcr:rebuild", mapping=hold)
     pipe.execute()
-    job = Job(fresh).call("in_progress", 1000).call("completed", 2000, conclusion="success")
-    fresh.put("reconcile", f"{job.sha}/org/four", b"dirty")
-    wait_for("the fold to say so", lambda: b"rebuilt" in http(
-        "GET", fresh.relay.url("admin_reporter", "/readyz"))[1])
-    wait_for("the reconciler to wait", lambda: fresh.said("check_runs_waiting"))
-    status, body = http("GET", fresh.relay.url("hud", "/api/crcr/summary"))
-    assert status == 503 and b"the view is being rebuilt" in body
-    assert fresh.relay.metric("reporter", "crcr_view_whole") == 0
-    assert client.keys("*") == ["crcr:rebuild"]
-    assert http("GET", fresh.relay.url("admin_reporter", "/healthz"))[0] == 200
-    client.hset("crcr:rebuild", "until_ms", "1")  # it died
+    try:
+        job = Job(fresh).call("in_progress", 1000).call("completed", 2000, conclusion="success")
+        fresh.put("reconcile", f"{job.sha}/org/four", b"dirty")
+        wait_for("the fold to say so", lambda: b"rebuilt" in http(
+            "GET", fresh.relay.url("admin_reporter", "/readyz"))[1])
+        wait_for("the reconciler to wait", lambda: fresh.said("check_runs_waiting"))
+        status, body = http("GET", fresh.relay.url("hud", "/api/crcr/summary"))
+        assert status == 503 and b"the view is being rebuilt" in body
+        wait_for("the metric", lambda: fresh.relay.metric("reporter", "crcr_view_whole") == 0)
+        assert client.keys("*") == ["crcr:rebuild"]
+        assert http("GET", fresh.relay.url("admin_reporter", "/healthz"))[0] == 200
+    finally:
+        client.hset("crcr:rebuild", "until_ms", "1")  # it died
     job.wait_check()
     fresh.relay.wait_ready("reporter", 120)
     assert job.wait_result()["conclusion"] == "success"

@@ -1,11 +1,21 @@
 """GitHub's budget, shared by all dispatchers: no window of a minute may hold more calls than its limit, and
 L4 never waits for a lower tier. A minute is 5 or 6 seconds here."""
+import pytest
+
 from dispatcher_env import REPOS, Bench
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import http
 
 POINTS = 5  # of a dispatch
+
+
+@pytest.fixture
+def redis_node(tmp_path):
+    """One of the test's own: what is used up in it here would hold back the other tests for an hour."""
+    node = RedisServer(tmp_path / "redis").start()
+    yield node
+    node.stop()
 
 
 def limits(minute, calls, kept=20, replicas=8, **others):
