@@ -29,8 +29,9 @@ def outcome(delivery, repo, kind="dispatched", **more):
                                               "outcome": kind, "maybe_duplicate": False, **more}), {}, 0, 0)
 
 
-def result(status, attempt="1", run="5", job="test"):
+def result(status, attempt="1", run="5", job="test", name="CI"):
     return (f"org/b/d1/CI/{job}/1", json.dumps({
+        "workflow_name": name,
         "status": status, "downstream_repo": "org/b", "delivery_id": "d1", "run_id": run, "job_name": job,
         "run_attempt": attempt}), {}, 0, 0)
 
@@ -146,7 +147,18 @@ def test_a_callback_missing_in_redis_is_found(story, tmp_path):
 
 
 def test_a_state_that_goes_back_is_found(story, tmp_path):
-    story.results.append(result("in_progress"))
+    story.results.append(result("in_progress", name="other text"))
+    story.results.append(result("completed"))
+    assert wrong(story.check(tmp_path)[1]) == {"state went back"}
+
+
+def test_rows_that_a_producer_wrote_twice_in_order_are_none(story, tmp_path):
+    story.results += story.results
+    assert not wrong(story.check(tmp_path)[1])
+
+
+def test_an_older_row_that_is_the_last_one_is_found(story, tmp_path):
+    story.results.append(story.results[0])
     assert wrong(story.check(tmp_path)[1]) == {"state went back"}
 
 
