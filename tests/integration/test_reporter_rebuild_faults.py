@@ -246,7 +246,7 @@ def test_open_check_runs_are_looked_at_again(fresh):
     fresh.flush()
     fresh.wait_whole()
     marks = [record.key for record in fresh.topic("reconcile") if record.value == b"rebuilt"]
-    assert marks == [f"{job.sha}/org/four"] and settled_dirty
+    assert f"{job.sha}/org/four" in marks and settled_dirty
     assert f"{job.delivery}/ci/build" in "".join(fresh.client().zrange("crcr:zombies", 0, -1))
     fresh.restart()
     job.wait_check("in_progress")

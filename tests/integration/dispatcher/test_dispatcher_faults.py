@@ -112,14 +112,15 @@ class TestNothingIsLost:
     def test_a_claim_that_a_flush_took_while_it_was_waited_for_counts_as_perhaps_called(self, own):
         bench = own().start().ready()
         bench.wait_outcomes(bench.pull_request(), 4)
-        bench.script({"path": "*/dispatches", "repo": REPOS["L2"], "delay_ms": 400})
+        bench.script({"path": "*/dispatches", "repo": REPOS["L2"], "delay_ms": 3000})
         delivery = bench.pull_request()
         claim = f"crcr:claim:{delivery}|{REPOS['L2']}|dispatch|"
         wait_for("the call to be under way", lambda: bench.redis.hget(claim, "state") == "sending")
         bench.relay.parts["dispatcher"].kill()
         bench.redis.hset(claim, "until_ms", str(int(time.time() * 1000) + 8000))
         bench.start("second").ready("second")
-        wait_for("the claim to be seen", lambda: bench.metric("crcr_claims_total", "second", verdict="busy"))
+        wait_for("the claim to be seen", lambda: bench.metric("crcr_claims_total", "second",
+                                                                  tier="L2", verdict="busy"))
         bench.redis.flushall()
         assert bench.wait_outcome(delivery, REPOS["L2"], "dispatched", timeout=60)["maybe_duplicate"]
 
