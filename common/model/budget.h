@@ -55,7 +55,8 @@ struct budget_cost {
 };
 
 /* A request for budget. Either what calls times cost comes to, as many of the calls as there is
- * room for in every bucket; or nothing. */
+ * room for in every bucket; or nothing. The store gives at most a twentieth of what GitHub said is
+ * left at once, but one: none of the last calls of GitHub's hour lapses in a hand. */
 struct budget_ask {
     struct str account; /* lower case */
     bool low;

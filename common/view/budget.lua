@@ -6,7 +6,8 @@
 --           (from now), then for each bucket, the hour of requests first: window_ms, limit (0: none), cap, cost, untold
 -- Returns calls (0: refused), wait_ms, bucket, then what is left of each bucket (-1: no limit).
 -- Slots as in common/model/budget.h: what was taken counts until it can be in no window with what
--- is taken now.
+-- is taken now. Of what GitHub said is left, a slot's share at most is handed out at once: what lapses
+-- in a replica's hand comes back only with GitHub's next hour, so the last ones go out one by one.
 local SLOTS, WAVERS_MS, FIXED, EACH = 20, 5000, 6, 5
 
 local time = redis.call('TIME')
@@ -103,7 +104,7 @@ if told and buckets[1].limit > 0 then
     if free < buckets[1].cost then
         refuse(1, reset_ms - now)
     else
-        granted = math.min(granted, free)
+        granted = math.min(granted, math.max(1, math.floor(free / SLOTS)))
     end
 end
 

@@ -84,9 +84,9 @@ def test_queued_at_dispatch_in_progress_at_the_first_job_completed_after_the_las
 
 def test_the_worst_of_a_matrix_counts_and_every_job_is_listed(reporter):
     job = Sum(reporter).sent()
+    job.call("in_progress", 1000, job_name="mac", check_run_id="2")
     job.call("completed", 2000, conclusion="success", job_name="linux", check_run_id="1",
              test_results={"passed": 8, "failed": 0, "skipped": 1}, url="https://ci.example/1")
-    job.call("in_progress", 1000, job_name="mac", check_run_id="2")
     job.wait("in_progress", title="1 of 2 jobs")
     job.call("completed", 3000, conclusion="cancelled", job_name="<b>win</b> @all", check_run_id="3")
     job.wait("completed", "cancelled", title="1 of 3 jobs")
