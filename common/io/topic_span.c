@@ -11,11 +11,15 @@
 #include "topic_record.h"
 
 #define START_MS 5000
+#define SHORT_MS 10000 /* how long a partition may end before the end that it had */
+#define ASK_MS   1000
 
 struct span {
     size_t part;
     int32_t partition;
     int64_t start, at, end; /* offsets: at is the next */
+    int64_t short_at;       /* the offset where it ended before its end, … */
+    int64_t ask_due; /* … and when to ask whether it still does, monotonic ms; 0: it did not */
 };
 
 struct topic_span {
@@ -186,17 +190,44 @@ static void let_go(struct topic_span *s)
     s->message = NULL;
 }
 
+/* An end below ours is that of a leader that is not up to date yet, and its records come; or they
+ * are gone: the topic was made anew, an election was unclean. */
+static void pass_or_wait(struct topic_span *s, struct span *p, int64_t end)
+{
+    pass(s, p, end);
+    p->short_at = end;
+    p->ask_due = end < p->end ? clock_mono_ms() + SHORT_MS : 0;
+}
+
+/* Where records are gone, they are not waited for. A leader tells no end before it knows what was
+ * acknowledged before it led (KIP-207), so that an end below ours is one. */
+static void pass_what_is_gone(struct topic_span *s)
+{
+    int64_t now = clock_mono_ms(), first, end;
+
+    for (size_t i = 0; i < s->n_spans; i++) {
+        struct span *p = &s->spans[i];
+        if (p->part != s->part || !p->ask_due || p->ask_due > now)
+            continue;
+        p->ask_due = now + SHORT_MS;
+        if (!rd_kafka_query_watermark_offsets(s->client.rk, s->topics[p->part], p->partition,
+                                              &first, &end, ASK_MS) &&
+            end <= p->short_at)
+            pass_or_wait(s, p, p->end);
+    }
+}
+
 /* True when the message is a record of the span, which is out then. */
 static bool take(struct topic_span *s, rd_kafka_message_t *message)
 {
     struct span *p = message->rkt ? span_of(s, message) : NULL;
     if (message->err && message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
         topic_client_trouble(&s->client, rd_kafka_message_errstr(message));
-    /* An end below ours is that of a leader that is not up to date yet: its records come. */
     if (p && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        pass(s, p, message->offset);
+        pass_or_wait(s, p, message->offset);
     if (!p || message->err)
         return false;
+    p->ask_due = 0;
     bool inside = message->offset < p->end;
     pass(s, p, message->offset + 1);
     if (!inside)
@@ -219,8 +250,10 @@ const struct record *topic_span_next(struct topic_span *s, int timeout_ms)
         int64_t wait = deadline - clock_mono_ms();
         rd_kafka_message_t *message =
             rd_kafka_consumer_poll(s->client.rk, wait > 0 ? (int)wait : 0);
-        if (!message)
+        if (!message) {
+            pass_what_is_gone(s);
             return NULL;
+        }
         if (take(s, message))
             return &s->record;
         rd_kafka_message_destroy(message);
