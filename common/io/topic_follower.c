@@ -85,7 +85,9 @@ static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struc
         f->partitions->elems[i].offset = from_ms;
     rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(f->client.rk, f->partitions, START_MS);
     if (err)
-        return why_set(why, ERR_RETRY, "cannot find offsets by time: %s", rd_kafka_err2str(err));
+        return why_set(why, ERR_RETRY,
+                       "cannot find offsets by time: %s; run this again in a moment",
+                       rd_kafka_err2str(err));
     return OK;
 }
 

@@ -129,6 +129,17 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
     return err;
 }
 
+void deliveries_doubt(struct deliveries *d)
+{
+    struct delivery *one, *next;
+
+    HASH_ITER(hh, d->by_guid, one, next)
+    {
+        if (one->state == DELIVERY_DELIVERED)
+            one->state = one->skipped ? DELIVERY_SKIPPED : DELIVERY_MISSING;
+    }
+}
+
 /* ---- what follows --------------------------------------------------------------------------- */
 
 static int by_age(const void *left, const void *right)

@@ -46,6 +46,9 @@ void deliveries_clear(struct deliveries *d);
  * page. */
 enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
                         bool *older, struct why *why) MUST_CHECK;
+/* What an attempt delivered counts as missing all the same: for a Kafka that lost what was answered
+ * with 2xx. */
+void deliveries_doubt(struct deliveries *d);
 /* NULL: not among them. */
 struct delivery *deliveries_find(const struct deliveries *d, struct str guid);
 /* Those in state MISSING, oldest first; *ret is the caller's to free, its elements are not. */

@@ -191,6 +191,8 @@ enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct w
 {
     enum err err = list_attempts(r, found, why);
 
+    if (!err && r->all)
+        deliveries_doubt(found);
     if (!err)
         err = look_up(r, found, why);
     if (!err)

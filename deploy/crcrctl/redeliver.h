@@ -22,6 +22,7 @@ struct redeliver {
     int64_t since_ms; /* wall clock: attempts before are not looked at */
     struct pace pace; /* of requests to GitHub */
     bool dry_run;     /* prints what it would publish */
+    bool all;         /* also what GitHub did hand over, when `events` does not hold it */
 };
 
 /* found: initialised; what was found and what became of it, also after an error. ERR_RETRY: GitHub

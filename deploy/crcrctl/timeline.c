@@ -83,7 +83,7 @@ static const struct {
     const char *text;
 } explanations[] = {
     { "dispatched", "rerun",
-      "it runs again (its jobs report under the delivery of their dispatch)" },
+      "it runs again, its jobs report under the delivery of their dispatch" },
     { "dispatched", "expand", "it has become the tasks above" },
     { "dispatched", "", "GitHub took the dispatch; no job has called back yet" },
     { "unknown", "", "the answer of GitHub was not seen; it is tried again" },
@@ -121,7 +121,15 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
     if (!text)
         snprintf(to->why, sizeof(to->why), "%s", s->detail);
     else
-        snprintf(to->why, sizeof(to->why), "%s for %s: %s", text, for_how_long, s->detail);
+        snprintf(to->why, sizeof(to->why), "%s (for %s): %s", text, for_how_long, s->detail);
+}
+
+/* The outcome of a wait and the record that waits are written at once, in any order: the one that
+ * says until when stands. */
+static bool says_less(const struct standing *standing, const struct summary *s)
+{
+    return str_is(str_of(standing->state), "waits") && str_is(str_of(s->outcome), "waiting") &&
+           s->at_ms - standing->since_ms < 1000;
 }
 
 static struct standing *standing_of(struct standing *all, size_t *n, const struct summary *s)
@@ -151,7 +159,7 @@ size_t timeline_standings(const struct timeline *t, size_t first, size_t end, in
     for (size_t i = first; i < end; i++) {
         const struct summary *s = &t->steps[i];
         struct standing *standing = counts(s) ? standing_of(all, &n, s) : NULL;
-        if (!standing)
+        if (!standing || says_less(standing, s))
             continue;
         if (s->tier)
             standing->tier = s->tier;

@@ -29,7 +29,8 @@ struct standing {
 size_t timeline_standings(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
                           struct standing **ret);
 
-/* The check runs that were made at GitHub for one delivery, from the view. */
+/* What the view in Redis has of one delivery: where it stands there, and what was made at GitHub.
+ */
 struct timeline_checks {
     struct timeline_check {
         char *name;
@@ -37,7 +38,17 @@ struct timeline_checks {
         bool completed;
     } * at;
     size_t n;
-    char trouble[320]; /* why they are not known; "": they are */
+    struct timeline_comment { /* on-call comments */
+        char *repo;
+        int64_t pr, id; /* id: at GitHub */
+    } * comments;
+    size_t n_comments;
+    struct timeline_state { /* dispatches, each followed by its jobs */
+        char *repo, *what;  /* "dispatch" or "<workflow> / <job>" */
+        char *state;
+    } * states;
+    size_t n_states;
+    char trouble[320]; /* why it is not known; "": it is */
 };
 void timeline_checks_clear(struct timeline_checks *checks);
 

@@ -124,18 +124,42 @@ void timeline_checks_clear(struct timeline_checks *checks)
 {
     for (size_t i = 0; i < checks->n; i++)
         free(checks->at[i].name);
+    for (size_t i = 0; i < checks->n_comments; i++)
+        free(checks->comments[i].repo);
+    for (size_t i = 0; i < checks->n_states; i++) {
+        free(checks->states[i].repo);
+        free(checks->states[i].what);
+        free(checks->states[i].state);
+    }
     free(checks->at);
+    free(checks->comments);
+    free(checks->states);
     *checks = (struct timeline_checks){ .at = NULL };
+}
+
+static void put_states(struct buf *to, const struct timeline_checks *checks)
+{
+    buf_puts(to, checks->n_states ? "in Redis\n" : "in Redis: nothing of it\n");
+    for (size_t i = 0; i < checks->n_states; i++) {
+        buf_puts(to, "  ");
+        put_clean(to, checks->states[i].repo);
+        buf_puts(to, "  ");
+        put_clean(to, checks->states[i].what);
+        buf_puts(to, "  ");
+        put_clean(to, checks->states[i].state);
+        buf_putc(to, '\n');
+    }
 }
 
 static void put_checks(struct buf *to, const struct timeline_checks *checks)
 {
     if (*checks->trouble) {
-        buf_puts(to, "check runs at GitHub: not looked at: ");
+        buf_puts(to, "Redis and check runs at GitHub: not looked at: ");
         put_clean(to, checks->trouble);
         buf_putc(to, '\n');
         return;
     }
+    put_states(to, checks);
     buf_puts(to, checks->n ? "check runs at GitHub\n" : "check runs at GitHub: none\n");
     for (size_t i = 0; i < checks->n; i++) {
         buf_puts(to, "  ");
@@ -143,14 +167,17 @@ static void put_checks(struct buf *to, const struct timeline_checks *checks)
         buf_printf(to, "  %s  id %" PRId64 "\n", checks->at[i].completed ? "completed" : "open",
                    checks->at[i].id);
     }
+    buf_puts(to, checks->n_comments ? "on-call comments at GitHub\n" : "");
+    for (size_t i = 0; i < checks->n_comments; i++) {
+        buf_puts(to, "  ");
+        put_clean(to, checks->comments[i].repo);
+        buf_printf(to, "  #%" PRId64 "  id %" PRId64 "\n", checks->comments[i].pr,
+                   checks->comments[i].id);
+    }
 }
 
 static void json_checks(struct buf *to, const struct timeline_checks *checks)
 {
-    if (*checks->trouble) {
-        buf_puts(to, "null");
-        return;
-    }
     buf_putc(to, '[');
     for (size_t i = 0; i < checks->n; i++) {
         buf_puts(to, i ? ",{\"name\":" : "{\"name\":");
@@ -159,6 +186,51 @@ static void json_checks(struct buf *to, const struct timeline_checks *checks)
                    checks->at[i].completed ? "true" : "false");
     }
     buf_putc(to, ']');
+}
+
+static void json_comments(struct buf *to, const struct timeline_checks *checks)
+{
+    buf_putc(to, '[');
+    for (size_t i = 0; i < checks->n_comments; i++) {
+        buf_puts(to, i ? ",{\"repo\":" : "{\"repo\":");
+        json_text_put(to, str_of(checks->comments[i].repo));
+        buf_printf(to, ",\"pr\":%" PRId64 ",\"id\":%" PRId64 "}", checks->comments[i].pr,
+                   checks->comments[i].id);
+    }
+    buf_putc(to, ']');
+}
+
+static void json_states(struct buf *to, const struct timeline_checks *checks)
+{
+    buf_putc(to, '[');
+    for (size_t i = 0; i < checks->n_states; i++) {
+        buf_puts(to, i ? ",{\"repo\":" : "{\"repo\":");
+        json_text_put(to, str_of(checks->states[i].repo));
+        buf_puts(to, ",\"what\":");
+        json_text_put(to, str_of(checks->states[i].what));
+        buf_puts(to, ",\"state\":");
+        json_text_put(to, str_of(checks->states[i].state));
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+}
+
+/* null: the view could not be asked. */
+static void json_view(struct buf *to, const struct timeline_checks *checks)
+{
+    static const struct {
+        const char *name;
+        void (*put)(struct buf *to, const struct timeline_checks *checks);
+    } parts[] = { { "view", json_states },
+                  { "check_runs", json_checks },
+                  { "comments", json_comments } };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        buf_printf(to, ",\"%s\":", parts[i].name);
+        if (*checks->trouble)
+            buf_puts(to, "null");
+        else
+            parts[i].put(to, checks);
+    }
 }
 
 void timeline_print(struct buf *to, const struct timeline *t, size_t first, size_t end,
@@ -201,8 +273,8 @@ void timeline_json(struct buf *to, const struct timeline *t, size_t first, size_
         json_text_put(to, str_of(all[i].why));
         buf_putc(to, '}');
     }
-    buf_puts(to, "],\"check_runs\":");
-    json_checks(to, checks);
+    buf_putc(to, ']');
+    json_view(to, checks);
     buf_puts(to, "}\n");
     free(all);
 }

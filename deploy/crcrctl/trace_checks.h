@@ -1,4 +1,4 @@
-/* The check runs of a delivery, for `crcrctl trace`. */
+/* What the view has of a delivery, for `crcrctl trace`: states, check runs, on-call comments. */
 #ifndef CRCR_CTL_TRACE_CHECKS_H
 #define CRCR_CTL_TRACE_CHECKS_H
 

@@ -15,17 +15,15 @@ struct arguments {
     int64_t since_ms; /* how long ago */
     int64_t every_ms; /* 0: once */
     int rate;
-    bool dry_run;
+    bool dry_run, all;
 };
 
 static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "since", required_argument, NULL, 's' },
-        { "every", required_argument, NULL, 'e' },
-        { "rate", required_argument, NULL, 'r' },
-        { "dry-run", no_argument, NULL, 'n' },
-        { NULL, 0, NULL, 0 },
+        { "since", required_argument, NULL, 's' }, { "every", required_argument, NULL, 'e' },
+        { "rate", required_argument, NULL, 'r' },  { "dry-run", no_argument, NULL, 'n' },
+        { "all", no_argument, NULL, 'a' },         { NULL, 0, NULL, 0 },
     };
     int option, code = CTL_OK;
 
@@ -39,6 +37,8 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
             code = ctl_rate(ctl, optarg, &ret->rate);
         else if (option == 'n')
             ret->dry_run = true;
+        else if (option == 'a')
+            ret->all = true;
         else
             code = ctl_usage(ctl, false);
     }
@@ -134,6 +134,7 @@ int verb_redeliver(struct ctl *ctl, int argc, char **argv)
     if (code != CTL_OK)
         return code;
     r.dry_run = arguments.dry_run;
+    r.all = arguments.all;
     r.since_ms = clock_wall_ms() - arguments.since_ms;
     r.rules = (struct event_rules){
         .upstream_repo = str_of(config_text(ctl->config, "UPSTREAM_REPO")),

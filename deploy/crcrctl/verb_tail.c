@@ -1,16 +1,29 @@
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../../common/base/mem.h"
 #include "scan.h"
 #include "summary.h"
 
 #define LINE_MAX (64u << 10)
+/* A topic comes partition by partition; without --follow that many lines are put in order of time.
+ * More would be memory without end: what is there is told, and the order begins anew. */
+#define HELD_MAX 100000
+
+struct line {
+    int64_t at_ms;
+    size_t n; /* the order of reading, for lines of one millisecond */
+    char *text;
+};
 
 struct arguments {
     const struct ctl *ctl;
     bool json, color;
     struct filter filter;
     struct scan scan;
+    struct line *held;
+    size_t n_held, cap_held;
 };
 
 static const enum topic default_topics[] = { TOPIC_EVENTS, TOPIC_DISPATCHES, TOPIC_CALLBACKS,
@@ -99,9 +112,41 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
     return code == CTL_OK ? choose_topics(ctl, ret, argv + optind) : code;
 }
 
+static int by_time(const void *left, const void *right)
+{
+    const struct line *a = left, *b = right;
+
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+static void tell_held(struct arguments *a)
+{
+    if (a->n_held)
+        qsort(a->held, a->n_held, sizeof(*a->held), by_time);
+    for (size_t i = 0; i < a->n_held; i++) {
+        puts(a->held[i].text);
+        free(a->held[i].text);
+    }
+    a->n_held = 0;
+}
+
+static void hold(struct arguments *a, int64_t at_ms, struct str text)
+{
+    if (a->n_held == HELD_MAX)
+        tell_held(a);
+    if (a->n_held == a->cap_held) {
+        a->cap_held = a->cap_held ? 2 * a->cap_held : 256;
+        a->held = mem_resize(a->held, a->cap_held, sizeof(*a->held));
+    }
+    a->held[a->n_held] = (struct line){ at_ms, a->n_held, str_dup(text) };
+    a->n_held++;
+}
+
 static bool print(void *opaque, const struct record *record)
 {
-    const struct arguments *arguments = opaque;
+    struct arguments *arguments = opaque;
     struct summary s;
     struct buf line;
 
@@ -113,7 +158,10 @@ static bool print(void *opaque, const struct record *record)
         summary_json(&line, &s);
     else
         summary_line(&line, &s, arguments->filter.delivery.len == 0, arguments->color);
-    printf("%.*s\n", STR_ARG(buf_str(&line)));
+    if (arguments->scan.follow)
+        printf("%.*s\n", STR_ARG(buf_str(&line)));
+    else
+        hold(arguments, s.at_ms, buf_str(&line));
     buf_clear(&line);
     return !ferror(stdout);
 }
@@ -135,5 +183,7 @@ int verb_tail(struct ctl *ctl, int argc, char **argv)
     arguments.color = ctl_color(stdout);
     setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);
     enum err err = scan_run(scan, ctl, print, &arguments, &why);
+    tell_held(&arguments);
+    free(arguments.held);
     return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
 }

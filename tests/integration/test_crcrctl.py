@@ -129,6 +129,11 @@ def test_tail_filters(ctl, life, filters, expected):
     assert len(done.stdout.splitlines()) == expected, done.stdout
 
 
+def test_tail_is_in_order_of_time_across_topics_and_partitions(ctl, life):
+    rows = [json.loads(line)["at"] for line in ctl("tail", "--json", "all").stdout.splitlines()]
+    assert len(rows) >= 7 and rows == sorted(rows)
+
+
 def test_tail_json_has_what_the_line_has(ctl, life):
     rows = [json.loads(line) for line in ctl("tail", "--json", "callbacks").stdout.splitlines()]
     assert [row["outcome"] for row in rows] == ["in_progress", "success"]

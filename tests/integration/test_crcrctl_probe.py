@@ -191,11 +191,13 @@ def test_the_last_check_run_comes_from_the_view_and_trace_names_them_all(kafka_n
 
         seen = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT=reporter.redis.endpoint).stdout)
         assert seen["check_runs"] == [{"name": "crcr/org/four/ci/build", "id": run["id"], "completed": True}]
+        assert seen["comments"] == [] and {"repo": "org/four", "what": "ci / build",
+                                           "state": "completed success"} in seen["view"]
         text = ctl("trace", job.delivery, REDIS_ENDPOINT=reporter.redis.endpoint).stdout
         assert f"crcr/org/four/ci/build  completed  id {run['id']}" in text
         blind = ctl("trace", job.delivery, REDIS_ENDPOINT="").stdout
         assert "not looked at: REDIS_ENDPOINT is not set" in blind
         away = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT="127.0.0.1:1").stdout)
-        assert away["check_runs"] is None
+        assert away["check_runs"] is None and away["view"] is None
     finally:
         reporter.close()

@@ -136,6 +136,17 @@ def test_an_event_stored_long_before_the_attempts_in_sight_is_found(ctl, sim):
     assert "1 already here, 0 published" in redeliver(ctl).stdout
 
 
+def test_all_brings_back_what_github_delivered_and_kafka_lost_and_only_that(ctl, sim):
+    kept, lost, failed = sim.remember(202, 1), sim.remember(202, 2), sim.remember(503, 3)
+    ctl.write("events", "pytorch/pytorch#1", json.dumps(pull_request(number=1)), event="pull_request",
+              delivery=kept, pr=1, source="webhook")
+    assert "2 delivered, 0 already here, 1 published" in redeliver(ctl).stdout
+    done = redeliver(ctl, "--all").stdout
+    assert "0 delivered, 2 already here, 1 published" in done, done
+    assert sorted(guids(ctl)) == sorted([kept, lost, failed])
+    assert "0 delivered, 3 already here, 0 published" in redeliver(ctl, "--all").stdout
+
+
 def test_a_second_run_publishes_nothing(ctl, sim):
     for number in range(3):
         sim.remember(500, number=number + 1)

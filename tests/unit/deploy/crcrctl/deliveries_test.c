@@ -152,6 +152,19 @@ static void attempts_before_the_time_asked_for_end_the_reading(void **state)
     assert_non_null(deliveries_find(&all, STR_LIT("b")));
 }
 
+static void doubted_all_that_counts_is_missing_but_what_is_none_of_ours(void **state)
+{
+    (void)state;
+    row("a", "push", NULL, 202, NOW - 1, false);
+    row("b", "push", NULL, 502, NOW - 2, false);
+    row("c", "star", "created", 200, NOW - 3, false);
+    read_page();
+    deliveries_doubt(&all);
+    assert_int_equal(state_of("a"), DELIVERY_MISSING);
+    assert_int_equal(state_of("b"), DELIVERY_MISSING);
+    assert_int_equal(state_of("c"), DELIVERY_SKIPPED);
+}
+
 static void what_is_no_list_is_refused_with_a_reason(void **state)
 {
     (void)state;
@@ -177,6 +190,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(attempts_before_the_time_asked_for_end_the_reading, start,
                                         end),
+        cmocka_unit_test_setup_teardown(doubted_all_that_counts_is_missing_but_what_is_none_of_ours,
+                                        start, end),
         cmocka_unit_test_setup_teardown(what_is_no_list_is_refused_with_a_reason, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void a_rerun_that_went_out_waits_for_no_callback_of_its_own(void **state)
     add(&t, TOPIC_DISPATCHES, "o/r", 40000, "dispatched", "rerun_failed of run 17");
     snprintf(t.steps[0].kind, sizeof(t.steps[0].kind), "rerun_failed");
     stands(&t, "dispatched",
-           "it runs again (its jobs report under the delivery of their dispatch) for 60 s: "
+           "it runs again, its jobs report under the delivery of their dispatch (for 60 s): "
            "rerun_failed of run 17");
 }
 
@@ -83,7 +83,7 @@ static void a_result_repeats_a_callback_and_changes_nothing(void **state)
     add(&t, TOPIC_RESULTS, "o/r", 50000, "in_progress", "");
     add(&t, TOPIC_RECONCILE, "o/r", 50000, "dirty", "");
     stands(&t, "dispatched",
-           "GitHub took the dispatch; no job has called back yet for 60 s: HTTP 204, 35 ms");
+           "GitHub took the dispatch; no job has called back yet (for 60 s): HTTP 204, 35 ms");
 }
 
 static void steps_of_one_millisecond_follow_the_way_of_the_data(void **state)
@@ -102,6 +102,19 @@ static void steps_of_one_millisecond_follow_the_way_of_the_data(void **state)
     timeline_clear(&t);
 }
 
+static void a_wait_says_until_when_in_whatever_order_it_was_written(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        timeline_init(&t);
+        add(&t, TOPIC_DELAY_1M, "o/r", 50000 + first, "waits", "until 03:20 for crcr.dispatch.l3");
+        add(&t, TOPIC_DISPATCHES, "o/r", 50001 - first, "waiting", "HTTP 429");
+        stands(&t, "waits", "until 03:20 for crcr.dispatch.l3");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +122,7 @@ int main(void)
         cmocka_unit_test(a_rerun_that_went_out_waits_for_no_callback_of_its_own),
         cmocka_unit_test(the_last_step_decides_whatever_order_they_were_read_in),
         cmocka_unit_test(a_result_repeats_a_callback_and_changes_nothing),
+        cmocka_unit_test(a_wait_says_until_when_in_whatever_order_it_was_written),
         cmocka_unit_test(steps_of_one_millisecond_follow_the_way_of_the_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
