@@ -94,7 +94,7 @@ def matches(selector, template):
 
 # ---- what Kubernetes says to it -------------------------------------------------------------------------------------
 
-def test_every_object_fits_the_schema_of_its_kind(objects):
+def fit_their_schemas(objects):
     schemas = [json.loads(path.read_text()) for path in sorted((ROOT / "tests/k8s/schemas").glob("*.json"))]
     for one in objects:
         kind = f"{one['apiVersion']} {one['kind']}"
@@ -106,6 +106,30 @@ def test_every_object_fits_the_schema_of_its_kind(objects):
         faults = [f"{label(one)} {'/'.join(map(str, e.absolute_path))}: {e.message[:300]}"
                   for e in jsonschema.Draft202012Validator(schema).iter_errors(one)]
         assert not faults, "\n".join(faults)
+
+
+def test_every_object_fits_the_schema_of_its_kind(objects):
+    fit_their_schemas(objects)
+
+
+def test_the_pod_monitor_scrapes_each_daemon_under_the_job_of_the_alerts(tmp_path, rendered):
+    component = os.path.relpath(K8S / "components/podmonitor", tmp_path)
+    (tmp_path / "kustomization.yaml").write_text(
+        f"resources: [{os.path.relpath(K8S / 'overlays/full', tmp_path)}]\ncomponents: [{component}]\n")
+    objects = render(tmp_path)
+    [monitor] = of_kind(objects, "PodMonitor")
+    fit_their_schemas([monitor])
+    scraped = yaml.safe_load((ROOT / "deploy/monitoring/prometheus.yml").read_text())["scrape_configs"]
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["path"] == "/metrics"
+    jobs = set()
+    for one in of_kind(objects, "Deployment"):
+        template = pod_template(one)
+        assert matches(monitor["spec"]["selector"], template), label(one)
+        assert endpoint["port"] in Container(one, objects).ports() and endpoint["port"] == "admin"
+        jobs.add(template["metadata"]["labels"][monitor["spec"]["jobLabel"]])
+    assert jobs == {one["job_name"] for one in scraped}
+    assert "namespaceSelector" not in monitor["spec"], "it looks in its own namespace"
 
 
 def test_no_two_objects_have_one_name(objects):
