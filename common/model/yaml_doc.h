@@ -1,7 +1,7 @@
-/* Private to common/model (allowlist, providers, workflow_file): a YAML file as a tree whose every
- * node knows where it stands. libyaml underneath. What an outsider could use to make a small file
- * large or ambiguous is refused: anchors and aliases, tags, duplicate keys, several documents, deep
- * nesting. PURE. */
+/* Private to common/model (allowlist, providers, workflow_file, scorecard): a YAML file as a tree
+ * whose every node knows where it stands. libyaml underneath. What an outsider could use to make a
+ * small file large or ambiguous is refused: anchors and aliases, tags, duplicate keys, several
+ * documents, deep nesting. PURE. */
 #ifndef CRCR_MODEL_YAML_DOC_H
 #define CRCR_MODEL_YAML_DOC_H
 

@@ -27,7 +27,7 @@ struct ctl {
 typedef int verb_fn(struct ctl *ctl, int argc, char **argv);
 verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_allowlist, verb_lag,
     verb_topics, verb_config, verb_levels, verb_probe, verb_redeliver, verb_dlq, verb_replay,
-    verb_rebuild_hud;
+    verb_rebuild_hud, verb_score;
 
 /* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
 int ctl_open(struct ctl *ctl);

@@ -181,6 +181,20 @@ static const struct verb {
       "  --max-queue 30m --min-tenure 30d --ready-window 14d --demote-window 7d (percent; "
       "s, m, h, d)\n"
       "Exit codes: 0, 1 no allowlist or a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
+    { "score", verb_score, true, "the scorecard of a compute platform",
+      "usage: crcrctl score [--json] [--since TIME] FILE\n"
+      "       crcrctl score --items\n"
+      "\n"
+      "  FILE      YAML: platform, release, and the items, each with its score, a link as evidence "
+      "and a\n"
+      "            date; without evidence an item is 0. An example: deploy/crcrctl/README.md\n"
+      "  --since   how far back the topic results is read for what the relay measures (default "
+      "90d);\n"
+      "            only where FILE names a repo, else Kafka is not asked\n"
+      "  --items   names and points of all items\n"
+      "Exit codes: 0, 1 FILE is refused (file:line:column: reason) or a topic is missing, 2 usage, "
+      "3 Kafka\n"
+      "does not answer.\n" },
     { "config", verb_config, false, "the table of all settings",
       "usage: crcrctl config --markdown\n" },
 };
