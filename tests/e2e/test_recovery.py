@@ -81,6 +81,41 @@ def test_a_refused_dispatch_is_sent_after_its_replay_and_trace_tells_its_life(fr
     print(trace)
 
 
+def test_trace_of_a_retry_the_queue_and_a_replay_ends_with_what_stands_in_redis_and_at_github(fresh_relay):
+    four = "org-four/backend-four"
+    relay = fresh_relay(environment={"CRCR_ONCALL_COMMENTS": "1"})
+    relay.start_all()
+    http("POST", relay.url("github", "/_sim/downstreams"),
+         json.dumps([{"repo": four, "conclusion": "failure"}]).encode(), {"Content-Type": "application/json"})
+    relay.script({"method": "POST", "path": f"/repos/{four}/dispatches", "status": 502, "count": 1})
+    relay.script({"method": "POST", "path": f"/repos/{four}/dispatches", "status": 422, "count": 1})
+    _, _, delivery = relay.send_webhook(pull_request(number=310))
+    wait_for("the refused dispatch in the queue", lambda: parked(relay, delivery), 60)
+    before = json.loads(relay.ctl("trace", "--json", delivery).stdout)
+    stands = {row["repo"]: row for row in before["downstreams"]}[four]
+    assert stands["state"] == "parked" and "422" in stands["why"], before
+    relay.ctl("dlq", "replay", "--delivery", delivery)
+
+    def life():
+        seen = json.loads(relay.ctl("trace", "--json", delivery).stdout)
+        done = [run for run in seen["check_runs"] if run["name"].startswith(f"crcr/{four}") and run["completed"]]
+        return seen if len(done) == 2 and seen["comments"] else None
+    seen = wait_for("check runs and comment", life, 90, every=1)
+    outcomes_seen = [step["outcome"] for step in seen["steps"] if step.get("repo") == four]
+    expected = ["routed", "unknown", "failed", "parked", "routed", "dispatched", "in_progress", "failure"]
+    place = iter(outcomes_seen)
+    assert all(outcome in place for outcome in expected), outcomes_seen
+    assert {"repo": four, "what": "CI / test", "state": "completed failure"} in seen["view"]
+    at_github = {run["id"] for run in relay.state()["check_runs"]}
+    assert {run["id"] for run in seen["check_runs"]} <= at_github
+    comment, = [row for row in seen["comments"] if row["repo"] == four]
+    assert comment["id"] in {row["id"] for row in relay.state()["comments"]} and comment["pr"] == 310
+    text = relay.ctl("trace", "--pr", "310").stdout
+    for line in ("replayed from dlq", "maybe a duplicate", "in Redis", "check runs at GitHub",
+                 f"  {four}  #310  id {comment['id']}"):
+        assert line in text, text
+
+
 def test_a_refused_dispatch_leaves_no_claim_and_its_resolution_is_no_entry(fresh_relay):
     relay = fresh_relay()
     relay.start_all()
