@@ -10,12 +10,7 @@
 
 enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct why *why)
 {
-    struct redis_options options = {
-        .endpoint = config_text(d->config, "REDIS_ENDPOINT"),
-        .login = config_text(d->config, "REDIS_LOGIN"),
-        .tls = config_bool(d->config, "CRCR_REDIS_TLS"),
-        .ca_file = d->http.ca_file,
-    };
+    const struct redis_options options = config_redis(d->config);
     return redis_new(ret, &options, why);
 }
 

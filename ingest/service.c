@@ -102,12 +102,9 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
 
 static struct redis_options redis_options_of(const struct config *c)
 {
-    return (struct redis_options){ .endpoint = config_text(c, "REDIS_ENDPOINT"),
-                                   .login = config_text(c, "REDIS_LOGIN"),
-                                   .tls = config_bool(c, "CRCR_REDIS_TLS"),
-                                   .ca_file = config_text(c, "CRCR_CA_FILE"),
-                                   .connect_timeout_ms = REDIS_TIMEOUT_MS,
-                                   .command_timeout_ms = REDIS_TIMEOUT_MS };
+    struct redis_options options = config_redis(c);
+    options.connect_timeout_ms = options.command_timeout_ms = REDIS_TIMEOUT_MS;
+    return options;
 }
 
 /* Connects to nothing: what is wrong with the options is told at the start. */

@@ -10,16 +10,6 @@
 
 #define ALLOWLIST_TICK_MS 100
 
-static struct redis_options redis_options(const struct config *config)
-{
-    return (struct redis_options){
-        .endpoint = config_text(config, "REDIS_ENDPOINT"),
-        .login = config_text(config, "REDIS_LOGIN"),
-        .tls = config_bool(config, "CRCR_REDIS_TLS"),
-        .ca_file = config_text(config, "CRCR_CA_FILE"),
-    };
-}
-
 static enum err budget_init(struct reporter *r, const struct config *config, struct why *why)
 {
     const char *content = config_text(config, "CRCR_BUDGET_CONTENT_CALLS");
@@ -48,7 +38,7 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
     const struct config *config = daemon_config(ctx);
     struct redis *redis = NULL;
     r->kafka = config_kafka(config, "crcr-reporter");
-    r->redis = redis_options(config);
+    r->redis = config_redis(config);
     r->times.ttl_s = config_number(config, "CRCR_STATUS_TTL");
     r->times.zombie_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
     r->quiet_ms = config_number(config, "CRCR_RUN_QUIET_SECONDS") * 1000;

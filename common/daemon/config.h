@@ -6,6 +6,7 @@
 
 #include "../base/buf.h"
 #include "../io/kafka.h"
+#include "../io/redis.h"
 
 enum daemon { DAEMON_INGEST = 1, DAEMON_DISPATCHER = 2, DAEMON_REPORTER = 4, DAEMON_CTL = 8 };
 
@@ -58,6 +59,8 @@ bool config_bool(const struct config *c, const char *name);
 bool config_is_set(const struct config *c, const char *name);
 /* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
+/* How to reach Redis, with the usual time-outs; all is borrowed from c. */
+struct redis_options config_redis(const struct config *c);
 
 /* --help: usage and the daemon's properties. roles: text that is printed as it is, may be NULL. */
 void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,

@@ -222,6 +222,13 @@ const struct property config_properties[] = {
         .help = "Reach Redis through TLS (needs hiredis 1.0 with hiredis_ssl at build time).",
     },
     {
+        .name = "CRCR_REDIS_CA_FILE",
+        .type = PROPERTY_FILE,
+        .daemons = ALL,
+        .help = "PEM file of the certificate authority of Redis. Unset: CRCR_CA_FILE, or the "
+                "system's. Host names are not checked, so have one of your own.",
+    },
+    {
         .name = "CRCR_STATUS_TTL",
         .type = PROPERTY_SECONDS,
         .daemons = REPORTER,

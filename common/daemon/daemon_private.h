@@ -1,4 +1,4 @@
-/* Shared by daemon.c, role.c and admin.c only. */
+/* Shared by daemon.c, role.c, role_topics.c and admin.c only. */
 #ifndef CRCR_DAEMON_DAEMON_PRIVATE_H
 #define CRCR_DAEMON_DAEMON_PRIVATE_H
 

@@ -13,11 +13,32 @@ static const topic_setting common_settings[] = {
     { "statistics.interval.ms", "0" },  { NULL, NULL },
 };
 
+static const char *const is_it_running = "is it running? set KAFKA_BROKERS";
+
+static const struct {
+    rd_kafka_resp_err_t err;
+    const char *remedy;
+} remedies[] = {
+    { RD_KAFKA_RESP_ERR__AUTHENTICATION,
+      "set CRCR_KAFKA_SASL_USERNAME, CRCR_KAFKA_SASL_PASSWORD, CRCR_KAFKA_SASL_MECHANISMS" },
+    { RD_KAFKA_RESP_ERR__SSL, "set CRCR_KAFKA_SSL_CA_LOCATION to the authority that signed the "
+                              "brokers' certificates" },
+};
+
+static const char *remedy_of(int err)
+{
+    for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+        if ((int)remedies[i].err == err)
+            return remedies[i].remedy;
+    return is_it_running;
+}
+
 void topic_client_init(struct topic_client *c, const struct kafka_options *options)
 {
     c->rk = NULL;
     c->brokers = mem_dup(options->brokers ? options->brokers : "");
     c->trouble[0] = '\0';
+    c->remedy = is_it_running;
     pthread_mutex_init(&c->lock, NULL);
 }
 
@@ -49,6 +70,9 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
         reason = fatal;
     }
     topic_client_trouble(c, reason);
+    pthread_mutex_lock(&c->lock);
+    c->remedy = remedy_of(err);
+    pthread_mutex_unlock(&c->lock);
 }
 
 static enum err conf_set(rd_kafka_conf_t *conf, const char *name, const char *value,
@@ -123,12 +147,14 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
 enum err topic_client_unreachable(struct topic_client *c, struct why *why)
 {
     char trouble[sizeof(c->trouble)];
+    const char *remedy;
 
     pthread_mutex_lock(&c->lock);
     snprintf(trouble, sizeof(trouble), "%s", c->trouble);
+    remedy = c->remedy;
     pthread_mutex_unlock(&c->lock);
-    return why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: is it running? set KAFKA_BROKERS",
-                   c->brokers, trouble[0] ? ": " : "", trouble);
+    return why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: %s", c->brokers,
+                   trouble[0] ? ": " : "", trouble, remedy);
 }
 
 bool topic_client_fatal(struct topic_client *c, struct why *why)

@@ -21,7 +21,8 @@ struct topic_client {
     struct rd_kafka_s *rk;
     char *brokers; /* for error texts */
     pthread_mutex_t lock;
-    char trouble[256]; /* under lock: what librdkafka last complained of */
+    char trouble[256];  /* under lock: what librdkafka last complained of */
+    const char *remedy; /* under lock, static: what to do about it */
 };
 
 /* Names and values; the last one has a NULL name. */
@@ -41,7 +42,9 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
                            struct why *why) MUST_CHECK;
 /* Remembers what went wrong, for the next error text. Any thread. */
 void topic_client_trouble(struct topic_client *c, const char *text);
-/* "cannot reach Kafka at <brokers>: <last trouble>: is it running? set KAFKA_BROKERS" */
+/* "cannot reach Kafka at <brokers>: <last trouble>: <what to do>". What to do: look at
+ * KAFKA_BROKERS; after a refused login, at the SASL settings; after a failed TLS handshake, at
+ * those of TLS. */
 enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 /* True when librdkafka cannot go on. */
 bool topic_client_fatal(struct topic_client *c, struct why *why);

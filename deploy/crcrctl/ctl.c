@@ -58,12 +58,7 @@ void ctl_close(struct ctl *ctl)
 
 struct redis_options ctl_redis(const struct ctl *ctl)
 {
-    return (struct redis_options){
-        .endpoint = config_text(ctl->config, "REDIS_ENDPOINT"),
-        .login = config_text(ctl->config, "REDIS_LOGIN"),
-        .tls = config_bool(ctl->config, "CRCR_REDIS_TLS"),
-        .ca_file = config_text(ctl->config, "CRCR_CA_FILE"),
-    };
+    return config_redis(ctl->config);
 }
 
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)

@@ -168,6 +168,7 @@ static void an_unreachable_broker_is_named_with_the_remedy(void **state)
     assert_int_equal(topic_writer_check(w, NULL, 0, 2000, &why), ERR_RETRY);
     assert_non_null(strstr(why.text, "cannot reach Kafka at 127.0.0.1:1"));
     assert_non_null(strstr(why.text, "Connection refused"));
+    assert_non_null(strstr(why.text, "set KAFKA_BROKERS"));
     topic_writer_free(w);
 }
 

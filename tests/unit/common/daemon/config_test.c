@@ -74,6 +74,22 @@ static void fallbacks_hold_when_nothing_is_set(void **state)
     config_free(c);
 }
 
+static void redis_has_an_authority_of_its_own_or_that_of_all(void **state)
+{
+    (void)state;
+    struct config *c = loaded(NULL);
+    assert_null(config_redis(c).ca_file);
+    assert_false(config_redis(c).tls);
+    config_free(c);
+    c = loaded("CRCR_CA_FILE=/dev/null");
+    assert_string_equal(config_redis(c).ca_file, "/dev/null");
+    config_free(c);
+    c = loaded("CRCR_REDIS_CA_FILE=/dev/zero");
+    assert_string_equal(config_redis(c).ca_file, "/dev/zero");
+    assert_null(config_text(c, "CRCR_CA_FILE"));
+    config_free(c);
+}
+
 static void an_empty_value_counts_as_unset(void **state)
 {
     (void)state;
@@ -354,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fallbacks_hold_when_nothing_is_set),
+        cmocka_unit_test(redis_has_an_authority_of_its_own_or_that_of_all),
         cmocka_unit_test(an_empty_value_counts_as_unset),
         cmocka_unit_test(every_missing_name_is_said_at_once),
         cmocka_unit_test(bad_values_are_refused_with_what_is_accepted),

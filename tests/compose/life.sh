@@ -1,0 +1,181 @@
+# The life of a stack without TLS: clean start, work, scaling, upgrade, stop, down and up. Sourced by tests/compose/run.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # lib.sh and run set the others' variables
+
+starts_in_order() { # stores before topics, topics before daemons
+    local -A at=()
+    local service
+    for service in kafka redis topics ingest dispatcher reporter; do
+        at[$service]=$(docker inspect -f '{{.State.StartedAt}}' "$(all_containers "$service" | head -n 1)")
+    done
+    at[made]=$(docker inspect -f '{{.State.FinishedAt}}' "$(all_containers topics)")
+    declare -p at
+    [[ ${at[kafka]} < ${at[topics]} && ${at[redis]} < ${at[ingest]} ]] || return 1
+    for service in ingest dispatcher reporter; do
+        [[ ${at[made]} < ${at[$service]} ]] || return 1
+    done
+}
+is_contained() { # non-root, read-only root, no capability, none to be gained
+    local all="true [ALL] [no-new-privileges:true]" id ids
+    mapfile -t ids < <(containers)
+    [ ${#ids[@]} -ge 6 ] || return 1
+    for id in "${ids[@]}"; do
+        [ "$(docker inspect -f '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}}' \
+            "$id")" = "$all" ] || { docker inspect -f '{{.Name}} {{.HostConfig}}' "$id"; return 1; }
+        # -eo pid,uid: docker top needs the pid to pick the container's own processes.
+        if docker top "$id" -eo pid,uid | awk 'NR > 1 && $2 == 0 { found = 1 } END { exit !found }'; then
+            docker inspect -f '{{.Name}} runs as root' "$id"
+            return 1
+        fi
+    done
+}
+keeps_secrets() { # no secret stands where `docker inspect` or the logs show it
+    local file ids
+    mapfile -t ids < <(docker ps -aq --filter "label=com.docker.compose.project=$project")
+    docker inspect "${ids[@]}" >"$work/inspected"
+    compose logs --no-color >>"$work/inspected" 2>&1
+    for file in webhook_secret callback_token_key redis_login hud_bot_key; do
+        if grep -qF -- "$(sed 's/^[^:]*://' "$work/secrets/$file")" "$work/inspected"; then
+            echo "$file is in the clear"
+            return 1
+        fi
+    done
+}
+demo_arrives() {
+    first=$(docker logs "$(all_containers webhook)" | grep -oE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' | head -n 1)
+    [ -n "$first" ] && arrives "$first" "$(jq -r .pull_request.head.sha deploy/compose/pull_request.json)"
+}
+lost_comes_back() { # a webhook that GitHub could not hand over: the redeliver loop fetches it, and it goes all the way
+    local delivery number sha
+    read -r delivery number sha < <(deploy/compose/lose-webhook "$github")
+    echo "lost: $delivery, pull request $number"
+    arrives "$delivery" "$sha" || { compose logs --no-color --tail 15 redeliver; return 1; }
+    tails "$delivery" events | grep -q '"source":"redelivered"'
+}
+tails() { # delivery topic…
+    local delivery=$1
+    shift
+    compose run --rm -T crcrctl tail --json --delivery "$delivery" "$@" </dev/null
+}
+is_seen_inside() { # the eye that needs no page and no port: crcrctl in the network
+    compose run --rm -T crcrctl tail --delivery "$first" events dispatches </dev/null >"$work/said" &&
+        says "events " "dispatched" && [ "$(wc -l <"$work/said")" -ge 5 ] &&
+        compose run --rm -T crcrctl trace "$first" </dev/null >"$work/said" && says "org-four/backend-four"
+}
+is_seen_outside() { # kcat on the host
+    kcat -b "$kafka" -C -e -q -t crcr.events -f '%k %h\n' >"$work/said" && says "delivery=$first"
+}
+scales() {
+    compose up -d --no-recreate --scale dispatcher=3 dispatcher && wait_for 120 healthy dispatcher 3 && return
+    compose ps
+    return 1
+}
+shares_work() { # 12 pull requests: none twice, none missing, and no replica idle
+    local i delivery sha sent=() id ids n
+    for ((i = 0; i < 12; i++)); do
+        delivery=$(new_id) sha=$(new_sha)
+        send "$delivery" $((171300 + i)) "$sha" || return 1
+        sent+=("$delivery $sha")
+    done
+    for i in "${sent[@]}"; do
+        # shellcheck disable=SC2086 # two words
+        arrives $i || return 1
+    done
+    mapfile -t ids < <(containers dispatcher)
+    for id in "${ids[@]}"; do
+        n=$(docker logs "$id" 2>&1 | grep -c '"event":"dispatch_sent"')
+        echo "$id sent $n"
+        [ "$n" -gt 0 ] || return 1
+    done
+}
+# A webhook every 3 s, until told to end; what is not answered with 202 is sent again, as GitHub's redelivery does.
+load() {
+    local i delivery sha status again
+    for ((i = 0; i < 40; i++)); do
+        [ ! -e "$work/load.end" ] || return 0
+        delivery=$(new_id) sha=$(new_sha)
+        for ((again = 0; again < 240; again++)); do
+            status=$(post "$delivery" $((172000 + i)) "$sha")
+            [ "$status" != 202 ] || break
+            echo "$delivery $status" >>"$work/load.again"
+            sleep 0.5
+        done
+        echo "$delivery $sha" >>"$work/load.sent"
+        sleep 3
+    done
+}
+upgrades() { # one service after the other becomes the next image
+    local service id loader n=0 line
+    : >"$work/load.sent"
+    docker build -q -t "$CRCR_IMAGE-next" - <<<"FROM $CRCR_IMAGE"$'\n'"LABEL crcr.upgrade=1" || return 1
+    load &
+    loader=$!
+    sed -i "s/^CRCR_IMAGE=.*/CRCR_IMAGE=$CRCR_IMAGE-next/" "$work/env"
+    for service in reporter dispatcher ingest redeliver; do
+        n=1
+        [ "$service" != dispatcher ] || n=3
+        compose up -d --no-deps --scale "$service=$n" "$service" || break
+        [ "$service" = redeliver ] || wait_for 120 healthy "$service" "$n" || break
+        for id in $(containers "$service"); do
+            [ "$(docker inspect -f '{{index .Config.Labels "crcr.upgrade"}}' "$id")" = 1 ] ||
+                { echo "$service is still the old one"; touch "$work/load.end"; return 1; }
+        done
+        echo "$service upgraded after $(wc -l <"$work/load.sent") webhooks"
+    done
+    touch "$work/load.end"
+    wait "$loader"
+    [ "$service" = redeliver ] && [ "$(wc -l <"$work/load.sent")" -ge 4 ] || return 1
+    while read -r line; do
+        # shellcheck disable=SC2086 # two words
+        arrives $line || return 1
+    done <"$work/load.sent"
+}
+upgrade_is_told() { # what the upgrade did to the load, beside the count
+    local again=0
+    [ ! -e "$work/load.again" ] || again=$(wc -l <"$work/load.again")
+    echo "        $(wc -l <"$work/load.sent") webhooks meanwhile; $again attempts without 202, all sent again"
+}
+ends_in_order() { # SIGTERM: each daemon and Kafka end by themselves, in time
+    local service id codes=''
+    compose stop || return 1
+    for service in ingest dispatcher reporter redeliver redis kafka; do
+        for id in $(all_containers "$service"); do
+            codes+=" $service=$(docker inspect -f '{{.State.ExitCode}}' "$id")"
+        done
+    done
+    echo "exit codes:$codes"
+    # 143: Java's way to say that it ended, in order, on SIGTERM.
+    ! tr ' ' '\n' <<<"$codes" | grep -vqE '^$|=0$|^kafka=143$'
+}
+holds() { # delivery: its event is still in the topics, its rows in the view
+    tails "$1" events dispatches >"$work/tail" || return 1
+    cat "$work/tail"
+    [ "$(grep -c . "$work/tail")" -ge 5 ] && in_view "$1" # one event, four outcomes
+}
+not_again() { # delivery: GitHub, started anew, saw no dispatch of it
+    state | jq -e --arg d "$1" '[.dispatches[] | select(.client_payload.delivery_id == $d)] == []'
+}
+
+life() {
+    first=''
+    ours
+    check "a clean start: all healthy" comes_up || return
+    check "the start is ordered: stores, topics, daemons" starts_in_order
+    check "non-root, read-only root, no capabilities" is_contained
+    check "the demo's webhook: four dispatches, HUD rows, check runs" demo_arrives || return
+    check "secrets are files: none in an environment, a command line or a log" keeps_secrets
+    check "a webhook that GitHub lost comes back through redeliver" lost_comes_back
+    check "crcrctl in the network: tail and trace" is_seen_inside
+    check "kcat on the host reads a topic" is_seen_outside
+    check "dispatcher scales to 3" scales
+    check "12 pull requests over 3 dispatchers: each once, no replica idle" shares_work
+    check "upgrade in place under load: every webhook arrives whole, once" upgrades && upgrade_is_told
+    check "stop: all end in order" ends_in_order
+    check "start: all healthy again" comes_up 3
+    check "after the restart a webhook goes through" goes_through 171400
+    check "down keeps the volumes" compose down --remove-orphans
+    check "up: all healthy" comes_up
+    check "topics and view still hold the first delivery" holds "$first"
+    check "after down and up a webhook goes through" goes_through 171500
+    check "the first delivery is not dispatched again" not_again "$first"
+}
