@@ -187,7 +187,7 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     outcome_to_json(&stored, &json);
     const struct str argv[] = {
         outcome_key(&key, outcome),
-        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : STR_LIT(""),
+        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : STR_LIT(KEY_NONE),
         str_of(state),
         buf_str(&json),
         number(numbers[0], ttl_s),

@@ -98,5 +98,8 @@ struct str key_commit(struct buf *to, struct str sha);
 #define KEY_ZOMBIES_LEASED "crcr:zombies:leased"
 #define KEY_DUE            "crcr:due"
 #define KEY_ALLOWLIST      "crcr:allowlist"
+/* What a script is given for a key that there is not; never read or written. An empty name would be
+ * refused where the login may touch crcr:* only. */
+#define KEY_NONE           "crcr:none"
 
 #endif
