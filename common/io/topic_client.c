@@ -3,6 +3,7 @@
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/mem.h"
 
@@ -25,8 +26,11 @@ static const struct {
                               "brokers' certificates" },
 };
 
-static const char *remedy_of(int err)
+/* A failed handshake may come as a failed transport; its text names the state. */
+static const char *remedy_of(int err, const char *reason)
 {
+    if (strstr(reason, "state SSL_HANDSHAKE"))
+        err = RD_KAFKA_RESP_ERR__SSL;
     for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
         if ((int)remedies[i].err == err)
             return remedies[i].remedy;
@@ -71,7 +75,7 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
     }
     topic_client_trouble(c, reason);
     pthread_mutex_lock(&c->lock);
-    c->remedy = remedy_of(err);
+    c->remedy = remedy_of(err, reason);
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -9,8 +9,9 @@ project=''  # of the stack that the functions below look at
 compose=()  # the command for it
 up=()       # the commands of the stacks that may be up, to be ended
 
-pass() { passed=$((passed + 1)); echo "ok      $*"; }
-fault() { failed=$((failed + 1)); echo "FAILED  $*"; }
+exec {told}>&1 # also for what is told from inside a check
+pass() { passed=$((passed + 1)); echo "ok      $*" >&"$told"; }
+fault() { failed=$((failed + 1)); echo "FAILED  $*" >&"$told"; }
 check() { # name command…: what the command says is shown when it fails
     local name=$1 began=$SECONDS
     shift
@@ -39,7 +40,7 @@ finish() {
         end_engine
         rm -rf "$work"
     fi
-    echo "$passed passed, $failed failed, 0 skipped"
+    echo "$passed passed, $failed failed, 0 skipped" >&"$told"
     # With a number: a bare exit in a trap gives the status from before the trap.
     exit $((failed > 0 || passed == 0))
 }
