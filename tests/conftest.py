@@ -1,4 +1,5 @@
-"""Shared by integration and e2e: the import path, and one real Kafka for the whole run."""
+"""Shared by integration and e2e: the import path, one real Kafka for the whole run, and what runs first or not at all."""
+import importlib.util
 import pathlib
 import sys
 
@@ -7,6 +8,27 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib.kafka import Kafka  # noqa: E402 (after the path is set)
+from lib.relay import Relay  # noqa: E402
+
+Relay.partitions = 4  # a broker that many tests share spends most of its time on partitions
+
+# An optional extra: nothing installs it. tests/run --all says when it was not there.
+collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_clickhouse_queries.py"]
+
+# What takes longest goes first: files are given to workers in this order, and all workers end together.
+FIRST = ("test_reporter_rebuild_faults", "test_dispatcher_faults", "test_reporter_comments", "test_reporter_aggregate",
+         "test_crcrctl_dlq", "test_dispatcher_answers", "test_crcrctl_redeliver", "test_dispatcher_budget",
+         "test_dispatcher_reruns", "test_reporter", "test_l3_labels", "test_nothing_is_lost", "test_recovery",
+         "test_reruns", "test_callbacks", "test_check_run_storm")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes long, or much of the machine; only tests/run --all runs it")
+
+
+def pytest_collection_modifyitems(items):
+    place = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))
 
 
 @pytest.fixture(scope="session")

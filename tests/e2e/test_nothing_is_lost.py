@@ -24,7 +24,8 @@ def rows_completed(relay, delivery):
         all(job["status"] == "completed" for job in view["jobs"])
 
 
-@pytest.mark.parametrize("victim", ["ingest", "dispatcher", "reporter"])
+# A claim of the dispatcher that was killed holds for a minute; tests/faults row 1 waits for many at once.
+@pytest.mark.parametrize("victim", ["ingest", pytest.param("dispatcher", marks=pytest.mark.long), "reporter"])
 def test_kill_9_in_the_middle_loses_nothing(fresh_relay, victim):
     relay = fresh_relay()
     relay.start_all()

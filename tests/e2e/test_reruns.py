@@ -262,6 +262,7 @@ def test_a_check_of_level_2_is_skipped_with_the_reason(scene):
     assert "levels 3 and 4" in outcome["error"]
 
 
+@pytest.mark.long
 def test_a_dispatcher_killed_in_the_middle_of_an_expand_loses_nothing(scene):
     for repo in (L3, L4, GREEN):
         scene.wait_run_ended(repo)

@@ -67,7 +67,9 @@ def test_a_row_that_is_too_large_goes_to_the_dead_letter_queue_with_the_reason(r
     assert dead.headers["class"] == "refused" and "too large" in dead.headers["error"]
 
 
-@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "GROUP_AUTHORIZATION_FAILED", "COORDINATOR_NOT_AVAILABLE"])
+@pytest.mark.parametrize("error", [
+    "NOT_COORDINATOR", pytest.param("GROUP_AUTHORIZATION_FAILED", marks=pytest.mark.long),
+    pytest.param("COORDINATOR_NOT_AVAILABLE", marks=pytest.mark.long)])
 def test_partitions_are_read_although_their_committed_offsets_were_refused(relay, error):
     assert relay.parts["reporter"].stop() == 0
     relay.broker.errors("offset_fetch", error, 6)

@@ -82,8 +82,8 @@ def test_more_copies_than_brokers_are_refused_by_name(kafka_node):
 
 
 # ---- errors -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("verb", (["topics", "check"], ["tail"], ["lag"], ["trace", "x"]),
-                         ids=lambda verb: verb[0])
+@pytest.mark.parametrize("verb", (pytest.param(["topics", "check"], marks=pytest.mark.long), ["tail"], ["lag"],
+                                  ["trace", "x"]), ids=lambda verb: verb[0])
 def test_an_unreachable_broker_is_exit_3_with_the_remedy(ctl, verb):
     done = ctl(*verb, expect=3, KAFKA_BROKERS="127.0.0.1:1")
     assert "cannot reach Kafka at 127.0.0.1:1" in done.stderr

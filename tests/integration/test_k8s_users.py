@@ -10,6 +10,7 @@ from lib.manifests import K8S, of_kind, render
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 
+pytestmark = pytest.mark.long  # a Kafka of its own, and a JVM for each right
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"admin\" password=\"p\""
 USERS = "".join(f' user_{name}="p"' for name in ("admin", "crcr-relay", "crcr-keda"))
 BROKER = {

@@ -42,6 +42,7 @@ def test_packages_asks_nothing_when_all_is_there():
     assert done.returncode == 0 and done.stdout == "" and done.stderr == ""
 
 
+@pytest.mark.long
 def test_kafka_keeps_its_topics_over_a_restart_and_leaves_no_process(tmp_path):
     port, controller = free_port(), free_port()
     arguments = [LOCAL / "kafka", "--dir", tmp_path / "data", "--port", port, "--controller-port",

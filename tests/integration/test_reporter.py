@@ -324,6 +324,7 @@ def test_what_github_refuses_is_parked(reporter):
     assert row.headers["class"] == "refused" and "422" in row.headers["error"]
 
 
+@pytest.mark.long
 def test_hud_away_and_back_loses_nothing(reporter):
     reporter.relay.script({"method": "POST", "path": "/crcr/results", "status": 503, "count": 4})
     jobs = [Job(reporter).call("in_progress", 1000).call("completed", 2000, conclusion="success")

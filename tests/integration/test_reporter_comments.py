@@ -298,6 +298,7 @@ def test_killed_while_it_writes_it_makes_no_second_comment(reporter):
     assert [len(reporter.comments(job.pr)) for job in jobs] == [1] * len(jobs)
 
 
+@pytest.mark.long
 def test_a_comment_that_our_own_budget_holds_back_holds_up_no_check_run_and_comes_later(reporter):
     """Two of ten are kept for check runs; what a comment waits for is a minute of five seconds."""
     reporter.restart(CRCR_BUDGET_CONTENT_MINUTE="10", CRCR_BUDGET_KEPT_PERCENT="80", CRCR_BUDGET_MINUTE="5",

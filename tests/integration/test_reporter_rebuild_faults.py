@@ -61,6 +61,7 @@ def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_whole(fresh):
         assert http("GET", fresh.relay.url("admin_reporter", "/healthz"))[0] == 200
     finally:
         client.hset("crcr:rebuild", "until_ms", "1")  # it died
+    fresh.wait_whole()
     job.wait_check()
     fresh.relay.wait_ready("reporter", 120)
     assert job.wait_result()["conclusion"] == "success"
@@ -83,6 +84,7 @@ def load_before(one):
     return {key: value for key, value in one.before.items() if "load-" in key}
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_another_run_ends_the_rebuild(fresh):
     fresh.flush()
     in_the_middle(fresh)
@@ -122,6 +124,7 @@ def test_one_of_two_replicas_rebuilds_and_the_other_takes_over_when_it_dies(fres
         fresh.relay.parts["second"].stop()
 
 
+@pytest.mark.long
 def test_a_stalled_rebuilder_does_not_set_the_epoch_when_it_wakes(fresh):
     fresh.relay.start("reporter", "second", CRCR_HUD_LISTEN="127.0.0.1:0")
     try:
@@ -154,6 +157,7 @@ def test_flushed_again_in_the_middle_it_begins_anew(fresh):
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
+@pytest.mark.long
 def test_flushed_under_load_nothing_is_lost(fresh):
     before = fresh.relay.metric("reporter", "crcr_facts_total", kind="callback")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -184,6 +188,7 @@ def test_a_restart_with_an_empty_redis_is_noticed_and_mended(fresh):
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
+@pytest.mark.long
 def test_redis_away_in_the_middle_is_waited_for(fresh):
     given_up = len(fresh.said("rebuild_abandoned"))
     fresh.flush()
@@ -294,6 +299,7 @@ def test_progress_is_told_in_redis_and_in_the_log(fresh):
     assert fresh.relay.metric("reporter", "crcr_rebuild_seconds") > 0
 
 
+@pytest.mark.long
 def test_kafka_away_in_the_middle_is_waited_for(tmp_path):
     kafka = Kafka(tmp_path / "kafka").start()
     one = None

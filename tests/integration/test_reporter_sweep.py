@@ -162,6 +162,7 @@ def test_two_reporters_tell_each_job_once(reporter):
     assert reporter.relay.parts["reporter_two"].stop() == 0
 
 
+@pytest.mark.long
 def test_killed_between_publishing_and_removing_does_no_harm(reporter):
     """Redis refuses to take the job off its list; the sweeper is killed after the acknowledgement."""
     redis = reporter.redis.client()
@@ -205,6 +206,7 @@ def test_redis_away_is_waited_for(reporter):
     assert len(reporter.swept(job)) == 1
 
 
+@pytest.mark.long
 def test_what_could_not_be_published_is_taken_again(tmp_path):
     """The brokers do not answer while a job runs out of time."""
     kafka = Kafka(tmp_path / "kafka").start()

@@ -2,6 +2,7 @@
 import collections
 import os
 import pathlib
+import re
 import signal
 import subprocess
 
@@ -116,6 +117,14 @@ class KafkaTrio:
     def stop(self):
         for node in self.nodes:
             node.stop()
+
+
+def few_partitions(folder, most):
+    """A file of our topics as deploy has it, but with few partitions, which cost a shared broker less."""
+    text = (ROOT / "deploy" / "topics" / "topics.conf").read_text()
+    file = pathlib.Path(folder) / "few.conf"
+    file.write_text(re.sub(r"^([a-z]\S* +)(\d+)", lambda found: f"{found[1]}{min(int(found[2]), most)}", text, flags=re.MULTILINE))
+    return file
 
 
 def create_topics(brokers, prefix, *arguments):

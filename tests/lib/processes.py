@@ -9,10 +9,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("CRCR_BIN", ROOT / "build" / "bin"))
 
 
-def wait_for(what, condition, timeout=30.0, every=0.05):
-    """Calls condition() until it gives something true, and returns that; fails naming `what`."""
+EVERY_S, EVERY_MAX_S = 0.02, 0.2
+
+
+def wait_for(what, condition, timeout=30.0, every=None):
+    """Calls condition() until it gives something true, and returns that; fails naming `what`. Without `every`
+    it asks ever more rarely: what takes long anyway is not to be slowed down by the asking."""
     deadline = time.monotonic() + timeout
-    last = None
+    last, pause = None, every or EVERY_S
     while time.monotonic() < deadline:
         try:
             last = condition()
@@ -21,7 +25,8 @@ def wait_for(what, condition, timeout=30.0, every=0.05):
         else:
             if last:
                 return last
-        time.sleep(every)
+        time.sleep(pause)
+        pause = every or min(pause * 1.25, EVERY_MAX_S)
     raise AssertionError(f"waited {timeout:.0f} s in vain for: {what} (last: {last!r})")
 
 

@@ -11,7 +11,8 @@ import urllib.error
 import urllib.request
 import uuid
 
-from lib.kafka import create_topics
+from lib.kafka import create_topics, few_partitions
+from lib.keys import app_key
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 
@@ -65,6 +66,8 @@ def _opened():
 class Relay:
     """Starts and stops the parts one by one, so that tests can kill any of them."""
 
+    partitions = None  # of a topic at most; None: as deploy has them
+
     def __init__(self, folder, kafka, redis, allowlist=ALLOWLIST, environment=None, sim_arguments=(),
                  prefix=None):
         self.folder = pathlib.Path(folder)
@@ -83,10 +86,10 @@ class Relay:
         self.allowlist_file.write_text(allowlist)
         self.key = self.folder / "app-key.pem"
         if not self.key.exists():
-            subprocess.run(["openssl", "genrsa", "-out", self.key, "2048"], check=True,
-                           stderr=subprocess.DEVNULL)
+            app_key(self.key)
         if not prefix:  # else the topics are there
-            create_topics(kafka, self.prefix)
+            few = ["--file", few_partitions(self.folder, self.partitions)] if self.partitions else []
+            create_topics(kafka, self.prefix, *few)
 
     # ---- parts ------------------------------------------------------------------------------------
     def host(self, part):

@@ -2,12 +2,12 @@
 import http.client
 import http.server
 import json
-import subprocess
 import threading
 import time
 
 import jwt
 
+from lib.keys import app_key
 from lib.processes import BIN, Process, wait_for
 from openapi.validate import response_problems
 
@@ -61,7 +61,7 @@ class Sim:
         self.folder = folder
         self.key = folder / "app.pem"
         if not self.key.exists():
-            subprocess.run(["openssl", "genrsa", "-out", self.key, "2048"], check=True, capture_output=True)
+            app_key(self.key)
         self.contents = folder / "contents"
         (self.contents / ".github").mkdir(parents=True, exist_ok=True)
         (self.contents / ".github" / "allowlist.yml").write_text("L1: [org/a]\n")

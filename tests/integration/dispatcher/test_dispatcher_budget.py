@@ -67,6 +67,7 @@ class TestShared:
         kinds = [one["outcome"] for delivery in deliveries for one in bench.outcomes(delivery, REPOS["L4"])]
         assert set(kinds) == {"dispatched"}
 
+    @pytest.mark.long
     def test_a_long_wait_is_parked_and_the_dispatcher_stays_healthy(self, own):
         bench = own(environment=limits(minute=20, calls=4, kept=0))
         bench.start().ready()
@@ -100,6 +101,7 @@ class TestShared:
 
 
 class TestRedisAway:
+    @pytest.mark.long
     def test_each_replica_takes_its_part(self, kafka_node, tmp_path):
         nowhere = RedisServer(tmp_path / "redis")  # not started
         bench = Bench(tmp_path, kafka_node, nowhere, environment=limits(minute=5, calls=80, kept=0, replicas=20))

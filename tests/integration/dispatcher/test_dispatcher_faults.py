@@ -2,6 +2,8 @@
 import signal
 import time
 
+import pytest
+
 from dispatcher_env import REPOS, SHA
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
@@ -72,6 +74,7 @@ class TestAllowlist:
 
 
 class TestNothingIsLost:
+    @pytest.mark.long
     def test_over_a_restart_in_the_middle(self, own):
         bench = own().start().ready()
         bench.script({"path": "*/dispatches", "delay_ms": 100})
@@ -124,6 +127,7 @@ class TestNothingIsLost:
         bench.redis.flushall()
         assert bench.wait_outcome(delivery, REPOS["L2"], "dispatched", timeout=60)["maybe_duplicate"]
 
+    @pytest.mark.long
     def test_a_call_that_was_perhaps_made_stays_marked_over_a_later_refusal_and_kill_9(self, own):
         bench = own().start().ready()
         repo = REPOS["L2"]
@@ -180,6 +184,7 @@ class TestBulkhead:
             {(delivery, quick) for delivery in deliveries}
         bench.clear_script()
 
+    @pytest.mark.long
     def test_a_slow_downstream_with_more_work_than_fits_in_hand_holds_up_no_other(self, own):
         slow, quick = "org-slow/backend", "org-quick/backend"
         bench = own(allowlist=f"L1: [{slow}, {quick}]\n").start().ready()
@@ -191,6 +196,7 @@ class TestBulkhead:
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
         bench.clear_script()
 
+    @pytest.mark.long
     def test_a_downstream_that_fails_is_left_alone_but_for_probes_until_it_answers(self, own):
         broken, sound = "org-broken/backend", "org-sound/backend"
         bench = own(allowlist=f"L1: [{broken}, {sound}]\n").start().ready()
