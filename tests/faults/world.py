@@ -143,6 +143,18 @@ class Case:
         self.loads.append(one)
         return one
 
+    def expire_claims(self):
+        """As if the minute had passed for which the claims of the dispatcher that is dead hold. Not while one runs."""
+        client = self.redis.client()
+        keys = list(client.scan_iter("crcr:claim:*", 5000))
+        pipe = client.pipeline(transaction=False)
+        for key in keys:
+            pipe.hget(key, "state")
+        sending = [key for key, state in zip(keys, pipe.execute()) if state == "sending"]
+        for key in sending:
+            pipe.hset(key, "until_ms", "1")
+        pipe.execute()
+
     # ---- ending -----------------------------------------------------------------------------------
     def settle(self, timeout=300):
         """Until every stored event and callback is where it belongs; says how far it is meanwhile."""
