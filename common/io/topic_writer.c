@@ -1,26 +1,18 @@
 #include "topic_writer.h"
 
 #include <librdkafka/rdkafka.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/buf.h"
+#include "../base/clock.h"
 #include "../base/mem.h"
-#include "topic_client.h"
+#include "topic_writer_inner.h"
 
 #define MESSAGE_TIMEOUT_MS 7000
 #define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
-
-struct topic_writer {
-    struct topic_client client; /* first: librdkafka's opaque */
-    rd_kafka_queue_t *reports;  /* for wake; else NULL */
-    atomic_int served;          /* reports handed out so far; wraps */
-    bool has_thread;
-    atomic_bool stop;
-    pthread_t thread;
-};
+#define FLUSH_SLICE_MS     100 /* a broken producer is replaced between */
 
 /* Goes with each message whose writer wants to know. */
 struct report {
@@ -72,8 +64,9 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     struct topic_writer *w = opaque;
     struct report *report = message->_private;
 
-    (void)rk;
     atomic_fetch_add(&w->served, 1);
+    if (!message->err)
+        atomic_store(&w->stored, true);
     if (!report)
         return;
     struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
@@ -81,7 +74,11 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
                                  .offset = message->offset };
     enum err err = message->err ? err_of(message->err, ERR_UNKNOWN) : OK;
     /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated. */
-    report->done(report->opaque, err, &at, message->err ? rd_kafka_err2str(message->err) : NULL);
+    const char *reason = message->err ? rd_kafka_err2str(message->err) : NULL;
+    char fatal[256];
+    if (message->err && rd_kafka_fatal_error(rk, fatal, sizeof(fatal)))
+        reason = fatal; /* rather than "purged" */
+    report->done(report->opaque, err, &at, reason);
     free(report);
 }
 
@@ -89,8 +86,10 @@ static void *thread_main(void *opaque)
 {
     struct topic_writer *w = opaque;
 
-    while (!atomic_load(&w->stop))
+    while (!atomic_load(&w->stop)) {
         rd_kafka_poll(w->client.rk, THREAD_POLL_MS);
+        topic_writer_renew(w);
+    }
     return NULL;
 }
 
@@ -118,25 +117,21 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
     if (err != OK)
         return err;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
-    return topic_client_open(&w->client, true, conf, why);
+    w->conf = conf;
+    return topic_writer_open(w, why);
 }
 
 static enum err writer_serve(struct topic_writer *w, const struct topic_writer_options *options,
                              struct why *why)
 {
-    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
-
     if (options->own_thread) {
         w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
         if (!w->has_thread)
             return why_set(why, ERR_STOP, "cannot start the writer's thread");
         return OK;
     }
-    if (options->wake) {
-        w->reports = rd_kafka_queue_get_main(w->client.rk);
-        rd_kafka_queue_io_event_enable(w->reports, options->wake->fd, &one, sizeof(one));
-    }
-    rd_kafka_poll(w->client.rk, 0); /* arms the wake-up */
+    w->wake = options->wake;
+    topic_writer_arm(w);
     return OK;
 }
 
@@ -146,6 +141,7 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
     struct topic_writer *w = mem_alloc(1, sizeof(*w));
 
     topic_client_init(&w->client, &options->kafka);
+    pthread_mutex_init(&w->swap, NULL);
     enum err err = writer_open(w, options, why);
     if (err == OK)
         err = writer_serve(w, options, why);
@@ -165,15 +161,10 @@ void topic_writer_free(struct topic_writer *w)
         atomic_store(&w->stop, true);
         pthread_join(w->thread, NULL);
     }
-    if (w->reports) {
-        rd_kafka_queue_io_event_enable(w->reports, -1, NULL, 0);
-        rd_kafka_queue_destroy(w->reports);
-    }
-    if (w->client.rk) {
-        rd_kafka_purge(w->client.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-        rd_kafka_flush(w->client.rk, 1000); /* the reports of what was purged */
-        rd_kafka_destroy(w->client.rk);
-    }
+    topic_writer_close(w->client.rk, w->reports);
+    if (w->conf)
+        rd_kafka_conf_destroy(w->conf);
+    pthread_mutex_destroy(&w->swap);
     topic_client_clear(&w->client);
     free(w);
 }
@@ -200,7 +191,7 @@ static enum err produce_failed(struct topic_writer *w, const char *topic, rd_kaf
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
         (void)why_set(why, err, "the queue to Kafka is full (%zu records wait)",
                       topic_writer_pending(w));
-    else if (topic_client_fatal(&w->client, why))
+    else if (topic_writer_fatal(w, why))
         err = ERR_STOP;
     else
         (void)why_set(why, err, "cannot queue for topic %s: %s", topic,
@@ -230,7 +221,8 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
         { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = out },
     };
     size_t n = sizeof(vus) / sizeof(*vus);
-    rd_kafka_error_t *error = rd_kafka_produceva(w->client.rk, vus, out ? n : n - 1);
+    rd_kafka_error_t *error = rd_kafka_produceva(topic_writer_hold(w), vus, out ? n : n - 1);
+    topic_writer_let_go(w);
     if (!error)
         return OK;
     if (out)
@@ -283,8 +275,12 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
 
     if (err != OK)
         return err;
-    while (!atomic_load(&waiter.reported)) /* librdkafka reports each after message.timeout.ms */
-        rd_kafka_poll(w->client.rk, 10);
+    while (!atomic_load(&waiter.reported)) { /* librdkafka reports each after message.timeout.ms */
+        rd_kafka_poll(topic_writer_hold(w), 10);
+        topic_writer_let_go(w);
+        if (!w->has_thread)
+            topic_writer_renew(w);
+    }
     if (waiter.err != OK)
         return why_set(why, waiter.err, "topic %s: %s", topic, waiter.reason);
     if (at)
@@ -296,15 +292,27 @@ int topic_writer_poll(struct topic_writer *w, int timeout_ms)
 {
     int before = atomic_load(&w->served);
 
-    if (!w->has_thread)
+    if (!w->has_thread) {
         rd_kafka_poll(w->client.rk, timeout_ms);
+        topic_writer_renew(w);
+    }
     return atomic_load(&w->served) - before;
 }
 
 enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *why)
 {
-    if (!rd_kafka_flush(w->client.rk, timeout_ms))
-        return OK;
+    int64_t deadline = clock_mono_ms() + timeout_ms, left = timeout_ms;
+
+    do {
+        int slice_ms = left < FLUSH_SLICE_MS ? (int)left : FLUSH_SLICE_MS;
+        bool all = !rd_kafka_flush(topic_writer_hold(w), slice_ms);
+        topic_writer_let_go(w);
+        if (all)
+            return OK;
+        if (!w->has_thread)
+            topic_writer_renew(w);
+        left = deadline - clock_mono_ms();
+    } while (left > 0);
     return why_set(why, ERR_UNKNOWN, "%zu records were not acknowledged by Kafka within %d ms",
                    topic_writer_pending(w), timeout_ms);
 }
@@ -347,7 +355,9 @@ enum err topic_writer_check(struct topic_writer *w, const char *const *topics, s
                             int timeout_ms, struct why *why)
 {
     struct wanted wanted = { topics, n, mem_alloc(n, sizeof(bool)) };
+    topic_writer_hold(w);
     enum err err = topic_client_topics(&w->client, timeout_ms, tick_off, &wanted, why);
+    topic_writer_let_go(w);
 
     if (err == OK)
         err = name_missing(&wanted, why);
@@ -357,10 +367,15 @@ enum err topic_writer_check(struct topic_writer *w, const char *const *topics, s
 
 size_t topic_writer_pending(struct topic_writer *w)
 {
-    return (size_t)rd_kafka_outq_len(w->client.rk);
+    size_t n = (size_t)rd_kafka_outq_len(topic_writer_hold(w));
+    topic_writer_let_go(w);
+    return n;
 }
 
 bool topic_writer_fatal(struct topic_writer *w, struct why *why)
 {
-    return topic_client_fatal(&w->client, why);
+    if (!atomic_load(&w->hopeless))
+        return false;
+    (void)why_set(why, ERR_STOP, "%s", w->broken.text); /* not written any more */
+    return true;
 }

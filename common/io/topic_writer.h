@@ -1,6 +1,7 @@
 /* Writes records to topics: an idempotent producer with acks=all. What was reported written is
  * stored. The partition is chosen from the key with murmur2 (as Java clients do: partitioner
- * murmur2_random), so records of one key keep their order. */
+ * murmur2_random), so records of one key keep their order. A producer that librdkafka gives up
+ * (fatal error) is replaced: what it had is reported ERR_UNKNOWN, with the reason. */
 #ifndef CRCR_IO_TOPIC_WRITER_H
 #define CRCR_IO_TOPIC_WRITER_H
 
@@ -55,7 +56,8 @@ enum err topic_writer_check(struct topic_writer *w, const char *const *topics, s
                             int timeout_ms, struct why *why) MUST_CHECK;
 /* Records not reported yet. */
 size_t topic_writer_pending(struct topic_writer *w);
-/* True once librdkafka reported a fatal error: the process must be restarted. */
+/* True once librdkafka reported a fatal error before anything was stored, so that a new producer
+ * would not do better: the process must end and say why. */
 bool topic_writer_fatal(struct topic_writer *w, struct why *why);
 
 #endif

@@ -9,7 +9,7 @@ from lib.kafka import read_topic, write
 from lib.mock_kafka import MockKafka
 from lib.processes import wait_for
 from lib.redis_server import redis_server
-from lib.relay import Relay
+from lib.relay import Relay, pull_request
 
 ALLOWLIST = b"L2: [org/two]\n"
 CALLBACK = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {},
@@ -91,3 +91,36 @@ def test_an_order_that_makes_no_sense_is_refused(broker, order):
 def test_errors_are_counted_at_each_broker(broker):
     broker.errors("join_group", "NOT_COORDINATOR", 3)
     assert broker.left("join_group") == 6 and broker.left("produce") == 0
+
+
+@pytest.fixture
+def front(tmp_path):
+    """ingest alone, at a broker in memory."""
+    kafka = MockKafka(tmp_path / "kafka").start()
+    with redis_server(tmp_path / "redis") as redis:
+        one = Relay(tmp_path, kafka.brokers, redis, prefix=kafka.prefix)
+        one.broker = kafka
+        try:
+            one.start("ingest")
+            one.wait_ready("ingest")
+            yield one
+        finally:
+            one.stop()
+            kafka.stop()
+
+
+def test_a_producer_that_librdkafka_gives_up_is_replaced_and_says_why(front):
+    wait_for("a webhook to be taken", lambda: front.send_webhook(pull_request())[0] == 202, 30)
+    front.broker.errors("produce", "OUT_OF_ORDER_SEQUENCE_NUMBER", 1)
+    assert front.send_webhook(pull_request())[0] == 503
+    wait_for("webhooks to be taken again", lambda: front.send_webhook(pull_request())[0] == 202, 30)
+    assert front.parts["ingest"].running() and "sequence desynchronization" in front.parts["ingest"].text()
+    assert len(read_topic(front.kafka, front.topic("events"))) >= 2
+
+
+def test_a_producer_that_may_not_write_at_all_stops_the_daemon_with_the_reason(front):
+    assert front.parts["ingest"].stop() == 0
+    front.broker.errors("init_producer_id", "CLUSTER_AUTHORIZATION_FAILED", 20)
+    ingest = front.start("ingest")
+    wait_for("ingest to end", lambda: not ingest.running(), 60)
+    assert ingest.popen.returncode == 1 and "Cluster authorization failed" in ingest.text()

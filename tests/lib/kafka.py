@@ -34,8 +34,12 @@ class Kafka:
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LINK:PLAINTEXT,CONTROLLER:PLAINTEXT"}
 
     def start(self):
-        self.begin()
-        return self.wait_ready()
+        try:
+            self.begin()
+            return self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
 
     def begin(self):
         """Without waiting for it: a node of several answers only when most of them are there."""
@@ -99,10 +103,14 @@ class KafkaTrio:
         self.brokers = ",".join(node.brokers for node in self.nodes)
 
     def start(self):
-        for node in self.nodes:
-            node.begin()
-        for node in self.nodes:
-            node.wait_ready()
+        try:
+            for node in self.nodes:
+                node.begin()
+            for node in self.nodes:
+                node.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def whole(self):

@@ -1,0 +1,40 @@
+/* What the files of topic_writer share. Private to common/io/topic_*.c. */
+#ifndef CRCR_IO_TOPIC_WRITER_INNER_H
+#define CRCR_IO_TOPIC_WRITER_INNER_H
+
+#include <stdatomic.h>
+
+#include "topic_client.h"
+#include "topic_writer.h"
+
+struct rd_kafka_queue_s;
+
+struct topic_writer {
+    struct topic_client client;       /* first: librdkafka's opaque; its rk may be replaced */
+    struct rd_kafka_conf_s *conf;     /* of the next producer */
+    struct rd_kafka_queue_s *reports; /* for wake; else NULL */
+    struct wake *wake;                /* borrowed; may be NULL */
+    atomic_int served;                /* reports handed out so far; wraps */
+    atomic_bool stored;               /* something, by this producer */
+    atomic_bool hopeless;             /* it is broken, and another one would be */
+    struct why broken;                /* what ended the producer; the polling thread's */
+    pthread_mutex_t swap;
+    int users; /* under swap: threads that are in a call of client.rk */
+    bool has_thread;
+    atomic_bool stop;
+    pthread_t thread;
+};
+
+/* Makes the producer that conf describes. */
+enum err topic_writer_open(struct topic_writer *w, struct why *why) MUST_CHECK;
+/* Arms the wake-up of the producer there is now. */
+void topic_writer_arm(struct topic_writer *w);
+/* Between them client.rk stays. On the polling thread it stays anyway. */
+struct rd_kafka_s *topic_writer_hold(struct topic_writer *w);
+void topic_writer_let_go(struct topic_writer *w);
+/* Ends the producer, reporting what it still has. NULL is fine. */
+void topic_writer_close(struct rd_kafka_s *rk, struct rd_kafka_queue_s *reports);
+/* Puts a new producer in the place of a broken one. On the polling thread, outside of reports. */
+void topic_writer_renew(struct topic_writer *w);
+
+#endif

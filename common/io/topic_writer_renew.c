@@ -1,0 +1,93 @@
+/* librdkafka (2.0.2) ends an idempotent producer for good when a broker does not know the sequence
+ * that it goes on with: one that hung for longer than message.timeout.ms and came back is enough
+ * (OUT_OF_ORDER_SEQUENCE_NUMBER). All that was stored is stored, what was not acknowledged is
+ * unknown, as after any time-out: a new producer can go on. One that is refused before it stored
+ * anything (no right to write) is not made again. */
+#include <librdkafka/rdkafka.h>
+
+#include "topic_writer_inner.h"
+
+#define CLOSE_MS 1000
+
+enum err topic_writer_open(struct topic_writer *w, struct why *why)
+{
+    return topic_client_open(&w->client, true, rd_kafka_conf_dup(w->conf), why);
+}
+
+void topic_writer_arm(struct topic_writer *w)
+{
+    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+
+    if (w->wake) {
+        w->reports = rd_kafka_queue_get_main(w->client.rk);
+        rd_kafka_queue_io_event_enable(w->reports, w->wake->fd, &one, sizeof(one));
+    }
+    rd_kafka_poll(w->client.rk, 0); /* arms the wake-up */
+}
+
+rd_kafka_t *topic_writer_hold(struct topic_writer *w)
+{
+    pthread_mutex_lock(&w->swap);
+    w->users++;
+    rd_kafka_t *rk = w->client.rk;
+    pthread_mutex_unlock(&w->swap);
+    return rk;
+}
+
+void topic_writer_let_go(struct topic_writer *w)
+{
+    pthread_mutex_lock(&w->swap);
+    w->users--;
+    pthread_mutex_unlock(&w->swap);
+}
+
+void topic_writer_close(rd_kafka_t *rk, rd_kafka_queue_t *reports)
+{
+    if (reports) {
+        rd_kafka_queue_io_event_enable(reports, -1, NULL, 0);
+        rd_kafka_queue_destroy(reports);
+    }
+    if (!rk)
+        return;
+    rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(rk, CLOSE_MS); /* the reports of what was purged */
+    rd_kafka_destroy(rk);
+}
+
+/* NULL: not now, somebody is in a call of it. Else the old one, which nobody can reach any more. */
+static rd_kafka_t *swap(struct topic_writer *w, struct why *why)
+{
+    rd_kafka_t *old = NULL;
+
+    pthread_mutex_lock(&w->swap);
+    if (!w->users) {
+        old = w->client.rk;
+        if (topic_writer_open(w, why) != OK) { /* as it was */
+            w->client.rk = old;
+            old = NULL;
+            atomic_store(&w->hopeless, true);
+        }
+    }
+    pthread_mutex_unlock(&w->swap);
+    return old;
+}
+
+void topic_writer_renew(struct topic_writer *w)
+{
+    struct why why;
+
+    if (atomic_load(&w->hopeless) || !topic_client_fatal(&w->client, &w->broken))
+        return;
+    if (!atomic_load(&w->stored)) {
+        atomic_store(&w->hopeless, true);
+        return;
+    }
+    rd_kafka_queue_t *reports = w->reports;
+    rd_kafka_t *old = swap(w, &why);
+    if (!old)
+        return;
+    w->reports = NULL;
+    atomic_store(&w->stored, false);
+    topic_writer_close(old, reports);
+    topic_writer_arm(w);
+}
