@@ -97,9 +97,11 @@ class KafkaTrio:
                 "default.replication.factor": 3, "min.insync.replicas": 2,
                 "offsets.topic.replication.factor": 3, "transaction.state.log.replication.factor": 3,
                 "transaction.state.log.min.isr": 2, "unclean.leader.election.enable": "false",
-                # A node that is cut off is missed after so long.
+                # A node that is cut off is missed after so long, also by those who wait for its answer (30 s otherwise,
+                # in which no partition had two copies).
                 "broker.session.timeout.ms": 6000, "broker.heartbeat.interval.ms": 1000,
-                "replica.lag.time.max.ms": 6000}
+                "replica.lag.time.max.ms": 6000, "controller.socket.timeout.ms": 3000,
+                "replica.socket.timeout.ms": 5000}
         self.brokers = ",".join(node.brokers for node in self.nodes)
 
     def start(self):

@@ -244,9 +244,9 @@ class Relay:
                     total += float(line.rsplit(" ", 1)[1])
         return total
 
-    def ctl(self, *arguments, check=True):
+    def ctl(self, *arguments, check=True, timeout=60):
         done = subprocess.run([BIN / "crcrctl", *map(str, arguments)], env=self.environment(),
-                              capture_output=True, text=True, timeout=60, cwd=ROOT)
+                              capture_output=True, text=True, timeout=timeout, cwd=ROOT)
         if check:
             assert done.returncode == 0, done.stdout + done.stderr
         return done
