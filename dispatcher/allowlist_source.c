@@ -168,7 +168,7 @@ static void hold(struct watched *w, const char *sha, const struct allowlist_cand
 {
     if (strcmp(w->held, sha) != 0) {
         memcpy(w->held, sha, sizeof(w->held));
-        w->held_since_ms = clock_wall_ms();
+        w->held_since_ms = clock_mono_ms();
         log_warn("allowlist_held", LOG_STR("source", str_of(w->from->text)),
                  LOG_STR("sha", str_of(sha)),
                  LOG_INT("lost", (int64_t)allowlist_lost(c->in_force, c->list)),
@@ -193,7 +193,7 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         .held_sha = w->held,
         .held_since_ms = w->held_since_ms,
     };
-    enum allowlist_verdict verdict = allowlist_judge(&c, clock_wall_ms(), s->d->ttl_ms);
+    enum allowlist_verdict verdict = allowlist_judge(&c, clock_mono_ms(), s->d->ttl_ms);
     if (verdict == ALLOWLIST_HOLD)
         hold(w, sha, &c);
     else

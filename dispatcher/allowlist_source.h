@@ -36,8 +36,8 @@ struct allowlist_candidate {
     const struct allowlist *in_force; /* NULL: none */
     const struct allowlist *list;     /* NULL: not a list of repositories; never held */
     const char *in_force_sha, *sha;
-    const char *held_sha; /* "" when none is held */
-    int64_t held_since_ms;
+    const char *held_sha;  /* "" when none is held */
+    int64_t held_since_ms; /* on the clock of now_ms */
 };
 enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int64_t now_ms,
                                        int64_t ttl_ms);

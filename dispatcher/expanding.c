@@ -87,7 +87,7 @@ static void wait_a_while(struct expanding *e, const char *reason)
 {
     fail(e, &(struct github_answer){ .err = ERR_RETRY,
                                      .limited = true,
-                                     .wait_until_ms = clock_wall_ms() + WAIT_MS,
+                                     .wait_until_ms = clock_mono_ms() + WAIT_MS,
                                      .budget_left = -1,
                                      .reason = reason });
 }

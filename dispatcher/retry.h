@@ -21,7 +21,7 @@ enum retry_next {
 
 struct retry {
     enum retry_next next;
-    int64_t at_ms;             /* wall clock, never before what GitHub said */
+    int64_t at_ms;             /* monotonic clock, never before what GitHub said */
     enum topic delay;          /* PARK */
     int attempt;               /* the next one's number */
     bool maybe_duplicate;      /* the next one may be the second to arrive */

@@ -167,7 +167,7 @@ static int wait_ms(const struct sender *s, bool more)
         return 0;
     if (s->in_flight >= SENDER_IN_FLIGHT_MAX)
         return TICK_MS;
-    int64_t wait = lanes_due(s->lanes) - clock_wall_ms();
+    int64_t wait = lanes_due(s->lanes) - clock_mono_ms();
     if (wait < 0)
         return 0;
     return wait > TICK_MS ? TICK_MS : (int)wait;
@@ -180,7 +180,7 @@ static void tell(struct sender *s)
     metrics_set(role_metrics(s->role), M_IN_HAND, tier, (double)s->n);
     github_tell_budget(s->github, role_metrics(s->role), &dispatcher_budget_families);
     role_reads(s->role, s->reader);
-    role_waiting(s->role, s->n && !s->in_flight && lanes_due(s->lanes) > clock_wall_ms());
+    role_waiting(s->role, s->n && !s->in_flight && lanes_due(s->lanes) > clock_mono_ms());
     dispatcher_ready(s->role, s->reader, s->started_ms);
 }
 

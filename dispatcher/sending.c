@@ -187,7 +187,7 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
     case CLAIM_BUSY:
         g->was_busy = true;
         g->out = false;
-        lanes_hold(s->lanes, &g->item, clock_wall_ms() + claim->wait_ms + 1);
+        lanes_hold(s->lanes, &g->item, clock_mono_ms() + claim->wait_ms + 1);
         break;
     case CLAIM_DONE:
         if (claim->outcome.delivery_id[0])
@@ -244,7 +244,7 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
 static void put_off_stuck(struct sender *s)
 {
     struct lane_item *item;
-    int64_t now = clock_wall_ms();
+    int64_t now = clock_mono_ms();
     while ((item = lanes_take_stuck(s->lanes, now))) {
         struct sending *g = (struct sending *)item;
         g->out = true;
@@ -261,7 +261,7 @@ void sendings_start(struct sender *s)
     size_t n = 0;
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
     while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
-           (item = lanes_take(s->lanes, clock_wall_ms()))) {
+           (item = lanes_take(s->lanes, clock_mono_ms()))) {
         struct sending *g = (struct sending *)item;
         int64_t until_ms;
         g->out = true;
@@ -271,7 +271,7 @@ void sendings_start(struct sender *s)
         if (reason)
             sending_skip(g, OUTCOME_SKIPPED, reason);
         else if (!is_expand(g) &&
-                 !breaker_allows(s->breakers, g->task.repo, clock_wall_ms(), &until_ms))
+                 !breaker_allows(s->breakers, g->task.repo, clock_mono_ms(), &until_ms))
             sending_postpone(g, until_ms,
                              "the downstream failed again and again: its breaker is open");
         else

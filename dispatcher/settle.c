@@ -45,12 +45,13 @@ static void post_parked(struct sending *g, const char *error)
     const struct retry *retry = &g->retry;
     struct headers headers;
     const char *delay = s->d->topics.name[retry->delay];
+    int64_t wait_ms = retry->at_ms - clock_mono_ms();
     headers_copy(&headers, &g->record->headers);
     headers_set_i64(&headers, "attempt", retry->attempt);
     if (g->task.maybe_duplicate)
         headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
     headers_set(&headers, "to_topic", str_of(s->d->topics.name[topic_of_tier(s->level)]));
-    headers_set_i64(&headers, "not_before_ms", retry->at_ms);
+    headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + wait_ms);
     headers_set(&headers, "error", str_of(error));
     struct post post = {
         .topic = delay,
@@ -65,7 +66,7 @@ static void post_parked(struct sending *g, const char *error)
                 METRIC_LABELS(str_of(topic_base_name(retry->delay))), 1);
     log_info("parked", LOG_STR("delivery", g->task.event.delivery), LOG_STR("repo", g->task.repo),
              LOG_STR("topic", str_of(delay)), LOG_INT("attempt", retry->attempt),
-             LOG_INT("wait_ms", retry->at_ms - clock_wall_ms()));
+             LOG_INT("wait_ms", wait_ms));
 }
 
 static void post_dead(struct sending *g, const char *error)
@@ -164,7 +165,7 @@ static void tell_breaker(struct sending *g, const struct github_answer *answer)
     const struct str repo = g->task.repo;
     if (g->task.kind == TASK_EXPAND) /* nothing was asked of the downstream */
         return;
-    enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_wall_ms());
+    enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_mono_ms());
     if (change == BREAKER_SAME)
         return;
     metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(repo),
@@ -189,7 +190,7 @@ static void hold(struct sending *g)
 static void decide(struct sending *g, const struct github_answer *answer)
 {
     struct sender *s = g->s;
-    g->retry = retry_decide(answer, g->task.attempt, clock_wall_ms(), sender_jitter(s));
+    g->retry = retry_decide(answer, g->task.attempt, clock_mono_ms(), sender_jitter(s));
     g->answered = true;
     if (!answer->err && g->nothing[0])
         g->retry.outcome = OUTCOME_SKIPPED;

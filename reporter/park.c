@@ -60,12 +60,12 @@ enum err park_in_delay(struct topic_writer *w, const struct topics *topics,
 }
 
 enum err park_until(struct topic_writer *w, const struct topics *topics,
-                    const struct record *record, int64_t until_ms, const char *error,
+                    const struct record *record, int64_t wait_ms, const char *error,
                     topic_written_fn *done, void *opaque, struct why *why)
 {
     size_t delay = 0;
-    while (delay + 1 < N_DELAYS && until_ms - clock_wall_ms() > delays[delay].ms)
+    while (delay + 1 < N_DELAYS && wait_ms > delays[delay].ms)
         delay++;
-    return put_in_delay(w, topics, record, delay, until_ms, park_count(record), error, done, opaque,
-                        why);
+    return put_in_delay(w, topics, record, delay, clock_wall_ms() + wait_ms, park_count(record),
+                        error, done, opaque, why);
 }

@@ -18,9 +18,9 @@ bool park_delay_left(int64_t count);
 enum err park_in_delay(struct topic_writer *w, const struct topics *topics,
                        const struct record *record, const char *error, topic_written_fn *done,
                        void *opaque, struct why *why) MUST_CHECK;
-/* Into the delay topic that suits, until then (wall clock). It is not counted: nothing failed. */
+/* Into the delay topic that suits a wait of wait_ms. It is not counted: nothing failed. */
 enum err park_until(struct topic_writer *w, const struct topics *topics,
-                    const struct record *record, int64_t until_ms, const char *error,
+                    const struct record *record, int64_t wait_ms, const char *error,
                     topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 
 #endif

@@ -109,26 +109,50 @@ static void target_park(struct target *t, const char *class, const char *error)
                     METRIC_LABELS(STR_LIT("reconcile"), str_of(class)), 1);
 }
 
+/* Behind all that had no turn yet. */
+static void target_behind(struct target *t)
+{
+    struct reconcile *r = t->reconcile;
+    HASH_DEL(r->targets, t);
+    HASH_ADD_KEYPTR(hh, r->targets, t->key, strlen(t->key), t);
+}
+
 /* Our budget has no room for the rest of it for a while: in hand while that is short, and any news
  * of it is looked at at once. */
 static void target_hold(struct target *t, int64_t until_ms, const char *reason)
 {
     struct reconcile *r = t->reconcile;
-    int64_t ms = until_ms - clock_wall_ms();
+    int64_t ms = until_ms - clock_mono_ms();
     struct why why;
     log_debug("check_runs_held", LOG_STR("key", str_of(t->key)), LOG_INT("wait_ms", ms),
               LOG_STR("reason", str_of(reason)));
     t->failures = 0;
-    HASH_DEL(r->targets, t); /* behind all that had no turn yet */
-    HASH_ADD_KEYPTR(hh, r->targets, t->key, strlen(t->key), t);
-    if (ms > HELD_MAX_MS && park_until(r->writer, &r->reporter->topics, t->records->record,
-                                       until_ms, reason, parked, t, &why) == OK) {
+    target_behind(t);
+    if (ms > HELD_MAX_MS && park_until(r->writer, &r->reporter->topics, t->records->record, ms,
+                                       reason, parked, t, &why) == OK) {
         t->state = TARGET_PARKING;
         metrics_add(role_metrics(r->role), METRIC_DELAYED, METRIC_LABELS(STR_LIT("budget")), 1);
         return;
     }
     target_wait(t, ms > HELD_MAX_MS ? HELD_MAX_MS : ms < HELD_MIN_MS ? HELD_MIN_MS : ms);
     t->held = true;
+}
+
+/* While GitHub is away nothing is counted, and the next probe is another's: one that always fails
+ * cannot keep it away. */
+static void target_failed(struct target *t, const char *reason)
+{
+    bool away = outage_is(&t->reconcile->outage);
+    if (!away)
+        t->failures++;
+    log_warn("check_runs_failed", LOG_STR("key", str_of(t->key)), LOG_STR("error", str_of(reason)),
+             LOG_INT("failures", t->failures));
+    if (away)
+        target_behind(t);
+    if (t->failures < FAILURES_MAX)
+        target_wait(t, FAILED_WAIT_MS);
+    else
+        target_park(t, "exhausted", reason);
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
@@ -143,6 +167,7 @@ void pass_ended(struct target *t, enum pass_end end, const char *reason)
     }
     switch (end) {
     case PASS_EQUAL:
+        outage_unasked(&r->outage); /* else an answer has ended it */
         target_done(t);
         return;
     case PASS_WAIT:
@@ -151,12 +176,7 @@ void pass_ended(struct target *t, enum pass_end end, const char *reason)
                   LOG_STR("reason", str_of(reason)));
         return;
     case PASS_FAILED:
-        log_warn("check_runs_failed", LOG_STR("key", str_of(t->key)),
-                 LOG_STR("error", str_of(reason)), LOG_INT("failures", t->failures + 1));
-        if (++t->failures < FAILURES_MAX)
-            target_wait(t, FAILED_WAIT_MS);
-        else
-            target_park(t, "exhausted", reason);
+        target_failed(t, reason);
         return;
     case PASS_HELD:
         target_hold(t, r->held_until_ms, reason);
@@ -189,7 +209,7 @@ static void targets_start(struct reconcile *r)
 {
     struct target *t, *next;
     int64_t now = clock_mono_ms();
-    bool limited = clock_wall_ms() < r->limited_until_ms, held = false;
+    bool limited = now < r->limited_until_ms, held = false;
     HASH_ITER(hh, r->targets, t, next)
     {
         if (t->state == TARGET_WAITING && now >= t->due_ms)
@@ -197,12 +217,14 @@ static void targets_start(struct reconcile *r)
         held |= t->state == TARGET_WAITING && t->held;
         if (t->state != TARGET_DIRTY || limited || now < r->view_look_ms || r->n_busy >= BUSY_MAX)
             continue;
+        if (!outage_allows(&r->outage, now))
+            break;
         target_start(t);
         if (r->view_lost) /* one asks for all */
             r->view_look_ms = now + REDIS_WAIT_MS;
     }
-    role_waiting(r->role,
-                 limited || r->view_lost || (held && !r->n_busy) || !redis_is_up(r->redis));
+    role_waiting(r->role, limited || r->view_lost || outage_is(&r->outage) ||
+                              (held && !r->n_busy) || !redis_is_up(r->redis));
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */

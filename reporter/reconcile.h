@@ -8,12 +8,14 @@
 #include "../common/github/check_runs.h"
 #include "../common/view/checks.h"
 #include "desired.h"
+#include "outage.h"
 #include "reporter.h"
 
 /* A commit and a downstream, and the records that call it dirty.
  *
  *   DIRTY ──pass──▶ BUSY ──all equal──▶ its records are done (DIRTY again when more came)
  *     ▲              ├──limit, no answer, Redis away──▶ WAITING ──due──▶ DIRTY
+ *     │              ├──GitHub is away (outage.h)──▶ WAITING, and costs no attempt
  *     │              ├──our budget is used up─▶ WAITING ──due, or more came──▶ DIRTY
  *     └─not stored───┴──refused, or too often in vain──▶ PARKING ──stored──▶ its records are done
  */
@@ -50,12 +52,13 @@ struct reconcile {
     struct github *github;
     struct target *targets; /* by key */
     size_t n_busy;
-    int64_t held_until_ms; /* wall clock: what the last pass that ended with PASS_HELD waits for */
-    int64_t limited_until_ms; /* wall clock: GitHub told us to wait */
-    bool paused;              /* the reader */
-    bool view_lost;           /* the last pass found no whole view */
-    int64_t view_look_ms;     /* then none begins before; monotonic clock */
-    bool revoking;            /* passes end after the call under way */
+    int64_t held_until_ms; /* monotonic: what the last pass that ended with PASS_HELD waits for */
+    int64_t limited_until_ms; /* monotonic: GitHub told us to wait */
+    struct outage outage;
+    bool paused;          /* the reader */
+    bool view_lost;       /* the last pass found no whole view */
+    int64_t view_look_ms; /* then none begins before; monotonic clock */
+    bool revoking;        /* passes end after the call under way */
 };
 
 /* What a pass came to. */

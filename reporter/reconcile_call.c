@@ -5,18 +5,20 @@
 
 #define LOOK_LATER_MS 1000
 
-static void wait_until(struct reconcile *r, int64_t wall_ms)
+static void wait_until(struct reconcile *r, int64_t mono_ms)
 {
-    if (wall_ms > r->limited_until_ms)
-        r->limited_until_ms = wall_ms;
+    if (mono_ms > r->limited_until_ms)
+        r->limited_until_ms = mono_ms;
 }
 
 /* It did not happen, and may later. */
 static struct call_verdict judge_retry(struct reconcile *r, const struct github_answer *answer)
 {
-    int64_t soon = clock_wall_ms() + LOOK_LATER_MS, until = answer->wait_until_ms;
+    int64_t until = answer->wait_until_ms, wait_ms = until - clock_mono_ms();
     if (answer->limited && answer->sent_ms == 0)
-        return (struct call_verdict){ PASS_EQUAL, until > soon ? until : soon };
+        return (struct call_verdict){
+            PASS_EQUAL, clock_wall_ms() + (wait_ms > LOOK_LATER_MS ? wait_ms : LOOK_LATER_MS)
+        };
     wait_until(r, until);
     return (struct call_verdict){ until > 0 ? PASS_WAIT : PASS_FAILED, 0 };
 }

@@ -53,10 +53,10 @@ void pass_count(struct pass *p, const char *call, const struct github_answer *an
                     (double)answer->micros / 1e6);
 }
 
-static void wait_until(struct reconcile *r, int64_t wall_ms)
+static void wait_until(struct reconcile *r, int64_t mono_ms)
 {
-    if (wall_ms > r->limited_until_ms)
-        r->limited_until_ms = wall_ms;
+    if (mono_ms > r->limited_until_ms)
+        r->limited_until_ms = mono_ms;
 }
 
 /* What one job's check meets must not keep the aggregate, which may block a merge, from being told;
@@ -98,6 +98,19 @@ static void held(struct pass *p, const struct github_answer *answer)
     pass_step(p);
 }
 
+/* Whether GitHub as a whole has stopped answering, or does again. */
+static void look_for_outage(struct pass *p, const struct github_answer *answer)
+{
+    struct reconcile *r = p->target->reconcile;
+    enum outage_change change =
+        outage_answered(&r->outage, p->target->hh.hashv, answer, clock_mono_ms());
+    if (change == OUTAGE_BEGAN)
+        log_warn("check_runs_away", LOG_STR("error", str_of(answer->reason)),
+                 LOG_INT("probe_ms", OUTAGE_PROBE_MS));
+    if (change == OUTAGE_ENDED)
+        log_info("check_runs_back", LOG_INT("status", answer->status));
+}
+
 /* True when the answer lets the pass go on. */
 static bool answered(struct pass *p, const char *call, const struct github_answer *answer)
 {
@@ -108,6 +121,7 @@ static bool answered(struct pass *p, const char *call, const struct github_answe
         return false;
     }
     pass_count(p, call, answer);
+    look_for_outage(p, answer);
     role_progress(r->role);
     switch (answer->err) {
     case OK:
@@ -139,6 +153,7 @@ static void not_started(struct pass *p, enum err err, const struct why *why)
         held(p, &answer);
         return;
     }
+    look_for_outage(p, &answer);
     if (answer.limited) {
         wait_until(r, answer.wait_until_ms);
         pass_finish(p, PASS_WAIT, why->text);

@@ -18,7 +18,7 @@ struct pass {
     int64_t found_id; /* by the search at GitHub; 0: none */
     bool found_completed;
     bool refused, failed;
-    int64_t held_ms;  /* wall clock: when our budget may have room for what was left out; 0: none */
+    int64_t held_ms;  /* monotonic: when our budget may have room for what was left out; 0: none */
     char reason[512]; /* of the first refusal, or of the failure; as long as a why */
 
     /* The aggregate: worked out after the checks of the jobs, for it may ask GitHub. */

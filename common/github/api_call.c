@@ -101,6 +101,18 @@ static bool is_read(const struct api_call *c, const struct http_answer *http)
            (http->err == ERR_REFUSE && http->status && strcmp(c->method, "GET") != 0);
 }
 
+/* GitHub names a moment by the wall clock. From here on it is a length of time: a clock that is set
+ * meanwhile, ours or that of the machine we move to, must neither hold us up nor hurry us. */
+static void judge(const struct http_answer *http, struct github_answer *answer)
+{
+    int64_t wall_ms = clock_wall_ms(), to_mono_ms = clock_mono_ms() - wall_ms;
+    github_judge(http->status, http->headers, http->body, wall_ms, answer);
+    if (answer->wait_until_ms)
+        answer->wait_until_ms += to_mono_ms;
+    if (answer->budget_reset_ms)
+        answer->budget_reset_ms += to_mono_ms;
+}
+
 static void answered(void *opaque, const struct http_answer *http)
 {
     struct api_call *c = opaque;
@@ -109,7 +121,7 @@ static void answered(void *opaque, const struct http_answer *http)
     if (is_read(c, http)) {
         if (redirect(c, http))
             return;
-        github_judge(http->status, http->headers, http->body, clock_wall_ms(), &answer);
+        judge(http, &answer);
         answer.body = http->body;
         if (answer.err) {
             github_explain(&answer, http->body, str_of(c->repo), reason, sizeof(reason));

@@ -13,6 +13,7 @@
 #include "../model/limits.h"
 #include "refusals.h"
 
+#define TOKEN_LIFE_MS      3600000 /* GitHub: "expires one hour from the time you create them" */
 #define TOKEN_RENEW_MS     (5 * 60000) /* before its end */
 #define TOKEN_LAST_MS      30000       /* an old one is still used this long before its end */
 #define LIMIT_UNTOLD_MS    60000       /* first wait after a limit that names no time */
@@ -26,7 +27,7 @@ struct account {
     struct app_tokens *tokens;
     int64_t installation; /* 0: not known */
     char *token;
-    int64_t token_end_ms;
+    int64_t token_end_ms; /* monotonic, as is the next */
     int64_t limited_until_ms;
     int limits_in_row;
     bool found_again; /* the id was looked up anew in this round */
@@ -96,7 +97,7 @@ static struct account *account_of(struct app_tokens *t, struct str repo)
 bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answer *ret)
 {
     struct account *a = account_of(t, repo);
-    if (a->limited_until_ms > clock_wall_ms()) {
+    if (a->limited_until_ms > clock_mono_ms()) {
         *ret = (struct github_answer){
             .err = ERR_RETRY,
             .limited = true,
@@ -118,7 +119,7 @@ static void account_answered(struct account *a, struct github_answer *answer)
             a->limits_in_row = 0;
         return;
     }
-    int64_t now = clock_wall_ms();
+    int64_t now = clock_mono_ms();
     if (!answer->told && a->limited_until_ms <= now) {
         answer->wait_until_ms = now + ((int64_t)LIMIT_UNTOLD_MS << a->limits_in_row);
         if (a->limits_in_row < LIMIT_UNTOLD_TIMES)
@@ -138,7 +139,7 @@ void app_token_answered(struct app_tokens *t, struct str repo, struct github_ans
 
 static bool token_good(const struct account *a, int64_t before_end_ms)
 {
-    return a->token && clock_wall_ms() < a->token_end_ms - before_end_ms;
+    return a->token && clock_mono_ms() < a->token_end_ms - before_end_ms;
 }
 
 const char *app_token_cached(struct app_tokens *t, struct str repo)
@@ -201,6 +202,14 @@ static bool id_read(struct str body, int64_t *id)
     return *id > 0;
 }
 
+/* On the monotonic clock: how long it lives is known when it comes. A clock that is wrong just then
+ * makes it live no longer than GitHub's tokens do. */
+static int64_t token_end(int64_t end_wall_ms)
+{
+    int64_t left_ms = end_wall_ms - clock_wall_ms();
+    return clock_mono_ms() + (left_ms < TOKEN_LIFE_MS ? left_ms : TOKEN_LIFE_MS);
+}
+
 static bool token_read(struct account *a, struct str body)
 {
     json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
@@ -211,7 +220,7 @@ static bool token_read(struct account *a, struct str body)
     if (good) {
         free(a->token);
         a->token = mem_dup(token);
-        a->token_end_ms = end_ms;
+        a->token_end_ms = token_end(end_ms);
     }
     json_decref(document);
     return good;

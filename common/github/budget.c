@@ -297,13 +297,13 @@ static void explain(const struct purses *p, struct purse *one, const struct slic
              rules->whole_app ? "the App" : one->account, until);
 }
 
-static struct github_answer refusal_of(const struct purse *one, int64_t until_wall_ms)
+static struct github_answer refusal_of(const struct purse *one, int64_t until_ms)
 {
     return (struct github_answer){
         .err = ERR_RETRY,
         .limited = true,
         .ours = true,
-        .wait_until_ms = until_wall_ms,
+        .wait_until_ms = until_ms,
         .budget_left = -1,
         .reason = one->reason,
     };
@@ -313,11 +313,11 @@ static struct github_answer refusal_of(const struct purse *one, int64_t until_wa
 static void refuse(struct purses *p, struct purse *one, struct slice *s, bool low,
                    struct github_answer *ret)
 {
-    int64_t now = clock_mono_ms(), wall = clock_wall_ms();
+    int64_t now = clock_mono_ms();
     if (s->next_ms < s->refused_ms || s->next_ms > s->refused_ms + PACE_AHEAD_MS)
         s->next_ms = s->refused_ms;
-    explain(p, one, s, low, wall + s->refused_ms - now);
-    one->refusal = refusal_of(one, wall + s->next_ms - now);
+    explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
+    one->refusal = refusal_of(one, s->next_ms);
     one->refusal_ms = s->refused_ms;
     s->next_ms += s->pace_ms;
     p->stats.waits[low][s->bucket]++;
@@ -360,11 +360,11 @@ bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool 
     low |= p->low;
     struct purse *one = purse_of(p, repo);
     const struct slice *s = &one->slices[low][cost_kind(&p->budget->rules, call)];
-    int64_t now = clock_mono_ms(), until = clock_wall_ms() + s->refused_ms - now;
+    int64_t now = clock_mono_ms();
     if (s->refused_ms <= now)
         return false;
-    explain(p, one, s, low, until);
-    *ret = refusal_of(one, until);
+    explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
+    *ret = refusal_of(one, s->refused_ms);
     return true;
 }
 
@@ -385,7 +385,7 @@ void purses_seen(struct purses *p, struct str repo, const struct github_answer *
     struct purse *one = purse_of(p, repo);
     one->seen_left = answer->budget_left;
     one->seen_limit = answer->budget_limit;
-    one->seen_reset_ms = clock_mono_ms() + answer->budget_reset_ms - clock_wall_ms();
+    one->seen_reset_ms = answer->budget_reset_ms;
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ struct github_request {
 struct github_answer {
     enum err err;
     int status;            /* 0 when none */
-    int64_t wait_until_ms; /* wall clock; 0: none told */
+    int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none told */
     bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
     bool ours;             /* it was our own budget: other kinds of call may still go */
     bool told;             /* the answer itself named wait_until_ms; else it is our guess */
@@ -69,7 +69,7 @@ struct github_answer {
     struct str next_page;    /* path of Link rel="next", or absent */
     int64_t budget_left;     /* x-ratelimit-remaining, -1 unknown */
     int64_t budget_limit;    /* x-ratelimit-limit; 0 unknown */
-    int64_t budget_reset_ms; /* x-ratelimit-reset, wall clock; 0 unknown */
+    int64_t budget_reset_ms; /* x-ratelimit-reset, monotonic clock; 0 unknown */
     int64_t sent_ms; /* wall clock when the call itself (not the token) was sent; 0: never */
     int64_t micros;
     const char *reason; /* for people, when err != OK; never NULL then */
@@ -115,8 +115,9 @@ enum err github_wait(struct github *g, const struct github_request *request,
                      struct github_answer *answer, char **body, size_t *body_len,
                      struct why *why) MUST_CHECK;
 
-/* PURE: what an answer means. now_ms is the wall clock. Fills err, status, waits, etag, next_page
- * and budget_left (the latter borrowed from headers); leaves the rest at 0.
+/* PURE: what an answer means. now_ms is the wall clock, and so are, unlike elsewhere, the moments
+ * that it fills: GitHub names dates. Fills err, status, waits, etag, next_page and budget_left (the
+ * latter borrowed from headers); leaves the rest at 0.
  *
  *   2xx, 304             OK
  *   429; 403 with Retry-After, x-ratelimit-remaining: 0 or "secondary rate limit"

@@ -149,7 +149,7 @@ static enum err ask(struct app_api *a, const struct github_request *request,
 /* Waits as GitHub said, or a little longer each time. False when the program is to stop. */
 static bool wait_for_next(const struct app_api *a, const struct answered *answered, int try)
 {
-    int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_wall_ms()
+    int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_mono_ms()
                                               : (int64_t)PAUSE_MS << try;
 
     if (answered->limited)

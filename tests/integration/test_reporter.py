@@ -315,6 +315,24 @@ def test_a_limit_that_one_call_ran_into_costs_the_others_no_attempt(reporter):
     assert "check_runs_failed" not in reporter.relay.parts["reporter"].text()[before:]
 
 
+def test_while_github_is_away_no_commit_spends_its_attempts(reporter):
+    """Each commit's three attempts would be over in ten seconds, and the next one a minute later."""
+    log = reporter.relay.parts["reporter"]
+    parked, before = len(reporter.topic("delay.1m")), len(log.text())
+    reporter.relay.script({"method": "*", "path": "*/check-runs*", "status": 503})
+    try:
+        jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(6)]
+        wait_for("it to be away", lambda: "check_runs_away" in log.text()[before:])
+        asked = len(reporter.relay.requests())
+        wait_for("three probes", lambda: len(reporter.relay.requests()) >= asked + 3, 60)
+    finally:
+        reporter.relay.script({"clear": True})
+    for job in jobs:
+        job.wait_check()
+    assert "check_runs_back" in log.text()[before:]
+    assert len(reporter.topic("delay.1m")) == parked
+
+
 def test_what_github_refuses_is_parked(reporter):
     reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 422, "count": 1,
                            "body": {"message": "No commit found for SHA"}})

@@ -1,16 +1,31 @@
 #include <arpa/inet.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "common/base/clock.h"
 #include "common/github/github.h"
 #include "tests/unit/common/crypto/test_keys.h"
+
+/* The clocks as somebody sets them: by how much they are ahead of the kernel's. */
+static time_t wall_ahead_s, mono_ahead_s;
+
+int clock_gettime(clockid_t id, struct timespec *to)
+{
+    int failed = (int)syscall(SYS_clock_gettime, id, to);
+    to->tv_sec += id == CLOCK_REALTIME ? wall_ahead_s : id == CLOCK_MONOTONIC ? mono_ahead_s : 0;
+    return failed;
+}
 
 /* A GitHub that takes connections and never says a word. */
 struct silent {
@@ -99,11 +114,47 @@ static void no_call_begins_while_it_ends(void **state)
     }
 }
 
+/* Answers the request that is under way, and lets the answer come. */
+static void say(struct silent *s, const char *text)
+{
+    struct pollfd coming = { .fd = s->fd, .events = POLLIN };
+    for (int i = 0; i < 100 && poll(&coming, 1, 0) == 0; i++)
+        http_client_poll(s->client, NULL, 100);
+    int taken = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK);
+    assert_true(taken >= 0);
+    assert_int_equal(write(taken, text, strlen(text)), (ssize_t)strlen(text));
+    for (int i = 0; i < 100 && !s->answers; i++)
+        http_client_poll(s->client, NULL, 100);
+    close(taken);
+    assert_int_equal(s->answers, 1);
+}
+
+/* A limit stands as long as GitHub said, whatever the clock is set to meanwhile. */
+static void a_clock_that_is_set_moves_no_deadline(void **state)
+{
+    struct silent s;
+    struct github_answer blocked;
+    (void)state;
+    silent_open(&s);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), OK);
+    say(&s, "HTTP/1.1 429 Too Many\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n");
+    int64_t began_ms = clock_mono_ms();
+    wall_ahead_s = 600;
+    assert_true(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
+    assert_in_range(blocked.wait_until_ms - began_ms, 25000, 30000);
+    mono_ahead_s = 31;
+    wall_ahead_s = -600;
+    assert_false(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
+    wall_ahead_s = mono_ahead_s = 0;
+    silent_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_is_answered_when_it_ends),
         cmocka_unit_test(no_call_begins_while_it_ends),
+        cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
