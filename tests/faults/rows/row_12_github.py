@@ -1,61 +1,165 @@
-"""What GitHub can answer, each to a downstream of its own: table-driven."""
+"""What GitHub can answer, each to a downstream of its own: table-driven. The first webhook meets the answers; more come
+while they stand."""
+import collections
+import dataclasses
+import email.utils
 import time
 
 ROW, NAME = "12", "GitHub's answers"
-
-# Downstream → what it stands for, the rule of the simulator, the least time to the next call, how it ends.
 SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes."}
-CASES = {
-    "org-a/backend": ("429, Retry-After", {"status": 429, "retry_after": 5, "count": 1}, 5, "dispatched"),
-    "org-b/backend": ("403, Retry-After", {"status": 403, "retry_after": 5, "count": 1}, 5, "dispatched"),
-    "org-c/backend": ("403, remaining 0", {"status": 403, "count": 1, "headers": "reset in 6 s"}, 5, "dispatched"),
-    "org-d/backend": ("secondary limit without Retry-After", {"status": 403, "count": 1, "body": SECONDARY},
-                      59, "dispatched"),
-    "org-e/backend": ("5xx burst", {"status": 503, "count": 2}, 1, "dispatched"),
-    "org-f/backend": ("hang", {"hang": True, "count": 1}, 10, "dispatched"),
-    "org-g/backend": ("reset after accept", {"reset": True, "effect": True, "count": 1}, 1, "dispatched"),
-    "org-h/backend": ("garbage body", {"status": 500, "body": "<html>sorry", "effect": True, "count": 1}, 1,
-                      "dispatched"),
-    "org-i/backend": ("redirect elsewhere", {"status": 307, "count": 1,
-                                             "headers": {"Location": "http://192.0.2.1/x"}}, None, "refused"),
-    "org-j/backend": ("expired token", {"status": 401, "count": 1}, 0, "dispatched"),
-    "org-k/backend": ("revoked App", {"status": 404}, None, "refused"),
-    "org-l/backend": ("422", {"status": 422}, None, "refused"),
-}
+MORE = 5  # webhooks while limits stand
+UNTOLD_S = 60  # GitHub: "wait for at least one minute"
+RETRY_S = 8  # 10 s, less the jitter
+HANG_S = 20  # the time-out of a call
 
 
-def rule_of(repo, rule):
-    rule = {"method": "POST", "path": f"/repos/{repo}/dispatches", **rule}
-    if rule.get("headers") == "reset in 6 s":
-        rule["headers"] = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + 6)}
-    return rule
+@dataclasses.dataclass
+class Answer:
+    """What GitHub says to one downstream, and what must follow."""
+    name: str
+    rule: dict
+    least_s: float = 0.0  # from the first call to the next one of the delivery; of a limit, to any of the installation
+    limit: bool = False
+    until_s: float = 0.0  # of a limit that names a moment: when, from the beginning
+    calls: int = 2        # of the first delivery
+    refused: str = ""     # a part of the reason that it is parked with; "": it is dispatched
+    tokens: int = 1       # how often the installation's token is fetched at least
 
 
-def gap_s(case, repo):
-    """Between the first call and the next one."""
-    times = [r["at_ms"] for r in case.relay.requests() if r["path"] == f"/repos/{repo}/dispatches"]
-    return (times[1] - times[0]) / 1000 if len(times) > 1 else None
+def reset(in_s):
+    return {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + in_s)}
+
+
+def at(in_s):
+    return {"Retry-After": email.utils.formatdate(int(time.time()) + in_s, usegmt=True)}
+
+
+def once(status, **more):
+    return {"status": status, "count": 1, **more}
+
+
+def answers():
+    """Moments count from now."""
+    elsewhere, moved = {"Location": "http://192.0.2.1/x"}, {"Location": "PATH"}
+    return [
+        Answer("429, Retry-After", once(429, retry_after=5), 5, limit=True),
+        Answer("403, Retry-After", once(403, retry_after=5), 5, limit=True),
+        Answer("429, Retry-After as a date", once(429, headers=at(20)), limit=True, until_s=20),
+        Answer("429 alone", once(429), UNTOLD_S, limit=True),
+        Answer("403 alone", {"status": 403}, calls=1, refused="403"),
+        Answer("403, remaining 0", once(403, headers=reset(20)), limit=True, until_s=20),
+        Answer("429, remaining 0", once(429, headers=reset(20)), limit=True, until_s=20),
+        Answer("secondary limit", once(403, body=SECONDARY), UNTOLD_S, limit=True),
+        Answer("5xx burst", {"status": 503, "count": 2}, RETRY_S, calls=3),
+        Answer("503, Retry-After", once(503, retry_after=15), 15),
+        Answer("hang", {"hang": True, "count": 1}, HANG_S + RETRY_S),
+        Answer("reset after accept", {"reset": True, "effect": True, "count": 1}, RETRY_S),
+        Answer("garbage body, 500", once(500, body="<html>sorry", effect=True), RETRY_S),
+        Answer("garbage body, 200", once(200, body="<html>fine", effect=True), calls=1),
+        Answer("redirect elsewhere", {"status": 307, "headers": elsewhere}, calls=1, refused="307"),
+        Answer("redirect, 302", {"status": 302, "headers": moved}, calls=1, refused="302"),
+        Answer("redirect to the same origin", once(307, headers=moved)),
+        Answer("redirect again and again", {"status": 308, "headers": moved}, refused="308"),
+        Answer("expired token", once(401), tokens=2),
+        Answer("revoked App: no installation", {"method": "GET", "path": "/repos/REPO/installation", "status": 404},
+               calls=0, refused="404", tokens=0),
+        Answer("revoked App: repository", {"status": 404}, calls=1, refused="404"),
+        Answer("410", {"status": 410}, calls=1, refused="410"),
+        Answer("422", {"status": 422}, calls=1, refused="422"),
+    ]
+
+
+def rules_of(table):
+    """Downstream → its answer, and the rules of all: each has an owner, and so an installation, of its own."""
+    cases, rules = {}, []
+    for number, one in enumerate(table):
+        repo = f"answer-{number}/backend"
+        rule = {"method": "POST", "path": f"/repos/{repo}/dispatches", **one.rule}
+        rule["path"] = rule["path"].replace("REPO", repo)
+        if rule.get("headers", {}).get("Location") == "PATH":
+            rule["headers"] = {"Location": f"/repos/{repo}/dispatches"}
+        cases[repo] = one
+        rules.append(rule)
+    return cases, rules
+
+
+def allowlist(repos):
+    """A quarter in each tier."""
+    tiers = [repos[number::4] for number in range(4)]
+    l1, l2, l3, l4 = (", ".join(tier) for tier in tiers)
+    devices = ", ".join(f"{repo}: []" for repo in l3.split(", "))
+    return f"L1: [{l1}]\nL2: [{l2}]\nL3:\n  npu: {{ {devices} }}\nL4: [{l4}]\n"
+
+
+def calls_of(requests):
+    """repo → the dispatches that were asked for, as (delivery, ms), in order."""
+    found = collections.defaultdict(list)
+    for one in requests:
+        if one["method"] == "POST" and one["path"].endswith("/dispatches"):
+            repo = one["path"].removeprefix("/repos/").removesuffix("/dispatches")
+            found[repo].append((one["body"]["client_payload"]["delivery_id"], one["at_ms"]))
+    return found
+
+
+def tokens_of(requests):
+    """How often each path of a token was asked for, by the installation: /app/installations/N/access_tokens."""
+    return collections.Counter(one["path"] for one in requests if one["path"].endswith("/access_tokens"))
+
+
+def gap_problems(one, calls, first, began_s):
+    """When the next call came after the first one. calls: (delivery, ms), in order."""
+    own = [ms for delivery, ms in calls if delivery == first]
+    if len(own) != one.calls:
+        return [f"{one.name}: {len(own)} calls for one delivery, not {one.calls}"]
+    if not (one.least_s or one.until_s):
+        return []
+    due_ms = own[0] + 1000 * one.least_s
+    if one.until_s:
+        due_ms = 1000 * (began_s + one.until_s)
+    early = [ms for delivery, ms in calls if own[0] < ms < due_ms and (one.limit or delivery == first)]
+    return [f"{one.name}: asked again {(due_ms - early[0]) / 1000:.1f} s before the time"] if early else []
+
+
+def end_problems(one, repo, case, delivery):
+    dead, sent = case.checker.parked[delivery, repo], case.checker.dispatches[delivery, repo]
+    if not one.refused:
+        return [] if sent and not dead else [f"{one.name}: {len(sent)} dispatches, in the DLQ {dead}"]
+    if [record.get("class") for record in dead] != ["refused"] or sent:
+        return [f"{one.name}: {len(sent)} dispatches, in the DLQ {dead}"]
+    if one.refused not in dead[0].get("error", ""):
+        return [f"{one.name}: parked with the reason {dead[0].get('error')!r}"]
+    return []
+
+
+def judge(case, cases, first, began_s):
+    requests, problems = case.relay.requests(), []
+    calls = calls_of(requests)
+    for repo, one in cases.items():
+        problems += gap_problems(one, calls[repo], first, began_s)
+        for delivery in case.checker.stored if one.refused else [first]:
+            problems += end_problems(one, repo, case, delivery)
+    twice = [path for path, times in tokens_of(requests).items() if times > 1]
+    if len(twice) != sum(one.tokens > 1 for one in cases.values()):
+        problems.append(f"tokens were fetched anew for {len(twice)} installations")
+    return problems
 
 
 def run(world, short=False):
-    case = world.case("row-12").start()
-    for repo, (_, rule, _, _) in CASES.items():
-        case.relay.script(rule_of(repo, rule))
+    table = answers()
+    repos = [f"answer-{number}/backend" for number in range(len(table))]
+    case = world.case("row-12", allowlist=allowlist(repos), downstreams=repos, reaction=[{"repo": "*", "reports": False}])
+    case.start()
+    began_s = int(time.time())
+    cases, rules = rules_of(answers())
+    case.relay.script(rules)
     load = case.load(rate=200, count=1).wait()
-    (delivery,) = load.sent_ms
+    (first,) = load.sent_ms
+    asked = [repo for repo, one in cases.items() if one.calls]
+    case.wait("each answer to be given", lambda: all(calls_of(case.relay.requests())[repo] for repo in asked), 60)
+    case.load(rate=200, count=MORE).wait()
     case.settle(200)
-    problems = []
-    for repo, (name, _, least_s, ends) in CASES.items():
-        gap = gap_s(case, repo)
-        dead = case.checker.parked[delivery, repo]
-        if ends == "dispatched" and (delivery, repo) not in case.checker.dispatches:
-            problems.append(f"{name}: not dispatched")
-        if ends == "refused" and [one.get("class") for one in dead] != ["refused"]:
-            problems.append(f"{name}: in the DLQ as {dead}")
-        if ends == "refused" and dead and not dead[0].get("error"):
-            problems.append(f"{name}: parked without a reason")
-        if least_s is not None and (gap is None or gap < least_s):
-            problems.append(f"{name}: asked again after {gap} s, not before {least_s} s")
-    result = case.result(ROW, NAME, f"{len(CASES)} answers", note="no call before its time; refusals parked with the reason")
+    problems = judge(case, cases, first, began_s)
+    result = case.result(ROW, NAME, f"{len(cases)} answers",
+                         note="no call before its time; refusals parked with the reason")
     result.problems += problems
     return result

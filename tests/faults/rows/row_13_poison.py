@@ -1,8 +1,9 @@
 """One record in a hundred is poison: in what comes in, and straight in our topics."""
 import json
 import random
+import time
 
-from lib.kafka import write
+from lib.kafka import write_all
 from lib.relay import http
 
 ROW, NAME = "13", "poison, 1 %"
@@ -25,15 +26,19 @@ BODIES = {
 TOPICS = ("events", "dispatch.l1", "dispatch.l4", "callbacks", "dispatches", "reconcile", "delay.10s")
 
 
-def poison_topics(case, chance, count):
-    """Foreign records, with our headers, with some of them, with none."""
-    for number in range(count):
-        kind, body = chance.choice(sorted(BODIES.items()))
-        topic = TOPICS[number % len(TOPICS)]
-        headers = chance.choice([HEADERS, {}, {"event": "pull_request"},
-                                 {"delivery": "x" * 10_000, "event": "push"}])
-        key = chance.choice(["pytorch/pytorch#1", "", "\u202eevil", "org-a/backend|pytorch/pytorch#1"])
-        write(case.kafka.brokers, case.relay.topic(topic), key, body, {**headers, "kind_of_poison": kind})
+# With our headers, with some of them, with some that are none, with none.
+HEADINGS = (HEADERS, {}, {"event": "pull_request"}, {"delivery": "x" * 10_000, "event": "push"})
+KEYS = ("pytorch/pytorch#1", "", "\u202eevil", "org-a/backend|pytorch/pytorch#1")
+
+
+def poison_topics(case, chance):
+    """Each kind of body under each kind of headers in each topic, shuffled; a key at random."""
+    for topic in TOPICS:
+        every = [(chance.choice(KEYS), body, {**headers, "kind_of_poison": kind}, int(time.time() * 1000))
+                 for kind, body in BODIES.items() for headers in HEADINGS]
+        chance.shuffle(every)
+        write_all(case.kafka.brokers, case.relay.topic(topic), every)
+    return len(TOPICS) * len(BODIES) * len(HEADINGS)
 
 
 def big_body(case):
@@ -54,18 +59,20 @@ def run(world, short=False):
     for kind, body in BODIES.items():
         status, _, _ = case.relay.send_webhook(body)
         refused[kind] = status
-    poison_topics(case, chance, count // 100)
+    foreign = poison_topics(case, chance)
     big = big_body(case)
     load.wait()
     case.settle()
     from rows.row_04_broker_away import rss_mb
     used = {part: rss_mb(case.relay.parts[part]) for part in ("ingest", "dispatcher", "reporter")}
-    result = case.result(ROW, NAME, f"{count // 100} records in {len(TOPICS)} topics, {len(BODIES)} webhooks, 25 MB",
+    result = case.result(ROW, NAME, f"{foreign} records in {len(TOPICS)} topics, {len(BODIES)} webhooks, 25 MB",
                          note=", ".join(f"{part} {mb:.0f} MB" for part, mb in used.items()))
     dead = case.checker.counts["dlq poison"]
     result.note += f"; {dead} in the DLQ as poison"
-    if not dead:
-        result.problems.append("nothing was parked as poison")
+    buried = {headers.get("source_topic", "").removeprefix(case.relay.prefix)
+              for parked in case.checker.parked.values() for headers in parked if headers.get("class") == "poison"}
+    if missing := set(TOPICS) - buried:
+        result.problems.append(f"nothing was parked as poison of {sorted(missing)}")
     if max(used.values()) > RSS_MAX_MB:
         result.problems.append(f"memory: {used}")
     for kind, status in refused.items():

@@ -1,0 +1,43 @@
+"""Whether something grows that should stand still, from samples of it. Caches fill up first: only the second half counts.
+What grows by a leak grows all the time, and by more than the samples waver; what makes one step does not leak."""
+import dataclasses
+import statistics
+
+BLOCKS = 10
+# Student's t, one-sided 97.5 %, for BLOCKS - 2 degrees of freedom.
+T_975 = 2.306
+
+
+@dataclasses.dataclass
+class Growth:
+    """A minute: the least-squares slope, and the lower end of its 95 % confidence interval."""
+    slope: float
+    least: float
+    steady: bool  # it goes up between most blocks, not once
+
+    def leaks(self, most):
+        """More than `most` a minute, surely, and steadily."""
+        return self.steady and self.slope > most and self.least > 0
+
+
+def line_through(times, values):
+    """Slope of the least-squares line, and its standard error."""
+    n, mean_t, mean_v = len(times), statistics.fmean(times), statistics.fmean(values)
+    over = sum((t - mean_t) ** 2 for t in times)
+    slope = sum((t - mean_t) * (v - mean_v) for t, v in zip(times, values)) / over
+    rest = sum((v - mean_v - slope * (t - mean_t)) ** 2 for t, v in zip(times, values))
+    return slope, (rest / (n - 2) / over) ** 0.5
+
+
+def growth(times, values):
+    """times in seconds. The second half in blocks, whose means do not depend on each other as samples do."""
+    half = len(times) // 2
+    times, values = times[half:], values[half:]
+    assert len(times) >= BLOCKS, f"{len(times)} samples of the second half say nothing"
+    cuts = [len(times) * number // BLOCKS for number in range(BLOCKS + 1)]
+    blocks = [slice(*pair) for pair in zip(cuts, cuts[1:])]
+    t = [statistics.fmean(times[block]) / 60 for block in blocks]
+    v = [statistics.fmean(values[block]) for block in blocks]
+    slope, error = line_through(t, v)
+    ups = sum(after > before for before, after in zip(v, v[1:]))
+    return Growth(slope, slope - T_975 * error, ups > (BLOCKS - 1) / 2)
