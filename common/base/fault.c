@@ -1,5 +1,6 @@
 #include "fault.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,5 +21,7 @@ void fault_point(const char *name)
         return;
     while (str_is(rest, "hang"))
         pause();
+    if (str_is(rest, "exit"))
+        pthread_exit(NULL);
     raise(SIGKILL);
 }

@@ -1,0 +1,97 @@
+"""The measures of single rows of tests/faults can fail: the soak's (row 22) finds a leak, and takes nothing else for one;
+that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
+before its time."""
+import math
+import pathlib
+import random
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+
+from growth import growth  # noqa: E402 (after the path is set)
+from rows import row_12_github as github  # noqa: E402
+from rows import row_21_stuck as stuck  # noqa: E402
+from rows import row_22_soak as soak  # noqa: E402
+
+TIMES = [5.0 * n for n in range(1, 121)]  # ten minutes
+
+
+def wavering(of, seed=1, by=0.3):
+    """MB at each time, as RSS wavers."""
+    chance = random.Random(seed)
+    return [of(t) + chance.uniform(-by, by) for t in TIMES]
+
+
+def leaks(values):
+    return growth(TIMES, values).leaks(soak.RSS_MOST)
+
+
+def test_a_planted_leak_is_found():
+    assert leaks(wavering(lambda t: 40 + 2 * soak.RSS_MOST * t / 60))
+
+
+def test_a_leak_that_is_small_beside_the_warm_up_is_found():
+    assert leaks(wavering(lambda t: 40 - 30 * math.exp(-t / 30) + 2 * soak.RSS_MOST * t / 60))
+
+
+def test_what_stands_still_does_not_leak():
+    assert not any(leaks(wavering(lambda t: 40.0, seed)) for seed in range(100))
+
+
+def test_caches_that_fill_up_do_not_leak():
+    assert not leaks(wavering(lambda t: 40 - 30 * math.exp(-t / 60)))
+
+
+@pytest.mark.parametrize("at", [310, 400, 450, 500, 590])
+def test_one_step_is_no_leak(at):
+    assert not leaks(wavering(lambda t: 40.0 + (4 if t > at else 0), by=0.0))
+
+
+def test_a_leak_below_the_bound_is_told_by_its_slope():
+    found = growth(TIMES, [40 + 0.05 * t / 60 for t in TIMES])
+    assert found.slope == pytest.approx(0.05) and not found.leaks(soak.RSS_MOST)
+
+
+def test_a_descriptor_every_half_minute_is_found():
+    assert growth(TIMES, [100 + t // 30 for t in TIMES]).leaks(soak.FD_MOST)
+
+
+def test_too_few_samples_say_nothing():
+    with pytest.raises(AssertionError, match="say nothing"):
+        growth(TIMES[:10], TIMES[:10])
+
+
+def test_a_daemon_that_never_says_that_it_is_stuck_is_found(monkeypatch):
+    monkeypatch.setattr(stuck, "GIVE_UP_S", 0.5)
+    seen = stuck.watch(lambda name: name == "silent", ["silent", "honest"])
+    assert seen["silent"] is None and seen["honest"] < 0.5
+    assert stuck.late(seen) == ["silent was never unhealthy"]
+
+
+def test_a_daemon_that_says_late_that_it_is_stuck_is_found():
+    assert stuck.late({"quick": stuck.SEEN_MAX_S - 1.0}) == []
+    assert stuck.late({"slow": stuck.SEEN_MAX_S + 1.0}) == ["slow was unhealthy only after 31.0 s"]
+
+
+LIMIT = github.Answer("a limit", {}, 5, limit=True)
+MOMENT = github.Answer("a limit that names a moment", {}, limit=True, until_s=20)
+FAILURE = github.Answer("a failure", {}, 8)
+REFUSAL = github.Answer("a refusal", {}, calls=1, refused="404")
+
+
+@pytest.mark.parametrize("answer, calls, good", [
+    (LIMIT, [("first", 0), ("first", 5000)], True),
+    (LIMIT, [("first", 0), ("first", 4999)], False),
+    (LIMIT, [("first", 0), ("another", 3000), ("first", 5000)], False),
+    (MOMENT, [("first", 10_000), ("first", 20_000)], True),
+    (MOMENT, [("first", 10_000), ("first", 19_999)], False),
+    (FAILURE, [("first", 0), ("another", 3000), ("first", 8000)], True),
+    (FAILURE, [("first", 0), ("first", 7999)], False),
+    (FAILURE, [("first", 0)], False),
+    (REFUSAL, [("first", 0)], True),
+    (REFUSAL, [("first", 0), ("first", 60_000)], False),
+])
+def test_a_call_before_its_time_is_found(answer, calls, good):
+    assert (github.gap_problems(answer, calls, "first", 0) == []) == good
