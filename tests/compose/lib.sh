@@ -147,7 +147,7 @@ healthy() { # service how-many
     [ "$(docker inspect -f '{{.State.Health.Status}}' "${ids[@]}" | grep -cx healthy)" -eq "$2" ]
 }
 comes_up() { # how many dispatchers
-    compose up -d --scale "dispatcher=${1:-1}" && wait_for 120 healthy dispatcher "${1:-1}" &&
+    compose up -d --scale "dispatcher=${1:-1}" && wait_for 180 healthy dispatcher "${1:-1}" &&
         wait_for 60 healthy ingest 1 && wait_for 60 healthy reporter 1 && healthy kafka 1 && healthy redis 1 && return
     compose ps
     compose logs --no-color --tail 15
@@ -184,7 +184,7 @@ in_view() { # delivery: the pages have it whole
         "${repos[@]}" >/dev/null
 }
 arrives() { # delivery sha: shows what is there when it does not
-    wait_for 120 arrived "$1" "$2" && return
+    wait_for 180 arrived "$1" "$2" && return
     echo "not whole: delivery $1, commit $2"
     state | jq -c --arg d "$1" --arg sha "$2" '{
         dispatches: [.dispatches[] | select(.client_payload.delivery_id == $d) | .repo],
