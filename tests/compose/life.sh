@@ -50,7 +50,7 @@ lost_comes_back() { # a webhook that GitHub could not hand over: the redeliver l
     read -r delivery number sha < <(deploy/compose/lose-webhook "$github")
     echo "lost: $delivery, pull request $number"
     arrives "$delivery" "$sha" || { compose logs --no-color --tail 15 redeliver; return 1; }
-    tails "$delivery" events | grep -q '"source":"redelivered"'
+    tails "$delivery" events >"$work/said" && says '"detail":"redelivered"'
 }
 tails() { # delivery topic…
     local delivery=$1
