@@ -214,6 +214,34 @@ def test_prometheus_evaluates_every_rule_and_every_panel(prometheus):
         assert status == 200, f"{title}: {body}"
 
 
+# Series that are born when something happens that the relay of this test does not do.
+BORN_LATER = {
+    "crcr_breaker_open": "a downstream failed again and again (and the panel shows only open ones)",
+    "crcr_budget_waits_total": "our budget held a call back", "crcr_parked_total": "a task had to wait",
+    "crcr_delay_released_total": "a wait ended", "crcr_reconcile_delayed_total": "a check run had to wait",
+    "crcr_records_not_stored_total": "the brokers did not acknowledge",
+    "crcr_ingest_produce_failures_total": "the brokers did not acknowledge",
+    "crcr_dispatches_maybe_duplicate_total": "a call was sent again", "crcr_claims_total": "Redis was away",
+    "crcr_rebuild_records_total": "the view was lost", "crcr_sweep_timed_out_total": "a job was lost",
+    "crcr_dispatch_repo_outcomes_total": "a dispatch failed (the panel leaves out what went well)",
+    "crcr_upstream_calls_total": "an on-call comment (off by default), or a nightly run's commit was looked for",
+    "crcr_ingest_requests_total": "a request was refused (one panel shows only those)"}
+
+
+@needs_prometheus
+def test_every_panel_shows_something_once_a_pull_request_went_through_or_is_explained(relay, prometheus):
+    _, _, delivery = relay.send_webhook(pull_request(number=903, updated_at="2026-11-21T06:00:00Z"))
+    wait_for("the results", lambda: len([row for row in relay.state()["callbacks"]
+                                         if row["delivery_id"] == delivery and row["http_status"] == 200]) >= 4, 60)
+    known = all_families()
+
+    def empty():
+        return [(title, expression) for title, expression in dashboard_expressions() if not prometheus.get(
+            "query", query=expression.replace("$__rate_interval", "5m").replace("$__range", "1h"))["result"]
+            and not named_in(expression, known) & BORN_LATER.keys()]
+    wait_for("data in every other panel", lambda: not empty(), 60, every=2)
+
+
 @needs_prometheus
 def test_no_alert_fires_on_a_relay_that_is_well(prometheus):
     firing = [alert["labels"] for alert in prometheus.get("alerts")["alerts"] if alert["state"] == "firing"]

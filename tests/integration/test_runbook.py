@@ -1,0 +1,176 @@
+"""deploy/README.md, the runbook, is held to the tree: its commands are understood, and each metric, alert, setting, topic, log event,
+section and file that it names is there. What its commands do was tried by hand; verbs have tests of their own."""
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from lib.ctl import Ctl
+from lib.metric_families import all_families
+from lib.processes import BIN, ROOT
+
+RUNBOOK = ROOT / "deploy" / "README.md"
+TEXT = RUNBOOK.read_text()
+COMMANDS = [line[6:] for line in TEXT.splitlines() if line.startswith("    $ ")]
+INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^    .*$", "", TEXT, flags=re.MULTILINE))
+# What a person fills in.
+FILLED_IN = {"DELIVERY": "72d3162e-cc78-11e3-81ab-4c9367dc0958", "OWNER/REPO": "org/backend", "PARTITION@OFFSET": "3@17"}
+REFUSED = 2  # wrong arguments
+
+
+def filled(command):
+    for name, value in FILLED_IN.items():
+        command = command.replace(name, value)
+    return command
+
+
+def of_crcrctl():
+    """Every crcrctl line of the blocks, and in the text; without what stands in front of it."""
+    found = [command for command in COMMANDS + INLINE if re.search(r"(^|\s)crcrctl [a-z]", command)]
+    return sorted({filled(command[command.index("crcrctl "):]) for command in found})
+
+
+@pytest.fixture(scope="module")
+def ctl(kafka_node, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runbook")
+    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(folder)
+    for name, text in (("allowlist.yml", "L1: [org/a]\n"), ("pull_request.json", "{}")):
+        (folder / name).write_text(text)
+    one.folder = folder
+    return one
+
+
+def ran(ctl, command):
+    """Nothing it asks but Kafka is there, so that it changes nothing; what counts is that it is understood."""
+    nowhere = {"REDIS_ENDPOINT": "127.0.0.1:1", "GITHUB_APP_ID": "1", "CRCR_GITHUB_API_URL": "http://127.0.0.1:1",
+               "GITHUB_APP_PRIVATE_KEY_FILE": str(key_of(ctl.folder))}
+    arguments = [part.replace(":8080/", ":1/") for part in shlex.split(command)[1:]]
+    if "--wait" in arguments:  # for a Redis that will not come
+        arguments += ["--timeout", "1s"]
+    return subprocess.run([BIN / "crcrctl", *arguments], cwd=ctl.folder, env=ctl.environment(**nowhere),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+
+def key_of(folder):
+    key = folder / "app-key.pem"
+    if not key.exists():
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+    return key
+
+
+def test_there_are_commands_to_look_and_to_mend_in_every_section():
+    for section in re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]:
+        assert "    $ " in section, section.splitlines()[0]
+
+
+@pytest.mark.parametrize("command", of_crcrctl())
+def test_every_crcrctl_command_is_understood(ctl, command):
+    verbs = [line.split()[0] for line in ctl("--help").stdout.splitlines() if line.startswith("  ")]
+    words = shlex.split(command)
+    assert words[1] in verbs
+    if words[2:] or words[1] in ("lag", "levels", "tail"):
+        done = ran(ctl, command)
+        assert done.returncode != REFUSED, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_a_command_that_is_not_understood_is_seen(ctl):
+    assert ran(ctl, "crcrctl redeliver --since 4m --everything").returncode == REFUSED
+    assert ran(ctl, "crcrctl dlq replay").returncode == REFUSED
+
+
+def test_the_other_commands_are_of_programs_and_files_that_are_there():
+    for command in COMMANDS:
+        word = next(part for part in shlex.split(command) if "=" not in part)
+        if word.startswith("crcr-"):
+            assert (BIN / word).exists() and "--check-config" in command, command
+        elif "/" in word:
+            assert (ROOT / word).exists(), command
+        else:
+            assert word in ("crcrctl", "curl", "kcat"), command
+
+
+def test_admin_ports_are_those_of_the_daemons():
+    for port in re.findall(r"127\.0\.0\.1:(91\d\d)", "\n".join(COMMANDS)):
+        assert port in ("9101", "9102", "9103")
+
+
+def test_every_alert_has_a_section_and_no_other_is_named():
+    groups = yaml.safe_load((ROOT / "deploy" / "monitoring" / "alerts.yml").read_text())["groups"]
+    index = TEXT.split("| alert | section |")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(Crcr\w+)`", index)) == {rule["alert"] for group in groups for rule in group["rules"]}
+    assert set(re.findall(r"`(Crcr\w+)`", TEXT)) == set(re.findall(r"`(Crcr\w+)`", index))
+
+
+def test_links_lead_to_sections():
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+               for title in re.findall(r"^## (.*)$", TEXT, re.MULTILINE)}
+    links = re.findall(r"\]\(#([\w-]+)\)", TEXT)
+    assert links and set(links) <= anchors, set(links) - anchors
+
+
+def test_every_metric_exists():
+    known = set(all_families())
+    for name in set(re.findall(r"\bcrcr_[a-z_]+", TEXT)):
+        if name.endswith("_"):  # the beginning of several, in a grep
+            assert any(one.startswith(name) for one in known), name
+        else:
+            assert name in known, name
+
+
+def settings():
+    table = (ROOT / "README.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
+    return set(re.findall(r"^\| `([A-Z_]+)", table, re.MULTILINE))
+
+
+def test_every_setting_exists():
+    prefixes = r"(?:CRCR|GITHUB|KAFKA|REDIS|HUD|ALLOWLIST|ZOMBIE|RATE|UPSTREAM|CI)_[A-Z_]+"
+    for name in set(re.findall(rf"\b{prefixes}\b", TEXT)):
+        assert name in settings() or any(name.rstrip("_") + "_" in one for one in settings() if name.endswith("_")), name
+
+
+def sources():
+    return "\n".join(path.read_text() for folder in ("ingest", "dispatcher", "reporter", "common", "deploy/crcrctl")
+                     for path in sorted((ROOT / folder).rglob("*.c")))
+
+
+def test_log_events_reasons_and_outcomes_are_said_by_a_program():
+    code = sources()
+    words = {word for text in INLINE for word in re.findall(r"^([a-z]+(?:_[a-z]+)+)$", text)}
+    words -= {"timed_out", "in_progress"}
+    assert {"publish_failed", "allowlist_held", "breaker_opened", "drain_given_up"} <= words
+    assert [word for word in words if f'"{word}"' not in code] == []
+
+
+def test_files_that_it_points_to_are_there():
+    kubernetes = "\n".join(path.read_text() for path in (ROOT / "deploy" / "k8s" / "base").rglob("*.yaml"))
+    for path in re.findall(r"\b((?:deploy|tests)/[\w./-]*\w)", TEXT):
+        name = path.removeprefix("deploy/")
+        assert (ROOT / path).exists() or name.startswith("crcr-") and f"name: {name}\n" in kubernetes, path
+
+
+def test_the_table_of_capacity_is_what_the_program_calculates():
+    done = subprocess.run([sys.executable, ROOT / "deploy" / "capacity", "10", "1000", "100000"], check=True,
+                          capture_output=True, text=True)
+    rows, column = {}, ""
+    for line in done.stdout.splitlines():
+        if not line.startswith("  "):
+            column = line.split()[0]
+            continue
+        rows.setdefault(line[4:56].strip(), {})[column] = line[57:73].strip() + (" **!**" if line[2] == "!" else "")
+    table = TEXT.split("<!-- capacity:begin -->")[1].split("<!-- capacity:end -->")[0]
+    told = {cells[1].strip(): [cell.strip() for cell in cells[2:5]] for cells in
+            (line.split("|") for line in table.strip().splitlines()[2:])}
+    assert told == {what: list(values.values()) for what, values in rows.items()}
+
+
+def test_capacity_says_what_does_not_fit():
+    def marked(*arguments):
+        done = subprocess.run([sys.executable, ROOT / "deploy" / "capacity", *arguments], check=True,
+                              capture_output=True, text=True)
+        return [line[4:30].strip() for line in done.stdout.splitlines() if line.startswith("  !")]
+    assert marked("--checks", "0", "--peak", "60", "10") == []
+    assert "entries of the allowlist" in marked("10001") and "entries of the allowlist" not in marked("10000")
