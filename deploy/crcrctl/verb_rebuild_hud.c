@@ -53,7 +53,7 @@ struct following {
     struct redis *redis;
     struct progress progress;
     int64_t deadline_ms, nobody_ms; /* monotonic */
-    bool told_nobody;
+    bool told_nobody, told_away;
 };
 
 static void show(struct following *f, const struct view_rebuild *rebuild)
@@ -88,6 +88,15 @@ static int ended(const struct following *f, const struct view_rebuild *rebuild)
     return CTL_PROBLEM;
 }
 
+static void tell_away(struct following *f, const struct why *why)
+{
+    if (f->told_away)
+        return;
+    progress_end(&f->progress);
+    fprintf(stderr, "crcrctl %s: %s; waiting for it\n", f->ctl->verb, why->text);
+    f->told_away = true;
+}
+
 /* Looks at least once. Redis may be away for a while in between. */
 static int follow(struct following *f)
 {
@@ -103,6 +112,8 @@ static int follow(struct following *f)
             break;
         if (err == OK)
             show(f, &rebuild);
+        else if (clock_mono_ms() < f->deadline_ms)
+            tell_away(f, &why);
     } while (clock_mono_ms() < f->deadline_ms && ctl_wait(ASK_MS));
     progress_end(&f->progress);
     return err == OK ? ended(f, &rebuild) : ctl_fail(f->ctl, err, &why);

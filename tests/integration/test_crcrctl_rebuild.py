@@ -86,6 +86,11 @@ def test_a_redis_that_does_not_answer_is_exit_3(ctl):
     assert ctl.rebuild(expect=3, REDIS_ENDPOINT="127.0.0.1:1").stderr.strip()
 
 
+def test_wait_tells_once_that_redis_does_not_answer(ctl):
+    said = ctl.rebuild("--status", "--wait", "--timeout", "2s", expect=3, REDIS_ENDPOINT="127.0.0.1:1").stderr
+    assert said.count("; waiting for it\n") == 1, said
+
+
 @pytest.mark.parametrize("arguments", (["more"], ["--timeout", "soon"], ["--nonsense"]), ids=" ".join)
 def test_wrong_arguments_are_exit_2(ctl, arguments):
     assert ctl.rebuild(*arguments, expect=2).stderr.strip()
