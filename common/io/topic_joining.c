@@ -27,6 +27,8 @@ static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broke
 
     (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
     (void)rtt, (void)err;
+    if (key == JOIN_GROUP)
+        atomic_store(&joining->answered, true);
     if (key == SYNC_GROUP)
         atomic_store(&joining->now, false);
     return RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -43,5 +45,6 @@ static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, v
 void topic_joining_watch(struct topic_joining *joining, rd_kafka_conf_t *conf)
 {
     atomic_init(&joining->now, false);
+    atomic_init(&joining->answered, false);
     rd_kafka_conf_interceptor_add_on_new(conf, "joining", on_new, joining);
 }

@@ -11,7 +11,8 @@
 struct rd_kafka_conf_s;
 
 struct topic_joining {
-    atomic_bool now; /* set and read by different threads */
+    atomic_bool now;      /* set and read by different threads */
+    atomic_bool answered; /* a JoinGroup was, ever */
 };
 
 /* joining must live as long as the handle made from conf. */

@@ -17,8 +17,6 @@
 #define MAX_SPAN_FACTOR   16
 #define COMMIT_EVERY_MS   1000
 #define REVOKE_MS         20000
-#define CLOSE_MS          5000
-#define LEAVE_MS          12000
 
 static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
@@ -149,6 +147,7 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
 {
     rd_kafka_error_t *error = rd_kafka_incremental_assign(r->client.rk, list);
 
+    r->was_assigned = true;
     if (error) {
         topic_client_trouble(&r->client, rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);
@@ -270,38 +269,17 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     return OK;
 }
 
-/* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which
- * leaving gets its time anew: of 25 s that a daemon has to end, a rebalance that never comes while
- * others leave too must not take all. */
-static void leave(struct topic_reader *r)
-{
-    rd_kafka_error_t *error = rd_kafka_consumer_close_queue(r->client.rk, r->queue);
-    int64_t deadline = clock_mono_ms() + (r->n_partitions ? LEAVE_MS : CLOSE_MS);
-
-    if (error) {
-        rd_kafka_error_destroy(error);
-        return;
-    }
-    while (!rd_kafka_consumer_closed(r->client.rk) && clock_mono_ms() < deadline) {
-        /* Not rd_kafka_queue_poll_callback: it aborts on records that were fetched already. */
-        size_t before = r->n_partitions;
-        rd_kafka_message_t *fetched = rd_kafka_consume_queue(r->queue, 100);
-        if (fetched)
-            rd_kafka_message_destroy(fetched);
-        if (r->n_partitions != before)
-            deadline = clock_mono_ms() + CLOSE_MS;
-    }
-}
-
 void topic_reader_free(struct topic_reader *r)
 {
     if (!r)
         return;
     if (r->queue) {
         rd_kafka_queue_io_event_enable(r->queue, -1, NULL, 0);
-        leave(r);
+        topic_reader_leave(r);
         rd_kafka_queue_destroy(r->queue);
     }
+    if (!topic_reader_may_go(r))
+        return; /* it goes with the process, which is about to end */
     while (r->n_partitions)
         topic_partition_free(r->partitions[--r->n_partitions]);
     free(r->partitions);

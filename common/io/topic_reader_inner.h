@@ -23,6 +23,7 @@ struct topic_reader {
     void *opaque;
     bool paused;         /* by topic_reader_pause */
     bool revoking;       /* inside revoked(): next hands out nothing */
+    bool was_assigned;   /* something or nothing, ever */
     size_t n_paused;     /* partitions */
     int64_t commit_due;  /* monotonic ms */
     int64_t assigned_ms; /* wall */
@@ -30,6 +31,13 @@ struct topic_reader {
     int64_t restart_due; /* monotonic ms; 0: no partition stands */
 };
 
+/* Whether the handle may be destroyed: librdkafka (2.0.2; its issue 4312) aborts between the answer
+ * to JoinGroup and the first assignment. */
+bool topic_reader_may_go(const struct topic_reader *r);
+/* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which
+ * leaving gets its time anew: of 25 s that a daemon has to end, a rebalance that never comes while
+ * others leave too must not take all. */
+void topic_reader_leave(struct topic_reader *r);
 struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,
                                           int32_t id);
 /* Sends what is due without waiting; nothing while the group is being rebalanced. */
