@@ -1,11 +1,38 @@
 #include "topic_client.h"
 
+#include <errno.h>
 #include <librdkafka/rdkafka.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
+#include <time.h>
 
 #include "../base/mem.h"
+
+/* ---- librdkafka's waits -----------------------------------------------------------------------
+ */
+
+/* Instead of glibc's, which librdkafka calls with a moment of the wall clock: when that is set back
+ * by ten minutes, its threads would wait for ten minutes, and the members of a group with them.
+ * What is left of the wait is told by the same clock as the moment, and waited for by the monotonic
+ * one. (A cnd_t is a pthread_cond_t in glibc, and so is the mutex.) */
+int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict at)
+{
+    struct timespec now, until;
+    if (timespec_get(&now, TIME_UTC) != TIME_UTC || clock_gettime(CLOCK_MONOTONIC, &until) != 0)
+        return thrd_error;
+    until.tv_sec += at->tv_sec - now.tv_sec;
+    until.tv_nsec += at->tv_nsec - now.tv_nsec;
+    if (until.tv_nsec < 0 || until.tv_nsec >= 1000000000L) {
+        until.tv_sec += until.tv_nsec < 0 ? -1 : 1;
+        until.tv_nsec += until.tv_nsec < 0 ? 1000000000L : -1000000000L;
+    }
+    int failed = pthread_cond_clockwait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex,
+                                        CLOCK_MONOTONIC, &until);
+    return failed == 0 ? thrd_success : failed == ETIMEDOUT ? thrd_timedout : thrd_error;
+}
 
 /* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
 static const topic_setting common_settings[] = {
