@@ -20,8 +20,6 @@
 #define READ_MAX        256
 #define TICK_MS         1000
 #define DRAIN_MS        10000
-/* By how much the clocks of two of us may differ. */
-#define CLOCKS_MS       5000
 /* No wait of ours is longer than a day; the rest is for clocks that differ. */
 #define WAIT_MAX_MS     (25 * 3600000LL)
 
@@ -52,6 +50,7 @@ struct parked {
     struct record *record;
     const char *to_topic; /* in d->topics */
     int64_t due_ms;       /* monotonic: a clock that is set changes no wait */
+    bool reread;          /* whoever had it before us may have given it back already */
 };
 
 /* ---- one record ---- */
@@ -73,6 +72,8 @@ static void release(struct delay *d, struct parked *p)
     headers_remove(&headers, "to_topic");
     headers_remove(&headers, "not_before_ms");
     headers_remove(&headers, "error");
+    if (p->reread)
+        headers_set(&headers, "reread", STR_LIT("1"));
     struct post post = {
         .topic = p->to_topic,
         .key = p->record->key,
@@ -122,7 +123,7 @@ static int64_t left_ms(const struct delay *d, const struct record *record, int64
     int64_t wait_ms = not_before_ms - clock_wall_ms();
     for (size_t i = 0; i < N_DELAYS; i++)
         if (str_is(str_of(record->at.topic), d->d->topics.name[delay_topics[i]]) &&
-            wait_ms > longest_ms[i] + CLOCKS_MS)
+            wait_ms > longest_ms[i] + DISPATCHER_CLOCKS_MS)
             return longest_ms[i];
     return wait_ms;
 }
@@ -142,6 +143,7 @@ static void take(struct delay *d, struct record *record)
         bury(d, p, "header not_before_ms is more than a day ahead");
     } else {
         p->due_ms = clock_mono_ms() + left_ms(d, record, not_before_ms);
+        p->reread = dispatcher_reads_again(record, not_before_ms);
         DL_INSERT_INORDER(d->parked, p, by_due);
     }
 }

@@ -15,8 +15,8 @@
 #include "route.h"
 
 static const char *const verdict_names[] = {
-    [CLAIM_TAKEN] = "taken", [CLAIM_EXPIRED] = "expired",       [CLAIM_BUSY] = "busy",
-    [CLAIM_DONE] = "done",   [CLAIM_SUPERSEDED] = "superseded",
+    [CLAIM_TAKEN] = "taken", [CLAIM_FORGOTTEN] = "forgotten", [CLAIM_EXPIRED] = "expired",
+    [CLAIM_BUSY] = "busy",   [CLAIM_DONE] = "done",           [CLAIM_SUPERSEDED] = "superseded",
 };
 
 double sender_jitter(struct sender *s)
@@ -150,12 +150,12 @@ static bool can_be_superseded(const struct task *task)
            !task->event.again.len;
 }
 
-/* Without Redis nobody knows whether the one who had the partition before us has sent it already:
- * it had not committed it. */
-static bool may_have_been_anothers(const struct sending *g)
+/* Somebody may have had this task, or its twin, in hand before: where Redis knows nothing, nobody
+ * knows whether it was called. */
+static bool was_anothers(const struct sending *g)
 {
-    return !is_expand(g) &&
-           g->record->timestamp_ms < topic_reader_assigned_ms(g->s->reader) + SENDER_CLOCKS_MS;
+    return g->was_busy || g->task.reread ||
+           dispatcher_reads_again(g->record, g->record->timestamp_ms);
 }
 
 static void without_claim(struct sending *g, const char *reason)
@@ -165,7 +165,7 @@ static void without_claim(struct sending *g, const char *reason)
     if (!s->redis_was_down)
         log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
     s->redis_was_down = true;
-    g->task.maybe_duplicate |= may_have_been_anothers(g);
+    g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
     call(g);
 }
 
@@ -180,8 +180,11 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
         g->task.maybe_duplicate = !is_expand(g); /* which has no effect of its own */
         call(g);
         break;
-    case CLAIM_TAKEN: /* who was calling may have got through: the claim went with a flush */
-        g->task.maybe_duplicate |= g->was_busy;
+    case CLAIM_TAKEN: /* also after CLAIM_BUSY: its owner gave it back, and so did not call */
+        call(g);
+        break;
+    case CLAIM_FORGOTTEN:
+        g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
         call(g);
         break;
     case CLAIM_BUSY:

@@ -25,8 +25,6 @@
 #define SENDER_DOWNSTREAM_MAX 8
 /* How long what waits for a place of a slow downstream is put off. */
 #define SENDER_SLOW_WAIT_MS   30000
-/* By how much the clocks of two of us may differ. */
-#define SENDER_CLOCKS_MS      5000
 
 struct sender {
     struct role_ctx *role;
@@ -61,7 +59,7 @@ struct sending {
     struct task task;            /* borrows from record */
     char owner[128];             /* of the claim; "" while this attempt has none */
     bool out;                    /* taken from its lane */
-    bool was_busy;               /* another owner's claim was seen: it may have called */
+    bool was_busy;               /* another owner's claim was seen */
     bool calling;                /* GitHub has it */
     bool answered;               /* and its answer waits to be settled */
     bool lost;                   /* the partition is another's now: record is not ours to finish */

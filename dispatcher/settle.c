@@ -50,6 +50,8 @@ static void post_parked(struct sending *g, const char *error)
     headers_set_i64(&headers, "attempt", retry->attempt);
     if (g->task.maybe_duplicate)
         headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
+    if (dispatcher_reads_again(g->record, g->record->timestamp_ms)) /* it may be parked already */
+        headers_set(&headers, "reread", STR_LIT("1"));
     headers_set(&headers, "to_topic", str_of(s->d->topics.name[topic_of_tier(s->level)]));
     headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + wait_ms);
     headers_set(&headers, "error", str_of(error));
@@ -260,7 +262,8 @@ static enum err queue_answered(struct sending *g, struct why *why)
 static void collected_answered(struct sending *g, enum err err, const struct why *why)
 {
     FAULT_POINT("sender.claim_done");
-    g->told = g->retry.next == RETRY_DONE && !err;
+    /* Redis did not take it: once more when it is stored, or who reads it next calls again. */
+    g->told = g->retry.next == RETRY_DONE && err != ERR_REFUSE;
     if (err && !g->s->redis_was_down)
         log_warn("claim_not_settled", LOG_STR("delivery", g->task.event.delivery),
                  LOG_STR("repo", g->task.repo), LOG_STR("error", str_of(why->text)));

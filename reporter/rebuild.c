@@ -20,6 +20,10 @@
 #define STALL_MS   30000     /* no record for so long: from the beginning, with new ends */
 #define CLAIMS_MS  604800000 /* 7 d: what a claim is kept for */
 #define JOBS_CHUNK 200
+/* Marks under way at once: more are waited for, the lease being renewed meanwhile. */
+#define MARKS_MAX  2000
+/* For one place in a queue that is full all the same; less than the lease. */
+#define ROOM_MS    8000
 
 static const char *const phase_names[] = {
     [REBUILD_DISPATCHES] = "dispatches", [REBUILD_RESULTS] = "results", [REBUILD_EVENTS] = "events",
@@ -48,6 +52,24 @@ static const char *phase_of(const struct rebuild *b)
     return phase_names[topic_span_part(b->span)];
 }
 
+/* ---- the lease ------------------------------------------------------------------------------- */
+
+static enum err renew(struct rebuild *b, struct why *why)
+{
+    int64_t now = clock_mono_ms();
+    if (now < b->renew_ms)
+        return OK;
+    b->renew_ms = now + RENEW_MS;
+    if (now >= b->tell_ms + TELL_MS) {
+        log_info("rebuild_progress", LOG_STR("phase", str_of(phase_of(b))),
+                 LOG_INT("done", topic_span_done(b->span)),
+                 LOG_INT("total", topic_span_total(b->span)));
+        b->tell_ms = now;
+    }
+    return view_lease_renew(b->fold.redis, b->fold.fence, phase_of(b), topic_span_done(b->span),
+                            topic_span_total(b->span), why);
+}
+
 /* ---- marks for the reconciler ---------------------------------------------------------------- */
 
 static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
@@ -71,11 +93,30 @@ static void mark_dirty(void *opaque, struct str head_sha, struct str repo)
     for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
         buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
     b->unacknowledged++;
-    if (topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL, written, b,
-                         &why) == OK)
+    int64_t until = clock_mono_ms() + ROOM_MS;
+    enum err err;
+    while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL,
+                                   written, b, &why)) == ERR_RETRY &&
+           !b->lost && clock_mono_ms() < until) {
+        topic_writer_poll(b->writer, POLL_MS);
+        role_alive(b->role);
+    }
+    if (err == OK)
         return;
     b->unacknowledged--;
     b->lost = true;
+}
+
+/* Until some marks are acknowledged, when there are many. Nothing is queued at Redis. */
+static enum err marks_await(struct rebuild *b, struct why *why)
+{
+    enum err err = OK;
+    while (err == OK && !b->lost && b->unacknowledged >= MARKS_MAX && !role_stopping(b->role)) {
+        topic_writer_poll(b->writer, POLL_MS);
+        role_alive(b->role);
+        err = renew(b, why);
+    }
+    return err;
 }
 
 /* Jobs in progress: their check runs are open. What was last sent of the others stays as it is at
@@ -95,6 +136,11 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
                 mark_dirty(b, str_of(jobs.at[i].head_sha), str_of(jobs.at[i].repo));
         topic_writer_poll(b->writer, 0);
         role_alive(b->role);
+        err = renew(b, why);
+        if (err == OK)
+            err = marks_await(b, why);
+        if (err != OK)
+            return err;
     } while (!str_is(buf_str(&cursor), "0"));
     return OK;
 }
@@ -208,29 +254,14 @@ static enum err look(struct rebuild *b, struct why *why)
 
 /* ---- working --------------------------------------------------------------------------------- */
 
-static enum err renew(struct rebuild *b, struct why *why)
-{
-    int64_t now = clock_mono_ms();
-    if (now < b->renew_ms)
-        return OK;
-    b->renew_ms = now + RENEW_MS;
-    if (now >= b->tell_ms + TELL_MS) {
-        log_info("rebuild_progress", LOG_STR("phase", str_of(phase_of(b))),
-                 LOG_INT("done", topic_span_done(b->span)),
-                 LOG_INT("total", topic_span_total(b->span)));
-        b->tell_ms = now;
-    }
-    return view_lease_renew(b->fold.redis, b->fold.fence, phase_of(b), topic_span_done(b->span),
-                            topic_span_total(b->span), why);
-}
-
 /* One batch, or what comes in POLL_MS or is passed over in WORK_MS: the lease is to be renewed. */
 static enum err batch(struct rebuild *b, struct why *why)
 {
     const struct record *record;
     int64_t until = clock_mono_ms() + WORK_MS;
     enum err err = OK;
-    while (err == OK && !rebuild_fold_is_full(&b->fold) && clock_mono_ms() < until &&
+    while (err == OK && !rebuild_fold_is_full(&b->fold) && b->unacknowledged < MARKS_MAX &&
+           clock_mono_ms() < until &&
            (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
         enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
         err = rebuild_fold_record(&b->fold, part, record, why);
@@ -245,6 +276,8 @@ static enum err batch(struct rebuild *b, struct why *why)
     if (err == OK && collected != OK)
         err = why_set(why, collected, "%s", other.text);
     topic_writer_poll(b->writer, 0);
+    if (err == OK)
+        err = marks_await(b, why);
     if (err == OK && clock_mono_ms() - b->moved_ms >= STALL_MS)
         err = why_set(why, ERR_RETRY, "nothing came from Kafka for %d s", STALL_MS / 1000);
     return err;

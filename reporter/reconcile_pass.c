@@ -163,12 +163,12 @@ static void not_started(struct pass *p, enum err err, const struct why *why)
         pass_failed(p, why->text);
 }
 
-static void remember(struct pass *p, int64_t id)
+static void remember(struct pass *p, int64_t id, bool completed)
 {
     struct reconcile *r = p->target->reconcile;
     const struct wanted_check *w = &p->wanted[p->i];
     const struct check_slot slot = pass_slot(w);
-    struct check_sent sent = { .id = id, .completed = w->completed };
+    struct check_sent sent = { .id = id, .completed = completed };
     struct why why;
     snprintf(sent.digest, sizeof(sent.digest), "%s", w->digest);
     /* When this fails the check run is found again at GitHub. */
@@ -177,17 +177,35 @@ static void remember(struct pass *p, int64_t id)
         log_warn("check_run_not_remembered", LOG_STR("error", str_of(why.text)));
 }
 
+static void check_write(struct pass *p);
+
+/* The check run that was known cannot be written to: deleted (404), or of an App that was ours
+ * before (403). Where it is our rights that lack, a new one is refused as well. */
+static bool is_gone(const struct pass *p, const struct github_answer *answer)
+{
+    return p->found_id && p->wanted[p->i].may_start && answer->err == ERR_REFUSE &&
+           answer->sent_ms > 0 && (answer->status == 404 || answer->status == 403);
+}
+
 static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
 {
     struct pass *p = opaque;
     const struct wanted_check *w = &p->wanted[p->i];
+    if (is_gone(p, answer)) {
+        pass_count(p, "update", answer);
+        p->found_id = 0;
+        check_write(p);
+        return;
+    }
+    if (answer->err == ERR_REFUSE && answer->status == 422) /* and will refuse it each time */
+        remember(p, p->found_id, p->found_completed);
     if (!answered(p, p->found_id ? "update" : "create", answer))
         return;
     log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
              LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
              LOG_STR("head_sha", str_of(p->target->head_sha)), LOG_STR("status", str_of(w->status)),
              LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
-    remember(p, id);
+    remember(p, id, w->completed);
     p->i++;
     pass_step(p);
 }
@@ -282,7 +300,7 @@ static bool starts_anew(const struct check_sent *sent, const struct wanted_check
     return w->aggregate && sent->completed && !w->completed && w->may_start;
 }
 
-/* GitHub says what is wanted, or has it completed, which it never leaves. */
+/* GitHub says what is wanted or refused just that, or has it completed, which it never leaves. */
 static bool is_settled(const struct check_sent *sent, const struct wanted_check *w)
 {
     return str_is(str_of(sent->digest), w->digest) || (sent->completed && !w->completed);
@@ -370,7 +388,7 @@ void pass_step(struct pass *p)
         bool anew = sent->id && starts_anew(sent, w);
         p->found_id = anew ? 0 : sent->id;
         p->found_completed = !anew && sent->completed;
-        if (sent->id ? is_settled(sent, w) && !anew : !w->may_start)
+        if ((is_settled(sent, w) && !anew) || (!sent->id && !w->may_start))
             continue;
         if (is_held(p))
             continue;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_record.h"
 
@@ -15,6 +16,7 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id, struc
     p->orphans = orphans;
     p->topic = mem_dup(topic);
     p->id = id;
+    p->assigned_ms = clock_wall_ms();
     p->committing = -1;
     watermark_init(&p->mark);
     return p;

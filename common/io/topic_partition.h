@@ -24,6 +24,7 @@ struct topic_partition {
     struct held **orphans; /* the reader's */
     char *topic;
     int32_t id;
+    int64_t assigned_ms; /* wall */
     struct watermark mark;
     struct held *held; /* in hand, in the order of taking */
     size_t n_held;

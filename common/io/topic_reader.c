@@ -153,8 +153,6 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
         rd_kafka_error_destroy(error);
         return;
     }
-    if (list->cnt > 0)
-        r->assigned_ms = clock_wall_ms();
     for (int i = 0; i < list->cnt; i++) {
         partition_add(r, list->elems[i].topic, list->elems[i].partition);
         if (r->paused)
@@ -360,9 +358,10 @@ size_t topic_reader_in_hand(const struct topic_reader *r)
     return n;
 }
 
-int64_t topic_reader_assigned_ms(const struct topic_reader *r)
+int64_t record_assigned_ms(const struct record *record)
 {
-    return r->assigned_ms;
+    const struct topic_partition *p = ((const struct held *)(const void *)record)->partition;
+    return p ? p->assigned_ms : clock_wall_ms();
 }
 
 int topic_reader_assigned(const struct topic_reader *r)

@@ -70,6 +70,9 @@ void record_drop(struct record *record);
 
 /* Whether it is of one of these n partitions, e.g. those that revoked() names. */
 bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n);
+/* When its partition was assigned to us, in milliseconds since 1970; of one that was taken away
+ * since: now. What is older may have been in another's hands, or in ours before. */
+int64_t record_assigned_ms(const struct record *record);
 
 /* Commits the watermarks now and waits for the broker, at most 5 s. ERR_RETRY: not committed, e.g.
  * while the group is being rebalanced; the next regular commit tries again. */
@@ -81,9 +84,6 @@ void topic_reader_pause(struct topic_reader *r, bool pause);
 size_t topic_reader_in_hand(const struct topic_reader *r);
 /* How many partitions are assigned now. */
 int topic_reader_assigned(const struct topic_reader *r);
-/* When a partition was last assigned, in milliseconds since 1970; 0: none yet. What is older may
- * have been in another's hands. */
-int64_t topic_reader_assigned_ms(const struct topic_reader *r);
 /* Records between the watermark and the end of the assigned partitions, from cached high watermarks
  * (no request); -1 when unknown yet. */
 int64_t topic_reader_lag(const struct topic_reader *r);

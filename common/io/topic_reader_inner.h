@@ -26,7 +26,6 @@ struct topic_reader {
     bool was_assigned;   /* something or nothing, ever */
     size_t n_paused;     /* partitions */
     int64_t commit_due;  /* monotonic ms */
-    int64_t assigned_ms; /* wall */
     size_t since_nudge;  /* bytes taken */
     int64_t restart_due; /* monotonic ms; 0: no partition stands */
 };

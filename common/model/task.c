@@ -97,6 +97,7 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
     t.run_id = headers_get(headers, "run_id");
     t.level = level_parse(tier);
     t.maybe_duplicate = str_is(headers_get(headers, "maybe_duplicate"), "1");
+    t.reread = str_is(headers_get(headers, "reread"), "1");
     t.payload_trimmed = headers_get(headers, "payload_trimmed");
     int64_t attempt = 1;
 
@@ -133,6 +134,8 @@ void task_to_headers(const struct task *task, struct headers *to)
     headers_put_copy(to, "seq", str_of(seq));
     if (task->maybe_duplicate)
         headers_put(to, "maybe_duplicate", STR_LIT("1"));
+    if (task->reread)
+        headers_put(to, "reread", STR_LIT("1"));
     headers_put(to, "payload_trimmed", task->payload_trimmed);
 }
 

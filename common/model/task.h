@@ -31,6 +31,7 @@ struct task {
     int attempt; /* 1 the first time */
     struct task_seq seq;
     bool maybe_duplicate;
+    bool reread; /* whoever wrote this may have done so twice: there may be another record of it */
     struct str payload_trimmed; /* JSON array of what payload_fit dropped; absent when verbatim */
     struct str lane;            /* the record's key: <downstream>|<event key> */
 };

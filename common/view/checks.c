@@ -88,7 +88,7 @@ enum err checks_sent_list(struct redis *r, struct str sha, struct str name, stru
     struct check_list list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };
     for (size_t i = 0; i + 1 < reply->n; i += 2) {
         struct check_listed *to = &list.at[list.n];
-        if (!sent_parse(reply->items[i + 1].text, &to->sent))
+        if (!sent_parse(reply->items[i + 1].text, &to->sent) || !to->sent.id)
             continue;
         to->slot = str_dup(reply->items[i].text);
         list.n++;

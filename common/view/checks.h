@@ -7,9 +7,9 @@
 #include "jobs.h"
 
 struct check_sent {
-    int64_t id; /* at GitHub */
+    int64_t id; /* at GitHub; 0: none, and with a digest: GitHub refused to create that */
     bool completed;
-    char digest[17]; /* of what was sent */
+    char digest[17]; /* of what was sent, also when GitHub refused it for good */
 };
 
 /* One check run: its name, and which of that name: "<external_id>/<attempt>/<check_run_id>". */

@@ -1,7 +1,10 @@
 -- Takes the claim of one dispatch, or says why not.
--- KEYS: the claim; the lane's last seq when this dispatch can be superseded.
--- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type
+-- KEYS: the claim; crcr:epoch; the lane's last seq when this dispatch can be superseded.
+-- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms
 -- Returns {verdict, ms until another's claim runs out, outcome}.
+-- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
+-- was received. The epoch is gone then, or is a later one: it is the moment, in microseconds of
+-- Redis's clock, in which somebody began to restore what was lost.
 --
 --   (none) ──▶ sending ──▶ done        an outcome is known: never call again
 --                 │  └───▶ unknown     called, no answer seen: the next one is perhaps the second
@@ -31,12 +34,12 @@ end
 if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
   return { 'busy', string.format('%.0f', until_ms - now), '' }
 end
-if KEYS[2] then
-  local last = redis.call('GET', KEYS[2])
+if KEYS[3] then
+  local last = redis.call('GET', KEYS[3])
   if last and later(last, ARGV[5]) then
     return { 'superseded', '0', '' }
   end
-  redis.call('SET', KEYS[2], ARGV[5], 'EX', ttl)
+  redis.call('SET', KEYS[3], ARGV[5], 'EX', ttl)
 end
 redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1],
            'until_ms', string.format('%.0f', now + tonumber(ARGV[3])),
@@ -45,5 +48,9 @@ redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1],
 redis.call('EXPIRE', KEYS[1], ttl)
 if state == 'unknown' or (state == 'sending' and owner ~= ARGV[1]) then
   return { 'expired', '0', '' }
+end
+local epoch = tonumber(redis.call('GET', KEYS[2]) or '')
+if not state and (not epoch or epoch / 1000 > tonumber(ARGV[10])) then
+  return { 'forgotten', '0', '' }
 end
 return { 'taken', '0', '' }

@@ -23,8 +23,8 @@ static const struct {
     const char *name;
     enum claim_verdict verdict;
 } verdicts[] = {
-    { "taken", CLAIM_TAKEN }, { "expired", CLAIM_EXPIRED },       { "busy", CLAIM_BUSY },
-    { "done", CLAIM_DONE },   { "superseded", CLAIM_SUPERSEDED },
+    { "taken", CLAIM_TAKEN }, { "forgotten", CLAIM_FORGOTTEN }, { "expired", CLAIM_EXPIRED },
+    { "busy", CLAIM_BUSY },   { "done", CLAIM_DONE },           { "superseded", CLAIM_SUPERSEDED },
 };
 
 static struct str number(char to[NUMBER_MAX], int64_t n)
@@ -52,12 +52,13 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
 {
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
     char at[NUMBER_MAX], sending[NUMBER_MAX], ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX];
-    char seq[TASK_SEQ_TEXT_SIZE];
-    struct str argv[11];
+    char seq[TASK_SEQ_TEXT_SIZE], received[NUMBER_MAX];
+    struct str argv[13];
     size_t n = 0;
     buf_init(&key, VIEW_KEY_MAX);
     buf_init(&seq_key, VIEW_KEY_MAX);
     argv[n++] = claim_key(&key, task);
+    argv[n++] = STR_LIT(KEY_EPOCH);
     if (supersede) {
         ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
         argv[n++] = key_seq(&seq_key, task->repo, str_from(task->lane, (size_t)(bar + 1)));
@@ -73,7 +74,8 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     argv[n++] = not_absent(task->event.head_sha);
     argv[n++] = number(level, task->level);
     argv[n++] = str_of(event_kind_name(task->event.kind));
-    return redis_queue_script(r, &claim_script, supersede ? 2 : 1, n, argv, why);
+    argv[n++] = number(received, task->event.received_ms);
+    return redis_queue_script(r, &claim_script, supersede ? 3 : 2, n, argv, why);
 }
 
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why)

@@ -11,6 +11,8 @@
 
 enum claim_verdict {
     CLAIM_TAKEN,      /* ours: call */
+    CLAIM_FORGOTTEN,  /* ours, but Redis lost its memory since the event was received: whoever had
+                         the task before us may have called */
     CLAIM_EXPIRED,    /* ours, but an earlier owner never told how its call ended: call with
                          maybe_duplicate */
     CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */

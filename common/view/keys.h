@@ -4,7 +4,8 @@
  *   what it holds
  * ------------------------------------------------------------------------------------------------
  * crcr:epoch                                string  reporter    all daemons        -
- *   there while the view is whole: the fence of the rebuild that made it so (epoch.h)
+ *   there while the view is whole: the fence of the rebuild that made it so (epoch.h), which is the
+ *   moment in which that began, in microseconds; a claim that is missing tells nothing of before
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
  *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
@@ -40,7 +41,8 @@
  * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
  *   updated_at, the ciflow/crcr labels and the head commit (absent: folded by an older program)
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
- *   <external_id>/<attempt>/<check_run_id> → id at GitHub, 1 if completed, digest of what was sent
+ *   <external_id>/<attempt>/<check_run_id> → id at GitHub (0: it refused that content), 1 if
+ *   completed, digest of what was sent
  * crcr:comment:<pr>/<repo>                  hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   id of the on-call comment at GitHub (0: there is none), digest of what was sent
  * crcr:comment:lease:<pr>/<repo>            string  reconcile   reconcile          2 min

@@ -240,7 +240,7 @@ def test_l2_has_none(reporter):
 
 def test_a_refused_job_check_does_not_keep_the_aggregate_back(reporter):
     job = Sum(reporter)
-    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 422, "count": 1,
+    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 403, "count": 1,
                            "body": {"message": "no such job"}})
     job.call("completed", 2000, conclusion="success", run_complete=True)
     wait_for("the refusal to be parked", lambda: [

@@ -258,6 +258,21 @@ def test_open_check_runs_are_looked_at_again(fresh):
     job.call("completed", 2000, conclusion="success").wait_check()
 
 
+def test_more_open_jobs_than_the_queue_to_kafka_holds_are_all_marked(fresh):
+    fresh.restart(CRCR_ROLES="fold,web")
+    jobs = [Job(fresh).call("in_progress", 1000) for _ in range(60)]
+    for job in jobs:
+        job.wait_result("in_progress")
+    fresh.restart(CRCR_ROLES="fold,web", CRCR_KAFKA_QUEUE_BUFFERING_MAX_MESSAGES="2")
+    given_up = len(fresh.said("rebuild_abandoned"))
+    fresh.flush()
+    fresh.wait_whole()
+    marked = {record.key for record in fresh.topic("reconcile") if record.value == b"rebuilt"}
+    assert {f"{job.sha}/org/four" for job in jobs} <= marked
+    assert not fresh.said("rebuild_abandoned")[given_up:]
+    fresh.restart()
+
+
 def test_lives_end_when_they_would_have(fresh):
     """Not 35 days from the rebuild: from the last word on the job."""
     client = fresh.client()

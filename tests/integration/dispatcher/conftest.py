@@ -26,6 +26,7 @@ def shared(kafka_node, redis_node, tmp_path_factory):
 
 @pytest.fixture
 def bench(shared):
+    shared.redis.set("crcr:epoch", "1")  # others flush
     yield shared
     shared.clear_script()
 

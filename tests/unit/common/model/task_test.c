@@ -33,7 +33,7 @@ static void a_task_survives_its_headers(void **state)
     struct task in = sample(), out;
     struct headers h;
     struct why why;
-    in.maybe_duplicate = true;
+    in.maybe_duplicate = in.reread = true;
     in.payload_trimmed = STR_LIT("[\"_links\"]");
     in.kind = TASK_RERUN_ALL;
     in.run_id = STR_LIT("555");
@@ -50,6 +50,7 @@ static void a_task_survives_its_headers(void **state)
     assert_int_equal(out.attempt, 2);
     assert_int_equal(task_seq_cmp(&in.seq, &out.seq), 0);
     assert_true(out.maybe_duplicate);
+    assert_true(out.reread);
     assert_true(str_is(out.payload_trimmed, "[\"_links\"]"));
     assert_true(str_eq(out.lane, in.lane));
 }
@@ -66,6 +67,7 @@ static void headers_read_as_the_contract_says(void **state)
     assert_true(str_is(headers_get(&h, "attempt"), "2"));
     assert_true(str_is(headers_get(&h, "seq"), "1700000000000:7:99"));
     assert_null(headers_get(&h, "maybe_duplicate").ptr);
+    assert_null(headers_get(&h, "reread").ptr);
     assert_null(headers_get(&h, "payload_trimmed").ptr);
     assert_null(headers_get(&h, "run_id").ptr);
 }

@@ -10,46 +10,16 @@
 
 #include "common/io/redis.h"
 #include "common/view/claims.h"
-#include "tests/unit/support/redis_server.h"
+#include "tests/unit/support/redis_fixture.h"
 
 #define NOW 1795231200000LL
-
-struct fixture {
-    struct redis_server server;
-    struct redis *redis;
-};
-
-static int start(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
-    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
-    *state = f;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct fixture *f = *state;
-    redis_free(f->redis);
-    redis_server_kill(&f->server);
-    free(f);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    struct fixture *f = *state;
-    const struct redis_value *v;
-    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
-}
 
 static struct task a_task(void)
 {
     return (struct task){ .event = { .kind = EVENT_PULL_REQUEST,
                                      .delivery = STR_LIT("d-1"),
                                      .head_sha = STR_LIT("abcdef0"),
+                                     .received_ms = NOW,
                                      .pr = 17 },
                           .repo = STR_LIT("Org/A"),
                           .level = 3,
@@ -72,7 +42,7 @@ static struct outcome an_outcome(const struct task *task, enum outcome_kind kind
 static struct claim_answer claim(void **state, const struct task *task, const char *owner,
                                  int64_t now_ms)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct claim_answer answer = { 0 };
     struct why why;
     if (claim_queue(f->redis, task, owner, now_ms, true, &why) ||
@@ -82,7 +52,7 @@ static struct claim_answer claim(void **state, const struct task *task, const ch
 }
 
 /* As if CLAIM_SENDING_MS had passed on Redis's clock. */
-static void let_it_run_out(struct fixture *f)
+static void let_it_run_out(struct redis_fixture *f)
 {
     const struct redis_value *v;
     assert_int_equal(
@@ -93,14 +63,14 @@ static void let_it_run_out(struct fixture *f)
         OK);
 }
 
-static enum err finish(struct fixture *f, const struct task *task, const char *owner,
+static enum err finish(struct redis_fixture *f, const struct task *task, const char *owner,
                        const struct outcome *outcome)
 {
     assert_int_equal(claim_finish_queue(f->redis, task, owner, outcome, NULL), OK);
     return claim_end_collect(f->redis, NULL);
 }
 
-static enum err release(struct fixture *f, const struct task *task, const char *owner)
+static enum err release(struct redis_fixture *f, const struct task *task, const char *owner)
 {
     assert_int_equal(claim_release_queue(f->redis, task, owner, NULL), OK);
     return claim_end_collect(f->redis, NULL);
@@ -169,18 +139,18 @@ static void the_clock_of_a_replica_does_not_matter(void **state)
         struct claim_answer busy = claim(state, &task, "two", NOW + skew_ms[i]);
         assert_int_equal(busy.verdict, CLAIM_BUSY);
         assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
-        assert_int_equal(flush(state), OK);
+        assert_int_equal(redis_fixture_whole(state), OK);
         assert_int_equal(claim(state, &task, "one", NOW + skew_ms[i]).verdict, CLAIM_TAKEN);
         busy = claim(state, &task, "two", NOW);
         assert_int_equal(busy.verdict, CLAIM_BUSY);
         assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
-        assert_int_equal(flush(state), OK);
+        assert_int_equal(redis_fixture_whole(state), OK);
     }
 }
 
 static void what_was_sent_is_told_again_and_not_sent_again(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     claim(state, &task, "one", NOW);
@@ -194,7 +164,7 @@ static void what_was_sent_is_told_again_and_not_sent_again(void **state)
 
 static void a_done_claim_may_say_that_it_was_told(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     claim(state, &task, "one", NOW);
@@ -208,20 +178,20 @@ static void a_done_claim_may_say_that_it_was_told(void **state)
 static void only_a_dispatch_makes_a_claim_done(void **state)
 {
     static const enum outcome_kind kinds[] = { OUTCOME_UNKNOWN, OUTCOME_WAITING, OUTCOME_FAILED };
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct outcome outcome = an_outcome(&task, kinds[i]);
         claim(state, &task, "one", NOW);
         assert_int_equal(finish(f, &task, "one", &outcome), OK);
         assert_int_equal(claim(state, &task, "two", NOW + 1).verdict, CLAIM_EXPIRED);
-        assert_int_equal(flush(state), OK);
+        assert_int_equal(redis_fixture_whole(state), OK);
     }
 }
 
 static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     const struct redis_value *v;
@@ -238,9 +208,37 @@ static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state
     assert_string_equal(again.outcome.delivery_id, "");
 }
 
+static void a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_event(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct task task = a_task();
+    assert_int_equal(redis_fixture_empty(state), OK);
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_FORGOTTEN);
+    assert_int_equal(release(f, &task, "one"), OK);
+    const struct redis_value *v; /* 1 ms later: what was lost is restored, but not this */
+    const struct str epoch[] = { STR_LIT("SET"), STR_LIT("crcr:epoch"),
+                                 STR_LIT("1795231200001000") };
+    assert_int_equal(redis_call(f->redis, &v, 3, epoch, NULL), OK);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_FORGOTTEN);
+    assert_int_equal(release(f, &task, "two"), OK);
+    task.event.received_ms = NOW + 1;
+    assert_int_equal(claim(state, &task, "three", NOW).verdict, CLAIM_TAKEN);
+}
+
+static void a_claim_that_is_there_counts_also_while_the_view_is_not_whole(void **state)
+{
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    assert_int_equal(redis_fixture_empty(state), OK);
+    claim(state, &task, "one", NOW);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_BUSY);
+    assert_int_equal(finish(*state, &task, "one", &sent), OK);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
+}
+
 static void a_released_claim_leaves_nothing(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct dispatch_record record;
     bool found = true;
@@ -256,7 +254,7 @@ static void a_released_claim_leaves_nothing(void **state)
 
 static void a_late_owner_cannot_end_what_another_is_sending_or_has_sent(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
@@ -295,7 +293,7 @@ static void an_older_seq_of_the_lane_is_superseded_and_the_same_is_not(void **st
 
 static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct claim_answer answer;
     struct task newer = a_task(), push = a_task(), older = a_task();
     newer.seq.updated_ms = 2000;
@@ -312,7 +310,7 @@ static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **sta
 
 static void many_are_answered_in_the_order_of_queueing(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task first = a_task(), second = a_task();
     struct claim_answer answer;
     second.event.delivery = STR_LIT("d-2");
@@ -329,7 +327,7 @@ static void many_are_answered_in_the_order_of_queueing(void **state)
 
 static void the_record_is_there_before_the_call_for_a_fast_callback(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct dispatch_record record;
     bool found = false;
@@ -349,7 +347,7 @@ static void the_record_is_there_before_the_call_for_a_fast_callback(void **state
 
 static void claims_do_not_stay_for_ever(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     const struct redis_value *v;
     struct task task = a_task();
     claim(state, &task, "one", NOW);
@@ -364,7 +362,7 @@ static void claims_do_not_stay_for_ever(void **state)
 
 /* ---- restored from outcomes ------------------------------------------------------------------ */
 
-static bool restore(struct fixture *f, const struct outcome *outcome, int64_t age_ms)
+static bool restore(struct redis_fixture *f, const struct outcome *outcome, int64_t age_ms)
 {
     bool queued = false;
     struct why why;
@@ -395,7 +393,7 @@ static void what_was_sent_is_not_sent_again_after_a_flush(void **state)
     struct claim_answer answer = claim(state, &task, "one", NOW);
     assert_int_equal(answer.verdict, CLAIM_DONE);
     assert_int_equal(answer.outcome.outcome, OUTCOME_DUPLICATE); /* it has been told */
-    assert_int_equal(dispatch_record_get(((struct fixture *)*state)->redis, STR_LIT("d-1"),
+    assert_int_equal(dispatch_record_get(((struct redis_fixture *)*state)->redis, STR_LIT("d-1"),
                                          STR_LIT("org/a"), &found, &record, NULL),
                      OK);
     assert_true(found);
@@ -443,7 +441,7 @@ static void what_was_replayed_again_is_not_sent_once_more_after_a_flush(void **s
 
 static void a_restored_claim_takes_nothing_from_its_sender(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
@@ -470,7 +468,7 @@ static void only_what_a_claim_would_still_hold_is_restored(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, flush)
+#define TEST(f) cmocka_unit_test_setup(f, redis_fixture_whole)
     const struct CMUnitTest tests[] = {
         TEST(the_first_takes_it_and_another_finds_it_busy),
         TEST(case_of_the_repo_does_not_matter),
@@ -482,6 +480,8 @@ int main(void)
         TEST(a_done_claim_may_say_that_it_was_told),
         TEST(only_a_dispatch_makes_a_claim_done),
         TEST(what_is_done_stays_done_when_its_outcome_cannot_be_read),
+        TEST(a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_event),
+        TEST(a_claim_that_is_there_counts_also_while_the_view_is_not_whole),
         TEST(a_released_claim_leaves_nothing),
         TEST(a_late_owner_cannot_end_what_another_is_sending_or_has_sent),
         TEST(an_older_seq_of_the_lane_is_superseded_and_the_same_is_not),
@@ -496,5 +496,5 @@ int main(void)
         TEST(a_restored_claim_takes_nothing_from_its_sender),
         TEST(only_what_a_claim_would_still_hold_is_restored),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -14,46 +14,13 @@
 #include "common/model/ids.h"
 #include "common/view/dispatches.h"
 #include "common/view/runs.h"
-#include "tests/unit/support/redis_server.h"
-#include "tests/unit/support/whole_view.h"
+#include "tests/unit/support/redis_fixture.h"
 
 #define NOW  1795231200000LL
 #define SHA  "0123456789abcdef"
 #define REPO "Org/Four"
 
 static const struct view_times times = { .ttl_s = 3000, .zombie_ms = 21600000 };
-
-struct fixture {
-    struct redis_server server;
-    struct redis *redis;
-};
-
-static int start(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
-    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
-    *state = f;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct fixture *f = *state;
-    redis_free(f->redis);
-    redis_server_kill(&f->server);
-    free(f);
-    return 0;
-}
-
-static int empty(void **state)
-{
-    struct fixture *f = *state;
-    const struct redis_value *v;
-    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL) != OK ||
-           whole_view(f->redis);
-}
 
 static struct outcome outcome_of(const char *delivery, const char *action, int64_t received_ms)
 {
@@ -67,14 +34,14 @@ static struct outcome outcome_of(const char *delivery, const char *action, int64
     return o;
 }
 
-static void fold(struct fixture *f, const struct outcome *o)
+static void fold(struct redis_fixture *f, const struct outcome *o)
 {
     assert_int_equal(dispatch_fold_queue(f->redis, o, &times, NULL), OK);
     assert_int_equal(dispatch_fold_collect(f->redis, NULL), OK);
 }
 
 /* The delivery that is found, or "". */
-static const char *found_in(struct fixture *f, struct dispatch_view *view)
+static const char *found_in(struct redis_fixture *f, struct dispatch_view *view)
 {
     bool found = false;
     *view = (struct dispatch_view){ .delivery = "" };
@@ -83,7 +50,7 @@ static const char *found_in(struct fixture *f, struct dispatch_view *view)
     return found ? view->delivery : "";
 }
 
-static void assert_found(struct fixture *f, const char *delivery)
+static void assert_found(struct redis_fixture *f, const char *delivery)
 {
     struct dispatch_view view;
     assert_string_equal(found_in(f, &view), delivery);
@@ -91,7 +58,7 @@ static void assert_found(struct fixture *f, const char *delivery)
 
 static void the_newest_delivery_is_found_whatever_the_order(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct outcome newer = outcome_of("d-2", "reopened", NOW + 1000);
     struct outcome older = outcome_of("d-1", "opened", NOW);
     struct dispatch_view view;
@@ -107,7 +74,7 @@ static void the_newest_delivery_is_found_whatever_the_order(void **state)
 
 static void closed_pushes_and_lower_tiers_do_not_count(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct outcome closed = outcome_of("d-1", "closed", NOW), push = outcome_of("d-2", "", NOW);
     struct outcome l2 = outcome_of("d-3", "opened", NOW), old = outcome_of("d-4", "", NOW);
     strcpy(push.event_type, "push");
@@ -122,7 +89,7 @@ static void closed_pushes_and_lower_tiers_do_not_count(void **state)
 
 static void a_ciflow_tag_push_counts(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct outcome tag = outcome_of("d-1", "", NOW);
     strcpy(tag.event_type, "push");
     fold(f, &tag);
@@ -131,7 +98,7 @@ static void a_ciflow_tag_push_counts(void **state)
 
 static void a_superseded_delivery_counts_only_when_there_is_no_other(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct outcome late = outcome_of("d-2", "synchronize", NOW + 1000);
     late.outcome = OUTCOME_SUPERSEDED;
     fold(f, &late);
@@ -143,7 +110,7 @@ static void a_superseded_delivery_counts_only_when_there_is_no_other(void **stat
 
 static void the_newest_20_deliveries_of_a_commit_are_kept(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     const struct redis_value *v;
     for (int i = 0; i < 30; i++) {
         char id[16];
@@ -163,7 +130,7 @@ static void the_newest_20_deliveries_of_a_commit_are_kept(void **state)
 
 static void what_github_said_of_a_run_is_kept(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct run_answers list;
     struct run_answer one = { .run_id = "77", .said = RUN_SAID_COMPLETED, .asked_ms = NOW };
     struct run_answer two = { .run_id = "78", .said = RUN_SAID_NO, .asked_ms = NOW + 1 };
@@ -190,7 +157,7 @@ static void what_github_said_of_a_run_is_kept(void **state)
 
 /* ---- more jobs than a commit's set holds ----------------------------------------------------- */
 
-static void fold_job(struct fixture *f, const char *repo, int number)
+static void fold_job(struct redis_fixture *f, const char *repo, int number)
 {
     struct result_record fact, merged;
     struct buf CLEANUP(buf_clear) key;
@@ -215,7 +182,7 @@ static void fold_job(struct fixture *f, const char *repo, int number)
 
 static void the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct job_list list;
     for (int i = 0; i < HEAD_JOBS_MAX + 5; i++)
         fold_job(f, REPO, i);
@@ -238,14 +205,16 @@ static void the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_newest_delivery_is_found_whatever_the_order, empty),
-        cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count, empty),
-        cmocka_unit_test_setup(a_ciflow_tag_push_counts, empty),
-        cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other, empty),
-        cmocka_unit_test_setup(the_newest_20_deliveries_of_a_commit_are_kept, empty),
-        cmocka_unit_test_setup(what_github_said_of_a_run_is_kept, empty),
+        cmocka_unit_test_setup(the_newest_delivery_is_found_whatever_the_order,
+                               redis_fixture_whole),
+        cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count, redis_fixture_whole),
+        cmocka_unit_test_setup(a_ciflow_tag_push_counts, redis_fixture_whole),
+        cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other,
+                               redis_fixture_whole),
+        cmocka_unit_test_setup(the_newest_20_deliveries_of_a_commit_are_kept, redis_fixture_whole),
+        cmocka_unit_test_setup(what_github_said_of_a_run_is_kept, redis_fixture_whole),
         cmocka_unit_test_setup(the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit,
-                               empty),
+                               redis_fixture_whole),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -9,49 +9,16 @@
 #include <cmocka.h>
 
 #include "common/view/due.h"
-#include "tests/unit/support/redis_server.h"
-#include "tests/unit/support/whole_view.h"
+#include "tests/unit/support/redis_fixture.h"
 
 #define NOW 1795231200000LL
 
-struct fixture {
-    struct redis_server server;
-    struct redis *redis;
-};
-
-static int start(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
-    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
-    *state = f;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct fixture *f = *state;
-    redis_free(f->redis);
-    redis_server_kill(&f->server);
-    free(f);
-    return 0;
-}
-
-static int empty_and_whole(void **state)
-{
-    struct fixture *f = *state;
-    const struct redis_value *v;
-    assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL), OK);
-    return whole_view(f->redis);
-}
-
-static void note(struct fixture *f, const char *member, int64_t at_ms)
+static void note(struct redis_fixture *f, const char *member, int64_t at_ms)
 {
     assert_int_equal(due_set(f->redis, str_of(member), at_ms, NULL), OK);
 }
 
-static size_t take_at(struct fixture *f, int64_t now_ms, struct due_list *list)
+static size_t take_at(struct redis_fixture *f, int64_t now_ms, struct due_list *list)
 {
     int64_t past = -1;
     assert_int_equal(due_take(f->redis, now_ms, 100, list, &past, NULL), OK);
@@ -59,7 +26,7 @@ static size_t take_at(struct fixture *f, int64_t now_ms, struct due_list *list)
     return list->n;
 }
 
-static size_t count_at(struct fixture *f, int64_t now_ms)
+static size_t count_at(struct redis_fixture *f, int64_t now_ms)
 {
     struct due_list list;
     size_t n = take_at(f, now_ms, &list);
@@ -69,7 +36,7 @@ static size_t count_at(struct fixture *f, int64_t now_ms)
 
 static void only_what_is_due_is_taken_earliest_first(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct due_list list;
     note(f, "a/late", NOW);
     note(f, "a/later", NOW + 1);
@@ -82,7 +49,7 @@ static void only_what_is_due_is_taken_earliest_first(void **state)
 
 static void two_sweepers_never_take_the_same(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     note(f, "a/late", NOW);
     assert_int_equal(count_at(f, NOW), 1);
     assert_int_equal(count_at(f, NOW + DUE_LEASE_MS - 1), 0);
@@ -90,7 +57,7 @@ static void two_sweepers_never_take_the_same(void **state)
 
 static void what_a_dead_sweeper_took_is_taken_again(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     note(f, "a/late", NOW);
     assert_int_equal(count_at(f, NOW), 1);
     assert_int_equal(count_at(f, NOW + DUE_LEASE_MS), 1);
@@ -98,7 +65,7 @@ static void what_a_dead_sweeper_took_is_taken_again(void **state)
 
 static void what_was_marked_is_off(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct due_list list;
     note(f, "a/late", NOW);
     take_at(f, NOW, &list);
@@ -110,7 +77,7 @@ static void what_was_marked_is_off(void **state)
 
 static void a_time_noted_while_it_was_taken_is_not_lost(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct due_list list;
     note(f, "a/late", NOW);
     take_at(f, NOW, &list);
@@ -122,7 +89,7 @@ static void a_time_noted_while_it_was_taken_is_not_lost(void **state)
 
 static void a_newer_time_stands_in_for_the_older_and_0_for_none(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     note(f, "a/late", NOW);
     note(f, "a/late", NOW + 10);
     assert_int_equal(count_at(f, NOW), 0);
@@ -132,7 +99,7 @@ static void a_newer_time_stands_in_for_the_older_and_0_for_none(void **state)
 
 static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     const struct redis_value *v;
     note(f, "a/late", NOW);
     assert_int_equal(
@@ -145,14 +112,14 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(only_what_is_due_is_taken_earliest_first, empty_and_whole),
-        cmocka_unit_test_setup(two_sweepers_never_take_the_same, empty_and_whole),
-        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, empty_and_whole),
-        cmocka_unit_test_setup(what_was_marked_is_off, empty_and_whole),
-        cmocka_unit_test_setup(a_time_noted_while_it_was_taken_is_not_lost, empty_and_whole),
+        cmocka_unit_test_setup(only_what_is_due_is_taken_earliest_first, redis_fixture_whole),
+        cmocka_unit_test_setup(two_sweepers_never_take_the_same, redis_fixture_whole),
+        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, redis_fixture_whole),
+        cmocka_unit_test_setup(what_was_marked_is_off, redis_fixture_whole),
+        cmocka_unit_test_setup(a_time_noted_while_it_was_taken_is_not_lost, redis_fixture_whole),
         cmocka_unit_test_setup(a_newer_time_stands_in_for_the_older_and_0_for_none,
-                               empty_and_whole),
-        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, empty_and_whole),
+                               redis_fixture_whole),
+        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, redis_fixture_whole),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -10,33 +10,9 @@
 
 #include "common/io/redis.h"
 #include "common/view/epoch.h"
-#include "tests/unit/support/redis_server.h"
+#include "tests/unit/support/redis_fixture.h"
 
-struct fixture {
-    struct redis_server server;
-    struct redis *redis;
-};
-
-static int start(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
-    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
-    *state = f;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct fixture *f = *state;
-    redis_free(f->redis);
-    redis_server_kill(&f->server);
-    free(f);
-    return 0;
-}
-
-static void command(struct fixture *f, size_t argc, const struct str *argv)
+static void command(struct redis_fixture *f, size_t argc, const struct str *argv)
 {
     const struct redis_value *v;
     struct why why = { "" };
@@ -44,27 +20,21 @@ static void command(struct fixture *f, size_t argc, const struct str *argv)
         fail_msg("%s", why.text);
 }
 
-static int empty(void **state)
-{
-    command(*state, REDIS_ARGS(STR_LIT("FLUSHALL")));
-    return 0;
-}
-
 /* As if its holder had been silent for too long. */
-static void let_it_run_out(struct fixture *f)
+static void let_it_run_out(struct redis_fixture *f)
 {
     command(
         f, REDIS_ARGS(STR_LIT("HSET"), STR_LIT("crcr:rebuild"), STR_LIT("until_ms"), STR_LIT("1")));
 }
 
-static enum view_lease take(struct fixture *f, const char *owner, int64_t *fence)
+static enum view_lease take(struct redis_fixture *f, const char *owner, int64_t *fence)
 {
     enum view_lease lease = VIEW_LEASE_BUSY;
     assert_int_equal(view_lease_take(f->redis, owner, &lease, fence, NULL), OK);
     return lease;
 }
 
-static int64_t taken_by(struct fixture *f, const char *owner)
+static int64_t taken_by(struct redis_fixture *f, const char *owner)
 {
     int64_t fence = 0;
     assert_int_equal(take(f, owner, &fence), VIEW_LEASE_TAKEN);
@@ -72,7 +42,7 @@ static int64_t taken_by(struct fixture *f, const char *owner)
     return fence;
 }
 
-static int64_t epoch(struct fixture *f)
+static int64_t epoch(struct redis_fixture *f)
 {
     int64_t number = -1;
     assert_int_equal(view_epoch_get(f->redis, &number, NULL), OK);
@@ -81,7 +51,7 @@ static int64_t epoch(struct fixture *f)
 
 static void one_holds_the_lease_until_it_sets_the_epoch(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     int64_t fence = taken_by(f, "a"), other;
     assert_int_equal(take(f, "b", &other), VIEW_LEASE_BUSY);
     assert_int_equal(view_lease_renew(f->redis, fence, "results", 5, 9, NULL), OK);
@@ -94,7 +64,7 @@ static void one_holds_the_lease_until_it_sets_the_epoch(void **state)
 
 static void a_silent_holder_is_replaced_and_cannot_set_the_epoch(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct why why;
     int64_t late = taken_by(f, "a");
     let_it_run_out(f);
@@ -108,7 +78,7 @@ static void a_silent_holder_is_replaced_and_cannot_set_the_epoch(void **state)
 
 static void a_flush_takes_the_lease_along(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     int64_t before = taken_by(f, "a");
     command(f, REDIS_ARGS(STR_LIT("FLUSHALL")));
     assert_int_equal(view_lease_finish(f->redis, before, 9, NULL), ERR_REFUSE);
@@ -120,7 +90,7 @@ static void a_flush_takes_the_lease_along(void **state)
 
 static void the_same_owner_takes_its_lease_again_with_a_new_fence(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     int64_t first = taken_by(f, "a"), second = taken_by(f, "a");
     assert_true(second > first);
     assert_int_equal(view_lease_renew(f->redis, first, "", 0, 0, NULL), ERR_REFUSE);
@@ -128,7 +98,7 @@ static void the_same_owner_takes_its_lease_again_with_a_new_fence(void **state)
 
 static void what_is_given_back_is_taken_at_once(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     int64_t fence = taken_by(f, "a");
     assert_int_equal(view_lease_release(f->redis, fence, NULL), OK);
     assert_int_equal(view_lease_finish(f->redis, fence, 0, NULL), ERR_REFUSE);
@@ -137,7 +107,7 @@ static void what_is_given_back_is_taken_at_once(void **state)
 
 static void tools_see_how_far_it_is(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct view_rebuild r;
     assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
     assert_false(r.whole);
@@ -161,7 +131,7 @@ static void tools_see_how_far_it_is(void **state)
 
 static void a_dropped_epoch_asks_for_a_rebuild(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct view_rebuild r;
     assert_int_equal(view_lease_finish(f->redis, taken_by(f, "a"), 0, NULL), OK);
     assert_int_equal(view_epoch_drop(f->redis, NULL), OK);
@@ -178,13 +148,15 @@ static void a_dropped_epoch_asks_for_a_rebuild(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(one_holds_the_lease_until_it_sets_the_epoch, empty),
-        cmocka_unit_test_setup(a_silent_holder_is_replaced_and_cannot_set_the_epoch, empty),
-        cmocka_unit_test_setup(a_flush_takes_the_lease_along, empty),
-        cmocka_unit_test_setup(the_same_owner_takes_its_lease_again_with_a_new_fence, empty),
-        cmocka_unit_test_setup(what_is_given_back_is_taken_at_once, empty),
-        cmocka_unit_test_setup(tools_see_how_far_it_is, empty),
-        cmocka_unit_test_setup(a_dropped_epoch_asks_for_a_rebuild, empty),
+        cmocka_unit_test_setup(one_holds_the_lease_until_it_sets_the_epoch, redis_fixture_empty),
+        cmocka_unit_test_setup(a_silent_holder_is_replaced_and_cannot_set_the_epoch,
+                               redis_fixture_empty),
+        cmocka_unit_test_setup(a_flush_takes_the_lease_along, redis_fixture_empty),
+        cmocka_unit_test_setup(the_same_owner_takes_its_lease_again_with_a_new_fence,
+                               redis_fixture_empty),
+        cmocka_unit_test_setup(what_is_given_back_is_taken_at_once, redis_fixture_empty),
+        cmocka_unit_test_setup(tools_see_how_far_it_is, redis_fixture_empty),
+        cmocka_unit_test_setup(a_dropped_epoch_asks_for_a_rebuild, redis_fixture_empty),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

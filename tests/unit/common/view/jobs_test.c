@@ -11,54 +11,21 @@
 #include "common/base/mem.h"
 #include "common/io/redis.h"
 #include "common/view/jobs.h"
-#include "tests/unit/support/redis_server.h"
-#include "tests/unit/support/whole_view.h"
+#include "tests/unit/support/redis_fixture.h"
 
 #define NOW 1795231200000LL
 #define KEY "org%2Ffour/d-1/ci/build/own-id"
 
 static const struct view_times times = { .ttl_s = 3000, .zombie_ms = 21600000 };
 
-struct fixture {
-    struct redis_server server;
-    struct redis *redis;
-};
-
-static int start(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
-    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
-    *state = f;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct fixture *f = *state;
-    redis_free(f->redis);
-    redis_server_kill(&f->server);
-    free(f);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    struct fixture *f = *state;
-    const struct redis_value *v;
-    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL) != OK ||
-           whole_view(f->redis);
-}
-
-static void command(struct fixture *f, const char *name, const char *key, const char *value)
+static void command(struct redis_fixture *f, const char *name, const char *key, const char *value)
 {
     const struct redis_value *v;
     assert_int_equal(
         redis_call(f->redis, &v, REDIS_ARGS(str_of(name), str_of(key), str_of(value)), NULL), OK);
 }
 
-static void fold(struct fixture *f, enum job_state reported, const char *conclusion,
+static void fold(struct redis_fixture *f, enum job_state reported, const char *conclusion,
                  const char *attempt)
 {
     struct result_record fact, merged;
@@ -83,7 +50,7 @@ static void fold(struct fixture *f, enum job_state reported, const char *conclus
     result_record_clear(&fact);
 }
 
-static bool state_of(struct fixture *f, const char *attempt, enum job_state *ret,
+static bool state_of(struct redis_fixture *f, const char *attempt, enum job_state *ret,
                      char conclusion[32])
 {
     bool found = false;
@@ -94,7 +61,7 @@ static bool state_of(struct fixture *f, const char *attempt, enum job_state *ret
 
 static void the_state_of_an_attempt_is_told(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     enum job_state seen = JOB_NONE;
     char conclusion[32] = "";
     assert_false(state_of(f, "1", &seen, conclusion));
@@ -106,7 +73,7 @@ static void the_state_of_an_attempt_is_told(void **state)
 
 static void another_attempt_under_the_same_key_says_nothing(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     enum job_state seen = JOB_NONE;
     char conclusion[32] = "";
     fold(f, JOB_COMPLETED, "failure", "1");
@@ -117,7 +84,7 @@ static void another_attempt_under_the_same_key_says_nothing(void **state)
 
 static void one_unreadable_job_leaves_the_connection_usable(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct job_list jobs = { NULL, 0 };
     fold(f, JOB_COMPLETED, "failure", "1");
     command(f, "SADD", "crcr:head:0123456789abcdef/org/four", "a/b/c/d/e");
@@ -134,7 +101,7 @@ static void one_unreadable_job_leaves_the_connection_usable(void **state)
 
 static void many_jobs_of_a_delivery_come_without_their_long_texts(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct job_list jobs = { NULL, 0 };
     fold(f, JOB_COMPLETED, "failure", "1");
     assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 10, 1, &jobs, NULL), OK);
@@ -155,10 +122,13 @@ static void many_jobs_of_a_delivery_come_without_their_long_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_state_of_an_attempt_is_told, flush),
-        cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing, flush),
-        cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable, flush),
-        cmocka_unit_test_setup(many_jobs_of_a_delivery_come_without_their_long_texts, flush),
+        cmocka_unit_test_setup(the_state_of_an_attempt_is_told, redis_fixture_whole),
+        cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing,
+                               redis_fixture_whole),
+        cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable,
+                               redis_fixture_whole),
+        cmocka_unit_test_setup(many_jobs_of_a_delivery_come_without_their_long_texts,
+                               redis_fixture_whole),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

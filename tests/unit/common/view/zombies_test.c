@@ -13,48 +13,15 @@
 #include "common/io/redis.h"
 #include "common/view/jobs.h"
 #include "common/view/zombies.h"
-#include "tests/unit/support/redis_server.h"
-#include "tests/unit/support/whole_view.h"
+#include "tests/unit/support/redis_fixture.h"
 
 #define NOW       1795231200000LL
 #define ZOMBIE_MS 1000
 
 static const struct view_times times = { .ttl_s = 3000, .zombie_ms = ZOMBIE_MS };
 
-struct fixture {
-    struct redis_server server;
-    struct redis *redis;
-};
-
-static int start(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
-    assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
-    *state = f;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct fixture *f = *state;
-    redis_free(f->redis);
-    redis_server_kill(&f->server);
-    free(f);
-    return 0;
-}
-
-static int empty_and_whole(void **state)
-{
-    struct fixture *f = *state;
-    const struct redis_value *v;
-    assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL), OK);
-    return whole_view(f->redis);
-}
-
-static void fold(struct fixture *f, const char *key, enum job_state reported, const char *attempt,
-                 int64_t received_ms)
+static void fold(struct redis_fixture *f, const char *key, enum job_state reported,
+                 const char *attempt, int64_t received_ms)
 {
     struct result_record fact, merged;
     enum fold_verdict verdict;
@@ -79,19 +46,20 @@ static void fold(struct fixture *f, const char *key, enum job_state reported, co
 }
 
 /* in_progress, and out of time after_ms from NOW. */
-static void start_job(struct fixture *f, const char *key, int64_t after_ms)
+static void start_job(struct redis_fixture *f, const char *key, int64_t after_ms)
 {
     fold(f, key, JOB_IN_PROGRESS, "1", NOW - ZOMBIE_MS + after_ms);
 }
 
-static int64_t take_at(struct fixture *f, int64_t now_ms, size_t most, struct zombie_list *list)
+static int64_t take_at(struct redis_fixture *f, int64_t now_ms, size_t most,
+                       struct zombie_list *list)
 {
     int64_t past = -1;
     assert_int_equal(zombies_take(f->redis, now_ms, most, list, &past, NULL), OK);
     return past;
 }
 
-static size_t count_at(struct fixture *f, int64_t now_ms)
+static size_t count_at(struct redis_fixture *f, int64_t now_ms)
 {
     struct zombie_list list;
     take_at(f, now_ms, 100, &list);
@@ -102,7 +70,7 @@ static size_t count_at(struct fixture *f, int64_t now_ms)
 
 static void only_a_job_past_its_time_is_taken(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct zombie_list list;
     start_job(f, "a/late", -1);
     start_job(f, "a/in-time", 1);
@@ -124,7 +92,7 @@ static void only_a_job_past_its_time_is_taken(void **state)
 
 static void two_sweepers_never_take_the_same_job(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct zombie_list list[3];
     char key[16];
     for (int i = 0; i < 5; i++) {
@@ -145,7 +113,7 @@ static void two_sweepers_never_take_the_same_job(void **state)
 
 static void what_a_dead_sweeper_took_is_taken_again(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     start_job(f, "a/late", -1);
     assert_int_equal(count_at(f, NOW), 1);
     assert_int_equal(count_at(f, NOW + ZOMBIE_LEASE_MS - 1), 0);
@@ -154,7 +122,7 @@ static void what_a_dead_sweeper_took_is_taken_again(void **state)
 
 static void what_was_published_is_not_taken_again(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct zombie_list list;
     start_job(f, "a/late", -1);
     take_at(f, NOW, 1, &list);
@@ -168,7 +136,7 @@ static void what_was_published_is_not_taken_again(void **state)
 
 static void a_later_attempt_outlives_the_end_of_the_earlier(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct zombie_list list;
     start_job(f, "a/late", -1);
     take_at(f, NOW, 1, &list);
@@ -185,7 +153,7 @@ static void a_later_attempt_outlives_the_end_of_the_earlier(void **state)
 
 static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     const struct redis_value *v;
     start_job(f, "a/late", -1);
     assert_int_equal(
@@ -197,7 +165,7 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
 
 static void a_job_that_the_view_has_forgotten_is_forgotten(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     struct zombie_list list;
     const struct redis_value *v;
     start_job(f, "a/late", -1);
@@ -210,7 +178,7 @@ static void a_job_that_the_view_has_forgotten_is_forgotten(void **state)
 
 static void what_is_no_job_stops_no_other(void **state)
 {
-    struct fixture *f = *state;
+    struct redis_fixture *f = *state;
     const struct redis_value *v;
     start_job(f, "a/broken", -2);
     start_job(f, "a/late", -1);
@@ -238,15 +206,16 @@ static void redis_away_is_worth_a_retry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(only_a_job_past_its_time_is_taken, empty_and_whole),
-        cmocka_unit_test_setup(two_sweepers_never_take_the_same_job, empty_and_whole),
-        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, empty_and_whole),
-        cmocka_unit_test_setup(what_was_published_is_not_taken_again, empty_and_whole),
-        cmocka_unit_test_setup(a_later_attempt_outlives_the_end_of_the_earlier, empty_and_whole),
-        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, empty_and_whole),
-        cmocka_unit_test_setup(a_job_that_the_view_has_forgotten_is_forgotten, empty_and_whole),
-        cmocka_unit_test_setup(what_is_no_job_stops_no_other, empty_and_whole),
+        cmocka_unit_test_setup(only_a_job_past_its_time_is_taken, redis_fixture_whole),
+        cmocka_unit_test_setup(two_sweepers_never_take_the_same_job, redis_fixture_whole),
+        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, redis_fixture_whole),
+        cmocka_unit_test_setup(what_was_published_is_not_taken_again, redis_fixture_whole),
+        cmocka_unit_test_setup(a_later_attempt_outlives_the_end_of_the_earlier,
+                               redis_fixture_whole),
+        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, redis_fixture_whole),
+        cmocka_unit_test_setup(a_job_that_the_view_has_forgotten_is_forgotten, redis_fixture_whole),
+        cmocka_unit_test_setup(what_is_no_job_stops_no_other, redis_fixture_whole),
         cmocka_unit_test(redis_away_is_worth_a_retry),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

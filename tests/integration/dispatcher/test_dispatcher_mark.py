@@ -1,0 +1,87 @@
+"""maybe_duplicate: on every call that may be the second one, and on no other (dispatcher/README.md, the mark)."""
+import time
+import uuid
+
+from dispatcher_env import REPOS
+from lib.kafka import write
+from lib.processes import wait_for
+
+REPO = REPOS["L2"]
+
+
+def now_us():
+    return str(time.time_ns() // 1000)
+
+
+def claim_of(delivery):
+    return f"crcr:claim:{delivery}|{REPO}|dispatch|"
+
+
+def killed_in_the_call(bench):
+    """A dispatcher that ends while GitHub has the call for REPO; the delivery."""
+    bench.start().ready()
+    bench.wait_outcomes(bench.pull_request(), 4)
+    bench.script({"path": "*/dispatches", "repo": REPO, "delay_ms": 3000})
+    delivery = bench.pull_request()
+    wait_for("the call to be under way", lambda: bench.redis.hget(claim_of(delivery), "state") == "sending")
+    bench.relay.parts["dispatcher"].kill()
+    bench.clear_script()
+    return delivery
+
+
+def test_a_task_that_is_read_again_after_a_flush_is_marked_and_a_new_one_is_not(own):
+    bench = own()
+    delivery = killed_in_the_call(bench)
+    bench.redis.flushall()
+    bench.start("second").ready("second")
+    assert bench.wait_outcome(delivery, REPO, "dispatched", timeout=60)["maybe_duplicate"]
+    bench.redis.set("crcr:epoch", now_us())
+    later = bench.pull_request()
+    assert not any(one["maybe_duplicate"] for one in bench.wait_outcomes(later, 4))
+
+
+def test_a_call_of_before_a_flush_is_marked_also_when_the_view_is_whole_again(own):
+    """Its claim went with the flush, and no outcome tells of it."""
+    bench = own()
+    delivery = killed_in_the_call(bench)
+    bench.redis.flushall()
+    bench.redis.set("crcr:epoch", now_us())
+    bench.start("second").ready("second")
+    assert bench.wait_outcome(delivery, REPO, "dispatched", timeout=60)["maybe_duplicate"]
+
+
+def test_a_task_that_is_read_again_is_not_marked_while_redis_knows(own):
+    """Nobody had claimed it: the process ended before."""
+    bench = own()
+    delivery = bench.pull_request()
+    bench.start().ready()
+    assert not any(one["maybe_duplicate"] for one in bench.wait_outcomes(delivery, 4))
+    assert bench.metric("crcr_claims_total", verdict="forgotten") in (None, 0)
+
+
+def test_a_claim_that_is_given_back_while_it_is_waited_for_is_no_mark(own):
+    bench = own().start().ready()
+    delivery = str(uuid.uuid4())
+    bench.redis.hset(claim_of(delivery), mapping={
+        "state": "sending", "owner": "another", "until_ms": str(int(time.time() * 1000) + 8000)})
+    bench.pull_request(delivery=delivery)
+    wait_for("the claim to be seen", lambda: bench.metric("crcr_claims_total", tier="L2", verdict="busy"))
+    bench.redis.delete(claim_of(delivery))
+    assert not bench.wait_outcome(delivery, REPO, "dispatched", timeout=60)["maybe_duplicate"]
+
+
+def test_tasks_of_an_event_that_may_have_been_read_before_say_so(own):
+    """Their twins may be stored already, and Redis may forget which was sent."""
+    bench = own()
+    old = bench.pull_request()
+    bench.start().ready()
+    bench.wait_outcomes(old, 4)
+    events = {record.headers["delivery"]: record for record in bench.topic("events")}
+    new = str(uuid.uuid4())
+    write(bench.kafka.brokers, bench.relay.topic("events"), events[old].key, events[old].value,
+          events[old].headers | {"delivery": new},
+          timestamp_ms=int(time.time() * 1000) + 60_000)  # after the assignment, whatever the clocks say
+    bench.wait_outcomes(new, 4)
+    tasks = {(record.headers["delivery"], record.headers.get("reread"))
+             for tier in ("l1", "l2", "l3", "l4") for record in bench.topic(f"dispatch.{tier}")}
+    assert tasks == {(old, "1"), (new, None)}
