@@ -21,7 +21,7 @@
 #define CLAIMS_MS  604800000 /* 7 d: what a claim is kept for */
 #define JOBS_CHUNK 200
 /* Marks under way at once: more are waited for, the lease being renewed meanwhile. */
-#define MARKS_MAX  2000
+#define MARKS_MAX  20000
 /* For one place in a queue that is full all the same; less than the lease. */
 #define ROOM_MS    8000
 
