@@ -9,6 +9,7 @@
 #include <threads.h>
 #include <time.h>
 
+#include "../base/clock.h"
 #include "../base/mem.h"
 
 /* ---- librdkafka's waits -----------------------------------------------------------------------
@@ -20,15 +21,12 @@
  * one. (A cnd_t is a pthread_cond_t in glibc, and so is the mutex.) */
 int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict at)
 {
-    struct timespec now, until;
-    if (timespec_get(&now, TIME_UTC) != TIME_UTC || clock_gettime(CLOCK_MONOTONIC, &until) != 0)
-        return thrd_error;
-    until.tv_sec += at->tv_sec - now.tv_sec;
-    until.tv_nsec += at->tv_nsec - now.tv_nsec;
-    if (until.tv_nsec < 0 || until.tv_nsec >= 1000000000L) {
-        until.tv_sec += until.tv_nsec < 0 ? -1 : 1;
-        until.tv_nsec += until.tv_nsec < 0 ? 1000000000L : -1000000000L;
-    }
+    int64_t at_us = (int64_t)at->tv_sec * 1000000 + at->tv_nsec / 1000;
+    int64_t until_us = clock_mono_us() + at_us - clock_wall_ms() * 1000;
+    if (until_us < 0)
+        until_us = 0;
+    struct timespec until = { .tv_sec = (time_t)(until_us / 1000000),
+                              .tv_nsec = (long)(until_us % 1000000) * 1000 };
     int failed = pthread_cond_clockwait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex,
                                         CLOCK_MONOTONIC, &until);
     return failed == 0 ? thrd_success : failed == ETIMEDOUT ? thrd_timedout : thrd_error;
