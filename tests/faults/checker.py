@@ -16,7 +16,7 @@ def updated_at(body):
     """Of a pull request, as text that sorts; what has none is in the order of its offsets."""
     try:
         return json.loads(body)["pull_request"]["updated_at"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
@@ -91,7 +91,7 @@ class Checker:
             outcome = json.loads(value)
             if outcome["kind"] == "dispatch":
                 self.outcomes[outcome["delivery_id"], outcome["repo"].lower()].append(outcome)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             self.counts["foreign records"] += 1
 
     def _dead(self, key, value, headers, *_):

@@ -35,7 +35,7 @@ def redelivered(case):
 
 
 def run(world, short=False):
-    lengths = (6,) if short else (5, 300) if world.long else (5, 60)
+    lengths = (12,) if short else (5, 300) if world.long else (5, 60)
     kafka = Kafka(world.folder / "row-04-kafka").start()
     case = world.case("row-04", kafka=kafka).start()
     load = case.load(rate=200, on=0.25, off=4.75, senders=160)
