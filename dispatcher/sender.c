@@ -86,6 +86,7 @@ static void sender_free(struct sender *s)
     redis_free(s->budget);
     lanes_free(s->lanes);
     breakers_free(s->breakers);
+    untold_free(s->untold);
 }
 
 static enum err sender_init(struct sender *s, struct why *why)
@@ -102,6 +103,7 @@ static enum err sender_init(struct sender *s, struct why *why)
     http.max_connections_host = SENDER_IN_FLIGHT_MAX;
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
+    s->untold = untold_new();
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)
@@ -126,6 +128,7 @@ static enum err sender_init(struct sender *s, struct why *why)
         .n_topics = 1,
         .max_in_hand = IN_HAND_RECORDS,
         .max_in_hand_bytes = IN_HAND_BYTES,
+        .unclaimed = true,
         .wake = role_wake(s->role),
         .revoked = revoked,
         .opaque = s,

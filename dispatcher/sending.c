@@ -19,6 +19,13 @@ static const char *const verdict_names[] = {
     [CLAIM_BUSY] = "busy",   [CLAIM_DONE] = "done",           [CLAIM_SUPERSEDED] = "superseded",
 };
 
+/* When Kafka is told again that calls may be made without a claim. */
+#define TELL_AGAIN_MS 100
+/* What Redis did not take is told again this often, when no claim is asked for. */
+#define TELL_REDIS_MS 1000
+
+static const char superseded[] = "a later event of this pull request was sent already";
+
 double sender_jitter(struct sender *s)
 {
     return (double)rand_r(&s->jitter) / RAND_MAX;
@@ -158,13 +165,63 @@ static bool was_anothers(const struct sending *g)
            dispatcher_reads_again(g->record, g->record->timestamp_ms);
 }
 
+/* Redis knows of no claim, but a call without one may have been made: by an earlier owner of the
+ * partition, or for a twin of this record by us. */
+static bool was_unclaimed(const struct sending *g)
+{
+    return record_was_unclaimed(g->record) ||
+           (g->task.reread && record_may_be_unclaimed(g->record));
+}
+
+/* Whether whoever owns the partition after us will know that this may have been called: Kafka has
+ * to be told before a call that Redis does not know of. One commit tells it of hundreds of records.
+ */
+static bool leaves_trace(struct sending *g)
+{
+    struct sender *s = g->s;
+    struct why why;
+    int64_t now = clock_mono_ms();
+    if (record_may_be_unclaimed(g->record))
+        return true;
+    if (now < s->tell_kafka_ms)
+        return false;
+    enum err err = topic_reader_tell_unclaimed(s->reader, &why);
+    if (!err) {
+        s->kafka_was_down = false;
+        return record_may_be_unclaimed(g->record);
+    }
+    int64_t took_ms =
+        clock_mono_ms() - now; /* so that Kafka away does not stop what is under way */
+    s->tell_kafka_ms = now + TELL_AGAIN_MS + 2 * took_ms;
+    if (took_ms >= TELL_AGAIN_MS && !s->kafka_was_down)
+        log_warn("calls_held_back", LOG_STR("tier", s->tier), LOG_STR("error", str_of(why.text)));
+    s->kafka_was_down |= took_ms >= TELL_AGAIN_MS;
+    return false;
+}
+
+static void back_to_lane(struct sending *g, int64_t until_ms)
+{
+    g->out = false;
+    lanes_hold(g->s->lanes, &g->item, until_ms);
+}
+
 static void without_claim(struct sending *g, const char *reason)
 {
     struct sender *s = g->s;
-    metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
     if (!s->redis_was_down)
         log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
     s->redis_was_down = true;
+    if (can_be_superseded(&g->task) && untold_is_later(s->untold, g->task.lane, &g->task.seq)) {
+        sending_skip(g, OUTCOME_SUPERSEDED, superseded);
+        return;
+    }
+    if (!is_expand(g) && !leaves_trace(g)) {
+        back_to_lane(g, clock_mono_ms() + TELL_AGAIN_MS);
+        return;
+    }
+    metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
+    if (can_be_superseded(&g->task))
+        untold_put(s->untold, g->task.lane, &g->task.seq);
     g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
     call(g);
 }
@@ -181,6 +238,7 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
         call(g);
         break;
     case CLAIM_TAKEN: /* also after CLAIM_BUSY: its owner gave it back, and so did not call */
+        g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g) && was_unclaimed(g);
         call(g);
         break;
     case CLAIM_FORGOTTEN:
@@ -189,8 +247,7 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
         break;
     case CLAIM_BUSY:
         g->was_busy = true;
-        g->out = false;
-        lanes_hold(s->lanes, &g->item, clock_mono_ms() + claim->wait_ms + 1);
+        back_to_lane(g, clock_mono_ms() + claim->wait_ms + 1);
         break;
     case CLAIM_DONE:
         if (claim->outcome.delivery_id[0])
@@ -199,7 +256,7 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
             sending_skip(g, OUTCOME_DUPLICATE, "it was sent; what was stored of it is unreadable");
         break;
     case CLAIM_SUPERSEDED:
-        sending_skip(g, OUTCOME_SUPERSEDED, "a later event of this pull request was sent already");
+        sending_skip(g, OUTCOME_SUPERSEDED, superseded);
         break;
     }
 }
@@ -220,6 +277,13 @@ static void expand_all(struct sending *const *batch, size_t n)
             expanding_start(batch[i]);
 }
 
+/* Before any claim is asked for: it is judged by the seqs that Redis has. */
+static enum err tell_untold(struct sender *s, struct why *why)
+{
+    s->tell_redis_ms = clock_mono_ms() + TELL_REDIS_MS;
+    return untold_tell(s->untold, s->redis, why);
+}
+
 /* One round trip for all: they are queued first, then read in the same order. */
 static void claim_and_call(struct sender *s, struct sending *const *batch, size_t n)
 {
@@ -227,9 +291,11 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
     size_t queued = 0;
     for (size_t i = 0; i < n; i++)
         name_owner(batch[i]);
-    while (queued < n && claim_queue(s->redis, &batch[queued]->task, batch[queued]->owner,
-                                     batch[queued]->claimed_ms,
-                                     can_be_superseded(&batch[queued]->task), &why) == OK)
+    bool told = tell_untold(s, &why) == OK;
+    while (told && queued < n &&
+           claim_queue(s->redis, &batch[queued]->task, batch[queued]->owner,
+                       batch[queued]->claimed_ms, can_be_superseded(&batch[queued]->task),
+                       &why) == OK)
         queued++;
     for (size_t i = 0; i < n; i++) {
         struct claim_answer claim;
@@ -281,6 +347,7 @@ void sendings_start(struct sender *s)
             batch[n++] = g;
     }
     allowlist_feed_release(s->d->feed, version);
-    claim_and_call(s, batch, n);
+    if (n || clock_mono_ms() >= s->tell_redis_ms)
+        claim_and_call(s, batch, n);
     put_off_stuck(s);
 }

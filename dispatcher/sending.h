@@ -5,6 +5,9 @@
  *      ▲          │ busy                              │ wait ≤ 10 s
  *      └──────────┴───────────────────────────────────┘   everything on the tier's own thread
  *
+ * Without Redis a call leaves a trace all the same: before it Kafka is told that such calls may be
+ * made (topic_reader_tell_unclaimed), and its seq is remembered until Redis takes it (untold.h).
+ *
  * Redis is asked in batches, one round trip each: the claims of all that start, of all that were
  * answered, of all that were stored since the last turn. */
 #ifndef CRCR_DISPATCHER_SENDING_H
@@ -18,6 +21,7 @@
 #include "lane.h"
 #include "outbox.h"
 #include "retry.h"
+#include "untold.h"
 
 /* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
 #define SENDER_IN_FLIGHT_MAX  64
@@ -39,15 +43,19 @@ struct sender {
     struct topic_reader *reader;
     struct lanes *lanes;
     struct breakers *breakers;
+    struct untold *untold; /* seqs of lanes, of calls without a claim */
     struct sending *all;
     struct sending *answered; /* not settled yet */
     struct sending *stored;   /* all that became of them is; not done yet */
     size_t n, in_flight;
-    uint64_t taken;      /* claims so far: makes each owner name unique */
-    unsigned jitter;     /* state of rand_r */
-    int64_t started_ms;  /* monotonic */
-    int64_t ask_ms;      /* monotonic: the reader must be asked again */
-    bool redis_was_down; /* said so in the log already */
+    uint64_t taken;        /* claims so far: makes each owner name unique */
+    unsigned jitter;       /* state of rand_r */
+    int64_t started_ms;    /* monotonic */
+    int64_t ask_ms;        /* monotonic: the reader must be asked again */
+    int64_t tell_redis_ms; /* monotonic: when untold is told without a claim to ask */
+    int64_t tell_kafka_ms; /* monotonic: not before then again that calls may have no claim */
+    bool redis_was_down;   /* said so in the log already */
+    bool kafka_was_down;   /* the same */
 };
 
 struct sending {

@@ -9,7 +9,8 @@
 #include "../base/mem.h"
 #include "topic_record.h"
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id, struct held **orphans)
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed,
+                                            struct held **orphans)
 {
     struct topic_partition *p = mem_alloc(1, sizeof(*p));
 
@@ -18,6 +19,8 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id, struc
     p->id = id;
     p->assigned_ms = clock_wall_ms();
     p->committing = -1;
+    p->unanswered = -1;
+    topic_unclaimed_init(&p->unclaimed, unclaimed);
     watermark_init(&p->mark);
     return p;
 }
@@ -38,6 +41,7 @@ static void start_over(struct topic_partition *p)
 {
     topic_partition_orphan(p);
     watermark_clear(&p->mark);
+    topic_unclaimed_init(&p->unclaimed, false);
     p->committing = -1;
 }
 
@@ -47,6 +51,7 @@ struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t 
         start_over(p);
         (void)watermark_take(&p->mark, message->offset);
     }
+    topic_unclaimed_see(&p->unclaimed, message->offset);
     struct held *h = mem_alloc(1, sizeof(*h));
     h->message = message;
     h->partition = p;
@@ -106,7 +111,7 @@ int64_t topic_partition_due(const struct topic_partition *p)
 {
     int64_t offset = watermark_offset(&p->mark);
 
-    return offset == p->committing ? -1 : offset;
+    return offset == p->committing || !p->unclaimed.known ? -1 : offset;
 }
 
 void record_done(struct record *record)
@@ -124,6 +129,12 @@ void record_drop(struct record *record)
 {
     if (record)
         held_free((struct held *)record);
+}
+
+int64_t record_assigned_ms(const struct record *record)
+{
+    const struct topic_partition *p = ((const struct held *)(const void *)record)->partition;
+    return p ? p->assigned_ms : clock_wall_ms();
 }
 
 bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n)

@@ -4,6 +4,7 @@
 #define CRCR_IO_TOPIC_PARTITION_H
 
 #include "topic_reader.h"
+#include "topic_unclaimed.h"
 #include "watermark.h"
 
 struct rd_kafka_message_s;
@@ -32,11 +33,14 @@ struct topic_partition {
     bool paused;        /* as librdkafka was told last */
     bool standing;      /* librdkafka gave up before it read anything (topic_standing.h) */
     int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
+    int64_t unanswered; /* the offset last sent without waiting, until it is answered; else -1 */
+    struct topic_unclaimed unclaimed;
 };
 
 /* orphans: the list that takes what is in hand when the partition goes; it outlives the partition.
- */
-struct topic_partition *topic_partition_new(const char *topic, int32_t id, struct held **orphans);
+ * unclaimed: its committed metadata will be asked for. */
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed,
+                                            struct held **orphans);
 /* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
@@ -47,7 +51,8 @@ void topic_partition_orphan(struct topic_partition *p);
 /* Before librdkafka's handle goes, which messages pin: what is still in hand borrows from copies
  * from here on. Empties the list. */
 void topic_partition_copy_orphans(struct held **orphans);
-/* The offset that should be committed and has not been sent yet, else -1. */
+/* The offset that should be committed and has not been sent yet, else -1. Nothing is while it is
+ * not known what the commit has to carry. */
 int64_t topic_partition_due(const struct topic_partition *p);
 
 #endif

@@ -59,7 +59,7 @@ static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
         return;
     r->partitions =
         mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
-    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, &r->orphans);
+    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, r->unclaimed, &r->orphans);
 }
 
 static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
@@ -158,6 +158,7 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
         if (r->paused)
             partition_pause(r, r->partitions[r->n_partitions - 1], true);
     }
+    topic_reader_ask_unclaimed(r);
 }
 
 static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
@@ -255,6 +256,7 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
+    r->unclaimed = options->unclaimed;
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
@@ -296,9 +298,10 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
         message->rkt ? topic_reader_find(r, rd_kafka_topic_name(message->rkt), message->partition)
                      : NULL;
 
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p)
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
         watermark_pass(&p->mark, message->offset);
-    else if (message->err) {
+        topic_unclaimed_end(&p->unclaimed, message->offset);
+    } else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
         if (p)
             topic_standing_note(r, p, clock_mono_ms());
@@ -327,6 +330,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         resume_those_with_room(r);
         topic_standing_restart(r, now);
         if (now >= r->commit_due) {
+            topic_reader_ask_unclaimed(r);
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
@@ -356,12 +360,6 @@ size_t topic_reader_in_hand(const struct topic_reader *r)
     for (size_t i = 0; i < r->n_partitions; i++)
         n += r->partitions[i]->n_held;
     return n;
-}
-
-int64_t record_assigned_ms(const struct record *record)
-{
-    const struct topic_partition *p = ((const struct held *)(const void *)record)->partition;
-    return p ? p->assigned_ms : clock_wall_ms();
 }
 
 int topic_reader_assigned(const struct topic_reader *r)

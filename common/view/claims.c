@@ -42,6 +42,14 @@ static struct str claim_key(struct buf *to, const struct task *task)
     return key_claim(to, event->delivery, task->repo, kind, task->run_id);
 }
 
+/* Of <downstream>|<event key>. */
+static struct str lane_key(struct buf *to, struct str lane)
+{
+    ptrdiff_t bar = str_find(lane, '|');
+    struct str repo = { lane.ptr, bar < 0 ? 0 : (size_t)bar };
+    return key_seq(to, repo, str_from(lane, (size_t)(bar + 1)));
+}
+
 static struct str not_absent(struct str s)
 {
     return s.ptr ? s : STR_LIT("");
@@ -59,10 +67,8 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     buf_init(&seq_key, VIEW_KEY_MAX);
     argv[n++] = claim_key(&key, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
-    if (supersede) {
-        ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
-        argv[n++] = key_seq(&seq_key, task->repo, str_from(task->lane, (size_t)(bar + 1)));
-    }
+    if (supersede)
+        argv[n++] = lane_key(&seq_key, task->lane);
     task_seq_text(&task->seq, seq);
     argv[n++] = str_of(owner);
     argv[n++] = number(at, dispatched_ms);
@@ -199,6 +205,30 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
         str_of(outcome->event_type),
         number(numbers[3], outcome->at_ms),
         str_of(outcome->seq),
+    };
+    return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
+}
+
+enum err lane_restore_queue(struct redis *r, struct str lane, const struct task_seq *seq,
+                            struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    char text[TASK_SEQ_TEXT_SIZE], ttl[NUMBER_MAX];
+    const struct str nothing = STR_LIT("");
+    buf_init(&key, VIEW_KEY_MAX);
+    task_seq_text(seq, text);
+    const struct str argv[] = {
+        STR_LIT(KEY_NONE),
+        lane_key(&key, lane),
+        nothing,
+        nothing,
+        number(ttl, CLAIM_TTL_S),
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        str_of(text),
     };
     return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }

@@ -55,6 +55,11 @@ enum err claim_end_collect(struct redis *r, struct why *why) MUST_CHECK;
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why) MUST_CHECK;
 
+/* What a call without a claim could not record: the last seq of a lane
+ * (<downstream>|<event key>). A later one that is there stays. claim_end_collect is to follow. */
+enum err lane_restore_queue(struct redis *r, struct str lane, const struct task_seq *seq,
+                            struct why *why) MUST_CHECK;
+
 /* For ingest: the record of the dispatch of a delivery to a repo. */
 struct dispatch_record {
     int64_t pr;

@@ -4,7 +4,9 @@ import uuid
 
 from dispatcher_env import REPOS
 from lib.kafka import write
+from lib.ports import free_port
 from lib.processes import wait_for
+from lib.redis_server import RedisServer
 
 REPO = REPOS["L2"]
 
@@ -70,18 +72,63 @@ def test_a_claim_that_is_given_back_while_it_is_waited_for_is_no_mark(own):
     assert not bench.wait_outcome(delivery, REPO, "dispatched", timeout=60)["maybe_duplicate"]
 
 
+def new_delivery(bench, old):
+    """The same event once more, as another: of a time after any assignment, whatever the clocks say."""
+    event = {record.headers["delivery"]: record for record in bench.topic("events")}[old]
+    new = str(uuid.uuid4())
+    write(bench.kafka.brokers, bench.relay.topic("events"), event.key, event.value,
+          event.headers | {"delivery": new}, timestamp_ms=int(time.time() * 1000) + 60_000)
+    return new
+
+
 def test_tasks_of_an_event_that_may_have_been_read_before_say_so(own):
     """Their twins may be stored already, and Redis may forget which was sent."""
     bench = own()
     old = bench.pull_request()
     bench.start().ready()
     bench.wait_outcomes(old, 4)
-    events = {record.headers["delivery"]: record for record in bench.topic("events")}
-    new = str(uuid.uuid4())
-    write(bench.kafka.brokers, bench.relay.topic("events"), events[old].key, events[old].value,
-          events[old].headers | {"delivery": new},
-          timestamp_ms=int(time.time() * 1000) + 60_000)  # after the assignment, whatever the clocks say
+    new = new_delivery(bench, old)
     bench.wait_outcomes(new, 4)
     tasks = {(record.headers["delivery"], record.headers.get("reread"))
              for tier in ("l1", "l2", "l3", "l4") for record in bench.topic(f"dispatch.{tier}")}
     assert tasks == {(old, "1"), (new, None)}
+
+
+def test_a_call_without_a_claim_is_marked_by_the_next_sender(own):
+    """Redis has it all when the task is read again, but not that call."""
+    bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
+    bench.script({"path": "*/dispatches", "repo": REPO, "delay_ms": 3000})
+    delivery = bench.pull_request()
+    wait_for("the call to be under way", lambda: bench.metric("crcr_dispatches_in_flight", tier="L2") == 1)
+    assert bench.metric("crcr_claims_total", tier="L2", verdict="none") == 1
+    bench.relay.parts["dispatcher"].kill()
+    bench.clear_script()
+    bench.start("second").ready("second")
+    assert bench.wait_outcome(delivery, REPO, "dispatched", timeout=60)["maybe_duplicate"]
+    assert bench.metric("crcr_dispatches_maybe_duplicate_total", "second", tier="L2") == 1
+    never_called = new_delivery(bench, delivery)  # of the same partition
+    assert not any(one["maybe_duplicate"] for one in bench.wait_outcomes(never_called, 4))
+
+
+def test_an_older_event_does_not_follow_one_that_was_sent_without_a_claim(own, tmp_path):
+    """Neither while Redis is away nor when it is back."""
+    late = RedisServer(tmp_path / "late")
+    bench = own().start(REDIS_ENDPOINT=late.endpoint).ready()
+    number = next(bench.numbers)
+    newer = bench.pull_request(number, updated_at="2026-11-21T04:00:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(newer, 4)} == {"dispatched"}
+    older = bench.pull_request(number, updated_at="2026-11-21T03:00:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(older, 4)} == {"superseded"}
+    late.start()
+    try:
+        redis = late.client()
+        redis.set("crcr:epoch", "1")
+        wait_for("Redis to learn of the order", lambda: len(list(redis.scan_iter("crcr:seq:*"))) == 4)
+        bench.start("second", REDIS_ENDPOINT=late.endpoint).ready("second")
+        assert bench.relay.parts["dispatcher"].stop() == 0
+        oldest = bench.pull_request(number, updated_at="2026-11-21T02:00:00Z")
+        assert {one["outcome"] for one in bench.wait_outcomes(oldest, 4)} == {"superseded"}
+        assert not bench.dispatches(older) and not bench.dispatches(oldest)
+        assert bench.relay.parts["second"].stop() == 0
+    finally:
+        late.stop()
