@@ -21,6 +21,8 @@ static const char *const verdict_names[] = {
 
 /* When Kafka is told again that calls may be made without a claim. */
 #define TELL_AGAIN_MS 100
+/* It is worth a word when that has failed for so long. */
+#define TELL_FAILS_MS 1000
 /* What Redis did not take is told again this often, when no claim is asked for. */
 #define TELL_REDIS_MS 1000
 
@@ -173,6 +175,22 @@ static bool was_unclaimed(const struct sending *g)
            (g->task.reread && record_may_be_unclaimed(g->record));
 }
 
+/* Says so once, when it lasts: a rebalance or another commit is in the way for a moment only. */
+static void note_held_back(struct sender *s, enum err err, const struct why *why)
+{
+    int64_t now = clock_mono_ms();
+    if (!err) {
+        s->untold_ms = 0;
+        return;
+    }
+    if (!s->untold_ms)
+        s->untold_ms = now + TELL_FAILS_MS;
+    if (now < s->untold_ms)
+        return;
+    log_warn("calls_held_back", LOG_STR("tier", s->tier), LOG_STR("error", str_of(why->text)));
+    s->untold_ms = INT64_MAX;
+}
+
 /* Whether whoever owns the partition after us will know that this may have been called: Kafka has
  * to be told before a call that Redis does not know of. One commit tells it of hundreds of records.
  */
@@ -185,18 +203,10 @@ static bool leaves_trace(struct sending *g)
         return true;
     if (now < s->tell_kafka_ms)
         return false;
-    enum err err = topic_reader_tell_unclaimed(s->reader, &why);
-    if (!err) {
-        s->kafka_was_down = false;
-        return record_may_be_unclaimed(g->record);
-    }
-    int64_t took_ms =
-        clock_mono_ms() - now; /* so that Kafka away does not stop what is under way */
-    s->tell_kafka_ms = now + TELL_AGAIN_MS + 2 * took_ms;
-    if (took_ms >= TELL_AGAIN_MS && !s->kafka_was_down)
-        log_warn("calls_held_back", LOG_STR("tier", s->tier), LOG_STR("error", str_of(why.text)));
-    s->kafka_was_down |= took_ms >= TELL_AGAIN_MS;
-    return false;
+    note_held_back(s, topic_reader_tell_unclaimed(s->reader, &why), &why);
+    /* The longer it took the longer the pause: Kafka away does not stop what is under way. */
+    s->tell_kafka_ms = clock_mono_ms() + TELL_AGAIN_MS + (clock_mono_ms() - now);
+    return record_may_be_unclaimed(g->record);
 }
 
 static void back_to_lane(struct sending *g, int64_t until_ms)

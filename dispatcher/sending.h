@@ -55,7 +55,7 @@ struct sender {
     int64_t tell_redis_ms; /* monotonic: when untold is told without a claim to ask */
     int64_t tell_kafka_ms; /* monotonic: not before then again that calls may have no claim */
     bool redis_was_down;   /* said so in the log already */
-    bool kafka_was_down;   /* the same */
+    int64_t untold_ms;     /* monotonic: when to say that Kafka does not take it; 0: it does */
 };
 
 struct sending {

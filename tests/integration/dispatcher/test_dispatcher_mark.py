@@ -2,11 +2,12 @@
 import time
 import uuid
 
-from dispatcher_env import REPOS
-from lib.kafka import write
+from dispatcher_env import REPOS, Bench
+from lib.kafka import Kafka, write
 from lib.ports import free_port
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
+from lib.relay import http
 
 REPO = REPOS["L2"]
 
@@ -108,6 +109,26 @@ def test_a_call_without_a_claim_is_marked_by_the_next_sender(own):
     assert bench.metric("crcr_dispatches_maybe_duplicate_total", "second", tier="L2") == 1
     never_called = new_delivery(bench, delivery)  # of the same partition
     assert not any(one["maybe_duplicate"] for one in bench.wait_outcomes(never_called, 4))
+
+
+def test_nothing_is_called_that_neither_redis_nor_kafka_would_know_of(redis_node, tmp_path):
+    kafka = Kafka(tmp_path / "kafka")
+    kafka.properties["offset.metadata.max.bytes"] = 4  # it refuses to be told, and works otherwise
+    late = RedisServer(tmp_path / "late")
+    bench = Bench(tmp_path / "bench", kafka.start(), redis_node)
+    try:
+        bench.start(REDIS_ENDPOINT=late.endpoint).ready()
+        delivery = bench.pull_request()
+        wait_for("calls to be held back", lambda: "calls_held_back" in bench.relay.parts["dispatcher"].text())
+        assert http("GET", bench.relay.url("admin_dispatcher", "/healthz"))[0] == 200
+        assert not bench.outcomes(delivery) and not bench.dispatches(delivery)
+        late.start().client().set("crcr:epoch", "1")
+        assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+        assert bench.metric("crcr_claims_total", verdict="none") in (None, 0)
+    finally:
+        bench.close()
+        late.stop()
+        kafka.stop()
 
 
 def test_an_older_event_does_not_follow_one_that_was_sent_without_a_claim(own, tmp_path):
