@@ -98,7 +98,7 @@ def test_tasks_of_an_event_that_may_have_been_read_before_say_so(own):
 def test_a_call_without_a_claim_is_marked_by_the_next_sender(own):
     """Redis has it all when the task is read again, but not that call."""
     bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
-    bench.script({"path": "*/dispatches", "repo": REPO, "delay_ms": 3000})
+    bench.script({"path": "*/dispatches", "repo": REPO, "delay_ms": 10000})
     delivery = bench.pull_request()
     wait_for("the call to be under way", lambda: bench.metric("crcr_dispatches_in_flight", tier="L2") == 1)
     assert bench.metric("crcr_claims_total", tier="L2", verdict="none") == 1
