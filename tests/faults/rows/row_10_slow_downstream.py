@@ -1,20 +1,25 @@
 """One downstream's GitHub answers in 30 s; the others must not notice. Measured before, during and after it in one run, so that
 what the machine does meanwhile is seen."""
+import collections
+import statistics
 
 ROW, NAME = "10", "one downstream answers in 30 s"
 SLOW = "org-l/backend"
 WORSE_MAX, NOISE_MS = 1.10, 20
 RATE = 25
+WINDOW_MS = 5000
 PLAIN_S, SLOW_S = 15, 30  # the first calls run into their time-out after 20 s, then the breaker opens
 
 
 def p99_ms(case, load):
-    """From a webhook of that load to its dispatch, of the other downstreams."""
+    """From a webhook of that load to its dispatch, of the other downstreams: the median of the p99 of each 5 s. A hiccup
+    of the machine spoils one window; a slow neighbour all of them."""
     sent = load.sent_ms
-    took = sorted(lines[0]["at_ms"] - sent[delivery]
-                  for (delivery, repo), lines in case.checker.dispatches.items()
-                  if delivery in sent and repo != SLOW)
-    return took[len(took) * 99 // 100]
+    windows = collections.defaultdict(list)
+    for (delivery, repo), lines in case.checker.dispatches.items():
+        if delivery in sent and repo != SLOW:
+            windows[sent[delivery] // WINDOW_MS].append(lines[0]["at_ms"] - sent[delivery])
+    return int(statistics.median(sorted(took)[len(took) * 99 // 100] for took in windows.values()))
 
 
 def measure(case, seconds):
