@@ -24,8 +24,9 @@ def rows_completed(relay, delivery):
         all(job["status"] == "completed" for job in view["jobs"])
 
 
-# A claim of the dispatcher that was killed holds for a minute; tests/faults row 1 waits for many at once.
-@pytest.mark.parametrize("victim", ["ingest", pytest.param("dispatcher", marks=pytest.mark.long), "reporter"])
+# In tests/run it is row 1 of tests/faults that kills each of them, under load.
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["ingest", "dispatcher", "reporter"])
 def test_kill_9_in_the_middle_loses_nothing(fresh_relay, victim):
     relay = fresh_relay()
     relay.start_all()
