@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/io/topic_client.h"
 
 /* By how much the wall clock that the waits are made with is ahead of the kernel's. */
 static time_t ahead_s;
@@ -26,9 +27,11 @@ int clock_gettime(clockid_t clock, struct timespec *to)
 static void a_wait_takes_as_long_as_was_left_whatever_the_clock_says(void **state)
 {
     static const time_t each[] = { 0, 600, -600 };
+    struct topic_client client; /* what waits so is linked with this */
     mtx_t mutex;
     cnd_t cond;
     (void)state;
+    topic_client_init(&client, &(struct kafka_options){ .brokers = "127.0.0.1:9" });
     mtx_init(&mutex, mtx_plain);
     cnd_init(&cond);
     alarm(60); /* a wait of ten minutes is a failure, not a time-out of the test */
@@ -47,6 +50,7 @@ static void a_wait_takes_as_long_as_was_left_whatever_the_clock_says(void **stat
     alarm(0);
     cnd_destroy(&cond);
     mtx_destroy(&mutex);
+    topic_client_clear(&client);
 }
 
 int main(void)
