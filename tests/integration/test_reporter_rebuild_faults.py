@@ -106,7 +106,6 @@ def test_sigterm_in_the_middle_gives_the_lease_back(fresh):
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
-@pytest.mark.long
 def test_one_of_two_replicas_rebuilds_and_the_other_takes_over_when_it_dies(fresh):
     fresh.relay.start("reporter", "second", CRCR_HUD_LISTEN="127.0.0.1:0")
     try:
