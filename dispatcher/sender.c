@@ -86,7 +86,7 @@ static void sender_free(struct sender *s)
     redis_free(s->budget);
     lanes_free(s->lanes);
     breakers_free(s->breakers);
-    untold_free(s->untold);
+    called_free(s->called);
 }
 
 static enum err sender_init(struct sender *s, struct why *why)
@@ -103,7 +103,7 @@ static enum err sender_init(struct sender *s, struct why *why)
     http.max_connections_host = SENDER_IN_FLIGHT_MAX;
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
-    s->untold = untold_new();
+    s->called = called_new();
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)

@@ -159,6 +159,31 @@ static bool can_be_superseded(const struct task *task)
            !task->event.again.len;
 }
 
+/* A replay --again is another call of the same seq, and other kinds have no lane's order. */
+static bool is_remembered(const struct task *task)
+{
+    return task->kind == TASK_DISPATCH && !task->event.again.len;
+}
+
+static void remember(struct sending *g, bool claimed)
+{
+    if (is_remembered(&g->task))
+        called_put(g->s->called, g->task.lane, &g->task.seq,
+                   claimed || !can_be_superseded(&g->task));
+}
+
+/* A twin of it was sent by us, and Redis does not know: a record may be there twice (a sender
+ * parked it, and another read its source again; librdkafka wrote it once more). A claim that it
+ * took for this is told so. */
+static bool skip_if_sent(struct sending *g, bool claimed)
+{
+    if (!is_remembered(&g->task) || !called_is_sent(g->s->called, g->task.lane, &g->task.seq))
+        return false;
+    g->told = claimed;
+    sending_skip(g, OUTCOME_DUPLICATE, "this process has sent it");
+    return true;
+}
+
 /* Somebody may have had this task, or its twin, in hand before: where Redis knows nothing, nobody
  * knows whether it was called. */
 static bool was_anothers(const struct sending *g)
@@ -180,15 +205,15 @@ static void note_held_back(struct sender *s, enum err err, const struct why *why
 {
     int64_t now = clock_mono_ms();
     if (!err) {
-        s->untold_ms = 0;
+        s->held_back_ms = 0;
         return;
     }
-    if (!s->untold_ms)
-        s->untold_ms = now + TELL_FAILS_MS;
-    if (now < s->untold_ms)
+    if (!s->held_back_ms)
+        s->held_back_ms = now + TELL_FAILS_MS;
+    if (now < s->held_back_ms)
         return;
     log_warn("calls_held_back", LOG_STR("tier", s->tier), LOG_STR("error", str_of(why->text)));
-    s->untold_ms = INT64_MAX;
+    s->held_back_ms = INT64_MAX;
 }
 
 /* Whether whoever owns the partition after us will know that this may have been called: Kafka has
@@ -221,7 +246,9 @@ static void without_claim(struct sending *g, const char *reason)
     if (!s->redis_was_down)
         log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
     s->redis_was_down = true;
-    if (can_be_superseded(&g->task) && untold_is_later(s->untold, g->task.lane, &g->task.seq)) {
+    if (skip_if_sent(g, false))
+        return;
+    if (can_be_superseded(&g->task) && called_is_later(s->called, g->task.lane, &g->task.seq)) {
         sending_skip(g, OUTCOME_SUPERSEDED, superseded);
         return;
     }
@@ -230,9 +257,16 @@ static void without_claim(struct sending *g, const char *reason)
         return;
     }
     metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
-    if (can_be_superseded(&g->task))
-        untold_put(s->untold, g->task.lane, &g->task.seq);
+    remember(g, false);
     g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
+    call(g);
+}
+
+static void call_claimed(struct sending *g)
+{
+    if (skip_if_sent(g, true))
+        return;
+    remember(g, true);
     call(g);
 }
 
@@ -245,15 +279,15 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
     switch (claim->verdict) {
     case CLAIM_EXPIRED:
         g->task.maybe_duplicate = !is_expand(g); /* which has no effect of its own */
-        call(g);
+        call_claimed(g);
         break;
     case CLAIM_TAKEN: /* also after CLAIM_BUSY: its owner gave it back, and so did not call */
         g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g) && was_unclaimed(g);
-        call(g);
+        call_claimed(g);
         break;
     case CLAIM_FORGOTTEN:
         g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
-        call(g);
+        call_claimed(g);
         break;
     case CLAIM_BUSY:
         g->was_busy = true;
@@ -291,7 +325,7 @@ static void expand_all(struct sending *const *batch, size_t n)
 static enum err tell_untold(struct sender *s, struct why *why)
 {
     s->tell_redis_ms = clock_mono_ms() + TELL_REDIS_MS;
-    return untold_tell(s->untold, s->redis, why);
+    return called_tell(s->called, s->redis, why);
 }
 
 /* One round trip for all: they are queued first, then read in the same order. */

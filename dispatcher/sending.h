@@ -6,7 +6,7 @@
  *      └──────────┴───────────────────────────────────┘   everything on the tier's own thread
  *
  * Without Redis a call leaves a trace all the same: before it Kafka is told that such calls may be
- * made (topic_reader_tell_unclaimed), and its seq is remembered until Redis takes it (untold.h).
+ * made (topic_reader_tell_unclaimed), and its seq is remembered until Redis takes it (called.h).
  *
  * Redis is asked in batches, one round trip each: the claims of all that start, of all that were
  * answered, of all that were stored since the last turn. */
@@ -17,11 +17,11 @@
 #include "../common/io/redis.h"
 #include "../common/view/claims.h"
 #include "breaker.h"
+#include "called.h"
 #include "dispatcher.h"
 #include "lane.h"
 #include "outbox.h"
 #include "retry.h"
-#include "untold.h"
 
 /* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
 #define SENDER_IN_FLIGHT_MAX  64
@@ -43,7 +43,7 @@ struct sender {
     struct topic_reader *reader;
     struct lanes *lanes;
     struct breakers *breakers;
-    struct untold *untold; /* seqs of lanes, of calls without a claim */
+    struct called *called; /* what we called last, in each lane */
     struct sending *all;
     struct sending *answered; /* not settled yet */
     struct sending *stored;   /* all that became of them is; not done yet */
@@ -52,10 +52,10 @@ struct sender {
     unsigned jitter;       /* state of rand_r */
     int64_t started_ms;    /* monotonic */
     int64_t ask_ms;        /* monotonic: the reader must be asked again */
-    int64_t tell_redis_ms; /* monotonic: when untold is told without a claim to ask */
+    int64_t tell_redis_ms; /* monotonic: when it is told of calls without a claim to ask for */
     int64_t tell_kafka_ms; /* monotonic: not before then again that calls may have no claim */
     bool redis_was_down;   /* said so in the log already */
-    int64_t untold_ms;     /* monotonic: when to say that Kafka does not take it; 0: it does */
+    int64_t held_back_ms;  /* monotonic: when to say that Kafka does not take it; 0: it does */
 };
 
 struct sending {

@@ -50,8 +50,7 @@ static void post_parked(struct sending *g, const char *error)
     headers_set_i64(&headers, "attempt", retry->attempt);
     if (g->task.maybe_duplicate)
         headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
-    if (dispatcher_reads_again(g->record, g->record->timestamp_ms)) /* it may be parked already */
-        headers_set(&headers, "reread", STR_LIT("1"));
+    headers_set(&headers, "reread", STR_LIT("1")); /* the record here may be read again, and sent */
     headers_set(&headers, "to_topic", str_of(s->d->topics.name[topic_of_tier(s->level)]));
     headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + wait_ms);
     headers_set(&headers, "error", str_of(error));
@@ -200,6 +199,8 @@ static void decide(struct sending *g, const struct github_answer *answer)
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
         g->outcome.at_ms = g->claimed_ms;
+    if (g->retry.outcome == OUTCOME_DISPATCHED)
+        called_was_taken(s->called, g->task.lane, &g->task.seq);
     measure(g, answer);
     log_answer(g, &g->retry);
     g->task.maybe_duplicate |= g->retry.maybe_duplicate;

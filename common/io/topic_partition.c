@@ -9,12 +9,10 @@
 #include "../base/mem.h"
 #include "topic_record.h"
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed,
-                                            struct held **orphans)
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed)
 {
     struct topic_partition *p = mem_alloc(1, sizeof(*p));
 
-    p->orphans = orphans;
     p->topic = mem_dup(topic);
     p->id = id;
     p->assigned_ms = clock_wall_ms();
@@ -45,6 +43,8 @@ static void start_over(struct topic_partition *p)
     p->committing = -1;
 }
 
+/* A copy, since librdkafka keeps all that one fetch brought for as long as one record of it is
+ * held: a few hundred that wait for long would hold hundreds of megabytes. */
 struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t *message)
 {
     if (!watermark_take(&p->mark, message->offset)) {
@@ -53,9 +53,10 @@ struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t 
     }
     topic_unclaimed_see(&p->unclaimed, message->offset);
     struct held *h = mem_alloc(1, sizeof(*h));
-    h->message = message;
     h->partition = p;
     topic_record_fill(&h->record, message);
+    h->copy = topic_record_detach(&h->record);
+    rd_kafka_message_destroy(message);
     h->bytes = topic_record_bytes(&h->record);
     DL_APPEND(p->held, h);
     p->n_held++;
@@ -77,34 +78,14 @@ static void held_free(struct held *h)
 {
     if (h->partition)
         unlink_held(h);
-    else if (h->orphans)
-        DL_DELETE(*h->orphans, h);
-    if (h->message)
-        rd_kafka_message_destroy(h->message);
     free(h->copy);
     free(h);
 }
 
 void topic_partition_orphan(struct topic_partition *p)
 {
-    while (p->held) {
-        struct held *h = p->held;
-        unlink_held(h);
-        h->orphans = p->orphans;
-        DL_APPEND(*h->orphans, h);
-    }
-}
-
-void topic_partition_copy_orphans(struct held **orphans)
-{
-    while (*orphans) {
-        struct held *h = *orphans;
-        DL_DELETE(*orphans, h);
-        h->orphans = NULL;
-        h->copy = topic_record_detach(&h->record);
-        rd_kafka_message_destroy(h->message);
-        h->message = NULL;
-    }
+    while (p->held)
+        unlink_held(p->held);
 }
 
 int64_t topic_partition_due(const struct topic_partition *p)

@@ -10,19 +10,16 @@
 struct rd_kafka_message_s;
 struct topic_partition;
 
-/* A record and what it stands on: librdkafka's message, or a copy once that had to go. */
+/* A record, and the copy of librdkafka's message that it borrows from. */
 struct held {
     struct record record;              /* first: record_done gets this pointer */
     struct topic_partition *partition; /* NULL: taken away meanwhile */
-    struct held **orphans;             /* then it is in that list; NULL: in none */
-    struct rd_kafka_message_s *message;
     char *copy;
     size_t bytes;
     struct held *prev, *next;
 };
 
 struct topic_partition {
-    struct held **orphans; /* the reader's */
     char *topic;
     int32_t id;
     int64_t assigned_ms; /* wall */
@@ -37,20 +34,15 @@ struct topic_partition {
     struct topic_unclaimed unclaimed;
 };
 
-/* orphans: the list that takes what is in hand when the partition goes; it outlives the partition.
- * unclaimed: its committed metadata will be asked for. */
-struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed,
-                                            struct held **orphans);
+/* unclaimed: its committed metadata will be asked for. */
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed);
 /* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
-/* Takes the message over. */
+/* Copies the message, and destroys it. */
 struct held *topic_partition_take(struct topic_partition *p, struct rd_kafka_message_s *message);
 /* Lets go of everything in hand. */
 void topic_partition_orphan(struct topic_partition *p);
-/* Before librdkafka's handle goes, which messages pin: what is still in hand borrows from copies
- * from here on. Empties the list. */
-void topic_partition_copy_orphans(struct held **orphans);
 /* The offset that should be committed and has not been sent yet, else -1. Nothing is while it is
  * not known what the commit has to carry. */
 int64_t topic_partition_due(const struct topic_partition *p);

@@ -59,7 +59,7 @@ static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
         return;
     r->partitions =
         mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
-    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, r->unclaimed, &r->orphans);
+    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, r->unclaimed);
 }
 
 static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
@@ -283,7 +283,6 @@ void topic_reader_free(struct topic_reader *r)
     while (r->n_partitions)
         topic_partition_free(r->partitions[--r->n_partitions]);
     free(r->partitions);
-    topic_partition_copy_orphans(&r->orphans);
     if (r->client.rk)
         rd_kafka_destroy_flags(r->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     topic_client_clear(&r->client);

@@ -6,8 +6,9 @@
  *
  * An offset is committed only when every earlier record of its partition is done. At most
  * max_in_hand records or max_in_hand_bytes are out per partition, then that partition is paused
- * (queued.max.messages.kbytes bounds what librdkafka holds besides). Cooperative-sticky, dynamic
- * membership, session.timeout 6 s, heartbeat 1.5 s, auto commit off, auto.offset.reset earliest.
+ * (queued.max.messages.kbytes bounds what librdkafka holds besides; records are copies).
+ * Cooperative-sticky, dynamic membership, session.timeout 6 s, heartbeat 1.5 s, auto commit off,
+ * auto.offset.reset earliest.
  *
  * Offsets that go back (a topic made anew) start the partition over. Inside revoked()
  * topic_reader_next gives NULL and nothing else of the reader may be called but record_done,
@@ -61,8 +62,7 @@ struct topic_reader_options {
 enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
                           struct why *why) MUST_CHECK;
 /* Leaves the group in order: revoked() is called, what is done is committed. Records that are still
- * in hand afterwards are valid, but what they say has moved: read it from the record again. NULL is
- * fine. */
+ * in hand afterwards stay valid. NULL is fine. */
 void topic_reader_free(struct topic_reader *r);
 
 /* The next record, the caller's until done or drop; NULL when none came in timeout_ms. Commits the

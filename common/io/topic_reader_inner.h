@@ -15,7 +15,6 @@ struct topic_reader {
     struct topic_joining joining;
     struct topic_partition **partitions;
     size_t n_partitions;
-    struct held *orphans; /* in hand, of partitions that went */
     int max_in_hand;
     size_t max_in_hand_bytes;
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,

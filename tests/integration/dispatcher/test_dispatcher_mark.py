@@ -153,3 +153,47 @@ def test_an_older_event_does_not_follow_one_that_was_sent_without_a_claim(own, t
         assert bench.relay.parts["second"].stop() == 0
     finally:
         late.stop()
+
+
+def write_task(bench, like, **headers):
+    """A task of L2 as that of an earlier delivery, but of a time after any assignment."""
+    task = next(record for record in bench.topic("dispatch.l2") if record.headers["delivery"] == like)
+    known = {name: value for name, value in task.headers.items() if name != "reread"}
+    write(bench.kafka.brokers, bench.relay.topic("dispatch.l2"), task.key, task.value, known | headers,
+          timestamp_ms=int(time.time() * 1000) + 60_000)
+
+
+def test_the_twin_of_a_task_that_was_sent_is_not_sent_while_redis_is_away(own):
+    """The broker has a record twice; both look new."""
+    bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
+    delivery = bench.pull_request()
+    assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+    write_task(bench, delivery)
+    assert not bench.wait_outcome(delivery, REPO, "duplicate")["maybe_duplicate"]
+    assert len(bench.dispatches(delivery, REPO)) == 1
+
+
+def test_an_older_event_does_not_follow_one_that_was_sent_before_redis_went_away(own, tmp_path):
+    node = RedisServer(tmp_path / "node").start()
+    node.client().set("crcr:epoch", "1")
+    bench = own().start(REDIS_ENDPOINT=node.endpoint).ready()
+    number = next(bench.numbers)
+    newer = bench.pull_request(number, updated_at="2026-11-21T04:00:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(newer, 4)} == {"dispatched"}
+    assert not bench.metric("crcr_claims_total", verdict="none")
+    node.stop()
+    older = bench.pull_request(number, updated_at="2026-11-21T03:00:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(older, 4)} == {"superseded"}
+    assert not bench.dispatches(older)
+
+
+def test_what_was_parked_is_marked_when_it_comes_back_and_redis_is_away(own):
+    """Who parked it may have had to read its source again: there are two of it, and another may have sent one."""
+    bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
+    first = bench.pull_request()
+    bench.wait_outcomes(first, 4)
+    bench.script({"path": "*/dispatches", "repo": REPO, "status": 429, "retry_after": 12, "count": 1})
+    delivery = str(uuid.uuid4())
+    write_task(bench, first, delivery=delivery, seq="1900000000000:0:1")
+    assert not bench.wait_outcome(delivery, REPO, "waiting")["maybe_duplicate"]
+    assert bench.wait_outcome(delivery, REPO, "dispatched", timeout=90)["maybe_duplicate"]

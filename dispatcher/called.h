@@ -1,0 +1,36 @@
+/* What this process called last in each lane, for when Redis cannot be asked, or never took it: an
+ * older event of the same pull request does not follow a newer one, and the twin of a task that was
+ * sent is not sent again. Of this process only: what Redis was not told when it ends is lost. One
+ * thread. */
+#ifndef CRCR_DISPATCHER_CALLED_H
+#define CRCR_DISPATCHER_CALLED_H
+
+#include "../common/io/redis.h"
+#include "../common/model/task.h"
+
+/* Beyond that the lane that was called in longest ago is forgotten. */
+#define CALLED_MAX 10000
+
+struct called;
+
+struct called *called_new(void);
+/* NULL is fine. */
+void called_free(struct called *c);
+/* A call is being made. lane (<downstream>|<event key>) is copied; the later of two seqs stays.
+ * redis_knows: the seq is Redis's already, or is none of its business; else called_tell tells it.
+ */
+void called_put(struct called *c, struct str lane, const struct task_seq *seq, bool redis_knows);
+/* GitHub took the call of that seq. */
+void called_was_taken(struct called *c, struct str lane, const struct task_seq *seq);
+/* Whether a later one of that lane is remembered. */
+bool called_is_later(const struct called *c, struct str lane, const struct task_seq *seq);
+/* Whether the last one of that lane is this one, and GitHub took it. */
+bool called_is_sent(const struct called *c, struct str lane, const struct task_seq *seq);
+/* Tells Redis the seqs that it does not know, in few round trips; asks nothing when there are none.
+ * ERR_RETRY, ERR_UNKNOWN as redis_collect. */
+enum err called_tell(struct called *c, struct redis *redis, struct why *why) MUST_CHECK;
+/* Lanes that are remembered, and those of which Redis does not know. */
+size_t called_count(const struct called *c);
+size_t called_untold(const struct called *c);
+
+#endif

@@ -1,0 +1,177 @@
+/* Against a real redis-server of its own: the order of seqs is judged in Lua. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "common/view/claims.h"
+#include "dispatcher/called.h"
+#include "tests/unit/support/redis_fixture.h"
+
+#define LANE STR_LIT("Org/A|pytorch/pytorch#17")
+
+static const struct task_seq older = { 1000, 2, 5 }, newer = { 2000, 2, 6 },
+                             newest = { 3000, 2, 7 };
+
+static enum claim_verdict claim(struct redis_fixture *f, const char *delivery, struct task_seq seq)
+{
+    struct task task = { .event = { .kind = EVENT_PULL_REQUEST,
+                                    .delivery = str_of(delivery),
+                                    .received_ms = 1795231200000LL,
+                                    .pr = 17 },
+                         .repo = STR_LIT("Org/A"),
+                         .level = 2,
+                         .kind = TASK_DISPATCH,
+                         .attempt = 1,
+                         .seq = seq,
+                         .lane = LANE };
+    struct claim_answer answer = { 0 };
+    struct why why;
+    if (claim_queue(f->redis, &task, "one", 1, true, &why) ||
+        claim_collect(f->redis, &answer, &why))
+        fail_msg("%s", why.text);
+    return answer.verdict;
+}
+
+static void an_older_one_of_the_lane_is_known_and_of_another_not(void **state)
+{
+    struct called *c = called_new();
+    (void)state;
+    assert_false(called_is_later(c, LANE, &older));
+    called_put(c, LANE, &newer, false);
+    called_put(c, LANE, &older, false);
+    assert_int_equal(called_count(c), 1);
+    assert_true(called_is_later(c, LANE, &older));
+    assert_false(called_is_later(c, LANE, &newer)); /* itself, once more */
+    assert_false(called_is_later(c, LANE, &newest));
+    assert_false(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#18"), &older));
+    called_free(c);
+}
+
+static void redis_learns_it_and_supersedes_what_is_older(void **state)
+{
+    struct called *c = called_new();
+    called_put(c, LANE, &newer, false);
+    assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
+    assert_int_equal(called_untold(c), 0);
+    assert_int_equal(claim(*state, "d-1", older), CLAIM_SUPERSEDED);
+    assert_int_equal(claim(*state, "d-2", newer), CLAIM_TAKEN);
+    called_free(c);
+}
+
+static void a_later_one_that_redis_has_stays(void **state)
+{
+    struct called *c = called_new();
+    assert_int_equal(claim(*state, "d-1", newest), CLAIM_TAKEN);
+    called_put(c, LANE, &older, false);
+    assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
+    assert_int_equal(claim(*state, "d-2", newer), CLAIM_SUPERSEDED);
+    called_free(c);
+}
+
+static void put_many(struct called *c, int n)
+{
+    char lane[64];
+    for (int i = 0; i < n; i++) {
+        snprintf(lane, sizeof(lane), "Org/A|pytorch/pytorch#%d", i);
+        called_put(c, str_of(lane), &newer, false);
+    }
+}
+
+static void many_are_told_at_once_and_all(void **state)
+{
+    struct called *c = called_new();
+    put_many(c, 700);
+    assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
+    assert_int_equal(called_untold(c), 0);
+    assert_int_equal(claim(*state, "d-1", older), CLAIM_SUPERSEDED);
+    called_free(c);
+}
+
+static void the_lane_that_came_first_goes_when_there_is_no_room(void **state)
+{
+    struct called *c = called_new();
+    (void)state;
+    put_many(c, CALLED_MAX + 1);
+    assert_int_equal(called_count(c), CALLED_MAX);
+    assert_int_equal(called_untold(c), CALLED_MAX);
+    assert_false(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#0"), &older));
+    assert_true(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#1"), &older));
+    called_free(c);
+}
+
+static void what_redis_knows_is_remembered_and_not_told(void **state)
+{
+    struct called *c = called_new();
+    called_put(c, LANE, &older, false);
+    called_put(c, LANE, &newer, true); /* with a claim: Redis has the later one */
+    assert_int_equal(called_untold(c), 0);
+    assert_true(called_is_later(c, LANE, &older));
+    assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
+    assert_int_equal(claim(*state, "d-1", older), CLAIM_TAKEN);
+    called_free(c);
+}
+
+static void only_what_github_took_was_sent(void **state)
+{
+    struct called *c = called_new();
+    (void)state;
+    called_put(c, LANE, &newer, true);
+    assert_false(called_is_sent(c, LANE, &newer));
+    called_was_taken(c, LANE, &newer);
+    assert_true(called_is_sent(c, LANE, &newer));
+    assert_false(called_is_sent(c, LANE, &older));
+    assert_false(called_is_sent(c, STR_LIT("Org/A|pytorch/pytorch#18"), &newer));
+    called_put(c, LANE, &newer, false); /* once more: it stays sent */
+    assert_true(called_is_sent(c, LANE, &newer));
+    called_put(c, LANE, &newest, true);
+    called_was_taken(c, LANE, &newer); /* an answer that came late */
+    assert_false(called_is_sent(c, LANE, &newer));
+    assert_false(called_is_sent(c, LANE, &newest));
+    called_free(c);
+}
+
+static void what_was_called_in_again_is_not_the_first_to_go(void **state)
+{
+    struct called *c = called_new();
+    (void)state;
+    put_many(c, CALLED_MAX);
+    put_many(c, 1); /* number 0 */
+    called_put(c, STR_LIT("Org/B|pytorch/pytorch#1"), &newer, true);
+    assert_true(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#0"), &older));
+    assert_false(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#1"), &older));
+    called_free(c);
+}
+
+/* The last test: there is no Redis after it. */
+static void nothing_is_forgotten_while_redis_is_away(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct called *c = called_new();
+    struct why why;
+    redis_server_kill(&f->server);
+    called_put(c, LANE, &newer, false);
+    assert_int_not_equal(called_tell(c, f->redis, &why), OK);
+    assert_int_not_equal(called_tell(c, f->redis, &why), OK);
+    assert_int_equal(called_untold(c), 1);
+    called_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_one_of_the_lane_is_known_and_of_another_not),
+        cmocka_unit_test_setup(redis_learns_it_and_supersedes_what_is_older, redis_fixture_whole),
+        cmocka_unit_test_setup(a_later_one_that_redis_has_stays, redis_fixture_whole),
+        cmocka_unit_test_setup(many_are_told_at_once_and_all, redis_fixture_whole),
+        cmocka_unit_test(the_lane_that_came_first_goes_when_there_is_no_room),
+        cmocka_unit_test_setup(what_redis_knows_is_remembered_and_not_told, redis_fixture_whole),
+        cmocka_unit_test(only_what_github_took_was_sent),
+        cmocka_unit_test(what_was_called_in_again_is_not_the_first_to_go),
+        cmocka_unit_test(nothing_is_forgotten_while_redis_is_away),
+    };
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
+}
