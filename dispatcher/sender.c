@@ -10,8 +10,8 @@
 #include "sending.h"
 
 #define READ_MAX        64  /* records a turn */
-#define IN_HAND_RECORDS 500 /* a partition */
-#define IN_HAND_BYTES   (2u << 20)
+#define IN_HAND_RECORDS 200 /* a partition */
+#define IN_HAND_BYTES   (1u << 20)
 #define ENOUGH          (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are under way */
 #define ASK_MS          200                        /* the reader all the same: its membership */
 #define TICK_MS         1000

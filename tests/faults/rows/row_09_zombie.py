@@ -8,7 +8,7 @@ STOP_S = 9  # session.timeout.ms is 6,000
 
 def run(world, short=False):
     import signal
-    rounds = 1 if short else 6 if world.long else 3
+    rounds = 1 if short else 6 if world.long else 2
     chance = random.Random(f"{world.seed}.stops")
     case = world.case("row-09").start("ingest", "dispatcher1", "dispatcher2", "reporter1", "reporter2")
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
