@@ -7,6 +7,7 @@
 
 #include "../base/buf.h"
 #include "../base/clock.h"
+#include "../base/fault.h"
 #include "../base/mem.h"
 #include "topic_writer_inner.h"
 
@@ -106,6 +107,8 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
     const topic_setting fixed[] = {
         { "enable.idempotence", "true" },
         { "acks", "all" },
+        /* as many as idempotence allows; row 6 of tests/faults says why it wants one */
+        { "max.in.flight", FAULT_SETTING("FAULT_IN_FLIGHT", "5") },
         { "partitioner", "murmur2_random" },
         { "message.max.bytes", TOPIC_MESSAGE_MAX_BYTES },
         { "message.timeout.ms", timeout },

@@ -1,6 +1,5 @@
 """The broker refuses requests, one kind after another (a broker in memory, which can be told to). Each is tried
 again, or the daemon stops and says why; then it is started anew, as Kubernetes does."""
-import json
 import time
 
 from lib.mock_kafka import MockKafka
@@ -114,6 +113,7 @@ class Errors:
         took = time.monotonic() - began
         self.slowest = max(self.slowest, took)
         self.case.say(f"row 6: {name}: {'whole' if ok else 'NOT whole'} after {took:.1f} s")
+        return ok
 
 
 def moves(errors, kafka, case):
@@ -135,17 +135,11 @@ def moves(errors, kafka, case):
 moves.to = 2
 
 
-def inferred(case):
-    """Webhooks whose storing librdkafka inferred from the acknowledgement of a later record: a broker takes none out of
-    order (KIP-98, sequence numbers), so it is right. The broker in memory looks at no sequence number: not here."""
-    lines = [json.loads(line) for log in case.folder.glob("ingest-*.log") for line in log.read_text().splitlines()
-             if '"webhook_accepted"' in line and '"offset":-' in line]
-    return {line["delivery"] for line in lines}
-
-
 def run(world, short=False):
     kafka = MockKafka(world.folder / "row-06-kafka", BROKERS).start()
-    case = world.case("row-06", kafka=kafka, environment={"RATE_LIMIT_PER_MIN": "100000"})
+    # One request at a time: with more, librdkafka takes a record for stored when a later one of its partition is. So it is
+    # where brokers take none out of order (KIP-98, sequence numbers); the ones in memory do not look.
+    case = world.case("row-06", kafka=kafka, environment={"RATE_LIMIT_PER_MIN": "100000", "FAULT_IN_FLIGHT": "1"})
     faults = [(api, name) for api, names in ERRORS.items() for name in names
               if not short or (api, name) in SHORT]
     try:
@@ -153,13 +147,10 @@ def run(world, short=False):
         case.load(rate=20, count=EVENTS).wait()
         case.settle(120)
         errors = Errors(case, kafka)
-        for api, name in faults:
-            errors.one(f"{api} {name}", lambda api=api, name=name: kafka.errors(api, name, COUNT), api)
-        moves(errors, kafka, case)
-        case.settle(60)
-        guessed = inferred(case) - case.checker.stored.keys()
-        for delivery in guessed:
-            del case.checker.acknowledged[delivery]
+        # What is lost stays lost: after the first such fault each other one would be waited for in vain.
+        if all(errors.one(f"{api} {name}", lambda api=api, name=name: kafka.errors(api, name, COUNT), api)
+               for api, name in faults):
+            moves(errors, kafka, case)
         result = case.result(ROW, NAME, f"{len(faults)} errors, 4 moves", recovery_s=errors.slowest, settle_s=60)
     finally:
         case.close()
@@ -171,8 +162,5 @@ def run(world, short=False):
             answers[status] = answers.get(status, 0) + n
     parked = {kind: n for kind, n in case.checker.counts.items() if kind.startswith("dlq")}
     result.note = (f"webhooks answered {answers}; stopped with a reason: {', '.join(errors.stopped) or 'none'}; "
-                   f"parked and replayed: {parked or 'none'}; "
-                   f"stored without an offset, by a broker that does not count: {len(guessed)}")
-    if len(guessed) > 5:
-        result.problems.append(f"{len(guessed)} webhooks were acknowledged without an offset and are not there")
+                   f"parked and replayed: {parked or 'none'}")
     return result
