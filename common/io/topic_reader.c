@@ -22,6 +22,7 @@ static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
     { "heartbeat.interval.ms", "1500" },
     { "queued.max.messages.kbytes", "4096" },
+    { "queued.min.messages", "1000" }, /* a partition; of small records 4 MB take 30 MB of memory */
     { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
     /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
      * asked the others, which have nothing. librdkafka: 500. */
