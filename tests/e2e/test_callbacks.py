@@ -20,9 +20,15 @@ OLD, NEW = "k1:" + "0" * 32, "k2:" + "1" * 32
 NAMES = ["linux: py3.12 / gpu", "12345", "0", "größer ✓", "اختبار الأجهزة", "🚀 rocket 👩🏽‍🔬", "%2F\\\"|", "a" * 500]
 
 
+@pytest.fixture(scope="module")
+def admitting(relay):
+    Downstream(relay, "org-one/backend-one", relay.folder).wait_admitted()
+    return relay
+
+
 @pytest.fixture
-def downstream(relay, tmp_path):
-    return lambda repo: Downstream(relay, repo, tmp_path)
+def downstream(admitting, tmp_path):
+    return lambda repo: Downstream(admitting, repo, tmp_path)
 
 
 # ---- the lattice --------------------------------------------------------------------------------------
@@ -116,8 +122,7 @@ def restart(relay, keys, *names):
         relay.start(name, CRCR_CALLBACK_TOKEN_KEY=keys)
     for name in names:
         relay.wait_ready(name)
-    probe = Downstream(relay, "org-one/backend-one", relay.folder)
-    wait_for("ingest to have read the allowlist", lambda: probe.report({}, "in_progress")[0] != 503)
+    Downstream(relay, "org-one/backend-one", relay.folder).wait_admitted()
 
 
 def kid(payload):

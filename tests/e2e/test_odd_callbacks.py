@@ -55,6 +55,7 @@ def odd_workflow(chance):
 def test_no_odd_report_fells_a_daemon_or_gets_lost(relay, tmp_path):
     chance = random.Random(SEED)
     downstreams = [Downstream(relay, repo, tmp_path) for repo in REPOS]
+    downstreams[0].wait_admitted()
     payloads = {one.repo: one.opened(7100 + i, labels=["ciflow/crcr/npu"]) for i, one in enumerate(downstreams)}
     statuses, accepted = [], set()
     for number in range(REPORTS):

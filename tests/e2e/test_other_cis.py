@@ -46,6 +46,7 @@ def relay(kafka_node, tmp_path_factory):
 
 @pytest.fixture
 def downstream(relay, tmp_path):
+    Downstream(relay, "org-one/backend-one", tmp_path).wait_admitted()
     return lambda repo: Downstream(relay, repo, tmp_path)
 
 

@@ -17,6 +17,10 @@ class Downstream:
         settings = json.dumps({"repo": "*", "answer": "never"}).encode()
         assert http("POST", relay.url("github", "/_sim/downstreams"), settings)[0] < 300
 
+    def wait_admitted(self):
+        """Ready is ingest without an allowlist, too; it reads the topic by itself."""
+        wait_for("ingest to have read the allowlist", lambda: self.report({}, "in_progress")[0] != 503)
+
     def opened(self, number, **changes):
         """Opens a pull request; the client_payload that this repository's workflow is started with."""
         _, _, delivery = self.relay.send_webhook(pull_request(number=number, sha=sha_of(number), **changes))
