@@ -1,6 +1,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "../../common/base/mem.h"
 #include "../../common/model/callback.h"
@@ -165,6 +166,7 @@ void checks_create(struct sim *sim, const struct call *call, struct reply *reply
     check->suite = suite_of(c, call->repo, sha, call->now_ms);
     check->document = document_new(sim, check, call);
     HASH_ADD(hh, c->runs, id, sizeof(check->id), check);
+    DL_PREPEND(check->suite->runs, check);
     reply_json(reply, 201, json_incref(check->document));
 }
 
@@ -201,8 +203,7 @@ void checks_get(struct sim *sim, const struct call *call, struct reply *reply)
 
 /* What a list is asked for; absent: any. */
 struct filter {
-    struct str repo, sha, name, status;
-    int64_t suite;
+    struct str name, status;
     bool latest; /* only the newest of a name */
 };
 
@@ -212,28 +213,20 @@ static bool member_is(const json_t *document, const char *member, struct str val
            str_eq(str_of(json_string_value(json_object_get(document, member))), value);
 }
 
-static bool filter_takes(const struct filter *f, const struct check *check)
-{
-    return str_eq_nocase(str_of(check->repo), f->repo) &&
-           (!f->sha.len || str_eq(str_of(check->suite->sha), f->sha)) &&
-           (!f->suite || check->suite->id == f->suite) &&
-           member_is(check->document, "name", f->name) &&
-           member_is(check->document, "status", f->status);
-}
-
-/* Newest first; of a name only the first seen when the newest is wanted. */
-static json_t *filter_run(const struct checks *c, const struct filter *f)
+/* Newest first; of a name only the first seen when the newest is wanted. No suite: no check runs.
+ */
+static json_t *filter_run(const struct suite *suite, const struct filter *f)
 {
     json_t *list = json_array(), *names = json_object();
-    const struct check *check =
-        c->runs ? ELMT_FROM_HH(c->runs->hh.tbl, c->runs->hh.tbl->tail) : NULL;
+    const struct check *check;
 
-    for (; check; check = check->hh.prev) {
+    DL_FOREACH(suite ? suite->runs : NULL, check)
+    {
         const char *name = json_string_value(json_object_get(check->document, "name"));
 
-        if (!filter_takes(f, check))
-            continue;
-        if (f->latest && json_object_get(names, name))
+        if (!member_is(check->document, "name", f->name) ||
+            !member_is(check->document, "status", f->status) ||
+            (f->latest && json_object_get(names, name)))
             continue;
         json_object_set_new(names, name, json_true());
         json_array_append(list, check->document);
@@ -242,16 +235,16 @@ static json_t *filter_run(const struct checks *c, const struct filter *f)
     return list;
 }
 
-static void list_reply(struct sim *sim, const struct call *call, struct filter *f,
+static void list_reply(struct sim *sim, const struct call *call, const struct suite *suite,
                        struct reply *reply)
 {
-    json_t *all;
+    const struct filter f = {
+        .name = headers_get(call->query, "check_name"),
+        .status = headers_get(call->query, "status"),
+        .latest = !str_is(headers_get(call->query, "filter"), "all"),
+    };
+    json_t *all = filter_run(suite, &f);
 
-    f->repo = call->repo;
-    f->name = headers_get(call->query, "check_name");
-    f->status = headers_get(call->query, "status");
-    f->latest = !str_is(headers_get(call->query, "filter"), "all");
-    all = filter_run(sim->checks, f);
     reply_json(reply, 200,
                json_pack("{s:I, s:o}", "total_count", (json_int_t)json_array_size(all),
                          "check_runs", page_take(sim->base_url, call, all, reply)));
@@ -260,25 +253,20 @@ static void list_reply(struct sim *sim, const struct call *call, struct filter *
 
 void checks_of_commit(struct sim *sim, const struct call *call, struct reply *reply)
 {
-    struct filter f = { .sha = call->part[0] };
-
     if (!commit_known(call->part[0]))
         reply_error(reply, 422, "No commit found for SHA: %.*s", STR_ARG(call->part[0]));
     else
-        list_reply(sim, call, &f, reply);
+        list_reply(sim, call, suite_find(sim->checks, call->repo, call->part[0]), reply);
 }
 
 void checks_of_suite(struct sim *sim, const struct call *call, struct reply *reply)
 {
-    struct filter f = { .suite = call_id(call, 0) };
-    const struct suite *suite;
+    const struct suite *suite = suite_by_id(sim->checks, call->repo, call_id(call, 0));
 
-    for (suite = sim->checks->suites; suite && suite->id != f.suite; suite = suite->hh.next)
-        ;
-    if (!suite)
-        reply_error(reply, 404, "Not Found");
+    if (suite)
+        list_reply(sim, call, suite, reply);
     else
-        list_reply(sim, call, &f, reply);
+        reply_error(reply, 404, "Not Found");
 }
 
 json_t *checks_describe(const struct checks *c)

@@ -11,6 +11,7 @@ struct check {
     int64_t id;
     char *repo;
     struct suite *suite;
+    struct check *prev, *next; /* of the suite, the newest first */
     json_t *document;
 };
 
@@ -22,6 +23,7 @@ struct suite {
     char *sha;
     int64_t id;
     int64_t created_ms;
+    struct check *runs;
 };
 
 struct checks {
@@ -30,8 +32,11 @@ struct checks {
     int64_t next_id;
 };
 
-/* The suite of that commit, made when there is none. */
+/* The suite of that commit; NULL: there is none. */
+struct suite *suite_find(const struct checks *c, struct str repo, struct str sha);
+/* The same, made when there is none. */
 struct suite *suite_of(struct checks *c, struct str repo, struct str sha, int64_t now_ms);
+struct suite *suite_by_id(const struct checks *c, struct str repo, int64_t id);
 void suites_free(struct checks *c);
 /* The caller's. */
 json_t *suite_describe(struct sim *sim, const struct suite *suite);

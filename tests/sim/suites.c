@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "../../common/base/mem.h"
 #include "app.h"
@@ -21,12 +22,37 @@ static char *key_of(struct str repo, struct str sha)
     return key;
 }
 
-struct suite *suite_of(struct checks *c, struct str repo, struct str sha, int64_t now_ms)
+static struct suite *suite_at(const struct checks *c, const char *key)
 {
-    char *key = key_of(repo, sha);
     struct suite *suite;
 
     HASH_FIND_STR(c->suites, key, suite);
+    return suite;
+}
+
+struct suite *suite_find(const struct checks *c, struct str repo, struct str sha)
+{
+    char *key = key_of(repo, sha);
+    struct suite *suite = suite_at(c, key);
+
+    free(key);
+    return suite;
+}
+
+struct suite *suite_by_id(const struct checks *c, struct str repo, int64_t id)
+{
+    struct suite *suite = c->suites;
+
+    while (suite && (suite->id != id || !str_eq_nocase(str_of(suite->repo), repo)))
+        suite = suite->hh.next;
+    return suite;
+}
+
+struct suite *suite_of(struct checks *c, struct str repo, struct str sha, int64_t now_ms)
+{
+    char *key = key_of(repo, sha);
+    struct suite *suite = suite_at(c, key);
+
     if (suite) {
         free(key);
         return suite;
@@ -55,12 +81,12 @@ void suites_free(struct checks *c)
     }
 }
 
-static int64_t runs_of(const struct checks *c, const struct suite *suite)
+static int64_t runs_of(const struct suite *suite)
 {
+    const struct check *check;
     int64_t n = 0;
 
-    for (const struct check *check = c->runs; check; check = check->hh.next)
-        n += check->suite == suite;
+    DL_COUNT(suite->runs, check, n);
     return n;
 }
 
@@ -76,7 +102,7 @@ json_t *suite_describe(struct sim *sim, const struct suite *suite)
         "created_at", created, "updated_at", created, "app", app_describe(sim->app, sim->base_url),
         "repository", shape_repo(sim->base_url, str_of(suite->repo)), "head_commit",
         shape_simple_commit(str_of(suite->sha)), "latest_check_runs_count",
-        (json_int_t)runs_of(sim->checks, suite));
+        (json_int_t)runs_of(suite));
 
     json_object_set_new(document, "check_runs_url",
                         json_sprintf("%s/check-runs", json_string_value(url)));
@@ -87,14 +113,10 @@ json_t *suite_describe(struct sim *sim, const struct suite *suite)
 
 void suites_get(struct sim *sim, const struct call *call, struct reply *reply)
 {
-    int64_t id = call_id(call, 0);
-    const struct suite *suite;
+    const struct suite *suite = suite_by_id(sim->checks, call->repo, call_id(call, 0));
 
-    for (suite = sim->checks->suites; suite; suite = suite->hh.next) {
-        if (suite->id == id && str_eq_nocase(str_of(suite->repo), call->repo)) {
-            reply_json(reply, 200, suite_describe(sim, suite));
-            return;
-        }
-    }
-    reply_error(reply, 404, "Not Found");
+    if (suite)
+        reply_json(reply, 200, suite_describe(sim, suite));
+    else
+        reply_error(reply, 404, "Not Found");
 }
