@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/log.h"
@@ -15,15 +16,29 @@
 #include "timers.h"
 
 #define RETRY_AFTER_MS 60000 /* longer is not waited for */
+/* The client's connections to one host. What it is given beyond them it looks through at each
+ * answer, and its time runs: thousands would all run out. */
+#define UNDER_WAY_MAX  32
 
-/* One callback on its way; owned by the request or the timer that is under way. */
+/* One callback on its way; owned by the request or the timer that is under way, or by the list. */
 struct sending {
+    struct sending *prev, *next;
     struct sim *sim;
     json_t *row; /* shared with the list of rows; changed with each try */
     char *body;
     char *authorization;
     int64_t tries, retries, retry_delay_ms;
 };
+
+struct sendings {
+    struct sending *waiting;
+    size_t under_way;
+};
+
+struct sendings *sendings_new(void)
+{
+    return mem_alloc(1, sizeof(struct sendings));
+}
 
 static void sending_free(void *opaque)
 {
@@ -35,7 +50,24 @@ static void sending_free(void *opaque)
     free(s);
 }
 
-static void sending_try(void *opaque);
+void sendings_clear(struct sendings *s)
+{
+    struct sending *one, *next;
+
+    DL_FOREACH_SAFE(s->waiting, one, next)
+    {
+        DL_DELETE(s->waiting, one);
+        sending_free(one);
+    }
+}
+
+void sendings_free(struct sendings *s)
+{
+    free(s);
+}
+
+static void sending_due(void *opaque);
+static void next_try(struct sendings *all);
 
 static int64_t retry_in_ms(const struct sending *s, const struct http_answer *answer)
 {
@@ -49,6 +81,7 @@ static int64_t retry_in_ms(const struct sending *s, const struct http_answer *an
 static void sending_answered(void *opaque, const struct http_answer *answer)
 {
     struct sending *s = opaque;
+    struct sendings *all = s->sim->sendings;
     bool again = answer->err || answer->status == 429 || answer->status >= 500;
     json_t *text = answer->err ? json_string(answer->reason)
                                : json_stringn(answer->body.ptr, answer->body.len);
@@ -58,15 +91,16 @@ static void sending_answered(void *opaque, const struct http_answer *answer)
     json_object_set_new(s->row, "answer", text ? text : json_null());
     json_object_set_new(s->row, "answered_ms", json_integer(clock_wall_ms()));
     history_callback(s->sim->history, s->row);
+    all->under_way--;
     if (again && s->tries <= s->retries)
-        timers_add(s->sim->timers, retry_in_ms(s, answer), sending_try, sending_free, s);
+        timers_add(s->sim->timers, retry_in_ms(s, answer), sending_due, sending_free, s);
     else
         sending_free(s);
+    next_try(all);
 }
 
-static void sending_try(void *opaque)
+static void sending_try(struct sending *s)
 {
-    struct sending *s = opaque;
     struct headers headers;
     struct why why;
     struct http_request request = { .method = "POST",
@@ -82,7 +116,27 @@ static void sending_try(void *opaque)
     if (http_client_start(s->sim->client, &request, sending_answered, s, &why)) {
         log_error("callback_failed", LOG_STR("why", str_of(why.text)));
         sending_free(s);
+    } else {
+        s->sim->sendings->under_way++;
     }
+}
+
+static void next_try(struct sendings *all)
+{
+    while (all->waiting && all->under_way < UNDER_WAY_MAX) {
+        struct sending *s = all->waiting;
+
+        DL_DELETE(all->waiting, s);
+        sending_try(s);
+    }
+}
+
+static void sending_due(void *opaque)
+{
+    struct sending *s = opaque;
+
+    DL_APPEND(s->sim->sendings->waiting, s);
+    next_try(s->sim->sendings);
 }
 
 /* The `workflow` object of behaviour.md, POST /github/callback. */
@@ -170,5 +224,5 @@ void callbacks_send(struct sim *sim, const struct run *run, size_t job, const ch
         return;
     }
     rows_put(sim->callbacks, json_incref(s->row));
-    sending_try(s);
+    sending_due(s);
 }

@@ -9,4 +9,10 @@
 /* Tells the relay the status ("in_progress", "completed") of that job; retries by itself. */
 void callbacks_send(struct sim *sim, const struct run *run, size_t job, const char *status);
 
+/* Those under way, and those that wait for their turn. */
+struct sendings *sendings_new(void);
+/* Forgets those that wait; before the HTTP client ends. */
+void sendings_clear(struct sendings *s);
+void sendings_free(struct sendings *s);
+
 #endif

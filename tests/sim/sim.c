@@ -7,6 +7,7 @@
 #include "../../common/base/buf.h"
 #include "../../common/base/mem.h"
 #include "app.h"
+#include "callbacks.h"
 #include "checks.h"
 #include "comments.h"
 #include "downstream.h"
@@ -124,6 +125,7 @@ static void nouns_make(struct sim *sim)
 
     sim->inbox = inbox_new(&sim->wake);
     sim->timers = timers_new();
+    sim->sendings = sendings_new();
     sim->script = script_new();
     sim->checks = checks_new();
     sim->downstreams = downstreams_new();
@@ -172,7 +174,9 @@ void sim_free(struct sim *sim)
         return;
     /* Answers what waits first, so that the server has nothing to drain. The inbox goes after the
      * server, whose thread puts into it. */
+    sendings_clear(sim->sendings);
     http_client_free(sim->client);
+    sendings_free(sim->sendings);
     timers_free(sim->timers);
     inbox_refuse(sim->inbox);
     http_server_free(sim->server, DRAIN_MS);

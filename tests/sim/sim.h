@@ -17,6 +17,7 @@ struct sim {
     struct inbox *inbox;
     struct timers *timers;
     struct http_client *client; /* callbacks of downstreams, and webhooks */
+    struct sendings *sendings;
     struct http_server *server;
 
     struct record *record;

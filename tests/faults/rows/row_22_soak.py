@@ -10,7 +10,7 @@ PARTS = ("ingest", "dispatcher", "reporter")
 RSS_MOST = 0.2  # MB a minute, 12 MB an hour: what ten minutes of samples that waver can tell from nothing
 FD_MOST = 0.5   # a minute
 SAMPLE_S = 5
-RATE = 12       # the other rows' pulses come to twice as much; the simulator gets slow at more check runs than this makes
+RATE = 25       # the other rows' pulses come to twice as much
 # Seconds of load that may be under way at the end: with more of it, memory is that of a backlog.
 BEHIND_MAX = 10
 

@@ -1,7 +1,9 @@
 """behaviour.md, POST /github/webhook, against real Kafka."""
 import concurrent.futures
 import hashlib
+import http.client
 import json
+import signal
 import socket
 import threading
 import time
@@ -244,6 +246,31 @@ def test_what_was_answered_202_before_sigterm_is_stored(own):
         one.stop()
         stop.set()
     assert set(stored) <= {record.headers["delivery"] for record in one.records("events")}
+
+
+def test_while_load_balancers_forget_it_webhooks_are_still_taken(own):
+    """A client that keeps its connection is asked to come back on another one, and loses nothing."""
+    one = own(CRCR_SHUTDOWN_DELAY="3s").start().wait_ready()
+    body = payload("pull_request/opened.json")
+    kept = http.client.HTTPConnection("127.0.0.1", one.port, timeout=20)
+
+    def over_the_kept_one():
+        kept.request("POST", "/github/webhook", body, {"X-GitHub-Event": "ping", "X-GitHub-Delivery": "w-2",
+                                                       "X-Hub-Signature-256": "sha256=" + 64 * "0"})
+        answer = kept.getresponse()
+        answer.read()
+        return answer.getheader("Connection")
+    assert over_the_kept_one() is None
+    began = time.monotonic()
+    one.process.popen.send_signal(signal.SIGTERM)
+    wait_for("/readyz to say so", lambda: "stopping" in one.get_admin("/readyz")[1])
+    assert over_the_kept_one() == "close"
+    status, _, headers = one.webhook(body, delivery="late-1")
+    assert (status, headers["Connection"]) == (202, "close")
+    assert one.get_admin("/healthz")[0] == 200
+    assert one.process.popen.wait(20) == 0
+    assert 3 <= time.monotonic() - began < 8
+    assert len(one.records("events", "late-1")) == 1
 
 
 def test_broker_that_comes_late_is_waited_for(redis_node, issuer, tmp_path):

@@ -99,6 +99,22 @@ static void client_that_drips_its_request_is_cut_off(void **state)
 
 /* ---- the end ------------------------------------------------------------------------ */
 
+static void server_that_is_leaving_takes_requests_and_closes_after_each(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /describe HTTP/1.1\r\nHost: x\r\n\r\n";
+    int kept = raw_connect(f->port);
+    assert_true(raw_send(kept, request) && raw_expect(kept, "GET /describe"));
+    http_server_last_requests(f->server);
+    int fresh = raw_connect(f->port);
+    int both[] = { kept, fresh };
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(raw_send(both[i], request) && raw_expect(both[i], "Connection: close"));
+        assert_true(raw_closed(both[i]));
+        close(both[i]);
+    }
+}
+
 static void quiesced_server_takes_nobody_new_and_ends_what_it_has(void **state)
 {
     struct fixture *f = *state;
@@ -197,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(client_that_drips_its_request_is_cut_off, setup_impatient,
                                         teardown),
         cmocka_unit_test_setup_teardown(silent_client_is_cut_off, setup_impatient, teardown),
+        TEST(server_that_is_leaving_takes_requests_and_closes_after_each),
         TEST(quiesced_server_takes_nobody_new_and_ends_what_it_has),
         TEST(free_waits_for_what_is_under_way),
         cmocka_unit_test(listens_on_ipv6),
