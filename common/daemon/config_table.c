@@ -319,6 +319,16 @@ const struct property config_properties[] = {
                 "(ingest), 9102 (dispatcher), 9103 (reporter).",
     },
     {
+        .name = "CRCR_SHUTDOWN_DELAY",
+        .type = PROPERTY_SECONDS,
+        .daemons = INGEST | REPORTER,
+        .fallback = "0",
+        .min = 0,
+        .max = 15,
+        .help = "After SIGTERM requests are still taken for so long, while /readyz answers 503: "
+                "time for a load balancer to forget this replica.",
+    },
+    {
         .name = "CRCR_ROLES",
         .daemons = DISPATCHER | REPORTER,
         .help = "Roles to run, comma-separated, as --roles; unset: all.",

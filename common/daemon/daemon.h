@@ -89,6 +89,13 @@ struct topic_writer;
 enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
                           const char *const *topics, size_t n, struct why *why) MUST_CHECK;
 
+/* The last thing a role that serves HTTP does, once it is told to stop: for delay_s seconds
+ * connections are still taken, since a load balancer needs a moment to see that /readyz answers 503,
+ * and each answer asks the client to come back on a new connection (RFC 9112 9.6). Then the server
+ * is quiesced. The delay counts towards the 25 s. */
+struct http_server;
+void role_leave(struct role_ctx *r, struct http_server *server, int64_t delay_s);
+
 /* "0.1.0 (abc1234)" from CMake. */
 const char *daemon_version(void);
 

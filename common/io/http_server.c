@@ -69,10 +69,16 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
     return OK;
 }
 
+void http_server_last_requests(struct http_server *s)
+{
+    atomic_store(&s->closes_after_reply, true);
+}
+
 /* The loops may still use the socket, so it is shut down here, which makes the kernel refuse new
  * clients at once, and closed in http_server_free. */
 void http_server_quiesce(struct http_server *s)
 {
+    http_server_last_requests(s);
     if (atomic_exchange(&s->quiesced, true) || s->listen_fd < 0)
         return;
     http_server_loops_wake(s);

@@ -45,6 +45,8 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
                          struct why *why) MUST_CHECK;
 /* Stops accepting, waits up to drain_ms for replies under way, closes. NULL is fine. */
 void http_server_free(struct http_server *s, int drain_ms);
+/* From now on each answer says "Connection: close"; new connections are still taken. */
+void http_server_last_requests(struct http_server *s);
 /* Closes the listening socket, goes on with what was accepted. */
 void http_server_quiesce(struct http_server *s);
 int http_server_port(const struct http_server *s);

@@ -104,6 +104,7 @@ struct http_server {
 
     atomic_size_t inflight_bytes;
     atomic_int refs; /* the owner's, and one for each exchange */
+    atomic_bool closes_after_reply;
     atomic_bool quiesced;
     atomic_bool loops_must_end;
 

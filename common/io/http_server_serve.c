@@ -125,7 +125,7 @@ static enum MHD_Result answer_queue(struct http_exchange *x)
 {
     if (!x->response)
         return MHD_NO;
-    if (atomic_load(&x->server->quiesced))
+    if (atomic_load(&x->server->closes_after_reply))
         MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONNECTION, "close");
     atomic_store(&x->peer->waiting_since_ms, clock_mono_ms());
     enum MHD_Result queued = MHD_queue_response(x->connection, x->status, x->response);

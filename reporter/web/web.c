@@ -394,6 +394,8 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
         if (!role_stopping(role))
             wake_wait(role_wake(role), TICK_MS);
     }
+    if (err == OK)
+        role_leave(role, server, config_number(role_config(role), "CRCR_SHUTDOWN_DELAY"));
     http_server_free(server, DRAIN_MS);
     redis_free(w.redis);
     buf_clear(&w.summary);
