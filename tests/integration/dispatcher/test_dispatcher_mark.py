@@ -173,6 +173,19 @@ def test_the_twin_of_a_task_that_was_sent_is_not_sent_while_redis_is_away(own):
     assert len(bench.dispatches(delivery, REPO)) == 1
 
 
+def test_the_twin_is_not_sent_either_when_redis_lost_the_claim(own):
+    """And the claim that was taken for the twin says afterwards what became of the task."""
+    bench = own().start().ready()
+    delivery = bench.pull_request()
+    assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+    wait_for("the claim to be told", lambda: bench.redis.hget(claim_of(delivery), "state") == "done")
+    bench.redis.delete(claim_of(delivery))
+    write_task(bench, delivery)
+    assert not bench.wait_outcome(delivery, REPO, "duplicate")["maybe_duplicate"]
+    assert len(bench.dispatches(delivery, REPO)) == 1
+    assert bench.redis.hget(claim_of(delivery), "state") == "done"
+
+
 def test_an_older_event_does_not_follow_one_that_was_sent_before_redis_went_away(own, tmp_path):
     node = RedisServer(tmp_path / "node").start()
     node.client().set("crcr:epoch", "1")
