@@ -37,7 +37,7 @@ def body(number, counter, pad=""):
 class Load:
     """`rate` webhooks a second for `on` seconds of each `on` + `off`, until `count` are sent or stop() is
     called. Every attempt is a line of `history`: kind sent, delivery, pr, counter, at_ms, status (0: no
-    answer), ms."""
+    answer), ms, why (there was no answer)."""
 
     def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, make=None,
                  secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",)):
@@ -84,9 +84,9 @@ class Load:
             number, counter, delivery = item
             raw = json.dumps(self.make(number, counter)).encode()
             self.sent_ms[delivery] = int(time.time() * 1000)
-            connection, status, took = self._send_to_one(connection, raw, delivery)
+            connection, status, took, why = self._send_to_one(connection, raw, delivery)
             self.history.write({"kind": "sent", "delivery": delivery, "pr": number, "counter": counter,
-                                "at_ms": int(time.time() * 1000), "status": status, "ms": took})
+                                "at_ms": int(time.time() * 1000), "status": status, "ms": took, "why": why})
             with self._lock:
                 self.answers[status] = self.answers.get(status, 0) + 1
                 self.slowest_ms = max(self.slowest_ms, took)
@@ -100,12 +100,12 @@ class Load:
         first = self.counter
         for attempt in range(len(self.parts) + 1):
             part = self.parts[(first + attempt) % len(self.parts)]
-            connection, status, took = self._send(connection, raw, delivery, part)
+            connection, status, took, why = self._send(connection, raw, delivery, part)
             if status or len(self.parts) == 1:
                 break
             with self._lock:
                 self.turned_away += 1
-        return connection, status, took
+        return connection, status, took, why
 
     def _send(self, connection, raw, delivery, part):
         signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
@@ -120,10 +120,10 @@ class Load:
                 "User-Agent": "GitHub-Hookshot/044aadd"})
             answer = connection.getresponse()
             answer.read()
-            return connection, answer.status, int((time.monotonic() - began) * 1000)
-        except (OSError, http.client.HTTPException):
+            return connection, answer.status, int((time.monotonic() - began) * 1000), ""
+        except (OSError, http.client.HTTPException) as error:
             connection.close()
-            return None, 0, int((time.monotonic() - began) * 1000)
+            return None, 0, int((time.monotonic() - began) * 1000), repr(error)
 
     def wait(self, timeout=600):
         """Until everything that was due has been answered or given up."""

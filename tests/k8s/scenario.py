@@ -89,7 +89,7 @@ class Scenario:
     def run(self):
         steps = [self.is_accepted]
         if not self.given.api:
-            steps += [self.comes_up, self.goes_through, self.scales_up, self.loses_pods, self.is_killed, self.rolls,
+            steps += [self.comes_up, self.goes_through, self.is_looked_into, self.scales_up, self.loses_pods, self.is_killed, self.rolls,
                       self.scales_down, self.redelivers, self.keeps_one, self.holds]
         for step in steps:
             began = time.monotonic()
@@ -150,14 +150,18 @@ class Scenario:
         assert "rror" not in done and "Warning" not in done, done
 
     def refused(self, since):
-        """Webhooks that were not taken since then: (delivery, what it was answered)."""
-        return [(delivery, status) for delivery, _, status in self.load.not_taken[since:]]
+        """Webhooks that were not taken since then."""
+        return {delivery for delivery, _, _ in self.load.not_taken[since:]}
 
     def undisturbed(self, change):
         """Nobody who sends webhooks may notice the change."""
         before, sent = len(self.load.not_taken), self.load.counter
         said = change()
-        assert not self.refused(before), f"{len(self.refused(before))} webhooks not taken: {self.refused(before)[:5]}"
+        refused = self.refused(before)
+        assert not refused, "\n".join([f"{len(refused)} webhooks not taken:"] + [
+            f"{line['at_ms']} {line['status']} {line['why']} after {line['ms']} ms"
+            for line in map(json.loads, self.case.sent_file.read_text(encoding="utf-8").splitlines())
+            if line["delivery"] in refused])
         return f"{self.load.counter - sent} webhooks meanwhile, all taken" + (f"; {said}" if said else "")
 
     def offer(self, objects):
@@ -224,6 +228,17 @@ class Scenario:
             self.case.checker.look()
             return len(self.case.checker.dispatches) >= 12 * 20
         wait_for("240 dispatches", through, 120, 1)
+
+    def is_looked_into(self):
+        """the runbook's commands by kubectl exec: lag, topics check, trace of a delivery, /readyz"""
+        def inside(*command):
+            return self.k("exec", "deploy/crcr-dispatcher-router", "--", *command)
+        assert {f"crcr-l{n}" for n in (1, 2, 3, 4)} <= set(inside("crcrctl", "lag").split())
+        inside("crcrctl", "topics", "check")
+        delivery = next(iter(self.case.checker.dispatches))[0]
+        trace = inside("crcrctl", "trace", delivery)
+        assert delivery in trace and trace.count("  dispatched  ") >= 12, trace
+        assert inside("curl", "-s", "127.0.0.1:9102/readyz").strip() == '{"ok":true}'
 
     def scales_up(self):
         """kubectl scale: each tier from 1 to 4 senders, and each has sent"""
