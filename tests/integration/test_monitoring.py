@@ -105,6 +105,14 @@ def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not()
     assert {case["alertname"] for case in cases if not case["exp_alerts"]} == names
 
 
+def test_the_rule_about_missing_roles_names_every_role_and_no_other():
+    roles = [role for daemon in ("ingest", "dispatcher", "reporter") for role in re.findall(
+        r'^    \{ "(\w+)", "[^"]+", \w+ \},$', (ROOT / daemon / "main.c").read_text(), re.MULTILINE)]
+    rule = next(rule["expr"] for rule in alerts() if rule["alert"] == "CrcrRoleMissing")
+    assert sorted(re.findall(r'absent\(crcr_role_healthy\{role="(\w+)"\}\)', rule)) == sorted(roles)
+    assert len(roles) == 6 + 5 + 1
+
+
 def test_the_daemons_expose_the_families_of_their_tables(relay):
     for part in ("ingest", "dispatcher", "reporter"):
         exposed = set(re.findall(r"^# TYPE (\w+) ", scraped(relay, part), re.MULTILINE))
