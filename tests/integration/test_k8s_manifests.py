@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -417,10 +418,28 @@ def test_strimzis_kafka_takes_what_the_topics_want_and_knows_our_users(rendered)
     assert {one["metadata"]["labels"]["strimzi.io/cluster"] for one in labelled} == {kafka["metadata"]["name"]}
 
 
-def test_redis_knows_the_user_that_the_relay_logs_in_as(rendered, secrets):
+def redis_of(rendered):
     [redis] = of_kind(rendered["full"], "StatefulSet")
-    command = redis["spec"]["template"]["spec"]["containers"][0]["command"]
+    return redis["spec"]["template"]["spec"]["containers"][0]
+
+
+def test_redis_holds_what_ten_downstreams_come_to_and_may_take_its_time_to_read_it(rendered):
+    redis = redis_of(rendered)
+    told = subprocess.run([sys.executable, ROOT / "deploy/capacity", "10"], capture_output=True, text=True, check=True).stdout
+    needed = sum(float(number) * {"MB": 1e6, "GB": 1e9}[unit] for number, unit in
+                 re.findall(r"^ +Redis, (?:the view|claims) +([\d.]+) (\wB) ", told, re.MULTILINE))
+    options = dict(zip(redis["command"][1::2], redis["command"][2::2]))
+    most, limit = (int(options["--maxmemory"].removesuffix("mb")) << 20), bytes_of(redis["resources"]["limits"]["memory"])
+    assert 2.5e9 < needed <= bytes_of(redis["resources"]["requests"]["memory"]) <= most <= 0.75 * limit
+    assert options["--maxmemory-policy"] == "noeviction", "a claim or a row that is thrown away is not noticed"
+    starting = redis["startupProbe"]
+    assert starting["periodSeconds"] * starting["failureThreshold"] >= 600
+
+
+def test_redis_knows_the_user_that_the_relay_logs_in_as(rendered, secrets):
+    command = redis_of(rendered)["command"]
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["redis"]["command"]
-    assert command[:-1] == compose[:-1], "the same Redis as with compose"
+    assert command[:-1] == [re.sub(r"^\$\{REDIS_MAXMEMORY:-(\w+)\}$", r"\1", one) for one in compose[:-1]], \
+        "the same Redis as with compose"
     assert (secrets / "redis_users").read_text().splitlines()[1].split()[1] == \
         (secrets / "redis_login").read_text().split(":")[0]
