@@ -1,0 +1,87 @@
+"""docker-compose.yml and what lies beside it, as far as it can be held to the tree without Docker; tests/compose runs it."""
+import os
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from lib.processes import ROOT
+
+COMPOSE = ROOT / "deploy" / "compose"
+STACK = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = STACK["services"]
+READERS = {"ingest": "ingest", "dispatcher": "dispatcher", "reporter": "reporter", "crcrctl": "crcrctl"}
+# The stack's own, which nobody sets: its brokers, names and listeners; one process has all roles; a minute is a minute. TLS: deploy/compose/tls.
+NOT_PASSED_ON = {"CRCR_TOPIC_PREFIX", "CRCR_LISTEN", "CRCR_HUD_LISTEN", "CRCR_ROLES", "CRCR_BUDGET_MINUTE", "CRCR_CA_FILE",
+                 "CRCR_REDIS_TLS", "CRCR_REDIS_CA_FILE"}
+CONSTANT = {"KAFKA_BROKERS", "REDIS_ENDPOINT", "CRCR_ADMIN_LISTEN"}
+
+
+def settings():
+    """Name -> who reads it, as the README's table says (tests/lint/config_table holds it to the code)."""
+    table = (ROOT / "README.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
+    rows = re.findall(r"^\| `([A-Z_]+)` \| ([\w, ]+) \|", table, re.MULTILINE)
+    assert len(rows) > 30
+    return {name: who.split(", ") for name, who in rows}
+
+
+def run(*argv, code=0, env=None):
+    done = subprocess.run([str(part) for part in argv], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **(env or {})})
+    assert done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("service", READERS)
+def test_every_setting_reaches_the_service_that_reads_it(service):
+    """What stands in .env and is not passed on is ignored without a word."""
+    given = SERVICES[service]["environment"]
+    for name, readers in settings().items():
+        if READERS[service] not in readers or name in NOT_PASSED_ON | CONSTANT:
+            continue
+        assert name in given or f"{name}_FILE" in given, f"{service} does not get {name}"
+        if name in given:  # empty is unset
+            assert given[name].startswith(f"${{{name}:"), f"{service}: {name}: {given[name]}"
+
+
+def test_redeliver_judges_webhooks_as_ingest_does():
+    for name in ("UPSTREAM_REPO", "CRCR_PUSH_REFS", "GITHUB_APP_ID"):
+        assert SERVICES["redeliver"]["environment"][name].split(":")[0].strip("${}") == name
+
+
+def test_every_setting_that_is_passed_on_exists_and_every_file_is_a_secret_of_the_service():
+    known = settings()
+    for label, service in SERVICES.items():
+        if "KAFKA_BROKERS" not in service.get("environment", {}):
+            continue
+        for name, value in service["environment"].items():
+            base = name if name in known else name.removesuffix("_FILE")
+            assert base in known, f"{label}: {name}"
+            if name != base:
+                assert value.removeprefix("/run/secrets/") in service["secrets"], f"{label}: {name}={value}"
+
+
+def test_the_files_to_start_from_name_only_what_is_read():
+    read = set(re.findall(r"\$\{(\w+)[:}]", (ROOT / "docker-compose.yml").read_text())) | {"COMPOSE_PROFILES", "COMPOSE_FILE"}
+    for file in ("example.env", "demo.env"):
+        assert set(re.findall(r"^#?([A-Z_]+)=", (COMPOSE / file).read_text(), re.MULTILINE)) <= read, file
+
+
+def test_redis_may_take_its_time_to_read_its_file_and_refuses_writes_when_it_is_full():
+    redis = SERVICES["redis"]
+    assert redis["healthcheck"]["start_period"] == "600s"
+    tls = yaml.safe_load((COMPOSE / "tls" / "compose.yml").read_text())["services"]["redis"]["command"]
+    for command in (redis["command"], tls):
+        options = dict(zip(command[1::2], command[2::2]))
+        assert options["--maxmemory"] == "${REDIS_MAXMEMORY:-4608mb}" and options["--maxmemory-policy"] == "noeviction"
+
+
+@pytest.mark.parametrize("publish", ["0.0.0.0:9094", "[::]:9094"])
+def test_kafka_names_the_setting_when_clients_would_be_sent_nowhere(publish, tmp_path):
+    environment = {"KAFKA_PUBLISH": publish, "KAFKA_ADVERTISE": "", "TMPDIR": str(tmp_path)}
+    said = run("bash", COMPOSE / "kafka" / "kafka-start", code=1, env=environment)
+    assert publish in said and "KAFKA_ADVERTISE" in said
+    environment["KAFKA_ADVERTISE"] = "kafka.example.org:9094"
+    said = run("bash", COMPOSE / "kafka" / "kafka-start", code=1, env=environment)
+    assert "KAFKA_ADVERTISE" not in said and "/etc/crcr/server.properties" in said, "it went on"
