@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # run sets keep and the addresses
 
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/crcr-compose.XXXXXX")
 engine=''   # pid of our own dockerd
 project=''  # of the stack that the functions below look at
@@ -11,6 +11,7 @@ up=()       # the commands of the stacks that may be up, to be ended
 
 exec {told}>&1 # also for what is told from inside a check
 pass() { passed=$((passed + 1)); echo "ok      $*" >&"$told"; }
+skip() { skipped=$((skipped + 1)); echo "skipped $*" >&"$told"; }
 fault() { failed=$((failed + 1)); echo "FAILED  $*" >&"$told"; }
 check() { # name command…: what the command says is shown when it fails
     local name=$1 began=$SECONDS
@@ -40,7 +41,7 @@ finish() {
         end_engine
         rm -rf "$work"
     fi
-    echo "$passed passed, $failed failed, 0 skipped" >&"$told"
+    echo "$passed passed, $failed failed, $skipped skipped" >&"$told"
     # With a number: a bare exit in a trap gives the status from before the trap.
     exit $((failed > 0 || passed == 0))
 }

@@ -105,26 +105,28 @@ load() {
     done
 }
 upgrades() { # one service after the other becomes the next image
-    local service id loader n=0 line
+    local service id loader n line upgraded=0
     : >"$work/load.sent"
     docker build -q -t "$CRCR_IMAGE-next" - <<<"FROM $CRCR_IMAGE"$'\n'"LABEL crcr.upgrade=1" || return 1
     load &
     loader=$!
     sed -i "s/^CRCR_IMAGE=.*/CRCR_IMAGE=$CRCR_IMAGE-next/" "$work/env"
+    compose run --rm --no-deps -T topics </dev/null || { touch "$work/load.end"; return 1; } # a version may want more of them
     for service in reporter dispatcher ingest redeliver; do
         n=1
         [ "$service" != dispatcher ] || n=3
-        compose up -d --no-deps --scale "$service=$n" "$service" || break
-        [ "$service" = redeliver ] || wait_for 120 healthy "$service" "$n" || break
+        compose up -d --no-deps --scale "$service=$n" "$service" || { echo "$service does not come up"; break; }
+        [ "$service" = redeliver ] || wait_for 120 healthy "$service" "$n" || { echo "$service is not healthy"; break; }
         for id in $(containers "$service"); do
             [ "$(docker inspect -f '{{index .Config.Labels "crcr.upgrade"}}' "$id")" = 1 ] ||
-                { echo "$service is still the old one"; touch "$work/load.end"; return 1; }
+                { echo "$service is still the old one"; break 2; }
         done
+        upgraded=$((upgraded + 1))
         echo "$service upgraded after $(wc -l <"$work/load.sent") webhooks"
     done
     touch "$work/load.end"
     wait "$loader"
-    [ "$service" = redeliver ] && [ "$(wc -l <"$work/load.sent")" -ge 4 ] || return 1
+    [ "$upgraded" = 4 ] && [ "$(wc -l <"$work/load.sent")" -ge 4 ] || return 1
     while read -r line; do
         # shellcheck disable=SC2086 # two words
         arrives $line || return 1
