@@ -1,4 +1,5 @@
 """docker-compose.yml and what lies beside it, as far as it can be held to the tree without Docker; tests/compose runs it."""
+import hashlib
 import os
 import re
 import subprocess
@@ -85,3 +86,19 @@ def test_kafka_names_the_setting_when_clients_would_be_sent_nowhere(publish, tmp
     environment["KAFKA_ADVERTISE"] = "kafka.example.org:9094"
     said = run("bash", COMPOSE / "kafka" / "kafka-start", code=1, env=environment)
     assert "KAFKA_ADVERTISE" not in said and "/etc/crcr/server.properties" in said, "it went on"
+
+
+def redis_knows(folder):
+    user, password = (folder / "redis_login").read_text().strip().split(":")
+    return f"user {user} reset on #{hashlib.sha256(password.encode()).hexdigest()} " in (folder / "redis_users").read_text()
+
+
+def test_redis_knows_a_login_that_was_made_anew(tmp_path):
+    made = [COMPOSE / "make-secrets", "--demo", "--dir", tmp_path]
+    run(*made)
+    first = (tmp_path / "redis_login").read_text()
+    assert redis_knows(tmp_path)
+    assert run(*made) == "", "what is there stays"
+    (tmp_path / "redis_login").unlink()
+    run(*made)
+    assert (tmp_path / "redis_login").read_text() != first and redis_knows(tmp_path)
