@@ -320,6 +320,7 @@ def test_the_budget_is_for_as_many_replicas_as_there_can_be(objects):
     for one in of_kind(objects, "Deployment"):
         if Container(one, objects).program in ("crcr-dispatcher", "crcr-reporter"):
             count += most.get(one["metadata"]["name"], one["spec"].get("replicas", 1))
+            count += one["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
     [shared] = [one["data"] for one in of_kind(objects, "ConfigMap")]
     assert int(shared["CRCR_BUDGET_REPLICAS"]) >= count
 
