@@ -105,6 +105,13 @@ bool called_is_later(const struct called *c, struct str lane, const struct task_
     return one && task_seq_cmp(&one->seq, seq) > 0;
 }
 
+void called_tell_again(struct called *c, struct str lane)
+{
+    struct called_lane *one = find(c, lane);
+    if (one)
+        set_untold(c, one, true);
+}
+
 bool called_is_sent(const struct called *c, struct str lane, const struct task_seq *seq)
 {
     const struct called_lane *one = find(c, lane);

@@ -1,4 +1,4 @@
-/* What this process called last in each lane, for when Redis cannot be asked, or never took it: an
+/* What this process called last in each lane, for when Redis cannot be asked, or forgot it: an
  * older event of the same pull request does not follow a newer one, and the twin of a task that was
  * sent is not sent again. Of this process only: what Redis was not told when it ends is lost. One
  * thread. */
@@ -24,6 +24,8 @@ void called_put(struct called *c, struct str lane, const struct task_seq *seq, b
 void called_was_taken(struct called *c, struct str lane, const struct task_seq *seq);
 /* Whether a later one of that lane is remembered. */
 bool called_is_later(const struct called *c, struct str lane, const struct task_seq *seq);
+/* Redis took an older one for the last of that lane: it is told anew. */
+void called_tell_again(struct called *c, struct str lane);
 /* Whether the last one of that lane is this one, and GitHub took it. */
 bool called_is_sent(const struct called *c, struct str lane, const struct task_seq *seq);
 /* Tells Redis the seqs that it does not know, in few round trips; asks nothing when there are none.

@@ -184,6 +184,18 @@ static bool skip_if_sent(struct sending *g, bool claimed)
     return true;
 }
 
+/* A newer event of its pull request was called by us, and Redis does not know, or not any more. */
+static bool skip_if_older(struct sending *g, bool claimed)
+{
+    if (!can_be_superseded(&g->task) || !called_is_later(g->s->called, g->task.lane, &g->task.seq))
+        return false;
+    if (claimed)
+        called_tell_again(g->s->called, g->task.lane);
+    g->told = claimed;
+    sending_skip(g, OUTCOME_SUPERSEDED, superseded);
+    return true;
+}
+
 /* Somebody may have had this task, or its twin, in hand before: where Redis knows nothing, nobody
  * knows whether it was called. */
 static bool was_anothers(const struct sending *g)
@@ -246,12 +258,8 @@ static void without_claim(struct sending *g, const char *reason)
     if (!s->redis_was_down)
         log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
     s->redis_was_down = true;
-    if (skip_if_sent(g, false))
+    if (skip_if_sent(g, false) || skip_if_older(g, false))
         return;
-    if (can_be_superseded(&g->task) && called_is_later(s->called, g->task.lane, &g->task.seq)) {
-        sending_skip(g, OUTCOME_SUPERSEDED, superseded);
-        return;
-    }
     if (!is_expand(g) && !leaves_trace(g)) {
         back_to_lane(g, clock_mono_ms() + TELL_AGAIN_MS);
         return;
@@ -264,7 +272,7 @@ static void without_claim(struct sending *g, const char *reason)
 
 static void call_claimed(struct sending *g)
 {
-    if (skip_if_sent(g, true))
+    if (skip_if_sent(g, true) || skip_if_older(g, true))
         return;
     remember(g, true);
     call(g);

@@ -324,7 +324,7 @@ const struct property config_properties[] = {
         .daemons = INGEST | REPORTER,
         .fallback = "0",
         .min = 0,
-        .max = 15,
+        .max = 10,
         .help = "After SIGTERM requests are still taken for so long, while /readyz answers 503: "
                 "time for a load balancer to forget this replica.",
     },

@@ -90,9 +90,10 @@ enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
                           const char *const *topics, size_t n, struct why *why) MUST_CHECK;
 
 /* The last thing a role that serves HTTP does, once it is told to stop: for delay_s seconds
- * connections are still taken, since a load balancer needs a moment to see that /readyz answers 503,
- * and each answer asks the client to come back on a new connection (RFC 9112 9.6). Then the server
- * is quiesced. The delay counts towards the 25 s. */
+ * connections are still taken, since a load balancer needs a moment to see that /readyz answers
+ * 503, and each answer asks the client to come back on a new connection (RFC 9112 9.6). Then the
+ * server is quiesced. The delay counts towards the 25 s. When another role has failed there is
+ * none. */
 struct http_server;
 void role_leave(struct role_ctx *r, struct http_server *server, int64_t delay_s);
 

@@ -1,4 +1,4 @@
-/* Shared by daemon.c, role.c, role_topics.c and admin.c only. */
+/* Shared by daemon.c, role*.c and admin.c only. */
 #ifndef CRCR_DAEMON_DAEMON_PRIVATE_H
 #define CRCR_DAEMON_DAEMON_PRIVATE_H
 
@@ -16,6 +16,7 @@ struct role_ctx {
     pthread_t thread;
     bool running;    /* main thread only: the thread was started and not yet joined */
     enum err result; /* valid once joined */
+    atomic_bool failed;
 
     pthread_mutex_t lock; /* guards the rest */
     struct health health;

@@ -46,6 +46,7 @@ static void *run(void *opaque)
     pthread_mutex_lock(&r->lock);
     r->health.ended = true;
     r->result = err;
+    atomic_store(&r->failed, err != OK);
     pthread_mutex_unlock(&r->lock);
     if (err)
         stop_ask(r->daemon->stop, "role failed");

@@ -113,11 +113,20 @@ static void judge(const struct http_answer *http, struct github_answer *answer)
         answer->budget_reset_ms += to_mono_ms;
 }
 
+/* No byte of the request was sent. A certificate that is refused today (expired, a wrong
+ * CRCR_CA_FILE) is mended tomorrow: nothing is given up for it. */
+static bool is_unsent(const struct http_answer *http)
+{
+    return http->err == ERR_RETRY || (http->err == ERR_REFUSE && !http->status);
+}
+
 static void answered(void *opaque, const struct http_answer *http)
 {
     struct api_call *c = opaque;
     char reason[512] = "";
-    struct github_answer answer = { .err = http->err, .budget_left = -1, .reason = http->reason };
+    struct github_answer answer = { .err = is_unsent(http) ? ERR_RETRY : http->err,
+                                    .budget_left = -1,
+                                    .reason = http->reason };
     if (is_read(c, http)) {
         if (redirect(c, http))
             return;
@@ -129,7 +138,7 @@ static void answered(void *opaque, const struct http_answer *http)
         }
     } else if (!answer.reason)
         answer.reason = "no answer";
-    answer.sent_ms = http->err == ERR_RETRY ? 0 : c->sent_ms;
+    answer.sent_ms = is_unsent(http) ? 0 : c->sent_ms;
     answer.micros = http->micros;
     c->done(c->opaque, &answer);
     api_call_free(c);

@@ -29,7 +29,7 @@ struct http_request {
 /* What came back; borrowed during the callback.
  * OK: an answer with a status was read in full. ERR_RETRY: surely not sent (no connection, DNS).
  * ERR_UNKNOWN: sent, or perhaps sent, and no full answer seen (time-out, reset).
- * ERR_REFUSE: certificate refused, or the answer is too large. */
+ * ERR_REFUSE: certificate refused, surely not sent (status 0), or the answer is too large. */
 struct http_answer {
     enum err err;
     int status;

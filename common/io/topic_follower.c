@@ -167,7 +167,7 @@ static void end_seen(struct topic_follower *f, const rd_kafka_message_t *message
 
 static void nudge_when_due(struct topic_follower *f, size_t bytes)
 {
-    f->since_nudge += bytes;
+    f->since_nudge += bytes + TOPIC_NUDGE_RECORD_BYTES;
     if (f->since_nudge < TOPIC_NUDGE_BYTES)
         return;
     topic_nudge(f->client.rk, f->partitions);

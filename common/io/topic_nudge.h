@@ -11,8 +11,11 @@
 struct rd_kafka_s;
 struct rd_kafka_topic_partition_list_s;
 
-/* Half of what the queue may hold: then it has room again. */
-#define TOPIC_NUDGE_BYTES (2u << 20)
+/* Half of what the queue may hold (queued.max.messages.kbytes, queued.min.messages): then it has
+ * room again. A record counts for its value, and for some more, so that many small ones come to it
+ * too. */
+#define TOPIC_NUDGE_BYTES        (2u << 20)
+#define TOPIC_NUDGE_RECORD_BYTES (4u << 10)
 
 /* Sends a cheap request to the leaders of the partitions and waits for nothing. list's offsets are
  * overwritten. */

@@ -22,7 +22,7 @@ static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
     { "heartbeat.interval.ms", "1500" },
     { "queued.max.messages.kbytes", "4096" },
-    { "queued.min.messages", "1000" }, /* a partition; of small records 4 MB take 30 MB of memory */
+    { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
     { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
     /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
      * asked the others, which have nothing. librdkafka: 500. */
@@ -310,7 +310,7 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
         rd_kafka_message_destroy(message);
         return NULL;
     }
-    r->since_nudge += message->len;
+    r->since_nudge += message->len + TOPIC_NUDGE_RECORD_BYTES;
     if (r->since_nudge >= TOPIC_NUDGE_BYTES)
         nudge(r);
     struct held *held = topic_partition_take(p, message);

@@ -174,7 +174,7 @@ static void pass(struct topic_span *s, struct span *p, int64_t at)
 
 static void nudge_when_due(struct topic_span *s, size_t bytes)
 {
-    s->since_nudge += bytes;
+    s->since_nudge += bytes + TOPIC_NUDGE_RECORD_BYTES;
     if (s->since_nudge < TOPIC_NUDGE_BYTES)
         return;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(s->assigned);

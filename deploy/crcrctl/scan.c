@@ -45,8 +45,8 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
         if (record) {
             s->read++;
             moved_ms = clock_mono_ms();
-            if (!found(opaque, record))
-                break;
+            if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
+                break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
                 progress_show(&progress, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &told)) {

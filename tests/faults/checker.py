@@ -24,7 +24,7 @@ class Findings:
     """What is wrong, by kind; each a list of texts."""
 
     KINDS = ("acknowledged but not stored", "lost", "second dispatch although the first was known",
-             "out of order", "callback lost in results",
+             "out of order", "superseded by nothing", "dispatch without an outcome", "callback lost in results",
              "callback lost in Redis", "state went back")
 
     def __init__(self):
@@ -170,8 +170,27 @@ class Checker:
         for key, (_, rank, _) in self.results.items():
             if self.last[key] < rank:
                 found.add("state went back", f"{key}: the last row is not the furthest")
+        for delivery, repo in self.untold():
+            found.add("dispatch without an outcome", f"{delivery} for {repo}")
         self._check_order(unknown)
+        self._check_superseded()
         return found
+
+    def _check_superseded(self):
+        """What is superseded, is so by a later event of its pull request that was called, or parked after a call."""
+        latest = {}
+        for delivery, repo in self.dispatches.keys() | self.parked.keys() | self.outcomes.keys():
+            if delivery in self.stored and self._was_called(delivery, repo):
+                pr = self.stored[delivery][0]
+                latest[repo, pr] = max(latest.get((repo, pr), ("", -1)), self.seq[delivery])
+        for (delivery, repo), outcomes in self.outcomes.items():
+            if "superseded" in {o["outcome"] for o in outcomes} and delivery in self.stored:
+                if latest.get((repo, self.stored[delivery][0]), ("", -1)) <= self.seq[delivery]:
+                    self.findings.add("superseded by nothing", f"{delivery} for {repo}")
+
+    def _was_called(self, delivery, repo):
+        return (delivery, repo) in self.dispatches or (delivery, repo) in self.parked or any(
+            o["outcome"] in ("dispatched", "unknown", "failed", "waiting") for o in self.outcomes[delivery, repo])
 
     def _check_order(self, unknown):
         """Of one pull request and downstream, calls go out in the order of seq: when the pull request was updated, then

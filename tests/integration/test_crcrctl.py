@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 
+import confluent_kafka
 import pytest
 
 from lib.ctl import Ctl
@@ -147,6 +148,26 @@ def test_tail_follow_shows_what_comes_and_ends_on_sigterm(ctl, life, tmp_path):
               error="HTTP 404", parked_ms=life, **{"class": "refused"})
     process.wait_text("refused from crcr.dispatch.l1: HTTP 404")
     assert process.stop() == 0
+
+
+def test_a_topic_that_grows_all_the_time_is_read_to_where_it_ended_at_the_start(ctl, life):
+    """The gaps are shorter than what a reader waits for one more."""
+    producer, stop = confluent_kafka.Producer({"bootstrap.servers": ctl.brokers, "linger.ms": 0}), threading.Event()
+
+    def write_on():
+        while not stop.wait(0.03):
+            producer.produce(ctl.prefix + "allowlist", b"{}", str(time.time()))
+            producer.poll(0)
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    try:
+        began = time.monotonic()
+        ctl("tail", "allowlist")
+        assert time.monotonic() - began < 20
+    finally:
+        stop.set()
+        writer.join()
+        producer.flush(10)
 
 
 def test_nothing_from_outside_reaches_the_terminal_raw(ctl, life):

@@ -99,6 +99,20 @@ def test_a_terminal_record_stands_for_a_dispatch(story, tmp_path, kind):
     assert not wrong(story.check(tmp_path)[1])
 
 
+def test_what_is_superseded_without_a_later_call_is_found(story, tmp_path):
+    """d2 is the last of its pull request."""
+    story.github = [line for line in story.github if (line.get("delivery"), line.get("repo")) != ("d2", "org/a")]
+    story.dispatches = [one for one in story.dispatches if one != outcome("d2", "org/a")]
+    story.dispatches.append(outcome("d2", "org/a", "superseded"))
+    assert wrong(story.check(tmp_path)[1]) == {"superseded by nothing"}
+
+
+def test_a_dispatch_that_no_outcome_tells_of_is_found(story, tmp_path):
+    del story.dispatches[0]
+    checker, found = story.check(tmp_path)
+    assert wrong(found) == {"dispatch without an outcome"} and not checker.settled()
+
+
 def test_a_dispatch_that_is_still_tried_is_not_there_yet(story, tmp_path):
     del story.github[0]
     story.dispatches[0] = outcome("d1", "org/a", "waiting")

@@ -1,4 +1,6 @@
 """Redis is away, empty, read-only or full. Dispatches go on, callbacks are accepted, the view is rebuilt."""
+import collections
+import contextlib
 import hashlib
 import json
 import signal
@@ -6,6 +8,8 @@ import time
 
 from lib.redis_server import RedisServer
 
+BEGUN_S = 2    # after that nobody works with what they asked of Redis before
+PULSES_S = 10  # in so much time there are webhooks, and jobs that call back
 ROW, NAME = "7", "Redis away, flushed, restarted empty, read-only, full"
 VIEW = ("crcr:job:*", "crcr:dispatch:*", "crcr:delivery:*", "crcr:pr:*", "crcr:head:*", "crcr:repo:*")
 
@@ -22,33 +26,54 @@ def checksum(client):
     return len(content), hashlib.sha256(text).hexdigest()[:16]
 
 
-def away(case, seconds):
+@contextlib.contextmanager
+def away(case):
     case.redis.process.signal(signal.SIGSTOP)
-    time.sleep(seconds)
+    yield
     case.redis.process.signal(signal.SIGCONT)
 
 
-def flushed(case, seconds):
+@contextlib.contextmanager
+def flushed(case):
     case.redis.client().flushall()
-    time.sleep(seconds)
+    yield
 
 
-def restarted_empty(case, seconds):
+@contextlib.contextmanager
+def restarted_empty(case):
     case.redis.process.kill()
-    time.sleep(seconds)
+    yield
     case.redis.start()
 
 
-def read_only(case, seconds):
+@contextlib.contextmanager
+def read_only(case):
     case.redis.client().config_set("min-replicas-to-write", 1)
-    time.sleep(seconds)
+    yield
     case.redis.client().config_set("min-replicas-to-write", 0)
 
 
-def full(case, seconds):
+@contextlib.contextmanager
+def full(case):
     case.redis.client().config_set("maxmemory", "2mb")
-    time.sleep(seconds)
+    yield
     case.redis.client().config_set("maxmemory", 0)
+
+
+def seen(case):
+    """What took effect at GitHub, and what downstream jobs got through, by kind."""
+    return collections.Counter(json.loads(line)["kind"] for line in case.github_file.read_bytes().splitlines(True)
+                               if line.endswith(b"\n"))
+
+
+def standing_still(case, fault, seconds):
+    """Holds the fault for so long; what did not go on meanwhile."""
+    with fault(case):
+        time.sleep(BEGUN_S)
+        before = seen(case)
+        time.sleep(seconds - BEGUN_S)  # the length of the fault
+        meanwhile = seen(case) - before
+    return [] if seconds < PULSES_S else [kind for kind in ("dispatch", "callback") if not meanwhile[kind]]
 
 
 def run(world, short=False):
@@ -56,12 +81,13 @@ def run(world, short=False):
     redis = RedisServer(world.folder / "row-07-redis").start()
     case = world.case("row-07", redis=redis).start()
     load = case.load(rate=200, on=0.25, off=3.75)
-    recovery, notes = 0.0, []
+    recovery, notes, still = 0.0, [], []
     try:
         case.wait("the first dispatches", lambda: case.github_file.exists())
         for fault in (away, flushed, restarted_empty, read_only, full):
+            still += [f"{kind}s while Redis was {fault.__name__}" for kind in
+                      standing_still(case, fault, 60 if fault is away and not short else seconds)]
             before = len(case.github_file.read_bytes())
-            fault(case, 60 if fault is away and not short else seconds)
             began = time.monotonic()
             case.wait(f"dispatches after {fault.__name__}",
                       lambda: len(case.github_file.read_bytes()) > before, 60)
@@ -80,6 +106,7 @@ def run(world, short=False):
     finally:
         case.close()
         redis.stop()
+    result.problems += [f"there were no {what}" for what in still]
     refused = {status: n for status, n in load.answers.items() if status != 202}
     if refused:
         result.problems.append(f"webhooks were answered {refused}: ingest needs no Redis")

@@ -69,12 +69,15 @@ def disk_full(world, kafka, disk, seconds):
 
 
 # ---- descriptors --------------------------------------------------------------------------------------
+CONNECT_S = 10  # the kernel asks again after 1, 3 and 7 s when the queue of those not accepted yet is full
+
+
 def connections(address, number):
     """So many connections that say nothing; fewer when no more are accepted."""
     held = []
     for _ in range(number):
         one = socket.socket()
-        one.settimeout(2)
+        one.settimeout(CONNECT_S)
         try:
             one.connect(address)
         except OSError:

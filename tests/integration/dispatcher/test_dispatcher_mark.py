@@ -200,6 +200,22 @@ def test_an_older_event_does_not_follow_one_that_was_sent_before_redis_went_away
     assert not bench.dispatches(older)
 
 
+def test_an_older_event_does_not_follow_one_that_was_sent_before_redis_was_emptied(own):
+    """And Redis, which took the older one for the last of its pull request, is told better."""
+    bench = own().start().ready()
+    number = next(bench.numbers)
+    newer = bench.pull_request(number, updated_at="2026-11-21T04:00:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(newer, 4)} == {"dispatched"}
+    bench.redis.flushall()
+    older = bench.pull_request(number, updated_at="2026-11-21T03:00:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(older, 4)} == {"superseded"}
+    assert not bench.dispatches(older)
+    bench.relay.parts["dispatcher"].stop()
+    bench.start("second").ready("second")
+    later = bench.pull_request(number, updated_at="2026-11-21T03:30:00Z")
+    assert {one["outcome"] for one in bench.wait_outcomes(later, 4)} == {"superseded"}
+
+
 def test_what_was_parked_is_marked_when_it_comes_back_and_redis_is_away(own):
     """Who parked it may have had to read its source again: there are two of it, and another may have sent one."""
     bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()

@@ -35,26 +35,37 @@ struct silent {
     struct http_client *client;
     struct github *github;
     int answers;
+    enum err err; /* of the last answer */
+    int64_t sent_ms;
     enum err again; /* what came of the call that the answer made */
 };
 
-static void silent_open(struct silent *s)
+/* ca_file NULL: by http. */
+static void open_by(struct silent *s, const char *ca_file)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(at);
-    const struct http_client_options http = { .user_agent = "test", .allow_http = true };
+    const struct http_client_options http = { .user_agent = "test",
+                                              .allow_http = true,
+                                              .ca_file = ca_file };
     struct why why;
     *s = (struct silent){ .fd = socket(AF_INET, SOCK_STREAM, 0) };
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, size), 0);
     assert_int_equal(listen(s->fd, 8), 0);
     assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &size), 0);
-    snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
+    snprintf(s->url, sizeof(s->url), "%s://127.0.0.1:%d", ca_file ? "https" : "http",
+             ntohs(at.sin_port));
     assert_int_equal(jwt_key_new(&s->key, str_of(KEY_A_PKCS8), &why), OK);
     assert_int_equal(http_client_new(&s->client, &http, &why), OK);
     const struct github_options options = {
         .api_url = s->url, .app_id = "12345", .key = s->key, .client = s->client
     };
     assert_int_equal(github_new(&s->github, &options, &why), OK);
+}
+
+static void silent_open(struct silent *s)
+{
+    open_by(s, NULL);
 }
 
 static void silent_close(struct silent *s)
@@ -78,6 +89,8 @@ static void answered(void *opaque, const struct github_answer *answer)
 {
     struct silent *s = opaque;
     assert_int_not_equal(answer->err, OK);
+    s->err = answer->err;
+    s->sent_ms = answer->sent_ms;
     s->answers++;
 }
 
@@ -149,11 +162,27 @@ static void a_clock_that_is_set_moves_no_deadline(void **state)
     silent_close(&s);
 }
 
+/* As one that is refused: it can be mended, and then the call is made. */
+static void without_certificates_nothing_is_sent_and_nothing_given_up(void **state)
+{
+    struct silent s;
+    (void)state;
+    open_by(&s, "/nonexistent/ca.pem");
+    assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
+    for (int i = 0; i < 100 && !s.answers; i++)
+        http_client_poll(s.client, NULL, 100);
+    assert_int_equal(s.answers, 1);
+    assert_int_equal(s.err, ERR_RETRY);
+    assert_int_equal(s.sent_ms, 0);
+    silent_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_is_answered_when_it_ends),
         cmocka_unit_test(no_call_begins_while_it_ends),
+        cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
         cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
