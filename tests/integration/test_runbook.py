@@ -20,6 +20,8 @@ INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^    .*$", "", TEXT, flags=re.MULTI
 # What a person fills in.
 FILLED_IN = {"DELIVERY": "72d3162e-cc78-11e3-81ab-4c9367dc0958", "OWNER/REPO": "org/backend", "PARTITION@OFFSET": "3@17"}
 REFUSED = 2  # wrong arguments
+SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+[SYSTEMD] = [command for command in COMMANDS if command.startswith("set -a")]
 
 
 def filled(command):
@@ -38,7 +40,7 @@ def of_crcrctl():
 def ctl(kafka_node, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runbook")
     one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(folder)
-    for name, text in (("allowlist.yml", "L1: [org/a]\n"), ("pull_request.json", "{}")):
+    for name, text in (("allowlist.yml", "L1: [org/a]\n"), ("ping.json", "{}")):
         (folder / name).write_text(text)
     one.folder = folder
     return one
@@ -48,11 +50,13 @@ def ran(ctl, command):
     """Nothing it asks but Kafka is there, so that it changes nothing; what counts is that it is understood."""
     nowhere = {"REDIS_ENDPOINT": "127.0.0.1:1", "GITHUB_APP_ID": "1", "CRCR_GITHUB_API_URL": "http://127.0.0.1:1",
                "GITHUB_APP_PRIVATE_KEY_FILE": str(key_of(ctl.folder))}
-    arguments = [part.replace(":8080/", ":1/") for part in shlex.split(command)[1:]]
+    words = [part.replace(":8080/", ":1/") for part in shlex.split(command)[1:]]
+    arguments = [word for word in words if not word.startswith("<")]
+    given = "".join((ctl.folder / word[1:]).read_text() for word in words if word.startswith("<"))
     if "--wait" in arguments:  # for a Redis that will not come
         arguments += ["--timeout", "1s"]
-    return subprocess.run([BIN / "crcrctl", *arguments], cwd=ctl.folder, env=ctl.environment(**nowhere),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return subprocess.run([BIN / "crcrctl", *arguments], cwd=ctl.folder, env=ctl.environment(**nowhere), input=given,
+                          capture_output=True, text=True, timeout=120)
 
 
 def key_of(folder):
@@ -83,7 +87,7 @@ def test_a_command_that_is_not_understood_is_seen(ctl):
 
 
 def test_the_other_commands_are_of_programs_and_files_that_are_there():
-    for command in COMMANDS:
+    for command in set(COMMANDS) - {SYSTEMD}:
         word = next(part for part in shlex.split(command) if "=" not in part)
         if word.startswith("crcr-"):
             assert (BIN / word).exists() and "--check-config" in command, command
@@ -91,6 +95,65 @@ def test_the_other_commands_are_of_programs_and_files_that_are_there():
             assert (ROOT / word).exists(), command
         else:
             assert word in ("crcrctl", "curl", "kcat"), command
+
+
+# ---- where: what stands in front of the commands --------------------------------------------------------------------
+
+def test_no_command_reads_a_file_that_a_container_does_not_have():
+    for command in of_crcrctl():
+        assert not re.search(r"(?<!<)\b[\w-]+\.(yml|json|jsonl)\b", command), command
+
+
+def composed():
+    """(subcommand, service) of each `docker compose` in the text; a service is scaled, or the first word that is no option."""
+    for text in INLINE:
+        if not (found := re.search(r"docker[ -]compose (\w+)(.*)", text)):
+            continue
+        words = re.sub(r"--index \d+", "", found[2]).split()
+        services = [word.split("=")[0] for word in words if not word.startswith("-")]
+        yield found[1], services[0] if services else None
+
+
+def test_compose_commands_are_of_services_that_have_what_they_need():
+    found = {one for one in composed() if one[1] not in (None, "SERVICE")}
+    assert {("exec", "ingest"), ("up", "reporter"), ("up", "dispatcher"), ("run", "topics")} <= found
+    assert {service for _, service in found} <= SERVICES.keys()
+    # `docker compose run --rm -T crcrctl …`: the service is the program, with the keys that its verbs ask for.
+    assert SERVICES["crcrctl"]["entrypoint"] == ["crcrctl"]
+    assert {"GITHUB_APP_PRIVATE_KEY_FILE", "GITHUB_APP_SECRET_FILE", "REDIS_LOGIN_FILE"} <= SERVICES["crcrctl"]["environment"].keys()
+    for service, port in (("ingest", 9101), ("dispatcher", 9102), ("reporter", 9103)):
+        assert SERVICES[service]["environment"]["CRCR_ADMIN_LISTEN"].endswith(f":{port}")
+
+
+def test_kubernetes_commands_are_of_deployments_that_have_what_they_need():
+    def environment(file):
+        one = next(yaml.safe_load_all((ROOT / "deploy/k8s/base" / file).read_text()))
+        [container] = one["spec"]["template"]["spec"]["containers"]
+        return one["metadata"]["name"], {e["name"]: e["value"] for e in container["env"]}
+    for file, name, port, keys in (
+            ("router.yaml", "crcr-dispatcher-router", 9102, {"GITHUB_APP_PRIVATE_KEY_FILE", "REDIS_LOGIN_FILE"}),
+            ("ingest.yaml", "crcr-ingest", 9101, {"GITHUB_APP_SECRET_FILE"}), ("reporter.yaml", "crcr-reporter", 9103, set())):
+        deployment, values = environment(file)
+        assert deployment == name and f"deploy/{name}" in TEXT
+        assert keys <= values.keys() and values["CRCR_ADMIN_LISTEN"].endswith(f":{port}")
+
+
+def test_a_shell_on_a_machine_with_systemd_gets_what_the_units_get(tmp_path):
+    folder = tmp_path / "etc"
+    (folder / "secrets").mkdir(parents=True)
+    (folder / "crcr.env").write_text((ROOT / "deploy/systemd/crcr.env").read_text())
+    (folder / "secrets/app_private_key").write_text(key_of(tmp_path).read_text())
+    (folder / "secrets/webhook_secret").write_text("a-secret\n")
+
+    def shell(command, before=SYSTEMD.replace("/etc/crcr", str(folder))):
+        done = subprocess.run(["bash", "-c", f"{before}\n{BIN}/{command}"], input="{}", capture_output=True, text=True,
+                              timeout=60, env={"PATH": "/usr/bin:/bin"})
+        return done.returncode, done.stdout + done.stderr
+    code, said = shell("crcr-dispatcher --check-config")
+    assert code == 0, said
+    code, said = shell("crcrctl send-webhook - --event ping --url http://127.0.0.1:1/github/webhook")
+    assert code == 3, said
+    assert shell("crcr-dispatcher --check-config", f"set -a; . {folder}/crcr.env")[0] == REFUSED, "it lacks the key"
 
 
 def test_admin_ports_are_those_of_the_daemons():
@@ -127,9 +190,11 @@ def settings():
 
 
 def test_every_setting_exists():
+    known = settings() | {f"{name}_FILE" for name in settings()}
+    known |= set(re.findall(r"\$\{(\w+)[:}]", (ROOT / "docker-compose.yml").read_text()))
     prefixes = r"(?:CRCR|GITHUB|KAFKA|REDIS|HUD|ALLOWLIST|ZOMBIE|RATE|UPSTREAM|CI)_[A-Z_]+"
     for name in set(re.findall(rf"\b{prefixes}\b", TEXT)):
-        assert name in settings() or any(name.rstrip("_") + "_" in one for one in settings() if name.endswith("_")), name
+        assert name in known or any(name.rstrip("_") + "_" in one for one in known if name.endswith("_")), name
 
 
 def sources():
@@ -140,7 +205,7 @@ def sources():
 def test_log_events_reasons_and_outcomes_are_said_by_a_program():
     code = sources()
     words = {word for text in INLINE for word in re.findall(r"^([a-z]+(?:_[a-z]+)+)$", text)}
-    words -= {"timed_out", "in_progress"}
+    words -= {"timed_out", "in_progress", "redis_login", "redis_users", "kafka_users", "kafka_password"}  # the last four: files
     assert {"publish_failed", "allowlist_held", "breaker_opened", "drain_given_up"} <= words
     assert [word for word in words if f'"{word}"' not in code] == []
 
