@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from lib.manifests import K8S, of_kind, render
 from lib.processes import BIN, ROOT
 
 PREFIX = "/opt/crcr"
@@ -67,15 +68,24 @@ def test_the_simulator_is_not_installed(installed):
 
 def test_units_start_installed_programs_and_name_installed_files(installed):
     found = units(installed)
-    assert found.keys() == {f"{name}.service" for name in (*DAEMONS, "crcr-redeliver")}
+    assert found.keys() == {f"{name}.service" for name in (*DAEMONS, "crcr-redeliver@")}
     for name, lines in found.items():
         for key, value in lines:
             assert not re.search(r"@\w+@", value), f"{name}: {key}={value} was not filled in"
             if key in ("ExecStart", "Documentation"):
                 path = value.removeprefix("file:").split()[0]
                 assert path.startswith(PREFIX) and (installed / path.lstrip("/")).is_file(), f"{name}: {path}"
-    timer = installed / PREFIX.lstrip("/") / "lib/systemd/system/crcr-redeliver.timer"
-    assert "OnUnitInactiveSec=5min" in timer.read_text()
+
+
+def test_redeliver_looks_back_a_little_often_and_once_a_day_as_far_as_github_keeps(installed):
+    folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
+    assert dict(units(installed)["crcr-redeliver@.service"])["ExecStart"] == f"{PREFIX}/bin/crcrctl redeliver --since %i"
+    often, daily = ((folder / f"{name}.timer").read_text() for name in ("crcr-redeliver", "crcr-redeliver-daily"))
+    assert "Unit=crcr-redeliver@1h.service" in often and "OnUnitInactiveSec=5min" in often
+    assert "Unit=crcr-redeliver@3d.service" in daily and "OnCalendar=" in daily and "Persistent=yes" in daily
+    cron = {one["metadata"]["name"]: one["spec"] for one in of_kind(render(K8S / "base"), "CronJob")}  # as in Kubernetes
+    assert [spec["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["command"][-1] for _, spec in sorted(cron.items())] == \
+        ["1h", "3d"]
 
 
 @pytest.mark.parametrize("program", DAEMONS)
