@@ -5,14 +5,17 @@ install(FILES deploy/topics/topics.conf deploy/systemd/crcr.env DESTINATION shar
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
         DESTINATION share/crcr/monitoring)
 install(FILES README.md LICENSE DESTINATION share/doc/crcr)
-foreach(folder ingest dispatcher reporter deploy/crcrctl deploy/monitoring deploy/systemd)
+foreach(folder ingest dispatcher reporter deploy deploy/crcrctl deploy/monitoring deploy/systemd)
   install(FILES ${folder}/README.md DESTINATION share/doc/crcr/${folder})
 endforeach()
 
-# A Debian version begins with a digit and sorts: v1.2-3-gabc → 1.2+3+gabc; without a tag, abc → 0+git.abc.
+# A Debian version begins with a digit and sorts: v1.2-3-gabc → 1.2+3+gabc; without a tag, abc → 0+git<its time in UTC>.abc.
 string(REGEX REPLACE "^v([0-9])" "\\1" version "${CRCR_VERSION}")
 if(NOT version MATCHES "^[0-9]+\\.")
-  set(version "0+git.${version}")
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S
+                  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE committed OUTPUT_STRIP_TRAILING_WHITESPACE
+                  ERROR_QUIET)
+  set(version "0+git${committed}.${version}")
 endif()
 string(REGEX REPLACE "[^A-Za-z0-9.+~]" "+" version "${version}")
 set(CPACK_GENERATOR DEB)

@@ -137,9 +137,15 @@ def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(
     assert run("dpkg", "--validate-version", version) == ""
     told = run(BIN / "crcr-ingest", "--version").split()[1] # "v1.2-3-gabc-dirty" or "abc"
     assert re.sub(r"[^A-Za-z0-9.~]", "+", told).removeprefix("v") in version
+    if version.startswith("0+git"):  # no tag: the time of the commit sorts, its hash does not
+        assert re.match(r"0\+git20\d{12}\.[0-9a-f]{7}", version), version
+        run("dpkg", "--compare-versions", version, "gt", "0+git20261101000000.fffffff")
+        run("dpkg", "--compare-versions", version, "lt", "1.0")
     assert {"librdkafka1", "libcurl4", "libmicrohttpd12"} <= set(
         re.findall(r"[\w.-]+", run("dpkg-deb", "-f", package, "Depends")))
     run("dpkg-deb", "-x", package, tmp_path / "root")
+    for name in ("README.md", "deploy/README.md", "deploy/systemd/README.md"):
+        assert (tmp_path / "root/usr/share/doc/crcr" / name).read_bytes() == (ROOT / name).read_bytes()
     for name, lines in units(tmp_path / "root", "/usr").items():
         assert dict(lines)["ExecStart"].startswith("/usr/bin/crcr"), name
         assert (tmp_path / "root" / dict(lines)["ExecStart"].split()[0].lstrip("/")).is_file()
