@@ -34,7 +34,8 @@ def check_runs(state):
 
 
 def undelivered(case):
-    """What the jobs that called back have not become yet, or are too often."""
+    """What the jobs that called back have not become yet, or are too often. Some of them end only now."""
+    case.checker.look()
     state, wrong = case.relay.state(), []
     told, shown = hud_rows(state), check_runs(state)
     for job, (_, status) in case.checker.callbacks.items():
