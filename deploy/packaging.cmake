@@ -2,6 +2,7 @@
 install(TARGETS crcr-ingest crcr-dispatcher crcr-reporter crcrctl RUNTIME DESTINATION bin)
 install(SCRIPT deploy/systemd/install_units.cmake)
 install(FILES deploy/topics/topics.conf deploy/systemd/crcr.env DESTINATION share/crcr)
+install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
         DESTINATION share/crcr/monitoring)
 install(FILES README.md LICENSE DESTINATION share/doc/crcr)
