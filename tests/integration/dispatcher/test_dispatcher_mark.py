@@ -206,10 +206,16 @@ def test_an_older_event_does_not_follow_one_that_was_sent_before_redis_was_empti
     number = next(bench.numbers)
     newer = bench.pull_request(number, updated_at="2026-11-21T04:00:00Z")
     assert {one["outcome"] for one in bench.wait_outcomes(newer, 4)} == {"dispatched"}
+
+    def lasts():
+        return {bench.redis.get(key) for key in bench.redis.scan_iter(f"crcr:seq:*#{number}")}
+    last = lasts()
+    assert len(last) == 1
     bench.redis.flushall()
     older = bench.pull_request(number, updated_at="2026-11-21T03:00:00Z")
     assert {one["outcome"] for one in bench.wait_outcomes(older, 4)} == {"superseded"}
     assert not bench.dispatches(older)
+    wait_for("Redis to be told", lambda: lasts() == last)
     bench.relay.parts["dispatcher"].stop()
     bench.start("second").ready("second")
     later = bench.pull_request(number, updated_at="2026-11-21T03:30:00Z")
