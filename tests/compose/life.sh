@@ -62,6 +62,17 @@ is_seen_inside() { # the eye that needs no page and no port: crcrctl in the netw
         says "events " "dispatched" && [ "$(wc -l <"$work/said")" -ge 5 ] &&
         compose run --rm -T crcrctl trace "$first" </dev/null >"$work/said" && says "org-four/backend-four"
 }
+answers_the_runbook() { # its table "where": admin ports, a file that no container has, the webhook secret
+    local service
+    for service in ingest:9101 dispatcher:9102 reporter:9103; do
+        compose exec -T "${service%:*}" curl -sS "127.0.0.1:${service#*:}/readyz" </dev/null >"$work/said" &&
+            says '"ok":true' || return 1
+    done
+    compose exec -T dispatcher crcr-dispatcher --check-config </dev/null >"$work/said" && says GITHUB_APP_ID || return 1
+    compose run --rm -T crcrctl allowlist check - <deploy/local/allowlist.yml >"$work/said" && says "-: valid:" || return 1
+    compose run --rm -T crcrctl send-webhook - --event ping --url http://ingest:8080/github/webhook <<<'{}' >"$work/said" &&
+        says "200 in"
+}
 is_seen_outside() { # kcat on the host
     kcat -b "$kafka" -C -e -q -t crcr.events -f '%k %h\n' >"$work/said" && says "delivery=$first"
 }
@@ -169,6 +180,7 @@ life() {
     check "a webhook that GitHub lost comes back through redeliver" lost_comes_back
     check "crcrctl in the network: tail and trace" is_seen_inside
     check "kcat on the host reads a topic" is_seen_outside
+    check "the runbook's commands: admin ports, a file, a signed ping" answers_the_runbook
     check "dispatcher scales to 3" scales
     check "12 pull requests over 3 dispatchers: each once, no replica idle" shares_work
     check "upgrade in place under load: every webhook arrives whole, once" upgrades && upgrade_is_told
