@@ -61,6 +61,11 @@ static void target_done(struct target *t)
         target_free(t);
 }
 
+bool target_is_old(const struct target *t)
+{
+    return standstill_since(&t->reconcile->standstill, t->began_ms, clock_mono_ms());
+}
+
 static void target_wait(struct target *t, int64_t ms)
 {
     t->state = TARGET_WAITING;
@@ -200,6 +205,7 @@ static void target_start(struct target *t)
     }
     t->state = TARGET_BUSY;
     t->held = false;
+    t->began_ms = clock_mono_ms();
     t->reconcile->n_busy++;
     pass_start(t);
 }
@@ -283,6 +289,7 @@ static bool busy_among(const struct reconcile *r, const struct topic_position *a
 static void target_drop(struct target *t)
 {
     struct dirty *d, *next;
+    t->began_ms = -1;
     DL_FOREACH_SAFE(t->records, d, next)
     {
         record_drop(d->record);
@@ -303,6 +310,7 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
         http_client_poll(r->client, NULL, 50);
         topic_writer_poll(r->writer, 0);
         role_alive(r->role);
+        standstill_look(&r->standstill, clock_mono_ms());
     }
     r->revoking = false;
     HASH_ITER(hh, r->targets, t, next)
@@ -315,6 +323,7 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
 static void turn(struct reconcile *r)
 {
     role_alive(r->role);
+    standstill_look(&r->standstill, clock_mono_ms());
     wake_reset(role_wake(r->role));
     records_read(r);
     targets_start(r);

@@ -10,6 +10,7 @@
 #include "desired.h"
 #include "outage.h"
 #include "reporter.h"
+#include "standstill.h"
 
 /* A commit and a downstream, and the records that call it dirty.
  *
@@ -34,10 +35,11 @@ struct target {
     char repo[REPO_MAX + 1];
     enum target_state state;
     struct dirty *records;
-    int failures;    /* passes in a row that did not get through */
-    int64_t due_ms;  /* WAITING: monotonic clock */
-    int64_t look_ms; /* wall clock: when the aggregate is to be looked at again; 0: not */
-    bool held;       /* WAITING for our budget: what costs another part of it may go */
+    int failures;     /* passes in a row that did not get through */
+    int64_t due_ms;   /* WAITING: monotonic clock */
+    int64_t began_ms; /* its last pass; monotonic clock. -1: its partition was taken away since */
+    int64_t look_ms;  /* wall clock: when the aggregate is to be looked at again; 0: not */
+    bool held;        /* WAITING for our budget: what costs another part of it may go */
     struct pass *pass;
     UT_hash_handle hh;
 };
@@ -55,6 +57,7 @@ struct reconcile {
     int64_t held_until_ms; /* monotonic: what the last pass that ended with PASS_HELD waits for */
     int64_t limited_until_ms; /* monotonic: GitHub told us to wait */
     struct outage outage;
+    struct standstill standstill;
     bool paused;          /* the reader */
     bool view_lost;       /* the last pass found no whole view */
     int64_t view_look_ms; /* then none begins before; monotonic clock */
@@ -73,6 +76,9 @@ enum pass_end {
 /* Reads the view and starts what is to be done; pass_ended is called exactly once, perhaps before
  * this returns. reconcile_pass.c */
 void pass_start(struct target *target);
+/* True when another replica may have the target by now, and may have told GitHub more than the pass
+ * under way knows of: it writes no more. Also where it is still ours: then it is read again. */
+bool target_is_old(const struct target *target);
 /* Ends the pass of a target; text for people. With PASS_HELD held_until_ms of the reconcile says
  * until when. reconcile.c */
 void pass_ended(struct target *target, enum pass_end end, const char *reason);

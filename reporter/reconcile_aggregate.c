@@ -53,6 +53,10 @@ static void run_told(void *opaque, const struct github_answer *answer,
     struct pass *p = opaque;
     pass_count(p, "ask_run", answer);
     role_progress(p->target->reconcile->role);
+    if (target_is_old(p->target)) {
+        pass_step(p); /* which ends it: another may have asked later than we did */
+        return;
+    }
     if (run)
         answer_keep(p, str_is(run->status, "completed") ? RUN_SAID_COMPLETED : RUN_SAID_GOING, run,
                     NULL);
@@ -90,12 +94,24 @@ static enum err due_note(struct pass *p, int64_t at_ms, struct why *why)
     return due_set(p->target->reconcile->redis, str_of(p->target->key), at_ms, why);
 }
 
-void pass_forget_due(struct pass *p)
+static void due_try(struct pass *p, int64_t at_ms)
 {
     struct why why;
-    p->target->look_ms = 0;
-    if (due_note(p, 0, &why) != OK) /* one look too many */
+    if (due_note(p, at_ms, &why) != OK)
         log_warn("due_not_noted", LOG_STR("error", str_of(why.text)));
+}
+
+void pass_forget_due(struct pass *p)
+{
+    if (target_is_old(p->target)) /* another may have noted a time; one look too many at most */
+        return;
+    p->target->look_ms = 0;
+    due_try(p, 0);
+}
+
+void pass_look_again(struct pass *p)
+{
+    due_try(p, clock_wall_ms());
 }
 
 static bool add_check(struct pass *p)

@@ -267,11 +267,20 @@ static enum err forget(struct comments *c, struct why *why)
                             &c->target->reconcile->reporter->times, why);
 }
 
+static void leave(struct comments *c)
+{
+    comments_end(c, PASS_WAIT, "the partition moves to another replica, or may have");
+}
+
 static void comment_write(struct comments *c)
 {
     struct reconcile *r = c->target->reconcile;
     struct str text = str_trim(buf_str(&c->text));
     struct why why;
+    if (target_is_old(c->target)) {
+        leave(c);
+        return;
+    }
     enum err err = c->sent.id ? OK : forget(c, &why);
     if (err != OK) {
         redis_failed(c, err, &why);
@@ -328,11 +337,11 @@ static bool comment_start(struct comments *c)
 static void step(struct comments *c)
 {
     const struct reconcile *r = c->target->reconcile;
-    for (; c->i < c->n_jobs && !r->revoking; c->i++)
+    for (; c->i < c->n_jobs && !r->revoking && !target_is_old(c->target); c->i++)
         if (is_first_of_its_pr(c) && comment_start(c))
             return;
     if (c->i < c->n_jobs)
-        comments_end(c, PASS_WAIT, "the partition moves to another replica");
+        leave(c);
     else
         comments_end(c, c->end, c->reason);
 }

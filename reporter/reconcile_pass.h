@@ -13,7 +13,8 @@ struct pass {
     struct target *target;
     struct job_list jobs;
     struct wanted_check *wanted;
-    struct check_sent *sent; /* of each, as the pass began: nobody else sends for this target */
+    struct check_sent *sent; /* of each, as the pass began: nobody else sends for this target while
+                                it is ours (target_is_old) */
     size_t n, i;
     int64_t found_id; /* by the search at GitHub; 0: none */
     bool found_completed;
@@ -44,6 +45,8 @@ void pass_step(struct pass *p);
 void pass_finish(struct pass *p, enum pass_end end, const char *reason);
 /* The aggregate's check run will not be taken: no more looking for its sake. */
 void pass_forget_due(struct pass *p);
+/* Has the target looked at again at once, by whoever has it. */
+void pass_look_again(struct pass *p);
 /* Counts a call to GitHub. */
 void pass_count(struct pass *p, const char *call, const struct github_answer *answer);
 /* Asks GitHub about runs where it is time to, notes when to look again, and adds the aggregate's

@@ -1,0 +1,146 @@
+"""A replica of crcr-reporter that stands still (SIGSTOP) in the middle of something until another has its
+partitions: what it says when it goes on contradicts nothing that the other has said meanwhile."""
+import pathlib
+import signal
+import socket
+import threading
+
+import pytest
+
+from lib.processes import wait_for
+from test_reporter import Job, Reporter, settled
+
+ROLES = ("fold", "forward", "reconcile", "sweep", "web")
+
+
+class Replicas(Reporter):
+    """One role is that of replicas of their own; the reporter has the others."""
+
+    def __init__(self, folder, brokers, role):
+        self.role = role
+        super().__init__(folder, brokers)
+
+    def start(self):
+        self.relay.start("reporter", CRCR_ROLES=",".join(role for role in ROLES if role != self.role))
+
+    def replica(self, name, **environment):
+        return self.relay.start("reporter", name, CRCR_ROLES=self.role,
+                                CRCR_HUD_LISTEN="127.0.0.1:0", **environment)
+
+    def ready(self, *parts):
+        for part in parts:
+            self.relay.wait_ready(part)
+
+
+@pytest.fixture
+def replicas(kafka_node, tmp_path):
+    made = []
+
+    def make(role):
+        made.append(Replicas(tmp_path, kafka_node.brokers, role))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+class Link:
+    """A TCP connection from a client to a server, of which what the client sends can be held up."""
+
+    def __init__(self, port):
+        self.to = port
+        self.needle, self.caught, self.go = None, threading.Event(), threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def catch(self, needle, process):
+        """When the client has sent this it stands still, and what it has sent does not arrive before let_go()."""
+        self.process, self.needle = process, needle.encode()
+
+    def wait_caught(self):
+        assert self.caught.wait(30), "it was not sent"
+
+    def let_go(self):
+        self.go.set()
+
+    def _accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.create_connection(("127.0.0.1", self.to))
+            for source, to in ((client, server), (server, client)):
+                threading.Thread(target=self._pump, args=(source, to, source is client), daemon=True).start()
+
+    def _pump(self, source, to, watched):
+        try:
+            while data := source.recv(1 << 20):
+                if watched and self.needle and self.needle in data:
+                    self.needle = None
+                    stand_still(self.process)
+                    self.caught.set()
+                    self.go.wait()
+                to.sendall(data)
+        except OSError:
+            pass
+        finally:
+            to.close()
+
+
+def stand_still(process):
+    process.signal(signal.SIGSTOP)
+
+    def stopped():
+        tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+        return all((task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for task in tasks)
+    wait_for(f"{process.name} to stand still", stopped)
+
+
+def go_on(process):
+    process.signal(signal.SIGCONT)
+
+
+def shown(one, job):
+    """The check run that GitHub shows of the job: the newest."""
+    return max(one.checks(job.sha), key=lambda run: run["id"])
+
+
+def test_a_pass_sends_nothing_of_what_it_read_before_it_stood_still(replicas):
+    """It has asked for the check run, and the answer says that there is none."""
+    one = replicas("reconcile")
+    first = one.replica("first")
+    one.ready("reporter", "first")
+    one.relay.script({"method": "GET", "path": "*/check-runs", "delay_ms": 3000, "count": 1})
+    before = len(one.relay.requests())
+    job = Job(one).call("in_progress", 1000)
+    wait_for("the question", lambda: [r for r in one.relay.requests()[before:] if "/check-runs" in r["path"]])
+    stand_still(first)
+    try:
+        one.replica("second")
+        job.call("completed", 2000, conclusion="success")
+        job.wait_check()
+        said = len(first.text())
+    finally:
+        go_on(first)
+    wait_for("it to get its answer", lambda: [event for event in ("check_runs_waiting", "check_run_set")
+                                              if event in first.text()[said:]])
+    settled(one)
+    assert [(run["status"], run["conclusion"]) for run in one.checks(job.sha)] == [("completed", "success")]
+
+
+def test_a_call_that_arrives_after_those_of_another_replica_is_made_up_for(replicas):
+    one = replicas("reconcile")
+    link = Link(one.relay.ports["github"])
+    first = one.replica("first", CRCR_GITHUB_API_URL=f"http://{link.endpoint}")
+    one.ready("reporter", "first")
+    link.catch("POST /repos/pytorch/pytorch/check-runs", first)
+    job = Job(one).call("in_progress", 1000)
+    link.wait_caught()
+    try:
+        one.replica("second")
+        job.call("completed", 2000, conclusion="success")
+        job.wait_check()
+        link.let_go()
+        job.wait_check("in_progress", count=2)
+    finally:
+        go_on(first)
+    wait_for("GitHub to show the end", lambda: shown(one, job)["status"] == "completed")
