@@ -10,6 +10,7 @@
 #include "../common/view/dispatches.h"
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
+#include "standstill.h"
 
 #define BATCH      256  /* facts folded in one round trip */
 #define FACTS_MAX  2000 /* in hand over all partitions */
@@ -109,6 +110,9 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
         return err;
     if (verdict == FOLD_FULL) {
         fact_refuse(fact, "refused", "the downstream has used up its part of the view");
+    } else if (clock_mono_ms() - f->batch_ms > STANDSTILL_MS) {
+        /* another may have published what it merged since: folded again, which gives that too */
+        log_debug("folded_late", LOG_STR("delivery", str_of(merged.delivery_id)));
     } else {
         FAULT_POINT("fold.folded");
         folded(f, fact, fold_verdict_name(verdict));
@@ -189,6 +193,7 @@ static void fold_batch(struct fold *f)
         }
         batch[n++] = fact;
     }
+    f->batch_ms = clock_mono_ms();
     for (size_t i = 0; i < n; i++)
         fact_collect(f, batch[i]);
 }

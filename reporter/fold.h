@@ -17,6 +17,7 @@ struct fold {
     bool redis_away;
     bool paused;           /* the reader */
     int64_t full_since_ms; /* monotonic clock; 0: there is room */
+    int64_t batch_ms;      /* when the batch at hand was sent to Redis; monotonic clock */
     bool crowded;          /* the writer's queue was full: wait a little */
     struct rebuild *rebuild;
     bool whole; /* the view, when last looked */

@@ -1,5 +1,6 @@
 """A replica of crcr-reporter that stands still (SIGSTOP) in the middle of something until another has its
 partitions: what it says when it goes on contradicts nothing that the other has said meanwhile."""
+import json
 import pathlib
 import signal
 import socket
@@ -144,3 +145,26 @@ def test_a_call_that_arrives_after_those_of_another_replica_is_made_up_for(repli
     finally:
         go_on(first)
     wait_for("GitHub to show the end", lambda: shown(one, job)["status"] == "completed")
+
+
+def test_what_was_folded_before_a_standstill_is_not_published_after_it(replicas):
+    one = replicas("fold")
+    link = Link(one.redis.port)
+    first = one.replica("first", REDIS_ENDPOINT=link.endpoint)
+    one.ready("first", "reporter")
+    Job(one, "org/two", "L2").call("completed", 1000, conclusion="success").wait_result()  # loads the script
+    job = Job(one, "org/two", "L2")
+    link.catch(job.delivery, first)
+    job.call("in_progress", 1000)
+    link.wait_caught()
+    link.let_go()
+    try:
+        one.replica("second")
+        job.call("completed", 2000, conclusion="success")
+        job.wait_result()
+    finally:
+        go_on(first)
+    assert first.stop() == 0  # what it had to say is said then
+    rows = [json.loads(record.value)["status"] for record in one.topic("results")
+            if f"/{job.delivery}/" in record.key]
+    assert rows[-1] == "completed", rows
