@@ -150,6 +150,12 @@ static void fact_collect(struct fold *f, struct fact *fact)
         redis_seen(f, true, NULL);
 }
 
+/* Its dispatch is to be asked for, which waits for Redis. */
+static bool is_pending(const struct fact *fact)
+{
+    return fact->step == FACT_FOLD && fact->kind == FACT_CALLBACK && fact->callback.pending;
+}
+
 /* What needs no fold is done here; true when the fact is to be queued. */
 static bool fact_prepare(struct fold *f, struct fact *fact)
 {
@@ -161,7 +167,7 @@ static bool fact_prepare(struct fold *f, struct fact *fact)
         fold_finish(f, fact);
         return false;
     }
-    if (fact->kind == FACT_CALLBACK && fact->callback.pending)
+    if (is_pending(fact))
         return fold_pending_resolve(f, fact) && !f->redis_away && f->whole;
     return true;
 }
@@ -184,7 +190,11 @@ static void fold_batch(struct fold *f)
     {
         if (n == BATCH || (n > 0 && was_away) || (f->redis_away && !was_away) || !f->whole)
             break;
-        if (!is_due(fact, now) || !fact_prepare(f, fact))
+        if (!is_due(fact, now))
+            continue;
+        if (n > 0 && is_pending(fact)) /* not while replies are outstanding: it begins the next */
+            break;
+        if (!fact_prepare(f, fact))
             continue;
         enum err err = fact_queue(f, fact, &why);
         if (err != OK) {

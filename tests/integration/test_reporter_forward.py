@@ -1,5 +1,5 @@
-"""Forwarding to a HUD that is away and then refuses one record; and the end of a callback that nobody dispatched. On
-real Kafka and Redis.
+"""Forwarding to a HUD that is away and then refuses one record; and callbacks of which nobody knows the dispatch yet.
+On real Kafka and Redis.
 
 CRCR_TEST_HUD_AWAY_S says how long the HUD is away: 15 s by default, 600 for the long form."""
 import http.server
@@ -13,7 +13,7 @@ import pytest
 from lib.kafka import read_topic, write
 from lib.ports import free_port
 from lib.processes import wait_for
-from test_reporter import Job, Reporter
+from test_reporter import Job, Reporter, settled
 
 AWAY_S = float(os.environ.get("CRCR_TEST_HUD_AWAY_S", "15"))
 
@@ -125,3 +125,16 @@ def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(re
     assert reporter.result(job.delivery) is None
     assert not [one for one in read_topic(relay.kafka, relay.topic("delay.1m"))
                 if one.headers["delivery"] == job.delivery][1:]
+
+
+def test_pending_callbacks_among_others_do_not_pass_for_redis_away(reporter):
+    jobs = [Job(reporter, "org/two", "L2").outcome("dispatched") for _ in range(40)]
+    settled(reporter)
+    assert reporter.relay.parts["reporter"].stop() == 0  # so that all are read at once
+    for number, job in enumerate(jobs):
+        job.call("completed", 2000, provenance="pending" if number % 2 else "token", conclusion="success")
+    reporter.start()
+    settled(reporter)
+    ended = {json.loads(record.value)["delivery_id"] for record in reporter.topic("results")}
+    assert ended >= {job.delivery for job in jobs}
+    assert "redis_away" not in reporter.relay.parts["reporter"].text()
