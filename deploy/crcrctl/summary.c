@@ -181,21 +181,45 @@ static void set_job(struct summary *s, const char *status, const char *conclusio
     snprintf(s->detail, sizeof(s->detail), "%s%s%s", workflow, *job ? " / " : "", job);
 }
 
+/* Facts as the fold reads them; a job that fell silent was told by the sweep. */
+static void identify_job(struct summary *s, const struct headers *h, const char *status,
+                         const char *attempt)
+{
+    bool swept = str_is(headers_get(h, "provenance"), "sweeper");
+    uint64_t number;
+
+    s->job_state = swept ? JOB_TIMED_OUT : job_state_of(str_of(status));
+    COPY(s->job, str_of(s->detail));
+    if (!*attempt)
+        attempt = "1";
+    if (str_to_u64(str_of(attempt), &number) && number <= INT32_MAX)
+        s->attempt = (int64_t)number;
+    if (!*s->check_run_id)
+        snprintf(s->check_run_id, sizeof(s->check_run_id), "%s-%s", s->run_id, attempt);
+}
+
 static void of_callback(struct summary *s, const struct record *r)
 {
-    char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "";
+    char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "", attempt[32] = "";
     const struct text_want wants[] = {
         WANT("event_type", s->event),
         WANT("workflow.status", status),
         WANT("workflow.conclusion", conclusion),
         WANT("workflow.name", workflow),
         WANT("workflow.job_name", job),
+        WANT("workflow.run_id", s->run_id),
+        WANT("workflow.run_attempt", attempt),
+        WANT("workflow.check_run_id", s->check_run_id),
     };
 
-    if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants)))
+    if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants))) {
         snprintf(s->detail, sizeof(s->detail), "unreadable");
-    else
+    } else {
         set_job(s, status, conclusion, workflow, job);
+        identify_job(s, &r->headers, status, attempt);
+    }
+    if (s->attempt > 1)
+        snprintf(s->detail, sizeof(s->detail), "%s, attempt %" PRId64, s->job, s->attempt);
     put_note(s, &r->headers, "replay", "replay");
 }
 

@@ -4,7 +4,7 @@
 
 #include "../../common/base/buf.h"
 #include "../../common/io/topic_reader.h"
-#include "../../common/model/limits.h"
+#include "../../common/model/callback.h"
 #include "../../common/model/topics.h"
 
 /* Text that is not known is "", numbers 0. */
@@ -25,6 +25,12 @@ struct summary {
     char outcome[32];      /* one word: dispatched, in_progress, success, parked, … */
     char detail[400];      /* HTTP status, error, job, where to: what explains the outcome */
     int64_t not_before_ms; /* delay */
+    /* callbacks: which job, and how far it is; JOB_NONE: none that could be read */
+    enum job_state job_state;
+    char job[304]; /* "CI / linux", cut */
+    char run_id[RUN_ID_MAX + 1];
+    char check_run_id[RUN_ID_MAX + 40]; /* tells the jobs of a matrix apart, which share a name */
+    int64_t attempt;
 };
 
 /* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../common/base/mem.h"
+#include "timeline_jobs.h"
 
 void timeline_init(struct timeline *t)
 {
@@ -68,13 +69,15 @@ static bool is_tier_topic(enum topic topic)
     return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
-/* Whether a step changes where its downstream stands. A result repeats a callback, a dirty mark
- * says nothing to people, and what was replayed from the queue was routed again a moment before. */
+/* Whether a step says where its downstream stands. A result repeats a callback, a dirty mark says
+ * nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
 {
     bool replayed = s->topic == TOPIC_DLQ && str_is(str_of(s->outcome), "replayed");
+    bool unreadable = s->topic == TOPIC_CALLBACKS && s->job_state == JOB_NONE;
 
-    return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed;
+    return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed &&
+           !unreadable;
 }
 
 /* What to say after a step, by its outcome and how its kind begins; the first that matches. */
@@ -102,7 +105,6 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
     char for_how_long[32];
 
     snprintf(to->state, sizeof(to->state), "%s", s->outcome);
-    to->since_ms = s->at_ms;
     age(for_how_long, s->at_ms, now_ms);
     if (is_tier_topic(s->topic)) {
         snprintf(to->why, sizeof(to->why),
@@ -124,22 +126,96 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
         snprintf(to->why, sizeof(to->why), "%s (for %s): %s", text, for_how_long, s->detail);
 }
 
-/* The outcome of a wait and the record that waits are written at once, in any order: the one that
- * says until when stands. */
-static bool says_less(const struct standing *standing, const struct summary *s)
+/* What several jobs come to; one alone is explained by its callback. */
+static void explain_jobs(struct standing *to, const struct summary *const *jobs, size_t n,
+                         int64_t now_ms)
 {
-    return str_is(str_of(standing->state), "waits") && str_is(str_of(s->outcome), "waiting") &&
-           s->at_ms - standing->since_ms < 1000;
+    struct timeline_jobs_sum sum;
+    char for_how_long[32], open[48] = "";
+
+    timeline_jobs_sum(&sum, jobs, n);
+    explain(to, sum.worst, now_ms);
+    if (n == 1)
+        return;
+    age(for_how_long, sum.open_since_ms, now_ms);
+    if (sum.n_open)
+        snprintf(open, sizeof(open), ", %zu in progress", sum.n_open);
+    if (sum.n_failed)
+        snprintf(to->why, sizeof(to->why), "%zu of %zu failed%s: %s", sum.n_failed, n, open,
+                 sum.names);
+    else if (sum.n_open)
+        snprintf(to->why, sizeof(to->why), "%zu of %zu jobs in progress (for %s): %s", sum.n_open,
+                 n, for_how_long, sum.names);
+    else if (sum.n_succeeded == n)
+        snprintf(to->why, sizeof(to->why), "%zu of %zu succeeded", n, n);
+    else
+        snprintf(to->why, sizeof(to->why), "%zu of %zu succeeded, %zu neutral or skipped",
+                 sum.n_succeeded, n, n - sum.n_succeeded);
 }
 
-static struct standing *standing_of(struct standing *all, size_t *n, const struct summary *s)
+/* What is known of one downstream; all is borrowed. */
+struct downstream {
+    const char *repo;
+    int tier;
+    const struct summary *sending; /* the last step that is no callback */
+    const struct summary *sent;    /* the last that GitHub took */
+    bool called_back;              /* a callback came after `sending` */
+    const struct summary **jobs;
+    size_t n_jobs;
+};
+
+/* The outcome of a wait and the record that waits are written at once, in any order: the one that
+ * says until when stands. */
+static bool says_less(const struct summary *before, const struct summary *s)
+{
+    return before && str_is(str_of(before->outcome), "waits") &&
+           str_is(str_of(s->outcome), "waiting") && s->at_ms - before->at_ms < 1000;
+}
+
+static void add_step(struct downstream *to, const struct summary *s)
+{
+    if (s->tier)
+        to->tier = s->tier;
+    to->called_back = s->topic == TOPIC_CALLBACKS;
+    if (to->called_back || says_less(to->sending, s))
+        return;
+    to->sending = s;
+    if (str_is(str_of(s->outcome), "dispatched"))
+        to->sent = s;
+}
+
+/* Whether a step leaves things as they were: nothing new is under way after it. */
+static bool changes_nothing(const struct summary *s)
+{
+    static const char *const outcomes[] = { "dispatched", "duplicate", "superseded", "skipped",
+                                            "dropped" };
+
+    for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++)
+        if (str_is(str_of(s->outcome), outcomes[i]))
+            return true;
+    return false;
+}
+
+/* Jobs, once they have called back, unless something else is under way or has gone wrong since. */
+static void judge(struct standing *to, const struct downstream *d, int64_t now_ms)
+{
+    bool as_before = !d->sending || changes_nothing(d->sending);
+
+    *to = (struct standing){ .repo = d->repo, .tier = d->tier };
+    if (d->n_jobs && (d->called_back || as_before))
+        explain_jobs(to, d->jobs, d->n_jobs, now_ms);
+    else
+        explain(to, as_before && d->sent ? d->sent : d->sending, now_ms);
+}
+
+static struct downstream *downstream_of(struct downstream *all, size_t *n, const struct summary *s)
 {
     for (size_t i = 0; i < *n; i++)
         if (str_eq_nocase(str_of(all[i].repo), str_of(s->repo)))
             return &all[i];
     if (*n == TIMELINE_MAX_REPOS)
         return NULL;
-    all[*n] = (struct standing){ .repo = s->repo };
+    all[*n] = (struct downstream){ .repo = s->repo };
     return &all[(*n)++];
 }
 
@@ -153,19 +229,23 @@ static int compare_standings(const void *left, const void *right)
 size_t timeline_standings(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
                           struct standing **ret)
 {
-    struct standing *all = mem_alloc(TIMELINE_MAX_REPOS, sizeof(*all));
-    size_t n = 0;
+    struct downstream *all = mem_alloc(TIMELINE_MAX_REPOS, sizeof(*all)), *one;
+    const struct summary **jobs;
+    size_t n = 0, n_jobs = timeline_jobs(t, first, end, &jobs);
 
-    for (size_t i = first; i < end; i++) {
-        const struct summary *s = &t->steps[i];
-        struct standing *standing = counts(s) ? standing_of(all, &n, s) : NULL;
-        if (!standing || says_less(standing, s))
-            continue;
-        if (s->tier)
-            standing->tier = s->tier;
-        explain(standing, s, now_ms);
-    }
-    qsort(all, n, sizeof(*all), compare_standings);
-    *ret = all;
+    for (size_t i = first; i < end; i++)
+        if (counts(&t->steps[i]) && (one = downstream_of(all, &n, &t->steps[i])))
+            add_step(one, &t->steps[i]);
+    for (size_t i = n_jobs; i-- > 0;)
+        if ((one = downstream_of(all, &n, jobs[i]))) {
+            one->jobs = &jobs[i];
+            one->n_jobs++;
+        }
+    *ret = mem_alloc(n + 1, sizeof(**ret));
+    for (size_t i = 0; i < n; i++)
+        judge(&(*ret)[i], &all[i], now_ms);
+    qsort(*ret, n, sizeof(**ret), compare_standings);
+    free(jobs);
+    free(all);
     return n;
 }

@@ -16,13 +16,13 @@ void timeline_add(struct timeline *t, const struct summary *s);
 /* By delivery, then by time, then by the way of the data. */
 void timeline_sort(struct timeline *t);
 
-/* Where one downstream stands after the last step that says something of it. */
+/* Where one downstream stands: by its jobs once they called back (timeline_jobs.h), else by the
+ * last step that says something of it. A dispatch that is told again changes nothing. */
 struct standing {
     const char *repo; /* borrowed from the steps */
     int tier;
     char state[32]; /* one word: routed, waits, dispatched, in_progress, success, parked, … */
     char why[500];  /* a sentence: why it is not further, or what it ended with */
-    int64_t since_ms;
 };
 #define TIMELINE_MAX_REPOS 2000
 /* The downstreams of steps[first … end), tier by tier; *ret is the caller's to free. */

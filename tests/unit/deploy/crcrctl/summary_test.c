@@ -64,6 +64,33 @@ static void a_callback_shows_its_conclusion_once_it_is_completed(void **state)
     assert_string_equal(s.detail, "CI / linux");
 }
 
+static void a_callback_says_which_job_it_is_of_and_how_far_it_is(void **state)
+{
+    (void)state;
+    struct summary s = summarise(TOPIC_CALLBACKS,
+                                 "{\"workflow\":{\"status\":\"in_progress\",\"name\":\"CI\","
+                                 "\"job_name\":\"linux\",\"run_id\":17}}",
+                                 "replay", "r-1", NULL);
+    assert_int_equal(s.job_state, JOB_IN_PROGRESS);
+    assert_string_equal(s.job, "CI / linux");
+    assert_string_equal(s.detail, "CI / linux, replay r-1");
+    assert_string_equal(s.run_id, "17");
+    assert_string_equal(s.check_run_id, "17-1");
+    assert_int_equal(s.attempt, 1);
+#define COMPLETED                                                                                  \
+    "{\"workflow\":{\"status\":\"completed\",\"conclusion\":\"timed_out\",\"name\":\"CI\","        \
+    "\"run_id\":\"17\",\"run_attempt\":\"2\",\"check_run_id\":\"7001\"}}"
+    s = summarise(TOPIC_CALLBACKS, COMPLETED, NULL);
+    assert_int_equal(s.job_state, JOB_COMPLETED);
+    assert_string_equal(s.check_run_id, "7001");
+    assert_int_equal(s.attempt, 2);
+    assert_string_equal(s.detail, "CI, attempt 2");
+    s = summarise(TOPIC_CALLBACKS, COMPLETED, "provenance", "sweeper", NULL);
+    assert_int_equal(s.job_state, JOB_TIMED_OUT);
+    assert_int_equal(summarise(TOPIC_CALLBACKS, "{", NULL).job_state, JOB_NONE);
+    assert_int_equal(summarise(TOPIC_CALLBACKS, "{}", NULL).job_state, JOB_NONE);
+}
+
 static void a_rerun_says_of_which_run_and_a_dispatch_stays_short(void **state)
 {
     (void)state;
@@ -142,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_parked_record_says_why_and_where_it_came_from),
         cmocka_unit_test(a_callback_shows_its_conclusion_once_it_is_completed),
+        cmocka_unit_test(a_callback_says_which_job_it_is_of_and_how_far_it_is),
         cmocka_unit_test(a_rerun_says_of_which_run_and_a_dispatch_stays_short),
         cmocka_unit_test(what_cannot_be_read_is_said_and_nothing_is_made_up),
         cmocka_unit_test(overlong_text_is_cut_not_lost),

@@ -19,7 +19,23 @@ static void add(struct timeline *t, enum topic topic, const char *repo, int64_t 
     snprintf(s.repo, sizeof(s.repo), "%s", repo);
     snprintf(s.outcome, sizeof(s.outcome), "%s", outcome);
     snprintf(s.detail, sizeof(s.detail), "%s", detail);
+    if (topic == TOPIC_CALLBACKS) {
+        s.job_state = str_is(str_of(outcome), "in_progress") ? JOB_IN_PROGRESS : JOB_COMPLETED;
+        snprintf(s.job, sizeof(s.job), "%s", detail);
+        snprintf(s.run_id, sizeof(s.run_id), "17");
+        s.attempt = 1;
+    }
     timeline_add(t, &s);
+}
+
+static void call_back(struct timeline *t, int64_t at_ms, const char *outcome, const char *job,
+                      const char *run_id, int64_t attempt)
+{
+    add(t, TOPIC_CALLBACKS, "o/r", at_ms, outcome, job);
+    struct summary *s = &t->steps[t->n - 1];
+    snprintf(s->run_id, sizeof(s->run_id), "%s", run_id);
+    snprintf(s->check_run_id, sizeof(s->check_run_id), "%s-%d", run_id, (int)attempt);
+    s->attempt = attempt;
 }
 
 /* The state and the reason of the only downstream, at time 100,000. */
@@ -115,6 +131,169 @@ static void a_wait_says_until_when_in_whatever_order_it_was_written(void **state
     }
 }
 
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static void a_job_that_passes_does_not_hide_one_that_failed(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_DISPATCHES, "o/r", 10000, "dispatched", "HTTP 204");
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "failure", "CI / x");
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "success", "CI / y");
+    add(&t, TOPIC_CALLBACKS, "O/R", 40000, "success", "CI / z");
+    stands(&t, "failure", "1 of 3 failed: CI / x");
+
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "failure", "CI / x");
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "in_progress", "CI / y");
+    add(&t, TOPIC_CALLBACKS, "o/r", 40000, "cancelled", "CI / z");
+    stands(&t, "failure", "2 of 3 failed, 1 in progress: CI / x, CI / z");
+}
+
+static void several_jobs_are_counted(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "in_progress", "CI / x");
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "in_progress", "CI / y");
+    add(&t, TOPIC_CALLBACKS, "o/r", 40000, "success", "CI / z");
+    stands(&t, "in_progress", "2 of 3 jobs in progress (for 80 s): CI / x, CI / y");
+
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "success", "CI / x");
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "success", "CI / y");
+    stands(&t, "success", "2 of 2 succeeded");
+
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "success", "CI / x");
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "skipped", "CI / y");
+    stands(&t, "success", "1 of 2 succeeded, 1 neutral or skipped");
+}
+
+static void many_names_are_cut_and_the_counts_stay(void **state)
+{
+    struct timeline t;
+    struct standing *all;
+    char name[80];
+
+    (void)state;
+    timeline_init(&t);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "CI / a job with a name that is not short, number %02d", i);
+        add(&t, TOPIC_CALLBACKS, "o/r", 20000 + i, "failure", name);
+    }
+    timeline_sort(&t);
+    assert_int_equal(timeline_standings(&t, 0, t.n, 100000, &all), 1);
+    assert_true(str_starts(str_of(all[0].why), "40 of 40 failed: CI / a job"));
+    assert_true(str_ends(str_of(all[0].why), "number 06, …"));
+    free(all);
+    timeline_clear(&t);
+}
+
+static void a_late_in_progress_lowers_nothing(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "success", "CI / linux");
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "in_progress", "CI / linux");
+    stands(&t, "success", "CI / linux");
+
+    timeline_init(&t); /* what the sweep called timed_out is raised by what the job says */
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "timed_out", "CI / linux");
+    t.steps[0].job_state = JOB_TIMED_OUT;
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "in_progress", "CI / linux");
+    stands(&t, "timed_out", "CI / linux");
+
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "timed_out", "CI / linux");
+    t.steps[0].job_state = JOB_TIMED_OUT;
+    add(&t, TOPIC_CALLBACKS, "o/r", 30000, "success", "CI / linux");
+    stands(&t, "success", "CI / linux");
+}
+
+static void what_was_sent_before_changes_nothing(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    for (int called_back = 0; called_back < 2; called_back++) {
+        timeline_init(&t);
+        add(&t, TOPIC_DISPATCHES, "o/r", 10000, "dispatched", "HTTP 204");
+        if (called_back)
+            add(&t, TOPIC_CALLBACKS, "o/r", 20000, "success", "CI / linux");
+        add(&t, TOPIC_DISPATCH_L3, "o/r", 30000, "routed", "");
+        add(&t, TOPIC_DISPATCHES, "o/r", 30001, "duplicate", "0 ms");
+        stands(&t, called_back ? "success" : "dispatched",
+               called_back
+                   ? "CI / linux"
+                   : "GitHub took the dispatch; no job has called back yet (for 90 s): HTTP 204");
+    }
+}
+
+static void a_dispatch_that_is_told_again_does_not_deny_the_callbacks(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_DISPATCHES, "o/r", 10000, "dispatched", "HTTP 204");
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "in_progress", "CI / linux");
+    add(&t, TOPIC_DISPATCHES, "o/r", 40000, "dispatched", "HTTP 204");
+    stands(&t, "in_progress", "a job is running (for 80 s): CI / linux");
+}
+
+static void what_goes_wrong_after_the_callbacks_is_told(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "success", "CI / linux");
+    add(&t, TOPIC_DLQ, "o/r", 40000, "parked", "refused from crcr.results: HTTP 400");
+    stands(&t, "parked", "refused from crcr.results: HTTP 400");
+}
+
+static void of_a_job_the_newest_attempt_counts(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    call_back(&t, 20000, "failure", "CI / linux", "17", 1);
+    call_back(&t, 30000, "in_progress", "CI / linux", "17", 2);
+    call_back(&t, 40000, "failure", "CI / linux", "17", 1);
+    stands(&t, "in_progress", "a job is running (for 70 s): CI / linux");
+
+    timeline_init(&t);
+    call_back(&t, 20000, "success", "CI / linux", "18", 1);
+    call_back(&t, 30000, "cancelled", "CI / linux", "9", 2); /* an older run */
+    stands(&t, "success", "CI / linux");
+}
+
+static void jobs_of_a_matrix_and_of_runs_without_order_stand_side_by_side(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    call_back(&t, 20000, "failure", "CI / test", "17", 2);
+    snprintf(t.steps[0].check_run_id, sizeof(t.steps[0].check_run_id), "7001");
+    call_back(&t, 30000, "success", "CI / test", "17", 2);
+    call_back(&t, 30000, "cancelled", "CI / test", "17", 1);
+    stands(&t, "failure", "1 of 2 failed: CI / test");
+
+    timeline_init(&t);
+    call_back(&t, 20000, "failure", "CI / test", "a-uuid", 1);
+    call_back(&t, 30000, "success", "CI / test", "b-uuid", 1);
+    stands(&t, "failure", "1 of 2 failed: CI / test");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +303,15 @@ int main(void)
         cmocka_unit_test(a_result_repeats_a_callback_and_changes_nothing),
         cmocka_unit_test(a_wait_says_until_when_in_whatever_order_it_was_written),
         cmocka_unit_test(steps_of_one_millisecond_follow_the_way_of_the_data),
+        cmocka_unit_test(a_job_that_passes_does_not_hide_one_that_failed),
+        cmocka_unit_test(several_jobs_are_counted),
+        cmocka_unit_test(many_names_are_cut_and_the_counts_stay),
+        cmocka_unit_test(a_late_in_progress_lowers_nothing),
+        cmocka_unit_test(what_was_sent_before_changes_nothing),
+        cmocka_unit_test(a_dispatch_that_is_told_again_does_not_deny_the_callbacks),
+        cmocka_unit_test(what_goes_wrong_after_the_callbacks_is_told),
+        cmocka_unit_test(of_a_job_the_newest_attempt_counts),
+        cmocka_unit_test(jobs_of_a_matrix_and_of_runs_without_order_stand_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
