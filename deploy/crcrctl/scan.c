@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "../../common/base/clock.h"
-#include "progress.h"
 
 #define WAIT_MS  500
 #define STALL_MS 30000
@@ -35,11 +34,10 @@ static bool idle(const struct scan *s, const struct topic_follower *follower, bo
 static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_follower *follower,
                          scan_fn *found, void *opaque, struct why *why)
 {
-    struct progress progress;
     int64_t moved_ms = clock_mono_ms();
     bool told = false;
 
-    progress_init(&progress, ctl->verb);
+    progress_init(&s->progress, ctl->verb);
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
         if (record) {
@@ -48,18 +46,18 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
             if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
-                progress_show(&progress, "reading … %zu records", s->read);
+                progress_show(&s->progress, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &told)) {
             break;
         } else if (!topic_follower_caught_up(follower) && clock_mono_ms() - moved_ms > STALL_MS) {
-            progress_end(&progress);
+            progress_end(&s->progress);
             return why_set(why, ERR_RETRY,
                            "Kafka at %s stopped answering while the topics were read: is it "
                            "running? Run this again",
                            ctl->kafka.brokers);
         }
     }
-    progress_end(&progress);
+    progress_end(&s->progress);
     return OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "../../common/io/topic_follower.h"
 #include "ctl.h"
+#include "progress.h"
 
 /* record is valid during the call. False ends the scan. */
 typedef bool scan_fn(void *opaque, const struct record *record);
@@ -12,10 +13,11 @@ struct scan {
     const char *topics[TOPIC_COUNT]; /* full names */
     size_t n_topics;
     enum follow_from from;
-    int64_t from_ms; /* FOLLOW_TIME: wall clock */
-    bool follow;     /* goes on with what comes, until a signal */
-    bool quiet;      /* shows no progress */
-    size_t read;     /* records so far */
+    int64_t from_ms;          /* FOLLOW_TIME: wall clock */
+    bool follow;              /* goes on with what comes, until a signal */
+    bool quiet;               /* shows no progress */
+    size_t read;              /* records so far */
+    struct progress progress; /* of a scan under way: who prints in the middle ends it first */
 };
 
 /* Adds one topic. */

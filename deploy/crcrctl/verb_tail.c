@@ -125,11 +125,13 @@ static void tell_held(struct arguments *a)
 {
     if (a->n_held)
         qsort(a->held, a->n_held, sizeof(*a->held), by_time);
+    progress_end(&a->scan.progress);
     for (size_t i = 0; i < a->n_held; i++) {
         puts(a->held[i].text);
         free(a->held[i].text);
     }
     a->n_held = 0;
+    fflush(stdout);
 }
 
 static void hold(struct arguments *a, int64_t at_ms, struct str text)
@@ -179,11 +181,13 @@ int verb_tail(struct ctl *ctl, int argc, char **argv)
     bool named = arguments.filter.delivery.len || arguments.filter.pr;
     if (scan->from != FOLLOW_TIME && scan->follow && !named)
         scan->from = FOLLOW_END;
-    scan->quiet = true; /* the lines themselves show it */
+    scan->quiet = scan->follow; /* then the lines themselves show it */
     arguments.color = ctl_color(stdout);
     setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);
     enum err err = scan_run(scan, ctl, print, &arguments, &why);
     tell_held(&arguments);
     free(arguments.held);
+    if (err == OK && ctl_stopped() && !scan->follow)
+        err = why_set(&why, ERR_REFUSE, "interrupted: not all was read");
     return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
 }

@@ -4,7 +4,10 @@ import hashlib
 import hmac
 import http.server
 import json
+import os
 import secrets
+import signal
+import subprocess
 import threading
 import time
 
@@ -168,6 +171,35 @@ def test_a_topic_that_grows_all_the_time_is_read_to_where_it_ended_at_the_start(
         stop.set()
         writer.join()
         producer.flush(10)
+
+
+def said_at(terminal):
+    """What comes until the other end is closed, which Linux tells as an error."""
+    try:
+        while part := os.read(terminal, 4096):
+            yield part
+    except OSError:
+        pass
+
+
+def test_tail_tells_how_far_it_is_and_an_interrupted_one_is_exit_1(kafka_node, tmp_path):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+    for number in range(40):
+        ctl.write("events", f"k{number}", b"{}", delivery=f"d-{number}")
+    # One record a fetch, and no fetch ahead: some seconds for all.
+    slow = ctl.environment(CRCR_KAFKA_QUEUED_MIN_MESSAGES="1", CRCR_KAFKA_FETCH_MESSAGE_MAX_BYTES="1")
+    terminal, theirs = os.openpty()
+    process = subprocess.Popen([BIN / "crcrctl", "tail", "events"], stdout=subprocess.PIPE, stderr=theirs, env=slow)
+    os.close(theirs)
+    said = b""
+    for part in said_at(terminal):
+        said += part
+        if b"reading" in part:
+            process.send_signal(signal.SIGINT)
+    lines = process.communicate(timeout=20)[0].splitlines()
+    os.close(terminal)
+    assert b" records" in said and b"interrupted: not all was read" in said, said
+    assert process.returncode == 1 and 0 < len(lines) < 40
 
 
 def test_nothing_from_outside_reaches_the_terminal_raw(ctl, life):
