@@ -36,8 +36,14 @@ struct summary {
 /* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be
  * read stays unknown, and detail says so. */
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record);
-/* One readable line without a newline; without the delivery where all lines have the same. */
-void summary_line(struct buf *to, const struct summary *s, bool with_delivery, bool color);
+/* What a line has besides; the time of day is always there. */
+enum summary_shows {
+    SUMMARY_DATE = 1,     /* where lines may be days apart */
+    SUMMARY_DELIVERY = 2, /* where lines may be of several */
+    SUMMARY_COLOR = 4,
+};
+/* One readable line without a newline. */
+void summary_line(struct buf *to, const struct summary *s, unsigned shows);
 /* One JSON object without a newline. */
 void summary_json(struct buf *to, const struct summary *s);
 

@@ -41,25 +41,28 @@ static void put_padded(struct buf *to, const char *text, size_t width)
     buf_putc(to, ' ');
 }
 
-void summary_line(struct buf *to, const struct summary *s, bool with_delivery, bool color)
+void summary_line(struct buf *to, const struct summary *s, unsigned shows)
 {
     char at[CLOCK_TEXT_SIZE], text[64];
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
 
     clock_format(s->at_ms, at);
-    put_padded(to, at + sizeof("2026-11-21T") - 1, 13);
+    if (shows & SUMMARY_DATE)
+        put_padded(to, at, 24);
+    else
+        put_padded(to, at + sizeof("2026-11-21T") - 1, 13);
     put_padded(to, name, 11);
-    if (with_delivery)
+    if (shows & SUMMARY_DELIVERY)
         put_padded(to, *s->delivery ? s->delivery : "-", 36);
     put_padded(to, *s->event ? s->event : "-", 19);
     snprintf(text, sizeof(text), "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "-", 8);
     put_padded(to, s->tier ? level_name(s->tier) : "-", 2);
     put_padded(to, *s->repo ? s->repo : "-", 24);
-    if (color)
+    if (shows & SUMMARY_COLOR)
         buf_printf(to, "\033[%sm", color_of(s->outcome));
     put_padded(to, s->outcome, 11);
-    if (color)
+    if (shows & SUMMARY_COLOR)
         buf_puts(to, "\033[0m");
     put_clean(to, s->detail);
     buf_printf(to, "%s[%d]@%" PRId64, *s->detail ? "  " : "", (int)s->partition, s->offset);

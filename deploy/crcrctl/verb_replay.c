@@ -169,7 +169,7 @@ static void print(const struct replaying *r, const struct record *record)
 
     summary_of(&s, &r->ctl->topics, record);
     buf_init(&line, LINE_MAX);
-    summary_line(&line, &s, true, false);
+    summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
     printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
     buf_clear(&line);
 }

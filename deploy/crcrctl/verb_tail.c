@@ -19,7 +19,8 @@ struct line {
 
 struct arguments {
     const struct ctl *ctl;
-    bool json, color;
+    bool json;
+    unsigned shows; /* of enum summary_shows */
     struct filter filter;
     struct scan scan;
     struct line *held;
@@ -159,7 +160,7 @@ static bool print(void *opaque, const struct record *record)
     if (arguments->json)
         summary_json(&line, &s);
     else
-        summary_line(&line, &s, arguments->filter.delivery.len == 0, arguments->color);
+        summary_line(&line, &s, arguments->shows);
     if (arguments->scan.follow)
         printf("%.*s\n", STR_ARG(buf_str(&line)));
     else
@@ -182,7 +183,9 @@ int verb_tail(struct ctl *ctl, int argc, char **argv)
     if (scan->from != FOLLOW_TIME && scan->follow && !named)
         scan->from = FOLLOW_END;
     scan->quiet = scan->follow; /* then the lines themselves show it */
-    arguments.color = ctl_color(stdout);
+    arguments.shows = (scan->follow ? 0 : SUMMARY_DATE) |
+                      (arguments.filter.delivery.len ? 0 : SUMMARY_DELIVERY) |
+                      (ctl_color(stdout) ? SUMMARY_COLOR : 0);
     setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);
     enum err err = scan_run(scan, ctl, print, &arguments, &why);
     tell_held(&arguments);

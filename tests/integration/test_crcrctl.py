@@ -123,6 +123,8 @@ def test_tail_shows_what_is_there_and_ends(ctl, life):
     outcome = next(line for line in lines if " dispatches " in line)
     for part in (DELIVERY, "org/done", "L2", "dispatched", "HTTP 204", "35 ms"):
         assert part in outcome
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()[:8]
+    assert all(line.startswith(today) for line in lines), "its topics span days"
 
 
 @pytest.mark.parametrize("filters,expected", (

@@ -155,12 +155,27 @@ static void controls_never_reach_a_line_and_json_stays_json(void **state)
 
     (void)state;
     buf_init(&text, 4096);
-    summary_line(&text, &s, true, false);
+    summary_line(&text, &s, SUMMARY_DELIVERY);
     assert_null(memchr(text.ptr, '\x1b', text.len));
     assert_null(memchr(text.ptr, '\n', text.len));
     buf_reset(&text);
     summary_json(&text, &s);
     assert_non_null(strstr(text.ptr, "a\\u001b[31m\\nb\\\""));
+    buf_clear(&text);
+}
+
+static void a_line_has_the_date_where_it_is_wanted(void **state)
+{
+    struct summary s = summarise(TOPIC_DLQ, "", "class", "refused", NULL);
+    struct buf text;
+
+    (void)state;
+    buf_init(&text, 4096);
+    summary_line(&text, &s, SUMMARY_DATE);
+    assert_true(str_starts(buf_str(&text), "1970-01-01T00:00:01.000Z dlq         -   "));
+    buf_reset(&text);
+    summary_line(&text, &s, 0);
+    assert_true(str_starts(buf_str(&text), "00:00:01.000Z dlq         -   "));
     buf_clear(&text);
 }
 
@@ -175,6 +190,7 @@ int main(void)
         cmocka_unit_test(overlong_text_is_cut_not_lost),
         cmocka_unit_test(filters_all_have_to_match_and_ignore_the_case_of_a_repository),
         cmocka_unit_test(controls_never_reach_a_line_and_json_stays_json),
+        cmocka_unit_test(a_line_has_the_date_where_it_is_wanted),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
