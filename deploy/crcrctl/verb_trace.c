@@ -62,37 +62,53 @@ static bool collect(void *opaque, const struct record *record)
     return true;
 }
 
-static void print(const struct ctl *ctl, const struct timeline *t,
-                  const struct arguments *arguments)
+/* One delivery; text is used for it. */
+static int print(const struct ctl *ctl, const struct timeline *t, size_t first, size_t end,
+                 const struct arguments *arguments, struct buf *text)
 {
-    struct buf text;
+    struct timeline_checks CLEANUP(timeline_checks_clear) checks;
     int64_t now_ms = clock_wall_ms();
+    struct why why;
+
+    trace_checks_read(ctl, str_of(t->steps[first].delivery), &checks);
+    buf_reset(text);
+    if (arguments->json)
+        timeline_json(text, t, first, end, now_ms, &checks);
+    else
+        timeline_print(text, t, first, end, now_ms, &checks, ctl_color(stdout));
+    if (buf_full(text)) {
+        enum err err = why_set(&why, ERR_REFUSE,
+                               "delivery %s has %zu steps, which is more than can be shown (%u "
+                               "MiB); `crcrctl tail` shows them one by one",
+                               t->steps[first].delivery, end - first, TEXT_MAX >> 20);
+        return ctl_fail(ctl, err, &why);
+    }
+    printf("%s%.*s", first && !arguments->json ? "\n" : "", STR_ARG(buf_str(text)));
+    return CTL_OK;
+}
+
+static int print_all(const struct ctl *ctl, const struct timeline *t,
+                     const struct arguments *arguments)
+{
+    struct buf CLEANUP(buf_clear) text;
+    int code = CTL_OK;
 
     buf_init(&text, TEXT_MAX);
     for (size_t first = 0, end; first < t->n; first = end) {
         for (end = first + 1;
              end < t->n && !strcmp(t->steps[end].delivery, t->steps[first].delivery);)
             end++;
-        struct timeline_checks CLEANUP(timeline_checks_clear) checks;
-        trace_checks_read(ctl, str_of(t->steps[first].delivery), &checks);
-        if (arguments->json)
-            timeline_json(&text, t, first, end, now_ms, &checks);
-        else
-            timeline_print(&text, t, first, end, now_ms, &checks, ctl_color(stdout));
-        if (!arguments->json && end < t->n)
-            buf_putc(&text, '\n');
+        if (print(ctl, t, first, end, arguments, &text) != CTL_OK)
+            code = CTL_PROBLEM;
     }
-    printf("%.*s", STR_ARG(buf_str(&text)));
-    buf_clear(&text);
+    return code;
 }
 
 static int show(const struct ctl *ctl, const struct arguments *arguments, struct timeline *t)
 {
     timeline_sort(t);
-    if (t->n) {
-        print(ctl, t, arguments);
-        return CTL_OK;
-    }
+    if (t->n)
+        return print_all(ctl, t, arguments);
     if (arguments->filter.pr)
         fprintf(stderr, "crcrctl %s: nothing of pull request %lld in the topics\n", ctl->verb,
                 (long long)arguments->filter.pr);

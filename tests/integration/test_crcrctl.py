@@ -15,6 +15,7 @@ import confluent_kafka
 import pytest
 
 from lib.ctl import Ctl
+from lib.kafka import write_all
 from lib.processes import BIN, Process
 
 DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -228,6 +229,23 @@ def test_trace_json_says_the_same(ctl, life):
     assert trace["delivery"] == DELIVERY and trace["received_ms"] == life
     states = {row["repo"]: row["state"] for row in trace["downstreams"] if row["tier"]}
     assert states["org/done"] == "success" and states["org/stuck"] == "routed"
+
+
+def steps(delivery, n):
+    """Parked records of one delivery, each as long in JSON as it can be: 2.6 kB."""
+    return (("k", b"x", {"delivery": delivery, "pr": "9", "repo": "org/much", "error": "\x01" * 500},
+             int(time.time() * 1000)) for _ in range(n))
+
+
+def test_trace_prints_what_fits_delivery_by_delivery_and_says_what_does_not(kafka_node, tmp_path):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+    write_all(ctl.brokers, ctl.prefix + "dlq", [*steps("a", 4000), *steps("b", 4000)])
+    traces = [json.loads(line) for line in ctl("trace", "--json", "--pr", 9).stdout.splitlines()]
+    assert [(trace["delivery"], len(trace["steps"])) for trace in traces] == [("a", 4000), ("b", 4000)]
+    write_all(ctl.brokers, ctl.prefix + "dlq", steps("b", 4000))
+    done = ctl("trace", "--json", "--pr", 9, expect=1)
+    assert [json.loads(line)["delivery"] for line in done.stdout.splitlines()] == ["a"]
+    assert "delivery b has 8000 steps, which is more than can be shown" in done.stderr
 
 
 def test_trace_of_what_is_not_known_is_exit_1(ctl, life):
