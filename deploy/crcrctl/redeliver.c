@@ -11,6 +11,7 @@
 #define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what stands around it */
 /* Our clocks and GitHub's may differ by that much: an event may be stored "before" its attempt. */
 #define CLOCKS_MS  (3600 * 1000LL)
+#define FAILED_MS  30000
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
@@ -198,4 +199,11 @@ enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct w
     if (!err)
         err = publish_missing(r, found, why);
     return err;
+}
+
+int64_t redeliver_pause(int64_t before_ms, int64_t every_ms)
+{
+    int64_t pause_ms = before_ms ? 2 * before_ms : FAILED_MS;
+
+    return pause_ms < every_ms ? pause_ms : every_ms;
 }

@@ -28,5 +28,8 @@ struct redeliver {
 /* found: initialised; what was found and what became of it, also after an error. ERR_RETRY: GitHub
  * or Kafka does not answer, or the program is to stop. */
 enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct why *why) MUST_CHECK;
+/* How long to wait after a round that left something, when the pause before it was so long (0: it
+ * is the first such round): 30 s, then twice as long each time, at most every_ms. */
+int64_t redeliver_pause(int64_t before_ms, int64_t every_ms);
 
 #endif

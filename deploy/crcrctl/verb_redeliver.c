@@ -8,7 +8,6 @@
 #define SINCE_MAX  (30 * DAY_MS)
 #define RATE       5 /* requests a second */
 #define CHECK_MS   5000
-#define FAILED_MS  30000              /* until a failed round of the loop is repeated */
 #define OVERLAP_MS (15 * 60 * 1000LL) /* of two rounds of the loop */
 
 struct arguments {
@@ -85,10 +84,10 @@ static int once(struct redeliver *r, bool *whole)
 }
 
 /* Until a signal. A round looks back to the one before that left nothing, and a little more; one
- * that failed is repeated soon. */
+ * that failed is repeated soon, but what fails each time is not asked for all the time. */
 static int again_and_again(struct redeliver *r, const struct arguments *arguments)
 {
-    int64_t start_ms, pause_ms, whole_ms = 0;
+    int64_t start_ms, pause_ms = 0, whole_ms = 0;
     bool whole;
 
     do {
@@ -99,8 +98,8 @@ static int again_and_again(struct redeliver *r, const struct arguments *argument
         (void)once(r, &whole);
         if (whole)
             whole_ms = start_ms - OVERLAP_MS;
-        pause_ms = !whole && arguments->every_ms > FAILED_MS ? FAILED_MS : arguments->every_ms;
-    } while (ctl_wait(pause_ms));
+        pause_ms = whole ? 0 : redeliver_pause(pause_ms, arguments->every_ms);
+    } while (ctl_wait(whole ? arguments->every_ms : pause_ms));
     return CTL_OK;
 }
 
