@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../common/base/clock.h"
+#include "clean.h"
 
 extern char **environ;
 
@@ -63,7 +64,11 @@ struct redis_options ctl_redis(const struct ctl *ctl)
 
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
 {
-    fprintf(stderr, "crcrctl %s: %s\n", ctl->verb, why->text);
+    struct buf CLEANUP(buf_clear) text; /* may quote what somebody answered */
+
+    buf_init(&text, sizeof(why->text));
+    clean_line(&text, str_of(why->text));
+    fprintf(stderr, "crcrctl %s: %.*s\n", ctl->verb, STR_ARG(buf_str(&text)));
     return err == ERR_RETRY || err == ERR_UNKNOWN ? CTL_UNREACHABLE : CTL_PROBLEM;
 }
 

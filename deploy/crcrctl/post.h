@@ -14,10 +14,11 @@ struct post_answer {
     struct buf text; /* the body, or why there is none */
 };
 
-/* Plain http is let through: it is for trying. An error is a malformed request; no answer is OK
- * with status 0. */
-enum err post_wait(const char *user_agent, const char *url, const struct headers *headers,
-                   struct str body, struct post_answer *ret, struct why *why) MUST_CHECK;
+/* Plain http is let through: it is for trying; https asks CRCR_CA_FILE. An error is a malformed
+ * request; no answer is OK with status 0. */
+enum err post_wait(const struct ctl *ctl, const char *user_agent, const char *url,
+                   const struct headers *headers, struct str body, struct post_answer *ret,
+                   struct why *why) MUST_CHECK;
 /* "202 in 3.2 ms  <what>  <answer>", and the exit code that fits: 0 for 2xx, 1 for another answer,
  * 3 for none ("is <who> running there?"). */
 int post_print(const struct ctl *ctl, const char *url, const char *what, const char *who,

@@ -17,6 +17,7 @@
 #define NEEDS_TOKEN  "one of --token-file FILE, --token TOKEN, --sim URL, --key FILE"
 
 struct arguments {
+    const struct ctl *ctl;
     const char *file, *url;
     const char *token, *token_file, *sim, *key; /* one of them */
     const char *repo;                           /* of the token, for sim and key */
@@ -71,7 +72,8 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
     struct option options[N_CHOICES + 1] = { { NULL, 0, NULL, 0 } };
     int option, index;
 
-    *ret = (struct arguments){ .url = "http://127.0.0.1:8080/github/callback",
+    *ret = (struct arguments){ .ctl = ctl,
+                               .url = "http://127.0.0.1:8080/github/callback",
                                .issuer = "https://token.actions.githubusercontent.com" };
     for (size_t i = 0; i < N_CHOICES; i++)
         options[i] = (struct option){ choices[i].name, required_argument, NULL, 'x' };
@@ -148,7 +150,7 @@ static enum err token_of_sim(const struct arguments *a, char **ret, struct why *
     buf_printf(&url, "%s/_sim/oidc", a->sim);
     headers_init(&headers);
     headers_put(&headers, "Content-Type", STR_LIT("application/json"));
-    enum err err = post_wait("crcrctl", url.ptr, &headers, str_of(body), &answer, why);
+    enum err err = post_wait(a->ctl, "crcrctl", url.ptr, &headers, str_of(body), &answer, why);
     if (err == OK && answer.status == 200) {
         json_t *root = json_loadb(answer.text.ptr, answer.text.len, 0, NULL);
         *ret = mem_dup(json_string_value(json_object_get(root, "token")));
@@ -226,7 +228,7 @@ static enum err post(const struct arguments *a, struct str body, const char *tok
     headers_init(&headers);
     headers_put(&headers, "Content-Type", STR_LIT("application/json"));
     headers_put(&headers, "Authorization", buf_str(&bearer));
-    return post_wait("crcrctl", a->url, &headers, body, answer, why);
+    return post_wait(a->ctl, "crcrctl", a->url, &headers, body, answer, why);
 }
 
 int verb_send_callback(struct ctl *ctl, int argc, char **argv)

@@ -52,8 +52,8 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
     return CTL_OK;
 }
 
-static enum err post(const struct arguments *arguments, struct str body, const char *signature,
-                     struct post_answer *answer, struct why *why)
+static enum err post(const struct ctl *ctl, const struct arguments *arguments, struct str body,
+                     const char *signature, struct post_answer *answer, struct why *why)
 {
     struct headers headers;
 
@@ -62,7 +62,7 @@ static enum err post(const struct arguments *arguments, struct str body, const c
     headers_put(&headers, "X-GitHub-Event", str_of(arguments->event));
     headers_put(&headers, "X-GitHub-Delivery", str_of(arguments->delivery));
     headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
-    return post_wait("GitHub-Hookshot/crcrctl", arguments->url, &headers, body, answer, why);
+    return post_wait(ctl, "GitHub-Hookshot/crcrctl", arguments->url, &headers, body, answer, why);
 }
 
 int verb_send_webhook(struct ctl *ctl, int argc, char **argv)
@@ -90,7 +90,7 @@ int verb_send_webhook(struct ctl *ctl, int argc, char **argv)
     (void)str_split(&all, ',', &first);
     hmac_sha256_hex(first, buf_str(&body), signature + 7);
     snprintf(what, sizeof(what), "delivery %s", arguments.delivery);
-    err = post(&arguments, buf_str(&body), signature, &answer, &why);
+    err = post(ctl, &arguments, buf_str(&body), signature, &answer, &why);
     code = err == OK ? post_print(ctl, arguments.url, what, "crcr-ingest", &answer)
                      : ctl_fail(ctl, err, &why);
     buf_clear(&answer.text);

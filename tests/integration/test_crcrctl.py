@@ -267,7 +267,7 @@ class Front(http.server.BaseHTTPRequestHandler):
         self.server.seen = (dict(self.headers), body)
         self.send_response(self.server.status)
         self.end_headers()
-        self.wfile.write(b'{"ok":true}')
+        self.wfile.write(self.server.body)
 
     def log_message(self, *_):
         pass
@@ -276,7 +276,7 @@ class Front(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def front():
     server = http.server.HTTPServer(("127.0.0.1", 0), Front)
-    server.status, server.seen = 202, None
+    server.status, server.seen, server.body = 202, None, b'{"ok":true}'
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.url = f"http://127.0.0.1:{server.server_port}/github/webhook"
     yield server
@@ -303,6 +303,17 @@ def test_send_webhook_tells_a_refusal_from_no_answer(ctl, front, tmp_path):
     done = ctl("send-webhook", body, "--url", "http://127.0.0.1:1/github/webhook", expect=3)
     assert "is crcr-ingest running there?" in done.stderr
     assert "GITHUB_APP_SECRET" in ctl("send-webhook", body, expect=2, GITHUB_APP_SECRET="").stderr
+
+
+def test_what_a_server_answers_reaches_the_terminal_without_controls(ctl, front, tmp_path):
+    body = tmp_path / "body.json"
+    body.write_text("{}")
+    front.body = b'{"detail": "\x1b[31mred\r\xc2\x9b"}'
+    told = ctl("send-webhook", body, "--url", front.url).stdout
+    assert '{"detail": "\\x1b[31mred\\x0d' in told and not set(told) & set("\x1b\r\x9b")
+    sim = front.url.removesuffix("/github/webhook")
+    told = ctl("send-callback", body, "--sim", sim, "--repo", "org/a", expect=1).stderr
+    assert "[31mred" in told and not set(told) & set("\x1b\r\x9b")
 
 
 def test_allowlist_check_names_the_place_of_a_fault(ctl, tmp_path):

@@ -1,5 +1,6 @@
 """`crcrctl send-callback`: what it sends, under whose token, and with which exit code."""
 import json
+import ssl
 import subprocess
 import time
 
@@ -25,10 +26,11 @@ def send(inbox, tmp_path):
     file = tmp_path / "body.json"
     file.write_bytes(json.dumps(PAYLOAD).encode())
 
-    def run(*arguments, expect=0, body=None):
+    def run(*arguments, expect=0, body=None, **environment):
         if body is not None:
             file.write_bytes(body)
-        return ctl("send-callback", file, "--url", inbox.url + "/github/callback", *arguments, expect=expect)
+        return ctl("send-callback", file, "--url", inbox.url + "/github/callback", *arguments, expect=expect,
+                   **environment)
     return run
 
 
@@ -86,6 +88,20 @@ def test_a_refusal_is_exit_1_and_no_answer_exit_3(send, inbox, tmp_path):
     assert send("--sim", "http://127.0.0.1:1", "--repo", "org/a", expect=3).stderr
     assert "not a JSON object" in send("--token", "t", "--status", "completed", body=b"[]", expect=1).stderr
     assert "No such file" in send("--key", tmp_path / "none.pem", "--repo", "org/a", expect=1).stderr
+
+
+def test_the_authority_of_the_relay_is_the_one_that_is_set(send, inbox, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=relay",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    inbox.server.socket = context.wrap_socket(inbox.server.socket, server_side=True)
+    secure = ["--token", "t", "--url", inbox.url.replace("http:", "https:") + "/github/callback"]
+    assert "certificate" in send(*secure, expect=3).stderr and inbox.requests == []
+    send(*secure, CRCR_CA_FILE=str(certificate))
+    assert sent(inbox)[0] == "t"
 
 
 @pytest.mark.parametrize("arguments", (
