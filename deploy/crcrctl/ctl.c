@@ -57,6 +57,15 @@ void ctl_close(struct ctl *ctl)
     ctl->config = NULL;
 }
 
+int ctl_needs_kafka(const struct ctl *ctl)
+{
+    if (ctl->kafka.brokers)
+        return CTL_OK;
+    fprintf(stderr, "crcrctl %s: KAFKA_BROKERS is not set: where Kafka is, host:port,host:port\n",
+            ctl->verb);
+    return CTL_USAGE;
+}
+
 struct redis_options ctl_redis(const struct ctl *ctl)
 {
     return config_redis(ctl->config);

@@ -32,6 +32,8 @@ verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_allow
 /* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
 int ctl_open(struct ctl *ctl);
 void ctl_close(struct ctl *ctl);
+/* CTL_USAGE, told on stderr, when nothing says where Kafka is. */
+int ctl_needs_kafka(const struct ctl *ctl);
 /* How the view is reached; endpoint is NULL or empty where REDIS_ENDPOINT is not set. */
 struct redis_options ctl_redis(const struct ctl *ctl);
 /* Prints "crcrctl VERB: text" and gives the exit code that fits the error. */

@@ -4,14 +4,16 @@
 #include "../../common/daemon/daemon.h"
 #include "ctl.h"
 
+enum needs { NOTHING, CONFIG, KAFKA }; /* KAFKA: and the configuration */
+
 static const struct verb {
     const char *name;
     verb_fn *run;
-    bool configured; /* reads the environment first */
+    enum needs needs; /* before it runs */
     const char *help;
     const char *usage;
 } verbs[] = {
-    { "tail", verb_tail, true, "what is in the topics, one line a record",
+    { "tail", verb_tail, KAFKA, "what is in the topics, one line a record",
       "usage: crcrctl tail [-f] [--json] [FILTER…] [TOPIC…]\n"
       "\n"
       "  TOPIC            without the prefix (default events dispatches callbacks dlq), or `all`\n"
@@ -23,7 +25,7 @@ static const struct verb {
       "  --since TIME     10m, 2h, 3d ago, or 2026-11-21T03:20:00Z\n"
       "  --delivery ID    --pr NUMBER    --repo OWNER/REPO (downstream)    --tier 1…4\n"
       "Exit codes: 0, 1 a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
-    { "trace", verb_trace, true, "one event's whole life as a timeline",
+    { "trace", verb_trace, KAFKA, "one event's whole life as a timeline",
       "usage: crcrctl trace [--json] [--since TIME] DELIVERY\n"
       "       crcrctl trace [--json] [--since TIME] --pr NUMBER\n"
       "\n"
@@ -32,7 +34,7 @@ static const struct verb {
       "before, where each downstream stands and why, and, when REDIS_ENDPOINT is set, the check "
       "runs at GitHub.\n"
       "Exit codes: 0, 1 nothing is known of it, 2 usage, 3 Kafka does not answer.\n" },
-    { "send-webhook", verb_send_webhook, true, "sends a file as GitHub would, signed",
+    { "send-webhook", verb_send_webhook, CONFIG, "sends a file as GitHub would, signed",
       "usage: crcrctl send-webhook FILE [--event pull_request] [--delivery ID] [--url URL]\n"
       "\n"
       "  FILE         the body, sent byte for byte; - reads standard input\n"
@@ -41,7 +43,7 @@ static const struct verb {
       "  --url        default http://127.0.0.1:8080/github/webhook\n"
       "The signature is made with the first secret of GITHUB_APP_SECRET.\n"
       "Exit codes: 0 the answer was 2xx, 1 another answer, 2 usage, 3 no answer.\n" },
-    { "send-callback", verb_send_callback, true, "sends a file as a downstream job would",
+    { "send-callback", verb_send_callback, CONFIG, "sends a file as a downstream job would",
       "usage: crcrctl send-callback FILE TOKEN [--url URL]\n"
       "       crcrctl send-callback FILE TOKEN --status in_progress|completed [--conclusion C]\n"
       "                             [--workflow NAME] [--job NAME] [--run-id ID] [--attempt N]\n"
@@ -58,7 +60,7 @@ static const struct verb {
       "  --token-file FILE              as it is, from a file; - reads standard input\n"
       "  --token TOKEN                  the same; other users of the machine can see it\n"
       "Exit codes: 0 the answer was 2xx, 1 another answer, 2 usage, 3 no answer.\n" },
-    { "dlq", verb_dlq, true, "what could not be done: list, show, replay, drop",
+    { "dlq", verb_dlq, KAFKA, "what could not be done: list, show, replay, drop",
       "usage: crcrctl dlq list   [--all] [--json] [FILTER…]\n"
       "       crcrctl dlq show   PARTITION@OFFSET\n"
       "       crcrctl dlq replay [--dry-run] [--rate N/s] PARTITION@OFFSET… | FILTER…\n"
@@ -81,7 +83,7 @@ static const struct verb {
       "Exit codes: 0, 1 some cannot be or are left, or nothing is there, 2 usage, 3 Kafka does "
       "not\n"
       "answer.\n" },
-    { "replay", verb_replay, true, "runs stored events or callbacks through the relay once more",
+    { "replay", verb_replay, KAFKA, "runs stored events or callbacks through the relay once more",
       "usage: crcrctl replay --topic events|callbacks [--delivery ID] [--pr N] [--since TIME]\n"
       "                      [--until TIME] [--again [--yes]] [--dry-run] [--rate N/s] [--resume "
       "ID]\n"
@@ -101,7 +103,7 @@ static const struct verb {
       "Exit codes: 0, 1 nothing like that is there or some are left, 2 usage or not confirmed, 3 "
       "Kafka\n"
       "does not answer.\n" },
-    { "rebuild-hud", verb_rebuild_hud, true, "builds the view in Redis again from the topics",
+    { "rebuild-hud", verb_rebuild_hud, CONFIG, "builds the view in Redis again from the topics",
       "usage: crcrctl rebuild-hud [--wait] [--status] [--timeout 30m]\n"
       "\n"
       "Takes the view's epoch away, so that crcr-reporter rebuilds the view. Nothing is lost by "
@@ -111,7 +113,7 @@ static const struct verb {
       "  --wait     follows it until it is whole, at most --timeout (default 30m)\n"
       "  --status   takes nothing away: only says whether it is whole, or follows with --wait\n"
       "Exit codes: 0, 1 it is not whole yet, 2 usage, 3 Redis does not answer.\n" },
-    { "redeliver", verb_redeliver, true, "fetches what GitHub could not hand over",
+    { "redeliver", verb_redeliver, KAFKA, "fetches what GitHub could not hand over",
       "usage: crcrctl redeliver [--since 3d] [--all] [--dry-run] [--rate N/s] [--every 5m]\n"
       "\n"
       "Asks GitHub for the App's webhook deliveries and publishes to events each that no attempt\n"
@@ -130,17 +132,17 @@ static const struct verb {
       "skipped by the router, and their outcome says so.\n"
       "Exit codes: 0, 1 some failed or it was stopped, 2 usage, 3 GitHub or Kafka does not "
       "answer.\n" },
-    { "allowlist", verb_allowlist, false, "checks an allowlist file",
+    { "allowlist", verb_allowlist, NOTHING, "checks an allowlist file",
       "usage: crcrctl allowlist check FILE\n"
       "\n"
       "Exit codes: 0 valid, 1 refused (file:line:column: reason), 2 usage.\n" },
-    { "lag", verb_lag, true, "how far each consumer group is",
+    { "lag", verb_lag, KAFKA, "how far each consumer group is",
       "usage: crcrctl lag [--json] [--partitions] [GROUP…]\n"
       "\n"
       "  GROUP          crcr-router, crcr-l1 … (default all)\n"
       "  --partitions   each partition, not only each topic\n"
       "Exit codes: 0, 1 a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
-    { "topics", verb_topics, true, "makes the topics, or compares them with their file",
+    { "topics", verb_topics, KAFKA, "makes the topics, or compares them with their file",
       "usage: crcrctl topics create [--file FILE] [--replication N]\n"
       "       crcrctl topics check  [--file FILE]\n"
       "\n"
@@ -149,7 +151,7 @@ static const struct verb {
       "create makes what is missing and changes nothing that is there.\n"
       "Exit codes: 0, 1 something is missing or differs (named), 2 usage, 3 Kafka does not "
       "answer.\n" },
-    { "probe", verb_probe, true, "what stands between a repository and its results",
+    { "probe", verb_probe, KAFKA, "what stands between a repository and its results",
       "usage: crcrctl probe [--json] [--since TIME] OWNER/REPO\n"
       "\n"
       "Is the App installed? Does a workflow on the default branch listen? Is the repository on "
@@ -162,7 +164,7 @@ static const struct verb {
       "could not look at.\n"
       "Exit codes: 0 nothing is missing, 1 something is to be done, 2 usage, 3 Kafka, GitHub or "
       "Redis does not answer.\n" },
-    { "levels", verb_levels, true, "who is ready for L3, who is not good enough to stay there",
+    { "levels", verb_levels, KAFKA, "who is ready for L3, who is not good enough to stay there",
       "usage: crcrctl levels [--json | --patch] [THRESHOLD…] [--device OWNER/REPO=DEVICE…]\n"
       "       crcrctl levels --apply [--dry-run] [--json] [THRESHOLD…]\n"
       "\n"
@@ -181,7 +183,7 @@ static const struct verb {
       "  --max-queue 30m --min-tenure 30d --ready-window 14d --demote-window 7d (percent; "
       "s, m, h, d)\n"
       "Exit codes: 0, 1 no allowlist or a topic is missing, 2 usage, 3 Kafka does not answer.\n" },
-    { "score", verb_score, true, "the scorecard of a compute platform",
+    { "score", verb_score, CONFIG, "the scorecard of a compute platform",
       "usage: crcrctl score [--json] [--since TIME] FILE\n"
       "       crcrctl score --items\n"
       "\n"
@@ -195,7 +197,7 @@ static const struct verb {
       "Exit codes: 0, 1 FILE is refused (file:line:column: reason) or a topic is missing, 2 usage, "
       "3 Kafka\n"
       "does not answer.\n" },
-    { "config", verb_config, false, "the table of all settings",
+    { "config", verb_config, NOTHING, "the table of all settings",
       "usage: crcrctl config --markdown\n" },
 };
 #define N_VERBS (sizeof(verbs) / sizeof(*verbs))
@@ -224,8 +226,10 @@ static int run(const struct verb *verb, int argc, char **argv)
 
     if (asks_help(argc, argv))
         return ctl_usage(&ctl, true);
-    if (verb->configured)
+    if (verb->needs != NOTHING)
         code = ctl_open(&ctl);
+    if (code == CTL_OK && verb->needs == KAFKA)
+        code = ctl_needs_kafka(&ctl);
     if (code == CTL_OK)
         code = verb->run(&ctl, argc, argv);
     ctl_close(&ctl);

@@ -55,7 +55,7 @@ static bool result_found(void *opaque, const struct record *record)
     return true;
 }
 
-/* Needs Kafka only where the file names a repository. */
+/* Nothing is, unless the file names a repository. */
 static enum err measure(const struct ctl *ctl, const struct arguments *arguments,
                         struct scorecard *card, struct why *why)
 {
@@ -112,6 +112,8 @@ int verb_score(struct ctl *ctl, int argc, char **argv)
         fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
         return CTL_PROBLEM;
     }
+    if (*card.repo && (code = ctl_needs_kafka(ctl)) != CTL_OK)
+        return code;
     enum err err = measure(ctl, &arguments, &card, &why);
     if (err != OK)
         return ctl_fail(ctl, err, &why);

@@ -95,6 +95,13 @@ def test_an_unreachable_broker_is_exit_3_with_the_remedy(ctl, verb):
     assert "set KAFKA_BROKERS" in done.stderr
 
 
+@pytest.mark.parametrize("verb", (
+    ["tail"], ["trace", "x"], ["dlq", "list"], ["replay", "--topic", "events", "--pr", "1"], ["redeliver"], ["lag"],
+    ["topics", "check"], ["probe", "org/a"], ["levels"]), ids=lambda verb: verb[0])
+def test_what_needs_kafka_and_is_not_told_where_it_is_is_exit_2(verb):
+    assert "KAFKA_BROKERS is not set" in Ctl("", "t.")(*verb, expect=2).stderr
+
+
 @pytest.mark.parametrize("verb", (["tail"], ["trace", "x"], ["lag"]), ids=lambda verb: verb[0])
 def test_missing_topics_are_named(kafka_node, verb):
     ctl = Ctl(kafka_node.brokers, "nowhere.")

@@ -51,6 +51,7 @@ def test_what_the_results_say_is_measured_whatever_the_file_says(kafka_node, tmp
 def test_without_a_repository_kafka_is_not_asked(nobody, card, example):
     assert "measured" not in nobody("score", card(example.replace("repo: org/backend", ""))).stdout
     assert "is it running?" in nobody("score", card(), expect=3).stderr
+    assert "KAFKA_BROKERS is not set" in nobody("score", card(), expect=2, KAFKA_BROKERS="").stderr
 
 
 def test_a_fault_is_exit_1_with_its_place(nobody, card, tmp_path):
