@@ -40,6 +40,7 @@ struct allowlist_source {
     struct outbox *outbox;
     struct watched files[2];
     size_t n;
+    bool told_known; /* what is in force, to the metrics */
 };
 
 enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int64_t now_ms,
@@ -142,6 +143,25 @@ static void trouble(struct watched *w, const char *event, const char *result, co
     tell_redis(w, NULL);
 }
 
+static void tell_fetched(const struct watched *w, int64_t at_ms)
+{
+    set(w, M_ALLOWLIST_FETCHED, (double)at_ms / 1000);
+}
+
+/* What we start with was seen when it was published; 0: never. A file that cannot be had from the
+ * start on is then seen to grow old as any other. */
+static void tell_known(struct allowlist_source *s)
+{
+    if (s->told_known)
+        return;
+    s->told_known = true;
+    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    for (size_t i = 0; i < s->n; i++)
+        tell_fetched(&s->files[i],
+                     s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
+    allowlist_feed_release(s->d->feed, version);
+}
+
 /* ---- a version that was fetched ---- */
 
 static void publish(struct watched *w, struct str body, const char *sha, size_t size)
@@ -221,7 +241,7 @@ static void came(struct watched *w, struct str body)
         return;
     }
     w->error[0] = 0;
-    set(w, M_ALLOWLIST_FETCHED, (double)clock_wall_ms() / 1000);
+    tell_fetched(w, clock_wall_ms());
     decide(w, text, list, list ? allowlist_size(list) : providers_size(providers));
     allowlist_free(list);
     providers_free(providers);
@@ -240,7 +260,7 @@ static void fetched(void *opaque, const struct content_answer *answer)
         wait_ms = d->ttl_ms < AGAIN_MS ? d->ttl_ms : AGAIN_MS;
     } else if (answer->unchanged) {
         count(w, "same");
-        set(w, M_ALLOWLIST_FETCHED, (double)clock_wall_ms() / 1000);
+        tell_fetched(w, clock_wall_ms());
     } else {
         free(w->etag);
         w->etag = str_dup(answer->etag);
@@ -271,6 +291,7 @@ void allowlist_source_turn(struct allowlist_source *s)
 {
     if (!allowlist_feed_caught_up(s->d->feed))
         return;
+    tell_known(s);
     for (size_t i = 0; i < s->n; i++)
         if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
             fetch(&s->files[i]);

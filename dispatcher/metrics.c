@@ -80,7 +80,7 @@ const struct metric_family dispatcher_metrics[] = {
                             .labels = { "file" } },
     [M_ALLOWLIST_FETCHED] = { .name = "crcr_allowlist_fetched_timestamp_seconds",
                               .type = METRIC_GAUGE,
-                              .help = "When the file was last seen whole, changed or not.",
+                              .help = "When the file was last seen whole, changed or not; 0: never.",
                               .labels = { "file" } },
     [M_ALLOWLIST_HELD] = { .name = "crcr_allowlist_held",
                            .type = METRIC_GAUGE,

@@ -20,6 +20,7 @@ struct allowlist_version {
     char source[512];
     int64_t fetched_ms;
     char providers_sha[65]; /* "" while there are no providers */
+    int64_t providers_fetched_ms;
 };
 
 /* Called when a record of the topic could not be read (what was in force stays: another version of

@@ -92,14 +92,17 @@ void allowlist_store_free(struct allowlist_store *s)
 static void describe(struct allowlist_version *v, enum part part, const struct headers *headers)
 {
     struct str sha = headers_get(headers, "sha");
-    if (part == PART_PROVIDERS)
+    int64_t fetched_ms = headers_get_i64(headers, "fetched_ms", 0);
+    if (part == PART_PROVIDERS) {
         str_copy(v->providers_sha, sizeof(v->providers_sha), sha);
+        v->providers_fetched_ms = fetched_ms;
+    }
     if (part != PART_LIST)
         return;
     str_copy(v->sha, sizeof(v->sha), sha);
     str_copy(v->source, sizeof(v->source),
              str_cut(headers_get(headers, "source"), sizeof(v->source) - 1));
-    v->fetched_ms = headers_get_i64(headers, "fetched_ms", 0);
+    v->fetched_ms = fetched_ms;
 }
 
 /* Puts the file in force next to the other ones. */

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from dispatcher_env import REPOS, SHA
+from lib.kafka import write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import ALLOWLIST, http, payload
@@ -33,6 +34,23 @@ class TestAllowlist:
         assert bench.relay.parts["dispatcher"].stop() == 0
         bench.start().ready()
         bench.wait_outcomes(bench.pull_request(), 4)
+
+    def test_a_file_that_cannot_be_had_since_the_start_grows_old_from_its_last_publication(self, own):
+        bench = own()
+        bench.relay.allowlist_file.unlink()
+        published = int(time.time()) - 86400
+        write(bench.kafka.brokers, bench.relay.topic("allowlist"), "allowlist", ALLOWLIST.encode(),
+              {"source": "test", "sha": "0" * 64, "fetched_ms": str(published * 1000)})
+        providers = "https://github.com/pytorch/pytorch/blob/main/.github/no-such-file.yml"
+        bench.start(CI_PROVIDERS_URL=providers).ready()
+        wait_for("both to be asked for in vain", lambda: all(bench.metric(
+            "crcr_allowlist_fetches_total", file=file, result="unreachable") for file in ("allowlist", "providers")))
+        _, text = http("GET", bench.relay.url("admin_dispatcher", "/metrics"))
+        name = "crcr_allowlist_fetched_timestamp_seconds"
+        assert f'{name}{{file="allowlist"}} {published}\n' in text.decode()
+        assert f'{name}{{file="providers"}} 0\n' in text.decode()  # never
+        bench.relay.allowlist_file.write_text(ALLOWLIST)
+        wait_for("it to be seen", lambda: bench.metric(name, file="allowlist") > published + 80000)
 
     def test_a_new_version_is_published_and_a_dropped_repo_is_skipped(self, own):
         bench = own().start().ready()

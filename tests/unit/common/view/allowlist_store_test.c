@@ -67,6 +67,7 @@ static void each_file_changes_without_the_other(void **state)
     const struct allowlist_version *w = allowlist_store_get(s);
     assert_int_equal(allowlist_size(w->list), 2);
     assert_ptr_equal(w->providers, v->providers);
+    assert_int_equal(w->providers_fetched_ms, 77);
     allowlist_store_release(s, v);
     allowlist_store_release(s, w);
     allowlist_store_free(s);
