@@ -11,6 +11,7 @@ struct breaker {
     char repo[REPO_MAX + 1];
     int failures;     /* in a row */
     int64_t probe_ms; /* open: when the next call may go */
+    int64_t asked_ms; /* when it was last asked for, or failed */
 };
 
 struct breakers {
@@ -50,9 +51,25 @@ static bool is_open(const struct breaker *one)
     return one->failures >= BREAKER_FAILURES;
 }
 
+void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgotten_fn *forgotten,
+                     void *opaque)
+{
+    struct breaker *one, *next;
+    HASH_ITER(hh, b->failing, one, next)
+    {
+        if (one->asked_ms > unasked_since_ms)
+            continue;
+        if (is_open(one))
+            forgotten(opaque, str_of(one->repo));
+        forget(b, one);
+    }
+}
+
 bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, int64_t *until_ms)
 {
     struct breaker *one = find(b, repo);
+    if (one)
+        one->asked_ms = now_ms;
     if (!one || !is_open(one))
         return true;
     *until_ms = one->probe_ms;
@@ -70,6 +87,7 @@ static enum breaker_change failed(struct breakers *b, struct str repo, int64_t n
         str_copy(one->repo, sizeof(one->repo), repo);
         HASH_ADD_KEYPTR(hh, b->failing, one->repo, strlen(one->repo), one);
     }
+    one->asked_ms = now_ms;
     if (is_open(one)) /* the probe, or what was under way when it opened */
         return BREAKER_SAME;
     one->failures++;

@@ -14,6 +14,8 @@
 
 #define BREAKER_FAILURES 5
 #define BREAKER_PROBE_MS 30000
+/* Unasked for so long: nothing of that downstream waits here, the longest delay being an hour. */
+#define BREAKER_IDLE_MS 7200000
 
 /* One for each downstream that fails now; the others cost nothing. */
 struct breakers;
@@ -21,6 +23,11 @@ struct breakers;
 struct breakers *breakers_new(void);
 /* NULL is fine. */
 void breakers_free(struct breakers *b);
+/* Forgets those that nobody has asked for since then (INT64_MAX: all), and calls for each that was
+ * open. */
+typedef void breaker_forgotten_fn(void *opaque, struct str repo);
+void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgotten_fn *forgotten,
+                     void *opaque);
 
 /* True when a call for that repo may go; the caller makes it. Else *until_ms says when to ask
  * again. */

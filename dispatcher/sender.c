@@ -54,6 +54,13 @@ static void drain(struct sender *s, const struct topic_position *partitions, siz
     }
 }
 
+static void breaker_forgotten(void *opaque, struct str repo)
+{
+    struct sender *s = opaque;
+    metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(repo), 0);
+    log_info("breaker_forgotten", LOG_STR("repo", repo), LOG_STR("tier", s->tier));
+}
+
 static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_ms)
 {
@@ -63,6 +70,8 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
     DL_FOREACH(s->all, g)
     if (record_is_of(g->record, partitions, n))
         g->lost = true; /* its answer still settles the claim and is told */
+    /* What waits for a downstream may be another's now, who finds out for himself. */
+    breakers_forget(s->breakers, INT64_MAX, breaker_forgotten, s);
 }
 
 /* ---- life ---- */
@@ -181,6 +190,7 @@ static void tell(struct sender *s)
     const struct str *tier = METRIC_LABELS(s->tier);
     metrics_set(role_metrics(s->role), M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(role_metrics(s->role), M_IN_HAND, tier, (double)s->n);
+    breakers_forget(s->breakers, clock_mono_ms() - BREAKER_IDLE_MS, breaker_forgotten, s);
     github_tell_budget(s->github, role_metrics(s->role), &dispatcher_budget_families);
     role_reads(s->role, s->reader);
     role_waiting(s->role, s->n && !s->in_flight && lanes_due(s->lanes) > clock_mono_ms());

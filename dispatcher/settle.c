@@ -166,6 +166,8 @@ static void tell_breaker(struct sending *g, const struct github_answer *answer)
     const struct str repo = g->task.repo;
     if (g->task.kind == TASK_EXPAND) /* nothing was asked of the downstream */
         return;
+    if (g->lost) /* what else waits for it is another's */
+        return;
     enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_mono_ms());
     if (change == BREAKER_SAME)
         return;

@@ -215,6 +215,19 @@ class TestBulkhead:
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
         bench.clear_script()
 
+    def test_a_breaker_is_forgotten_when_what_waits_for_it_may_be_another_replicas(self, own):
+        broken = "org-broken/backend"
+        bench = own(allowlist=f"L1: [{broken}]\n").start().ready()
+        bench.script({"path": "*/dispatches", "repo": broken, "status": 500})
+        for _ in range(5):
+            bench.pull_request()
+        wait_for("the breaker to open", lambda: bench.metric("crcr_breaker_open", repo=broken) == 1)
+        bench.start("second")
+        wait_for("it to be forgotten", lambda: bench.metric("crcr_breaker_open", repo=broken) == 0)
+        text = bench.relay.parts["dispatcher"].text()
+        assert "breaker_forgotten" in text and "breaker_closed" not in text
+        bench.clear_script()
+
     @pytest.mark.long
     def test_a_downstream_that_fails_is_left_alone_but_for_probes_until_it_answers(self, own):
         broken, sound = "org-broken/backend", "org-sound/backend"

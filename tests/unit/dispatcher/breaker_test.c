@@ -114,6 +114,40 @@ static void limits_and_what_was_not_sent_say_nothing(void **state)
     assert_false(allows(state, A, NOW));
 }
 
+static void count_forgotten(void *opaque, struct str repo)
+{
+    assert_true(str_eq(repo, A));
+    ++*(int *)opaque;
+}
+
+static int forget(void **state, int64_t unasked_since_ms)
+{
+    int forgotten = 0;
+    breakers_forget(*state, unasked_since_ms, count_forgotten, &forgotten);
+    return forgotten;
+}
+
+static void one_that_nobody_asks_for_any_more_is_forgotten(void **state)
+{
+    fail_times(state, BREAKER_FAILURES, NOW);
+    assert_false(allows(state, A, NOW + 10));
+    assert_int_equal(forget(state, NOW + 9), 0);
+    assert_false(allows(state, A, NOW + 11));
+    assert_int_equal(forget(state, NOW + 11), 1);
+    assert_true(allows(state, A, NOW + 12));
+    assert_int_equal(fail_times(state, 1, NOW + 13), BREAKER_SAME);
+    assert_int_equal(forget(state, NOW + 12), 0);
+}
+
+static void one_that_never_opened_is_forgotten_in_silence(void **state)
+{
+    breaker_answered(*state, B, &unknown, NOW);
+    fail_times(state, BREAKER_FAILURES, NOW);
+    assert_int_equal(forget(state, INT64_MAX), 1);
+    assert_true(allows(state, A, NOW));
+    assert_int_equal(forget(state, INT64_MAX), 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -125,6 +159,8 @@ int main(void)
         TEST(what_was_under_way_when_it_opened_puts_no_probe_off),
         TEST(heals_at_the_first_answer_also_a_refusal),
         TEST(limits_and_what_was_not_sent_say_nothing),
+        TEST(one_that_nobody_asks_for_any_more_is_forgotten),
+        TEST(one_that_never_opened_is_forgotten_in_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
