@@ -15,7 +15,7 @@
 #define BREAKER_FAILURES 5
 #define BREAKER_PROBE_MS 30000
 /* Unasked for so long: nothing of that downstream waits here, the longest delay being an hour. */
-#define BREAKER_IDLE_MS 7200000
+#define BREAKER_IDLE_MS  7200000
 
 /* One for each downstream that fails now; the others cost nothing. */
 struct breakers;

@@ -63,7 +63,8 @@ const struct metric_family dispatcher_metrics[] = {
                 .labels = { "role", "class" } },
     [M_BUDGET] = { .name = "crcr_github_budget_left",
                    .type = METRIC_GAUGE,
-                   .help = "x-ratelimit-remaining of the last answer.",
+                   .help = "x-ratelimit-remaining of the installation with least; its limit once "
+                           "the hour is over.",
                    .labels = { "tier" } },
     [M_NOT_STORED] = { .name = "crcr_records_not_stored_total",
                        .type = METRIC_COUNTER,
@@ -80,7 +81,8 @@ const struct metric_family dispatcher_metrics[] = {
                             .labels = { "file" } },
     [M_ALLOWLIST_FETCHED] = { .name = "crcr_allowlist_fetched_timestamp_seconds",
                               .type = METRIC_GAUGE,
-                              .help = "When the file was last seen whole, changed or not; 0: never.",
+                              .help =
+                                  "When the file was last seen whole, changed or not; 0: never.",
                               .labels = { "file" } },
     [M_ALLOWLIST_HELD] = { .name = "crcr_allowlist_held",
                            .type = METRIC_GAUGE,
@@ -92,8 +94,8 @@ const struct metric_family dispatcher_metrics[] = {
                             .help = "Repositories in the allowlist in force." },
     [M_BUDGET_LEFT] = { .name = "crcr_budget_left",
                         .type = METRIC_GAUGE,
-                        .help = "What is left of our own budget for GitHub, of the account asked "
-                                "about last.",
+                        .help = "What is left of our own budget for GitHub, to the account with "
+                                "least.",
                         .labels = { "class", "bucket" } },
     [M_BUDGET_WAITS] = { .name = "crcr_budget_waits_total",
                          .type = METRIC_COUNTER,
@@ -110,7 +112,7 @@ const struct metric_family dispatcher_metrics[] = {
                           .labels = { "repo", "outcome", "reason" } },
 };
 const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatcher_metrics[0]);
-const struct budget_families dispatcher_budget_families = { M_BUDGET_LEFT, M_BUDGET_WAITS,
+const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT, M_BUDGET_WAITS,
                                                             M_BUDGET_SLICES };
 
 void dispatcher_outcome_reason(const struct outcome *o, char *to)

@@ -191,7 +191,7 @@ static void tell(struct sender *s)
     metrics_set(role_metrics(s->role), M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(role_metrics(s->role), M_IN_HAND, tier, (double)s->n);
     breakers_forget(s->breakers, clock_mono_ms() - BREAKER_IDLE_MS, breaker_forgotten, s);
-    github_tell_budget(s->github, role_metrics(s->role), &dispatcher_budget_families);
+    github_tell_budget(s->github, role_metrics(s->role), &dispatcher_budget_families, s->tier);
     role_reads(s->role, s->reader);
     role_waiting(s->role, s->n && !s->in_flight && lanes_due(s->lanes) > clock_mono_ms());
     dispatcher_ready(s->role, s->reader, s->started_ms);

@@ -153,8 +153,6 @@ static void measure(const struct sending *g, const struct github_answer *answer)
         metrics_observe(m, M_CALL, tier, (double)answer->micros / 1e6);
     if (answer->sent_ms && g->task.maybe_duplicate)
         metrics_add(m, M_MAYBE_DUPLICATE, tier, 1);
-    if (answer->budget_left >= 0)
-        metrics_set(m, M_BUDGET, tier, (double)answer->budget_left);
     /* How long ago a redelivered or replayed event was received says nothing of our speed. */
     if (!answer->err && str_is(g->task.event.source, "webhook"))
         metrics_observe(m, M_LATENCY, tier, (double)g->outcome.latency_ms / 1e3);

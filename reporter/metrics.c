@@ -65,11 +65,16 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                        METRIC_COUNTER,
                        "Requests to the HUD pages and their JSON, by route and status.",
                        { "route", "status" } },
+    [METRIC_BUDGET] = { .name = "crcr_github_budget_left",
+                        .type = METRIC_GAUGE,
+                        .help = "x-ratelimit-remaining of the installation with least; its limit "
+                                "once the hour is over.",
+                        .labels = { "tier" } },
     [METRIC_BUDGET_LEFT] = { .name = "crcr_budget_left",
                              .type = METRIC_GAUGE,
                              .help =
-                                 "What is left of our own budget for GitHub, of the account asked "
-                                 "about last.",
+                                 "What is left of our own budget for GitHub, to the account with "
+                                 "least.",
                              .labels = { "class", "bucket" } },
     [METRIC_BUDGET_WAITS] = { .name = "crcr_budget_waits_total",
                               .type = METRIC_COUNTER,
@@ -94,5 +99,6 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                                  "How long the last rebuild of the view by this process took.",
                                  { NULL } },
 };
-const struct budget_families reporter_budget_families = { METRIC_BUDGET_LEFT, METRIC_BUDGET_WAITS,
+const struct budget_families reporter_budget_families = { METRIC_BUDGET, METRIC_BUDGET_LEFT,
+                                                          METRIC_BUDGET_WAITS,
                                                           METRIC_BUDGET_SLICES };

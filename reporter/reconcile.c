@@ -329,7 +329,8 @@ static void turn(struct reconcile *r)
     targets_start(r);
     topic_writer_poll(r->writer, 0);
     role_reads(r->role, r->reader);
-    github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families);
+    github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families,
+                       STR_LIT("reconcile"));
     http_client_poll(r->client, role_wake(r->role), TICK_MS);
 }
 

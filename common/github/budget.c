@@ -1,6 +1,5 @@
 #include "budget.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,112 +8,15 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/limits.h"
+#include "budget_parts.h"
 
 #define SLICE_MAX     32
-#define SLICES        20      /* at least so many slices in a limit: what lapses is little */
+#define SLICES        20 /* at least so many slices in a limit: what lapses is little */
+#define TELL_MS       1000
 #define PACE_AHEAD_MS 3600000 /* nobody is told to come later than that after the first */
 #define PART_AGAIN_MS 10000   /* after that the store may be back, and have more */
 #define WHOLE_APP     "*"     /* no owner's name */
 #define COSTS         3       /* read, write, content */
-
-/* ---- of the process -------------------------------------------------------------------------- */
-
-struct part {
-    UT_hash_handle hh;
-    char account[REPO_MAX + 1];
-    struct budget_windows own;    /* all that this process took */
-    struct budget_windows untold; /* of it, what the store does not know of */
-};
-
-struct github_budget {
-    struct budget_rules rules;
-    pthread_mutex_t lock; /* of parts; never held while anybody is asked */
-    struct part *parts;
-};
-
-struct github_budget *github_budget_new(const struct budget_rules *rules)
-{
-    struct github_budget *b = mem_alloc(1, sizeof(*b));
-    b->rules = *rules;
-    pthread_mutex_init(&b->lock, NULL);
-    return b;
-}
-
-void github_budget_free(struct github_budget *b)
-{
-    struct part *part, *next;
-    if (!b)
-        return;
-    HASH_ITER(hh, b->parts, part, next)
-    {
-        HASH_DEL(b->parts, part);
-        free(part);
-    }
-    pthread_mutex_destroy(&b->lock);
-    free(b);
-}
-
-/* Locked. */
-static struct part *part_of(struct github_budget *b, const char *account)
-{
-    struct part *part;
-    HASH_FIND_STR(b->parts, account, part);
-    if (part)
-        return part;
-    part = mem_alloc(1, sizeof(*part));
-    memcpy(part->account, account, strlen(account) + 1);
-    HASH_ADD_STR(b->parts, account, part);
-    return part;
-}
-
-/* What must be told to the store goes with this ask; nobody else tells it meanwhile. */
-static void untold_take(struct github_budget *b, const char *account, int64_t now_ms,
-                        struct budget_ask *ask, struct budget_windows *taken)
-{
-    pthread_mutex_lock(&b->lock);
-    struct part *part = part_of(b, account);
-    for (int i = 0; i < BUDGET_BUCKETS; i++)
-        ask->untold[i] =
-            budget_windows_taken(&part->untold, &b->rules, (enum budget_bucket)i, now_ms);
-    *taken = part->untold;
-    part->untold = (struct budget_windows){ 0 };
-    pthread_mutex_unlock(&b->lock);
-}
-
-/* The store did not hear of it after all. What another thread has put there since is added. */
-static void untold_put_back(struct github_budget *b, struct part *part, int64_t now_ms,
-                            const struct budget_windows *taken)
-{
-    struct budget_windows since = part->untold;
-    part->untold = *taken;
-    for (int i = 0; i < BUDGET_BUCKETS; i++) {
-        struct budget_cost cost = { { 0 } };
-        cost.of[i] = (int)budget_windows_taken(&since, &b->rules, (enum budget_bucket)i, now_ms);
-        budget_windows_add(&part->untold, &b->rules, &cost, 1, now_ms);
-    }
-}
-
-static void took_from_store(struct github_budget *b, const char *account, int64_t now_ms,
-                            const struct budget_ask *ask, int calls)
-{
-    pthread_mutex_lock(&b->lock);
-    budget_windows_add(&part_of(b, account)->own, &b->rules, &ask->cost, calls, now_ms);
-    pthread_mutex_unlock(&b->lock);
-}
-
-static void take_from_part(struct github_budget *b, const char *account, int64_t now_ms,
-                           struct budget_ask *ask, const struct budget_windows *taken,
-                           struct budget_grant *ret)
-{
-    pthread_mutex_lock(&b->lock);
-    struct part *part = part_of(b, account);
-    untold_put_back(b, part, now_ms, taken);
-    ask->calls = 1; /* asking costs nothing here */
-    budget_windows_ask(&part->own, &b->rules, ask, true, now_ms, ret);
-    if (ret->calls)
-        budget_windows_add(&part->untold, &b->rules, &ask->cost, 1, now_ms);
-    pthread_mutex_unlock(&b->lock);
-}
 
 /* ---- of a thread ----------------------------------------------------------------------------- */
 
@@ -141,7 +43,6 @@ struct purse {
 
 /* Since the last purses_tell. */
 struct budget_stats {
-    int64_t left[BUDGET_CLASSES][BUDGET_BUCKETS]; /* -1: nothing new */
     int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS];
     int64_t shared, part; /* asks */
 };
@@ -153,13 +54,8 @@ struct purses {
     bool low, limits;
     struct purse *by_account;
     struct budget_stats stats;
+    int64_t tell_ms; /* when what is left is told again */
 };
-
-static void stats_init(struct budget_stats *s)
-{
-    *s = (struct budget_stats){ 0 };
-    memset(s->left, 0xff, sizeof(s->left)); /* -1 */
-}
 
 struct purses *purses_new(struct github_budget *b, github_budget_store_fn *store, void *opaque,
                           bool low)
@@ -170,7 +66,6 @@ struct purses *purses_new(struct github_budget *b, github_budget_store_fn *store
     p->opaque = opaque;
     p->low = low;
     p->limits = b && budget_limits(&b->rules);
-    stats_init(&p->stats);
     return p;
 }
 
@@ -187,23 +82,32 @@ void purses_free(struct purses *p)
     free(p);
 }
 
-static struct purse *purse_of(struct purses *p, struct str repo)
+static struct purse *purse_at(struct purses *p, const char *account)
 {
-    char account[REPO_MAX + 1] = WHOLE_APP;
     struct purse *one;
-    ptrdiff_t slash = str_find(repo, '/');
-    if (slash >= 0)
-        repo.len = (size_t)slash;
-    if (!p->budget->rules.whole_app)
-        str_lower(account, sizeof(account), repo);
     HASH_FIND_STR(p->by_account, account, one);
     if (one)
         return one;
     one = mem_alloc(1, sizeof(*one));
-    memcpy(one->account, account, sizeof(account));
+    memcpy(one->account, account, strlen(account) + 1);
     one->seen_left = -1;
     HASH_ADD_STR(p->by_account, account, one);
     return one;
+}
+
+static struct purse *purse_of_owner(struct purses *p, struct str repo)
+{
+    char account[REPO_MAX + 1];
+    ptrdiff_t slash = str_find(repo, '/');
+    if (slash >= 0)
+        repo.len = (size_t)slash;
+    str_lower(account, sizeof(account), repo);
+    return purse_at(p, account);
+}
+
+static struct purse *purse_of(struct purses *p, struct str repo)
+{
+    return p->budget->rules.whole_app ? purse_at(p, WHOLE_APP) : purse_of_owner(p, repo);
 }
 
 /* So many calls that what lapses in a second is a small part of the limit. */
@@ -239,14 +143,13 @@ static void ask(struct purses *p, struct purse *one, struct budget_ask *what, in
 {
     struct why why;
     struct budget_windows untold;
-    untold_take(p->budget, one->account, now_ms, what, &untold);
+    budget_untold_take(p->budget, one->account, now_ms, what, &untold);
     s->from_part = !p->store || p->store(p->opaque, &p->budget->rules, what, grant, &why) != OK;
     if (s->from_part)
-        take_from_part(p->budget, one->account, now_ms, what, &untold, grant);
-    else if (grant->calls)
-        took_from_store(p->budget, one->account, now_ms, what, grant->calls);
+        budget_take_part(p->budget, one->account, now_ms, what, &untold, grant);
+    else
+        budget_took(p->budget, one->account, now_ms, what, grant);
     *(s->from_part ? &p->stats.part : &p->stats.shared) += 1;
-    memcpy(p->stats.left[what->low], grant->left, sizeof(grant->left));
 }
 
 static void refill(struct purses *p, struct purse *one, struct slice *s,
@@ -379,10 +282,9 @@ bool purses_refused(struct purses *p, struct str repo, struct github_answer *ret
 
 void purses_seen(struct purses *p, struct str repo, const struct github_answer *answer)
 {
-    if (!p->limits || answer->budget_left < 0 || !answer->budget_reset_ms ||
-        p->budget->rules.whole_app)
-        return; /* each installation's own number says nothing of them all */
-    struct purse *one = purse_of(p, repo);
+    if (answer->budget_left < 0 || !answer->budget_reset_ms)
+        return;
+    struct purse *one = purse_of_owner(p, repo); /* of the whole App it says nothing */
     one->seen_left = answer->budget_left;
     one->seen_limit = answer->budget_limit;
     one->seen_reset_ms = answer->budget_reset_ms;
@@ -395,19 +297,51 @@ static const struct str classes[BUDGET_CLASSES] = {
     [BUDGET_LOW] = { "low", 3 },
 };
 
-void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to)
+/* Of the installation that has least; GitHub's hour over, it has all again. -1: none was seen. */
+static int64_t least_seen(const struct purses *p, int64_t now_ms)
 {
-    for (int c = 0; c < BUDGET_CLASSES; c++)
+    int64_t least = -1;
+    for (const struct purse *one = p->by_account; one; one = one->hh.next) {
+        bool over = one->seen_reset_ms <= now_ms && one->seen_limit > 0;
+        int64_t left = over ? one->seen_limit : one->seen_left;
+        if (left >= 0 && (least < 0 || left < least))
+            least = left;
+    }
+    return least;
+}
+
+static void tell_left(struct purses *p, struct metrics *m, const struct budget_families *to,
+                      struct str who, int64_t now_ms)
+{
+    int64_t seen = least_seen(p, now_ms);
+    if (seen >= 0)
+        metrics_set(m, to->github, METRIC_LABELS(who), (double)seen);
+    for (int c = 0; p->limits && c < BUDGET_CLASSES; c++)
         for (int b = 0; b < BUDGET_BUCKETS; b++) {
-            const struct str *labels = METRIC_LABELS(classes[c], str_of(budget_bucket_names[b]));
-            if (p->stats.left[c][b] >= 0)
-                metrics_set(m, to->left, labels, (double)p->stats.left[c][b]);
-            if (p->stats.waits[c][b])
-                metrics_add(m, to->waits, labels, (double)p->stats.waits[c][b]);
+            int64_t left =
+                budget_least_left(p->budget, (enum budget_class)c, (enum budget_bucket)b, now_ms);
+            if (left >= 0)
+                metrics_set(m, to->left, METRIC_LABELS(classes[c], str_of(budget_bucket_names[b])),
+                            (double)left);
         }
+}
+
+void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to,
+                 struct str who)
+{
+    int64_t now = clock_mono_ms();
+    for (int c = 0; c < BUDGET_CLASSES; c++)
+        for (int b = 0; b < BUDGET_BUCKETS; b++)
+            if (p->stats.waits[c][b])
+                metrics_add(m, to->waits, METRIC_LABELS(classes[c], str_of(budget_bucket_names[b])),
+                            (double)p->stats.waits[c][b]);
     if (p->stats.shared)
         metrics_add(m, to->slices, METRIC_LABELS(STR_LIT("shared")), (double)p->stats.shared);
     if (p->stats.part)
         metrics_add(m, to->slices, METRIC_LABELS(STR_LIT("part")), (double)p->stats.part);
-    stats_init(&p->stats);
+    p->stats = (struct budget_stats){ 0 };
+    if (now < p->tell_ms)
+        return;
+    p->tell_ms = now + TELL_MS;
+    tell_left(p, m, to, who, now);
 }

@@ -32,8 +32,10 @@ bool purses_refused(struct purses *p, struct str repo, struct github_answer *ret
  * one may go. */
 bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool low,
                  struct github_answer *ret);
-/* What the answer's x-ratelimit-* headers say. */
+/* What the answer's x-ratelimit-* headers say, of the repo owner's installation. */
 void purses_seen(struct purses *p, struct str repo, const struct github_answer *answer);
-void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to);
+/* As github_tell_budget. */
+void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to,
+                 struct str who);
 
 #endif

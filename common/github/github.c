@@ -129,9 +129,10 @@ struct github_answer github_unsent(struct github *g, struct str repo, enum err e
     return answer;
 }
 
-void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to)
+void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to,
+                        struct str who)
 {
-    purses_tell(g->purses, m, to);
+    purses_tell(g->purses, m, to, who);
 }
 
 static void call_finish(struct call *c, const struct github_answer *answer)

@@ -98,14 +98,18 @@ bool github_held(struct github *g, struct str repo, enum budget_call call, bool 
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why);
-/* Metric families of a program, by index: labels (class, bucket), (class, bucket), (from). */
+/* Metric families of a program, by index: labels (tier), (class, bucket), (class, bucket), (from).
+ */
 struct budget_families {
-    size_t left;   /* gauge: of the account asked about last */
+    size_t github; /* gauge: what GitHub says is left, of this github's installation with least */
+    size_t left;   /* gauge: of ours, of the process's account with least */
     size_t waits;  /* counter: calls held back */
     size_t slices; /* counter: taken from the shared budget, or of this process's part */
 };
-/* Adds what happened to the budget since the last time. */
-void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to);
+/* Adds what happened to the budget since the last time; what is left, once a second. who is the
+ * label of GitHub's number. */
+void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to,
+                        struct str who);
 /* The App's id, as configured. */
 const char *github_app_id(const struct github *g);
 /* Waits for one call by polling the client (other calls move on meanwhile). The body is copied to

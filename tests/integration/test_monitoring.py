@@ -145,6 +145,13 @@ def test_the_backlog_of_a_tier_grows_in_seconds_while_its_task_waits_and_ends_wi
     assert outcomes == {"waiting": 1, "dispatched": 1}
 
 
+def test_githubs_own_number_is_told_by_each_tier_and_for_the_upstreams_installation(relay):
+    relay.send_webhook(pull_request(number=904, updated_at="2026-11-21T07:00:00Z"))
+    for part, tier in (("dispatcher", "L1"), ("dispatcher", "L4"), ("reporter", "reconcile")):
+        wait_for(f"what is left to {tier}",
+                 lambda: relay.metric(part, "crcr_github_budget_left", tier=tier) > 0, timeout=60)
+
+
 # ---- with Prometheus -----------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/github/budget.h"
+#include "common/github/budget_parts.h"
 
 #define REPO STR_LIT("Org/repo")
 
@@ -315,6 +316,93 @@ static void the_whole_app_can_be_one_account(void **state)
     github_budget_free(budget);
 }
 
+/* ---- what is told ---- */
+
+static const struct metric_family families[] = {
+    { "github", METRIC_GAUGE, "", { "tier" } },
+    { "left", METRIC_GAUGE, "", { "class", "bucket" } },
+    { "waits", METRIC_COUNTER, "", { "class", "bucket" } },
+    { "slices", METRIC_COUNTER, "", { "from" } },
+};
+static const struct budget_families indexes = { 0, 1, 2, 3 };
+
+static double told(struct purses *p, size_t family, const struct str *labels)
+{
+    struct metrics *m = metrics_new(families, 4);
+    purses_tell(p, m, &indexes, STR_LIT("L1"));
+    double value = metrics_value(m, family, labels);
+    metrics_free(m);
+    return value;
+}
+
+static void what_is_left_is_told_of_the_account_with_least_whoever_asked_last(void **state)
+{
+    (void)state;
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_REQUESTS_HOUR] = 800; /* 100 a process */
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *one = purses_new(budget, NULL, NULL, false);
+    struct purses *two = purses_new(budget, NULL, NULL, false);
+    assert_int_equal(sent(one, 70, &refusal), 70);
+    assert_true(
+        purses_take(two, STR_LIT("other/repo"), "GET", "/repos/other/repo", false, &refusal));
+    const struct str *labels = METRIC_LABELS(STR_LIT("high"), STR_LIT("requests_hour"));
+    assert_int_equal(told(two, indexes.left, labels), 30);
+    assert_int_equal(told(one, indexes.left, labels), 30);
+    purses_free(two);
+    purses_free(one);
+    github_budget_free(budget);
+}
+
+static void what_is_left_is_all_again_when_nobody_asked_for_longer_than_the_window(void **state)
+{
+    (void)state;
+    enum { NOW = 1000000, HOUR = 3600000 };
+    struct budget_rules rules = rules_of(900);
+    rules.limit[BUDGET_REQUESTS_HOUR] = 5000;
+    struct github_budget *b = github_budget_new(&rules);
+    const struct budget_ask ask = { .low = true };
+    const struct budget_grant grant = { .left = { 7, 5, -1, -1 } };
+    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_REQUESTS_HOUR, NOW), -1);
+    budget_took(b, "org", NOW, &ask, &grant);
+    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_REQUESTS_HOUR, NOW + HOUR), 7);
+    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_POINTS_MINUTE, NOW + HOUR), 720);
+    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_REQUESTS_HOUR, NOW + 2 * HOUR), 4000);
+    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_CONTENT_HOUR, NOW), -1);
+    assert_int_equal(budget_least_left(b, BUDGET_HIGH, BUDGET_REQUESTS_HOUR, NOW), -1);
+    github_budget_free(b);
+}
+
+static void github_said(struct purses *p, struct str repo, int64_t left, int64_t for_ms)
+{
+    const struct github_answer answer = { .budget_left = left,
+                                          .budget_limit = 5000,
+                                          .budget_reset_ms = clock_mono_ms() + for_ms };
+    purses_seen(p, repo, &answer);
+}
+
+static void githubs_number_is_of_the_installation_with_least_until_its_hour_is_over(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t left, for_ms;
+        double told;
+    } cases[] = { { 42, 60000, 42 }, { 42, -1, 4000 } };
+    const struct str *labels = METRIC_LABELS(STR_LIT("L1"));
+    struct budget_rules rules = rules_of(0);
+    rules.whole_app = true; /* our own budget makes no difference, nor that there is none */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct github_budget *budget = i ? NULL : github_budget_new(&rules);
+        struct purses *p = purses_new(budget, NULL, NULL, false);
+        github_said(p, REPO, cases[i].left, cases[i].for_ms);
+        github_said(p, STR_LIT("other/repo"), 4000, 60000);
+        assert_int_equal(told(p, indexes.github, labels), cases[i].told);
+        purses_free(p);
+        github_budget_free(budget);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +420,9 @@ int main(void)
         cmocka_unit_test(what_github_says_is_left_goes_with_the_next_ask),
         cmocka_unit_test(no_limits_ask_nobody),
         cmocka_unit_test(the_whole_app_can_be_one_account),
+        cmocka_unit_test(what_is_left_is_told_of_the_account_with_least_whoever_asked_last),
+        cmocka_unit_test(what_is_left_is_all_again_when_nobody_asked_for_longer_than_the_window),
+        cmocka_unit_test(githubs_number_is_of_the_installation_with_least_until_its_hour_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
