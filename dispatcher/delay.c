@@ -206,6 +206,8 @@ static enum err delay_init(struct delay *d, struct why *why)
     enum err err = outbox_new(&d->outbox, &d->d->kafka, role_wake(d->role), role_metrics(d->role),
                               M_NOT_STORED, why);
     if (!err)
+        outbox_declare(d->outbox, needed + N_DELAYS, N_TARGETS + 1);
+    if (!err)
         err = role_wait_topics(d->role, outbox_writer(d->outbox), needed,
                                sizeof(needed) / sizeof(needed[0]), why);
     if (err)

@@ -55,6 +55,12 @@ enum err outbox_new(struct outbox **ret, const struct kafka_options *kafka, stru
     return OK;
 }
 
+void outbox_declare(struct outbox *o, const char *const *topics, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        metrics_add(o->metrics, o->not_stored, METRIC_LABELS(str_of(topics[i])), 0);
+}
+
 static void letter_free(struct letter *l)
 {
     free(l->text);

@@ -28,6 +28,9 @@ enum err outbox_new(struct outbox **ret, const struct kafka_options *kafka, stru
                     struct metrics *metrics, size_t not_stored, struct why *why) MUST_CHECK;
 /* What is not stored yet is lost: the records it came from were not done. NULL is fine. */
 void outbox_free(struct outbox *o);
+/* Failures of these topics are counted from 0 on: only so is the first an increase, which an alert
+ * sees. */
+void outbox_declare(struct outbox *o, const char *const *topics, size_t n);
 /* For start-up checks. */
 struct topic_writer *outbox_writer(struct outbox *o);
 

@@ -274,10 +274,11 @@ static void router_free(struct router *r)
 static enum err router_init(struct router *r, struct why *why)
 {
     const struct topics *t = &r->d->topics;
-    const char *const topics[] = { t->name[TOPIC_EVENTS],      t->name[TOPIC_DISPATCH_L1],
-                                   t->name[TOPIC_DISPATCH_L2], t->name[TOPIC_DISPATCH_L3],
-                                   t->name[TOPIC_DISPATCH_L4], t->name[TOPIC_DISPATCHES],
-                                   t->name[TOPIC_ALLOWLIST],   t->name[TOPIC_DLQ] };
+    const char *const topics[] = { t->name[TOPIC_EVENTS], /* the others are written */
+                                   t->name[TOPIC_DISPATCH_L1], t->name[TOPIC_DISPATCH_L2],
+                                   t->name[TOPIC_DISPATCH_L3], t->name[TOPIC_DISPATCH_L4],
+                                   t->name[TOPIC_DISPATCHES],  t->name[TOPIC_ALLOWLIST],
+                                   t->name[TOPIC_DLQ] };
     enum err err = dispatcher_redis(r->d, &r->redis, why);
     if (!err)
         err = http_client_new(&r->client, &r->d->http, why);
@@ -286,6 +287,8 @@ static enum err router_init(struct router *r, struct why *why)
     if (!err)
         err = outbox_new(&r->outbox, &r->d->kafka, role_wake(r->role), role_metrics(r->role),
                          M_NOT_STORED, why);
+    if (!err)
+        outbox_declare(r->outbox, topics + 1, sizeof(topics) / sizeof(topics[0]) - 1);
     if (!err)
         err = role_wait_topics(r->role, outbox_writer(r->outbox), topics,
                                sizeof(topics) / sizeof(topics[0]), why);

@@ -125,6 +125,8 @@ static enum err sender_init(struct sender *s, struct why *why)
         err = outbox_new(&s->outbox, &s->d->kafka, role_wake(s->role), role_metrics(s->role),
                          M_NOT_STORED, why);
     if (!err)
+        outbox_declare(s->outbox, writes, sizeof(writes) / sizeof(writes[0]));
+    if (!err)
         err = role_wait_topics(s->role, outbox_writer(s->outbox), writes,
                                sizeof(writes) / sizeof(writes[0]), why);
     if (err)
@@ -220,6 +222,8 @@ enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, stru
                         .tier = str_of(level_name(level)),
                         .started_ms = clock_mono_ms() };
     role_declare_dlq(role, M_DLQ, s.tier);
+    metrics_add(role_metrics(role), M_CLAIMS, METRIC_LABELS(s.tier, STR_LIT("none")), 0);
+    metrics_add(role_metrics(role), M_MAYBE_DUPLICATE, METRIC_LABELS(s.tier), 0);
     enum err err = sender_init(&s, why);
     while (!err && !role_stopping(role))
         err = turn(&s, why);

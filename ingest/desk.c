@@ -25,6 +25,23 @@ void request_init(struct request *r, struct http_exchange *x, const struct route
         (void)str_copy(r->delivery, sizeof r->delivery, delivery);
 }
 
+void desk_declare(struct desk *desk, const char *const *topics, size_t n)
+{
+    static const char *const later[][2] = {
+        { "webhook", "publish_failed" }, { "webhook", "late" },
+        { "webhook", "no_memory" },      { "callback", "publish_failed" },
+        { "callback", "late" },          { "callback", "overloaded" },
+        { "callback", "issuer_keys" },   { "callback", "no_allowlist" },
+    };
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        metrics_add(desk->metrics, INGEST_REQUESTS,
+                    METRIC_LABELS(str_of(later[i][0]), STR_LIT("503"), str_of(later[i][1])), 0);
+    for (size_t i = 0; i < n; i++)
+        for (int err = ERR_REFUSE; err <= ERR_STOP; err++)
+            metrics_add(desk->metrics, INGEST_PRODUCE_FAILURES,
+                        METRIC_LABELS(str_of(topics[i]), str_of(err_name((enum err)err))), 0);
+}
+
 /* ---- answers -------------------------------------------------------------------------------- */
 
 static void count(struct desk *desk, const struct request *request, int status, const char *reason)

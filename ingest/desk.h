@@ -37,6 +37,10 @@ struct request {
 void request_init(struct request *r, struct http_exchange *x, const struct route_names *names,
                   struct str delivery);
 
+/* Counts from 0 what alerts ask for, of these topics: only so is the first an increase, which an
+ * alert sees. */
+void desk_declare(struct desk *desk, const char *const *topics, size_t n);
+
 /* Answers now. The exchange is gone afterwards. */
 void desk_answer(struct desk *desk, const struct request *request, const struct verdict *v);
 

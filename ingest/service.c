@@ -19,6 +19,7 @@
 #define CALLBACK_MAX_60S (20 << 20)
 #define MAX_HTTP_THREADS 8
 #define N_NEEDED         3
+#define N_WRITTEN        2 /* of these, the first */
 
 struct service {
     struct desk desk;
@@ -238,6 +239,7 @@ enum err service_run(struct role_ctx *role, void *opaque, struct why *why)
 {
     struct service *s = opaque;
     struct wake *wake = role_wake(role);
+    desk_declare(&s->desk, s->needed, N_WRITTEN);
     enum err err = role_wait_topics(role, s->desk.writer, s->needed, N_NEEDED, why);
     if (err != OK)
         return err;

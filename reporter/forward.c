@@ -210,6 +210,7 @@ enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
     f.max_retries = config_number(role_config(role), "HUD_MAX_RETRIES");
     snprintf(f.url, sizeof(f.url), "%s/crcr/results", base);
     role_declare_dlq(role, METRIC_DLQ, STR_LIT("forward"));
+    posts_declare(role_metrics(role));
     enum err err = forward_open(&f, why);
     if (err == OK)
         role_ready(role, NULL);

@@ -52,6 +52,9 @@ struct forward {
 /* ---- forward_post.c: one row on its way to the HUD ---------------------------------------------
  */
 
+/* Counts what comes of them from 0 on: only so is the first refusal an increase, which an alert
+ * sees. */
+void posts_declare(struct metrics *m);
 /* Sends it; when that cannot even be begun it stays queued. */
 void post_start(struct post *p);
 /* Puts it into the dead-letter queue; stays queued while the writer's queue is full. */

@@ -79,11 +79,18 @@ static void hud_seen(struct forward *f, bool up, const char *reason)
     f->not_before_ms = clock_mono_ms() + f->wait_ms;
 }
 
+static const char *const names[] = {
+    [FORWARD_SENT] = "sent", [FORWARD_WAIT] = "waiting", [FORWARD_REFUSED] = "refused"
+};
+
+void posts_declare(struct metrics *m)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(names[i])), 0);
+}
+
 static void posted(void *opaque, const struct http_answer *answer)
 {
-    static const char *const names[] = {
-        [FORWARD_SENT] = "sent", [FORWARD_WAIT] = "waiting", [FORWARD_REFUSED] = "refused"
-    };
     struct post *p = opaque;
     struct forward *f = p->forward;
     struct metrics *m = role_metrics(f->role);

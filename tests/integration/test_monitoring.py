@@ -128,6 +128,31 @@ def test_the_dlq_counter_starts_at_0_for_every_role_and_class(relay):
                 assert f'crcr_dlq_total{{role="{role}",class="{cls}"}} 0\n' in text[part]
 
 
+def test_what_an_alert_takes_the_rate_of_starts_at_0(relay):
+    wanted = {"ingest": [f'crcr_ingest_requests_total{{route="{route}",status="503",reason="{reason}"}}'
+                         for route, reason in (
+                             ("webhook", "publish_failed"), ("webhook", "late"), ("webhook", "no_memory"),
+                             ("callback", "publish_failed"), ("callback", "late"), ("callback", "overloaded"),
+                             ("callback", "issuer_keys"), ("callback", "no_allowlist"))] +
+                        [f'crcr_ingest_produce_failures_total{{topic="{relay.topic(topic)}",error="{error}"}}'
+                         for topic in ("events", "callbacks") for error in ("refuse", "retry", "unknown", "stop")],
+              "dispatcher": [f'crcr_records_not_stored_total{{topic="{relay.topic(topic)}"}}'
+                             for topic in ("dispatches", "dlq", "delay.1m", "dispatch.l1", "callbacks", "allowlist")] +
+                            [f'crcr_claims_total{{tier="{tier}",verdict="none"}}' for tier in ("L1", "L4")] +
+                            [f'crcr_dispatches_maybe_duplicate_total{{tier="{tier}"}}' for tier in ("L1", "L4")],
+              "reporter": ['crcr_results_posted_total{outcome="refused"}']}
+    for part, series in wanted.items():
+        text = scraped(relay, part)
+        assert [one for one in series if f"{one} 0\n" not in text] == []
+
+
+def test_every_503_of_ingest_is_declared():
+    code = {path.name: path.read_text() for path in (ROOT / "ingest").glob("*.c")}
+    said = {reason for text in code.values() for reason in re.findall(r'verdict_later\(&?v, 503, "(\w+)"', text)}
+    declared = {reason for _, reason in re.findall(r'\{ "(webhook|callback)", "(\w+)" \}', code["desk.c"])}
+    assert declared == said | {"late"}
+
+
 def test_the_backlog_of_a_tier_grows_in_seconds_while_its_task_waits_and_ends_with_it(relay):
     def backlog():
         return relay.metric("dispatcher", "crcr_role_backlog_seconds", role="l2")
@@ -234,13 +259,9 @@ BORN_LATER = {
     "crcr_breaker_open": "a downstream failed again and again (and the panel shows only open ones)",
     "crcr_budget_waits_total": "our budget held a call back", "crcr_parked_total": "a task had to wait",
     "crcr_delay_released_total": "a wait ended", "crcr_reconcile_delayed_total": "a check run had to wait",
-    "crcr_records_not_stored_total": "the brokers did not acknowledge",
-    "crcr_ingest_produce_failures_total": "the brokers did not acknowledge",
-    "crcr_dispatches_maybe_duplicate_total": "a call was sent again", "crcr_claims_total": "Redis was away",
     "crcr_rebuild_records_total": "the view was lost", "crcr_sweep_timed_out_total": "a job was lost",
     "crcr_dispatch_repo_outcomes_total": "a dispatch failed (the panel leaves out what went well)",
-    "crcr_upstream_calls_total": "an on-call comment (off by default), or a nightly run's commit was looked for",
-    "crcr_ingest_requests_total": "a request was refused (one panel shows only those)"}
+    "crcr_upstream_calls_total": "an on-call comment (off by default), or a nightly run's commit was looked for"}
 
 
 @needs_prometheus
