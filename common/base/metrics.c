@@ -9,9 +9,10 @@
 
 #include "mem.h"
 
-/* Upper bounds in seconds; +Inf is the count itself. */
-static const double bounds[] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-                                 0.5,   1,      2.5,   5,    10,    30,   60 };
+/* Upper bounds in seconds; +Inf is the count itself. The last three are for what waits: a dispatch
+ * for its limit, at most an hour at once. */
+static const double bounds[] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                 1,     2.5,    5,     10,   30,    60,   300, 1800, 3600 };
 enum { N_BOUNDS = sizeof(bounds) / sizeof(bounds[0]) };
 
 enum { LABEL_VALUE_MAX = 127 }; /* bytes; a longer value is cut */

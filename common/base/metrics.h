@@ -29,7 +29,7 @@ void metrics_free(struct metrics *m);
  */
 void metrics_add(struct metrics *m, size_t family, const struct str *values, double by);
 void metrics_set(struct metrics *m, size_t family, const struct str *values, double to);
-/* Histograms: fixed buckets from 1 ms to 60 s (METRICS in seconds). */
+/* Histograms: fixed buckets from 1 ms to an hour (METRICS in seconds). */
 void metrics_observe(struct metrics *m, size_t family, const struct str *values, double seconds);
 /* The current value of a counter or gauge, 0 when it was never touched. For tests and health. */
 double metrics_value(struct metrics *m, size_t family, const struct str *values);

@@ -80,7 +80,7 @@ static void histograms_are_cumulative(void **state)
     (void)state;
     struct metrics *m = metrics_new(families, N_FAMILIES);
     const struct str *kind = METRIC_LABELS(STR_LIT("x"));
-    static const double seen[] = { 0.0005, 0.001, 0.02, 0.02, 59, 61 };
+    static const double seen[] = { 0.0005, 0.001, 0.02, 0.02, 59, 61, 3599, 3601 };
     for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
         metrics_observe(m, LATENCY, kind, seen[i]);
     rendered(m,
@@ -88,9 +88,11 @@ static void histograms_are_cumulative(void **state)
     rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"0.01\"} 2\n");
     rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"0.025\"} 4\n");
     rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"60\"} 5\n");
-    rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"+Inf\"} 6\n");
-    rendered(m, "\ncrcr_latency_seconds_sum{kind=\"x\"} 120.0415\n");
-    rendered(m, "\ncrcr_latency_seconds_count{kind=\"x\"} 6\n");
+    rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"1800\"} 6\n");
+    rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"3600\"} 7\n");
+    rendered(m, "\ncrcr_latency_seconds_bucket{kind=\"x\",le=\"+Inf\"} 8\n");
+    rendered(m, "\ncrcr_latency_seconds_sum{kind=\"x\"} 7320.0415\n");
+    rendered(m, "\ncrcr_latency_seconds_count{kind=\"x\"} 8\n");
     metrics_free(m);
 }
 
