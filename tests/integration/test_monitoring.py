@@ -81,6 +81,18 @@ def test_every_metric_is_on_the_dashboard_but_for_a_few():
                                     "crcr_rebuild_seconds"}
 
 
+def test_a_panels_unit_is_that_of_all_that_it_shows():
+    sign = {"bytes": "_bytes", "s": "_seconds", "reqps": "rate(", "ops": "rate("}
+    for panel in json.loads((HERE / "dashboard.json").read_text())["panels"]:
+        field = panel.get("fieldConfig", {"defaults": {}, "overrides": []})
+        own = {one["matcher"]["options"]: prop["value"] for one in field["overrides"]
+               for prop in one["properties"] if prop["id"] == "unit"}
+        for target in panel.get("targets", []):
+            unit = own.get(target["legendFormat"], field["defaults"].get("unit"))
+            assert sign.get(unit, "") in target["expr"], f"{panel['title']}: {target['expr']} is not in {unit}"
+            assert unit != "short" or "rate(" not in target["expr"] or "/s" in target["legendFormat"], panel["title"]
+
+
 def test_the_readme_lists_every_metric_with_type_labels_and_daemon():
     text = (HERE / "README.md").read_text().split("<!-- metrics:begin -->")[1]
     rows = re.findall(r"^\| `(\w+)` \| (\w+)(?: `([\w,]+)`)? \| ([\w, ]+) \|", text, re.MULTILINE)
