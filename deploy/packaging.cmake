@@ -3,8 +3,8 @@ install(TARGETS crcr-ingest crcr-dispatcher crcr-reporter crcrctl RUNTIME DESTIN
 install(SCRIPT deploy/systemd/install_units.cmake)
 install(FILES deploy/topics/topics.conf deploy/systemd/crcr.env DESTINATION share/crcr)
 install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
-install(FILES deploy/monitoring/alerts.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
-        DESTINATION share/crcr/monitoring)
+install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_kubernetes.yml deploy/monitoring/dashboard.json
+              deploy/monitoring/prometheus.yml DESTINATION share/crcr/monitoring)
 install(FILES README.md LICENSE DESTINATION share/doc/crcr)
 foreach(folder ingest dispatcher reporter deploy deploy/crcrctl deploy/monitoring deploy/systemd)
   install(FILES ${folder}/README.md DESTINATION share/doc/crcr/${folder})

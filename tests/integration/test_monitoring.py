@@ -18,14 +18,15 @@ from lib.redis_server import redis_server
 from lib.relay import Relay, http, pull_request
 
 HERE = ROOT / "deploy" / "monitoring"
+KUBERNETES = "alerts_kubernetes.yml" # by kube-state-metrics, not by a daemon
 ADDED = {"job", "instance", "le"} # by Prometheus; by a histogram
 needs_prometheus = pytest.mark.skipif(
     not shutil.which("promtool") and not os.environ.get("CRCR_TEST_EXTRAS"),
     reason="Debian package prometheus is not installed; deploy/local/packages extras")
 
 
-def alerts():
-    groups = yaml.safe_load((HERE / "alerts.yml").read_text())["groups"]
+def alerts(file="alerts.yml"):
+    groups = yaml.safe_load((HERE / file).read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
@@ -107,13 +108,14 @@ def test_the_readme_lists_every_metric_with_type_labels_and_daemon():
 
 def test_the_readme_says_of_every_alert_what_to_do():
     text = (HERE / "README.md").read_text()
-    assert {rule["alert"] for rule in alerts()} == set(re.findall(r"`(Crcr\w+)`", text))
+    assert {rule["alert"] for rule in [*alerts(), *alerts(KUBERNETES)]} == set(re.findall(r"`(Crcr\w+)`", text))
 
 
-def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
-    cases = [case for test in yaml.safe_load((HERE / "alerts_test.yml").read_text())["tests"]
-             for case in test["alert_rule_test"]]
-    names = {rule["alert"] for rule in alerts()}
+@pytest.mark.parametrize("file", ["alerts.yml", KUBERNETES])
+def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(file):
+    tests = HERE / file.replace(".yml", "_test.yml")
+    cases = [case for test in yaml.safe_load(tests.read_text())["tests"] for case in test["alert_rule_test"]]
+    names = {rule["alert"] for rule in alerts(file)}
     assert {case["alertname"] for case in cases if case["exp_alerts"]} == names
     assert {case["alertname"] for case in cases if not case["exp_alerts"]} == names
 
@@ -124,6 +126,14 @@ def test_the_rule_about_missing_roles_names_every_role_and_no_other():
     rule = next(rule["expr"] for rule in alerts() if rule["alert"] == "CrcrRoleMissing")
     assert sorted(re.findall(r'absent\(crcr_role_healthy\{role="(\w+)"\}\)', rule)) == sorted(roles)
     assert len(roles) == 6 + 5 + 1
+
+
+def test_the_rule_about_redeliver_names_the_cronjobs_of_deploy_k8s():
+    base = ROOT / "deploy" / "k8s" / "base"
+    name = yaml.safe_load((base / "redeliver" / "cronjob.yaml").read_text())["metadata"]["name"]
+    suffix = yaml.safe_load((base / "daily" / "kustomization.yaml").read_text())["nameSuffix"]
+    named = {one for rule in alerts(KUBERNETES) for one in re.findall(r'cronjob="([^"]+)"', rule["expr"])}
+    assert named == {name, name + suffix}
 
 
 def test_the_daemons_expose_the_families_of_their_tables(relay):
@@ -200,7 +210,8 @@ def promtool(*arguments):
 
 @needs_prometheus
 def test_the_alert_rules_hold():
-    for arguments in (["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yml"]):
+    for arguments in (["check", "config", "prometheus.yml"],
+                      ["test", "rules", "alerts_test.yml", "alerts_kubernetes_test.yml"]):
         code, output = promtool(*arguments)
         assert code == 0, output
 

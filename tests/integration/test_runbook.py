@@ -162,7 +162,8 @@ def test_admin_ports_are_those_of_the_daemons():
 
 
 def test_every_alert_has_a_section_and_no_other_is_named():
-    groups = yaml.safe_load((ROOT / "deploy" / "monitoring" / "alerts.yml").read_text())["groups"]
+    groups = [group for file in ("alerts.yml", "alerts_kubernetes.yml") for group in
+              yaml.safe_load((ROOT / "deploy" / "monitoring" / file).read_text())["groups"]]
     index = TEXT.split("| alert | section |")[1].split("\n\n")[0]
     assert set(re.findall(r"`(Crcr\w+)`", index)) == {rule["alert"] for group in groups for rule in group["rules"]}
     assert set(re.findall(r"`(Crcr\w+)`", TEXT)) == set(re.findall(r"`(Crcr\w+)`", index))
