@@ -24,6 +24,7 @@ struct letter {
     struct str key, value;
     struct headers headers; /* their text is in text */
     char *text;
+    size_t bytes;   /* of key, value and headers */
     int64_t due_ms; /* monotonic */
     bool forgotten;
     outbox_stored_fn *done;
@@ -98,10 +99,8 @@ static struct str keep(char **at, struct str s)
 static struct letter *letter_new(const struct post *post)
 {
     struct letter *l = mem_alloc(1, sizeof(*l));
-    size_t size = post->key.len + (post->lasting ? 0 : post->value.len) + 1;
-    for (size_t i = 0; i < post->headers->n; i++)
-        size += post->headers->at[i].name.len + post->headers->at[i].value.len;
-    l->text = mem_alloc(1, size);
+    l->bytes = post->key.len + post->value.len + headers_bytes(post->headers);
+    l->text = mem_alloc(1, l->bytes - (post->lasting ? post->value.len : 0) + 1);
     char *at = l->text;
     l->topic = post->topic;
     l->key = keep(&at, post->key);
@@ -118,7 +117,7 @@ static void letter_end(struct letter *l)
 {
     DL_DELETE(l->o->all, l);
     l->o->n--;
-    l->o->bytes -= l->value.len;
+    l->o->bytes -= l->bytes;
     letter_free(l);
 }
 
@@ -178,7 +177,7 @@ void outbox_put(struct outbox *o, const struct post *post, outbox_stored_fn *don
     l->opaque = opaque;
     DL_APPEND(o->all, l);
     o->n++;
-    o->bytes += l->value.len;
+    o->bytes += l->bytes;
     hand_over(l);
 }
 

@@ -40,7 +40,7 @@ void outbox_put(struct outbox *o, const struct post *post, outbox_stored_fn *don
 void outbox_forget(struct outbox *o, const void *opaque);
 /* Serves reports and writes again what failed a second ago. */
 void outbox_turn(struct outbox *o);
-/* Not stored yet: records, and bytes of their values. */
+/* Not stored yet: records, and the bytes of their keys, values and headers. */
 size_t outbox_pending(const struct outbox *o);
 size_t outbox_pending_bytes(const struct outbox *o);
 /* Turns until all is stored or timeout_ms have passed. */

@@ -106,6 +106,14 @@ void headers_remove(struct headers *h, const char *name)
     h->n = kept;
 }
 
+size_t headers_bytes(const struct headers *h)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < h->n; i++)
+        bytes += h->at[i].name.len + h->at[i].value.len;
+    return bytes;
+}
+
 struct str headers_get(const struct headers *h, const char *name)
 {
     for (size_t i = 0; i < h->n; i++)

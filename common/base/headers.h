@@ -34,6 +34,8 @@ bool headers_put_copy(struct headers *h, const char *name, struct str value);
 bool headers_set(struct headers *h, const char *name, struct str value);
 bool headers_set_i64(struct headers *h, const char *name, int64_t value);
 void headers_remove(struct headers *h, const char *name);
+/* Bytes of all names and values. */
+size_t headers_bytes(const struct headers *h);
 /* The first value of that name (ASCII case ignored), or STR_NONE. */
 struct str headers_get(const struct headers *h, const char *name);
 /* The value as a decimal number; fallback when absent or not a number. */

@@ -43,10 +43,11 @@ struct topic_reader_options {
     const char *group;
     const char *const *topics;
     size_t n_topics;
-    int max_in_hand;          /* per partition; 0: 1,000 */
-    size_t max_in_hand_bytes; /* per partition; 0: 16 MiB. One larger record is still handed out */
-    bool unclaimed;           /* read and keep what metadata tells of unclaimed records */
-    struct wake *wake;        /* woken when a record may be waiting; borrowed, may be NULL */
+    int max_in_hand; /* per partition; 0: 1,000 */
+    /* Keys, values and headers; per partition; 0: 16 MiB. One larger record is still handed out. */
+    size_t max_in_hand_bytes;
+    bool unclaimed;    /* read and keep what metadata tells of unclaimed records */
+    struct wake *wake; /* woken when a record may be waiting; borrowed, may be NULL */
     /* Called from topic_reader_next or _free when partitions are being taken away in an orderly
      * way. The owner stops starting work for them, lets what is in flight end (until
      * deadline_mono_ms), and calls record_done or record_drop for each of their records. Whatever

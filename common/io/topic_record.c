@@ -33,7 +33,7 @@ void topic_record_fill(struct record *record, rd_kafka_message_t *message)
 
 size_t topic_record_bytes(const struct record *record)
 {
-    return record->key.len + record->value.len;
+    return record->key.len + record->value.len + headers_bytes(&record->headers);
 }
 
 static struct str move(char **to, struct str s)
@@ -51,12 +51,7 @@ char *topic_record_detach(struct record *record)
 {
     struct headers *h = &record->headers;
     size_t topic_size = strlen(record->at.topic) + 1;
-    size_t size = topic_size + topic_record_bytes(record);
-
-    for (size_t i = 0; i < h->n; i++)
-        size += h->at[i].name.len + h->at[i].value.len;
-
-    char *block = mem_alloc(size, 1);
+    char *block = mem_alloc(topic_size + topic_record_bytes(record), 1);
     char *to = block;
     record->at.topic = move(&to, (struct str){ record->at.topic, topic_size }).ptr;
     record->key = move(&to, record->key);

@@ -10,7 +10,7 @@ struct rd_kafka_message_s;
 void topic_record_fill(struct record *record, struct rd_kafka_message_s *message);
 /* Lets record borrow from a malloc'ed block of its own instead, which is returned. */
 char *topic_record_detach(struct record *record);
-/* Bytes of key and value. */
+/* Bytes of key, value and headers. */
 size_t topic_record_bytes(const struct record *record);
 
 #endif

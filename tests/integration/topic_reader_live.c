@@ -134,6 +134,35 @@ static void the_limit_in_bytes_holds_too_but_one_large_record_passes(void **stat
     topic_reader_free(r);
 }
 
+static void headers_count_as_bytes_in_hand(void **state)
+{
+    static char block[300];
+    char topic[64];
+    const char *topics[] = { topic };
+    struct headers headers;
+    struct why why;
+
+    (void)state;
+    live_topic(topic, 1);
+    struct topic_writer *w = live_writer();
+    headers_init(&headers);
+    headers_put(&headers, "large", (struct str){ block, sizeof(block) });
+    for (int i = 0; i < 2; i++)
+        assert_ok(topic_writer_put_wait(w, topic, STR_NONE, STR_LIT("1"), &headers, NULL, &why));
+    topic_writer_free(w);
+    const struct topic_reader_options options = { .kafka = live_kafka(),
+                                                  .group = topic,
+                                                  .topics = topics,
+                                                  .n_topics = 1,
+                                                  .max_in_hand_bytes = 100 };
+    struct topic_reader *r = live_reader(&options);
+    struct record *first = live_next(r);
+    assert_null(topic_reader_next(r, 500));
+    record_done(first);
+    record_done(live_next(r));
+    topic_reader_free(r);
+}
+
 static void a_paused_reader_hands_out_nothing_and_goes_on(void **state)
 {
     char topic[64];
@@ -372,6 +401,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_dropped_record_is_read_again_and_what_follows_it),
         cmocka_unit_test(a_partition_is_paused_at_the_limit_and_goes_on_in_order),
         cmocka_unit_test(the_limit_in_bytes_holds_too_but_one_large_record_passes),
+        cmocka_unit_test(headers_count_as_bytes_in_hand),
         cmocka_unit_test(a_paused_reader_hands_out_nothing_and_goes_on),
         cmocka_unit_test(a_new_record_wakes_the_loop),
         cmocka_unit_test(a_rebalance_hands_over_without_loss_and_without_repeats),

@@ -90,6 +90,17 @@ static void full_is_refused(void **state)
     assert_int_equal(put, 512 / 20);
 }
 
+static void their_bytes_are_those_of_names_and_values(void **state)
+{
+    (void)state;
+    struct headers h;
+    headers_init(&h);
+    assert_int_equal(headers_bytes(&h), 0);
+    headers_put(&h, "name", STR_LIT("value"));
+    headers_put_i64(&h, "n", 123);
+    assert_int_equal(headers_bytes(&h), 4 + 5 + 1 + 3);
+}
+
 static void a_copied_value_is_kept(void **state)
 {
     (void)state;
@@ -125,6 +136,7 @@ int main(void)
         cmocka_unit_test(setting_replaces_or_appends_or_removes),
         cmocka_unit_test(a_number_set_again_and_again_takes_no_more_room),
         cmocka_unit_test(full_is_refused),
+        cmocka_unit_test(their_bytes_are_those_of_names_and_values),
         cmocka_unit_test(a_copied_value_is_kept),
         cmocka_unit_test(a_copy_does_not_need_the_original),
     };
