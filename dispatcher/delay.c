@@ -11,6 +11,7 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/io/topic_reader.h"
+#include "../common/model/burial.h"
 #include "dispatcher.h"
 #include "metrics.h"
 #include "outbox.h"
@@ -141,6 +142,8 @@ static void take(struct delay *d, struct record *record)
         bury(d, p, "header not_before_ms is not a time");
     } else if (not_before_ms > clock_wall_ms() + WAIT_MAX_MS) {
         bury(d, p, "header not_before_ms is more than a day ahead");
+    } else if (!burial_keeps_whole(record->key, record->value, &record->headers)) {
+        bury(d, p, "too large to be put back");
     } else {
         p->due_ms = clock_mono_ms() + left_ms(d, record, not_before_ms);
         p->reread = dispatcher_reads_again(record, not_before_ms);

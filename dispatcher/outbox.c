@@ -7,6 +7,7 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/model/burial.h"
 
 #define AGAIN_MS  1000
 #define LINGER_MS 1 /* a fan-out leaves as one batch */
@@ -270,15 +271,15 @@ void outbox_tell(struct outbox *o, const char *dispatches, const struct outcome 
 void outbox_bury(struct outbox *o, const char *dlq, const struct record *record, const char *cls,
                  const char *error, outbox_stored_fn *done, void *opaque)
 {
-    struct headers headers;
-    headers_copy(&headers, &record->headers);
-    dlq_headers(&headers, record->at.topic, cls, error, clock_wall_ms());
+    struct burial b;
+    burial_init(&b, record->key, record->value, &record->headers);
+    burial_explain(&b, record->at.topic, cls, error, clock_wall_ms());
     struct post post = {
         .topic = dlq,
-        .key = record->key,
-        .value = record->value,
+        .key = b.key,
+        .value = b.value,
         .lasting = true,
-        .headers = &headers,
+        .headers = &b.headers,
     };
     outbox_put(o, &post, done, opaque);
 }

@@ -55,7 +55,8 @@ void outbox_task(struct outbox *o, const struct topics *topics, const struct tas
 /* Puts an outcome into the dispatches topic. */
 void outbox_tell(struct outbox *o, const char *dispatches, const struct outcome *outcome,
                  outbox_stored_fn *done, void *opaque);
-/* Puts a record into the dlq as it is, with the headers that say why. It must live until stored. */
+/* Puts a record into the dlq as it is, with the headers that say why (burial.h). It must live until
+ * stored. */
 void outbox_bury(struct outbox *o, const char *dlq, const struct record *record, const char *cls,
                  const char *error, outbox_stored_fn *done, void *opaque);
 

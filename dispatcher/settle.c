@@ -5,6 +5,7 @@
 #include "../common/base/clock.h"
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
+#include "../common/model/burial.h"
 #include "metrics.h"
 #include "sending.h"
 
@@ -47,6 +48,7 @@ static void post_parked(struct sending *g, const char *error)
     const char *delay = s->d->topics.name[retry->delay];
     int64_t wait_ms = retry->at_ms - clock_mono_ms();
     headers_copy(&headers, &g->record->headers);
+    headers_leave_room(&headers, 6);
     headers_set_i64(&headers, "attempt", retry->attempt);
     if (g->task.maybe_duplicate)
         headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
@@ -230,6 +232,11 @@ void sending_postpone(struct sending *g, int64_t until_ms, const char *reason)
     decide(g, &answer);
 }
 
+static bool may_be_put_off(const struct sending *g)
+{
+    return burial_keeps_whole(g->record->key, g->record->value, &g->record->headers);
+}
+
 static void go_on(struct sending *g)
 {
     g->answered = false;
@@ -237,6 +244,10 @@ static void go_on(struct sending *g)
     if (g->retry.next == RETRY_HOLD && !g->lost) {
         hold(g);
         return;
+    }
+    if (g->retry.next == RETRY_PARK && !may_be_put_off(g)) {
+        g->retry.next = RETRY_DEAD;
+        g->retry.cls = "refused";
     }
     if (g->retry.next == RETRY_PARK && !g->lost)
         post_parked(g, g->outcome.error);

@@ -1,17 +1,17 @@
 #include "park.h"
 
 #include "../common/base/clock.h"
-#include "../common/model/task.h"
+#include "../common/model/burial.h"
 
 enum err park_in_dlq(struct topic_writer *w, const struct topics *topics,
                      const struct record *record, const char *class, const char *error,
                      topic_written_fn *done, void *opaque, struct why *why)
 {
-    struct headers headers;
-    headers_copy(&headers, &record->headers);
-    dlq_headers(&headers, record->at.topic, class, error, clock_wall_ms());
-    return topic_writer_put(w, topics->name[TOPIC_DLQ], record->key, record->value, &headers, done,
-                            opaque, why);
+    struct burial b;
+    burial_init(&b, record->key, record->value, &record->headers);
+    burial_explain(&b, record->at.topic, class, error, clock_wall_ms());
+    return topic_writer_put(w, topics->name[TOPIC_DLQ], b.key, b.value, &b.headers, done, opaque,
+                            why);
 }
 
 static const struct {
@@ -41,7 +41,11 @@ static enum err put_in_delay(struct topic_writer *w, const struct topics *topics
                              struct why *why)
 {
     struct headers headers;
+    if (!burial_keeps_whole(record->key, record->value, &record->headers))
+        return park_in_dlq(w, topics, record, "refused", "too large to be put off", done, opaque,
+                           why);
     headers_copy(&headers, &record->headers);
+    headers_leave_room(&headers, 4);
     headers_set(&headers, "to_topic", str_of(record->at.topic));
     headers_set_i64(&headers, "not_before_ms", until_ms);
     headers_set(&headers, "error", str_of(error));

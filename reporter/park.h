@@ -1,5 +1,6 @@
 /* Records that cannot be done now are moved aside: to a delay topic when later may help, else to
- * the dead-letter queue. The caller finishes its own record once the copy is stored. */
+ * the dead-letter queue, where one goes as well that is too large for us to write whole (burial.h).
+ * The caller finishes its own record once the copy is stored. */
 #ifndef CRCR_REPORTER_PARK_H
 #define CRCR_REPORTER_PARK_H
 

@@ -106,6 +106,12 @@ void headers_remove(struct headers *h, const char *name)
     h->n = kept;
 }
 
+void headers_leave_room(struct headers *h, size_t n)
+{
+    if (h->n > HEADERS_MAX - n)
+        h->n = HEADERS_MAX - n;
+}
+
 size_t headers_bytes(const struct headers *h)
 {
     size_t bytes = 0;

@@ -34,6 +34,8 @@ bool headers_put_copy(struct headers *h, const char *name, struct str value);
 bool headers_set(struct headers *h, const char *name, struct str value);
 bool headers_set_i64(struct headers *h, const char *name, int64_t value);
 void headers_remove(struct headers *h, const char *name);
+/* Drops the last ones when there is no place for n more. */
+void headers_leave_room(struct headers *h, size_t n);
 /* Bytes of all names and values. */
 size_t headers_bytes(const struct headers *h);
 /* The first value of that name (ASCII case ignored), or STR_NONE. */

@@ -145,12 +145,3 @@ void task_key(struct buf *to, struct str repo, struct str event_key)
     buf_putc(to, '|');
     buf_put(to, event_key);
 }
-
-void dlq_headers(struct headers *h, const char *source_topic, const char *cls, const char *error,
-                 int64_t now_ms)
-{
-    headers_set(h, "source_topic", str_of(source_topic));
-    headers_set(h, "class", str_of(cls));
-    headers_set(h, "error", str_of(error));
-    headers_set_i64(h, "parked_ms", now_ms);
-}

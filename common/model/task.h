@@ -81,8 +81,4 @@ void outcome_init(struct outcome *o, const struct task *task);
 void outcome_to_json(const struct outcome *o, struct buf *to);
 enum err outcome_from_json(struct str json, struct outcome *ret, struct why *why) MUST_CHECK;
 
-/* A parked record (dlq): its own headers and these. cls is "poison", "refused" or "exhausted". */
-void dlq_headers(struct headers *h, const char *source_topic, const char *cls, const char *error,
-                 int64_t now_ms);
-
 #endif

@@ -196,9 +196,12 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     static const char *const added[] = { "source_topic", "class",         "error", "parked_ms",
                                          "to_topic",     "not_before_ms", "delays" };
     struct str source = headers_get(&record->headers, "source_topic");
+    struct str cut = headers_get(&record->headers, "cut");
     enum topic topic = topics_find(topics, source);
     char place[64];
 
+    if (cut.ptr)
+        return why_set(why, ERR_REFUSE, "only a part of it is here: %.*s", STR_ARG(cut));
     if (topic >= TOPIC_DELAY_10S && topic <= TOPIC_DELAY_1H) {
         source = headers_get(&record->headers, "to_topic");
         topic = topics_find(topics, source);

@@ -162,6 +162,15 @@ def test_what_a_delay_parked_goes_where_the_delay_would_have_sent_it(queue):
     assert not {"to_topic", "not_before_ms"} & set(task.headers)
 
 
+def test_what_was_kept_in_part_does_not_go_back_and_says_why(queue):
+    queue.park(1, cut="too large to keep: a value of 30000000")
+    done = queue.dlq("replay", "--since", "1d", expect=1)
+    assert "0 replayed, 0 resolved before, 1 cannot be" in done.stdout
+    assert "only a part of it is here: too large to keep: a value of 30000000" in done.stderr
+    assert "cut: too large to keep" in queue.dlq("show", queue.place(1)).stdout
+    assert queue.read("dispatch.l2") == []
+
+
 def test_a_row_goes_back_to_results_only_while_it_is_the_newest_of_its_job(queue):
     queue.park(1, source="results", value=b'{"status": "in_progress"}')
     queue.park(2, source="results", value=b'{"status": "completed"}')

@@ -44,10 +44,10 @@ class Reporter:
         self.relay.stop()
         self.redis.stop()
 
-    def put(self, topic, key, value, headers=None):
+    def put(self, topic, key, value, headers=None, **how):
         if not isinstance(value, bytes):
             value = json.dumps(value).encode()
-        write(self.relay.kafka, self.relay.topic(topic), key, value, headers)
+        write(self.relay.kafka, self.relay.topic(topic), key, value, headers, **how)
 
     def topic(self, name):
         return read_topic(self.relay.kafka, self.relay.topic(name))
@@ -79,7 +79,7 @@ class Job:
         self.workflow = {"schema_version": "1", "name": "ci", "job_name": "build",
                          "run_id": number * 1000, "run_attempt": 1, **workflow}
 
-    def call(self, status, at_ms, provenance="token", **workflow):
+    def call(self, status, at_ms, provenance="token", more=None, **workflow):
         headers = {"repo": self.repo, "level": self.level, "issuer": self.issuer,
                    "provenance": provenance, "delivery": self.delivery,
                    "received_ms": str(self.started_ms + at_ms)}
@@ -88,7 +88,8 @@ class Job:
                         "dispatched_ms": str(self.started_ms)}
         body = {"event_type": "pull_request", "delivery_id": self.delivery, "payload": {},
                 "workflow": {**self.workflow, "status": status, **workflow}}
-        self.reporter.put("callbacks", f"{self.delivery}/{self.repo}", body, headers)
+        self.reporter.put("callbacks", f"{self.delivery}/{self.repo}", body, {**headers, **(more or {})},
+                          compression="gzip" if more else "none")
         return self
 
     def outcome(self, outcome, at_ms=0, **fields):

@@ -1,4 +1,4 @@
-"""What GitHub refuses of check runs for good, and what follows."""
+"""What GitHub refuses of check runs for good, and Kafka of what others wrote; and what follows."""
 import pytest
 
 from lib.processes import wait_for
@@ -45,3 +45,26 @@ def test_a_check_run_that_takes_no_update_any_more_is_made_anew(reporter, status
     settled(reporter)
     assert len(job.wait_check(count=2)) == 2  # and it is the one that is remembered
     reporter.relay.script({"clear": True})
+
+
+# The broker measures what it is sent: what others compress may be larger than what we can write.
+@pytest.mark.parametrize("topic", ["callbacks", "dispatches", "reconcile", "results"])
+def test_poison_too_large_for_us_to_write_is_parked_in_part(reporter, topic):
+    mark = f"{topic}-too-large"
+    reporter.put(topic, "k", bytes(30_000_000), {"mark": mark}, compression="gzip")
+    row, = wait_for("it in the dlq", lambda: [r for r in reporter.topic("dlq") if r.headers.get("mark") == mark])
+    assert row.headers["class"] == "poison" and "a value of 30000000" in row.headers["cut"]
+    assert len(row.value) < 100_000
+    Job(reporter).call("completed", 2000, conclusion="success").wait_check()
+
+
+def test_what_is_too_large_to_be_put_off_is_parked_and_many_headers_leave_room_for_ours(reporter):
+    large, many = Job(reporter), Job(reporter)
+    for job, more in ((large, {"large": bytes(30_000_000)}), (many, {f"foreign{i}": "x" for i in range(60)})):
+        job.call("completed", 2000, "pending", more, conclusion="success")
+    parked, = wait_for("it in the dlq", lambda: [
+        r for r in reporter.topic("dlq") if r.headers.get("delivery") == large.delivery], 40)
+    assert parked.headers["error"] == "too large to be put off" and "cut" in parked.headers
+    delayed, = wait_for("the other to be put off", lambda: [
+        r for r in reporter.topic("delay.1m") if r.headers.get("delivery") == many.delivery], 40)
+    assert delayed.headers["to_topic"] == reporter.relay.topic("callbacks") and delayed.headers["delays"] == "1"

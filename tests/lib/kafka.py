@@ -153,11 +153,12 @@ def create_topics(brokers, prefix, *arguments):
     wait_for("the topics to be made", made, 120, every=0.5)
 
 
-def write(brokers, topic, key, value, headers=None, timestamp_ms=None):
-    """Appends one record and waits for its acknowledgement."""
+def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compression="none"):
+    """Appends one record and waits for its acknowledgement. With compression (gzip) it may be larger than the topic
+    takes: the broker measures what it is sent."""
     failures = []
-    producer = Producer({"bootstrap.servers": brokers, "acks": "all",
-                         "partitioner": "murmur2_random", "message.max.bytes": 27 << 20})
+    producer = Producer({"bootstrap.servers": brokers, "acks": "all", "compression.type": compression,
+                         "partitioner": "murmur2_random", "message.max.bytes": (27 if compression == "none" else 40) << 20})
     producer.produce(topic, key=key, value=value, headers=list((headers or {}).items()),
                      timestamp=timestamp_ms or 0,
                      on_delivery=lambda error, _: failures.append(error) if error else None)

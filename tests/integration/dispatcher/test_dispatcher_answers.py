@@ -2,6 +2,8 @@
 import pytest
 
 from dispatcher_env import REPOS
+from lib.kafka import write
+from lib.processes import wait_for
 
 
 class TestAnswers:
@@ -69,6 +71,21 @@ class TestAnswers:
         first, second = [one["at_ms"] for one in bench.calls(repo)
                          if one["body"]["client_payload"]["delivery_id"] == delivery]
         assert second - first >= 12000
+
+    def test_what_others_wrote_is_parked_with_our_headers_or_is_buried_when_it_is_too_large(self, bench):
+        repo, foreign = REPOS["L3"], {f"foreign{i}": "x" for i in range(60)}
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, repo, "dispatched")
+        task, = [one for one in bench.topic("dispatch.l3") if one.headers.get("delivery") == delivery]
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 403, "retry_after": 15,
+                      "body": {"message": "You have exceeded a secondary rate limit"}})
+        for name, more in (("large", {"large": bytes(30_000_000)}), ("many", foreign)):
+            write(bench.kafka.brokers, bench.relay.topic("dispatch.l3"), f"{task.key}-{name}", task.value,
+                  {**task.headers, "delivery": f"{delivery}-{name}", **more}, compression="gzip")
+        assert bench.wait_outcome(f"{delivery}-many", repo, "dispatched", timeout=45)
+        buried, = wait_for("it in the dlq", lambda: [one for one in bench.topic("dlq") if
+                                                     one.headers.get("delivery") == f"{delivery}-large"])
+        assert buried.headers["class"] == "refused" and "cut" in buried.headers
 
     def test_a_limit_holds_back_the_whole_installation(self, bench):
         repo = REPOS["L1"]

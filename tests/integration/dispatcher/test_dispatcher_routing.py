@@ -174,6 +174,21 @@ class TestPoison:
         assert [one.headers["class"] for one in buried] == ["poison"]
         assert buried[0].value == body
 
+    # The broker measures what it is sent: what others compress may be larger than what we can write.
+    @pytest.mark.parametrize("large", ["value", "key", "headers"])
+    def test_too_large_for_us_to_write_goes_to_the_dlq_in_part_and_holds_up_nobody(self, bench, large):
+        number, mark = next(bench.numbers), uuid.uuid4().hex
+        key, zeros = f"pytorch/pytorch#{number}", bytes(30_000_000)
+        headers = {"mark": mark, "size": zeros if large == "headers" else "x", **{f"foreign{i}": "x" for i in range(60)}}
+        write(bench.kafka.brokers, bench.relay.topic("events"), zeros if large == "key" else key,
+              zeros if large == "value" else b"{}", headers, compression="gzip")
+        bench.wait_outcomes(bench.pull_request(number), 4)
+        buried, = wait_for("it in the dlq", lambda: [one for one in bench.topic("dlq") if
+                                                     one.headers.get("mark") == mark])
+        assert (buried.headers["class"], buried.headers["source_topic"]) == ("poison", bench.relay.topic("events"))
+        assert buried.headers["error"] and "parked_ms" in buried.headers
+        assert "30000" in buried.headers["cut"] and len(buried.key) + len(buried.value) < 100_000
+
     def test_a_foreign_record_in_a_dispatch_topic_is_poison(self, bench):
         write(bench.kafka.brokers, bench.relay.topic("dispatch.l1"), "who|knows", b"{}", {"hello": "x"})
         wait_for("the foreign record in the dlq", lambda: [
@@ -245,6 +260,13 @@ class TestDelay:
         wait_for("it to come back", lambda: of_this("dispatch.l1"))
         assert {one.headers["class"] for one in of_this("dlq")} == {"poison"}
         wait_for("the others", lambda: len(of_this("dlq")) >= 73)
+
+    def test_what_is_too_large_to_be_put_back_goes_to_the_dlq_in_part(self, bench):
+        headers = {"to_topic": bench.relay.topic("dispatch.l1"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
+        write(bench.kafka.brokers, bench.relay.topic("delay.10s"), "a|key", bytes(30_000_000), headers, compression="gzip")
+        buried, = wait_for("it in the dlq", lambda: [one for one in bench.topic("dlq") if
+                                                     one.headers.get("mark") == headers["mark"]])
+        assert buried.headers["error"] == "too large to be put back" and "a value of 30000000" in buried.headers["cut"]
 
     def test_a_time_from_a_clock_that_ran_ahead_waits_no_longer_than_its_topic(self, bench):
         headers = {"to_topic": bench.relay.topic("reconcile"), "mark": uuid.uuid4().hex,

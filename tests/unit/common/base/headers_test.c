@@ -90,6 +90,21 @@ static void full_is_refused(void **state)
     assert_int_equal(put, 512 / 20);
 }
 
+static void room_is_made_at_the_end(void **state)
+{
+    (void)state;
+    struct headers h;
+    headers_init(&h);
+    headers_put(&h, "first", STR_LIT("1"));
+    headers_leave_room(&h, HEADERS_MAX - 1);
+    assert_int_equal(h.n, 1);
+    while (headers_put(&h, "n", STR_LIT("v")))
+        ;
+    headers_leave_room(&h, 2);
+    assert_int_equal(h.n, HEADERS_MAX - 2);
+    assert_true(str_is(headers_get(&h, "first"), "1"));
+}
+
 static void their_bytes_are_those_of_names_and_values(void **state)
 {
     (void)state;
@@ -136,6 +151,7 @@ int main(void)
         cmocka_unit_test(setting_replaces_or_appends_or_removes),
         cmocka_unit_test(a_number_set_again_and_again_takes_no_more_room),
         cmocka_unit_test(full_is_refused),
+        cmocka_unit_test(room_is_made_at_the_end),
         cmocka_unit_test(their_bytes_are_those_of_names_and_values),
         cmocka_unit_test(a_copied_value_is_kept),
         cmocka_unit_test(a_copy_does_not_need_the_original),

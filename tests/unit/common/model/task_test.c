@@ -154,22 +154,6 @@ static void the_lane_is_repo_and_event_key(void **state)
     buf_clear(&b);
 }
 
-static void a_parked_record_says_why_and_whence(void **state)
-{
-    (void)state;
-    struct headers h;
-    headers_init(&h);
-    headers_put(&h, "delivery", STR_LIT("d"));
-    headers_put(&h, "error", STR_LIT("an earlier one"));
-    dlq_headers(&h, "crcr.dispatch.l1", "refused", "GitHub said 404", 1234);
-    assert_true(str_is(headers_get(&h, "delivery"), "d"));
-    assert_true(str_is(headers_get(&h, "source_topic"), "crcr.dispatch.l1"));
-    assert_true(str_is(headers_get(&h, "class"), "refused"));
-    assert_true(str_is(headers_get(&h, "error"), "GitHub said 404"));
-    assert_int_equal(headers_get_i64(&h, "parked_ms", 0), 1234);
-    assert_int_equal(h.n, 5);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,7 +164,6 @@ int main(void)
         cmocka_unit_test(a_rerun_needs_a_run_and_every_task_a_lane),
         cmocka_unit_test(order_is_by_update_then_by_offset),
         cmocka_unit_test(the_lane_is_repo_and_event_key),
-        cmocka_unit_test(a_parked_record_says_why_and_whence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

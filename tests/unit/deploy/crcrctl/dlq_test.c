@@ -190,6 +190,19 @@ static void what_came_from_nowhere_stays(void **state)
     }
 }
 
+static void what_was_cut_is_not_put_back(void **state)
+{
+    (void)state;
+    struct headers h;
+    struct why why;
+    enum topic target;
+    struct record *r = parked(0, 1);
+    headers_set(&r->headers, "cut", STR_LIT("too large to keep: a value of 31457280"));
+    assert_int_equal(dlq_unpark(&topics, r, &target, &h, &why), ERR_REFUSE);
+    assert_string_equal(why.text,
+                        "only a part of it is here: too large to keep: a value of 31457280");
+}
+
 static void a_resolution_says_what_it_resolves_and_whose_it_is(void **state)
 {
     (void)state;
@@ -215,6 +228,7 @@ int main(void)
         TEST(a_task_goes_back_as_a_first_attempt),
         TEST(what_came_from_a_delay_goes_where_the_delay_would_have_sent_it),
         TEST(what_came_from_nowhere_stays),
+        TEST(what_was_cut_is_not_put_back),
         TEST(a_resolution_says_what_it_resolves_and_whose_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
