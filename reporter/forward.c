@@ -16,6 +16,9 @@
 #define BODY_MAX_BYTES (2u << 20)
 #define TICK_MS        1000
 #define FLUSH_MS       5000
+/* After a standstill: until Kafka had time to say which partitions are another's by now. That takes
+ * a heartbeat, 1.5 s, and what is in hand of them may be older than what the HUD was told. */
+#define HEAR_MS        3000
 
 static struct lane *lane_of(struct forward *f, struct str key)
 {
@@ -74,7 +77,7 @@ static void posts_start(struct forward *f)
 {
     struct lane *lane, *next;
     int64_t now = clock_mono_ms();
-    bool waiting = now < f->not_before_ms;
+    bool waiting = now < f->not_before_ms || now < f->standstill.ended_ms + HEAR_MS;
     size_t most = f->away ? 1 : POSTS_MAX;
     role_waiting(f->role, f->away);
     HASH_ITER(hh, f->lanes, lane, next)
@@ -130,6 +133,7 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
 static void turn(struct forward *f)
 {
     role_alive(f->role);
+    standstill_look(&f->standstill, clock_mono_ms());
     wake_reset(role_wake(f->role));
     records_read(f);
     posts_start(f);
@@ -202,7 +206,9 @@ static enum err forward_off(struct role_ctx *role)
 
 enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
 {
-    struct forward f = { .reporter = reporter, .role = role };
+    struct forward f = { .reporter = reporter,
+                         .role = role,
+                         .standstill = { .seen_ms = clock_mono_ms() } };
     const char *base = config_text(role_config(role), "HUD_API_URL");
     if (!base || !*base)
         return forward_off(role);

@@ -6,6 +6,7 @@
 
 #include "../common/io/http_client.h"
 #include "reporter.h"
+#include "standstill.h"
 
 /*   QUEUED ──▶ POSTING ──2xx──▶ record_done
  *     ▲           ├──4xx, 5xx too often──▶ PARKING ──stored──▶ record_done
@@ -47,6 +48,7 @@ struct forward {
     bool away, paused;
     int64_t not_before_ms; /* monotonic clock: the HUD is away */
     int64_t wait_ms;
+    struct standstill standstill;
 };
 
 /* ---- forward_post.c: one row on its way to the HUD ---------------------------------------------

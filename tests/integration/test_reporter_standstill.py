@@ -168,3 +168,27 @@ def test_what_was_folded_before_a_standstill_is_not_published_after_it(replicas)
     rows = [json.loads(record.value)["status"] for record in one.topic("results")
             if f"/{job.delivery}/" in record.key]
     assert rows[-1] == "completed", rows
+
+
+def test_what_was_in_hand_before_a_standstill_is_not_posted_after_it(replicas):
+    """The HUD was away for a moment; another replica has told it more since."""
+    one = replicas("forward")
+    hud = {"HUD_API_URL": one.relay.url("github", "")}
+    one.relay.script({"method": "POST", "path": "/crcr/results", "status": 503, "count": 1})
+    first = one.replica("first", **hud)
+    one.ready("first", "reporter")
+    job = Job(one, "org/two", "L2").call("in_progress", 1000)
+
+    def told():
+        return [post["untrusted"]["callback_payload"]["workflow"]["status"] for post in one.relay.state()["hud"]]
+    first.wait_text("hud_away")
+    stand_still(first)
+    try:
+        one.replica("second", **hud)
+        job.call("completed", 2000, conclusion="success")
+        wait_for("the HUD to be told", lambda: told() == ["in_progress", "completed"], timeout=60)
+    finally:
+        go_on(first)
+    settled(one)
+    assert first.stop() == 0
+    assert told() == ["in_progress", "completed"]
