@@ -103,8 +103,9 @@ class TestShared:
 class TestRedisAway:
     @pytest.mark.long
     def test_each_replica_takes_its_part(self, kafka_node, tmp_path):
-        nowhere = RedisServer(tmp_path / "redis")  # not started
+        nowhere = RedisServer(tmp_path / "redis").start()
         bench = Bench(tmp_path, kafka_node, nowhere, environment=limits(minute=5, calls=80, kept=0, replicas=20))
+        nowhere.stop()
         try:
             bench.start().start("dispatcher-two").ready().ready("dispatcher-two")
             for _ in range(16):
