@@ -28,10 +28,11 @@ void request_init(struct request *r, struct http_exchange *x, const struct route
 void desk_declare(struct desk *desk, const char *const *topics, size_t n)
 {
     static const char *const later[][2] = {
-        { "webhook", "publish_failed" }, { "webhook", "late" },
-        { "webhook", "no_memory" },      { "callback", "publish_failed" },
-        { "callback", "late" },          { "callback", "overloaded" },
-        { "callback", "issuer_keys" },   { "callback", "no_allowlist" },
+        { "webhook", "publish_failed" },  { "webhook", "late" },
+        { "webhook", "overloaded" },      { "webhook", "no_memory" },
+        { "callback", "publish_failed" }, { "callback", "late" },
+        { "callback", "overloaded" },     { "callback", "issuer_keys" },
+        { "callback", "no_allowlist" },
     };
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         metrics_add(desk->metrics, INGEST_REQUESTS,
@@ -85,6 +86,17 @@ void desk_answer(struct desk *desk, const struct request *request, const struct 
              LOG_STR("repo", str_of(request->repo)), LOG_INT("status", v->status),
              LOG_STR("reason", str_of(v->reason)));
     (void)reply(desk, request, v->status, v->reason, v->retry_after_s, buf_str(&body));
+}
+
+void desk_refused(struct desk *desk, struct http_exchange *x, const struct route_names *names,
+                  int status)
+{
+    const char *reason = status == 413 ? "too_large" : "overloaded";
+    struct request request;
+    request_init(&request, x, names, http_header(x, "X-GitHub-Delivery"));
+    count(desk, &request, status, reason);
+    log_info(names->refused, LOG_STR("delivery", str_of(request.delivery)),
+             LOG_INT("status", status), LOG_STR("reason", str_of(reason)));
 }
 
 /* ---- publishing ----------------------------------------------------------------------------- */

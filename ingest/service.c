@@ -19,6 +19,7 @@
 #define CALLBACK_MAX_60S (20 << 20)
 #define MAX_HTTP_THREADS 8
 #define N_NEEDED         3
+#define WEBHOOK_PATH     "/github/webhook"
 #define N_WRITTEN        2 /* of these, the first */
 
 struct service {
@@ -57,8 +58,15 @@ static void on_callback(void *opaque, struct http_exchange *x)
     callback_handle(((struct service *)opaque)->callback, x);
 }
 
+static void on_refused(void *opaque, struct http_exchange *x, int status)
+{
+    bool webhook = str_is(http_path(x), WEBHOOK_PATH);
+    desk_refused(&((struct service *)opaque)->desk, x, webhook ? &webhook_names : &callback_names,
+                 status);
+}
+
 static const struct http_route routes[] = {
-    { "POST", "/github/webhook", on_webhook_begin, on_webhook, WEBHOOK_MAX_BYTES, DEADLINE_MS },
+    { "POST", WEBHOOK_PATH, on_webhook_begin, on_webhook, WEBHOOK_MAX_BYTES, DEADLINE_MS },
     { "POST", "/github/callback", on_callback_begin, on_callback, CALLBACK_MAX_BYTES, DEADLINE_MS },
 };
 
@@ -164,6 +172,7 @@ static enum err http_start(struct service *s, const struct config *c, struct why
         .routes = routes,
         .n_routes = sizeof routes / sizeof routes[0],
         .opaque = s,
+        .refused = on_refused,
         .threads = http_threads(),
         .max_inflight_bytes = (size_t)config_number(c, "CRCR_MAX_INFLIGHT_BYTES"),
     };

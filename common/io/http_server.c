@@ -43,6 +43,7 @@ static struct http_server *server_alloc(const struct http_server_options *o)
     for (size_t i = 0; i < s->n_loops; i++)
         s->loops[i].wake.fd = -1;
     s->opaque = o->opaque;
+    s->refused = o->refused;
     s->max_inflight_bytes = o->max_inflight_bytes;
     s->error_key = mem_dup(o->json_error_key ? o->json_error_key : "detail");
     s->listen_fd = -1;

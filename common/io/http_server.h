@@ -26,11 +26,16 @@ struct http_route {
     int deadline_ms;          /* 0: none */
 };
 
+/* The server has answered a route's request itself, for its body: too large (413), or too much in
+ * hand in all (503). On a thread of the server's. */
+typedef void http_refused_fn(void *opaque, struct http_exchange *x, int status);
+
 struct http_server_options {
     const char *listen; /* "host:port", "[::1]:port"; port 0 picks a free one */
     const struct http_route *routes;
     size_t n_routes;
-    void *opaque;               /* given to begin and handle */
+    void *opaque;               /* given to begin, handle and refused */
+    http_refused_fn *refused;   /* may be NULL */
     int threads;                /* 0: 1 */
     int max_connections;        /* 0: 10,000, at most three quarters of the descriptors that the
                                    process may have; more wait in the backlog */

@@ -96,6 +96,7 @@ struct http_server {
     struct http_exchange **watched; /* a list a route, oldest first: handled, not answered */
     size_t n_routes;
     void *opaque;
+    http_refused_fn *refused; /* NULL: nobody wants to know */
     size_t max_inflight_bytes;
     int64_t request_limit_ms; /* the longest a client may take to bring in one request */
     char *error_key;

@@ -78,14 +78,16 @@ static void refuse_route(struct http_exchange *x)
 
 static void refuse_body(struct http_exchange *x, enum err err)
 {
-    if (err == ERR_REFUSE) {
-        exchange_refuse(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large", NULL);
-        return;
-    }
+    bool large = err == ERR_REFUSE;
+    int status = large ? MHD_HTTP_CONTENT_TOO_LARGE : MHD_HTTP_SERVICE_UNAVAILABLE;
     struct headers extra;
     headers_init(&extra);
-    headers_put(&extra, "Retry-After", STR_LIT("2"));
-    exchange_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "too much in hand, try again", &extra);
+    if (!large)
+        headers_put(&extra, "Retry-After", STR_LIT("2"));
+    exchange_refuse(x, status, large ? "the body is too large" : "too much in hand, try again",
+                    &extra);
+    if (x->server->refused)
+        x->server->refused(x->server->opaque, x, status);
 }
 
 static void request_begin(struct http_exchange *x)

@@ -155,6 +155,7 @@ def test_what_an_alert_takes_the_rate_of_starts_at_0(relay):
     wanted = {"ingest": [f'crcr_ingest_requests_total{{route="{route}",status="503",reason="{reason}"}}'
                          for route, reason in (
                              ("webhook", "publish_failed"), ("webhook", "late"), ("webhook", "no_memory"),
+                             ("webhook", "overloaded"),
                              ("callback", "publish_failed"), ("callback", "late"), ("callback", "overloaded"),
                              ("callback", "issuer_keys"), ("callback", "no_allowlist"))] +
                         [f'crcr_ingest_produce_failures_total{{topic="{relay.topic(topic)}",error="{error}"}}'

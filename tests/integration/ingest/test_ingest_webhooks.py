@@ -3,6 +3,7 @@ import concurrent.futures
 import hashlib
 import http.client
 import json
+import re
 import signal
 import socket
 import threading
@@ -163,6 +164,7 @@ def test_webhook_of_25_mib_is_stored(ingest):
     [record] = ingest.records("events", "large-1")
     assert hashlib.sha256(record.value).digest() == hashlib.sha256(body).digest()
     assert ingest.webhook(body + b" ", delivery="large-2")[0] == 413
+    assert 'route="webhook",status="413",reason="too_large"} ' in ingest.get_admin("/metrics")[1]
 
 
 def test_bodies_in_hand_are_bounded(own):
@@ -170,6 +172,7 @@ def test_bodies_in_hand_are_bounded(own):
     body = payload("pull_request/opened.json")[:-1] + b',"x":"' + b"x" * (2 << 20) + b'"}'
     status, answer, headers = one.webhook(body)
     assert status == 503 and int(headers["Retry-After"]) > 0 and detail(answer)
+    assert 'route="webhook",status="503",reason="overloaded"} 1\n' in one.get_admin("/metrics")[1]
     assert one.webhook(payload("pull_request/opened.json"))[0] == 202
 
 
@@ -221,7 +224,8 @@ def test_no_acknowledgement_is_503_within_10_s_and_again_is_harmless(own, broker
     wait_for("ingest to take webhooks again",
              lambda: one.webhook(body, delivery="unknown")[0] == 202)
     assert 1 <= len(one.records("events", "unknown"))
-    assert 'status="503"' in one.get_admin("/metrics")[1]
+    assert re.search(r'route="webhook",status="503",reason="(late|publish_failed)"\} [1-9]',
+                     one.get_admin("/metrics")[1])
 
 
 def test_what_was_answered_202_before_sigterm_is_stored(own):
