@@ -65,18 +65,32 @@ void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgo
     }
 }
 
-bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, int64_t *until_ms)
+bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, bool *probe)
 {
     struct breaker *one = find(b, repo);
+    *probe = false;
     if (one)
         one->asked_ms = now_ms;
     if (!one || !is_open(one))
         return true;
-    *until_ms = one->probe_ms;
     if (now_ms < one->probe_ms)
         return false;
     one->probe_ms = now_ms + BREAKER_PROBE_MS;
+    *probe = true;
     return true;
+}
+
+void breaker_unasked(struct breakers *b, struct str repo)
+{
+    struct breaker *one = find(b, repo);
+    if (one)
+        one->probe_ms = 0;
+}
+
+int64_t breaker_until(struct breakers *b, struct str repo, int64_t now_ms)
+{
+    const struct breaker *one = find(b, repo);
+    return one ? one->probe_ms : now_ms;
 }
 
 static enum breaker_change failed(struct breakers *b, struct str repo, int64_t now_ms)

@@ -29,9 +29,12 @@ typedef void breaker_forgotten_fn(void *opaque, struct str repo);
 void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgotten_fn *forgotten,
                      void *opaque);
 
-/* True when a call for that repo may go; the caller makes it. Else *until_ms says when to ask
- * again. */
-bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, int64_t *until_ms);
+/* True when a call for that repo may go; the caller makes it. *probe: it is the probe. */
+bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, bool *probe);
+/* The probe asked nothing of the downstream: another may go at once. */
+void breaker_unasked(struct breakers *b, struct str repo);
+/* When a call that was not allowed may ask again. */
+int64_t breaker_until(struct breakers *b, struct str repo, int64_t now_ms);
 
 enum breaker_change { BREAKER_SAME, BREAKER_OPENED, BREAKER_CLOSED };
 /* What became of a call. Unknown (5xx, time-out, reset) is a failure; whatever else the call was

@@ -356,6 +356,9 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
         else
             act_on(batch[i], &claim);
     }
+    for (size_t i = 0; i < n; i++)
+        if (!batch[i]->calling && !batch[i]->answered)
+            sending_unasked(batch[i]);
     expand_all(batch, n);
 }
 
@@ -375,31 +378,54 @@ static void put_off_stuck(struct sender *s)
     }
 }
 
+static bool breaker_refuses(struct sending *g)
+{
+    return !is_expand(g) &&
+           !breaker_allows(g->s->breakers, g->task.repo, clock_mono_ms(), &g->probe);
+}
+
+/* Only when it is known whether the probe before them asks anything: else one of them is the next.
+ */
+static void put_off_refused(struct sending *refused)
+{
+    struct sending *g, *next;
+    DL_FOREACH_SAFE2(refused, g, next, turn_next)
+    {
+        int64_t now = clock_mono_ms();
+        DL_DELETE2(refused, g, turn_prev, turn_next);
+        if (breaker_refuses(g)) {
+            sending_postpone(g, breaker_until(g->s->breakers, g->task.repo, now),
+                             "the downstream failed again and again: its breaker is open");
+        } else {
+            sending_unasked(g);
+            back_to_lane(g, now);
+        }
+    }
+}
+
 void sendings_start(struct sender *s)
 {
-    struct sending *batch[SENDER_IN_FLIGHT_MAX];
+    struct sending *batch[SENDER_IN_FLIGHT_MAX], *refused = NULL;
     struct lane_item *item;
     size_t n = 0;
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
     while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
            (item = lanes_take(s->lanes, clock_mono_ms()))) {
         struct sending *g = (struct sending *)item;
-        int64_t until_ms;
         g->out = true;
         g->owner[0] = 0;
         const char *reason =
             route_unwanted(&g->task, version->list, clock_wall_ms(), s->d->max_age_ms);
         if (reason)
             sending_skip(g, OUTCOME_SKIPPED, reason);
-        else if (!is_expand(g) &&
-                 !breaker_allows(s->breakers, g->task.repo, clock_mono_ms(), &until_ms))
-            sending_postpone(g, until_ms,
-                             "the downstream failed again and again: its breaker is open");
+        else if (breaker_refuses(g))
+            DL_APPEND2(refused, g, turn_prev, turn_next);
         else
             batch[n++] = g;
     }
     allowlist_feed_release(s->d->feed, version);
     if (n || clock_mono_ms() >= s->tell_redis_ms)
         claim_and_call(s, batch, n);
+    put_off_refused(refused);
     put_off_stuck(s);
 }

@@ -68,6 +68,7 @@ struct sending {
     char owner[128];             /* of the claim; "" while this attempt has none */
     bool out;                    /* taken from its lane */
     bool was_busy;               /* another owner's claim was seen */
+    bool probe;                  /* of an open breaker */
     bool calling;                /* GitHub has it */
     bool answered;               /* and its answer waits to be settled */
     bool lost;                   /* the partition is another's now: record is not ours to finish */
@@ -90,6 +91,8 @@ void sending_skip(struct sending *g, enum outcome_kind kind, const char *reason)
 void sending_repeat(struct sending *g, const struct outcome *stored);
 /* No call now, which spends no attempt. reason is for people. */
 void sending_postpone(struct sending *g, int64_t until_ms, const char *reason);
+/* It asks nothing of its downstream now: when it is the probe, another may be it. */
+void sending_unasked(struct sending *g);
 /* GitHub's answer (settle.c). Decides what follows and leaves the rest to sendings_settle. */
 void sending_answered(void *opaque, const struct github_answer *answer);
 /* Expands a task that is claimed and counted as calling; ends in sending_answered (expanding.c). */

@@ -160,6 +160,13 @@ static void measure(const struct sending *g, const struct github_answer *answer)
         metrics_observe(m, M_LATENCY, tier, (double)g->outcome.latency_ms / 1e3);
 }
 
+void sending_unasked(struct sending *g)
+{
+    if (g->probe)
+        breaker_unasked(g->s->breakers, g->task.repo);
+    g->probe = false;
+}
+
 static void tell_breaker(struct sending *g, const struct github_answer *answer)
 {
     struct sender *s = g->s;
@@ -168,6 +175,8 @@ static void tell_breaker(struct sending *g, const struct github_answer *answer)
         return;
     if (g->lost) /* what else waits for it is another's */
         return;
+    if (answer->limited && !answer->sent_ms) /* what got no token spent an attempt: not another */
+        sending_unasked(g);
     enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_mono_ms());
     if (change == BREAKER_SAME)
         return;

@@ -29,8 +29,8 @@ static int teardown(void **state)
 
 static bool allows(void **state, struct str repo, int64_t now_ms)
 {
-    int64_t until_ms;
-    return breaker_allows(*state, repo, now_ms, &until_ms);
+    bool probe;
+    return breaker_allows(*state, repo, now_ms, &probe);
 }
 
 static enum breaker_change fail_times(void **state, int times, int64_t now_ms)
@@ -66,16 +66,39 @@ static void a_success_between_begins_the_run_anew(void **state)
 
 static void one_probe_goes_in_each_period(void **state)
 {
-    int64_t until_ms = 0;
+    const int64_t at_ms = NOW + BREAKER_PROBE_MS;
+    bool probe;
     fail_times(state, BREAKER_FAILURES, NOW);
-    assert_false(breaker_allows(*state, A, NOW + BREAKER_PROBE_MS - 1, &until_ms));
-    assert_true(until_ms == NOW + BREAKER_PROBE_MS);
-    assert_true(allows(state, A, NOW + BREAKER_PROBE_MS));
-    assert_false(breaker_allows(*state, A, NOW + BREAKER_PROBE_MS, &until_ms));
-    assert_true(until_ms == NOW + 2 * BREAKER_PROBE_MS);
+    assert_false(breaker_allows(*state, A, at_ms - 1, &probe) || probe);
+    assert_true(breaker_until(*state, A, at_ms - 1) == at_ms);
+    assert_true(breaker_allows(*state, A, at_ms, &probe) && probe);
+    assert_false(breaker_allows(*state, A, at_ms, &probe) || probe);
+    assert_true(breaker_until(*state, A, at_ms) == at_ms + BREAKER_PROBE_MS);
     fail_times(state, 1, NOW + BREAKER_PROBE_MS + 500);
     assert_false(allows(state, A, NOW + 2 * BREAKER_PROBE_MS - 1));
     assert_true(allows(state, A, NOW + 2 * BREAKER_PROBE_MS));
+}
+
+static void a_probe_that_asked_nothing_leaves_its_place_to_another(void **state)
+{
+    const int64_t at_ms = NOW + BREAKER_PROBE_MS;
+    fail_times(state, BREAKER_FAILURES, NOW);
+    assert_true(allows(state, A, at_ms));
+    assert_false(allows(state, A, at_ms + 1));
+    breaker_unasked(*state, A);
+    assert_true(allows(state, A, at_ms + 1));
+    assert_false(allows(state, A, at_ms + BREAKER_PROBE_MS));
+    breaker_unasked(*state, B); /* which is not failing */
+    assert_true(allows(state, B, at_ms));
+}
+
+static void what_is_let_through_a_closed_breaker_is_no_probe(void **state)
+{
+    bool probe = true;
+    assert_true(breaker_allows(*state, A, NOW, &probe) && !probe);
+    fail_times(state, BREAKER_FAILURES - 1, NOW);
+    probe = true;
+    assert_true(breaker_allows(*state, A, NOW, &probe) && !probe);
 }
 
 static void what_was_under_way_when_it_opened_puts_no_probe_off(void **state)
@@ -156,6 +179,8 @@ int main(void)
         TEST(one_downstream_says_nothing_of_another),
         TEST(a_success_between_begins_the_run_anew),
         TEST(one_probe_goes_in_each_period),
+        TEST(a_probe_that_asked_nothing_leaves_its_place_to_another),
+        TEST(what_is_let_through_a_closed_breaker_is_no_probe),
         TEST(what_was_under_way_when_it_opened_puts_no_probe_off),
         TEST(heals_at_the_first_answer_also_a_refusal),
         TEST(limits_and_what_was_not_sent_say_nothing),
