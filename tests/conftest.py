@@ -16,10 +16,10 @@ Relay.partitions = 4  # a broker that many tests share spends most of its time o
 collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_clickhouse_queries.py"]
 
 # What takes longest goes first: files are given to workers in this order, and all workers end together.
-FIRST = ("test_reporter_rebuild_faults", "test_dispatcher_faults", "test_reporter_comments", "test_reporter_aggregate",
-         "test_crcrctl_dlq", "test_dispatcher_answers", "test_crcrctl_redeliver", "test_dispatcher_budget",
-         "test_dispatcher_reruns", "test_reporter", "test_l3_labels", "test_nothing_is_lost", "test_recovery",
-         "test_reruns", "test_callbacks", "test_check_run_storm")
+FIRST = ("test_reporter_rebuild_faults", "test_dispatcher_faults", "test_dispatcher_breaker", "test_reporter_comments",
+         "test_reporter_aggregate", "test_crcrctl_dlq", "test_dispatcher_answers", "test_crcrctl_redeliver",
+         "test_dispatcher_budget", "test_dispatcher_reruns", "test_reporter", "test_l3_labels", "test_nothing_is_lost",
+         "test_recovery", "test_reruns", "test_callbacks", "test_check_run_storm")
 
 
 def pytest_configure(config):

@@ -6,16 +6,17 @@ import pytest
 from lib.processes import wait_for
 
 BROKEN = "org-broken/backend"
-PROBE_S = 30
+PROBE_S, PER_S = 30, 20
 
 
 def start_broken(own, count):
     """A bench whose only downstream answers 500; its breaker is open, and so many pull requests wait for it."""
-    bench = own(allowlist=f"L1: [{BROKEN}]\n").start().ready()
+    bench = own(allowlist=f"L1: [{BROKEN}]\n")
     bench.script({"path": "*/dispatches", "repo": BROKEN, "status": 500})
     numbers = [next(bench.numbers) for _ in range(count)]
     for number in numbers:
         bench.pull_request(number)
+    bench.start().ready()
     wait_for("the breaker to open", lambda: bench.metric("crcr_breaker_open", repo=BROKEN) == 1)
     return bench, numbers, time.monotonic()
 
@@ -33,3 +34,22 @@ def test_a_probe_that_needs_no_call_leaves_its_place_to_the_next_task(own):
     overtaken = bench.pairs(lambda one: one["outcome"] == "superseded")
     assert len(overtaken) > 5  # else the probe was the wanted one by chance
     assert bench.metric("crcr_breaker_open", repo=BROKEN) == 0
+
+
+@pytest.mark.long
+def test_many_that_wait_come_back_twenty_a_second_and_all_go_out_once_it_answers(own):
+    """Without that each of them comes back every 30 s, to be written twice and told once more."""
+    many, measured_s = 1000, 12
+    bench, _, opened = start_broken(own, many)
+
+    def waits():
+        return bench.metric("crcr_dispatch_outcomes_total", outcome="waiting")
+    wait_for("each to wait", lambda: waits() >= many, PROBE_S - 5)
+    assert waits() == many
+    time.sleep(max(0.0, opened + PROBE_S + measured_s - time.monotonic()))  # the length of the measurement
+    again = waits() - many
+    assert measured_s * PER_S / 2 < again < (measured_s + 1) * PER_S * 1.2, again
+    bench.clear_script()
+    healed = time.monotonic()
+    wait_for("all of them", lambda: len(bench.dispatches(repo=BROKEN)) >= many, 180)
+    assert time.monotonic() - healed < 2 * PROBE_S + many / PER_S + 20
