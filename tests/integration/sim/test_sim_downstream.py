@@ -20,7 +20,7 @@ def verified(sim, token):
 
 
 def test_a_dispatch_is_answered_by_callbacks_under_an_oidc_token(sim):
-    sim.downstream(repo="*", tests={"passed": 3, "failed": 1, "skipped": 0}, conclusion="failure")
+    sim.downstream(repo="*", run_ms=500, tests={"passed": 3, "failed": 1, "skipped": 0}, conclusion="failure")
     assert sim.dispatch("org/a", callback_token="echo-me", payload={"number": 7})[0] == 204
     run = sim.run("org/a")
     wait_for("both callbacks", lambda: len(sim.inbox.requests) == 2)
