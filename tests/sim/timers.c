@@ -1,20 +1,23 @@
 #include "timers.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
-#include <utlist.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 
 struct timer {
-    struct timer *prev, *next;
     int64_t due_ms; /* monotonic */
+    uint64_t nth;   /* of those that are due at once the first added comes first */
     timer_fn *fire, *drop;
     void *opaque;
 };
 
+/* A binary heap: heap[0] is due first, and none before heap[(i - 1) / 2]. */
 struct timers {
-    struct timer *list; /* soonest first */
+    struct timer *heap;
+    size_t n, room;
+    uint64_t added;
 };
 
 struct timers *timers_new(void)
@@ -24,53 +27,71 @@ struct timers *timers_new(void)
 
 void timers_free(struct timers *t)
 {
-    struct timer *timer, *next;
-
     if (!t)
         return;
-    DL_FOREACH_SAFE(t->list, timer, next)
-    {
-        timer->drop(timer->opaque);
-        free(timer);
-    }
+    for (size_t i = 0; i < t->n; i++)
+        t->heap[i].drop(t->heap[i].opaque);
+    free(t->heap);
     free(t);
+}
+
+static bool is_sooner(const struct timer *a, const struct timer *b)
+{
+    return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->nth < b->nth;
+}
+
+static void swap(struct timer *a, struct timer *b)
+{
+    struct timer kept = *a;
+
+    *a = *b;
+    *b = kept;
 }
 
 void timers_add(struct timers *t, int64_t in_ms, timer_fn *fire, timer_fn *drop, void *opaque)
 {
-    struct timer *timer = mem_alloc(1, sizeof(*timer));
-    struct timer *after;
+    size_t i = t->n++;
 
-    timer->due_ms = clock_mono_ms() + in_ms;
-    timer->fire = fire;
-    timer->drop = drop;
-    timer->opaque = opaque;
-    /* New ones are mostly due last: look for the place from the end (list->prev is the tail). */
-    after = t->list ? t->list->prev : NULL;
-    while (after && after->due_ms > timer->due_ms)
-        after = after == t->list ? NULL : after->prev;
-    if (after)
-        DL_APPEND_ELEM(t->list, after, timer);
-    else
-        DL_PREPEND(t->list, timer);
+    if (t->n > t->room) {
+        t->room = t->room ? t->room * 2 : 64;
+        t->heap = mem_resize(t->heap, t->room, sizeof(*t->heap));
+    }
+    t->heap[i] = (struct timer){ clock_mono_ms() + in_ms, t->added++, fire, drop, opaque };
+    for (; i > 0 && is_sooner(&t->heap[i], &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&t->heap[i], &t->heap[(i - 1) / 2]);
+}
+
+static struct timer first_take(struct timers *t)
+{
+    struct timer first = t->heap[0];
+    size_t i = 0, child;
+
+    t->heap[0] = t->heap[--t->n];
+    while ((child = 2 * i + 1) < t->n) {
+        if (child + 1 < t->n && is_sooner(&t->heap[child + 1], &t->heap[child]))
+            child++;
+        if (!is_sooner(&t->heap[child], &t->heap[i]))
+            break;
+        swap(&t->heap[child], &t->heap[i]);
+        i = child;
+    }
+    return first;
 }
 
 void timers_run(struct timers *t)
 {
     int64_t now_ms = clock_mono_ms();
 
-    while (t->list && t->list->due_ms <= now_ms) {
-        struct timer *timer = t->list;
+    while (t->n && t->heap[0].due_ms <= now_ms) {
+        struct timer timer = first_take(t);
 
-        DL_DELETE(t->list, timer);
-        timer->fire(timer->opaque);
-        free(timer);
+        timer.fire(timer.opaque);
     }
 }
 
 int timers_wait_ms(const struct timers *t, int limit_ms)
 {
-    int64_t wait_ms = t->list ? t->list->due_ms - clock_mono_ms() : limit_ms;
+    int64_t wait_ms = t->n ? t->heap[0].due_ms - clock_mono_ms() : limit_ms;
 
     if (wait_ms < 0)
         return 0;
