@@ -12,7 +12,6 @@ struct breaker {
     int failures;     /* in a row */
     int64_t probe_ms; /* open: when the next call may go */
     int64_t asked_ms; /* when it was last asked for, or failed */
-    int64_t until_ms; /* the last moment that was told to one that waits */
 };
 
 struct breakers {
@@ -88,17 +87,10 @@ void breaker_unasked(struct breakers *b, struct str repo)
         one->probe_ms = 0;
 }
 
-int64_t breaker_until(struct breakers *b, struct str repo, int64_t now_ms)
+int64_t breaker_until(const struct breakers *b, struct str repo, int64_t now_ms)
 {
-    struct breaker *one = find(b, repo);
-    if (!one)
-        return now_ms;
-    one->until_ms += BREAKER_PACE_MS;
-    if (one->until_ms < one->probe_ms)
-        one->until_ms = one->probe_ms;
-    if (one->until_ms > now_ms + BREAKER_WAIT_MAX_MS)
-        one->until_ms = now_ms + BREAKER_WAIT_MAX_MS;
-    return one->until_ms;
+    const struct breaker *one = find(b, repo);
+    return one && is_open(one) && one->probe_ms > now_ms ? one->probe_ms : now_ms;
 }
 
 static enum breaker_change failed(struct breakers *b, struct str repo, int64_t now_ms)

@@ -12,14 +12,10 @@
 
 #include "../common/github/github.h"
 
-#define BREAKER_FAILURES    5
-#define BREAKER_PROBE_MS    30000
-/* What waits comes back one by one, 20 a second however much it is: if it must wait again, each is
- * three records. But within the hour: more than 72,000 come back faster. */
-#define BREAKER_PACE_MS     50
-#define BREAKER_WAIT_MAX_MS 3600000
+#define BREAKER_FAILURES 5
+#define BREAKER_PROBE_MS 30000
 /* Unasked for so long: nothing of that downstream waits here, the longest delay being an hour. */
-#define BREAKER_IDLE_MS     7200000
+#define BREAKER_IDLE_MS  7200000
 
 /* One for each downstream that fails now; the others cost nothing. */
 struct breakers;
@@ -37,9 +33,8 @@ void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgo
 bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, bool *probe);
 /* The probe asked nothing of the downstream: another may go at once. */
 void breaker_unasked(struct breakers *b, struct str repo);
-/* When a call that was not allowed may ask again: at a moment of its own, not before the next probe
- * and behind all those that were told one. */
-int64_t breaker_until(struct breakers *b, struct str repo, int64_t now_ms);
+/* When the next probe may go; now_ms when it need not wait. */
+int64_t breaker_until(const struct breakers *b, struct str repo, int64_t now_ms);
 
 enum breaker_change { BREAKER_SAME, BREAKER_OPENED, BREAKER_CLOSED };
 /* What became of a call. Unknown (5xx, time-out, reset) is a failure; whatever else the call was

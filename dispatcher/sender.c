@@ -95,6 +95,7 @@ static void sender_free(struct sender *s)
     redis_free(s->budget);
     lanes_free(s->lanes);
     breakers_free(s->breakers);
+    pace_free(s->pace);
     called_free(s->called);
 }
 
@@ -112,6 +113,7 @@ static enum err sender_init(struct sender *s, struct why *why)
     http.max_connections_host = SENDER_IN_FLIGHT_MAX;
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
+    s->pace = pace_new();
     s->called = called_new();
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);

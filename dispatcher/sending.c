@@ -364,6 +364,12 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
 
 /* ---- starting ---- */
 
+/* Behind all that waits for that downstream. */
+static void put_off(struct sending *g, int64_t from_ms, const char *reason)
+{
+    sending_postpone(g, pace_next(g->s->pace, g->task.repo, from_ms, clock_mono_ms()), reason);
+}
+
 /* What waits for a slow downstream leaves the room in hand to others. */
 static void put_off_stuck(struct sender *s)
 {
@@ -373,8 +379,7 @@ static void put_off_stuck(struct sender *s)
         struct sending *g = (struct sending *)item;
         g->out = true;
         g->owner[0] = 0;
-        sending_postpone(g, now + SENDER_SLOW_WAIT_MS,
-                         "the downstream is slow: all its places are taken");
+        put_off(g, now + SENDER_SLOW_WAIT_MS, "the downstream is slow: all its places are taken");
     }
 }
 
@@ -394,8 +399,8 @@ static void put_off_refused(struct sending *refused)
         int64_t now = clock_mono_ms();
         DL_DELETE2(refused, g, turn_prev, turn_next);
         if (breaker_refuses(g)) {
-            sending_postpone(g, breaker_until(g->s->breakers, g->task.repo, now),
-                             "the downstream failed again and again: its breaker is open");
+            put_off(g, breaker_until(g->s->breakers, g->task.repo, now),
+                    "the downstream failed again and again: its breaker is open");
         } else {
             sending_unasked(g);
             back_to_lane(g, now);

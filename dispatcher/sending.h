@@ -21,13 +21,14 @@
 #include "dispatcher.h"
 #include "lane.h"
 #include "outbox.h"
+#include "pace.h"
 #include "retry.h"
 
 /* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
 #define SENDER_IN_FLIGHT_MAX  64
 /* Of these for one downstream: eight that hang leave the others theirs. */
 #define SENDER_DOWNSTREAM_MAX 8
-/* How long what waits for a place of a slow downstream is put off. */
+/* How long what waits for a place of a slow downstream is put off at least. */
 #define SENDER_SLOW_WAIT_MS   30000
 
 struct sender {
@@ -43,6 +44,7 @@ struct sender {
     struct topic_reader *reader;
     struct lanes *lanes;
     struct breakers *breakers;
+    struct pace *pace;     /* of what is put off */
     struct called *called; /* what we called last, in each lane */
     struct sending *all;
     struct sending *answered; /* not settled yet */

@@ -213,6 +213,9 @@ class TestBulkhead:
         wait_for("all of the other's", lambda: len(bench.dispatches(repo=quick)) == 200, 20)
         put_off = [one for one in bench.topic("dispatches") if b"all its places are taken" in one.value]
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
+        back = sorted(int(one.headers["not_before_ms"]) for topic in ("delay.10s", "delay.1m")
+                      for one in bench.topic(topic) if one.headers["repo"] == slow)
+        assert len(back) > 20 and back[-1] - back[0] > (len(back) - 1) * 50 * 0.8  # 20 a second, and not all at once
         bench.clear_script()
 
     def test_a_breaker_is_forgotten_when_what_waits_for_it_may_be_another_replicas(self, own):

@@ -101,42 +101,6 @@ static void what_is_let_through_a_closed_breaker_is_no_probe(void **state)
     assert_true(breaker_allows(*state, A, NOW, &probe) && !probe);
 }
 
-static void those_that_wait_come_back_one_by_one(void **state)
-{
-    const int64_t at_ms = NOW + BREAKER_PROBE_MS;
-    int64_t last_ms;
-    fail_times(state, BREAKER_FAILURES, NOW);
-    for (int i = 0; i < 1000; i++)
-        assert_true((last_ms = breaker_until(*state, A, NOW)) == at_ms + i * BREAKER_PACE_MS);
-    assert_true(allows(state, A, at_ms)); /* the probe; the next round is behind this one */
-    assert_true(breaker_until(*state, A, at_ms) == last_ms + BREAKER_PACE_MS);
-    fail_times(state, BREAKER_FAILURES, NOW);
-    assert_true(breaker_until(*state, B, NOW) == NOW); /* each downstream has its own */
-}
-
-static void what_waits_for_a_broken_downstream_costs_the_same_however_much_it_is(void **state)
-{
-    enum { SECONDS = 600, ARRIVE = 100 }; /* 60,000 tasks of ten minutes */
-    static int due[SECONDS + 3600 + 1];   /* how many come back in that second */
-    fail_times(state, BREAKER_FAILURES, NOW);
-    for (int second = 0; second < SECONDS; second++) {
-        const int64_t now_ms = NOW + second * 1000;
-        assert_in_range(due[second], 0, 1000 / BREAKER_PACE_MS);
-        for (int i = 0; i < due[second] + ARRIVE; i++)
-            if (!allows(state, A, now_ms))
-                due[(breaker_until(*state, A, now_ms) - NOW) / 1000]++;
-    }
-}
-
-static void none_waits_longer_than_an_hour(void **state)
-{
-    int64_t last_ms = 0;
-    fail_times(state, BREAKER_FAILURES, NOW);
-    for (int i = 0; i < 100000; i++)
-        last_ms = breaker_until(*state, A, NOW);
-    assert_true(last_ms == NOW + BREAKER_WAIT_MAX_MS);
-}
-
 static void what_was_under_way_when_it_opened_puts_no_probe_off(void **state)
 {
     fail_times(state, BREAKER_FAILURES, NOW);
@@ -217,9 +181,6 @@ int main(void)
         TEST(one_probe_goes_in_each_period),
         TEST(a_probe_that_asked_nothing_leaves_its_place_to_another),
         TEST(what_is_let_through_a_closed_breaker_is_no_probe),
-        TEST(those_that_wait_come_back_one_by_one),
-        TEST(what_waits_for_a_broken_downstream_costs_the_same_however_much_it_is),
-        TEST(none_waits_longer_than_an_hour),
         TEST(what_was_under_way_when_it_opened_puts_no_probe_off),
         TEST(heals_at_the_first_answer_also_a_refusal),
         TEST(limits_and_what_was_not_sent_say_nothing),
