@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/github/payload_fit.h"
@@ -66,6 +67,7 @@ static void stored(void *opaque)
     struct routing *g = opaque;
     if (--g->posts)
         return;
+    FAULT_POINT("router.stored");
     role_progress(g->r->role);
     record_done(g->record);
     routing_free(g);

@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "forward.h"
@@ -97,6 +98,7 @@ static void posted(void *opaque, const struct http_answer *answer)
     int status = answer->err == OK ? answer->status : 0;
     enum forward_verdict verdict = forward_judge(status);
     char reason[160];
+    FAULT_POINT("forward.posted");
     f->n_posting--;
     metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(names[verdict])), 1);
     metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "reconcile_commit.h"
@@ -198,6 +199,7 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
 {
     struct pass *p = opaque;
     const struct wanted_check *w = &p->wanted[p->i];
+    FAULT_POINT("reconcile.written");
     if (is_gone(p, answer)) {
         pass_count(p, "update", answer);
         p->found_id = 0;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ void fault_point(const char *name)
         n = 1;
     if (atomic_fetch_add(&passed, 1) + 1 != n)
         return;
+    if (rest.len)
+        dprintf(STDERR_FILENO, "fault point %s: %.*s\n", name, (int)rest.len, rest.ptr);
     while (str_is(rest, "hang"))
         pause();
     if (str_is(rest, "exit"))
