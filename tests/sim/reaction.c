@@ -57,7 +57,7 @@ static void job_tell(struct sim *sim, const struct run *run, size_t job, bool st
 {
     const struct telling *telling = &tellings[run->settings->jobs[job].answer];
     const char *status = start ? telling->start : telling->end;
-    bool reports = run->settings->reports && run->number % run->settings->every == 0;
+    bool reports = run_reports(run);
 
     for (int i = 0; status && reports && i < telling->times; i++)
         callbacks_send(sim, run, job, status);

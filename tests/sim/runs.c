@@ -11,8 +11,8 @@
 #define HEAD_SHA "4444444444444444444444444444444444444444" /* of the downstream's main */
 
 struct runs {
-    struct run *list; /* oldest first */
-    size_t keep;
+    struct run *telling, *silent; /* oldest first */
+    size_t keep;                  /* of each */
     int64_t next_id, next_number;
 };
 
@@ -27,9 +27,14 @@ struct runs *runs_new(size_t keep)
     return r;
 }
 
-static void run_forget(struct runs *r, struct run *run)
+bool run_reports(const struct run *run)
 {
-    HASH_DEL(r->list, run);
+    return run->settings->reports && run->number % run->settings->every == 0;
+}
+
+static void run_forget(struct run **list, struct run *run)
+{
+    HASH_DEL(*list, run);
     json_decref(run->payload);
     downstream_release(run->settings);
     free(run->repo);
@@ -38,8 +43,10 @@ static void run_forget(struct runs *r, struct run *run)
 
 void runs_reset(struct runs *r)
 {
-    while (r->list)
-        run_forget(r, r->list);
+    while (r->telling)
+        run_forget(&r->telling, r->telling);
+    while (r->silent)
+        run_forget(&r->silent, r->silent);
 }
 
 void runs_free(struct runs *r)
@@ -70,9 +77,8 @@ struct run *runs_add(struct runs *r, struct str repo, json_t *payload, struct do
                      int64_t now_ms)
 {
     struct run *run = mem_alloc(1, sizeof(*run));
+    struct run **list;
 
-    if (HASH_COUNT(r->list) == r->keep)
-        run_forget(r, r->list);
     run->id = r->next_id++;
     run->number = r->next_number++;
     run->repo = str_dup(repo);
@@ -80,7 +86,10 @@ struct run *runs_add(struct runs *r, struct str repo, json_t *payload, struct do
     run->settings = settings;
     run->created_ms = now_ms;
     run_requeue(r, run, false, now_ms);
-    HASH_ADD(hh, r->list, id, sizeof(run->id), run);
+    list = run_reports(run) ? &r->telling : &r->silent;
+    if (HASH_COUNT(*list) == r->keep)
+        run_forget(list, *list);
+    HASH_ADD(hh, *list, id, sizeof(run->id), run);
     return run;
 }
 
@@ -88,7 +97,9 @@ struct run *runs_find(struct runs *r, int64_t id)
 {
     struct run *run;
 
-    HASH_FIND(hh, r->list, &id, sizeof(id), run);
+    HASH_FIND(hh, r->telling, &id, sizeof(id), run);
+    if (!run)
+        HASH_FIND(hh, r->silent, &id, sizeof(id), run);
     return run;
 }
 
@@ -164,15 +175,24 @@ static json_t *jobs_describe(const struct run *run)
     return jobs;
 }
 
+static json_t *run_summary(const struct run *run)
+{
+    return json_pack("{s:I, s:s, s:I, s:s, s:s?, s:o}", "id", (json_int_t)run->id, "repo",
+                     run->repo, "attempt", (json_int_t)run->attempt, "status",
+                     statuses[run->status], "conclusion", run->conclusion, "jobs",
+                     jobs_describe(run));
+}
+
 json_t *runs_describe(const struct runs *r)
 {
+    const struct run *telling = r->telling, *silent = r->silent;
     json_t *list = json_array();
 
-    for (const struct run *run = r->list; run; run = run->hh.next)
-        json_array_append_new(list,
-                              json_pack("{s:I, s:s, s:I, s:s, s:s?, s:o}", "id",
-                                        (json_int_t)run->id, "repo", run->repo, "attempt",
-                                        (json_int_t)run->attempt, "status", statuses[run->status],
-                                        "conclusion", run->conclusion, "jobs", jobs_describe(run)));
+    while (telling || silent) {
+        const struct run **first =
+            !silent || (telling && telling->id < silent->id) ? &telling : &silent;
+        json_array_append_new(list, run_summary(*first));
+        *first = (*first)->hh.next;
+    }
     return list;
 }

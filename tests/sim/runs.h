@@ -35,7 +35,7 @@ struct run {
 
 struct runs;
 
-/* keep: past so many the oldest is forgotten. */
+/* keep: past so many of those that call back, or of the others, the oldest of them is forgotten. */
 struct runs *runs_new(size_t keep);
 void runs_free(struct runs *r);
 void runs_reset(struct runs *r);
@@ -46,6 +46,9 @@ struct run *runs_add(struct runs *r, struct str repo, json_t *payload, struct do
 struct run *runs_find(struct runs *r, int64_t id);
 /* Queues all jobs again, or only those that did not succeed. */
 void run_requeue(struct runs *r, struct run *run, bool failed_only, int64_t now_ms);
+/* Whether its downstream calls back in it. */
+bool run_reports(const struct run *run);
+/* In order of creation. */
 json_t *runs_describe(const struct runs *r);
 
 handler_fn runs_get;

@@ -169,6 +169,18 @@ def test_only_the_newest_are_remembered(start):
     assert len(sim.record.read_text().splitlines()) == kept[-1]["n"] + 1
 
 
+def test_runs_that_call_back_are_not_forgotten_for_those_that_do_not(start):
+    """Else a load of which one run in ten calls back loses those that wait for their turn."""
+    sim = start("--keep", "2")
+    sim.downstream(repo="org/quiet", reports=False)
+    sim.downstream(repo="org/loud", answer="never")
+    for repo in ("org/loud", "org/quiet", "org/quiet", "org/loud", "org/quiet"):
+        assert sim.dispatch(repo)[0] == 204
+    runs = sim.state()["runs"]
+    assert [run["repo"] for run in runs] == ["org/loud", "org/quiet", "org/loud", "org/quiet"]
+    assert [run["id"] for run in runs] == sorted(run["id"] for run in runs)
+
+
 def test_script_and_downstreams_can_come_from_files(start, tmp_path):
     (tmp_path / "rules.json").write_text('[{"path": "/app", "status": 418}]')
     (tmp_path / "downstreams.json").write_text('[{"repo": "org/*", "answer": "never"}]')
