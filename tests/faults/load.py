@@ -17,9 +17,9 @@ PULL_REQUESTS = 300
 TIMEOUT_S = 12  # GitHub hangs up after 10
 
 
-def body(number, counter, pad=""):
-    """A pull_request webhook with the fields that downstream workflows read."""
-    sha = hashlib.sha1(f"{number}.{counter}".encode()).hexdigest()
+def body(number, counter, pad="", of=""):
+    """A pull_request webhook with the fields that downstream workflows read; a commit for each number, counter and of."""
+    sha = hashlib.sha1(f"{of}{number}.{counter}".encode()).hexdigest()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     repo = {"id": 1, "full_name": "pytorch/pytorch", "default_branch": "main",
             "html_url": "https://github.com/pytorch/pytorch"}
@@ -36,15 +36,15 @@ def body(number, counter, pad=""):
 
 class Load:
     """`rate` webhooks a second for `on` seconds of each `on` + `off`, until `count` are sent or stop() is
-    called. Every attempt is a line of `history`: kind sent, delivery, pr, counter, at_ms, status (0: no
+    called. Every attempt is a line of `history`: kind sent, delivery, pr, counter, sha, at_ms, status (0: no
     answer), ms, why (there was no answer)."""
 
-    def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, make=None,
+    def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None,
                  secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",)):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
-        self.make = make or body
+        self.seed = seed
         self.secret, self.delivery = secret, delivery
         self.parts = parts  # which ingests there are: the next is tried where one takes no connection
         self.turned_away = 0
@@ -82,11 +82,12 @@ class Load:
         connection = None
         while (item := self._due.get()) is not None:
             number, counter, delivery = item
-            raw = json.dumps(self.make(number, counter)).encode()
+            made = body(number, counter, of=f"{self.seed} ")
+            raw = json.dumps(made).encode()
             self.sent_ms[delivery] = int(time.time() * 1000)
             connection, status, took, why = self._send_to_one(connection, raw, delivery)
             self.history.write({"kind": "sent", "delivery": delivery, "pr": number, "counter": counter,
-                                "at_ms": int(time.time() * 1000), "status": status, "ms": took, "why": why})
+                                "sha": made["after"], "at_ms": int(time.time() * 1000), "status": status, "ms": took, "why": why})
             with self._lock:
                 self.answers[status] = self.answers.get(status, 0) + 1
                 self.slowest_ms = max(self.slowest_ms, took)

@@ -8,6 +8,7 @@ import time
 from checker import Checker
 from history import History, Topic
 from load import Load
+from outside import missing
 
 from lib.kafka import Kafka
 from lib.ports import free_port
@@ -23,6 +24,7 @@ L3:
   npu: { org-g/backend: [], org-h/backend: [], org-i/backend: [] }
 L4: [org-j/backend, org-k/backend, org-l/backend]
 """
+OUTSIDE_S = 120  # until what is settled is shown outside
 # One run in ten calls back, twice: with all of them the simulator's RSA signatures would be the load.
 REACTION = [{"repo": "org-[abc]/*", "reports": False},
             {"repo": "*", "every": 10, "delay_ms": 200, "run_ms": 500, "retries": 40,
@@ -72,8 +74,9 @@ class Case:
     """One relay under one fault, its histories and its checker. kafka and redis may be the row's own."""
 
     def __init__(self, world, name, kafka=None, redis=None, allowlist=ALLOWLIST,
-                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, topics=()):
+                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, hud=False):
         self.world, self.name, self.say = world, name, world.say
+        self.hud = hud  # is told each result
         self.kafka, self.redis = kafka or world.kafka, redis or world.redis
         self.redis.client().flushall()
         self.folder = world.folder / name
@@ -81,8 +84,8 @@ class Case:
         self.github_file = self.folder / "github.jsonl"
         self.sent_file = self.folder / "sent.jsonl"
         self.relay = Relay(self.folder, self.kafka.brokers, self.redis.endpoint, allowlist=allowlist,
-                           environment={"CRCR_LOG_LEVEL": "info", "HUD_API_URL": "",
-                                        **(environment or {})},
+                           environment={"CRCR_LOG_LEVEL": "info", "RATE_LIMIT_PER_MIN": "100000",
+                                        **({} if hud else {"HUD_API_URL": ""}), **(environment or {})},
                            sim_arguments=["--history", self.github_file, "--rate-limit", 1000000000,
                                           "--keep", 20000],
                            prefix=getattr(self.kafka, "prefix", None))
@@ -170,6 +173,15 @@ class Case:
                          f"{len(checker.open_callbacks())} callbacks still open")
             time.sleep(0.5)
 
+    def outside(self, timeout, in_order=False):
+        """Until the HUD and GitHub show what was called back; what they still do not show then."""
+        deadline = time.monotonic() + timeout
+        while (wrong := missing(self, in_order)) and time.monotonic() < deadline:
+            time.sleep(1)
+        if wrong:
+            self.say(f"{self.name}: {len(wrong)} not shown, such as {wrong[0]}")
+        return wrong
+
     def jobs_in_redis(self):
         """(repo, delivery, run, job) → state, of all jobs in the view."""
         client, jobs = self.redis.client(), {}
@@ -187,6 +199,8 @@ class Case:
     def result(self, row, name, faults, recovery_s=0.0, note="", settle_s=300):
         """Waits for it to settle, checks, and stops everything."""
         self.settle(settle_s)
+        unseen = self.outside(OUTSIDE_S)
+        self.settle(settle_s)  # what was called back meanwhile
         found = self.checker.verdict(self.jobs_in_redis())
         counts = self.checker.counts
         result = Result(row, name, faults, events=len(self.checker.stored),
@@ -196,6 +210,8 @@ class Case:
                         unknown=len(self.checker.unknown()),
                         duplicated=sum(self.checker.duplicates().values()),
                         recovery_s=recovery_s, note=note, problems=found.problems())
+        if unseen:
+            result.problems.append(f"{len(unseen)} × not shown, such as {unseen[0]}")
         self.say(f"{self.name}: {counts['sent']} sent, {len(self.checker.acknowledged)} acknowledged, "
                  f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "
                  f"{len(self.checker.callbacks)} jobs called back")

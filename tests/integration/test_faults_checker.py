@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from checker import Checker  # noqa: E402 (after the path is set)
+from outside import unshown, untold  # noqa: E402
 
 REPOS = ["org/a", "Org/B"]
 HEADERS = {"event": "pull_request", "pr": "7"}
@@ -179,3 +180,38 @@ def test_an_older_row_that_is_the_last_one_is_found(story, tmp_path):
 def test_a_later_attempt_may_begin_again(story, tmp_path):
     story.results.append(result("in_progress", attempt="2"))
     assert "state went back" not in wrong(story.check(tmp_path)[1])
+
+
+# ---- what is to be seen outside ---------------------------------------------------------------------------------
+ENDED, GOING = (3, "completed"), (1, "in_progress")
+SUCCESS = ("completed", "success")
+OF_L4, OF_L1 = ("org-j/backend", "d1", "5", "test"), ("org-a/backend", "d1", "6", "test")
+ACKNOWLEDGED = {"d1": {"sha": "c0ffee"}}
+
+
+def shown(aggregate=(SUCCESS,), job=(SUCCESS,)):
+    return {("c0ffee", "crcr/org-j/backend"): list(aggregate), ("c0ffee", "crcr/org-j/backend/CI/test"): list(job)}
+
+
+def test_a_job_that_is_shown_once_and_as_it_ended_is_well():
+    assert not unshown({OF_L4: ENDED, OF_L1: ENDED}, ACKNOWLEDGED, shown())
+    assert not unshown({OF_L4: GOING}, ACKNOWLEDGED, shown([("in_progress", None)], [("in_progress", None)]))
+
+
+@pytest.mark.parametrize("what", [
+    shown(job=[]), shown(aggregate=[]), shown(job=[SUCCESS, SUCCESS]), shown(job=[("in_progress", None)]),
+    shown(aggregate=[SUCCESS, ("queued", None)]), shown(aggregate=[("completed", "failure")]), {}])
+def test_a_job_that_is_not_shown_or_twice_or_not_as_it_ended_is_found(what):
+    assert len(unshown({OF_L4: ENDED}, ACKNOWLEDGED, what)) == (2 if not what else 1)
+
+
+@pytest.mark.parametrize("states, in_order, good", [
+    (["in_progress", "completed"], True, True),
+    (["completed"], True, True),
+    (["in_progress"], False, False),
+    ([], False, False),
+    (["completed", "in_progress"], False, False),
+    (["completed", "in_progress", "completed"], False, True),  # a batch that was told once more
+    (["completed", "in_progress", "completed"], True, False)])
+def test_a_job_whose_last_state_the_hud_does_not_know_is_found(states, in_order, good):
+    assert bool(untold({OF_L1: ENDED}, {OF_L1: states}, in_order)) != good

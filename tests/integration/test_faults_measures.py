@@ -65,9 +65,9 @@ def test_too_few_samples_say_nothing():
 
 def test_a_daemon_that_never_says_that_it_is_stuck_is_found(monkeypatch):
     monkeypatch.setattr(stuck, "GIVE_UP_S", 0.5)
-    seen = stuck.watch(lambda name: name == "silent", ["silent", "honest"])
-    assert seen["silent"] is None and seen["honest"] < 0.5
-    assert stuck.late(seen) == ["silent was never unhealthy"]
+    seen = stuck.watch(lambda name: name != "sound", lambda name: name == "silent", ["silent", "honest", "sound"])
+    assert seen["silent"] is None and seen["sound"] is None and seen["honest"] < 0.5
+    assert stuck.late(seen) == ["silent was never unhealthy", "sound was never unhealthy"]
 
 
 def test_a_daemon_that_says_late_that_it_is_stuck_is_found():

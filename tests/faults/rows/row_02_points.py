@@ -13,9 +13,12 @@ POINTS = {
     "ingest.acknowledged": ("ingest", 15),
     "sender.posted": ("dispatcher", 40),
     "sender.claim_done": ("dispatcher", 40),
+    "router.stored": ("dispatcher", 40),
     "delay.republished": ("dispatcher", 2),
     "fold.folded": ("reporter", 40),
     "fold.published": ("reporter", 40),
+    "reconcile.written": ("reporter", 5),
+    "forward.posted": ("reporter", 40),
     "rebuild.folded": ("reporter", 2),
     "rebuild.read": ("reporter", 1),
 }
@@ -55,7 +58,7 @@ def die_at(case, point, daemon, passing, short):
 
 def run(world, short=False):
     missing = points_in_the_code() - set(POINTS)
-    case = world.case("row-02").start()
+    case = world.case("row-02", hud=True).start()
     slowest = 0.0
     for point, (daemon, passing) in POINTS.items():
         slowest = max(slowest, die_at(case, point, daemon, passing, short))

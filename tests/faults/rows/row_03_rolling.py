@@ -8,7 +8,7 @@ DRAIN_MAX_S = 25
 
 def run(world, short=False):
     rounds = 1 if short else 10 if world.long else 3
-    case = world.case("row-03")
+    case = world.case("row-03", hud=True)
     case.start("ingest", *PODS)
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
     load = case.load(rate=200, on=0.5, off=3.0)

@@ -27,11 +27,24 @@ def remember_at_github(case, not_taken):
 
 
 def redelivered(case):
-    """What a second run finds missing still, after the first one brought back what GitHub could not deliver."""
+    """How many webhooks a run of redeliver brought back."""
     done = case.relay.ctl("redeliver", "--rate", RATE, timeout=120)
     case.say(f"row 4: redeliver: {done.stdout.strip().splitlines()[-1]}")
-    again = case.relay.ctl("redeliver", "--rate", RATE, timeout=120).stdout
-    return sum(line.startswith("published ") for line in again.splitlines())
+    return sum(line.startswith("published ") for line in done.stdout.splitlines())
+
+
+class Recovery:
+    """What was not taken, brought back."""
+
+    def __init__(self, case, load):
+        self.case, self.load, self.told = case, load, 0
+
+    def run(self):
+        """Of what GitHub could not deliver since the last time."""
+        lost = self.load.not_taken[self.told:]
+        self.told += len(lost)
+        remember_at_github(self.case, lost)
+        return redelivered(self.case)
 
 
 def run(world, short=False):
@@ -39,7 +52,7 @@ def run(world, short=False):
     kafka = Kafka(world.folder / "row-04-kafka").start()
     case = world.case("row-04", kafka=kafka).start()
     load = case.load(rate=200, on=0.25, off=4.75, senders=160)
-    recovery = 0.0
+    brought, under_load, recovery = Recovery(case, load), 0, 0.0
     try:
         case.wait("the first dispatches", lambda: case.github_file.exists())
         for seconds in lengths:
@@ -51,13 +64,15 @@ def run(world, short=False):
             recovery = max(recovery, time.monotonic() - thawed)
             case.wait("a whole pulse to be taken", lambda: load.answers.get(202, 0) > before + 50, 60)
             case.say(f"row 4: {seconds} s over, {load.answers}")
+            under_load += brought.run()
         load.stop()
-        remember_at_github(case, load.not_taken)
+        back = under_load + brought.run()
         twice = redelivered(case)
         case.settle(400)
         most_mb = {part: rss_mb(case.relay.parts[part]) for part in DAEMONS}
         result = case.result(ROW, NAME, " and ".join(f"{s} s" for s in lengths), recovery_s=recovery,
                              note=f"{len(load.not_taken)} answered 503, the slowest after {load.slowest_ms / 1000:.1f} s;"
+                                  f" {back} brought back by redeliver, {under_load} of them under load;"
                                   f" at most {', '.join(f'{part} {mb:.0f} MB' for part, mb in most_mb.items())}")
     finally:
         case.close()
@@ -68,6 +83,8 @@ def run(world, short=False):
         result.problems.append(f"an answer took {load.slowest_ms} ms")
     if not load.not_taken:
         result.problems.append("the fault was none: every webhook was taken")
+    if load.not_taken and not under_load:
+        result.problems.append("redeliver brought nothing back under load")
     if set(load.answers) - {202, 503}:
         result.problems.append(f"webhooks were answered {load.answers}")
     if twice:

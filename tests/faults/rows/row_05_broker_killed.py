@@ -35,7 +35,7 @@ def cut_off(world, seconds):
 def killed(world, kills):
     chance = random.Random(f"{world.seed}.broker")
     kafka = Kafka(world.folder / "row-05-kafka").start()
-    case = world.case("row-05", kafka=kafka).start()
+    case = world.case("row-05", hud=True, kafka=kafka).start()
     load = case.load(rate=200, on=0.25, off=3.75, senders=160)
     recovery = 0.0
     try:

@@ -10,7 +10,7 @@ def run(world, short=False):
     import signal
     rounds = 1 if short else 6 if world.long else 2
     chance = random.Random(f"{world.seed}.stops")
-    case = world.case("row-09").start("ingest", "dispatcher1", "dispatcher2", "reporter1", "reporter2")
+    case = world.case("row-09", hud=True).start("ingest", "dispatcher1", "dispatcher2", "reporter1", "reporter2")
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
     load = case.load(rate=200, on=0.5, off=3.0)
     case.wait("the first dispatches", lambda: case.github_file.exists())

@@ -1,4 +1,5 @@
 """One record in a hundred is poison: in what comes in, and straight in our topics."""
+import collections
 import json
 import random
 import time
@@ -28,17 +29,20 @@ TOPICS = ("events", "dispatch.l1", "dispatch.l4", "callbacks", "dispatches", "re
 
 # With our headers, with some of them, with some that are none, with none.
 HEADINGS = (HEADERS, {}, {"event": "pull_request"}, {"delivery": "x" * 10_000, "event": "push"})
+A_TOPIC = len(BODIES) * len(HEADINGS)
 KEYS = ("pytorch/pytorch#1", "", "\u202eevil", "org-a/backend|pytorch/pytorch#1")
+# A record of reconcile says nothing but its key: one is parked for all that have the same.
+PARKED = {topic: len(KEYS) if topic == "reconcile" else A_TOPIC for topic in TOPICS}
 
 
 def poison_topics(case, chance):
     """Each kind of body under each kind of headers in each topic, shuffled; a key at random."""
     for topic in TOPICS:
-        every = [(chance.choice(KEYS), body, {**headers, "kind_of_poison": kind}, int(time.time() * 1000))
-                 for kind, body in BODIES.items() for headers in HEADINGS]
+        every = [(chance.choice(KEYS), body, {**headers, "kind_of_poison": f"{kind}, headers {number}"}, int(time.time() * 1000))
+                 for kind, body in BODIES.items() for number, headers in enumerate(HEADINGS)]
         chance.shuffle(every)
         write_all(case.kafka.brokers, case.relay.topic(topic), every)
-    return len(TOPICS) * len(BODIES) * len(HEADINGS)
+    return len(TOPICS) * A_TOPIC
 
 
 def big_body(case):
@@ -69,10 +73,12 @@ def run(world, short=False):
                          note=", ".join(f"{part} {mb:.0f} MB" for part, mb in used.items()))
     dead = case.checker.counts["dlq poison"]
     result.note += f"; {dead} in the DLQ as poison"
-    buried = {headers.get("source_topic", "").removeprefix(case.relay.prefix)
-              for parked in case.checker.parked.values() for headers in parked if headers.get("class") == "poison"}
-    if missing := set(TOPICS) - buried:
-        result.problems.append(f"nothing was parked as poison of {sorted(missing)}")
+    buried = collections.Counter(topic for topic, _ in {
+        (headers.get("source_topic", "").removeprefix(case.relay.prefix), headers.get("kind_of_poison"))
+        for parked in case.checker.parked.values() for headers in parked if headers.get("class") == "poison"})
+    if few := {topic: f"{buried[topic]} of {all_of_them}" for topic, all_of_them in PARKED.items()
+               if buried[topic] < all_of_them}:
+        result.problems.append(f"parked as poison were {few}")
     if max(used.values()) > RSS_MAX_MB:
         result.problems.append(f"memory: {used}")
     for kind, status in refused.items():

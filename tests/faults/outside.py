@@ -1,0 +1,63 @@
+"""What is to be seen outside of the relay once everything has settled: a job's rows at the HUD, its check runs at GitHub.
+Of the jobs whose callbacks ingest answered with 2xx."""
+import collections
+
+from checker import RANK
+
+L4 = {"org-j/backend", "org-k/backend", "org-l/backend"}  # whose results are shown: world.ALLOWLIST
+
+
+def hud_rows(state):
+    """Job → the states told to the HUD, in order of arrival."""
+    told = collections.defaultdict(list)
+    for post in state["hud"]:
+        callback = post["untrusted"]["callback_payload"]
+        flow = callback["workflow"]
+        told[post["trusted"]["verified_repo"].lower(), callback["delivery_id"], str(flow["run_id"]),
+             flow["job_name"]].append(flow["status"])
+    return told
+
+
+def check_runs(state):
+    """(head_sha, name) → what is shown, of each check run of that name."""
+    found = collections.defaultdict(list)
+    for run in state["check_runs"]:
+        found[run["head_sha"], run["name"]].append((run["status"], run["conclusion"]))
+    return found
+
+
+def untold(jobs, told, in_order):
+    """jobs: job → rank and state. What the HUD does not know; in_order: nor was it told a state after a later one, as happens
+    when the reporter is killed between its answer and the commit."""
+    wrong = []
+    for job, (_, status) in jobs.items():
+        states = told.get(job, [])
+        if not states or states[-1] != status:
+            wrong.append(f"{job} is {status}, the HUD was told {states}")
+        elif in_order and sorted(states, key=RANK.get) != states:
+            wrong.append(f"{job}: the HUD was told {states} in this order")
+    return wrong
+
+
+def unshown(jobs, acknowledged, shown):
+    """What GitHub does not show of the jobs at L4, each once and ended when all jobs of its commit are."""
+    wrong, whole = [], {}
+    for (repo, delivery, _, name), (_, status) in jobs.items():
+        if repo not in L4 or delivery not in acknowledged:
+            continue
+        sha = acknowledged[delivery]["sha"]
+        for check in (f"crcr/{repo}", f"crcr/{repo}/CI/{name}"):
+            whole[sha, check] = whole.get((sha, check), True) and status == "completed"
+    for key, ended in whole.items():
+        runs = shown.get(key, [])
+        if len(runs) != 1 or ended and runs != [("completed", "success")]:
+            wrong.append(f"{key[1]} of {key[0]} is shown as {runs}")
+    return wrong
+
+
+def missing(case, in_order=False):
+    """Reads on what was called back meanwhile: some jobs end only now."""
+    jobs = case.checker.look().callbacks
+    state = case.relay.state()
+    wrong = unshown(jobs, case.checker.acknowledged, check_runs(state))
+    return wrong + untold(jobs, hud_rows(state), in_order) if case.hud else wrong
