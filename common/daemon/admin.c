@@ -20,6 +20,8 @@ enum {
     ROLE_LAG,
     ROLE_BACKLOG,
     ROLE_STILL,
+    ROLE_PARTITIONS,
+    ROLE_LOST,
     N_FAMILIES
 };
 
@@ -66,6 +68,14 @@ static const struct metric_family families[N_FAMILIES] = {
                      METRIC_GAUGE,
                      "For how long records have waited and none was finished.",
                      { "role" } },
+    [ROLE_PARTITIONS] = { "crcr_role_partitions",
+                          METRIC_GAUGE,
+                          "Partitions that the role reads now.",
+                          { "role" } },
+    [ROLE_LOST] = { "crcr_role_partitions_lost_total",
+                    METRIC_COUNTER,
+                    "Partitions that went to another replica because this one was not heard of.",
+                    { "role" } },
 };
 
 struct admin {
@@ -134,6 +144,11 @@ static void refresh(struct admin *a)
         set(a, ROLE_LAG, labels, (double)health.lag);
         set(a, ROLE_BACKLOG, labels, health_backlog_seconds(&health, now_ms, clock_wall_ms()));
         set(a, ROLE_STILL, labels, health_still_seconds(&health, now_ms));
+        struct topic_reader_share share = role_share_now(r);
+        if (!share.taken) /* it reads nothing in a group, or nothing yet */
+            continue;
+        set(a, ROLE_PARTITIONS, labels, (double)share.now);
+        set(a, ROLE_LOST, labels, (double)share.lost);
     }
 }
 

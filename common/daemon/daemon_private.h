@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "../io/topic_reader.h"
 #include "daemon.h"
 #include "health.h"
 #include "stop.h"
@@ -20,6 +21,7 @@ struct role_ctx {
 
     pthread_mutex_t lock; /* guards the rest */
     struct health health;
+    struct topic_reader_share share;
     char not_ready[256]; /* "" = ready */
 };
 
@@ -48,6 +50,8 @@ enum err role_join(struct role_ctx *r);
 enum err role_judge_health(struct role_ctx *r, struct why *why) MUST_CHECK;
 enum err role_judge_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
+/* As role_reads last told. */
+struct topic_reader_share role_share_now(struct role_ctx *r);
 
 /* ---- admin.c: /healthz, /readyz, /metrics ---- */
 

@@ -3,8 +3,10 @@
 
 #include "../base/clock.h"
 #include "../base/log.h"
-#include "../io/topic_reader.h"
 #include "daemon_private.h"
+
+/* Longer than a session: what the role reads may be another's by now. */
+#define STOOD_STILL_MS 6000
 
 enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
                    struct why *why)
@@ -130,8 +132,12 @@ bool role_stopping(const struct role_ctx *r)
 void role_alive(struct role_ctx *r)
 {
     pthread_mutex_lock(&r->lock);
-    r->health.alive_ms = clock_mono_ms();
+    int64_t now = clock_mono_ms(), since_ms = now - r->health.alive_ms;
+    r->health.alive_ms = now;
     pthread_mutex_unlock(&r->lock);
+    if (since_ms > STOOD_STILL_MS)
+        log_warn("role_stood_still", LOG_STR("role", str_of(r->role->name)),
+                 LOG_INT("ms", since_ms));
 }
 
 void role_progress(struct role_ctx *r)
@@ -155,10 +161,36 @@ void role_declare_dlq(struct role_ctx *r, size_t family, struct str role)
         metrics_add(role_metrics(r), family, METRIC_LABELS(role, str_of(classes[i])), 0);
 }
 
+static void log_share(const struct role_ctx *r, const struct topic_reader_share *was,
+                      const struct topic_reader_share *is)
+{
+    struct str role = str_of(r->role->name);
+    if (is->lost != was->lost)
+        log_warn("partitions_lost", LOG_STR("role", role),
+                 LOG_INT("lost", (int64_t)(is->lost - was->lost)),
+                 LOG_INT("now", (int64_t)is->now));
+    else if (is->taken != was->taken || is->given != was->given)
+        log_info("partitions_moved", LOG_STR("role", role),
+                 LOG_INT("taken", (int64_t)(is->taken - was->taken)),
+                 LOG_INT("given", (int64_t)(is->given - was->given)),
+                 LOG_INT("now", (int64_t)is->now));
+}
+
+struct topic_reader_share role_share_now(struct role_ctx *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct topic_reader_share share = r->share;
+    pthread_mutex_unlock(&r->lock);
+    return share;
+}
+
 void role_reads(struct role_ctx *r, const struct topic_reader *reader)
 {
     int64_t lag = topic_reader_lag(reader), oldest_ms = topic_reader_oldest_ms(reader);
+    struct topic_reader_share share = topic_reader_share(reader);
+    log_share(r, &r->share, &share);
     pthread_mutex_lock(&r->lock);
+    r->share = share;
     health_lag(&r->health, lag, clock_mono_ms());
     health_oldest(&r->health, oldest_ms);
     pthread_mutex_unlock(&r->lock);

@@ -159,6 +159,7 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
         if (r->paused)
             partition_pause(r, r->partitions[r->n_partitions - 1], true);
     }
+    r->moved.taken += (uint64_t)list->cnt;
     topic_reader_ask_unclaimed(r);
 }
 
@@ -179,14 +180,28 @@ static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_
     free(positions);
 }
 
+/* librdkafka remembers a pause beyond the assignment: a partition that comes back would never be
+ * read again. */
+static void resume_what_goes(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++) {
+        struct topic_partition *p =
+            topic_reader_find(r, list->elems[i].topic, list->elems[i].partition);
+        if (p)
+            partition_pause(r, p, false);
+    }
+}
+
 static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
 {
     struct why why;
     bool lost = rd_kafka_assignment_lost(r->client.rk);
 
+    *(lost ? &r->moved.lost : &r->moved.given) += (uint64_t)list->cnt;
     tell_revoked(r, list, lost);
     if (!lost && topic_reader_commit_wait(r, list, &why) != OK)
         topic_client_trouble(&r->client, why.text); /* others read again what was done: harmless */
+    resume_what_goes(r, list);
     for (int i = 0; i < list->cnt; i++)
         partition_remove(r, list->elems[i].topic, list->elems[i].partition);
     rd_kafka_error_t *error = rd_kafka_incremental_unassign(r->client.rk, list);
@@ -268,6 +283,14 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     }
     *ret = r;
     return OK;
+}
+
+struct topic_reader_share topic_reader_share(const struct topic_reader *r)
+{
+    struct topic_reader_share share = r->moved;
+
+    share.now = r->n_partitions;
+    return share;
 }
 
 void topic_reader_free(struct topic_reader *r)

@@ -105,6 +105,13 @@ int topic_reader_assigned(const struct topic_reader *r);
 int64_t topic_reader_lag(const struct topic_reader *r);
 /* Timestamp of the oldest record in hand; -1 when none is. */
 int64_t topic_reader_oldest_ms(const struct topic_reader *r);
+/* Partitions: how many are ours now, and how many were taken, given back and lost (the session
+ * timed out: another has had them since) from the beginning. */
+struct topic_reader_share {
+    size_t now;
+    uint64_t taken, given, lost;
+};
+struct topic_reader_share topic_reader_share(const struct topic_reader *r);
 /* True once librdkafka reported a fatal error. */
 bool topic_reader_fatal(struct topic_reader *r, struct why *why);
 

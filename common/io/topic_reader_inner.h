@@ -15,6 +15,7 @@ struct topic_reader {
     struct topic_joining joining;
     struct topic_partition **partitions;
     size_t n_partitions;
+    struct topic_reader_share moved; /* all but now */
     int max_in_hand;
     size_t max_in_hand_bytes;
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,

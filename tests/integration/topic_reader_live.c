@@ -372,6 +372,52 @@ static void what_a_record_says_stays_in_place_when_its_partition_goes(void **sta
     topic_reader_free(b);
 }
 
+/* librdkafka remembers a pause of a partition that it does not read any more. */
+static void a_partition_that_went_while_it_was_paused_is_read_when_it_comes_back(void **state)
+{
+    enum { N = 60, LIMIT = 5 };
+    char topic[64];
+    const char *topics[] = { topic };
+    struct topic_reader_options options = { .kafka = live_kafka(),
+                                            .group = topic,
+                                            .topics = topics,
+                                            .n_topics = 1,
+                                            .max_in_hand = LIMIT,
+                                            .revoked = leave_in_hand };
+    struct record *in_hand[2 * LIMIT];
+    bool seen[N] = { false };
+    int n_seen = 0;
+
+    (void)state;
+    live_topic(topic, 2);
+    live_fill(topic, N, N);
+    struct topic_reader *a = live_reader(&options);
+    for (int i = 0; i < 2 * LIMIT; i++)
+        in_hand[i] = live_next(a); /* both partitions are full, and paused */
+    struct topic_reader *b = live_reader(&options);
+    int64_t deadline = clock_mono_ms() + 3 * WAIT_MS;
+    while (topic_reader_assigned(b) < 1 && clock_mono_ms() < deadline) {
+        record_drop(topic_reader_next(b, 10));
+        assert_null(topic_reader_next(a, 10));
+    }
+    assert_int_equal(topic_reader_assigned(a), 1);
+    topic_reader_free(b);
+    while (topic_reader_assigned(a) < 2 && clock_mono_ms() < deadline)
+        record_drop(topic_reader_next(a, 10));
+    for (int i = 0; i < 2 * LIMIT; i++)
+        record_done(in_hand[i]);
+    while (n_seen < N - LIMIT && clock_mono_ms() < deadline) {
+        struct record *record = topic_reader_next(a, 10);
+        if (!record)
+            continue;
+        n_seen += !seen[number_of(record)];
+        seen[number_of(record)] = true;
+        record_done(record);
+    }
+    assert_true(n_seen >= N - LIMIT); /* all but what was done of the partition that stayed */
+    topic_reader_free(a);
+}
+
 static void records_left_in_hand_outlive_the_reader_and_commit_nothing(void **state)
 {
     char topic[64];
@@ -406,6 +452,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_new_record_wakes_the_loop),
         cmocka_unit_test(a_rebalance_hands_over_without_loss_and_without_repeats),
         cmocka_unit_test(what_a_record_says_stays_in_place_when_its_partition_goes),
+        cmocka_unit_test(a_partition_that_went_while_it_was_paused_is_read_when_it_comes_back),
         cmocka_unit_test(records_left_in_hand_outlive_the_reader_and_commit_nothing),
     };
     if (argc > 1) /* the name of one test */
