@@ -78,6 +78,7 @@ struct http_loop {
     struct MHD_Daemon *daemon;
     pthread_t thread;
     bool runs;
+    bool starved; /* no descriptor was left for a connection; on its own thread */
     struct wake wake;
     atomic_bool woken; /* wake has been written and not been read yet */
 };

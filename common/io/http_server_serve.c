@@ -2,6 +2,7 @@
  * owns the connection: once after the headers, once for each piece of the body, once after its end,
  * and once more after a resume. An answer can be queued only after the headers or after the end. */
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -127,7 +128,7 @@ static enum MHD_Result answer_queue(struct http_exchange *x)
 {
     if (!x->response)
         return MHD_NO;
-    if (atomic_load(&x->server->closes_after_reply))
+    if (atomic_load(&x->server->closes_after_reply) || x->loop->starved)
         MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONNECTION, "close");
     atomic_store(&x->peer->waiting_since_ms, clock_mono_ms());
     enum MHD_Result queued = MHD_queue_response(x->connection, x->status, x->response);
@@ -237,8 +238,20 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     struct http_server *s = ((struct http_loop *)cls)->server;
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         peer_open(s, connection, context);
-    else if (*context)
+    else if (*context) {
         http_server_peer_remove(s, *context);
+        ((struct http_loop *)cls)->starved = false;
+    }
+}
+
+/* Where accept finds no descriptor microhttpd accepts nothing more until one of its connections is
+ * closed, also when there are descriptors again; and clients keep theirs. Nothing but its log tells
+ * of it. */
+static void on_log(void *cls, const char *format, va_list ap)
+{
+    (void)ap;
+    if (strstr(format, "suspending accept"))
+        ((struct http_loop *)cls)->starved = true;
 }
 
 /* Connections may take three quarters of the descriptors: however many clients come, Kafka, Redis
@@ -260,6 +273,7 @@ struct MHD_Daemon *http_server_daemon_new(struct http_loop *l, const struct http
     unsigned idle_s = o->idle_timeout_s > 0 ? (unsigned)o->idle_timeout_s : IDLE_DEFAULT_S;
     size_t connections = http_server_max_connections(o->max_connections);
     struct MHD_OptionItem options[] = {
+        { MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_log, l }, /* first, so that it knows of all */
         { MHD_OPTION_LISTEN_SOCKET, s->listen_fd, NULL },
         { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)idle_s, NULL },
         { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(connections / s->n_loops + 1), NULL },
@@ -270,6 +284,6 @@ struct MHD_Daemon *http_server_daemon_new(struct http_loop *l, const struct http
         { MHD_OPTION_END, 0, NULL },
     };
     s->request_limit_ms = (int64_t)idle_s * 1000 * REQUEST_LIMIT;
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, l,
-                            MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
+                            NULL, on_request, l, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }

@@ -203,6 +203,31 @@ static void clients_cannot_take_the_last_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* microhttpd accepts nobody after EMFILE until one of its connections is closed. */
+static void who_found_no_descriptor_left_is_served_when_there_are_some_again(void **state)
+{
+    static const char request[] = "GET /describe HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct fixture *f = *state;
+    struct rlimit before, none = { 0 };
+    int kept = raw_connect(f->port);
+    assert_true(raw_send(kept, request) && raw_expect(kept, "GET /describe"));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int turned_away = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), next = dup(turned_away);
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)f->port) };
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    none.rlim_cur = (rlim_t)next;
+    none.rlim_max = before.rlim_max;
+    close(next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(connect(turned_away, (struct sockaddr *)&to, sizeof(to)), 0);
+    usleep(200000); /* accept has failed by then */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(raw_send(kept, request) && raw_expect(kept, "Connection: close"));
+    assert_true(raw_send(turned_away, request) && raw_expect(turned_away, "GET /describe"));
+    close(kept);
+    close(turned_away);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +238,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(client_that_drips_its_request_is_cut_off, setup_impatient,
                                         teardown),
         cmocka_unit_test_setup_teardown(silent_client_is_cut_off, setup_impatient, teardown),
+        cmocka_unit_test_setup_teardown(
+            who_found_no_descriptor_left_is_served_when_there_are_some_again, setup_one_thread,
+            teardown),
         TEST(server_that_is_leaving_takes_requests_and_closes_after_each),
         TEST(quiesced_server_takes_nobody_new_and_ends_what_it_has),
         TEST(free_waits_for_what_is_under_way),
