@@ -35,6 +35,7 @@ struct fact {
 
     struct callback_fact callback; /* FACT_CALLBACK */
     struct outcome outcome;        /* FACT_OUTCOME */
+    bool claim_queued;             /* its claim is asked for in this round trip */
     struct {                       /* FACT_LABELS */
         int64_t pr, updated_ms, received_ms;
         char *in_force; /* ciflow/crcr labels, one a line */

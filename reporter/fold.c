@@ -7,6 +7,7 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
@@ -72,6 +73,23 @@ void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const str
 
 /* ---- folding -------------------------------------------------------------------------------- */
 
+/* Its claim as well: who called while Redis was away could not tell it there. */
+static enum err outcome_queue(struct fold *f, struct fact *fact, struct why *why)
+{
+    const struct outcome *o = &fact->outcome;
+    enum err err =
+        claim_restore_queue(f->redis, o, clock_wall_ms() - o->at_ms, &fact->claim_queued, why);
+    return err ? err : dispatch_fold_queue(f->redis, o, &f->reporter->times, why);
+}
+
+static enum err outcome_collect(struct fold *f, const struct fact *fact, struct why *why)
+{
+    struct why of_fold;
+    enum err claim = fact->claim_queued ? claim_end_collect(f->redis, why) : OK;
+    enum err fold = dispatch_fold_collect(f->redis, claim ? &of_fold : why);
+    return claim ? claim : fold;
+}
+
 static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
 {
     const struct view_times *times = &f->reporter->times;
@@ -80,7 +98,7 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
         return job_fold_queue(f->redis, &fact->callback.job, fact->callback.received_ms, times,
                               why);
     case FACT_OUTCOME:
-        return dispatch_fold_queue(f->redis, &fact->outcome, times, why);
+        return outcome_queue(f, fact, why);
     default:
         return labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
                                  fact->labels.received_ms, str_of(fact->labels.in_force),
@@ -131,7 +149,7 @@ static void fact_collect(struct fold *f, struct fact *fact)
         err = callback_collect(f, fact, &why);
         break;
     case FACT_OUTCOME:
-        err = dispatch_fold_collect(f->redis, &why);
+        err = outcome_collect(f, fact, &why);
         if (err == OK) {
             folded(f, fact, "merged");
             fold_publish_outcome(f, fact);

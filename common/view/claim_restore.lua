@@ -2,7 +2,8 @@
 -- KEYS: the claim; the lane's last seq or crcr:none.
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
 -- dispatched_ms, seq. Returns 1.
--- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched.
+-- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched, but for
+-- a sending that has run out when the outcome says that it was sent.
 local ttl = tonumber(ARGV[3])
 
 -- As in claim.lua.
@@ -16,7 +17,15 @@ local function later(a, b)
   return tonumber(a3) > tonumber(b3)
 end
 
-local state = redis.call('HGET', KEYS[1], 'state')
+local claim = redis.call('HMGET', KEYS[1], 'state', 'until_ms')
+local state = claim[1]
+if state == 'sending' and ARGV[1] == 'done' then
+  local time = redis.call('TIME')
+  local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  if tonumber(claim[2] or '0') <= now then
+    state = false
+  end
+end
 if ARGV[1] ~= '' and state ~= 'done' and state ~= 'sending' then
   redis.call('HMSET', KEYS[1], 'state', ARGV[1], 'owner', 'rebuild', 'outcome', ARGV[2],
              'pr', ARGV[4], 'head_sha', ARGV[5], 'level', ARGV[6], 'event_type', ARGV[7],

@@ -453,6 +453,20 @@ static void a_restored_claim_takes_nothing_from_its_sender(void **state)
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
 }
 
+/* Redis was away when its sender would have told it that the call was answered. */
+static void a_claim_that_ran_out_is_done_when_its_outcome_says_so(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct task task = a_task();
+    struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    claim(state, &task, "one", NOW);
+    let_it_run_out(f);
+    restore(f, &unknown, 0);
+    restore(f, &sent, 0);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
+}
+
 static void only_what_a_claim_would_still_hold_is_restored(void **state)
 {
     struct task task = a_task();
@@ -494,6 +508,7 @@ int main(void)
         TEST(what_was_perhaps_sent_is_known_to_be_so_after_a_flush),
         TEST(what_was_replayed_again_is_not_sent_once_more_after_a_flush),
         TEST(a_restored_claim_takes_nothing_from_its_sender),
+        TEST(a_claim_that_ran_out_is_done_when_its_outcome_says_so),
         TEST(only_what_a_claim_would_still_hold_is_restored),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
