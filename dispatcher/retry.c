@@ -46,7 +46,9 @@ struct retry retry_decide(const struct github_answer *answer, int attempt, int64
     }
     r.outcome = OUTCOME_WAITING;
     if (answer->limited) {
-        wait_until(&r, answer->wait_until_ms + (int64_t)(jitter * 1000), now_ms);
+        /* A moment that GitHub names, it names to all; our own are one for each, in order. */
+        int64_t spread_ms = answer->sent_ms ? (int64_t)(jitter * 1000) : 0;
+        wait_until(&r, answer->wait_until_ms + spread_ms, now_ms);
         return r;
     }
     if (answer->err == ERR_UNKNOWN) {

@@ -249,14 +249,15 @@ static bool may_be_put_off(const struct sending *g)
 static void go_on(struct sending *g)
 {
     g->answered = false;
+    if (g->retry.next == RETRY_PARK && !may_be_put_off(g)) {
+        g->retry.next = RETRY_DEAD;
+        g->retry.cls = "refused";
+        g->outcome.outcome = OUTCOME_FAILED;
+    }
     post_outcome(g);
     if (g->retry.next == RETRY_HOLD && !g->lost) {
         hold(g);
         return;
-    }
-    if (g->retry.next == RETRY_PARK && !may_be_put_off(g)) {
-        g->retry.next = RETRY_DEAD;
-        g->retry.cls = "refused";
     }
     if (g->retry.next == RETRY_PARK && !g->lost)
         post_parked(g, g->outcome.error);
