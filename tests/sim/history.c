@@ -45,9 +45,25 @@ void history_dispatch(FILE *file, const struct call *call, const struct run *run
 void history_callback(FILE *file, const json_t *row)
 {
     json_int_t status = json_integer_value(json_object_get(row, "http_status"));
-    if (!file || status < 200 || status > 299)
+    bool taken = status >= 200 && status <= 299;
+    if (!file || (!taken && (status < 400 || status > 499 || status == 429)))
         return;
     json_t *line = json_copy((json_t *)row);
-    json_object_set_new(line, "kind", json_string("callback"));
+    json_object_set_new(line, "kind", json_string(taken ? "callback" : "refusal"));
     put(file, line);
+}
+
+void history_hud(FILE *file, const json_t *post)
+{
+    const json_t *callback =
+        json_object_get(json_object_get(post, "untrusted"), "callback_payload");
+    const json_t *workflow = json_object_get(callback, "workflow");
+    if (!file)
+        return;
+    put(file,
+        json_pack("{s:s, s:O?, s:O?, s:O?, s:O?, s:O?}", "kind", "hud", "repo",
+                  json_object_get(json_object_get(post, "trusted"), "verified_repo"), "delivery_id",
+                  json_object_get(callback, "delivery_id"), "run_id",
+                  json_object_get(workflow, "run_id"), "job", json_object_get(workflow, "job_name"),
+                  "status", json_object_get(workflow, "status")));
 }

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "history.h"
 #include "options.h"
 #include "rows.h"
 #include "sim.h"
@@ -42,6 +43,7 @@ void hud_post(struct sim *sim, const struct call *call, struct reply *reply)
         reply_json(reply, 400, json_pack("{s:s}", "error", fault));
     } else {
         rows_put(sim->hud, json_incref(call->body));
+        history_hud(sim->history, call->body);
         reply_json(reply, 200, json_pack("{s:b}", "ok", 1));
     }
 }
