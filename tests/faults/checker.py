@@ -52,6 +52,8 @@ class Checker:
         self.outcomes = collections.defaultdict(list)  # (delivery, repo) → outcomes
         self.parked = collections.defaultdict(list)    # (delivery, repo) → class of the dlq
         self.callbacks = {}                            # job → state that was answered with 2xx
+        self.refusals = []                             # callbacks that were answered with 4xx
+        self.hud = collections.defaultdict(list)       # job → states that the HUD was told, in order of arrival
         self.results, self.findings = {}, Findings()
         self.rows, self.last = collections.defaultdict(set), {}  # job key → rows so far; → rank of the last
         self.counts = collections.Counter()
@@ -80,6 +82,12 @@ class Checker:
         job = (line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"])
         known = self.callbacks.get(job, (0, ""))
         self.callbacks[job] = max(known, (RANK[line["status"]], line["status"]))
+
+    def _refusal(self, line):
+        self.refusals.append(line)
+
+    def _hud(self, line):
+        self.hud[line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"]].append(line["status"])
 
     def _event(self, key, value, headers, partition, offset):
         if headers.get("event") in ("pull_request", "push") and headers.get("delivery"):
@@ -136,6 +144,13 @@ class Checker:
     def untold(self):
         """Dispatches that no outcome tells of yet."""
         return [key for key in self.dispatches if not self.outcomes[key]]
+
+    def given_up(self):
+        """What was parked, and what ended without a dispatch although nothing newer took its place."""
+        dead = [f"dlq {headers.get('class')}: {headers.get('error')}" for all_of_it in self.parked.values() for headers in all_of_it]
+        return dead + [f"{delivery} for {repo}: {o['outcome']}: {o.get('error')}"
+                       for (delivery, repo), outcomes in self.outcomes.items() if (delivery, repo) not in self.dispatches
+                       for o in outcomes if o["outcome"] in ("failed", "skipped")]
 
     def settled(self):
         return not (self.open_dispatches() or self.open_callbacks() or self.untold())

@@ -10,9 +10,10 @@ T_975 = 2.306
 
 @dataclasses.dataclass
 class Growth:
-    """A minute: the least-squares slope, and the lower end of its 95 % confidence interval."""
+    """A minute: the least-squares slope, and the ends of its 95 % confidence interval."""
     slope: float
     least: float
+    most: float
     steady: bool  # it goes up between most blocks, not once
 
     def leaks(self, most):
@@ -40,4 +41,4 @@ def growth(times, values):
     v = [statistics.fmean(values[block]) for block in blocks]
     slope, error = line_through(t, v)
     ups = sum(after > before for before, after in zip(v, v[1:]))
-    return Growth(slope, slope - T_975 * error, ups > (BLOCKS - 1) / 2)
+    return Growth(slope, slope - T_975 * error, slope + T_975 * error, ups > (BLOCKS - 1) / 2)

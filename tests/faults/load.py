@@ -19,7 +19,7 @@ TIMEOUT_S = 12  # GitHub hangs up after 10
 
 def body(number, counter, pad="", of=""):
     """A pull_request webhook with the fields that downstream workflows read; a commit for each number, counter and of."""
-    sha = hashlib.sha1(f"{of}{number}.{counter}".encode()).hexdigest()
+    sha = "c" + hashlib.sha1(f"{of}{number}.{counter}".encode()).hexdigest()[:39]  # 0000…: the simulator has no such commit
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     repo = {"id": 1, "full_name": "pytorch/pytorch", "default_branch": "main",
             "html_url": "https://github.com/pytorch/pytorch"}
@@ -69,8 +69,8 @@ class Load:
         while not self._stop.is_set() and (self.count is None or self.counter < self.count):
             self._stop.wait(max(0.0, began + due - time.monotonic()))
             self.counter += 1
-            self._due.put((self.random.randrange(1, PULL_REQUESTS + 1), self.counter,
-                           self.delivery or
+            self._due.put((1, 1, self.delivery) if self.delivery else
+                          (self.random.randrange(1, PULL_REQUESTS + 1), self.counter,
                            str(uuid.UUID(int=self.random.getrandbits(128), version=4))))
             due += 1.0 / self.rate
             if self.off and due % (self.on + self.off) >= self.on:

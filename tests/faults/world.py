@@ -3,10 +3,11 @@ and the waiting for everything to settle."""
 import dataclasses
 import pathlib
 import sys
+import threading
 import time
 
 from checker import Checker
-from history import History, Topic
+from history import History, Lines, Topic
 from load import Load
 from outside import missing
 
@@ -74,9 +75,13 @@ class Case:
     """One relay under one fault, its histories and its checker. kafka and redis may be the row's own."""
 
     def __init__(self, world, name, kafka=None, redis=None, allowlist=ALLOWLIST,
-                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, hud=False):
+                 downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, hud=False,
+                 gives_up=False, refuses=False, shows=True):
         self.world, self.name, self.say = world, name, world.say
-        self.hud = hud  # is told each result
+        self.hud = hud            # is told each result
+        self.gives_up = gives_up  # part of the fault: tasks end in the dead-letter queue, or are refused
+        self.refuses = refuses    # part of the fault: valid callbacks are answered with 4xx
+        self.shows = shows        # all is shown at GitHub and told to the HUD soon after it has settled
         self.kafka, self.redis = kafka or world.kafka, redis or world.redis
         self.redis.client().flushall()
         self.folder = world.folder / name
@@ -94,6 +99,7 @@ class Case:
         self.history = History(self.sent_file)
         self.reaction = reaction
         self.loads, self.topics = [], {}
+        self.effects, self.n_dispatched, self.counting = Lines(self.github_file), 0, threading.Lock()
         self.downstreams = downstreams
         self.checker = None
         self.closed = False
@@ -199,7 +205,7 @@ class Case:
     def result(self, row, name, faults, recovery_s=0.0, note="", settle_s=300):
         """Waits for it to settle, checks, and stops everything."""
         self.settle(settle_s)
-        unseen = self.outside(OUTSIDE_S)
+        unseen = self.outside(OUTSIDE_S) if self.shows else []
         self.settle(settle_s)  # what was called back meanwhile
         found = self.checker.verdict(self.jobs_in_redis())
         counts = self.checker.counts
@@ -210,8 +216,12 @@ class Case:
                         unknown=len(self.checker.unknown()),
                         duplicated=sum(self.checker.duplicates().values()),
                         recovery_s=recovery_s, note=note, problems=found.problems())
-        if unseen:
-            result.problems.append(f"{len(unseen)} × not shown, such as {unseen[0]}")
+        for kind, found in (("not shown", unseen), ("given up", [] if self.gives_up else self.checker.given_up()),
+                            ("a valid callback refused", [] if self.refuses else self.checker.refusals)):
+            if found:
+                result.problems.append(f"{len(found)} × {kind}, such as {found[0]}")
+        if self.reaction is REACTION and not self.checker.callbacks:
+            result.problems.append("no job called back: nothing was seen of callbacks")
         self.say(f"{self.name}: {counts['sent']} sent, {len(self.checker.acknowledged)} acknowledged, "
                  f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "
                  f"{len(self.checker.callbacks)} jobs called back")
@@ -234,6 +244,12 @@ class Case:
             topic.close()
         self.history.close()
         return problems
+
+    def dispatched(self):
+        """How many dispatches took effect at GitHub. Any thread."""
+        with self.counting:
+            self.n_dispatched += sum(line["kind"] == "dispatch" for line in self.effects.read())
+            return self.n_dispatched
 
     # ---- looking ----------------------------------------------------------------------------------
     def ready(self, part):

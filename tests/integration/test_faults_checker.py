@@ -194,15 +194,21 @@ def shown(aggregate=(SUCCESS,), job=(SUCCESS,)):
 
 
 def test_a_job_that_is_shown_once_and_as_it_ended_is_well():
-    assert not unshown({OF_L4: ENDED, OF_L1: ENDED}, ACKNOWLEDGED, shown())
-    assert not unshown({OF_L4: GOING}, ACKNOWLEDGED, shown([("in_progress", None)], [("in_progress", None)]))
+    assert not unshown({OF_L4: ENDED, OF_L1: ENDED}, ACKNOWLEDGED, shown(), {})
+    assert not unshown({OF_L4: GOING}, ACKNOWLEDGED, shown([("in_progress", None)], [("in_progress", None)]), {})
+
+
+def test_a_second_dispatch_may_have_a_check_run_of_its_own():
+    twice = shown([SUCCESS, SUCCESS], [SUCCESS, SUCCESS])
+    assert not unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one", "two"]})
+    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one"]})
 
 
 @pytest.mark.parametrize("what", [
     shown(job=[]), shown(aggregate=[]), shown(job=[SUCCESS, SUCCESS]), shown(job=[("in_progress", None)]),
     shown(aggregate=[SUCCESS, ("queued", None)]), shown(aggregate=[("completed", "failure")]), {}])
 def test_a_job_that_is_not_shown_or_twice_or_not_as_it_ended_is_found(what):
-    assert len(unshown({OF_L4: ENDED}, ACKNOWLEDGED, what)) == (2 if not what else 1)
+    assert len(unshown({OF_L4: ENDED}, ACKNOWLEDGED, what, {})) == (2 if not what else 1)
 
 
 @pytest.mark.parametrize("states, in_order, good", [

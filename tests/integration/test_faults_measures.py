@@ -54,6 +54,19 @@ def test_a_leak_below_the_bound_is_told_by_its_slope():
     assert found.slope == pytest.approx(0.05) and not found.leaks(soak.RSS_MOST)
 
 
+def test_what_wavers_too_much_to_be_told_is_not_shown_to_stand_still():
+    samples = [{(part, kind): value for part in soak.PARTS for kind, value in (("rss", rss), ("fd", 100))}
+               for rss in wavering(lambda t: 40.0, by=10)]
+    _, problems = soak.judge(TIMES, samples)
+    assert len(problems) == 3 and all("is not shown to stand still" in one for one in problems)
+
+
+def test_what_stands_still_is_shown_to():
+    samples = [{(part, kind): value for part in soak.PARTS for kind, value in (("rss", rss), ("fd", 100))}
+               for rss in wavering(lambda t: 40.0)]
+    assert soak.judge(TIMES, samples)[1] == []
+
+
 def test_a_descriptor_every_half_minute_is_found():
     assert growth(TIMES, [100 + t // 30 for t in TIMES]).leaks(soak.FD_MOST)
 

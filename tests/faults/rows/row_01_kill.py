@@ -13,7 +13,7 @@ def work_seen(case, victim):
     if victim == "ingest":
         return lambda: case.loads[0].answers.get(202, 0)
     if victim == "dispatcher":
-        return lambda: case.github_file.stat().st_size
+        return case.dispatched
     return lambda: case.relay.metric("reporter", "crcr_facts_total")
 
 
@@ -42,7 +42,7 @@ def run(world, short=False):
     case = world.case("row-01", hud=True).start()
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})  # calls to be killed in
     load = case.load(rate=200, on=0.5, off=3.0)
-    case.wait("the first dispatches", lambda: case.github_file.exists())
+    case.wait("the first dispatches", case.dispatched)
     with concurrent.futures.ThreadPoolExecutor() as killers:  # each daemon at its own moments, whatever the others do
         done = [killers.submit(kill, case, victim, kills, random.Random(f"{world.seed}.kills.{victim}"), short)
                 for victim in DAEMONS]

@@ -12,7 +12,7 @@ def run(world, short=False):
     case.start("ingest", *PODS)
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
     load = case.load(rate=200, on=0.5, off=3.0)
-    case.wait("the first dispatches", lambda: case.github_file.exists())
+    case.wait("the first dispatches", case.dispatched)
     slowest, drains = 0.0, []
     for number in range(rounds):
         for pod in PODS:

@@ -54,7 +54,7 @@ def run(world, short=False):
     load = case.load(rate=200, on=0.25, off=4.75, senders=160)
     brought, under_load, recovery = Recovery(case, load), 0, 0.0
     try:
-        case.wait("the first dispatches", lambda: case.github_file.exists())
+        case.wait("the first dispatches", case.dispatched)
         for seconds in lengths:
             kafka.freeze()
             time.sleep(seconds)  # the length of the fault

@@ -14,7 +14,7 @@ def cut_off(world, seconds):
     load = case.load(rate=200, on=0.25, off=3.75, senders=160)
     recovery = 0.0
     try:
-        case.wait("the first dispatches", lambda: case.github_file.exists())
+        case.wait("the first dispatches", case.dispatched)
         for number, node in enumerate(kafka.nodes, 1):
             node.freeze()
             began, before = time.monotonic(), load.answers.get(202, 0)
@@ -39,7 +39,7 @@ def killed(world, kills):
     load = case.load(rate=200, on=0.25, off=3.75, senders=160)
     recovery = 0.0
     try:
-        case.wait("the first dispatches", lambda: case.github_file.exists())
+        case.wait("the first dispatches", case.dispatched)
         for number in range(kills):
             time.sleep(chance.uniform(1, 4))  # the moment of the fault
             kafka.kill()

@@ -13,8 +13,9 @@ REPLICAS = ("ingest", "dispatcher", "reporter", "dispatcher2", "reporter2")
 
 
 def at_work(case, load):
-    """What must grow again after each fault: webhooks taken, dispatches made, facts folded by the one that was cut off."""
-    return (load.answers.get(202, 0), case.github_file.stat().st_size)
+    """What must grow again after each fault: webhooks taken, and what those do that were cut off: dispatches, facts folded."""
+    return (load.answers.get(202, 0), case.relay.metric("dispatcher", "crcr_dispatch_outcomes_total", outcome="dispatched"),
+            case.relay.metric("reporter", "crcr_facts_total"))
 
 
 def cut(case, links, load, link, how, seconds):
@@ -41,7 +42,7 @@ def run_behind(world, links, short):
         case = world.case("row-08", kafka=kafka, redis=redis, links=links).start(*REPLICAS)
         case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
         load = case.load(rate=200, on=0.25, off=3.75, senders=160)
-        case.wait("the first dispatches", lambda: case.github_file.exists())
+        case.wait("the first dispatches", case.dispatched)
         slowest = max(cut(case, links, load, link, how, both if how == "both" else one_way)
                       for link in LINKS for how in ("both", "there", "back"))
         load.stop()

@@ -32,6 +32,9 @@ def run(world, short=False):
         result.problems.append(f"the breaker opened only after {opened:.1f} s")
     if len(asked) > (seconds - opened) / PROBE_S + 1:
         result.problems.append(f"{len(asked)} probes in {seconds - opened:.0f} s")
+    gaps = [after["at_ms"] - before["at_ms"] for before, after in zip(asked, asked[1:])]
+    if gaps and min(gaps) < 1000 * (PROBE_S - 1):
+        result.problems.append(f"two probes came within {min(gaps) / 1000:.1f} s")
     if healed > HEAL_MAX_S:
         result.problems.append(f"it took {healed:.1f} s to heal")
     return result

@@ -17,7 +17,7 @@ def run(world, short=False):
     rounds = 1 if short else 20 if world.long else 5
     case = world.case("row-15").start("ingest", "dispatcher1", "reporter")
     load = case.load(rate=20)
-    case.wait("the first dispatches", lambda: case.github_file.exists())
+    case.wait("the first dispatches", case.dispatched)
     since_ms = int(time.time() * 1000)
     for number in range(rounds):
         for replica in range(2, REPLICAS + 1):

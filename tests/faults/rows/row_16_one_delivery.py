@@ -7,7 +7,7 @@ TIMES = 1000
 
 def run(world, short=False):
     case = world.case("row-16").start("ingest", "dispatcher1", "dispatcher2", "reporter")
-    load = case.load(rate=5000, count=TIMES, delivery=str(uuid.UUID(int=7)))
+    load = case.load(rate=5000, count=TIMES, delivery=str(uuid.UUID(int=7)), senders=TIMES)
     load.wait()
     result = case.result(ROW, NAME, f"{load.answers.get(202, 0)} × 202 for one GUID")
     if len(case.checker.dispatches) != len(case.downstreams) or result.duplicated:

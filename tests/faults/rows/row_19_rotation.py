@@ -120,7 +120,7 @@ def run(world, short=False):
     rotation = Rotation(case)
     load = case.load(rate=4 if short else 10, parts=INGESTS,
                      secret=lambda: rotation.secret)
-    case.wait("the first dispatches", lambda: case.github_file.exists(), 120)
+    case.wait("the first dispatches", case.dispatched, 120)
     for rotate in (rotate_secret, rotate_token_key, rotate_app_key):
         rotate(rotation)
     after = load.counter + 5

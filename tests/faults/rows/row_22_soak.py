@@ -13,7 +13,7 @@ FD_MOST = 0.5   # a minute
 SAMPLE_S = 5
 # Sent at once before: more than can be under way, so that whatever grows with that is as large as it gets.
 BURST = 1000
-RATE = 25       # the other rows' pulses come to twice as much
+RATE = 25       # half of what two cores take with all of this on them
 # Seconds of load that may be under way at the end: with more of it, memory is that of a backlog.
 BEHIND_MAX = 10
 
@@ -42,9 +42,11 @@ def judge(times, samples):
         rss = growth(times, [row[part, "rss"] for row in samples])
         fds = growth(times, [row[part, "fd"] for row in samples])
         notes.append(f"{part} {samples[-1][part, 'rss']:.0f} MB, {60 * rss.slope:+.1f} MB/h "
-                     f"(at least {60 * rss.least:+.1f}), {fds.slope:+.2f} fd/min")
+                     f"({60 * rss.least:+.1f} to {60 * rss.most:+.1f}), {fds.slope:+.2f} fd/min")
         if rss.leaks(RSS_MOST):
             problems.append(f"{part} grows by {60 * rss.slope:.1f} MB an hour")
+        elif rss.most > RSS_MOST:
+            problems.append(f"{part} is not shown to stand still: it may grow by {60 * rss.most:.1f} MB an hour")
         if fds.leaks(FD_MOST):
             problems.append(f"{part} has {fds.slope:+.1f} file descriptors a minute")
     return notes, problems

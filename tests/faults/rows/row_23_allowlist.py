@@ -31,6 +31,7 @@ def faults(good):
         Fault("empty", "", HELD),
         Fault("not there", None, fetches("unreachable")),
         Fault("503", good, fetches("unreachable"), {"method": "GET", "path": CONTENTS, "status": 503}),
+        Fault("cut off", good, fetches("unreachable"), {"method": "GET", "path": CONTENTS, "reset": True}),
         Fault("304", good, fetches("same")),
         Fault("shrunk by 90 %", "L1: [org-a/backend]\n", HELD),
     ]
