@@ -220,7 +220,7 @@ class Case:
                             ("a valid callback refused", [] if self.refuses else self.checker.refusals)):
             if found:
                 result.problems.append(f"{len(found)} × {kind}, such as {found[0]}")
-        if self.reaction is REACTION and not self.checker.callbacks:
+        if self.reaction is REACTION and self.downstreams and not self.checker.callbacks:
             result.problems.append("no job called back: nothing was seen of callbacks")
         self.say(f"{self.name}: {counts['sent']} sent, {len(self.checker.acknowledged)} acknowledged, "
                  f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "
