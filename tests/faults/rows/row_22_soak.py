@@ -13,7 +13,7 @@ FD_MOST = 0.5   # a minute
 SAMPLE_S = 5
 # Sent at once before: more than can be under way, so that whatever grows with that is as large as it gets.
 BURST = 1000
-RATE = 25       # half of what two cores take with all of this on them
+RATE = 25       # what two cores with everything on them keep up with
 # Seconds of load that may be under way at the end: with more of it, memory is that of a backlog.
 BEHIND_MAX = 10
 
