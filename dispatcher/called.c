@@ -14,7 +14,8 @@ struct called_lane {
     UT_hash_handle hh;
     struct called_lane *prev, *next; /* in called.untold */
     struct task_seq seq;
-    bool sent;   /* GitHub took the call */
+    char delivery[DELIVERY_MAX + 1];
+    enum called_as how;
     bool untold; /* Redis does not know seq */
     size_t len;
     char key[];
@@ -76,7 +77,13 @@ static struct called_lane *lane_new(struct called *c, struct str lane)
     return one;
 }
 
-void called_put(struct called *c, struct str lane, const struct task_seq *seq, bool redis_knows)
+static bool is_of(const struct called_lane *one, struct str delivery)
+{
+    return one && str_is(delivery, one->delivery);
+}
+
+void called_put(struct called *c, struct str lane, const struct task_seq *seq, struct str delivery,
+                bool redis_knows)
 {
     struct called_lane *one = find(c, lane);
     bool later = !one || task_seq_cmp(seq, &one->seq) > 0;
@@ -88,15 +95,17 @@ void called_put(struct called *c, struct str lane, const struct task_seq *seq, b
     if (!later)
         return;
     one->seq = *seq;
-    one->sent = false;
+    if (!is_of(one, delivery))
+        one->how = CALLED_NOT;
+    str_copy(one->delivery, sizeof(one->delivery), delivery);
     set_untold(c, one, !redis_knows);
 }
 
-void called_was_taken(struct called *c, struct str lane, const struct task_seq *seq)
+void called_ended(struct called *c, struct str lane, struct str delivery, enum called_as how)
 {
     struct called_lane *one = find(c, lane);
-    if (one && task_seq_cmp(seq, &one->seq) == 0)
-        one->sent = true;
+    if (is_of(one, delivery))
+        one->how = how;
 }
 
 bool called_is_later(const struct called *c, struct str lane, const struct task_seq *seq)
@@ -112,10 +121,10 @@ void called_tell_again(struct called *c, struct str lane)
         set_untold(c, one, true);
 }
 
-bool called_is_sent(const struct called *c, struct str lane, const struct task_seq *seq)
+enum called_as called_how(const struct called *c, struct str lane, struct str delivery)
 {
     const struct called_lane *one = find(c, lane);
-    return one && one->sent && task_seq_cmp(&one->seq, seq) == 0;
+    return is_of(one, delivery) ? one->how : CALLED_NOT;
 }
 
 /* One round trip. What Redis refuses it will never take. */

@@ -165,19 +165,28 @@ static bool is_remembered(const struct task *task)
     return task->kind == TASK_DISPATCH && !task->event.again.len;
 }
 
-static void remember(struct sending *g, bool claimed)
+/* What became of it, or of a twin, in our hands: a record may be there twice (a sender parked it,
+ * and another read its source again; librdkafka wrote it once more; GitHub sent the webhook again).
+ */
+static enum called_as called_before(const struct sending *g)
 {
-    if (is_remembered(&g->task))
-        called_put(g->s->called, g->task.lane, &g->task.seq,
-                   claimed || !can_be_superseded(&g->task));
+    return is_remembered(&g->task) ? called_how(g->s->called, g->task.lane, g->task.event.delivery)
+                                   : CALLED_NOT;
 }
 
-/* A twin of it was sent by us, and Redis does not know: a record may be there twice (a sender
- * parked it, and another read its source again; librdkafka wrote it once more). A claim that it
- * took for this is told so. */
+static void remember(struct sending *g, bool claimed)
+{
+    if (!is_remembered(&g->task))
+        return;
+    g->task.maybe_duplicate |= called_before(g) == CALLED_MAYBE;
+    called_put(g->s->called, g->task.lane, &g->task.seq, g->task.event.delivery,
+               claimed || !can_be_superseded(&g->task));
+}
+
+/* It was sent by us, and Redis does not know. A claim that it took for this is told so. */
 static bool skip_if_sent(struct sending *g, bool claimed)
 {
-    if (!is_remembered(&g->task) || !called_is_sent(g->s->called, g->task.lane, &g->task.seq))
+    if (called_before(g) != CALLED_SENT)
         return false;
     g->told = claimed;
     sending_skip(g, OUTCOME_DUPLICATE, "this process has sent it");
@@ -265,8 +274,8 @@ static void without_claim(struct sending *g, const char *reason)
         return;
     }
     metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
-    remember(g, false);
     g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
+    remember(g, false);
     call(g);
 }
 

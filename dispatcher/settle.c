@@ -210,8 +210,9 @@ static void decide(struct sending *g, const struct github_answer *answer)
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
         g->outcome.at_ms = g->claimed_ms;
-    if (g->retry.outcome == OUTCOME_DISPATCHED)
-        called_was_taken(s->called, g->task.lane, &g->task.seq);
+    if (g->retry.outcome == OUTCOME_DISPATCHED || g->retry.outcome == OUTCOME_UNKNOWN)
+        called_ended(s->called, g->task.lane, g->task.event.delivery,
+                     g->retry.outcome == OUTCOME_UNKNOWN ? CALLED_MAYBE : CALLED_SENT);
     measure(g, answer);
     log_answer(g, &g->retry);
     g->task.maybe_duplicate |= g->retry.maybe_duplicate;

@@ -375,7 +375,11 @@ static enum err fold_open(struct fold *f, struct why *why)
                                 topics->name[TOPIC_RECONCILE],
                                 topics->name[TOPIC_DELAY_1M],
                                 topics->name[TOPIC_DLQ] };
-    const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };
+    /* What waits while we stand still is given up: by then another may own the partition, and what
+     * it has published since is newer. */
+    const struct topic_writer_options writer = { .kafka = r->kafka,
+                                                 .message_timeout_ms = STANDSTILL_MS,
+                                                 .wake = role_wake(f->role) };
     const struct topic_reader_options reader = {
         .kafka = r->kafka,
         .group = "crcr-fold",

@@ -1,7 +1,8 @@
-/* Sends N requests at once with http_client and prints one line of JSON for each answer. For
- * test_http2.py, which holds it against a real HTTP/2 server.
+/* Sends N requests at once with http_client and prints one line of JSON for each answer; before
+ * them, when FIRST is 1, one alone, so that the server's SETTINGS are known. For test_http2.py,
+ * which holds it against a real HTTP/2 server.
  *
- *     http2_driver CA_FILE URL N BODY_BYTES */
+ *     http2_driver CA_FILE URL N BODY_BYTES FIRST */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +41,8 @@ int main(int argc, char **argv)
 {
     struct http_client *c;
     struct why why;
-    if (argc != 5) {
-        fprintf(stderr, "usage: http2_driver CA_FILE URL N BODY_BYTES\n");
+    if (argc != 6) {
+        fprintf(stderr, "usage: http2_driver CA_FILE URL N BODY_BYTES FIRST\n");
         return 2;
     }
     struct http_client_options o = { .user_agent = "http2_driver", .ca_file = argv[1] };
@@ -52,7 +53,10 @@ int main(int argc, char **argv)
     size_t len = strtoul(argv[4], NULL, 10);
     char *body = malloc(len + 1);
     memset(body, 'x', len + 1);
-    int code = run(c, argv[2], atoi(argv[3]), (struct str){ body, len });
+    struct str sent = { body, len };
+    int code = atoi(argv[5]) ? run(c, argv[2], 1, sent) : 0;
+    if (!code)
+        code = run(c, argv[2], atoi(argv[3]), sent);
     http_client_free(c);
     free(body);
     return code;

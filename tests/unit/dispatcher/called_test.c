@@ -41,8 +41,8 @@ static void an_older_one_of_the_lane_is_known_and_of_another_not(void **state)
     struct called *c = called_new();
     (void)state;
     assert_false(called_is_later(c, LANE, &older));
-    called_put(c, LANE, &newer, false);
-    called_put(c, LANE, &older, false);
+    called_put(c, LANE, &newer, STR_LIT("d-newer"), false);
+    called_put(c, LANE, &older, STR_LIT("d-older"), false);
     assert_int_equal(called_count(c), 1);
     assert_true(called_is_later(c, LANE, &older));
     assert_false(called_is_later(c, LANE, &newer)); /* itself, once more */
@@ -54,7 +54,7 @@ static void an_older_one_of_the_lane_is_known_and_of_another_not(void **state)
 static void redis_learns_it_and_supersedes_what_is_older(void **state)
 {
     struct called *c = called_new();
-    called_put(c, LANE, &newer, false);
+    called_put(c, LANE, &newer, STR_LIT("d-newer"), false);
     assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
     assert_int_equal(called_untold(c), 0);
     assert_int_equal(claim(*state, "d-1", older), CLAIM_SUPERSEDED);
@@ -66,7 +66,7 @@ static void a_later_one_that_redis_has_stays(void **state)
 {
     struct called *c = called_new();
     assert_int_equal(claim(*state, "d-1", newest), CLAIM_TAKEN);
-    called_put(c, LANE, &older, false);
+    called_put(c, LANE, &older, STR_LIT("d-older"), false);
     assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
     assert_int_equal(claim(*state, "d-2", newer), CLAIM_SUPERSEDED);
     called_free(c);
@@ -77,7 +77,7 @@ static void put_many(struct called *c, int n)
     char lane[64];
     for (int i = 0; i < n; i++) {
         snprintf(lane, sizeof(lane), "Org/A|pytorch/pytorch#%d", i);
-        called_put(c, str_of(lane), &newer, false);
+        called_put(c, str_of(lane), &newer, STR_LIT("d-newer"), false);
     }
 }
 
@@ -106,8 +106,9 @@ static void the_lane_that_came_first_goes_when_there_is_no_room(void **state)
 static void what_redis_knows_is_remembered_and_not_told(void **state)
 {
     struct called *c = called_new();
-    called_put(c, LANE, &older, false);
-    called_put(c, LANE, &newer, true); /* with a claim: Redis has the later one */
+    called_put(c, LANE, &older, STR_LIT("d-older"), false);
+    called_put(c, LANE, &newer, STR_LIT("d-newer"),
+               true); /* with a claim: Redis has the later one */
     assert_int_equal(called_untold(c), 0);
     assert_true(called_is_later(c, LANE, &older));
     assert_int_equal(called_tell(c, ((struct redis_fixture *)*state)->redis, NULL), OK);
@@ -115,22 +116,26 @@ static void what_redis_knows_is_remembered_and_not_told(void **state)
     called_free(c);
 }
 
-static void only_what_github_took_was_sent(void **state)
+static void what_became_of_a_delivery_is_known_of_the_last_one_of_its_lane(void **state)
 {
+    const struct str a = STR_LIT("d-a"), b = STR_LIT("d-b");
     struct called *c = called_new();
     (void)state;
-    called_put(c, LANE, &newer, true);
-    assert_false(called_is_sent(c, LANE, &newer));
-    called_was_taken(c, LANE, &newer);
-    assert_true(called_is_sent(c, LANE, &newer));
-    assert_false(called_is_sent(c, LANE, &older));
-    assert_false(called_is_sent(c, STR_LIT("Org/A|pytorch/pytorch#18"), &newer));
-    called_put(c, LANE, &newer, false); /* once more: it stays sent */
-    assert_true(called_is_sent(c, LANE, &newer));
-    called_put(c, LANE, &newest, true);
-    called_was_taken(c, LANE, &newer); /* an answer that came late */
-    assert_false(called_is_sent(c, LANE, &newer));
-    assert_false(called_is_sent(c, LANE, &newest));
+    called_put(c, LANE, &older, a, true);
+    assert_int_equal(called_how(c, LANE, a), CALLED_NOT);
+    called_ended(c, LANE, a, CALLED_MAYBE);
+    assert_int_equal(called_how(c, LANE, a), CALLED_MAYBE);
+    called_ended(c, LANE, a, CALLED_SENT);
+    assert_int_equal(called_how(c, LANE, a), CALLED_SENT);
+    assert_int_equal(called_how(c, LANE, b), CALLED_NOT);
+    assert_int_equal(called_how(c, STR_LIT("Org/A|pytorch/pytorch#18"), a), CALLED_NOT);
+    called_put(c, LANE, &newer, a, false); /* GitHub sent the webhook once more */
+    assert_int_equal(called_how(c, LANE, a), CALLED_SENT);
+    assert_false(called_is_later(c, LANE, &newer));
+    called_put(c, LANE, &newest, b, true);
+    called_ended(c, LANE, a, CALLED_SENT); /* an answer that came late */
+    assert_int_equal(called_how(c, LANE, a), CALLED_NOT);
+    assert_int_equal(called_how(c, LANE, b), CALLED_NOT);
     called_free(c);
 }
 
@@ -140,7 +145,7 @@ static void what_was_called_in_again_is_not_the_first_to_go(void **state)
     (void)state;
     put_many(c, CALLED_MAX);
     put_many(c, 1); /* number 0 */
-    called_put(c, STR_LIT("Org/B|pytorch/pytorch#1"), &newer, true);
+    called_put(c, STR_LIT("Org/B|pytorch/pytorch#1"), &newer, STR_LIT("d-newer"), true);
     assert_true(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#0"), &older));
     assert_false(called_is_later(c, STR_LIT("Org/A|pytorch/pytorch#1"), &older));
     called_free(c);
@@ -153,7 +158,7 @@ static void nothing_is_forgotten_while_redis_is_away(void **state)
     struct called *c = called_new();
     struct why why;
     redis_server_kill(&f->server);
-    called_put(c, LANE, &newer, false);
+    called_put(c, LANE, &newer, STR_LIT("d-newer"), false);
     assert_int_not_equal(called_tell(c, f->redis, &why), OK);
     assert_int_not_equal(called_tell(c, f->redis, &why), OK);
     assert_int_equal(called_untold(c), 1);
@@ -169,7 +174,7 @@ int main(void)
         cmocka_unit_test_setup(many_are_told_at_once_and_all, redis_fixture_whole),
         cmocka_unit_test(the_lane_that_came_first_goes_when_there_is_no_room),
         cmocka_unit_test_setup(what_redis_knows_is_remembered_and_not_told, redis_fixture_whole),
-        cmocka_unit_test(only_what_github_took_was_sent),
+        cmocka_unit_test(what_became_of_a_delivery_is_known_of_the_last_one_of_its_lane),
         cmocka_unit_test(what_was_called_in_again_is_not_the_first_to_go),
         cmocka_unit_test(nothing_is_forgotten_while_redis_is_away),
     };
