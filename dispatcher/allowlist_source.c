@@ -40,7 +40,8 @@ struct allowlist_source {
     struct outbox *outbox;
     struct watched files[2];
     size_t n;
-    bool told_known; /* what is in force, to the metrics */
+    bool told_known;             /* what is in force, to the metrics */
+    char trouble[URL_MAX + 600]; /* for allowlist_source_trouble */
 };
 
 enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int64_t now_ms,
@@ -318,9 +319,12 @@ void allowlist_source_pushed(struct allowlist_source *s, const struct event_fact
     }
 }
 
-const char *allowlist_source_trouble(const struct allowlist_source *s)
+const char *allowlist_source_trouble(struct allowlist_source *s)
 {
     if (!allowlist_feed_caught_up(s->d->feed))
         return "the allowlist topic has not been read yet";
-    return s->files[0].error[0] ? s->files[0].error : "the allowlist has not been fetched yet";
+    const struct watched *w = &s->files[0];
+    snprintf(s->trouble, sizeof(s->trouble), "no allowlist yet: %s: %s", w->from->text,
+             w->error[0] ? w->error : "not fetched yet");
+    return s->trouble;
 }

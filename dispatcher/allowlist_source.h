@@ -28,7 +28,7 @@ void allowlist_source_turn(struct allowlist_source *s);
 void allowlist_source_pushed(struct allowlist_source *s, const struct event_facts *facts,
                              struct str body);
 /* Why there is no allowlist yet, for people; borrowed until the next turn. */
-const char *allowlist_source_trouble(const struct allowlist_source *s);
+const char *allowlist_source_trouble(struct allowlist_source *s);
 
 /* PURE: what becomes of a version that could be read. in_force and held_sha may be absent. */
 enum allowlist_verdict { ALLOWLIST_SAME, ALLOWLIST_PUBLISH, ALLOWLIST_HOLD };

@@ -22,7 +22,7 @@ struct role_ctx {
     pthread_mutex_t lock; /* guards the rest */
     struct health health;
     struct topic_reader_share share;
-    char not_ready[256]; /* "" = ready */
+    char not_ready[512]; /* "" = ready */
 };
 
 struct daemon_ctx {

@@ -148,7 +148,7 @@ static const struct {
     { 400, "Bad Request", NULL },
     { 401, "Unauthorized", "are GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY right, and the clock?" },
     { 403, "Forbidden", "does the App have the permission, and is it not suspended?" },
-    { 404, "Not Found", "is the App installed there?" },
+    { 404, "Not Found", "does it exist, and is the App installed there?" },
     { 410, "Gone", NULL },
     { 422, "Unprocessable", NULL },
     { 429, "Too Many Requests", NULL },

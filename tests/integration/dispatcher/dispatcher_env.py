@@ -37,6 +37,13 @@ class Bench:
         self.relay.wait_ready(instance)
         return self
 
+    def not_ready(self, word):
+        """Whether /readyz names it; what it says instead is shown when a test waits in vain."""
+        _, body = http("GET", self.relay.url("admin_dispatcher", "/readyz"))
+        if word.encode() not in body.lower():
+            raise ValueError(body)
+        return True
+
     def close(self):
         self.relay.stop()
         record = self.relay.folder / "github-requests.jsonl"

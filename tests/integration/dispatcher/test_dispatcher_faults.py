@@ -17,8 +17,7 @@ class TestAllowlist:
         bench.relay.allowlist_file.unlink()
         bench.start()
         delivery = bench.pull_request()
-        wait_for("the reason", lambda: b"allowlist" in
-                 http("GET", bench.relay.url("admin_dispatcher", "/readyz"))[1].lower())
+        wait_for("the reason", lambda: bench.not_ready("no allowlist yet"))
         assert http("GET", bench.relay.url("admin_dispatcher", "/readyz"))[0] == 503
         bench.relay.allowlist_file.write_text(ALLOWLIST)
         assert len(bench.wait_outcomes(delivery, 4, timeout=60)) == 4
