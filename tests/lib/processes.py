@@ -12,9 +12,10 @@ BIN = pathlib.Path(os.environ.get("CRCR_BIN", ROOT / "build" / "bin"))
 EVERY_S, EVERY_MAX_S = 0.02, 0.2
 
 
-def wait_for(what, condition, timeout=30.0, every=None):
+def wait_for(what, condition, timeout=60.0, every=None):
     """Calls condition() until it gives something true, and returns that; fails naming `what`. Without `every`
-    it asks ever more rarely: what takes long anyway is not to be slowed down by the asking."""
+    it asks ever more rarely: what takes long anyway is not to be slowed down by the asking. A minute: on a busy
+    machine what takes a second may take twenty."""
     deadline = time.monotonic() + timeout
     last, pause = None, every or EVERY_S
     while time.monotonic() < deadline:
@@ -54,7 +55,7 @@ class Process:
     def text(self):
         return self.log.read_text(errors="replace")
 
-    def wait_text(self, needle, timeout=30):
+    def wait_text(self, needle, timeout=60):
         def seen():
             if needle in self.text():
                 return True

@@ -83,13 +83,13 @@ class Bench:
         outcomes = [json.loads(record.value) for record in self.topic("dispatches")]
         return {(one["delivery_id"], one["repo"]) for one in outcomes if kind(one)}
 
-    def wait_outcomes(self, delivery, count, repo=None, timeout=30):
+    def wait_outcomes(self, delivery, count, repo=None, timeout=60):
         def there():
             found = self.outcomes(delivery, repo)
             return found if len(found) >= count else None
         return wait_for(f"{count} outcomes of {delivery}", there, timeout)
 
-    def wait_outcome(self, delivery, repo, kind, timeout=30):
+    def wait_outcome(self, delivery, repo, kind, timeout=60):
         def there():
             return [one for one in self.outcomes(delivery, repo) if one["outcome"] == kind]
         return wait_for(f"{repo}: {kind}", there, timeout)[0]

@@ -173,6 +173,18 @@ def test_the_twin_of_a_task_that_was_sent_is_not_sent_while_redis_is_away(own):
     assert len(bench.dispatches(delivery, REPO)) == 1
 
 
+def test_a_webhook_that_came_twice_is_sent_once_while_redis_is_away(own):
+    """Ingest keeps both, for a webhook is stored before it is answered; the second has a place of its own in its lane."""
+    bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
+    number = next(bench.numbers)
+    delivery = bench.pull_request(number)
+    assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+    bench.pull_request(number, delivery=delivery)
+    again = bench.wait_outcomes(delivery, 8)
+    assert [one["outcome"] for one in again].count("duplicate") == 4
+    assert len(bench.dispatches(delivery, REPO)) == 1
+
+
 def test_the_twin_is_not_sent_either_when_redis_lost_the_claim(own):
     """And the claim that was taken for the twin says afterwards what became of the task."""
     bench = own().start().ready()

@@ -85,7 +85,7 @@ class Buttons:
         return [one for one in self.bench.relay.requests()
                 if one["path"] == f"/repos/{UPSTREAM}/check-suites/{suite}/check-runs"]
 
-    def outcome(self, delivery, repo, kind, outcome="dispatched", timeout=30):
+    def outcome(self, delivery, repo, kind, outcome="dispatched", timeout=60):
         def there():
             return [one for one in self.bench.outcomes(delivery, repo)
                     if (one["kind"], one["outcome"]) == (kind, outcome)]
