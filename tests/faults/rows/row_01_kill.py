@@ -1,4 +1,5 @@
 """kill -9 of each daemon at random, while webhooks arrive at 200/s."""
+import collections
 import concurrent.futures
 import random
 import time
@@ -6,6 +7,7 @@ import time
 DAEMONS = ("ingest", "dispatcher", "reporter")
 ROW, NAME = "1", "kill -9 of each daemon at random"
 IN_FLIGHT = 4 * 64  # calls under way at once, at most: four tiers
+UNTOLD_MS = 2000    # from a call's effect until Redis knows of it, at most, at this load
 
 
 def work_seen(case, victim):
@@ -17,13 +19,27 @@ def work_seen(case, victim):
     return lambda: case.relay.metric("reporter", "crcr_facts_total")
 
 
-def kill(case, victim, kills, chance, short):
+def at_no_kill(case, killed_ms):
+    """Second dispatches of what was not under way when a dispatcher was killed, and kills after which there were more than
+    can be under way."""
+    wrong, of_kill = [], collections.Counter()
+    for key in case.checker.duplicates():
+        first_ms = case.checker.dispatches[key][0]["at_ms"]
+        kills = [at_ms for at_ms in killed_ms if at_ms - UNTOLD_MS <= first_ms <= at_ms + 100]
+        of_kill.update(kills[:1])
+        wrong += [] if kills else [f"{key} at {first_ms}, the kills were at {killed_ms}"]
+    return wrong + [f"{n} after one kill" for n in of_kill.values() if n > IN_FLIGHT]
+
+
+def kill(case, victim, kills, chance, short, killed_ms):
     """So often, one after the other; the length of each return to work."""
     returns = []
     for number in range(1, kills + 1):
         time.sleep(chance.uniform(0.2, 1.5))  # the moment of the fault, not a wait for something
         case.relay.parts[victim].kill()
         killed = time.monotonic()
+        if victim == "dispatcher":
+            killed_ms.append(int(time.time() * 1000))
         if short and victim == "dispatcher":
             case.expire_claims()
         case.relay.start(victim)
@@ -43,14 +59,15 @@ def run(world, short=False):
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})  # calls to be killed in
     load = case.load(rate=200, on=0.5, off=3.0)
     case.wait("the first dispatches", case.dispatched)
+    killed_ms = []
     with concurrent.futures.ThreadPoolExecutor() as killers:  # each daemon at its own moments, whatever the others do
-        done = [killers.submit(kill, case, victim, kills, random.Random(f"{world.seed}.kills.{victim}"), short)
+        done = [killers.submit(kill, case, victim, kills, random.Random(f"{world.seed}.kills.{victim}"), short, killed_ms)
                 for victim in DAEMONS]
         slowest = max(max(one.result()) for one in done)
     load.stop()
     result = case.result(ROW, NAME, f"{kills} × each of 3", recovery_s=slowest, settle_s=600)
     if slowest >= 10:
         result.problems.append(f"a daemon was back at work only after {slowest:.1f} s")
-    if result.duplicated > kills * IN_FLIGHT:
-        result.problems.append(f"{result.duplicated} duplicates in {kills} kills of the dispatcher")
+    if wrong := at_no_kill(case, killed_ms):
+        result.problems.append(f"{len(wrong)} × sent a second time, not under way at a kill, such as {wrong[0]}")
     return result
