@@ -1,8 +1,10 @@
 /* The delay topics: a parked record comes back under its own key to the topic it names, when the
  * time it names has come. Nothing else: no order is kept and no attempt counted here.
  *
- * Records in hand are kept by due time; at most 64 of a partition, so that a long wait in front
- * does not hold up what is due behind it for long. */
+ * Whoever puts off chooses the partition by where it goes back to (topic_delay_place), so that a
+ * tier waits behind its own only. Records in hand are kept by due time; at most 256 of a partition,
+ * so that a long wait in front does not hold up what is due behind it for long. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -16,8 +18,11 @@
 #include "metrics.h"
 #include "outbox.h"
 
-#define IN_HAND_RECORDS 64
-#define IN_HAND_BYTES   (1u << 20)
+/* Of a partition. With 6 in each of 4 topics at most 96 MiB are in hand, however much waits: a
+ * fifth of what a dispatcher may take (deploy/k8s). Of tasks as long as GitHub takes them, 59 KB,
+ * 71 are 4 MiB. */
+#define IN_HAND_RECORDS 256
+#define IN_HAND_BYTES   (4u << 20)
 #define READ_MAX        256
 #define TICK_MS         1000
 #define DRAIN_MS        10000
@@ -66,6 +71,27 @@ static void left(void *opaque)
     free(p);
 }
 
+static void bury(struct delay *d, struct parked *p, const char *cls, const char *reason)
+{
+    log_warn("parked_buried", LOG_STR("class", str_of(cls)), LOG_STR("error", str_of(reason)),
+             LOG_STR("topic", str_of(p->record->at.topic)),
+             LOG_INT("partition", p->record->at.partition),
+             LOG_INT("offset", p->record->at.offset));
+    metrics_add(role_metrics(d->role), M_DLQ, METRIC_LABELS(STR_LIT("delay"), str_of(cls)), 1);
+    DL_APPEND(d->leaving, p);
+    outbox_bury(d->outbox, d->d->topics.name[TOPIC_DLQ], p->record, cls, reason, left, p);
+}
+
+/* By the topic that it was to go back to: what others wrote may be larger than that takes. */
+static void refused(void *opaque, const char *reason)
+{
+    struct parked *p = opaque;
+    char text[256];
+    snprintf(text, sizeof(text), "cannot be put back to %s: %s", p->to_topic, reason);
+    DL_DELETE(p->delay->leaving, p);
+    bury(p->delay, p, "refused", text);
+}
+
 static void release(struct delay *d, struct parked *p)
 {
     struct headers headers;
@@ -81,24 +107,13 @@ static void release(struct delay *d, struct parked *p)
         .value = p->record->value,
         .lasting = true,
         .headers = &headers,
+        .refused = refused,
     };
     enum topic from = topics_find(&d->d->topics, str_of(p->record->at.topic));
     metrics_add(role_metrics(d->role), M_RELEASED, METRIC_LABELS(str_of(topic_base_name(from))), 1);
     DL_DELETE(d->parked, p);
     DL_APPEND(d->leaving, p);
     outbox_put(d->outbox, &post, left, p);
-}
-
-static void bury(struct delay *d, struct parked *p, const char *reason)
-{
-    log_warn("parked_unreadable", LOG_STR("error", str_of(reason)),
-             LOG_STR("topic", str_of(p->record->at.topic)),
-             LOG_INT("partition", p->record->at.partition),
-             LOG_INT("offset", p->record->at.offset));
-    metrics_add(role_metrics(d->role), M_DLQ, METRIC_LABELS(STR_LIT("delay"), STR_LIT("poison")),
-                1);
-    DL_APPEND(d->leaving, p);
-    outbox_bury(d->outbox, d->d->topics.name[TOPIC_DLQ], p->record, "poison", reason, left, p);
 }
 
 static int by_due(const struct parked *a, const struct parked *b)
@@ -137,13 +152,13 @@ static void take(struct delay *d, struct record *record)
     p->to_topic = target_of(d, record);
     int64_t not_before_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
     if (!p->to_topic) {
-        bury(d, p, "header to_topic is not dispatch.l1…l4, callbacks or reconcile");
+        bury(d, p, "poison", "header to_topic is not dispatch.l1…l4, callbacks or reconcile");
     } else if (not_before_ms < 0) {
-        bury(d, p, "header not_before_ms is not a time");
+        bury(d, p, "poison", "header not_before_ms is not a time");
     } else if (not_before_ms > clock_wall_ms() + WAIT_MAX_MS) {
-        bury(d, p, "header not_before_ms is more than a day ahead");
+        bury(d, p, "poison", "header not_before_ms is more than a day ahead");
     } else if (!burial_keeps_whole(record->key, record->value, &record->headers)) {
-        bury(d, p, "too large to be put back");
+        bury(d, p, "poison", "too large to be put back");
     } else {
         p->due_ms = clock_mono_ms() + left_ms(d, record, not_before_ms);
         p->reread = dispatcher_reads_again(record, not_before_ms);

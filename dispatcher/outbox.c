@@ -22,13 +22,16 @@ struct letter {
     struct letter *due_prev, *due_next; /* in due */
     struct outbox *o;
     const char *topic;
+    int place;
     struct str key, value;
     struct headers headers; /* their text is in text */
     char *text;
     size_t bytes;   /* of key, value and headers */
     int64_t due_ms; /* monotonic */
     bool forgotten;
+    char *refusal; /* the broker's reason; then it is due, to be given back */
     outbox_stored_fn *done;
+    outbox_refused_fn *refused;
     void *opaque;
 };
 
@@ -65,6 +68,7 @@ void outbox_declare(struct outbox *o, const char *const *topics, size_t n)
 
 static void letter_free(struct letter *l)
 {
+    free(l->refusal);
     free(l->text);
     free(l);
 }
@@ -104,6 +108,8 @@ static struct letter *letter_new(const struct post *post)
     l->text = mem_alloc(1, l->bytes - (post->lasting ? post->value.len : 0) + 1);
     char *at = l->text;
     l->topic = post->topic;
+    l->place = post->place;
+    l->refused = post->refused;
     l->key = keep(&at, post->key);
     l->value = post->lasting ? post->value : keep(&at, post->value);
     headers_init(&l->headers);
@@ -122,11 +128,29 @@ static void letter_end(struct letter *l)
     letter_free(l);
 }
 
-static void wait_and_again(struct letter *l, enum err err, const char *reason)
+/* It may have come from inside outbox_put, whose caller does not expect to be called back. */
+static void give_back_next(struct letter *l, const char *reason)
+{
+    l->refusal = mem_dup(reason);
+    l->due_ms = 0;
+    DL_PREPEND2(l->o->due, l, due_prev, due_next);
+}
+
+static void give_back(struct letter *l)
+{
+    l->refused(l->opaque, l->refusal);
+    letter_end(l);
+}
+
+static void not_stored(struct letter *l, enum err err, const char *reason)
 {
     struct outbox *o = l->o;
     if (l->forgotten) {
         letter_end(l);
+        return;
+    }
+    if (err == ERR_REFUSE && l->refused) {
+        give_back_next(l, reason);
         return;
     }
     l->due_ms = clock_mono_ms() + AGAIN_MS;
@@ -146,7 +170,7 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
     struct outbox *o = l->o;
     (void)at;
     if (err) {
-        wait_and_again(l, err, reason);
+        not_stored(l, err, reason);
         return;
     }
     if (o->failing)
@@ -162,10 +186,10 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
 static void hand_over(struct letter *l)
 {
     struct why why;
-    enum err err =
-        topic_writer_put(l->o->writer, l->topic, l->key, l->value, &l->headers, written, l, &why);
+    enum err err = topic_writer_put_in(l->o->writer, l->topic, l->place, l->key, l->value,
+                                       &l->headers, written, l, &why);
     if (err)
-        wait_and_again(l, err, why.text);
+        not_stored(l, err, why.text);
 }
 
 /* ---- all of them ---- */
@@ -199,6 +223,8 @@ void outbox_turn(struct outbox *o)
         DL_DELETE2(o->due, l, due_prev, due_next);
         if (l->forgotten)
             letter_end(l);
+        else if (l->refusal)
+            give_back(l);
         else
             hand_over(l);
     }

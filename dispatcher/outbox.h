@@ -11,12 +11,20 @@
 
 struct outbox;
 
+/* From outbox_turn and outbox_flush only. reason lives as long as the call. */
+typedef void outbox_refused_fn(void *opaque, const char *reason);
+
 struct post {
     const char *topic; /* outlives the outbox */
+    int place;         /* of topic_writer_put_in; 0: the partition is chosen from the key */
     struct str key;    /* copied */
     struct str value;
     bool lasting;                  /* value stays where it is until stored: it is not copied */
     const struct headers *headers; /* copied */
+    /* Called instead of done when the broker refuses it for good (too large): it is not written
+     * again. NULL: it is, until it is stored. (A broker judges a whole batch; but what is larger
+     * than librdkafka's batch.size, 1 MB, goes alone, and no topic of ours takes less.) */
+    outbox_refused_fn *refused;
 };
 
 /* From outbox_turn and outbox_flush only. */
@@ -36,7 +44,8 @@ struct topic_writer *outbox_writer(struct outbox *o);
 
 /* done(opaque) is called once it is stored, unless it is forgotten before. done may be NULL. */
 void outbox_put(struct outbox *o, const struct post *post, outbox_stored_fn *done, void *opaque);
-/* done is not called any more for that opaque, and lasting values are not touched any more. */
+/* done and refused are not called any more for that opaque, and lasting values are not touched any
+ * more. */
 void outbox_forget(struct outbox *o, const void *opaque);
 /* Serves reports and writes again what failed a second ago. */
 void outbox_turn(struct outbox *o);

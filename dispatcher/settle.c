@@ -46,6 +46,7 @@ static void post_parked(struct sending *g, const char *error)
     const struct retry *retry = &g->retry;
     struct headers headers;
     const char *delay = s->d->topics.name[retry->delay];
+    enum topic to = topic_of_tier(s->level);
     int64_t wait_ms = retry->at_ms - clock_mono_ms();
     headers_copy(&headers, &g->record->headers);
     headers_leave_room(&headers, 6);
@@ -53,11 +54,12 @@ static void post_parked(struct sending *g, const char *error)
     if (g->task.maybe_duplicate)
         headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
     headers_set(&headers, "reread", STR_LIT("1")); /* the record here may be read again, and sent */
-    headers_set(&headers, "to_topic", str_of(s->d->topics.name[topic_of_tier(s->level)]));
+    headers_set(&headers, "to_topic", str_of(s->d->topics.name[to]));
     headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + wait_ms);
     headers_set(&headers, "error", str_of(error));
     struct post post = {
         .topic = delay,
+        .place = topic_delay_place(to),
         .key = g->record->key,
         .value = g->record->value,
         .lasting = true,

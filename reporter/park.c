@@ -50,8 +50,9 @@ static enum err put_in_delay(struct topic_writer *w, const struct topics *topics
     headers_set_i64(&headers, "not_before_ms", until_ms);
     headers_set(&headers, "error", str_of(error));
     headers_set_i64(&headers, "delays", count);
-    return topic_writer_put(w, topics->name[delays[delay].topic], record->key, record->value,
-                            &headers, done, opaque, why);
+    int place = topic_delay_place(topics_find(topics, str_of(record->at.topic)));
+    return topic_writer_put_in(w, topics->name[delays[delay].topic], place, record->key,
+                               record->value, &headers, done, opaque, why);
 }
 
 enum err park_in_delay(struct topic_writer *w, const struct topics *topics,

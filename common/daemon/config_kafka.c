@@ -18,6 +18,7 @@ static const struct {
     { "enable.idempotence", "a retry must not store a record twice or out of order" },
     { "transactional.id", "no producer here is transactional" },
     { "partitioner", "the order of a pull request depends on its key's partition" },
+    { "sticky.partitioning.linger.ms", "what is put off has a partition with or without a key" },
     { "message.timeout.ms", "GitHub is answered before it hangs up" },
     { "delivery.timeout.ms", "GitHub is answered before it hangs up" },
     { "enable.auto.commit", "an offset is committed when every record before it is done" },

@@ -15,10 +15,11 @@
 #define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
 #define FLUSH_SLICE_MS     100 /* a broken producer is replaced between */
 
-/* Goes with each message whose writer wants to know. */
+/* Goes with each message whose writer wants to know, or says where it belongs. */
 struct report {
-    topic_written_fn *done;
+    topic_written_fn *done; /* may be NULL */
     void *opaque;
+    int place; /* 0: by its key */
 };
 
 /* Without compression the broker, the disk and every consumer handle more bytes; with it ingest
@@ -68,8 +69,10 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     atomic_fetch_add(&w->served, 1);
     if (!message->err)
         atomic_store(&w->stored, true);
-    if (!report)
+    if (!report || !report->done) {
+        free(report);
         return;
+    }
     struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
                                  .partition = message->partition,
                                  .offset = message->offset };
@@ -81,6 +84,18 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
         reason = fatal; /* rather than "purged" */
     report->done(report->opaque, err, &at, reason);
     free(report);
+}
+
+/* How many partitions there are only librdkafka knows at the moment of writing. */
+static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size_t key_len,
+                            int32_t n, void *topic_opaque, void *message_opaque)
+{
+    const struct report *report = message_opaque;
+
+    if (report && report->place)
+        return report->place < n ? report->place - 1 : n - 1;
+    return rd_kafka_msg_partitioner_murmur2_random(topic, key, key_len, n, topic_opaque,
+                                                   message_opaque);
 }
 
 static void *thread_main(void *opaque)
@@ -109,7 +124,8 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
         { "acks", "all" },
         /* as many as idempotence allows; row 6 of tests/faults says why it wants one */
         { "max.in.flight", FAULT_SETTING("FAULT_IN_FLIGHT", "5") },
-        { "partitioner", "murmur2_random" },
+        { "partitioner", "murmur2_random" },      /* partition_of goes before it … */
+        { "sticky.partitioning.linger.ms", "0" }, /* … and else is not asked without a key */
         { "message.max.bytes", TOPIC_MESSAGE_MAX_BYTES },
         { "message.timeout.ms", timeout },
         { options->linger_ms ? "linger.ms" : NULL, linger },
@@ -120,6 +136,8 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
     if (err != OK)
         return err;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
+    rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(conf),
+                                           partition_of);
     w->conf = conf;
     return topic_writer_open(w, why);
 }
@@ -211,7 +229,7 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
     rd_kafka_headers_t *out = headers_out(headers);
     struct report *report = NULL;
 
-    if (want.done) {
+    if (want.done || want.place) {
         report = mem_alloc(1, sizeof(*report));
         *report = want;
     }
@@ -238,8 +256,15 @@ enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str 
                           struct str value, const struct headers *headers, topic_written_fn *done,
                           void *opaque, struct why *why)
 {
+    return topic_writer_put_in(w, topic, 0, key, value, headers, done, opaque, why);
+}
+
+enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int place, struct str key,
+                             struct str value, const struct headers *headers,
+                             topic_written_fn *done, void *opaque, struct why *why)
+{
     return produce(w, topic, key, (void *)value.ptr, value.len, RD_KAFKA_MSG_F_COPY, headers,
-                   (struct report){ done, opaque }, why);
+                   (struct report){ done, opaque, place }, why);
 }
 
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
@@ -247,7 +272,7 @@ enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str
                            void *opaque, struct why *why)
 {
     return produce(w, topic, key, value, value_len, RD_KAFKA_MSG_F_FREE, headers,
-                   (struct report){ done, opaque }, why);
+                   (struct report){ done, opaque, 0 }, why);
 }
 
 /* One put_wait under way; the report comes on this or on the writer's thread. */

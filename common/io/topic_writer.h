@@ -1,7 +1,8 @@
 /* Writes records to topics: an idempotent producer with acks=all. What was reported written is
  * stored. The partition is chosen from the key with murmur2 (as Java clients do: partitioner
- * murmur2_random), so records of one key keep their order. A producer that librdkafka gives up
- * (fatal error) is replaced: what it had is reported ERR_UNKNOWN, with the reason. */
+ * murmur2_random), so records of one key keep their order; but for topic_writer_put_in. A producer
+ * that librdkafka gives up (fatal error) is replaced: what it had is reported ERR_UNKNOWN, with the
+ * reason. */
 #ifndef CRCR_IO_TOPIC_WRITER_H
 #define CRCR_IO_TOPIC_WRITER_H
 
@@ -37,8 +38,13 @@ void topic_writer_free(struct topic_writer *w);
 enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
                           struct str value, const struct headers *headers, topic_written_fn *done,
                           void *opaque, struct why *why) MUST_CHECK;
-/* The same, but value is malloc'ed memory that the writer takes over when it returns OK (it is not
- * copied); on an error it stays the caller's. */
+/* The same, but into the place-th partition (1 is the first), whatever the key; into the last one
+ * when the topic has fewer. 0: chosen from the key. */
+enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int place, struct str key,
+                             struct str value, const struct headers *headers,
+                             topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* As topic_writer_put, but value is malloc'ed memory that the writer takes over when it returns OK
+ * (it is not copied); on an error it stays the caller's. */
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
                            size_t value_len, const struct headers *headers, topic_written_fn *done,
                            void *opaque, struct why *why) MUST_CHECK;

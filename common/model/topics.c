@@ -58,3 +58,12 @@ enum topic topic_of_tier(int level)
 {
     return (enum topic)(TOPIC_DISPATCH_L1 + level - 1);
 }
+
+int topic_delay_place(enum topic to)
+{
+    static const int places[TOPIC_COUNT + 1] = {
+        [TOPIC_DISPATCH_L4] = 1, [TOPIC_DISPATCH_L3] = 2, [TOPIC_DISPATCH_L2] = 3,
+        [TOPIC_DISPATCH_L1] = 4, [TOPIC_CALLBACKS] = 5,   [TOPIC_RECONCILE] = 6,
+    };
+    return places[to];
+}

@@ -37,5 +37,9 @@ const char *topic_base_name(enum topic topic);
 enum topic topics_find(const struct topics *t, struct str full_name);
 /* level 1…4. */
 enum topic topic_of_tier(int level);
+/* Where in a delay topic waits what goes back to that topic: 1 the first partition, 2 the next, …
+ * (topic_writer_put_in). Each has its own, so that no tier waits behind another; where there are
+ * fewer partitions L4 is the last to share one. 0: nothing is put off for that topic. */
+int topic_delay_place(enum topic to);
 
 #endif

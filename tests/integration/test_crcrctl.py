@@ -75,6 +75,13 @@ def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
     assert "retention.ms is 604800000, not 86400000" in line
 
 
+def test_topics_of_an_older_file_differ_and_are_no_failure_of_create(ctl, tmp_path):
+    newer = tmp_path / "topics.conf"
+    newer.write_text("events 24\n")
+    done = ctl("topics", "create", "--file", newer)
+    assert done.stdout.strip() == f"differs  {ctl.prefix}events: partitions is 12, not 24"
+
+
 def test_a_fault_in_the_topics_file_is_named_with_its_place(ctl, tmp_path):
     other = tmp_path / "topics.conf"
     other.write_text("# comment\nevents many\n")

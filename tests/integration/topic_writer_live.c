@@ -141,6 +141,42 @@ static void what_is_larger_than_the_limit_is_refused_and_stays_the_callers(void 
     assert_int_equal(report.n, 0);
 }
 
+static void a_place_is_a_partition_whatever_the_key(void **state)
+{
+    enum { PARTITIONS = 3, PLACES = 5 };
+    static const struct str keys[] = { { "a", 1 }, { "b", 1 }, { "c", 1 }, { "", 0 }, { NULL, 0 } };
+    enum { N_KEYS = sizeof(keys) / sizeof(keys[0]) };
+    struct report reports[PLACES][N_KEYS] = { 0 }, by_key[N_KEYS] = { 0 };
+    struct topic_position at;
+    struct why why;
+    char topic[64];
+
+    (void)state;
+    live_topic(topic, PARTITIONS);
+    struct topic_writer *w = live_writer();
+    for (int k = 0; k < N_KEYS; k++) {
+        for (int i = 0; i < PLACES; i++)
+            assert_ok(topic_writer_put_in(w, topic, i + 1, keys[k], STR_LIT("v"), NULL, on_report,
+                                          &reports[i][k], &why));
+        assert_ok(topic_writer_put_in(w, topic, 0, keys[k], STR_LIT("v"), NULL, on_report,
+                                      &by_key[k], &why));
+        /* nobody wants to know */
+        assert_ok(topic_writer_put_in(w, topic, 1, keys[k], STR_LIT("v"), NULL, NULL, NULL, &why));
+    }
+    assert_ok(topic_writer_flush(w, WAIT_MS, &why));
+    for (int k = 0; k < N_KEYS; k++) {
+        for (int i = 0; i < PLACES; i++) {
+            assert_int_equal(reports[i][k].err, OK);
+            assert_int_equal(reports[i][k].partition, i < PARTITIONS ? i : PARTITIONS - 1);
+        }
+        if (!keys[k].len)
+            continue;
+        assert_ok(topic_writer_put_wait(w, topic, keys[k], STR_LIT("v"), NULL, &at, &why));
+        assert_int_equal(by_key[k].partition, at.partition);
+    }
+    topic_writer_free(w);
+}
+
 static void missing_topics_are_named(void **state)
 {
     char topic[64];
@@ -261,6 +297,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(acknowledged_is_stored_where_the_report_says),
         cmocka_unit_test(a_webhook_of_25_mib_fits_and_absent_values_stay_absent),
         cmocka_unit_test(what_is_larger_than_the_limit_is_refused_and_stays_the_callers),
+        cmocka_unit_test(a_place_is_a_partition_whatever_the_key),
         cmocka_unit_test(missing_topics_are_named),
         cmocka_unit_test(an_unreachable_broker_is_named_with_the_remedy),
         cmocka_unit_test(reports_wake_the_loop_that_serves_them),

@@ -6,9 +6,10 @@ import time
 import uuid
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from dispatcher_env import REPOS, SHA
-from lib.kafka import write
+from lib.kafka import write, write_all
 from lib.processes import BIN, wait_for
 from lib.relay import http, payload, pull_request
 
@@ -251,15 +252,16 @@ class TestDelay:
         good = {"to_topic": bench.relay.topic("dispatch.l1"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
         wrong = [dict(good, to_topic="elsewhere"), dict(good, not_before_ms="soon"),
                  dict(good, not_before_ms=str(int(time.time() * 1000) + 48 * 3600_000))]
-        for headers in [*wrong, *[wrong[2]] * 70, good]:
-            write(bench.kafka.brokers, bench.relay.topic("delay.1m"), "same|key", b"{}", headers)
+        more_than_in_hand = [*wrong, *[wrong[2]] * 270, good]
+        write_all(bench.kafka.brokers, bench.relay.topic("delay.1m"),
+                  [("same|key", b"{}", headers, 0) for headers in more_than_in_hand])
 
         def of_this(topic):
             return [one for one in bench.topic(topic) if one.headers.get("mark") == good["mark"]]
         # The last is no task, but it comes back.
         wait_for("it to come back", lambda: of_this("dispatch.l1"))
         assert {one.headers["class"] for one in of_this("dlq")} == {"poison"}
-        wait_for("the others", lambda: len(of_this("dlq")) >= 73)
+        wait_for("the others", lambda: len(of_this("dlq")) >= 273)
 
     def test_what_is_too_large_to_be_put_back_goes_to_the_dlq_in_part(self, bench):
         headers = {"to_topic": bench.relay.topic("dispatch.l1"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
@@ -267,6 +269,41 @@ class TestDelay:
         buried, = wait_for("it in the dlq", lambda: [one for one in bench.topic("dlq") if
                                                      one.headers.get("mark") == headers["mark"]])
         assert buried.headers["error"] == "too large to be put back" and "a value of 30000000" in buried.headers["cut"]
+
+    def test_what_the_topic_it_goes_back_to_does_not_take_goes_to_the_dlq(self, own):
+        bench = own().start().ready()
+        reconcile = ConfigResource("topic", bench.relay.topic("reconcile"), {"max.message.bytes": "1048588"})
+        admin = AdminClient({"bootstrap.servers": bench.kafka.brokers})
+        for done in admin.alter_configs([reconcile]).values():
+            done.result(30)
+        headers = {"to_topic": bench.relay.topic("reconcile"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
+        value = bytes(2 << 20)
+        write(bench.kafka.brokers, bench.relay.topic("delay.1m"), "a|key", value, headers)
+        buried, = wait_for("it in the dlq", lambda: [one for one in bench.topic("dlq") if
+                                                     one.headers.get("mark") == headers["mark"]])
+        assert buried.headers["class"] == "refused" and buried.key == "a|key" and buried.value == value
+        assert buried.headers["source_topic"] == bench.relay.topic("delay.1m")
+        assert "cannot be put back to" in buried.headers["error"] and "too large" in buried.headers["error"]
+
+    def test_l4_waits_behind_no_other_tier(self, own):
+        many, one = "org-many/backend", "org-one/backend"
+        bench = own(allowlist=f"L1: [{many}]\nL4: [{one}]\n").start().ready()
+        limit = {"path": "*/dispatches", "count": 1, "status": 403,
+                 "body": {"message": "You have exceeded a secondary rate limit"}}
+        bench.script({**limit, "repo": many, "retry_after": 58})
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, many, "waiting")
+        task, = bench.topic("dispatch.l1")
+        more = [(f"{task.key}-{i}", task.value, {**task.headers, "delivery": str(uuid.uuid4())}, 0) for i in range(600)]
+        write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l1"), more)
+        wait_for("L1's to be put off", lambda: bench.metric("crcr_parked_total", delay="delay.1m") == 601, 30)
+
+        bench.script({**limit, "repo": one, "retry_after": 11})
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, one, "dispatched", timeout=25)
+        parked, = [record for record in bench.topic("delay.1m") if record.headers["repo"] == one]
+        assert parked.key.startswith(f"{one}|") and parked.partition == 0
+        assert not bench.dispatches(repo=many)
 
     def test_a_time_from_a_clock_that_ran_ahead_waits_no_longer_than_its_topic(self, bench):
         headers = {"to_topic": bench.relay.topic("reconcile"), "mark": uuid.uuid4().hex,

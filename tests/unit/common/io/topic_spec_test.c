@@ -83,12 +83,44 @@ static void the_committed_file_and_the_topics_of_the_code_are_the_same(void **st
     topic_specs_clear(&specs);
 }
 
+static const struct topic_spec *spec_of(const struct topic_specs *specs, enum topic topic)
+{
+    for (size_t i = 0; i < specs->n; i++)
+        if (str_is(str_of(specs->at[i].name), topic_base_name(topic)))
+            return &specs->at[i];
+    fail_msg("%s is not in topics.conf", topic_base_name(topic));
+    return NULL;
+}
+
+static void what_is_put_off_has_its_partition_and_fits_where_it_goes_back_to(void **state)
+{
+    struct topic_specs specs;
+    struct why why;
+    int places = 0;
+
+    (void)state;
+    assert_int_equal(topic_specs_read(&specs, SOURCE_DIR "/deploy/topics/topics.conf", &why), OK);
+    for (int i = 0; i < TOPIC_COUNT; i++)
+        if (topic_delay_place((enum topic)i) > places)
+            places = topic_delay_place((enum topic)i);
+    for (int i = TOPIC_DELAY_10S; i <= TOPIC_DELAY_1H; i++) {
+        const struct topic_spec *delay = spec_of(&specs, (enum topic)i);
+        const char *most = topic_spec_config(delay, "max.message.bytes");
+        assert_int_equal(delay->partitions, places);
+        for (int to = TOPIC_DISPATCH_L1; to <= TOPIC_DISPATCH_L4; to++)
+            assert_string_equal(
+                topic_spec_config(spec_of(&specs, (enum topic)to), "max.message.bytes"), most);
+    }
+    topic_specs_clear(&specs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_with_units_become_what_kafka_takes),
         cmocka_unit_test(faults_are_named_with_line_and_column),
         cmocka_unit_test(the_committed_file_and_the_topics_of_the_code_are_the_same),
+        cmocka_unit_test(what_is_put_off_has_its_partition_and_fits_where_it_goes_back_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,25 @@ static void tiers_map_to_their_topics(void **state)
     assert_int_equal(topic_of_tier(4), TOPIC_DISPATCH_L4);
 }
 
+static void what_is_put_off_has_a_place_of_its_own_and_l4_shares_last(void **state)
+{
+    (void)state;
+    bool taken[7] = { true };
+    for (int i = 0; i < TOPIC_COUNT; i++) {
+        int place = topic_delay_place((enum topic)i);
+        assert_in_range(place, 0, 6);
+        assert_true(place == 0 || !taken[place]);
+        taken[place] = true;
+    }
+    for (int i = 0; i <= 6; i++)
+        assert_true(taken[i]);
+    assert_int_equal(topic_delay_place(TOPIC_DISPATCH_L4), 1);
+    assert_int_equal(topic_delay_place(TOPIC_DISPATCH_L3), 2);
+    assert_int_equal(topic_delay_place(TOPIC_CALLBACKS), 5);
+    assert_int_equal(topic_delay_place(TOPIC_DLQ), 0);
+    assert_int_equal(topic_delay_place(TOPIC_COUNT), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +92,7 @@ int main(void)
         cmocka_unit_test(the_prefix_may_be_empty),
         cmocka_unit_test(a_prefix_that_kafka_would_refuse_is_refused),
         cmocka_unit_test(tiers_map_to_their_topics),
+        cmocka_unit_test(what_is_put_off_has_a_place_of_its_own_and_l4_shares_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
