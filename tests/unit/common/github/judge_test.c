@@ -159,7 +159,8 @@ static void the_reason_names_status_message_and_what_to_look_at(void **state)
     struct github_answer a = judged(404, NULL, NULL, "");
     github_explain(&a, STR_LIT("{\"message\":\"Not\\nFound\"}"), STR_LIT("org/a"), text,
                    sizeof(text));
-    assert_string_equal(text, "404 Not Found: Not Found (org/a: does it exist, and is the App installed there?)");
+    assert_string_equal(
+        text, "404 Not Found: Not Found (org/a: does it exist, and is the App installed there?)");
     github_explain(&a, STR_LIT("<html>"), STR_NONE, text, sizeof(text));
     assert_string_equal(text, "404 Not Found (does it exist, and is the App installed there?)");
     a = judged(429, NULL, NULL, "");
