@@ -335,6 +335,7 @@ def test_while_github_is_away_no_commit_spends_its_attempts(reporter):
 
 
 def test_what_github_refuses_is_parked(reporter):
+    settled(reporter)  # the next one is ours
     reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 422, "count": 1,
                            "body": {"message": "No commit found for SHA"}})
     job = Job(reporter).call("completed", 2000, conclusion="success")
@@ -356,6 +357,7 @@ def test_hud_away_and_back_loses_nothing(reporter):
 
 
 def test_a_result_that_the_hud_refuses_is_parked(reporter):
+    settled(reporter)  # the next one is ours
     reporter.relay.script({"method": "POST", "path": "/crcr/results", "status": 400, "count": 1})
     job = Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
     row = wait_for("the parked record", lambda: next(
