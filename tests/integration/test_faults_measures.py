@@ -108,3 +108,20 @@ REFUSAL = github.Answer("a refusal", {}, calls=1, refused="404")
 ])
 def test_a_call_before_its_time_is_found(answer, calls, good):
     assert (github.gap_problems(answer, calls, "first", 0) == []) == good
+
+
+ONCE_MORE = github.Answer("a refused JWT", {}, 5, before=2)
+NO_TOKEN = github.Answer("a suspended installation", {}, before=1)
+
+
+@pytest.mark.parametrize("answer, asked_ms, good", [
+    (ONCE_MORE, [0, 5000], True),
+    (ONCE_MORE, [0, 4999], False),
+    (ONCE_MORE, [0], False),
+    (ONCE_MORE, [0, 5000, 10_000], False),
+    (NO_TOKEN, [0], True),
+    (NO_TOKEN, [0, 60_000], False),
+    (NO_TOKEN, [], False),
+])
+def test_a_token_that_is_asked_for_too_often_is_found(answer, asked_ms, good):
+    assert (github.before_problems(answer, asked_ms) == []) == good

@@ -5,9 +5,7 @@ import json
 import threading
 import time
 
-import jwt
-
-from lib.keys import app_key
+from lib.keys import app_jwt, app_key
 from lib.processes import BIN, Process, wait_for
 from openapi.validate import response_problems
 
@@ -95,9 +93,7 @@ class Sim:
         return answer.status, answer.headers, json.loads(text) if is_json else text
 
     def app_jwt(self, key=None, **changes):
-        now = int(time.time())
-        claims = {"iss": "12345", "iat": now - 60, "exp": now + 540, **changes}
-        return jwt.encode(claims, (key or self.key).read_text(), algorithm="RS256")
+        return app_jwt(key or self.key, **changes)
 
     def as_app(self, method, path, body=None, **headers):
         return self.checked(method, path, body, {"Authorization": "Bearer " + self.app_jwt(), **headers})

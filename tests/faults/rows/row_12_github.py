@@ -3,13 +3,22 @@ while they stand."""
 import collections
 import dataclasses
 import email.utils
+import json
 import time
+
+from lib.keys import app_jwt
+from lib.relay import http
 
 ROW, NAME = "12", "GitHub's answers"
 SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes."}
+SUSPENDED = {"message": "This installation has been suspended"}
+UNDECODED = {"message": "A JSON web token could not be decoded"}
+INSTALLATION = {"method": "GET", "path": "/repos/REPO/installation"}
+TOKEN = {"path": "/app/installations/ID/access_tokens"}
 MORE = 5  # webhooks while limits stand
 UNTOLD_S = 60  # GitHub: "wait for at least one minute"
 RETRY_S = 8  # 10 s, less the jitter
+FAILED_S = 5  # for which no token is asked for after one could not be had
 HANG_S = 20  # the time-out of a call
 SLOW = ("429 alone", "secondary limit", "5xx burst", "hang")  # a minute, or a time-out: not in the short form
 
@@ -25,6 +34,8 @@ class Answer:
     calls: int = 2        # of the first delivery; -2: two at least
     refused: str = ""     # a part of the reason that it is parked with; "": it is dispatched
     new_token: bool = False  # one is fetched between the first call and the next
+    before: int = 0       # it answers a call for the token, not the dispatch: how often that is made, least_s apart
+    waits: str = ""       # a part of what the outcome "waiting" says
 
 
 def reset(in_s):
@@ -62,25 +73,41 @@ def answers():
         Answer("redirect to the same origin", once(307, headers=moved)),
         Answer("redirect again and again", {"status": 308, "headers": moved}, refused="308"),
         Answer("expired token", once(401), new_token=True),
-        Answer("revoked App: no installation", {"method": "GET", "path": "/repos/REPO/installation", "status": 404},
-               calls=0, refused="404"),
+        Answer("revoked App: no installation", {**INSTALLATION, "status": 404}, calls=0, before=1, refused="404"),
         Answer("revoked App: repository", {"status": 404}, calls=1, refused="404"),
+        Answer("suspended: no token", {**TOKEN, "status": 403, "body": SUSPENDED}, calls=0, before=1,
+               refused=SUSPENDED["message"]),
+        Answer("suspended: no dispatch", {"status": 403, "body": SUSPENDED}, calls=1, refused=SUSPENDED["message"]),
+        Answer("JWT refused: installation", once(401, body=UNDECODED, **INSTALLATION), FAILED_S, calls=1, before=2,
+               waits=UNDECODED["message"]),
+        Answer("JWT refused: token", once(401, body=UNDECODED, **TOKEN), FAILED_S, calls=1, before=2,
+               waits=UNDECODED["message"]),
         Answer("410", {"status": 410}, calls=1, refused="410"),
         Answer("422", {"status": 422}, calls=1, refused="422"),
     ]
 
 
-def rules_of(table):
-    """Downstream → its answer, and the rules of all: each has an owner, and so an installation, of its own."""
-    cases, rules = {}, []
+def installation(relay, repo):
+    """Its id, as text."""
+    as_app = {"Authorization": f"Bearer {app_jwt(relay.key)}", "User-Agent": "tests"}
+    status, body = http("GET", relay.url("github", f"/repos/{repo}/installation"), headers=as_app)
+    assert status == 200, body
+    return str(json.loads(body)["id"])
+
+
+def rules_of(table, relay):
+    """Downstream → its answer, and → the rule: each has an owner, and so an installation, of its own."""
+    cases, rules = {}, {}
     for number, one in enumerate(table):
         repo = f"answer-{number}/backend"
         rule = {"method": "POST", "path": f"/repos/{repo}/dispatches", **one.rule}
         rule["path"] = rule["path"].replace("REPO", repo)
+        if "/ID/" in rule["path"]:
+            rule["path"] = rule["path"].replace("ID", installation(relay, repo))
         if rule.get("headers", {}).get("Location") == "PATH":
             rule["headers"] = {"Location": f"/repos/{repo}/dispatches"}
         cases[repo] = one
-        rules.append(rule)
+        rules[repo] = rule
     return cases, rules
 
 
@@ -107,13 +134,21 @@ def gap_problems(one, calls, first, began_s):
     own = [ms for delivery, ms in calls if delivery == first]
     if len(own) != one.calls and not (one.calls < 0 and len(own) >= -one.calls):
         return [f"{one.name}: {len(own)} calls for one delivery, not {one.calls}"]
-    if not (one.least_s or one.until_s):
+    if one.before or not (one.least_s or one.until_s):
         return []
     due_ms = own[0] + 1000 * one.least_s
     if one.until_s:
         due_ms = 1000 * (began_s + one.until_s)
     early = [ms for delivery, ms in calls if own[0] < ms < due_ms and (one.limit or delivery == first)]
     return [f"{one.name}: asked again {(due_ms - early[0]) / 1000:.1f} s before the time"] if early else []
+
+
+def before_problems(one, asked_ms):
+    """asked_ms: when the call was made that is answered so, in order."""
+    if len(asked_ms) != one.before:
+        return [f"{one.name}: asked {len(asked_ms)} times for the token, not {one.before}"]
+    early = [later - ms for ms, later in zip(asked_ms, asked_ms[1:]) if later - ms < 1000 * one.least_s]
+    return [f"{one.name}: asked again after {early[0] / 1000:.1f} s"] if early else []
 
 
 def token_problems(one, calls, first, requests):
@@ -126,6 +161,9 @@ def token_problems(one, calls, first, requests):
 
 def end_problems(one, repo, case, delivery):
     dead, sent = case.checker.parked[delivery, repo], case.checker.dispatches[delivery, repo]
+    told = [outcome for outcome in case.checker.outcomes[delivery, repo] if outcome["outcome"] == "waiting"]
+    if one.waits and not any(one.waits in outcome["error"] for outcome in told):
+        return [f"{one.name}: nothing says {one.waits!r}, but {told}"]
     if not one.refused:
         return [] if sent and not dead else [f"{one.name}: {len(sent)} dispatches, in the DLQ {dead}"]
     if [record.get("class") for record in dead] != ["refused"] or sent:
@@ -135,11 +173,14 @@ def end_problems(one, repo, case, delivery):
     return []
 
 
-def judge(case, cases, first, began_s):
+def judge(case, cases, rules, first, began_s):
     requests, problems = case.relay.requests(), []
     calls = calls_of(requests)
     for repo, one in cases.items():
         problems += gap_problems(one, calls[repo], first, began_s)
+        if one.before:
+            of = rules[repo]["method"], rules[repo]["path"]
+            problems += before_problems(one, [r["at_ms"] for r in requests if (r["method"], r["path"]) == of])
         problems += token_problems(one, calls[repo], first, requests)
         for delivery in case.checker.stored if one.refused else [first]:
             problems += end_problems(one, repo, case, delivery)
@@ -154,15 +195,14 @@ def run(world, short=False):
                       gives_up=True)
     case.start()
     began_s = int(time.time())
-    cases, rules = rules_of(table())
-    case.relay.script(rules)
+    cases, rules = rules_of(table(), case.relay)
+    case.relay.script(list(rules.values()))
     load = case.load(rate=200, count=1).wait()
     (first,) = load.sent_ms
-    asked = [repo for repo, one in cases.items() if one.calls]
-    case.wait("each answer to be given", lambda: all(calls_of(case.relay.requests())[repo] for repo in asked), 60)
+    case.wait("each answer to be given", lambda: all(rule["hits"] for rule in case.relay.state()["rules"]), 60)
     case.load(rate=200, count=MORE).wait()
     case.settle(200)
-    problems = judge(case, cases, first, began_s)
+    problems = judge(case, cases, rules, first, began_s)
     result = case.result(ROW, NAME, f"{len(cases)} answers",
                          note="no call before its time; refusals parked with the reason")
     result.problems += problems
