@@ -1,6 +1,10 @@
 #include <curl/curl.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
@@ -74,6 +78,19 @@ static int on_ready(void *opaque, char *remote_ip, char *local_ip, int remote_po
     call->resend = call->begun && call->is_post;
     call->begun = true;
     return call->resend ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* What the other side has not acknowledged by now is not sent any more. Else the kernel goes on
+ * with it for a minute or two: where the network was cut and is whole again, a request that was
+ * given up would arrive behind newer ones. */
+static int on_close(void *opaque, curl_socket_t fd)
+{
+    const struct linger at_once = { .l_onoff = 1 };
+    int unsent = 0;
+    (void)opaque;
+    if (!ioctl(fd, SIOCOUTQ, &unsent) && unsent > 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    return close(fd);
 }
 
 /* ---- the request -------------------------------------------------------------------- */
@@ -178,6 +195,7 @@ static void set_callbacks(struct http_call *call)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_ready);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
 }
 
 enum err http_call_set(struct http_call *call, const struct http_client_options *options,

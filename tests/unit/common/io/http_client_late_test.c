@@ -1,0 +1,66 @@
+/* A request that is given up must not arrive later, behind newer ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <cmocka.h>
+
+#include "http_fixture.h"
+
+#define BODY_BYTES 65536
+
+/* A server that takes the connection and little of what comes, as one does that the network is cut
+ * off from. */
+static int listen_slow(int *port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 4096;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void what_is_given_up_does_not_arrive_later(void **state)
+{
+    static char body[BODY_BYTES], part[4096];
+    char url[64];
+    int port, fd = listen_slow(&port);
+    struct http_client *client = client_new();
+    struct got g = { 0 };
+    struct why why;
+    size_t arrived = 0;
+    ssize_t n;
+    (void)state;
+    memset(body, 'x', sizeof(body));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
+    const struct http_request r = {
+        .method = "POST", .url = url, .body = { body, sizeof(body) }, .timeout_ms = 300
+    };
+    assert_int_equal(http_client_start(client, &r, got_answer, &g, &why), OK);
+    assert_true(client_finish(client));
+    assert_int_equal(g.err, ERR_UNKNOWN);
+    int taken = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    while ((n = recv(taken, part, sizeof(part), 0)) > 0)
+        arrived += (size_t)n;
+    assert_int_equal(n, -1);
+    assert_int_equal(errno, ECONNRESET);
+    assert_true(arrived < sizeof(body));
+    close(taken);
+    close(fd);
+    http_client_free(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_given_up_does_not_arrive_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
