@@ -1,10 +1,13 @@
-"""The allowlist is wrong, empty, away, unchanged or cut down; a restart meanwhile. A push that touches the file has it
-fetched, so that no row waits for a time to pass, and what is held for one TTL stays held."""
+"""The allowlist is wrong, empty, away, not answered, unchanged or cut down; a restart meanwhile. A push that touches the file
+has it fetched, so that no row waits for a time to pass, and what is held for one TTL stays held."""
 import dataclasses
 
-ROW, NAME = "23", "allowlist invalid, empty, away, 304, shrunk; restarts"
+from lib.relay import http
+
+ROW, NAME = "23", "allowlist invalid, empty, away, hanging, 304, shrunk; restarts"
 CONTENTS = "*/contents/*allowlist.yml"
 TTL_S = 3600
+MEANWHILE = 5  # webhooks, and as many dispatches as go to all downstreams
 
 
 @dataclasses.dataclass
@@ -14,14 +17,16 @@ class Fault:
     text: str | None
     metric: tuple
     rule: dict = dataclasses.field(default_factory=dict)
+    hangs: bool = False  # told only when the fetch has run out of time; the first one ends with the process
 
 
+MORE = None  # than before
 INVALID = ("crcr_allowlist_valid", {}, 0)
 HELD = ("crcr_allowlist_held", {}, 1)
 
 
 def fetches(result):
-    return ("crcr_allowlist_fetches_total", {"result": result}, 1)
+    return ("crcr_allowlist_fetches_total", {"result": result}, MORE)
 
 
 def faults(good):
@@ -32,6 +37,7 @@ def faults(good):
         Fault("not there", None, fetches("unreachable")),
         Fault("503", good, fetches("unreachable"), {"method": "GET", "path": CONTENTS, "status": 503}),
         Fault("cut off", good, fetches("unreachable"), {"method": "GET", "path": CONTENTS, "reset": True}),
+        Fault("not answered", good, fetches("unreachable"), {"method": "GET", "path": CONTENTS, "hang": True}, hangs=True),
         Fault("304", good, fetches("same")),
         Fault("shrunk by 90 %", "L1: [org-a/backend]\n", HELD),
     ]
@@ -66,38 +72,76 @@ def push(case):
     wait_asked(case, before)
 
 
-def told(case, metric):
-    name, labels, value = metric
-    now = case.relay.metric("dispatcher", name, file="allowlist", **labels)
-    return now >= value if value else now == 0
+def value(case, metric):
+    name, labels, _ = metric
+    return case.relay.metric("dispatcher", name, file="allowlist", **labels)
+
+
+def wait_told(case, fault, before):
+    """before: the metric's value then."""
+    wanted = fault.metric[2]
+    case.wait(f"metrics to say so ({fault.name})", lambda: value(case, fault.metric) == wanted if wanted is not MORE else
+              value(case, fault.metric) > before, 30)
+
+
+def assert_well(case):
+    for path in ("/healthz", "/readyz"):
+        status, body = http("GET", case.relay.url("admin_dispatcher", path), timeout=5)
+        assert status == 200, f"{path} of the dispatcher: {status} {body}"
 
 
 def dispatched_meanwhile(case, load, what):
     """Webhooks that come now go to all downstreams."""
-    sent = load.answers.get(202, 0)
-    case.wait(f"webhooks while the file is {what}", lambda: load.answers.get(202, 0) >= sent + 10, 60)
+    def went():
+        assert_well(case)
+        return (load.answers.get(202, 0) >= sent + MEANWHILE and
+                case.dispatched() >= dispatched + MEANWHILE * len(case.downstreams))
+    sent, dispatched = load.answers.get(202, 0), case.dispatched()
+    case.wait(f"dispatches while the file is {what}", went, 60)
+
+
+def dispatched_while_unanswered(case, load, fault, before):
+    dispatched_meanwhile(case, load, fault.name)
+    assert value(case, fault.metric) == before, "nothing was dispatched before the fetch of the file had ended"
+
+
+def restart(case):
+    assert case.relay.parts["dispatcher"].stop() == 0
+    before = asked(case)
+    case.relay.start("dispatcher")
+    case.wait("it to go on", lambda: case.ready("dispatcher"), 60)
+    wait_asked(case, before)
+
+
+def one(case, load, fault):
+    """Whether GitHub answered 304."""
+    before = value(case, fault.metric)
+    push(case)
+    unchanged = asked(case)["status"] == 304
+    if fault.hangs:
+        dispatched_while_unanswered(case, load, fault, before)
+    else:
+        wait_told(case, fault, before)
+        dispatched_meanwhile(case, load, fault.name)
+    restart(case)
+    if fault.hangs:
+        dispatched_while_unanswered(case, load, fault, 0)
+    wait_told(case, fault, 0)
+    dispatched_meanwhile(case, load, fault.name)
+    case.say(f"row 23: {fault.name}, restarted")
+    return unchanged
 
 
 def run(world, short=False):
     case = world.case("row-23", environment={"ALLOWLIST_TTL_SECONDS": str(TTL_S)}).start()
     good = case.relay.allowlist_file.read_text()
-    load = case.load(rate=200, on=0.1, off=1.9)
+    load = case.load(rate=100, on=0.1, off=1.9)
     table, unchanged = faults(good), 0
     for fault in table:
         put(case, fault.text)
         if fault.rule:
             case.relay.script(fault.rule)
-        push(case)
-        unchanged += asked(case)["status"] == 304
-        case.wait(f"metrics to say so ({fault.name})", lambda: told(case, fault.metric), 30)
-        dispatched_meanwhile(case, load, fault.name)
-        assert case.relay.parts["dispatcher"].stop() == 0
-        before = asked(case)
-        case.relay.start("dispatcher")
-        case.wait("it to go on", lambda: case.ready("dispatcher"), 60)
-        wait_asked(case, before)
-        dispatched_meanwhile(case, load, fault.name)
-        case.say(f"row 23: {fault.name}, restarted")
+        unchanged += one(case, load, fault)
         case.relay.script({"clear": True})
         put(case, good)
         push(case)
