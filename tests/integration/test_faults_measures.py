@@ -1,6 +1,6 @@
 """The measures of single rows of tests/faults can fail: the soak's (row 22) finds a leak, and takes nothing else for one;
 that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
-before its time."""
+before its time; that of brokers' errors (row 6) a daemon that ended and did not name the error."""
 import math
 import pathlib
 import random
@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from growth import growth  # noqa: E402 (after the path is set)
+from rows import row_06_broker_errors as broker  # noqa: E402
 from rows import row_12_github as github  # noqa: E402
 from rows import row_21_stuck as stuck  # noqa: E402
 from rows import row_22_soak as soak  # noqa: E402
@@ -125,3 +126,15 @@ NO_TOKEN = github.Answer("a suspended installation", {}, before=1)
 ])
 def test_a_token_that_is_asked_for_too_often_is_found(answer, asked_ms, good):
     assert (github.before_problems(answer, asked_ms) == []) == good
+
+
+@pytest.mark.parametrize("line, error, good", [
+    ('{"event":"role_failed","reason":"Kafka client: fatal error CLUSTER_AUTHORIZATION_FAILED: no"}', "CLUSTER_AUTHORIZATION_FAILED", True),
+    ('{"event":"start_failed","reason":"Broker: Group authorization failed"}', "GROUP_AUTHORIZATION_FAILED", True),
+    ('{"event":"role_failed","reason":"something else"}', "GROUP_AUTHORIZATION_FAILED", False),
+    ('{"event":"role_failed","reason":""}', None, False),
+    ('{"event":"role_failed","reason":"moved"}', None, True),
+    ('{"level":"error","event":"claims_unavailable","reason":"GROUP_AUTHORIZATION_FAILED"}', "GROUP_AUTHORIZATION_FAILED", False),
+])
+def test_a_daemon_that_ended_and_did_not_name_the_error_is_found(line, error, good):
+    assert any(broker.names(reason, error) for reason in broker.reasons(f"{line}\nno line of ours")) == good

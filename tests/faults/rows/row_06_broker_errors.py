@@ -1,7 +1,9 @@
 """The broker refuses requests, one kind after another (a broker in memory, which can be told to). Each is tried
-again, or the daemon stops and says why; then it is started anew, as Kubernetes does."""
+again, or the daemon stops and names that error; then it is started anew, as Kubernetes does."""
+import json
 import time
 
+from confluent_kafka import KafkaError
 from lib.mock_kafka import MockKafka
 
 ROW, NAME = "6", "broker errors one by one"
@@ -33,6 +35,19 @@ USED_UP_S, SETTLE_S = 8, 120
 GROUPS = ("crcr-router", "crcr-l1", "crcr-l4", "crcr-fold", "crcr-forward")
 
 
+def reasons(log):
+    """Why a daemon ended by itself, from the lines of its log."""
+    lines = (json.loads(line) for line in log.splitlines() if line.startswith("{") and line.endswith("}"))
+    return [line.get("reason", "") for line in lines if line.get("event") in ("role_failed", "start_failed")]
+
+
+def names(reason, error):
+    """Whether it is clear from the reason that it was this error: by Kafka's name or librdkafka's text. None: some reason."""
+    if error is None:
+        return bool(reason)
+    return error in reason or KafkaError(getattr(KafkaError, error)).str() in reason
+
+
 class Errors:
     def __init__(self, case, kafka):
         self.case, self.kafka = case, kafka
@@ -40,15 +55,15 @@ class Errors:
         self.slowest = 0.0
 
     def revive(self):
-        """What stopped said why, and is started anew."""
+        """What stopped named the error, and is started anew."""
         for part in DAEMONS:
             process = self.case.relay.parts[part]
             if process.running():
                 continue
-            text = process.tail(30)  # each role says goodbye after the reason
+            said = reasons(process.text())
             self.stopped.append(f"{part} ({self.now})")
-            if process.popen.returncode < 0 or '"error"' not in text:
-                self.problems.append(f"{self.now}: {part} ended with {process.popen.returncode} and said {text[-400:]}")
+            if process.popen.returncode not in (1, 2) or not any(names(reason, self.error) for reason in said):
+                self.problems.append(f"{self.now}: {part} ended with {process.popen.returncode} and said {said}")
             self.case.start_part(part)
 
     def all_ready(self):
@@ -82,7 +97,7 @@ class Errors:
             self.case.relay.ctl("dlq", "replay", "--class", "refused", check=False)
             self.replayed = len(refused)
 
-    replayed, now = 0, ""
+    replayed, now, error = 0, "", None  # error: the broker answers with it now
 
     def wait(self, what, condition, timeout):
         deadline = time.monotonic() + timeout
@@ -93,8 +108,8 @@ class Errors:
             time.sleep(0.2)
         return True
 
-    def one(self, name, fault, api=None):
-        self.now, began = name, time.monotonic()
+    def one(self, name, fault, api=None, error=None):
+        self.now, self.error, began = name, error, time.monotonic()
         before = self.kafka.left(api) if api else 0
         fault()
         if api in AT_START:
@@ -148,7 +163,7 @@ def run(world, short=False):
         case.settle(120)
         errors = Errors(case, kafka)
         # What is lost stays lost: after the first such fault each other one would be waited for in vain.
-        if all(errors.one(f"{api} {name}", lambda api=api, name=name: kafka.errors(api, name, COUNT), api)
+        if all(errors.one(f"{api} {name}", lambda api=api, name=name: kafka.errors(api, name, COUNT), api, name)
                for api, name in faults):
             moves(errors, kafka, case)
         result = case.result(ROW, NAME, f"{len(faults)} errors, 4 moves", recovery_s=errors.slowest, settle_s=60)
