@@ -105,15 +105,16 @@ class Case:
         self.closed = False
 
     def _behind(self, links):
-        """The daemons ingest, dispatcher and reporter get a network of their own; Kafka, Redis, GitHub and the
+        """The daemons ingest, dispatcher and reporter get a network of their own; Kafka, Redis, GitHub, the HUD and the
         tests are outside, each over a link of its own. Replicas (dispatcher2) are outside, too."""
         self.relay.links = links
-        self.relay.hosts = {"ingest": links.inside("ingest"), "github": links.outside("github"),
+        self.relay.hosts = {"ingest": links.inside("ingest"), "github": links.outside("github"), "github_on": "0.0.0.0",
                             "hud": links.inside("tests"),
                             **{f"admin_{part}": links.inside("tests")
                                for part in ("ingest", "dispatcher", "reporter")}}
         self.relay.extra |= {"KAFKA_BROKERS": self.kafka.linked, "CRCR_ALLOW_HTTP": "1",
                              "CRCR_HUD_LISTEN": f"{links.inside('tests')}:{self.relay.ports['hud']}",
+                             "HUD_API_URL": f"http://{links.outside('hud')}:{self.relay.ports['github']}" if self.hud else "",
                              "REDIS_ENDPOINT": f"{links.outside('redis')}:{self.redis.port}"}
 
     # ---- starting ---------------------------------------------------------------------------------

@@ -137,7 +137,8 @@ class Relay:
     def start_github(self):
         record = self.folder / "github-requests.jsonl"
         self.parts["github"] = Process(
-            "crcr-sim", [BIN / "crcr-sim", "github", "--listen", f"{self.host('github')}:{self.ports['github']}",
+            "crcr-sim", [BIN / "crcr-sim", "github", "--listen",
+                         f"{self.hosts.get('github_on', self.host('github'))}:{self.ports['github']}",
                          "--app-id", "12345", "--app-key", self.key, "--contents",
                          self.folder / "contents", "--record", record, "--callback-url",
                          self.url("ingest", "/github/callback"), "--webhook-url",

@@ -1,5 +1,7 @@
 """Each link of the daemons is cut, both ways and one way, while a second dispatcher and reporter are not cut off: these take
-over, and what the first ones still do is the double ownership that must do no harm."""
+over, and what the first ones still do is the double ownership that must do no harm. GitHub and the HUD, which do not need each
+other, are cut off at once: what the HUD is told goes on to come from Kafka."""
+import json
 import time
 
 from lib.kafka import Kafka
@@ -7,31 +9,54 @@ from lib.links import Links
 from lib.redis_server import RedisServer
 
 ROW, NAME = "8", "each link cut, also one way"
-LINKS = ("kafka", "redis", "github", "ingest")
+LINKS = (("kafka",), ("redis",), ("github", "hud"), ("ingest",))  # cut one after the other
 HEALED_MAX_S = 60
 REPLICAS = ("ingest", "dispatcher", "reporter", "dispatcher2", "reporter2")
 
 
+def told(case):
+    """Rows that the HUD has taken from the reporter that is cut off."""
+    return case.relay.metric("reporter", "crcr_results_posted_total", outcome="sent")
+
+
 def at_work(case, load):
-    """What must grow again after each fault: webhooks taken, and what those do that were cut off: dispatches, facts folded."""
+    """What must grow again after each fault: webhooks taken, and what those do that were cut off: dispatches, facts folded, rows
+    told."""
     return (load.answers.get(202, 0), case.relay.metric("dispatcher", "crcr_dispatch_outcomes_total", outcome="dispatched"),
-            case.relay.metric("reporter", "crcr_facts_total"))
+            case.relay.metric("reporter", "crcr_facts_total"), told(case))
 
 
-def cut(case, links, load, link, how, seconds):
+def cut(case, links, load, names, how, seconds):
     """The time until everything works again."""
-    links.cut(link, how)
-    assert not links.passes(link), f"the link to {link} is cut ({how}), and yet packets pass"
+    what = " and ".join(names)
+    for link in names:
+        links.cut(link, how)
+    for link in names:
+        assert not links.passes(link), f"the link to {link} is cut ({how}), and yet packets pass"
+    before = told(case)
     time.sleep(seconds)  # the length of the fault
-    links.heal(link, how)
+    assert "hud" not in names or told(case) == before, f"the link to the HUD is cut ({how}), and yet it takes rows"
+    for link in names:
+        links.heal(link, how)
     healed, before = time.monotonic(), at_work(case, load)
-    case.wait(f"packets to pass to {link}", lambda: links.passes(link), 30)
-    case.wait(f"work after {link} was cut ({how})",
+    for link in names:
+        case.wait(f"packets to pass to {link}", lambda link=link: links.passes(link), 30)
+    case.wait(f"work after {what} was cut ({how})",
               lambda: all(now > then for now, then in zip(at_work(case, load), before)), 90)
     for part in REPLICAS:
-        case.wait(f"{part} to be ready after {link} was cut ({how})", lambda part=part: case.ready(part), 90)
-    case.say(f"row 8: {link} ({how}, {seconds} s) healed after {time.monotonic() - healed:.1f} s, {load.answers}")
+        case.wait(f"{part} to be ready after {what} was cut ({how})", lambda part=part: case.ready(part), 90)
+    case.say(f"row 8: {what} ({how}, {seconds} s) healed after {time.monotonic() - healed:.1f} s, {load.answers}")
     return time.monotonic() - healed
+
+
+def untold(checker):
+    """Rows in results that the HUD was never told."""
+    found = []
+    for row in (json.loads(value) for rows in checker.rows.values() for value in rows):
+        job = (row["downstream_repo"].lower(), row["delivery_id"], str(row["run_id"]), row["job_name"])
+        if row["status"] not in checker.hud.get(job, ()):
+            found.append(f"{job} {row['status']}")
+    return found
 
 
 def run_behind(world, links, short):
@@ -39,16 +64,18 @@ def run_behind(world, links, short):
     kafka = Kafka(world.folder / "row-08-kafka", also_on=links.outside("kafka")).start()
     redis = RedisServer(world.folder / "row-08-redis", also_on=links.outside("redis")).start()
     try:
-        case = world.case("row-08", kafka=kafka, redis=redis, links=links).start(*REPLICAS)
+        case = world.case("row-08", kafka=kafka, redis=redis, links=links, hud=True).start(*REPLICAS)
         case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
         load = case.load(rate=200, on=0.25, off=3.75, senders=160)
         case.wait("the first dispatches", case.dispatched)
-        slowest = max(cut(case, links, load, link, how, both if how == "both" else one_way)
-                      for link in LINKS for how in ("both", "there", "back"))
+        slowest = max(cut(case, links, load, names, how, both if how == "both" else one_way)
+                      for names in LINKS for how in ("both", "there", "back"))
         load.stop()
-        result = case.result(ROW, NAME, f"{len(LINKS)} links × {both} s, × {one_way} s each way",
+        result = case.result(ROW, NAME, f"{sum(map(len, LINKS))} links × {both} s, × {one_way} s each way",
                              recovery_s=slowest, settle_s=400)
-        result.note = f"{len(load.not_taken)} webhooks not taken"
+        result.note = f"{len(load.not_taken)} webhooks not taken; {sum(map(len, case.checker.rows.values()))} rows for the HUD"
+        if unseen := untold(case.checker):
+            result.problems.append(f"{len(unseen)} rows were never told to the HUD, such as {unseen[0]}")
     finally:
         for one in world.cases:
             one.close()
@@ -62,7 +89,7 @@ def run_behind(world, links, short):
 
 
 def run(world, short=False):
-    links = Links([*LINKS, "tests"])
+    links = Links([*(link for names in LINKS for link in names), "tests"])
     try:
         return run_behind(world, links, short)
     finally:
