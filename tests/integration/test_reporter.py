@@ -286,16 +286,14 @@ def test_a_lost_view_of_check_runs_finds_them_again(reporter):
 
 
 def test_an_unanswered_create_makes_no_second_check_run(reporter):
-    reporter.relay.script({"method": "POST", "path": "*/check-runs", "reset": True, "effect": True,
-                           "count": 1})
+    reporter.relay.script({"method": "POST", "path": "*/check-runs", "reset": True, "effect": True, "count": 1})
     job = Job(reporter).call("completed", 2000, conclusion="success")
     settled(reporter)
     assert len(reporter.checks(job.sha)) == 1
 
 
 def test_a_rate_limit_is_waited_for(reporter):
-    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 403,
-                           "retry_after": 2, "count": 1,
+    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 403, "retry_after": 2, "count": 1,
                            "body": {"message": "You have exceeded a secondary rate limit"}})
     before = len(reporter.relay.requests())
     job = Job(reporter).call("completed", 2000, conclusion="success")
@@ -481,8 +479,7 @@ def test_a_row_that_the_hud_cannot_take_holds_up_no_other(reporter, own_hud):
     first.call("completed", 2000, conclusion="success").wait_result()
     wait_for("it to be refused once", lambda: reporter.relay.metric(
         "reporter", "crcr_results_posted_total", outcome="waiting") >= 2)
-    others = [Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
-              for _ in range(5)]
+    others = [Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success") for _ in range(5)]
     wait_for("the others", lambda: {job.delivery for job in others} <= set(Hud.taken), 30)
 
 
