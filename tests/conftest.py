@@ -16,10 +16,13 @@ Relay.partitions = 4  # a broker that many tests share spends most of its time o
 collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_clickhouse_queries.py"]
 
 # What takes longest goes first: files are given to workers in this order, and all workers end together.
-FIRST = ("test_reporter_rebuild_faults", "test_dispatcher_faults", "test_dispatcher_breaker", "test_reporter_comments",
-         "test_reporter_aggregate", "test_crcrctl_dlq", "test_dispatcher_answers", "test_crcrctl_redeliver",
-         "test_dispatcher_budget", "test_dispatcher_reruns", "test_reporter", "test_l3_labels", "test_nothing_is_lost",
-         "test_recovery", "test_reruns", "test_callbacks", "test_check_run_storm")
+FIRST = ("test_dispatcher_breaker", "test_dispatcher_faults", "test_crcrctl_dlq", "test_dispatcher_answers",
+         "test_reporter_aggregate", "test_reporter_rebuild_faults", "test_crcrctl_redeliver", "test_dispatcher_mark",
+         "test_reporter_comments", "test_reporter", "test_k8s_manifests", "test_broker_errors", "test_dispatcher_reruns",
+         "test_runbook", "test_reporter_forward", "test_crcrctl_probe", "test_crcrctl_replay", "test_reporter_rebuild",
+         "test_dispatcher_budget", "test_topics", "test_reporter_standstill",
+         "test_recovery", "test_l3_labels", "test_nothing_is_lost", "test_reruns", "test_check_run_storm",
+         "test_callbacks")
 
 
 def pytest_configure(config):
