@@ -104,7 +104,7 @@ void called_put(struct called *c, struct str lane, const struct task_seq *seq, s
 void called_ended(struct called *c, struct str lane, struct str delivery, enum called_as how)
 {
     struct called_lane *one = find(c, lane);
-    if (is_of(one, delivery))
+    if (is_of(one, delivery) && how > one->how)
         one->how = how;
 }
 

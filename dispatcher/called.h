@@ -26,7 +26,8 @@ enum called_as {
     CALLED_MAYBE, /* no answer was seen */
     CALLED_SENT,  /* GitHub took it */
 };
-/* What became of the call, when the lane's last one is that delivery's. */
+/* What became of the call, when the lane's last one is that delivery's. Only ever more than was
+ * known before: CALLED_NOT changes nothing. */
 void called_ended(struct called *c, struct str lane, struct str delivery, enum called_as how);
 /* Whether a later one of that lane is remembered. */
 bool called_is_later(const struct called *c, struct str lane, const struct task_seq *seq);

@@ -159,8 +159,7 @@ static bool can_be_superseded(const struct task *task)
            !task->event.again.len;
 }
 
-/* A replay --again is another call of the same seq, and other kinds have no lane's order. */
-static bool is_remembered(const struct task *task)
+bool sending_is_remembered(const struct task *task)
 {
     return task->kind == TASK_DISPATCH && !task->event.again.len;
 }
@@ -170,13 +169,14 @@ static bool is_remembered(const struct task *task)
  */
 static enum called_as called_before(const struct sending *g)
 {
-    return is_remembered(&g->task) ? called_how(g->s->called, g->task.lane, g->task.event.delivery)
-                                   : CALLED_NOT;
+    return sending_is_remembered(&g->task)
+               ? called_how(g->s->called, g->task.lane, g->task.event.delivery)
+               : CALLED_NOT;
 }
 
 static void remember(struct sending *g, bool claimed)
 {
-    if (!is_remembered(&g->task))
+    if (!sending_is_remembered(&g->task))
         return;
     g->task.maybe_duplicate |= called_before(g) == CALLED_MAYBE;
     called_put(g->s->called, g->task.lane, &g->task.seq, g->task.event.delivery,

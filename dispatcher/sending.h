@@ -84,6 +84,9 @@ struct sending {
     struct outcome outcome;
 };
 
+/* Whether what was called of it is kept in s->called: a replay --again is another call of the same
+ * delivery, and other kinds have no lane's order. */
+bool sending_is_remembered(const struct task *task);
 /* A record of the tier's topic is read: its task goes into its lane, or the record into the dlq. */
 void sending_read(struct sender *s, struct record *record);
 /* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX. */

@@ -212,9 +212,11 @@ static void decide(struct sending *g, const struct github_answer *answer)
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
         g->outcome.at_ms = g->claimed_ms;
-    if (g->retry.outcome == OUTCOME_DISPATCHED || g->retry.outcome == OUTCOME_UNKNOWN)
+    if (sending_is_remembered(&g->task))
         called_ended(s->called, g->task.lane, g->task.event.delivery,
-                     g->retry.outcome == OUTCOME_UNKNOWN ? CALLED_MAYBE : CALLED_SENT);
+                     g->retry.outcome == OUTCOME_DISPATCHED ? CALLED_SENT
+                     : g->retry.maybe_duplicate             ? CALLED_MAYBE
+                                                            : CALLED_NOT);
     measure(g, answer);
     log_answer(g, &g->retry);
     g->task.maybe_duplicate |= g->retry.maybe_duplicate;

@@ -400,7 +400,7 @@ static enum err fold_open(struct fold *f, struct why *why)
     if (err == OK)
         err = topic_reader_new(&f->reader, &reader, why);
     if (err == OK)
-        f->rebuild = rebuild_new(r, f->role, f->redis, f->writer, f->scratch);
+        f->rebuild = rebuild_new(r, f->role, f->redis, f->scratch);
     return err;
 }
 

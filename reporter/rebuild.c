@@ -32,7 +32,7 @@ static const char *const phase_names[] = {
 
 struct rebuild {
     struct role_ctx *role;
-    struct topic_writer *writer;
+    struct topic_writer *writer; /* of marks, while we hold the lease: the fold's gives up early */
     struct rebuild_fold fold;
     bool whole, known; /* known: the view was looked at */
     bool elsewhere;    /* said so in the log already */
@@ -42,7 +42,7 @@ struct rebuild {
     struct topic_span *span; /* not NULL: we hold the lease of fold.fence, and read */
     int64_t began_ms, moved_ms, renew_ms, tell_ms;
     uint64_t records;
-    size_t unacknowledged; /* dirty marks put and not reported yet, also of a run given up */
+    size_t unacknowledged; /* dirty marks put and not reported yet */
     bool lost;             /* one of them was not stored */
     bool marked;           /* SETTLING: all open jobs are marked */
 };
@@ -147,13 +147,20 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
+static void close_both(struct rebuild *b)
+{
+    topic_writer_free(b->writer); /* which reports what is open */
+    b->writer = NULL;
+    topic_span_free(b->span);
+    b->span = NULL;
+}
+
 static void let_go(struct rebuild *b)
 {
     struct why why;
     if (!b->span)
         return;
-    topic_span_free(b->span);
-    b->span = NULL;
+    close_both(b);
     if (b->fold.batch.n > 0)
         (void)!rebuild_fold_collect(&b->fold, &why); /* replies that are on their way */
     (void)!view_lease_release(b->fold.redis, b->fold.fence, &why); /* else it runs out */
@@ -191,9 +198,10 @@ static void begin(struct rebuild *b)
     b->fold.batch.n = b->fold.batch.bytes = 0;
     b->began_ms = b->moved_ms = b->tell_ms = clock_mono_ms();
     b->renew_ms = 0;
-    if (span_open(b, &why) != OK) {
+    const struct topic_writer_options marks = { .kafka = b->fold.reporter->kafka };
+    if (span_open(b, &why) != OK || topic_writer_new(&b->writer, &marks, &why) != OK) {
         log_warn("rebuild_abandoned", LOG_STR("error", str_of(why.text)));
-        b->span = NULL;
+        close_both(b);
         (void)!view_lease_release(b->fold.redis, b->fold.fence, &why);
         b->look_ms = clock_mono_ms() + LOOK_MS;
         return;
@@ -209,8 +217,7 @@ static void finish(struct rebuild *b)
         return;
     }
     double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
-    topic_span_free(b->span);
-    b->span = NULL;
+    close_both(b);
     b->whole = true;
     b->look_ms = clock_mono_ms() + LOOK_MS;
     metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
@@ -337,12 +344,10 @@ bool rebuild_is_busy(const struct rebuild *b)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct rebuild *rebuild_new(const struct reporter *reporter, struct role_ctx *role,
-                            struct redis *redis, struct topic_writer *writer,
-                            struct event_facts *scratch)
+                            struct redis *redis, struct event_facts *scratch)
 {
     struct rebuild *b = mem_alloc(1, sizeof(*b));
     b->role = role;
-    b->writer = writer;
     b->fold = (struct rebuild_fold){
         .reporter = reporter,
         .redis = redis,

@@ -15,11 +15,10 @@
 
 struct rebuild;
 
-/* redis, writer and scratch are borrowed for its life; all of one thread. */
+/* redis and scratch are borrowed for its life; all of one thread. */
 struct rebuild *rebuild_new(const struct reporter *reporter, struct role_ctx *role,
-                            struct redis *redis, struct topic_writer *writer,
-                            struct event_facts *scratch);
-/* Gives the lease back when it holds it. After the writer was flushed and freed. */
+                            struct redis *redis, struct event_facts *scratch);
+/* Gives the lease back when it holds it. */
 void rebuild_free(struct rebuild *b);
 
 /* Whether the view was whole when last looked; looks once a second, or at once after

@@ -17,6 +17,7 @@
 #define PART_AGAIN_MS 10000   /* after that the store may be back, and have more */
 #define WHOLE_APP     "*"     /* no owner's name */
 #define COSTS         3       /* read, write, content */
+#define LIMITED_BY_MS 1000    /* a limit that ends so little later is the same */
 
 /* ---- of a thread ----------------------------------------------------------------------------- */
 
@@ -28,6 +29,7 @@ struct slice {
     int64_t next_ms;    /* when the next one that is refused should come */
     int64_t pace_ms;
     enum budget_bucket bucket; /* that refused */
+    bool limited;              /* none of ours refused: GitHub told one of us to wait */
     bool from_part;
 };
 
@@ -36,6 +38,7 @@ struct purse {
     char account[REPO_MAX + 1];
     struct slice slices[BUDGET_CLASSES][COSTS];
     int64_t seen_left, seen_limit, seen_reset_ms; /* GitHub's last word */
+    int64_t limited_ms;                           /* and until then it told us to wait */
     int64_t refusal_ms;                           /* the last one stands until then */
     struct github_answer refusal;
     char reason[512];
@@ -167,19 +170,24 @@ static void refill(struct purses *p, struct purse *one, struct slice *s,
         .seen_left = one->seen_reset_ms > now ? one->seen_left : -1,
         .seen_limit = one->seen_limit,
         .seen_reset_ms = one->seen_reset_ms - now,
+        .seen_limited_ms = one->limited_ms - now,
     };
     ask(p, one, &what, now, &grant, s);
     s->calls = s->size = grant.calls;
     s->until_ms = now + BUDGET_HAND_MS;
-    if (s->from_part && grant.wait_ms > PART_AGAIN_MS)
+    if (s->from_part && !grant.limited && grant.wait_ms > PART_AGAIN_MS)
         grant.wait_ms = PART_AGAIN_MS;
     s->refused_ms = grant.calls ? 0 : now + grant.wait_ms;
     if (grant.calls)
         return;
     s->bucket = grant.bucket;
-    s->pace_ms = budget_pace_ms(
-        rules, s->bucket, budget_cap(rules, s->bucket, low, s->from_part, cost->of[s->bucket]),
-        cost->of[s->bucket]);
+    s->limited = grant.limited;
+    s->pace_ms =
+        s->limited
+            ? 0
+            : budget_pace_ms(rules, s->bucket,
+                             budget_cap(rules, s->bucket, low, s->from_part, cost->of[s->bucket]),
+                             cost->of[s->bucket]);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -191,6 +199,11 @@ static void explain(const struct purses *p, struct purse *one, const struct slic
     char until[CLOCK_TEXT_SIZE], what[64], kept[48] = "", part[48] = "";
     clock_format(until_wall_ms, until);
     budget_describe(rules, s->bucket, what, sizeof(what));
+    if (s->limited) {
+        snprintf(one->reason, sizeof(one->reason), "GitHub told us to wait for %s until %s",
+                 one->account, until);
+        return;
+    }
     if (low && rules->kept_percent)
         snprintf(kept, sizeof(kept), " (less %d %% for L4 and check runs)", rules->kept_percent);
     if (s->from_part)
@@ -200,12 +213,14 @@ static void explain(const struct purses *p, struct purse *one, const struct slic
              rules->whole_app ? "the App" : one->account, until);
 }
 
-static struct github_answer refusal_of(const struct purse *one, int64_t until_ms)
+static struct github_answer refusal_of(const struct purse *one, const struct slice *s,
+                                       int64_t until_ms)
 {
     return (struct github_answer){
         .err = ERR_RETRY,
         .limited = true,
-        .ours = true,
+        .ours = !s->limited,
+        .told = s->limited,
         .wait_until_ms = until_ms,
         .budget_left = -1,
         .reason = one->reason,
@@ -220,10 +235,10 @@ static void refuse(struct purses *p, struct purse *one, struct slice *s, bool lo
     if (s->next_ms < s->refused_ms || s->next_ms > s->refused_ms + PACE_AHEAD_MS)
         s->next_ms = s->refused_ms;
     explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
-    one->refusal = refusal_of(one, s->next_ms);
+    one->refusal = refusal_of(one, s, s->next_ms);
     one->refusal_ms = s->refused_ms;
     s->next_ms += s->pace_ms;
-    p->stats.waits[low][s->bucket]++;
+    p->stats.waits[low][s->bucket] += !s->limited;
     *ret = one->refusal;
 }
 
@@ -267,7 +282,7 @@ bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool 
     if (s->refused_ms <= now)
         return false;
     explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
-    *ret = refusal_of(one, s->refused_ms);
+    *ret = refusal_of(one, s, s->refused_ms);
     return true;
 }
 
@@ -288,6 +303,26 @@ void purses_seen(struct purses *p, struct str repo, const struct github_answer *
     one->seen_left = answer->budget_left;
     one->seen_limit = answer->budget_limit;
     one->seen_reset_ms = answer->budget_reset_ms;
+}
+
+void purses_limited(struct purses *p, struct str repo, int64_t until_ms)
+{
+    if (!p->limits || p->budget->rules.whole_app)
+        return;
+    struct purse *one = purse_of_owner(p, repo);
+    struct budget_grant grant;
+    struct slice none = { 0 };
+    int64_t now = clock_mono_ms();
+    if (until_ms <= now || until_ms <= one->limited_ms + LIMITED_BY_MS)
+        return;
+    one->limited_ms = until_ms;
+    struct budget_ask what = {
+        .account = str_of(one->account),
+        .low = p->low,
+        .seen_left = -1,
+        .seen_limited_ms = until_ms - now,
+    };
+    ask(p, one, &what, now, &grant, &none);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */

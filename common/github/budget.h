@@ -34,6 +34,12 @@ bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool 
                  struct github_answer *ret);
 /* What the answer's x-ratelimit-* headers say, of the repo owner's installation. */
 void purses_seen(struct purses *p, struct str repo, const struct github_answer *answer);
+/* GitHub told us to wait until then (monotonic) with all calls for the repo owner's installation
+ * (https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api,
+ * "Handle rate limit errors appropriately"): the store is told at once, so that the other threads
+ * and replicas hear of it when they refill, a second later at most. Not with a budget of the whole
+ * App, of which a limit of one installation says nothing. */
+void purses_limited(struct purses *p, struct str repo, int64_t until_ms);
 /* As github_tell_budget. */
 void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to,
                  struct str who);

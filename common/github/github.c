@@ -148,9 +148,13 @@ static github_answered_fn call_answered;
 static bool pay(struct call *c, struct github_answer *refused)
 {
     c->paid_ms = clock_mono_ms();
-    return c->request.auth == GITHUB_AS_APP ||
-           purses_take(c->g->purses, c->request.repo, c->request.method, c->request.path,
-                       c->request.low, refused);
+    if (c->request.auth == GITHUB_AS_APP ||
+        purses_take(c->g->purses, c->request.repo, c->request.method, c->request.path,
+                    c->request.low, refused))
+        return true;
+    if (!refused->ours) /* another thread or replica met a limit of GitHub's */
+        app_token_answered(c->g->tokens, c->request.repo, refused);
+    return false;
 }
 
 static enum err call_send(struct call *c, struct why *why)
@@ -244,6 +248,8 @@ static void call_answered(void *opaque, const struct github_answer *answer)
     if (c->request.auth == GITHUB_AS_INSTALLATION) {
         app_token_answered(c->g->tokens, c->request.repo, &seen);
         purses_seen(c->g->purses, c->request.repo, &seen);
+        if (seen.limited)
+            purses_limited(c->g->purses, c->request.repo, seen.wait_until_ms);
     }
     call_finish(c, &seen);
 }

@@ -1,5 +1,7 @@
 #include <curl/curl.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -80,9 +82,20 @@ static int on_ready(void *opaque, char *remote_ip, char *local_ip, int remote_po
     return call->resend ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* What the other side has not acknowledged by now is not sent any more. Else the kernel goes on
- * with it for a minute or two: where the network was cut and is whole again, a request that was
- * given up would arrive behind newer ones. */
+/* Where the network was cut and is whole again, the kernel goes on with what was not acknowledged,
+ * for minutes: a request that was given up would arrive behind newer ones. So a connection on which
+ * nothing is acknowledged for as long as a request may take goes, and what it has with it (TCP's
+ * user timeout, RFC 9293 section 3.8.3); HTTP/2 keeps it open otherwise when a stream is given up.
+ */
+static int on_socket(void *opaque, curl_socket_t fd, curlsocktype purpose)
+{
+    const unsigned int ms = TIMEOUT_MS;
+    (void)opaque, (void)purpose;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+    return CURL_SOCKOPT_OK;
+}
+
+/* And what is not acknowledged by now is not sent any more. */
 static int on_close(void *opaque, curl_socket_t fd)
 {
     const struct linger at_once = { .l_onoff = 1 };
@@ -195,6 +208,7 @@ static void set_callbacks(struct http_call *call)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_ready);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
 }
 

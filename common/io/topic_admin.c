@@ -162,6 +162,7 @@ static void differ(struct topic_report *report, const char *what, const char *is
     size_t len = strlen(report->detail);
 
     report->state = TOPIC_STATE_DIFFERS;
+    report->partitions_only = len == 0 && !strcmp(what, "partitions");
     snprintf(report->detail + len, sizeof(report->detail) - len, "%s%s is %s, not %s",
              len ? "; " : "", what, is, should);
 }

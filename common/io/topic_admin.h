@@ -18,7 +18,8 @@ enum err topic_admin_brokers(struct topic_admin *a, int *ret, struct why *why) M
 enum topic_state { TOPIC_STATE_OK, TOPIC_STATE_MISSING, TOPIC_STATE_DIFFERS, TOPIC_STATE_CREATED };
 struct topic_report {
     enum topic_state state;
-    char detail[400]; /* DIFFERS: "partitions 4, not 12; retention.ms …" */
+    bool partitions_only; /* DIFFERS: in nothing else, which changes nothing of what is kept */
+    char detail[400];     /* DIFFERS: "partitions 4, not 12; retention.ms …" */
 };
 /* Compares prefix + name of each spec with the cluster; reports has one entry a spec.
  * min.insync.replicas is compared only where the spec sets it. */

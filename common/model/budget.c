@@ -185,6 +185,8 @@ void budget_windows_add(struct budget_windows *w, const struct budget_rules *rul
 static void see(struct budget_windows *w, const struct budget_ask *ask, int64_t now_ms)
 {
     int64_t reset_ms = now_ms + ask->seen_reset_ms;
+    if (ask->seen_limited_ms > 0 && now_ms + ask->seen_limited_ms > w->limited_ms)
+        w->limited_ms = now_ms + ask->seen_limited_ms;
     if (ask->seen_left < 0 || ask->seen_reset_ms <= 0 || reset_ms < w->reset_ms - RESET_WAVERS_MS)
         return;
     if (w->reset_ms <= now_ms || reset_ms > w->reset_ms + RESET_WAVERS_MS) {
@@ -238,6 +240,17 @@ static void fit_seen(const struct budget_windows *w, const struct budget_rules *
         ret->calls = (int)left;
 }
 
+static void fit_limited(const struct budget_windows *w, int64_t now_ms, struct budget_grant *ret)
+{
+    int64_t wait_ms = w->limited_ms - now_ms;
+    if (wait_ms <= 0)
+        return;
+    ret->calls = 0;
+    ret->limited = wait_ms > ret->wait_ms;
+    if (ret->limited)
+        ret->wait_ms = wait_ms;
+}
+
 void budget_windows_ask(struct budget_windows *w, const struct budget_rules *rules,
                         const struct budget_ask *ask, bool part, int64_t now_ms,
                         struct budget_grant *ret)
@@ -250,6 +263,7 @@ void budget_windows_ask(struct budget_windows *w, const struct budget_rules *rul
             fit(w, rules, (enum budget_bucket)b, ask, part, now_ms, ret);
     }
     fit_seen(w, rules, ask, now_ms, ret);
+    fit_limited(w, now_ms, ret);
     if (!ret->calls)
         return;
     budget_windows_add(w, rules, &ask->cost, ret->calls, now_ms);

@@ -66,11 +66,13 @@ struct budget_ask {
     int64_t seen_left;              /* x-ratelimit-remaining, -1: none was seen */
     int64_t seen_limit;             /* x-ratelimit-limit; 0: none was seen */
     int64_t seen_reset_ms;          /* and for how much longer it holds */
+    int64_t seen_limited_ms; /* for how much longer GitHub told us to wait; ≤ 0: it did not */
 };
 struct budget_grant {
     int calls;                    /* 0: refused */
     int64_t wait_ms;              /* refused: before this nothing comes free */
     enum budget_bucket bucket;    /* refused: the one that is free last */
+    bool limited;                 /* refused: none of ours; GitHub told one of us to wait */
     int64_t left[BUDGET_BUCKETS]; /* for this class, after the grant; -1: no limit */
 };
 
@@ -108,6 +110,7 @@ struct budget_window {
 struct budget_windows {
     struct budget_window of[BUDGET_BUCKETS];
     int64_t left, limit, reset_ms; /* what GitHub said last, as long as reset_ms is to come */
+    int64_t limited_ms;            /* until then it takes nothing */
 };
 /* now_ms: one clock for all calls on the same windows. part: a replica's part of the limits. */
 void budget_windows_ask(struct budget_windows *w, const struct budget_rules *rules,

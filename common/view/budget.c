@@ -5,7 +5,7 @@
 
 #include "keys.h"
 
-#define FIXED       6 /* arguments before those of the buckets; budget.lua has the same */
+#define FIXED       7 /* arguments before those of the buckets; budget.lua has the same */
 #define EACH        5
 #define ARGS        (1 + FIXED + EACH * BUDGET_BUCKETS)
 #define NUMBER_SIZE 24
@@ -45,11 +45,12 @@ static enum err answer_read(const struct redis_value *v, struct budget_grant *re
     for (size_t i = 0; i < v->n; i++)
         if (v->items[i].type != REDIS_INT)
             return why_set(why, ERR_REFUSE, "budget.lua gave something that is no number");
-    int64_t bucket = v->items[2].integer; /* from 1; 0: not refused */
+    int64_t bucket = v->items[2].integer; /* from 1; 0: none */
     *ret = (struct budget_grant){
         .calls = (int)v->items[0].integer,
         .wait_ms = v->items[1].integer,
         .bucket = bucket > 0 ? (enum budget_bucket)(bucket - 1) : BUDGET_REQUESTS_HOUR,
+        .limited = bucket == 0 && v->items[1].integer > 0,
     };
     for (size_t b = 0; b < BUDGET_BUCKETS; b++)
         ret->left[b] = v->items[3 + b].integer;
@@ -72,6 +73,7 @@ enum err budget_take(struct redis *r, const struct budget_rules *rules,
     put(&a, ask->seen_left);
     put(&a, ask->seen_limit);
     put(&a, ask->seen_reset_ms);
+    put(&a, ask->seen_limited_ms > 0 ? ask->seen_limited_ms : 0);
     for (int b = 0; b < BUDGET_BUCKETS; b++)
         put_bucket(&a, rules, ask, (enum budget_bucket)b);
     enum err err = redis_call_script(r, &script, 1, a.n, a.at, &v, why);

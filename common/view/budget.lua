@@ -1,20 +1,23 @@
 -- Takes as many calls out of an account's budget as there is room for in every bucket, or none.
 --   KEYS[1] crcr:budget:<account>, a hash: "<bucket>:<slot>" what was taken in that part of the
 --           bucket's window; "left", "top" and "reset_ms": what GitHub said is left, of how
---           much, and until when
+--           much, and until when; "limited_ms": until when it told one of us to wait
 --   ARGV    calls, life_ms, kept_percent, seen_left (-1: nothing seen), seen_limit, seen_reset_ms
---           (from now), then for each bucket, the hour of requests first: window_ms, limit (0: none), cap, cost, untold
--- Returns calls (0: refused), wait_ms, bucket, then what is left of each bucket (-1: no limit).
+--           (from now), seen_limited_ms (from now), then for each bucket, the hour of requests first:
+--           window_ms, limit (0: none), cap, cost, untold
+-- Returns calls (0: refused), wait_ms, bucket (0, refused: GitHub told us to wait), then what is left of each bucket
+-- (-1: no limit).
 -- Slots as in common/model/budget.h: what was taken counts until it can be in no window with what
 -- is taken now. Of what GitHub said is left, a slot's share at most is handed out at once: what lapses
 -- in a replica's hand comes back only with GitHub's next hour, so the last ones go out one by one.
-local SLOTS, WAVERS_MS, FIXED, EACH = 20, 5000, 6, 5
+local SLOTS, WAVERS_MS, FIXED, EACH = 20, 5000, 7, 5
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local calls, life_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local kept_percent, seen_left = tonumber(ARGV[3]), tonumber(ARGV[4])
 local seen_limit, seen_reset = tonumber(ARGV[5]), now + tonumber(ARGV[6])
+local limited_ms = now + tonumber(ARGV[7])
 
 local buckets, longest = {}, 0
 for b = 1, (#ARGV - FIXED) / EACH do
@@ -48,6 +51,8 @@ for i = 1, #fields, 2 do
         top = value
     elseif fields[i] == 'reset_ms' then
         reset_ms = value
+    elseif fields[i] == 'limited_ms' then
+        limited_ms = math.max(limited_ms, value)
     elseif bucket and slot >= bucket.slot - bucket.back and slot <= bucket.slot + bucket.back then
         slot = math.min(slot, bucket.slot)
         bucket.taken[slot] = (bucket.taken[slot] or 0) + value
@@ -108,6 +113,11 @@ if told and buckets[1].limit > 0 then
     end
 end
 
+if limited_ms > now then
+    refuse(0, limited_ms - now)
+    redis.call('HSET', KEYS[1], 'limited_ms', string.format('%d', limited_ms))
+end
+
 if granted > 0 then
     for b, bucket in ipairs(buckets) do
         take(b, granted * bucket.cost)
@@ -120,5 +130,5 @@ if told then
     redis.call('HSET', KEYS[1], 'top', top)
     redis.call('HSET', KEYS[1], 'reset_ms', string.format('%d', reset_ms))
 end
-redis.call('PEXPIRE', KEYS[1], longest)
+redis.call('PEXPIRE', KEYS[1], math.max(longest, limited_ms - now))
 return { granted, wait_ms, refusing, unpack(rest) }

@@ -149,7 +149,8 @@ static const struct verb {
       "  --file         default: deploy/topics/topics.conf as it was when this was built\n"
       "  --replication  copies of each partition; default 3, fewer where there are fewer brokers\n"
       "create makes what is missing and changes nothing that is there; what differs is named.\n"
-      "Exit codes: 0, 1 something is missing or (check) differs, 2 usage, 3 Kafka does not "
+      "Exit codes: 0, 1 something is missing or differs (create: in more than its partitions), "
+      "2 usage, 3 Kafka does not "
       "answer.\n" },
     { "probe", verb_probe, KAFKA, "what stands between a repository and its results",
       "usage: crcrctl probe [--json] [--since TIME] OWNER/REPO\n"

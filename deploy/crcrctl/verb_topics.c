@@ -68,10 +68,10 @@ static enum err create_missing(struct topic_admin *admin, const struct topic_spe
     return err;
 }
 
-/* Topics of an older version's file are good enough to run with, and `create` changes none: what
- * waits for it to end (compose, a Job) would wait for ever. */
+/* Daemons run with fewer partitions, as an older version's file has them, and `create` changes no
+ * topic: what waits for it to end (compose, a Job) would wait for ever. */
 static int print(const struct topic_specs *specs, const char *prefix,
-                 const struct topic_report *reports, bool may_differ)
+                 const struct topic_report *reports, bool any_partitions)
 {
     static const char *const names[] = {
         [TOPIC_STATE_OK] = "ok",
@@ -85,7 +85,8 @@ static int print(const struct topic_specs *specs, const char *prefix,
         const struct topic_report *r = &reports[i];
         printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
                *r->detail ? ": " : "", r->detail);
-        if (r->state == TOPIC_STATE_MISSING || (r->state == TOPIC_STATE_DIFFERS && !may_differ))
+        bool differs = r->state == TOPIC_STATE_DIFFERS && !(any_partitions && r->partitions_only);
+        if (r->state == TOPIC_STATE_MISSING || differs)
             code = CTL_PROBLEM;
     }
     return code;

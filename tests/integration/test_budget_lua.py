@@ -38,9 +38,9 @@ class Budget:
         self.minute_ms, self.limits = minute_ms, limits
         self.script = db.register_script(SCRIPT)
 
-    def take(self, calls=1, cost=(1, 5, 1, 1), low=False, untold=(0, 0, 0, 0), seen=(-1, 0, 0), db=None):
+    def take(self, calls=1, cost=(1, 5, 1, 1), low=False, untold=(0, 0, 0, 0), seen=(-1, 0, 0), limited=0, db=None):
         """(calls, wait_ms, bucket or None, what is left)."""
-        arguments = [calls, LIFE_MS, int(KEPT * 100) if low else 0, *seen]
+        arguments = [calls, LIFE_MS, int(KEPT * 100) if low else 0, *seen, limited]
         windows = (HOUR_MS, self.minute_ms, self.minute_ms, HOUR_MS)
         for window, limit, price, more in zip(windows, self.limits, cost, untold):
             cap = int(limit * (1 - KEPT)) if low else limit
@@ -175,3 +175,24 @@ def test_a_clock_that_went_back_forgets_nothing(db):
     ahead = int(time.time() * 1000) // 3000 + 3
     db.hset(KEY, f"3:{ahead}", 80)
     assert Budget(db, minute_ms=60_000).take(1)[0] == 0
+
+
+def test_a_limit_that_github_told_one_of_us_holds_for_all_and_no_longer(db):
+    budget = Budget(db, minute_ms=60_000)
+    got, wait_ms, bucket, left = budget.take(0, cost=(0, 0, 0, 0), limited=700)
+    assert (got, bucket) == (0, None) and 600 <= wait_ms <= 700 and left == [5000, 900, 80, 500]
+    assert budget.take(0, cost=(0, 0, 0, 0), limited=100)[1] > 500, "a shorter one shortens nothing"
+    got, wait_ms, bucket, left = budget.take(5)
+    assert (got, bucket) == (0, None) and 0 < wait_ms <= 700
+    assert left == [5000, 900, 80, 500], "nothing is taken"
+    assert db.pttl(KEY) > HOUR_MS
+    wait_for("its end", lambda: budget.take(5)[0] == 5, 5)
+
+
+def test_a_limit_does_not_hide_a_bucket_that_is_used_up_for_longer(db):
+    budget = Budget(db, minute_ms=60_000)
+    budget.take_all()
+    got, wait_ms, bucket, _ = budget.take(1, limited=5000)
+    assert got == 0 and bucket == 2 and wait_ms > 50_000
+    got, wait_ms, bucket, _ = budget.take(1, limited=3 * HOUR_MS)
+    assert (got, bucket) == (0, None) and db.pttl(KEY) > 2.9 * HOUR_MS

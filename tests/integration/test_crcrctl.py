@@ -80,6 +80,9 @@ def test_topics_of_an_older_file_differ_and_are_no_failure_of_create(ctl, tmp_pa
     newer.write_text("events 24\n")
     done = ctl("topics", "create", "--file", newer)
     assert done.stdout.strip() == f"differs  {ctl.prefix}events: partitions is 12, not 24"
+    newer.write_text("events 24 retention.ms=1d\n")
+    done = ctl("topics", "create", "--file", newer, code=1)
+    assert "partitions is 12, not 24; retention.ms is " in done.stdout
 
 
 def test_a_fault_in_the_topics_file_is_named_with_its_place(ctl, tmp_path):

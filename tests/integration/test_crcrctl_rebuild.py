@@ -55,10 +55,12 @@ def test_wait_follows_until_it_is_whole(ctl, redis):
     thread.start()
     wait_for("the epoch to be dropped", lambda: redis.get("crcr:epoch") is None)
     hold(redis)
+    thread.join(6)  # the length of one line of progress and a little
     assert thread.is_alive()
     finish(redis, 123)
     thread.join(30)
     assert "the view is whole: 123 records" in said["done"].stdout
+    assert "crcrctl rebuild-hud: rebuilding … callbacks, 50 of 100 records\n" in said["done"].stderr
 
 
 def test_a_rebuild_that_is_under_way_is_left_alone(ctl, redis):

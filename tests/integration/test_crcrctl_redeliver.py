@@ -2,6 +2,7 @@
 once, whatever ends it in the middle."""
 import datetime
 import json
+import re
 import secrets
 import signal
 import time
@@ -207,6 +208,13 @@ def test_the_rate_holds_between_payloads(ctl, sim):
     redeliver(ctl, "--rate", "5/s")
     times = [r["at_ms"] for r in sim.asked("/")]
     assert len(times) == 6 and times[-1] - times[0] >= 900, times
+
+
+def test_what_takes_long_tells_how_far_it_is(ctl, sim):
+    for number in range(8):
+        sim.remember(500, number=number + 1)
+    said = redeliver(ctl, "--rate", "1").stderr
+    assert re.search(r"crcrctl redeliver: fetching … [1-8] of 8\n", said), said
 
 
 def test_a_limit_is_waited_out_and_costs_nothing(ctl, sim):

@@ -158,6 +158,13 @@ def test_the_rate_holds(topics):
     assert len(topics.replays()) == 6
 
 
+def test_what_takes_long_tells_how_far_it_is(topics):
+    for number in range(8):
+        topics.event(number + 1)
+    said = topics.replay("--pr", "7", "--rate", "1").stderr
+    assert re.search(r"crcrctl replay: replayed … [1-7] of 8\n", said), said
+
+
 def test_nothing_like_that_is_exit_1(topics):
     assert "nothing like that is in" in topics.replay("--pr", "7", expect=1).stderr
 

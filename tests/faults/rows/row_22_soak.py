@@ -10,6 +10,8 @@ ROW, NAME = "22", "soak at half load"
 PARTS = ("ingest", "dispatcher", "reporter")
 RSS_MOST = 0.2  # MB a minute, 12 MB an hour: what ten minutes of samples that waver can tell from nothing
 FD_MOST = 0.5   # a minute
+FD_SURE = 5     # a minute: connections come and go with the load, so that ten minutes tell no less from nothing
+MINUTES = 10    # in longer ones less can be told from nothing
 SAMPLE_S = 5
 # Sent at once before: more than can be under way, so that whatever grows with that is as large as it gets.
 BURST = 1000
@@ -38,17 +40,22 @@ def unshown(case):
 def judge(times, samples):
     """What is to be said of each daemon, and what is wrong."""
     notes, problems = [], []
+    finer = min(1, 60 * MINUTES / times[-1])
+    rss_most, fd_sure = RSS_MOST * finer, FD_SURE * finer
     for part in PARTS:
         rss = growth(times, [row[part, "rss"] for row in samples])
         fds = growth(times, [row[part, "fd"] for row in samples])
         notes.append(f"{part} {samples[-1][part, 'rss']:.0f} MB, {60 * rss.slope:+.1f} MB/h "
-                     f"({60 * rss.least:+.1f} to {60 * rss.most:+.1f}), {fds.slope:+.2f} fd/min")
-        if rss.leaks(RSS_MOST):
+                     f"({60 * rss.least:+.1f} to {60 * rss.most:+.1f}), {fds.slope:+.2f} fd/min "
+                     f"({fds.least:+.2f} to {fds.most:+.2f})")
+        if rss.leaks(rss_most):
             problems.append(f"{part} grows by {60 * rss.slope:.1f} MB an hour")
-        elif rss.most > RSS_MOST:
+        elif rss.most > rss_most:
             problems.append(f"{part} is not shown to stand still: it may grow by {60 * rss.most:.1f} MB an hour")
         if fds.leaks(FD_MOST):
             problems.append(f"{part} has {fds.slope:+.1f} file descriptors a minute")
+        elif fds.most > fd_sure:
+            problems.append(f"{part}'s file descriptors are not shown to stand still: perhaps {fds.most:+.1f} a minute")
     return notes, problems
 
 

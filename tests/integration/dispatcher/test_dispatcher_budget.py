@@ -1,5 +1,7 @@
 """GitHub's budget, shared by all dispatchers: no window of a minute may hold more calls than its limit, and
 L4 never waits for a lower tier. A minute is 5 or 6 seconds here."""
+import time
+
 import pytest
 
 from dispatcher_env import REPOS, Bench
@@ -98,6 +100,29 @@ class TestShared:
             calls = bench.calls(REPOS[tier])
             assert len(calls) == sent, f"{tier}: 20 % are left to L4"
             assert {one["status"] for one in calls} == {204}, "GitHub had to refuse none"
+
+
+    def test_a_limit_that_github_tells_one_tier_holds_for_all_and_for_all_dispatchers(self, own):
+        """GitHub limits the installation, which is the owner's."""
+        two, four, other = "org-all/two", "org-all/four", "org-other/four"
+        bench = own(allowlist=f"L2: [{two}]\nL4: [{four}, {other}]\n")
+        bench.start().start("dispatcher-two").ready().ready("dispatcher-two")
+        bench.script({"path": "*/dispatches", "repo": two, "count": 1, "status": 429, "retry_after": 12})
+        first = bench.pull_request()
+        limited_ms = wait_sent(bench, two, 1)[0]["at_ms"]
+        wait_for("the first one's outcomes", lambda: len(bench.outcomes(first)) >= 3)
+        wait_for("what others have in hand to lapse", lambda: time.time() * 1000 > limited_ms + 2500)
+        later = [bench.pull_request() for _ in range(8)]
+        wait_sent(bench, other, 9)
+        wait_sent(bench, two, 10)
+        called = [one["at_ms"] - limited_ms for repo in (two, four) for one in bench.calls(repo)]
+        assert not [ms for ms in called if 2500 < ms < 11_900]
+        assert max(one["at_ms"] for one in bench.calls(other)) < limited_ms + 11_900, "another's goes on"
+        wait_sent(bench, four, 9)
+        told = [one["error"] for delivery in later for one in bench.outcomes(delivery, four) if one["outcome"] == "waiting"]
+        assert any("GitHub told us to wait for org-all until 20" in error or
+                   "a rate limit of GitHub's stands" in error for error in told)
+        assert bench.topic("dlq") == []
 
 
 class TestRedisAway:

@@ -126,6 +126,7 @@ static void what_became_of_a_delivery_is_known_of_the_last_one_of_its_lane(void 
     called_ended(c, LANE, a, CALLED_MAYBE);
     assert_int_equal(called_how(c, LANE, a), CALLED_MAYBE);
     called_ended(c, LANE, a, CALLED_SENT);
+    called_ended(c, LANE, a, CALLED_MAYBE); /* its twin's end */
     assert_int_equal(called_how(c, LANE, a), CALLED_SENT);
     assert_int_equal(called_how(c, LANE, b), CALLED_NOT);
     assert_int_equal(called_how(c, STR_LIT("Org/A|pytorch/pytorch#18"), a), CALLED_NOT);

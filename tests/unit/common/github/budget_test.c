@@ -109,6 +109,38 @@ static void a_refusal_names_the_budget_and_spends_nothing(void **state)
     github_budget_free(budget);
 }
 
+/* away: the threads of one process share it all the same. */
+static void all_hear_of_it(bool away)
+{
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { .away = away };
+    struct github_answer refusal = { 0 };
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *one = purses_new(budget, take, &shared, true);
+    struct purses *two = purses_new(budget, take, &shared, false);
+    int64_t until_ms = clock_mono_ms() + 30000;
+    purses_limited(one, REPO, until_ms);
+    purses_limited(one, REPO, until_ms + 10); /* a call that was under way as well */
+    assert_int_equal(shared.asks, away ? 0 : 1);
+    assert_int_equal(sent(two, 1, &refusal), 0);
+    assert_true(refusal.limited && refusal.told && !refusal.ours && refusal.sent_ms == 0);
+    assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 1000);
+    assert_non_null(strstr(refusal.reason, "GitHub told us to wait for org until 20"));
+    if (away) /* the store here has one account */
+        assert_true(
+            purses_take(two, STR_LIT("other/repo"), "GET", "/repos/other/repo", false, &refusal));
+    purses_free(two);
+    purses_free(one);
+    github_budget_free(budget);
+}
+
+static void a_limit_of_github_s_is_told_to_all(void **state)
+{
+    (void)state;
+    all_hear_of_it(false);
+    all_hear_of_it(true);
+}
+
 static void what_costs_another_part_goes_on(void **state)
 {
     (void)state;
@@ -409,6 +441,7 @@ int main(void)
         cmocka_unit_test(slices_grow_so_that_a_call_usually_asks_nobody),
         cmocka_unit_test(two_threads_do_not_pass_the_limit_together),
         cmocka_unit_test(a_refusal_names_the_budget_and_spends_nothing),
+        cmocka_unit_test(a_limit_of_github_s_is_told_to_all),
         cmocka_unit_test(what_costs_another_part_goes_on),
         cmocka_unit_test(those_who_wait_are_told_different_moments_without_asking),
         cmocka_unit_test(the_higher_class_goes_when_the_lower_one_has_used_its_share),

@@ -222,6 +222,22 @@ static void what_github_says_is_left_corrects_downwards(void **state)
     assert_int_equal(grant.calls, 100);
 }
 
+static void while_github_told_us_to_wait_nothing_is_taken(void **state)
+{
+    struct budget_windows w = { 0 };
+    struct budget_grant grant;
+    struct budget_ask ask = ask_of(&github, BUDGET_DISPATCH, 1, false);
+    (void)state;
+    ask.seen_limited_ms = 5000;
+    budget_windows_ask(&w, &github, &ask, false, MINUTE, &grant);
+    assert_true(grant.calls == 0 && grant.limited && grant.wait_ms == 5000);
+    assert_int_equal(taken_at(&w, &github, BUDGET_READ, 3, true, MINUTE + 4999, &grant), 0);
+    assert_true(grant.limited && grant.wait_ms == 1);
+    assert_int_equal(taken_at(&w, &github, BUDGET_READ, 3, true, MINUTE + 5000, &grant), 3);
+    assert_false(grant.limited);
+    assert_int_equal(budget_windows_taken(&w, &github, BUDGET_REQUESTS_HOUR, MINUTE + 5000), 3);
+}
+
 static void those_who_wait_come_at_the_rate_of_the_bucket(void **state)
 {
     (void)state;
@@ -243,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_limit_of_0_is_none),
         cmocka_unit_test(a_replica_has_its_part_and_never_less_than_a_call),
         cmocka_unit_test(what_github_says_is_left_corrects_downwards),
+        cmocka_unit_test(while_github_told_us_to_wait_nothing_is_taken),
         cmocka_unit_test(those_who_wait_come_at_the_rate_of_the_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
