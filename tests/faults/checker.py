@@ -41,7 +41,8 @@ class Findings:
 class Checker:
     """Reads on at each look(); the follower of each topic is given, so that dumps do as well."""
 
-    def __init__(self, eligible, sent_file, github_file, topics):
+    def __init__(self, eligible, sent_file, github_file, topics, order_without_redis=False):
+        self.order_without_redis = order_without_redis  # Redis was away: what is unknown may follow a newer one
         self.eligible = [repo.lower() for repo in eligible]
         self.sent, self.github = Lines(sent_file), Lines(github_file)
         self.topics = topics                           # name → object with read()
@@ -56,7 +57,7 @@ class Checker:
         self.hud = collections.defaultdict(list)       # job → states that the HUD was told, in order of arrival
         self.results, self.findings = {}, Findings()
         self.rows, self.last = collections.defaultdict(set), {}  # job key → rows so far; → rank of the last
-        self.counts = collections.Counter()
+        self.counts, self.late = collections.Counter(), []  # late: what followed a newer one without Redis
 
     # ---- reading on ---------------------------------------------------------------------------------
     def look(self):
@@ -209,13 +210,17 @@ class Checker:
 
     def _check_order(self, unknown):
         """Of one pull request and downstream, calls go out in the order of seq: when the pull request was updated, then
-        offset. A repeat of what is unknown may come late."""
+        offset. A repeat may come late; the first call only where Redis was away, and as what may be a second one
+        (dispatcher/README.md, without Redis)."""
+        self.late = []
         for (repo, _), deliveries in self.calls.items():
             last = ("", -1)
-            for delivery in deliveries:
-                if (delivery, repo) in unknown or delivery not in self.stored:
+            for delivery in dict.fromkeys(deliveries):  # the first call of each
+                if delivery not in self.stored:
                     continue
                 seq = self.seq[delivery]
-                if seq < last:
+                if seq < last and self.order_without_redis and (delivery, repo) in unknown:
+                    self.late.append((delivery, repo))
+                elif seq < last:
                     self.findings.add("out of order", f"{delivery} for {repo}")
                 last = max(last, seq)

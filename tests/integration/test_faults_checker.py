@@ -54,12 +54,13 @@ class Story:
         self.results = [result("in_progress"), result("completed")]
         self.dlq = []
         self.redis = {("org/b", "d1", "5", "test"): "completed"}
+        self.options = {}
 
     def check(self, folder):
         for name in ("sent", "github"):
             (folder / name).write_text("".join(json.dumps(line) + "\n" for line in getattr(self, name)))
         topics = {name: Dump(getattr(self, name)) for name in ("events", "dispatches", "results", "dlq")}
-        checker = Checker(REPOS, folder / "sent", folder / "github", topics).look()
+        checker = Checker(REPOS, folder / "sent", folder / "github", topics, **self.options).look()
         return checker, checker.verdict(self.redis)
 
 
@@ -141,6 +142,25 @@ def test_a_second_dispatch_after_an_unknown_one_is_counted(story, tmp_path):
 def test_calls_out_of_order_are_found(story, tmp_path):
     story.github[0], story.github[2] = story.github[2], story.github[0]
     assert wrong(story.check(tmp_path)[1]) == {"out of order"}
+
+
+@pytest.mark.parametrize("unknown, without_redis, late", [
+    (False, False, None), (True, False, None), (False, True, None), (True, True, 1)])
+def test_a_first_call_behind_a_newer_one_is_found_unless_it_is_marked_and_redis_was_away(
+        story, tmp_path, unknown, without_redis, late):
+    """late: how many of them are counted; None: it is wrong."""
+    story.github[0], story.github[2] = story.github[2], story.github[0]
+    story.dispatches[0] = outcome("d1", "org/a", maybe_duplicate=unknown)
+    story.options = {"order_without_redis": without_redis}
+    checker, found = story.check(tmp_path)
+    assert wrong(found) == (set() if late else {"out of order"}) and len(checker.late) == (late or 0)
+
+
+def test_a_repeat_of_what_is_unknown_may_come_late(story, tmp_path):
+    story.github.append(called("d1", "org/a"))
+    story.dispatches.append(outcome("d1", "org/a", maybe_duplicate=True))
+    checker, found = story.check(tmp_path)
+    assert not wrong(found) and not checker.late
 
 
 def test_an_older_update_that_came_later_may_be_sent_first(story, tmp_path):

@@ -64,7 +64,8 @@ def run_behind(world, links, short):
     kafka = Kafka(world.folder / "row-08-kafka", also_on=links.outside("kafka")).start()
     redis = RedisServer(world.folder / "row-08-redis", also_on=links.outside("redis")).start()
     try:
-        case = world.case("row-08", kafka=kafka, redis=redis, links=links, hud=True).start(*REPLICAS)
+        case = world.case("row-08", kafka=kafka, redis=redis, links=links, hud=True,
+                          order_without_redis=True).start(*REPLICAS)
         case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
         load = case.load(rate=200, on=0.25, off=3.75, senders=160)
         case.wait("the first dispatches", case.dispatched)
@@ -73,7 +74,8 @@ def run_behind(world, links, short):
         load.stop()
         result = case.result(ROW, NAME, f"{sum(map(len, LINKS))} links × {both} s, × {one_way} s each way",
                              recovery_s=slowest, settle_s=400)
-        result.note = f"{len(load.not_taken)} webhooks not taken; {sum(map(len, case.checker.rows.values()))} rows for the HUD"
+        result.note = (f"{len(load.not_taken)} webhooks not taken; {sum(map(len, case.checker.rows.values()))} rows for the HUD; "
+                       f"{len(case.checker.late)} marked calls behind a newer one")
         if unseen := untold(case.checker):
             result.problems.append(f"{len(unseen)} rows were never told to the HUD, such as {unseen[0]}")
     finally:
