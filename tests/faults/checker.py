@@ -10,6 +10,10 @@ from history import Lines
 TERMINAL = {"failed", "superseded", "skipped"}
 # After these the first call may have worked.
 RANK = {"in_progress": 1, "timed_out": 2, "completed": 3}
+# Outcomes of calls that may have taken effect.
+CALLS = {"dispatched", "unknown"}
+# What lies in the dead-letter queue from these is no task.
+NO_TASKS = ("callbacks", "dispatches", "results", "reconcile", "allowlist")
 
 
 def updated_at(body):
@@ -20,11 +24,18 @@ def updated_at(body):
         return ""
 
 
+def is_a_task(headers):
+    """Whether it is a task, or the event of tasks, that was parked, not a callback, a result, …: from where it came, past the delay
+    topics."""
+    source = headers.get("source_topic", "")
+    return not (headers.get("to_topic", "") if "delay." in source else source).endswith(NO_TASKS)
+
+
 class Findings:
     """What is wrong, by kind; each a list of texts."""
 
     KINDS = ("acknowledged but not stored", "lost", "second dispatch although the first was known",
-             "out of order", "superseded by nothing", "dispatch without an outcome", "callback lost in results",
+             "more dispatches than marked ones", "dispatched and ended otherwise", "ended without a reason", "out of order", "superseded by nothing", "dispatch without an outcome", "callback lost in results",
              "callback lost in Redis", "state went back")
 
     def __init__(self):
@@ -41,8 +52,9 @@ class Findings:
 class Checker:
     """Reads on at each look(); the follower of each topic is given, so that dumps do as well."""
 
-    def __init__(self, eligible, sent_file, github_file, topics, order_without_redis=False):
+    def __init__(self, eligible, sent_file, github_file, topics, order_without_redis=False, senders_killed=False):
         self.order_without_redis = order_without_redis  # Redis was away: what is unknown may follow a newer one
+        self.senders_killed = senders_killed            # twice in the same task, too: neither call is told of
         self.eligible = [repo.lower() for repo in eligible]
         self.sent, self.github = Lines(sent_file), Lines(github_file)
         self.topics = topics                           # name → object with read()
@@ -51,7 +63,8 @@ class Checker:
         self.dispatches = collections.defaultdict(list)  # (delivery, repo) → lines of github.jsonl
         self.calls = collections.defaultdict(list)     # (repo, pr) → deliveries in order of effect
         self.outcomes = collections.defaultdict(list)  # (delivery, repo) → outcomes
-        self.parked = collections.defaultdict(list)    # (delivery, repo) → class of the dlq
+        self.parked = collections.defaultdict(list)    # (delivery, repo) → headers in the dlq
+        self.replays = collections.Counter()           # (delivery, repo) → how often it was put back from the dlq
         self.callbacks = {}                            # job → state that was answered with 2xx
         self.refusals = []                             # callbacks that were answered with 4xx
         self.hud = collections.defaultdict(list)       # job → states that the HUD was told, in order of arrival
@@ -105,7 +118,11 @@ class Checker:
 
     def _dead(self, key, value, headers, *_):
         self.counts["dlq " + headers.get("class", "?")] += 1
-        self.parked[headers.get("delivery"), (headers.get("repo") or "").lower()].append(headers)
+        key = headers.get("delivery"), (headers.get("repo") or "").lower()
+        if "resolves" in headers:  # what an operator did with a record of it
+            self.replays[key] += headers.get("class") == "replayed"
+        else:
+            self.parked[key].append(headers)
 
     def _result(self, key, value, headers, *_):
         if value is None:
@@ -177,6 +194,8 @@ class Checker:
         for key, extra in self.duplicates().items():
             if key not in unknown:
                 found.add("second dispatch although the first was known", f"{key} {extra + 1} times")
+            elif extra > self._accounted_for(key):
+                found.add("more dispatches than marked ones", f"{key} {extra + 1} times")
         for job, state in self.open_callbacks():
             found.add("callback lost in results", f"{job} {state}")
         if jobs_in_redis is not None:
@@ -188,9 +207,37 @@ class Checker:
                 found.add("state went back", f"{key}: the last row is not the furthest")
         for delivery, repo in self.untold():
             found.add("dispatch without an outcome", f"{delivery} for {repo}")
+        self._check_ends(unknown)
         self._check_order(unknown)
         self._check_superseded()
         return found
+
+    def _accounted_for(self, key):
+        """Dispatches beyond the first that there may be: each came after one that was unknown, or was marked."""
+        told = [o for o in self.outcomes[key] if o["outcome"] in CALLS]
+        marked = sum(o["outcome"] == "unknown" or o["maybe_duplicate"] for o in told)
+        untold = len(self.dispatches[key]) - len(told)
+        return marked + max(0, untold - 1) if self.senders_killed else marked
+
+    def _check_ends(self, unknown):
+        """What was dispatched for certain has no other end but those that an operator resolved by a replay; and each end
+        says why. Without Redis the twin of what was dispatched is superseded, where a newer one was called."""
+        for key in self.dispatches.keys() - unknown:
+            ends = [o["outcome"] for o in self.outcomes[key] if o["outcome"] in TERMINAL
+                    and not (self.order_without_redis and o["outcome"] == "superseded")]
+            of_all = key[0], ""  # the event was parked
+            parked = [one for at in (key, of_all) for one in self.parked.get(at, ()) if is_a_task(one)]
+            replays = self.replays[key] + self.replays[of_all]
+            if any(kind != "failed" for kind in ends) or max(len(ends), len(parked)) > replays:
+                self.findings.add("dispatched and ended otherwise", f"{key}: {ends}, {[one.get('error') for one in parked]}")
+        for key, outcomes in self.outcomes.items():
+            for o in outcomes:
+                if o["outcome"] in TERMINAL and not o.get("error"):
+                    self.findings.add("ended without a reason", f"{key}: {o['outcome']}")
+        for key, parked in self.parked.items():
+            for one in parked:
+                if not (one.get("class") and one.get("error")):
+                    self.findings.add("ended without a reason", f"{key} in the dlq: {one}")
 
     def _check_superseded(self):
         """What is superseded, is so by a later event of its pull request that was called, or parked after a call."""

@@ -76,13 +76,14 @@ class Case:
 
     def __init__(self, world, name, kafka=None, redis=None, allowlist=ALLOWLIST,
                  downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, hud=False,
-                 gives_up=False, refuses=False, shows=True, order_without_redis=False):
+                 gives_up=False, refuses=False, shows=True, order_without_redis=False, senders_killed=False):
         self.world, self.name, self.say = world, name, world.say
         self.hud = hud            # is told each result
         self.gives_up = gives_up  # part of the fault: tasks end in the dead-letter queue, or are refused
         self.refuses = refuses    # part of the fault: valid callbacks are answered with 4xx
         self.shows = shows        # all is shown at GitHub and told to the HUD soon after it has settled
-        self.order_without_redis = order_without_redis  # part of the fault: Redis is away (checker.py, _check_order)
+        # Parts of the fault that allow more (checker.py): Redis is away; dispatchers are killed, again and again.
+        self.allowed = {"order_without_redis": order_without_redis, "senders_killed": senders_killed}
         self.kafka, self.redis = kafka or world.kafka, redis or world.redis
         self.redis.client().flushall()
         self.folder = world.folder / name
@@ -129,7 +130,7 @@ class Case:
         settings = getattr(self.kafka, "reader_settings", {})
         self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name), **settings)
                        for name in ("events", "dispatches", "results", "dlq")}
-        self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics, self.order_without_redis)
+        self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics, **self.allowed)
         return self
 
     def start_part(self, part, **environment):

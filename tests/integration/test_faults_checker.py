@@ -30,6 +30,12 @@ def outcome(delivery, repo, kind="dispatched", **more):
                                               "outcome": kind, "maybe_duplicate": False, **more}), {}, 0, 0)
 
 
+def parked(delivery, repo="", source="t1.dispatch.l1", **more):
+    """A record of the dlq; without a repo: an event."""
+    return ("k", b"", {"delivery": delivery, **({"repo": repo} if repo else {}), "source_topic": source, "class": "refused",
+                       "error": "404", **more}, 0, 0)
+
+
 def result(status, attempt="1", run="5", job="test", name="CI"):
     return (f"org/b/d1/CI/{job}/1", json.dumps({
         "workflow_name": name,
@@ -97,7 +103,7 @@ def test_a_missing_dispatch_is_found(story, tmp_path):
 @pytest.mark.parametrize("kind", ["failed", "superseded", "skipped"])
 def test_a_terminal_record_stands_for_a_dispatch(story, tmp_path, kind):
     del story.github[0]
-    story.dispatches[0] = outcome("d1", "org/a", kind)
+    story.dispatches[0] = outcome("d1", "org/a", kind, error="why")
     assert not wrong(story.check(tmp_path)[1])
 
 
@@ -105,7 +111,7 @@ def test_what_is_superseded_without_a_later_call_is_found(story, tmp_path):
     """d2 is the last of its pull request."""
     story.github = [line for line in story.github if (line.get("delivery"), line.get("repo")) != ("d2", "org/a")]
     story.dispatches = [one for one in story.dispatches if one != outcome("d2", "org/a")]
-    story.dispatches.append(outcome("d2", "org/a", "superseded"))
+    story.dispatches.append(outcome("d2", "org/a", "superseded", error="why"))
     assert wrong(story.check(tmp_path)[1]) == {"superseded by nothing"}
 
 
@@ -123,7 +129,7 @@ def test_a_dispatch_that_is_still_tried_is_not_there_yet(story, tmp_path):
 
 def test_a_parked_dispatch_is_accounted_for(story, tmp_path):
     del story.github[0], story.dispatches[0]
-    story.dlq.append(("k", b"", {"delivery": "d1", "repo": "org/a", "class": "refused"}, 0, 0))
+    story.dlq.append(parked("d1", "org/a"))
     assert not wrong(story.check(tmp_path)[1])
 
 
@@ -137,6 +143,84 @@ def test_a_second_dispatch_after_an_unknown_one_is_counted(story, tmp_path):
     story.dispatches.append(outcome("d2", "org/a", maybe_duplicate=True))
     checker, found = story.check(tmp_path)
     assert not wrong(found) and sum(checker.duplicates().values()) == len(checker.unknown()) == 1
+
+
+@pytest.mark.parametrize("killed, good", [(True, True), (False, False)])
+def test_more_dispatches_than_marked_ones_are_found_unless_both_senders_were_killed(story, tmp_path, killed, good):
+    story.github += [called("d2", "org/a")] * 2
+    story.dispatches[2] = outcome("d2", "org/a", maybe_duplicate=True)
+    story.options = {"senders_killed": killed}
+    assert wrong(story.check(tmp_path)[1]) == (set() if good else {"more dispatches than marked ones"})
+
+
+def test_each_repeat_that_is_told_of_allows_no_other(story, tmp_path):
+    """Three dispatches, all told of, one marked: no killed sender explains the third."""
+    story.github += [called("d2", "org/a")] * 2
+    story.dispatches += [outcome("d2", "org/a", maybe_duplicate=True), outcome("d2", "org/a")]
+    story.options = {"senders_killed": True}
+    assert wrong(story.check(tmp_path)[1]) == {"more dispatches than marked ones"}
+
+
+def test_a_task_that_waited_marked_allows_no_dispatch(story, tmp_path):
+    story.github += [called("d2", "org/a")] * 2
+    story.dispatches += [outcome("d2", "org/a", "waiting", maybe_duplicate=True), outcome("d2", "org/a", maybe_duplicate=True)]
+    assert wrong(story.check(tmp_path)[1]) == {"more dispatches than marked ones"}
+
+
+@pytest.mark.parametrize("kind", ["failed", "superseded", "skipped"])
+def test_what_was_dispatched_for_certain_and_ended_otherwise_is_found(story, tmp_path, kind):
+    story.dispatches.append(outcome("d1", "org/a", kind, error="why"))
+    assert wrong(story.check(tmp_path)[1]) == {"dispatched and ended otherwise"}
+
+
+@pytest.mark.parametrize("kind", ["failed", "superseded", "skipped"])
+def test_what_is_unknown_may_end_otherwise(story, tmp_path, kind):
+    story.dispatches[0] = outcome("d1", "org/a", "unknown")
+    story.dispatches.append(outcome("d1", "org/a", kind, error="why"))
+    assert not wrong(story.check(tmp_path)[1])
+
+
+def test_without_redis_a_twin_of_what_was_dispatched_may_be_superseded(story, tmp_path):
+    story.dispatches.append(outcome("d1", "org/a", "superseded", error="why"))
+    story.options = {"order_without_redis": True}
+    assert not wrong(story.check(tmp_path)[1])
+
+
+def test_a_duplicate_is_no_other_end(story, tmp_path):
+    story.dispatches.append(outcome("d1", "org/a", "duplicate"))
+    assert not wrong(story.check(tmp_path)[1])
+
+
+@pytest.mark.parametrize("record, good", [
+    (parked("d1", "org/a"), False), (parked("d1", "ORG/A", "t1.delay.1h", to_topic="t1.dispatch.l1"), False),
+    (parked("d1", source="t1.events"), False),
+    (parked("d1", "org/a", "t1.callbacks"), True), (parked("d1", "org/a", "t1.delay.1h", to_topic="t1.callbacks"), True)])
+def test_what_was_dispatched_and_parked_is_found(story, tmp_path, record, good):
+    story.dlq.append(record)
+    assert wrong(story.check(tmp_path)[1]) == (set() if good else {"dispatched and ended otherwise"})
+
+
+@pytest.mark.parametrize("resolutions, good", [(["replayed"], True), (["dropped"], False), ([], False)])
+def test_what_was_parked_may_be_dispatched_after_its_replay(story, tmp_path, resolutions, good):
+    story.dispatches.insert(0, outcome("d1", "org/a", "failed", error="why"))
+    story.dlq.append(parked("d1", "org/a"))
+    story.dlq += [("k", b"", {"delivery": "d1", "repo": "org/a", "class": kind, "resolves": "0@0"}, 0, 0) for kind in resolutions]
+    assert wrong(story.check(tmp_path)[1]) == (set() if good else {"dispatched and ended otherwise"})
+
+
+@pytest.mark.parametrize("kind", ["failed", "superseded", "skipped"])
+def test_an_end_that_does_not_say_why_is_found(story, tmp_path, kind):
+    del story.github[0]
+    story.dispatches[0] = outcome("d1", "org/a", kind, error=None)
+    assert wrong(story.check(tmp_path)[1]) == {"ended without a reason"}
+
+
+@pytest.mark.parametrize("missing", ["class", "error"])
+def test_a_parked_record_that_does_not_say_why_is_found(story, tmp_path, missing):
+    del story.github[0], story.dispatches[0]
+    story.dlq.append(parked("d1", "org/a"))
+    del story.dlq[0][2][missing]
+    assert wrong(story.check(tmp_path)[1]) == {"ended without a reason"}
 
 
 def test_calls_out_of_order_are_found(story, tmp_path):

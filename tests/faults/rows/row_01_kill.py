@@ -55,7 +55,7 @@ def kill(case, victim, kills, chance, short, killed_ms):
 
 def run(world, short=False):
     kills = 1 if short else 50 if world.long else 20
-    case = world.case("row-01", hud=True).start()
+    case = world.case("row-01", hud=True, senders_killed=True).start()
     case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})  # calls to be killed in
     load = case.load(rate=200, on=0.5, off=3.0)
     case.wait("the first dispatches", case.dispatched)

@@ -160,8 +160,9 @@ def token_problems(one, calls, first, requests):
 
 
 def end_problems(one, repo, case, delivery):
-    dead, sent = case.checker.parked[delivery, repo], case.checker.dispatches[delivery, repo]
-    told = [outcome for outcome in case.checker.outcomes[delivery, repo] if outcome["outcome"] == "waiting"]
+    dead, sent, outcomes = (found.get((delivery, repo), ()) for found in  # not [], which would put an empty one there
+                            (case.checker.parked, case.checker.dispatches, case.checker.outcomes))
+    told = [outcome for outcome in outcomes if outcome["outcome"] == "waiting"]
     if one.waits and not any(one.waits in outcome["error"] for outcome in told):
         return [f"{one.name}: nothing says {one.waits!r}, but {told}"]
     if not one.refused:

@@ -52,7 +52,7 @@ def break_threads(case, threads, how):
 
 
 def run(world, short=False):
-    case = world.case("row-21", hud=True).start()
+    case = world.case("row-21", hud=True, senders_killed=True).start()
     seen = {}
     rounds = [(threads, "hang") for threads in THREADS] + [(THREADS[0], "exit")]
     for threads, how in rounds:
