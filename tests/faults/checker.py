@@ -163,6 +163,12 @@ class Checker:
         """Dispatches that no outcome tells of yet."""
         return [key for key in self.dispatches if not self.outcomes[key]]
 
+    def waits_ms(self, since_ms=0):
+        """(delivery, repo) → from the 202 to the first dispatch, of webhooks that were answered since then. Both by this machine's
+        clock."""
+        answered = {delivery: line["at_ms"] for delivery, line in self.acknowledged.items() if line["at_ms"] >= since_ms}
+        return {key: lines[0]["at_ms"] - answered[key[0]] for key, lines in self.dispatches.items() if key[0] in answered}
+
     def given_up(self):
         """What was parked, and what ended without a dispatch although nothing newer took its place."""
         dead = [f"dlq {headers.get('class')}: {headers.get('error')}" for all_of_it in self.parked.values() for headers in all_of_it]

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from checker import Checker  # noqa: E402 (after the path is set)
 from outside import unshown, untold  # noqa: E402
+from rows import row_15_storm as storm  # noqa: E402
 
 REPOS = ["org/a", "Org/B"]
 HEADERS = {"event": "pull_request", "pr": "7"}
@@ -253,6 +254,18 @@ def test_an_older_update_that_came_later_may_be_sent_first(story, tmp_path):
     assert wrong(story.check(tmp_path)[1]) == {"out of order"}
     story.github[:4] = [called(d, r) for d in ("d2", "d1") for r in ("org/a", "org/b")]
     assert not story.check(tmp_path)[1].problems()
+
+
+def test_each_first_dispatch_is_measured_from_its_own_202(story, tmp_path):
+    """That of d1 for org/a came late, others went on meanwhile; what was answered before is not asked for."""
+    story.sent = [{"delivery": "d1", "status": 202, "at_ms": 1000}, {"delivery": "d2", "status": 202, "at_ms": 900}]
+    for line, at_ms in zip(story.github, (7000, 1010, 1020, 1030)):
+        line["at_ms"] = at_ms
+    story.github.append({**called("d1", "org/b"), "at_ms": 9000})  # a repeat
+    checker, _ = story.check(tmp_path)
+    assert checker.waits_ms(1000) == {("d1", "org/a"): 6000, ("d1", "org/b"): 10}
+    assert len(checker.waits_ms()) == 4 and storm.too_late(checker.waits_ms()) == [
+        "d1 was dispatched to org/a only 6.0 s after its 202"]
 
 
 def test_a_callback_missing_in_results_is_found(story, tmp_path):
