@@ -127,8 +127,12 @@ class Checker:
     def _result(self, key, value, headers, *_):
         if value is None:
             return
-        row = json.loads(value)
-        if row["status"] not in RANK:
+        try:
+            row = json.loads(value)
+            if row["status"] not in RANK:
+                return
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self.counts["foreign records"] += 1
             return
         attempt = row.get("run_attempt")
         before = self.results.get(key)
@@ -169,11 +173,13 @@ class Checker:
         answered = {delivery: line["at_ms"] for delivery, line in self.acknowledged.items() if line["at_ms"] >= since_ms}
         return {key: lines[0]["at_ms"] - answered[key[0]] for key, lines in self.dispatches.items() if key[0] in answered}
 
-    def given_up(self):
-        """What was parked, and what ended without a dispatch although nothing newer took its place."""
-        dead = [f"dlq {headers.get('class')}: {headers.get('error')}" for all_of_it in self.parked.values() for headers in all_of_it]
+    def given_up(self, deliveries=None):
+        """What was parked, and what ended without a dispatch although nothing newer took its place; of these deliveries, or of all."""
+        dead = [f"dlq {headers.get('class')}: {headers.get('error')}" for (delivery, _), all_of_it in self.parked.items()
+                for headers in all_of_it if deliveries is None or delivery in deliveries]
         return dead + [f"{delivery} for {repo}: {o['outcome']}: {o.get('error')}"
                        for (delivery, repo), outcomes in self.outcomes.items() if (delivery, repo) not in self.dispatches
+                       and (deliveries is None or delivery in deliveries)
                        for o in outcomes if o["outcome"] in ("failed", "skipped")]
 
     def settled(self):

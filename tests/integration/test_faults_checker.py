@@ -284,6 +284,19 @@ def test_a_state_that_goes_back_is_found(story, tmp_path):
     assert wrong(story.check(tmp_path)[1]) == {"state went back"}
 
 
+@pytest.mark.parametrize("value", [b"{", b"", b'"text"', b"{}", b"\xff", b"[" * 100_000, b'{"n": ' + b"9" * 5000 + b"}"])
+def test_what_others_wrote_into_results_is_no_row(story, tmp_path, value):
+    story.results.append(("poison", value, {}, 0, 0))
+    checker, found = story.check(tmp_path)
+    assert not wrong(found) and not checker.rows["poison"]
+
+
+def test_what_was_given_up_is_told_of_some_deliveries_only(story, tmp_path):
+    story.dlq += [parked("d1", "org/a"), parked("d3")]
+    checker, _ = story.check(tmp_path)
+    assert len(checker.given_up()) == 2 and len(checker.given_up({"d1"})) == 1 and not checker.given_up({"d2"})
+
+
 def test_rows_that_a_producer_wrote_twice_in_order_are_none(story, tmp_path):
     story.results += story.results
     assert not wrong(story.check(tmp_path)[1])
