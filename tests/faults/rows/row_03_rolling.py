@@ -1,21 +1,25 @@
-"""A rolling restart by SIGTERM, as Kubernetes does it: each pod in turn, the next when it is ready."""
+"""A rolling restart by SIGTERM, as Kubernetes does it: each pod in turn, the next when it is ready, and a dispatcher while calls of
+its own are under way."""
 import time
 
 ROW, NAME = "3", "SIGTERM, rolling: 3 dispatchers, 2 reporters"
 PODS = ("dispatcher1", "dispatcher2", "dispatcher3", "reporter1", "reporter2")
 DRAIN_MAX_S = 25
+CALL_MS = 300  # so that calls are under way
 
 
 def run(world, short=False):
     rounds = 1 if short else 10 if world.long else 3
     case = world.case("row-03", hud=True)
     case.start("ingest", *PODS)
-    case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
+    case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": CALL_MS})
     load = case.load(rate=200, on=0.5, off=3.0)
     case.wait("the first dispatches", case.dispatched)
     slowest, drains = 0.0, []
     for number in range(rounds):
         for pod in PODS:
+            if pod.startswith("dispatcher"):
+                case.wait(f"calls of {pod} under way", lambda pod=pod: case.relay.metric(pod, "crcr_dispatches_in_flight") > 0, 60)
             began = time.monotonic()
             code = case.relay.parts[pod].stop(DRAIN_MAX_S + 10)
             drains.append(time.monotonic() - began)
