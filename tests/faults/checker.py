@@ -70,6 +70,7 @@ class Checker:
         self.hud = collections.defaultdict(list)       # job → states that the HUD was told, in order of arrival
         self.results, self.findings = {}, Findings()
         self.rows, self.last = collections.defaultdict(set), {}  # job key → rows so far; → rank of the last
+        self.states = collections.defaultdict(collections.Counter)  # job → in how many rows of results it is in which state
         self.counts, self.late = collections.Counter(), []  # late: what followed a newer one without Redis
 
     # ---- reading on ---------------------------------------------------------------------------------
@@ -137,13 +138,14 @@ class Checker:
         attempt = row.get("run_attempt")
         before = self.results.get(key)
         repeated = value in self.rows[key]
+        job = (row["downstream_repo"].lower(), row["delivery_id"], str(row["run_id"]), row["job_name"])
+        self.states[job][row["status"]] += not repeated
         self.rows[key].add(value)
         self.last[key] = RANK[row["status"]]
         if before and before[0] == attempt and RANK[row["status"]] < before[1]:
             if not repeated:  # the producer may write a batch twice: the same rows, in the same order
                 self.findings.add("state went back", f"{key}: {row['status']} after rank {before[1]}")
             return
-        job = (row["downstream_repo"].lower(), row["delivery_id"], str(row["run_id"]), row["job_name"])
         self.results[key] = (attempt, RANK[row["status"]], job)
 
     # ---- how far it is ------------------------------------------------------------------------------

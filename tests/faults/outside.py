@@ -28,6 +28,18 @@ def untold(jobs, told, in_order):
     return wrong
 
 
+def untold_rows(states, told):
+    """states: job → in how many rows of results it is in which state. Rows that the HUD was never told: who tells it commits
+    only afterwards, so that one that is killed, or loses its partition, tells it once more."""
+    wrong = []
+    for job, rows in states.items():
+        heard = collections.Counter(told.get(job, ()))
+        for status, n in rows.items():
+            if (known := heard["completed" if status == "timed_out" else status]) < n:
+                wrong.append(f"{job}: {n} rows are {status}, the HUD was told {known}")
+    return wrong
+
+
 def unshown(jobs, acknowledged, shown, dispatched):
     """What GitHub does not show of the jobs at L4, each once and ended when all jobs of its commit are. A second dispatch
     makes a second run, which has a check run of its own where the first one's was completed. dispatched: (delivery, repo) → its
@@ -52,4 +64,6 @@ def missing(case, in_order=False):
     jobs = case.checker.look().callbacks
     state = case.relay.state()
     wrong = unshown(jobs, case.checker.acknowledged, check_runs(state), case.checker.dispatches)
-    return wrong + untold(jobs, case.checker.hud, in_order) if case.hud else wrong
+    if case.hud:
+        wrong += untold(jobs, case.checker.hud, in_order) + untold_rows(case.checker.states, case.checker.hud)
+    return wrong

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from checker import Checker  # noqa: E402 (after the path is set)
-from outside import unshown, untold  # noqa: E402
+from outside import unshown, untold, untold_rows  # noqa: E402
 from rows import row_15_storm as storm  # noqa: E402
 
 REPOS = ["org/a", "Org/B"]
@@ -351,3 +351,28 @@ def test_a_job_that_is_not_shown_or_twice_or_not_as_it_ended_is_found(what):
     (["completed", "in_progress", "completed"], True, False)])
 def test_a_job_whose_last_state_the_hud_does_not_know_is_found(states, in_order, good):
     assert bool(untold({OF_L1: ENDED}, {OF_L1: states}, in_order)) != good
+
+
+@pytest.mark.parametrize("told, missing", [
+    (["in_progress", "completed"], set()),
+    (["completed", "in_progress", "completed"], set()),
+    (["completed"], {"in_progress"}),
+    (["in_progress"], {"completed"}),
+    ([], {"completed", "in_progress"})])
+def test_a_row_that_the_hud_was_never_told_is_found(story, tmp_path, told, missing):
+    checker, _ = story.check(tmp_path)
+    job = ("org/b", "d1", "5", "test")
+    found = untold_rows(checker.states, {job: told})
+    assert found == [f"{job}: 1 rows are {status}, the HUD was told 0" for status in ("in_progress", "completed") if status in missing]
+
+
+def test_each_of_several_rows_in_one_state_is_told_but_not_what_was_written_twice(story, tmp_path):
+    story.results += [result("completed", name="more"), result("completed")]
+    checker, _ = story.check(tmp_path)
+    assert len(untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed"]})) == 1
+    assert not untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed", "completed"]})
+
+
+def test_a_time_out_is_told_as_an_end():
+    assert not untold_rows({OF_L1: {"timed_out": 1}}, {OF_L1: ["completed"]})
+    assert untold_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})

@@ -1,13 +1,10 @@
 """The measures of single rows of tests/faults can fail: the soak's (row 22) finds a leak, and takes nothing else for one;
 that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
-before its time; that of brokers' errors (row 6) a daemon that ended and did not name the error; that of links (row
-8) a row that the HUD was never told."""
-import json
+before its time; that of brokers' errors (row 6) a daemon that ended and did not name the error."""
 import math
 import pathlib
 import random
 import sys
-import types
 
 import pytest
 
@@ -15,7 +12,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from growth import growth  # noqa: E402 (after the path is set)
 from rows import row_06_broker_errors as broker  # noqa: E402
-from rows import row_08_links as links  # noqa: E402
 from rows import row_12_github as github  # noqa: E402
 from rows import row_21_stuck as stuck  # noqa: E402
 from rows import row_22_soak as soak  # noqa: E402
@@ -142,18 +138,3 @@ def test_a_token_that_is_asked_for_too_often_is_found(answer, asked_ms, good):
 ])
 def test_a_daemon_that_ended_and_did_not_name_the_error_is_found(line, error, good):
     assert any(broker.names(reason, error) for reason in broker.reasons(f"{line}\nno line of ours")) == good
-
-
-@pytest.mark.parametrize("told, missing", [
-    (["in_progress", "completed"], []),
-    (["completed", "in_progress", "completed"], []),
-    (["completed"], ["in_progress"]),
-    (["in_progress"], ["completed"]),
-    ([], ["completed", "in_progress"]),
-])
-def test_a_row_that_the_hud_was_never_told_is_found(told, missing):
-    job = ("org/backend", "d", "7", "test")
-    rows = {json.dumps({"downstream_repo": "Org/backend", "delivery_id": "d", "run_id": 7, "job_name": "test", "status": status})
-            for status in ("in_progress", "completed")}
-    checker = types.SimpleNamespace(rows={b"key": rows}, hud={job: told} if told else {})
-    assert sorted(links.untold(checker)) == [f"{job} {status}" for status in missing]
