@@ -66,6 +66,12 @@ def seen(case):
                                if line.endswith(b"\n"))
 
 
+def turned_away(case):
+    """Callbacks that ingest answered with 5xx, by status."""
+    return {status: n for status in ("500", "503")
+            if (n := case.relay.metric("ingest", "crcr_ingest_requests_total", route="callback", status=status))}
+
+
 def standing_still(case, fault, seconds):
     """Holds the fault for so long; what did not go on meanwhile."""
     with fault(case):
@@ -81,7 +87,7 @@ def run(world, short=False):
     redis = RedisServer(world.folder / "row-07-redis").start()
     case = world.case("row-07", redis=redis, order_without_redis=True).start()
     load = case.load(rate=200, on=0.25, off=3.75)
-    recovery, notes, still = 0.0, [], []
+    recovery, notes, still, away_before = 0.0, [], [], turned_away(case)
     try:
         case.wait("the first dispatches", case.dispatched)
         for fault in (away, flushed, restarted_empty, read_only, full):
@@ -100,12 +106,15 @@ def run(world, short=False):
         case.wait("the view to be whole again", lambda: redis.client().exists("crcr:epoch"), 120)
         again, after_flush = checksum(redis.client())
         notes.append(f"{keys} keys, rebuilt equal ({after_flush})")
+        away_after = turned_away(case)
         result = case.result(ROW, NAME, f"5 faults of {seconds} s", recovery_s=recovery)
         notes.append(f"{len(case.checker.late)} marked calls behind a newer one")
     finally:
         case.close()
         redis.stop()
     result.problems += [f"there were no {what}" for what in still]
+    if away_after != away_before:
+        result.problems.append(f"callbacks were answered {away_after}, {away_before} before: ingest takes them without Redis")
     refused = {status: n for status, n in load.answers.items() if status != 202}
     if refused:
         result.problems.append(f"webhooks were answered {refused}: ingest needs no Redis")
