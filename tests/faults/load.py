@@ -46,8 +46,8 @@ class Load:
         self.rate, self.on, self.off, self.count = rate, on, off, count
         self.seed = seed
         self.secret, self.delivery = secret, delivery
-        self.parts = parts  # which ingests there are: the next is tried where one takes no connection
-        self.turned_away = 0
+        self.parts = parts  # which ingests there are: the next is tried where one refuses the connection
+        self.turned_away, self.lost = 0, []  # lost: why, on connections that were taken
         self.counter = 0
         self.answers, self.not_taken = {}, []
         self.slowest_ms, self.sent_ms = 0, {}
@@ -85,7 +85,8 @@ class Load:
             made = body(number, counter, of=f"{self.seed} ")
             raw = json.dumps(made).encode()
             self.sent_ms[delivery] = int(time.time() * 1000)
-            connection, status, took, why = self._send_to_one(connection, raw, delivery)
+            connection, status, took, error = self._send_to_one(connection, counter, raw, delivery)
+            why = repr(error) if error else ""
             self.history.write({"kind": "sent", "delivery": delivery, "pr": number, "counter": counter,
                                 "sha": made["after"], "at_ms": int(time.time() * 1000), "status": status, "ms": took, "why": why})
             with self._lock:
@@ -95,18 +96,24 @@ class Load:
                     self.last_ok = time.monotonic()
                 else:
                     self.not_taken.append((delivery, raw, status))
+                if error and not isinstance(error, ConnectionRefusedError):
+                    self.lost.append(why)
 
-    def _send_to_one(self, connection, raw, delivery):
-        """As a load balancer does: the first that answers."""
-        first = self.counter
-        for attempt in range(len(self.parts) + 1):
+    def _send_to_one(self, connection, first, raw, delivery):
+        """As a load balancer does: each in turn, and the next where one refuses the connection. What is under way on one that was
+        taken may have arrived, and goes nowhere else. Of several each gets a new connection: one that was kept may be closed
+        at the moment in which it is used again, and none is to blame for that."""
+        for attempt in range(len(self.parts)):
             part = self.parts[(first + attempt) % len(self.parts)]
-            connection, status, took, why = self._send(connection, raw, delivery, part)
-            if status or len(self.parts) == 1:
+            connection, status, took, error = self._send(connection, raw, delivery, part)
+            if len(self.parts) == 1 or not isinstance(error, ConnectionRefusedError):
                 break
             with self._lock:
                 self.turned_away += 1
-        return connection, status, took, why
+        if connection and len(self.parts) > 1:
+            connection.close()
+            connection = None
+        return connection, status, took, error
 
     def _send(self, connection, raw, delivery, part):
         signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
@@ -121,10 +128,10 @@ class Load:
                 "User-Agent": "GitHub-Hookshot/044aadd"})
             answer = connection.getresponse()
             answer.read()
-            return connection, answer.status, int((time.monotonic() - began) * 1000), ""
+            return connection, answer.status, int((time.monotonic() - began) * 1000), None
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            return None, 0, int((time.monotonic() - began) * 1000), repr(error)
+            return None, 0, int((time.monotonic() - began) * 1000), error
 
     def wait(self, timeout=600):
         """Until everything that was due has been answered or given up."""

@@ -1,16 +1,23 @@
 """The measures of single rows of tests/faults can fail: the soak's (row 22) finds a leak, and takes nothing else for one;
 that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
-before its time; that of brokers' errors (row 6) a daemon that ended and did not name the error."""
+before its time; that of brokers' errors (row 6) a daemon that ended and did not name the error; the load (row 19) a
+webhook that a replica took and dropped."""
 import math
 import pathlib
 import random
+import socket
 import sys
+import threading
+import types
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from growth import growth  # noqa: E402 (after the path is set)
+from load import Load  # noqa: E402
+from lib.ports import free_port  # noqa: E402
+from rows import row_05_broker_killed as killed  # noqa: E402
 from rows import row_06_broker_errors as broker  # noqa: E402
 from rows import row_12_github as github  # noqa: E402
 from rows import row_21_stuck as stuck  # noqa: E402
@@ -138,3 +145,49 @@ def test_a_token_that_is_asked_for_too_often_is_found(answer, asked_ms, good):
 ])
 def test_a_daemon_that_ended_and_did_not_name_the_error_is_found(line, error, good):
     assert any(broker.names(reason, error) for reason in broker.reasons(f"{line}\nno line of ours")) == good
+
+
+ANSWER = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def replica():
+    """A port; each connection to it is answered with what is appended to the list, once, then nothing."""
+    said, listener = [], socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while said:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(said.pop())
+    server = threading.Thread(target=serve, daemon=True)
+    yield listener.getsockname()[1], said, server
+    listener.close()
+
+
+def send(ports, count=4):
+    """A load to these replicas."""
+    relay = types.SimpleNamespace(host=lambda part: "127.0.0.1", ports=dict(enumerate(ports)))
+    return Load(relay, types.SimpleNamespace(write=lambda line: None), "seed", count=count, senders=1, parts=tuple(range(len(ports)))).start().wait()
+
+
+def test_a_webhook_whose_connection_is_refused_goes_to_the_next_replica(replica):
+    port, said, server = replica
+    said += [ANSWER] * 4
+    server.start()
+    load = send([port, free_port()])
+    assert (load.answers, load.turned_away, load.lost) == ({202: 4}, 2, [])
+
+
+def test_a_webhook_that_a_replica_took_and_dropped_is_lost(replica):
+    port, said, server = replica
+    said += [ANSWER, b""]  # the last one first
+    server.start()
+    load = send([port, port], count=1)  # the next one would take it
+    assert (load.answers, load.turned_away, len(load.lost)) == ({0: 1}, 0, 1)
+
+
+@pytest.mark.parametrize("at_ms, met", [(999, 0), (1000, 1), (1999, 1), (2000, 0)])
+def test_webhooks_that_came_while_the_broker_was_dead_are_counted(at_ms, met):
+    assert killed.met_a_kill({"one": at_ms}, [(1000, 2000), (5000, 6000)]) == met

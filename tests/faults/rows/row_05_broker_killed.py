@@ -37,22 +37,34 @@ def killed(world, kills):
     kafka = Kafka(world.folder / "row-05-kafka").start()
     case = world.case("row-05", hud=True, kafka=kafka).start()
     load = case.load(rate=200, on=0.25, off=3.75, senders=160)
-    recovery = 0.0
+    recovery, away_ms = 0.0, []
     try:
         case.wait("the first dispatches", case.dispatched)
         for number in range(kills):
             time.sleep(chance.uniform(1, 4))  # the moment of the fault
+            killed_ms = int(time.time() * 1000)
             kafka.kill()
             kafka.start()
+            away_ms.append((killed_ms, int(time.time() * 1000)))
             back, before = time.monotonic(), load.answers.get(202, 0)
             case.wait("webhooks to be taken again", lambda: load.answers.get(202, 0) > before, 60)
             recovery = max(recovery, time.monotonic() - back)
             case.say(f"row 5: {number + 1} of {kills}, {load.answers}")
         load.stop()
-        return case.result(ROW, NAME, str(kills), recovery_s=recovery, settle_s=400)
+        result = case.result(ROW, NAME, str(kills), recovery_s=recovery, settle_s=400)
     finally:
         case.close()
         kafka.stop()
+    met = met_a_kill(load.sent_ms, away_ms)
+    result.note = f"{met} webhooks came while the broker was dead, answered {load.answers}"
+    if not met:
+        result.problems.append("no webhook met a kill")
+    return result
+
+
+def met_a_kill(sent_ms, away_ms):
+    """How many webhooks were sent while there was no broker. away_ms: from when until when."""
+    return sum(any(began <= at_ms < ended for began, ended in away_ms) for at_ms in sent_ms.values())
 
 
 def run(world, short=False):

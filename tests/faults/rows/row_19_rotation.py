@@ -135,6 +135,10 @@ def run(world, short=False):
     wrong = {status: n for status, n in load.answers.items() if status != 202}
     if wrong:
         result.problems.append(f"valid webhooks were answered {wrong}")
+    if load.lost:
+        result.problems.append(f"{len(load.lost)} webhooks were lost on connections that were taken, such as {load.lost[0]}")
+    if not load.turned_away:
+        result.problems.append("no connection was refused: no replica was away while webhooks came")
     if not anew:
         result.problems.append("no token was fetched with the new App key")
     if callbacks:
