@@ -1,7 +1,7 @@
 """The measures of single rows of tests/faults can fail: the soak's (row 22) finds a leak, and takes nothing else for one;
 that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
-before its time; that of brokers' errors (row 6) a daemon that ended and did not name the error; the load (row 19) a
-webhook that a replica took and dropped."""
+before its time, and a delivery that ends otherwise; that of brokers' errors (row 6) a daemon that ended and did not name the
+error; the load (row 19) a webhook that a replica took and dropped, and that of the killed broker (row 5) whether any met it."""
 import math
 import pathlib
 import random
@@ -116,6 +116,36 @@ REFUSAL = github.Answer("a refusal", {}, calls=1, refused="404")
 ])
 def test_a_call_before_its_time_is_found(answer, calls, good):
     assert (github.gap_problems(answer, calls, "first", 0) == []) == good
+
+
+EFFECT = github.Answer("accepted and cut off", {"effect": True})
+TOLD = github.Answer("told to wait", {}, waits="not yet")
+
+
+@pytest.mark.parametrize("answer, delivery, sent, outcomes, dead, good", [
+    (LIMIT, "first", 1, [], [], True),
+    (LIMIT, "first", 2, [], [], False),
+    (LIMIT, "later", 1, [], [], True),
+    (LIMIT, "later", 0, [], [], False),
+    (LIMIT, "later", 2, [], [], False),
+    (LIMIT, "later", 1, [], [{"class": "refused", "error": "404"}], False),
+    (LIMIT, "later", 0, [{"outcome": "superseded"}], [], True),
+    (LIMIT, "first", 0, [{"outcome": "superseded"}], [], False),
+    (EFFECT, "first", 2, [], [], True),
+    (EFFECT, "first", 1, [], [], False),
+    (EFFECT, "later", 1, [], [], True),
+    (EFFECT, "later", 2, [], [], False),
+    (TOLD, "first", 1, [{"outcome": "waiting", "error": "not yet"}], [], True),
+    (TOLD, "first", 1, [], [], False),
+    (TOLD, "later", 1, [], [], True),
+    (REFUSAL, "later", 0, [], [{"class": "refused", "error": "404"}], True),
+    (REFUSAL, "later", 1, [], [], False),
+])
+def test_a_delivery_that_ends_as_its_answer_does_not_say_is_found(answer, delivery, sent, outcomes, dead, good):
+    key = delivery, "org/backend"
+    checker = types.SimpleNamespace(parked={key: dead}, dispatches={key: [{}] * sent}, outcomes={key: outcomes})
+    case = types.SimpleNamespace(checker=checker)
+    assert (github.end_problems(answer, "org/backend", case, delivery, "first") == []) == good
 
 
 ONCE_MORE = github.Answer("a refused JWT", {}, 5, before=2)

@@ -159,14 +159,19 @@ def token_problems(one, calls, first, requests):
     return [] if fetched else [f"{one.name}: no new token was fetched"]
 
 
-def end_problems(one, repo, case, delivery):
+def end_problems(one, repo, case, delivery, first):
+    """The answer is for the first delivery, unless it stands: those that came later are dispatched once, or superseded by one that
+    is (which the checker sees to)."""
     dead, sent, outcomes = (found.get((delivery, repo), ()) for found in  # not [], which would put an empty one there
                             (case.checker.parked, case.checker.dispatches, case.checker.outcomes))
     told = [outcome for outcome in outcomes if outcome["outcome"] == "waiting"]
-    if one.waits and not any(one.waits in outcome["error"] for outcome in told):
+    if one.waits and delivery == first and not any(one.waits in outcome["error"] for outcome in told):
         return [f"{one.name}: nothing says {one.waits!r}, but {told}"]
     if not one.refused:
-        return [] if sent and not dead else [f"{one.name}: {len(sent)} dispatches, in the DLQ {dead}"]
+        wanted = one.calls if delivery == first and one.rule.get("effect") else 1
+        superseded = delivery != first and not sent and any(outcome["outcome"] == "superseded" for outcome in outcomes)
+        return [] if (len(sent) == wanted or superseded) and not dead else [
+            f"{one.name}: {len(sent)} dispatches of {delivery}, not {wanted}, in the DLQ {dead}"]
     if [record.get("class") for record in dead] != ["refused"] or sent:
         return [f"{one.name}: {len(sent)} dispatches, in the DLQ {dead}"]
     if one.refused not in dead[0].get("error", ""):
@@ -183,8 +188,8 @@ def judge(case, cases, rules, first, began_s):
             of = rules[repo]["method"], rules[repo]["path"]
             problems += before_problems(one, [r["at_ms"] for r in requests if (r["method"], r["path"]) == of])
         problems += token_problems(one, calls[repo], first, requests)
-        for delivery in case.checker.stored if one.refused else [first]:
-            problems += end_problems(one, repo, case, delivery)
+        for delivery in case.checker.stored:
+            problems += end_problems(one, repo, case, delivery, first)
     return problems
 
 
