@@ -10,6 +10,7 @@ from checker import Checker
 from history import History, Lines, Topic
 from load import Load
 from outside import missing
+from signals import unsaid
 
 from lib.kafka import Kafka
 from lib.ports import free_port
@@ -184,9 +185,11 @@ class Case:
 
     def outside(self, timeout, in_order=False):
         """Until the HUD and GitHub show what was called back; what they still do not show then."""
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
+        deadline = began + timeout
         while (wrong := missing(self, in_order)) and time.monotonic() < deadline:
-            time.sleep(1)
+            time.sleep(1 + time.monotonic() - began)  # a long run has much to look at
+            began = time.monotonic()
         if wrong:
             self.say(f"{self.name}: {len(wrong)} not shown, such as {wrong[0]}")
         return wrong
@@ -229,6 +232,8 @@ class Case:
                  f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "
                  f"{len(self.checker.callbacks)} jobs called back")
         result.problems += self.close()
+        if silent := unsaid(row, self.relay.folder):
+            result.problems.append(f"no log says {', '.join(silent)}")
         return result
 
     def close(self):
