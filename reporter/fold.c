@@ -7,11 +7,11 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/base/standstill.h"
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
-#include "standstill.h"
 
 #define BATCH      256  /* facts folded in one round trip */
 #define FACTS_MAX  2000 /* in hand over all partitions */

@@ -167,6 +167,7 @@ static enum err forward_open(struct forward *f, struct why *why)
     const char *const inputs[] = { r->topics.name[TOPIC_RESULTS] };
     const char *const all[] = { inputs[0], r->topics.name[TOPIC_DLQ] };
     const struct http_client_options client = { .user_agent = "crcr-reporter",
+                                                .only_fresh = true,
                                                 .ca_file = r->ca_file,
                                                 .allow_http = r->allow_http };
     const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };

@@ -4,9 +4,9 @@
 
 #include <uthash.h>
 
+#include "../common/base/standstill.h"
 #include "../common/io/http_client.h"
 #include "reporter.h"
-#include "standstill.h"
 
 /*   QUEUED ──▶ POSTING ──2xx──▶ record_done
  *     ▲           ├──4xx, 5xx too often──▶ PARKING ──stored──▶ record_done

@@ -355,6 +355,7 @@ static enum err github_open(struct reconcile *r, struct why *why)
 {
     const struct config *config = role_config(r->role);
     const struct http_client_options client = { .user_agent = "crcr-reporter",
+                                                .only_fresh = true,
                                                 .ca_file = r->reporter->ca_file,
                                                 .allow_http = r->reporter->allow_http };
     enum err err = http_client_new(&r->client, &client, why);

@@ -5,12 +5,12 @@
 
 #include <uthash.h>
 
+#include "../common/base/standstill.h"
 #include "../common/github/check_runs.h"
 #include "../common/view/checks.h"
 #include "desired.h"
 #include "outage.h"
 #include "reporter.h"
-#include "standstill.h"
 
 /* A commit and a downstream, and the records that call it dirty.
  *

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/standstill.h"
 #include "http_client_inner.h"
 
 enum { CONNECTIONS_HOST = 32, CONNECTIONS_KEPT = 256, STREAMS = 100, IDLE_CALLS_MAX = 256 };
@@ -11,6 +13,7 @@ enum { CONNECTIONS_HOST = 32, CONNECTIONS_KEPT = 256, STREAMS = 100, IDLE_CALLS_
 struct http_client {
     CURLM *multi;
     struct http_client_options options; /* with copies of the strings */
+    struct standstill standstill;
     struct http_call *in_flight;
     size_t n_in_flight;
     struct http_call *idle; /* a stack */
@@ -84,6 +87,7 @@ enum err http_client_start(struct http_client *c, const struct http_request *req
     enum err err = http_url_check(request->url, c->options.allow_http, why);
     if (err)
         return err;
+    standstill_look(&c->standstill, clock_mono_ms());
     struct http_call *call = c->closing ? NULL : call_take(c);
     if (!call)
         return why_set(why, ERR_RETRY, "no more requests are taken");
@@ -97,6 +101,7 @@ enum err http_client_start(struct http_client *c, const struct http_request *req
     }
     call->done = done;
     call->opaque = opaque;
+    call->standstill = c->options.only_fresh ? &c->standstill : NULL;
     DL_APPEND(c->in_flight, call);
     c->n_in_flight++;
     return OK;
@@ -144,10 +149,12 @@ void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
 {
     struct curl_waitfd extra = { .fd = wake ? wake->fd : -1, .events = CURL_WAIT_POLLIN };
     int running;
+    standstill_look(&c->standstill, clock_mono_ms());
     curl_multi_perform(c->multi, &running);
     if (deliver(c))
         timeout_ms = 0;
     curl_multi_poll(c->multi, &extra, wake ? 1 : 0, timeout_ms, NULL);
+    standstill_look(&c->standstill, clock_mono_ms());
     curl_multi_perform(c->multi, &running);
     deliver(c);
 }

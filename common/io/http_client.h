@@ -15,6 +15,9 @@ struct http_client_options {
     int max_connections_host; /* 0: 32 */
     int max_streams;          /* HTTP/2 streams a connection; 0: 100 */
     bool allow_http; /* plain http to hosts other than loopback, for networks of one's own */
+    /* What was started before this process stood still (standstill.h) and is not sent yet is not
+     * sent any more: ERR_RETRY. For those whose work is another's by then. */
+    bool only_fresh;
 };
 
 struct http_request {

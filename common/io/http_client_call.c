@@ -10,6 +10,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/standstill.h"
 #include "http_client_inner.h"
 
 enum {
@@ -77,6 +78,10 @@ static int on_ready(void *opaque, char *remote_ip, char *local_ip, int remote_po
 {
     struct http_call *call = opaque;
     (void)remote_ip, (void)local_ip, (void)remote_port, (void)local_port;
+    call->old = call->standstill &&
+                standstill_since(call->standstill, call->started_us / 1000, clock_mono_ms());
+    if (call->old)
+        return CURL_PREREQFUNC_ABORT;
     call->resend = call->begun && call->is_post;
     call->begun = true;
     return call->resend ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
@@ -216,7 +221,7 @@ enum err http_call_set(struct http_call *call, const struct http_client_options 
                        const struct http_request *r, struct why *why)
 {
     long timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : TIMEOUT_MS;
-    call->begun = call->resend = call->too_large = false;
+    call->begun = call->resend = call->too_large = call->old = false;
     call->reason[0] = '\0';
     buf_reset(&call->head);
     buf_reset(&call->body);
@@ -268,6 +273,8 @@ static const char *reason_of(const struct http_call *call, CURLcode code)
 {
     if (call->too_large)
         return "the answer is too large";
+    if (call->old && !call->begun)
+        return "not sent: this process stood still meanwhile";
     if (call->resend)
         return "the connection broke before an answer came";
     return call->reason[0] ? call->reason : curl_easy_strerror(code);

@@ -16,10 +16,12 @@ struct http_call {
     void *opaque;
     int64_t started_us;
     bool is_post;
-    bool begun;      /* curl was about to send: from here on the request may have arrived */
-    bool resend;     /* curl wanted to send it once more and was stopped */
-    bool too_large;  /* the answer */
-    struct buf head; /* header lines of the answer as they came */
+    bool begun;     /* curl was about to send: from here on the request may have arrived */
+    bool resend;    /* curl wanted to send it once more and was stopped */
+    bool too_large; /* the answer */
+    bool old;       /* of before a standstill: not sent */
+    struct standstill *standstill; /* the client's; NULL: it does not matter */
+    struct buf head;               /* header lines of the answer as they came */
     struct buf body;
     char reason[256]; /* CURL_ERROR_SIZE */
     struct http_call *prev, *next;

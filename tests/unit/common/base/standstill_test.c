@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "reporter/standstill.h"
+#include "common/base/standstill.h"
 
 #define NOW 1000000LL
 

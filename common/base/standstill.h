@@ -2,14 +2,14 @@
  * given its partitions to another replica. It goes on in the middle of what it was doing, before
  * anything tells it of the loss, and what it had read by then is old. Clocks are monotonic. PURE.
  */
-#ifndef CRCR_REPORTER_STANDSTILL_H
-#define CRCR_REPORTER_STANDSTILL_H
+#ifndef CRCR_BASE_STANDSTILL_H
+#define CRCR_BASE_STANDSTILL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Less than the least time in which a partition is lost: a session (6 s), of which a part was over
- * when we stopped (a heartbeat, 1.5 s). More than what a loop that works takes to come round. */
+ * when we stopped (a heartbeat, 1 s). More than what a loop that works takes to come round. */
 #define STANDSTILL_MS 3000
 
 /* All 0 at first. */
