@@ -81,7 +81,7 @@ def test_topics_of_an_older_file_differ_and_are_no_failure_of_create(ctl, tmp_pa
     done = ctl("topics", "create", "--file", newer)
     assert done.stdout.strip() == f"differs  {ctl.prefix}events: partitions is 12, not 24"
     newer.write_text("events 24 retention.ms=1d\n")
-    done = ctl("topics", "create", "--file", newer, code=1)
+    done = ctl("topics", "create", "--file", newer, expect=1)
     assert "partitions is 12, not 24; retention.ms is " in done.stdout
 
 
@@ -186,7 +186,7 @@ def test_a_topic_that_grows_all_the_time_is_read_to_where_it_ended_at_the_start(
     try:
         began = time.monotonic()
         ctl("tail", "allowlist")
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 60
     finally:
         stop.set()
         writer.join()
