@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Less than the least time in which a partition is lost: a session (6 s), of which a part was over
- * when we stopped (a heartbeat, 1 s). More than what a loop that works takes to come round. */
+ * when we stopped (a heartbeat, 1.5 s). More than what a loop that works takes to come round. */
 #define STANDSTILL_MS 3000
 
 /* All 0 at first. */

@@ -20,7 +20,7 @@
 
 static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
-    { "heartbeat.interval.ms", "1000" }, /* how late a member hears of a rebalance; there are two */
+    { "heartbeat.interval.ms", "1500" },
     { "queued.max.messages.kbytes", "4096" },
     { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
     { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */

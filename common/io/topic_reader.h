@@ -7,7 +7,7 @@
  * An offset is committed only when every earlier record of its partition is done. At most
  * max_in_hand records or max_in_hand_bytes are out per partition, then that partition is paused
  * (queued.max.messages.kbytes bounds what librdkafka holds besides; records are copies).
- * Cooperative-sticky, dynamic membership, session.timeout 6 s, heartbeat 1 s, auto commit off,
+ * Cooperative-sticky, dynamic membership, session.timeout 6 s, heartbeat 1.5 s, auto commit off,
  * auto.offset.reset earliest.
  *
  * Offsets that go back (a topic made anew) start the partition over. Inside revoked()
