@@ -10,7 +10,9 @@
 #include "topic_nudge.h"
 #include "topic_record.h"
 
-#define START_MS 5000
+#define START_MS   5000
+#define OFFSETS_MS 15000 /* a broker that has just come back has no leaders for some seconds */
+#define AGAIN_MS   250
 
 struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
@@ -79,11 +81,27 @@ static enum err all_found(const struct topic_follower *f,
 }
 
 /* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
+static rd_kafka_resp_err_t ask_offsets(struct topic_follower *f, int64_t from_ms)
+{
+    for (int i = 0; i < f->partitions->cnt; i++) {
+        f->partitions->elems[i].offset = from_ms;
+        f->partitions->elems[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    }
+    rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(f->client.rk, f->partitions, START_MS);
+    for (int i = 0; !err && i < f->partitions->cnt; i++)
+        err = f->partitions->elems[i].err;
+    return err;
+}
+
 static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struct why *why)
 {
-    for (int i = 0; i < f->partitions->cnt; i++)
-        f->partitions->elems[i].offset = from_ms;
-    rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(f->client.rk, f->partitions, START_MS);
+    int64_t deadline = clock_mono_ms() + OFFSETS_MS;
+    rd_kafka_resp_err_t err = ask_offsets(f, from_ms);
+
+    while (err && clock_mono_ms() < deadline) {
+        topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
+        err = ask_offsets(f, from_ms);
+    }
     if (err)
         return why_set(why, ERR_RETRY,
                        "cannot find offsets by time: %s; run this again in a moment",

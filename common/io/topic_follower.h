@@ -17,7 +17,8 @@ struct topic_follower_options {
     int64_t from_ms; /* FOLLOW_TIME: wall clock */
 };
 
-/* Asks the brokers for the topics' partitions, waiting 5 s at most. ERR_RETRY: none answered.
+/* Asks the brokers for the topics' partitions, waiting 5 s at most, and with FOLLOW_TIME for their
+ * offsets, again for 15 s while they have no leader. ERR_RETRY: none answered.
  * ERR_STOP: a topic is missing (named). Partitions added later are not followed. */
 enum err topic_follower_new(struct topic_follower **ret,
                             const struct topic_follower_options *options,

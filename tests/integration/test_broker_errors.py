@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from lib.ctl import Ctl
 from lib.kafka import read_topic, write
 from lib.mock_kafka import MockKafka
 from lib.processes import wait_for
@@ -131,3 +132,9 @@ def test_a_producer_that_may_not_write_at_all_stops_the_daemon_with_the_reason(f
     ingest = front.start("ingest")
     wait_for("ingest to end", lambda: not ingest.running(), 60)
     assert ingest.popen.returncode == 1 and "Cluster authorization failed" in ingest.text()
+
+
+def test_offsets_by_time_are_asked_again_of_a_broker_that_leads_nothing_yet(broker):
+    broker.errors("list_offsets", "LEADER_NOT_AVAILABLE", 3)
+    Ctl(broker.brokers, broker.prefix)("tail", "events", "--since", "1h")
+    assert broker.left("list_offsets") == 0

@@ -249,5 +249,5 @@ class Relay:
         done = subprocess.run([BIN / "crcrctl", *map(str, arguments)], env=self.environment(),
                               capture_output=True, text=True, timeout=timeout, cwd=ROOT)
         if check:
-            assert done.returncode == 0, done.stdout + done.stderr
+            assert done.returncode == 0, done.stderr + done.stdout
         return done
