@@ -1,14 +1,16 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock.h"
 #include "../base/log.h"
 #include "../base/mem.h"
 #include "args.h"
 #include "daemon_private.h"
 
 enum { EXIT_DRAINED = 0, EXIT_FAILED = 1, EXIT_REFUSED = 2 };
-enum { DRAIN_MS = 25000, TEXT_MAX = 256 * 1024 };
+enum { DRAIN_MS = 25000, TEXT_MAX = 256 * 1024, ROLES_MAX = 1024 };
 
 const struct config *daemon_config(const struct daemon_ctx *ctx)
 {
@@ -145,6 +147,24 @@ static void on_stop(void *opaque, const char *reason)
         wake_up(&ctx->roles[i].wake);
 }
 
+/* What is still under way, and for how long it was not heard of. */
+static void on_given_up(void *opaque, const char *reason)
+{
+    struct daemon_ctx *ctx = opaque;
+    struct buf CLEANUP(buf_clear) roles;
+    buf_init(&roles, ROLES_MAX);
+    for (size_t i = 0; i < ctx->n_roles; i++) {
+        struct health health = role_health_now(&ctx->roles[i]);
+        if (!health.ended)
+            buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
+                       ctx->roles[i].role->name, clock_mono_ms() - health.alive_ms);
+    }
+    log_error("drain_given_up", LOG_STR("reason", str_of(reason)),
+              LOG_STR("roles", buf_str(&roles)));
+}
+
+static const struct stop_hooks stop_hooks = { on_stop, on_given_up };
+
 /* Starts the role threads and waits until all have ended. */
 static int run_roles(struct daemon_ctx *ctx, void *opaque)
 {
@@ -175,7 +195,7 @@ static int live(struct daemon_ctx *ctx)
     struct why why = { "" };
     void *opaque = NULL;
     process_raise_max_fds();
-    enum err err = stop_new(&ctx->stop, DRAIN_MS, on_stop, ctx, &why);
+    enum err err = stop_new(&ctx->stop, DRAIN_MS, &stop_hooks, ctx, &why);
     if (!err)
         err = admin_new(&ctx->admin, ctx, admin_listen(ctx), &why);
     if (!err) {

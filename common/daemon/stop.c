@@ -11,13 +11,12 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
-#include "../base/log.h"
 #include "../base/mem.h"
 #include "../base/wake.h"
 
 struct stop {
     int drain_ms;
-    void (*on_stop)(void *opaque, const char *reason);
+    const struct stop_hooks *hooks;
     void *opaque;
     int signal_fd;
     struct wake wake;
@@ -28,9 +27,9 @@ struct stop {
 
 /* Other threads still run, so nothing may be torn down under them: _exit, not exit. Kafka hands the
  * unfinished records to the next process. */
-static _Noreturn void give_up(const char *reason)
+static _Noreturn void give_up(const struct stop *s, const char *reason)
 {
-    log_error("drain_given_up", LOG_STR("reason", str_of(reason)));
+    s->hooks->given_up(s->opaque, reason);
     _exit(1);
 }
 
@@ -71,10 +70,10 @@ static void watch_drain(struct stop *s)
     while (!atomic_load(&s->over)) {
         int64_t left_ms = end_ms - clock_mono_ms();
         if (left_ms <= 0)
-            give_up("time over");
+            give_up(s, "time over");
         wait_for_event(s, (int)left_ms);
         if (next_signal(s))
-            give_up("second signal");
+            give_up(s, "second signal");
     }
 }
 
@@ -83,7 +82,7 @@ static void *run(void *opaque)
     struct stop *s = opaque;
     const char *reason = wait_for_reason(s);
     if (reason) {
-        s->on_stop(s->opaque, reason);
+        s->hooks->stopping(s->opaque, reason);
         watch_drain(s);
     }
     return NULL;
@@ -109,12 +108,12 @@ static void destroy(struct stop *s)
     free(s);
 }
 
-enum err stop_new(struct stop **ret, int drain_ms,
-                  void (*on_stop)(void *opaque, const char *reason), void *opaque, struct why *why)
+enum err stop_new(struct stop **ret, int drain_ms, const struct stop_hooks *hooks, void *opaque,
+                  struct why *why)
 {
     struct stop *s = mem_alloc(1, sizeof(*s));
     *s = (struct stop){ .drain_ms = drain_ms,
-                        .on_stop = on_stop,
+                        .hooks = hooks,
                         .opaque = opaque,
                         .signal_fd = -1,
                         .wake = { .fd = -1 } };

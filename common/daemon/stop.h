@@ -9,11 +9,17 @@
 
 struct stop;
 
+/* Both are called from the waiting thread. */
+struct stop_hooks {
+    /* Once, with the signal's name or the reason given to stop_ask. */
+    void (*stopping)(void *opaque, const char *reason);
+    /* Last thing before _exit(1): the time is over, or a second signal came. */
+    void (*given_up)(void *opaque, const char *reason);
+};
+
 /* Blocks the signals for this thread and all that it starts, ignores SIGPIPE, and starts the
- * waiting thread. on_stop is called once, from that thread, with the signal's name or the reason
- * given to stop_ask. */
-enum err stop_new(struct stop **ret, int drain_ms,
-                  void (*on_stop)(void *opaque, const char *reason), void *opaque,
+ * waiting thread. hooks must live as long. */
+enum err stop_new(struct stop **ret, int drain_ms, const struct stop_hooks *hooks, void *opaque,
                   struct why *why) MUST_CHECK;
 /* As a signal would; reason is a literal. Any thread. */
 void stop_ask(struct stop *s, const char *reason);

@@ -7,7 +7,8 @@ from rows.row_04_broker_away import rss_mb
 
 ROW, NAME = "14", "backlog, dispatchers 0 → 3"
 BACKLOG, SHORT_BACKLOG = 100_000, 12_000  # (webhook, downstream)
-STEP_S, DRAINED_S = 1.0, 900
+LONG_EVENTS = 100_000                     # webhooks, of which each becomes twelve dispatches
+STEP_S, DRAINED_S = 1.0, 900              # long: ten times that
 SLOWER_MS = 40
 BEHIND_MAX = 0.05  # of the backlog of a downstream: L4 behind the others
 SOONER = 0.8       # of the others' time: L4 is drained by then
@@ -20,8 +21,8 @@ REACTION = [{"repo": "org-[abc]/*", "reports": False},
 class Drain:
     """What was dispatched, at each look."""
 
-    def __init__(self, case, events):
-        self.case, self.events = case, events
+    def __init__(self, case, events, scale):
+        self.case, self.events, self.scale = case, events, scale
         self.l4 = case.downstreams[-3:]
         self.began, self.steps, self.last = time.monotonic(), [], 0
         self.behind, self.ended_s = 0.0, {}  # of L4 behind the others, as a share; tier → when it was drained
@@ -43,8 +44,8 @@ class Drain:
 
     def run(self):
         while not self.look():
-            assert time.monotonic() - self.began < DRAINED_S, "the backlog does not drain"
-            time.sleep(STEP_S)
+            assert time.monotonic() - self.began < DRAINED_S * self.scale, "the backlog does not drain"
+            time.sleep(STEP_S * self.scale)
         return time.monotonic() - self.began
 
     def problems(self):
@@ -60,13 +61,14 @@ class Drain:
 def run(world, short=False):
     case = world.case("row-14", reaction=REACTION).start("ingest", "dispatcher", "reporter")
     assert case.relay.parts["dispatcher"].stop() == 0
-    events = (SHORT_BACKLOG if short else BACKLOG) // len(case.downstreams) + 1
+    scale = 10 if world.long else 1
+    events = LONG_EVENTS if world.long else (SHORT_BACKLOG if short else BACKLOG) // len(case.downstreams) + 1
     case.relay.script([{"method": "POST", "path": f"/repos/{repo}/dispatches", "delay_ms": SLOWER_MS}
                        for repo in case.downstreams[:-3]])
-    load = case.load(rate=400, count=events).wait(DRAINED_S)
+    load = case.load(rate=400, count=events).wait(DRAINED_S * scale)
     stored = case.checker.look()
     assert not stored.dispatches and len(stored.stored) >= 0.99 * events, load.answers
-    drain = Drain(case, len(stored.stored))
+    drain = Drain(case, len(stored.stored), scale)
     for replica in REPLICAS:
         case.start_part(replica)
     drained = drain.run()

@@ -1,4 +1,5 @@
 """A consumer thread stands still, or is dead: the daemon says so, and its supervisor can restart it."""
+import itertools
 import time
 
 from lib.relay import http
@@ -54,8 +55,7 @@ def break_threads(case, threads, how):
 def run(world, short=False):
     case = world.case("row-21", hud=True, senders_killed=True).start()
     seen = {}
-    rounds = [(threads, "hang") for threads in THREADS] + [(THREADS[0], "exit")]
-    for threads, how in rounds:
+    for threads, how in itertools.product(THREADS, ("hang", "exit")):
         seen |= break_threads(case, threads, how)
         case.say(f"row 21: unhealthy after {seen}")
     result = case.result(ROW, NAME, f"{len(seen)} threads", recovery_s=max((s or 0 for s in seen.values()), default=0),

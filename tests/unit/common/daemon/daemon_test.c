@@ -324,6 +324,7 @@ static void a_second_signal_ends_a_drain_that_hangs(void **state)
     kill(c.pid, SIGTERM);
     assert_int_equal(child_end(&c), 1);
     assert_true(says(&c, "second signal"));
+    assert_true(says(&c, "l1 ("));
     buf_clear(&c.text);
 }
 
