@@ -111,6 +111,7 @@ static enum err sender_init(struct sender *s, struct why *why)
     /* A place for each call: one that waited for a connection would run into its time-out there. */
     struct http_client_options http = s->d->http;
     http.max_connections_host = SENDER_IN_FLIGHT_MAX;
+    http.only_fresh = true; /* a claim may be another's after a standstill */
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
     s->pace = pace_new();

@@ -133,11 +133,18 @@ static bool is_expand(const struct sending *g)
     return g->task.kind == TASK_EXPAND;
 }
 
-/* Calls GitHub, unless it is known that it would not take the call now. */
+/* Calls GitHub, unless it is known that it would not take the call now, or whose it is may have
+ * changed since we asked. */
 static void call(struct sending *g)
 {
     struct sender *s = g->s;
     struct why why;
+    int64_t now = clock_mono_ms();
+    if (standstill_since(&s->standstill, s->claiming_ms, now)) {
+        sending_unasked(g);
+        sending_postpone(g, now, "this process stood still after it had claimed it");
+        return;
+    }
     g->calling = true;
     s->in_flight++;
     if (is_expand(g)) /* it asks Redis, which still has to answer the other claims: expand_all */
@@ -249,7 +256,10 @@ static bool leaves_trace(struct sending *g)
         return true;
     if (now < s->tell_kafka_ms)
         return false;
+    standstill_look(&s->standstill, now);
     note_held_back(s, topic_reader_tell_unclaimed(s->reader, &why), &why);
+    /* It may take its time. Kafka takes it from the partition's owner only, or no call is made. */
+    s->standstill.seen_ms = clock_mono_ms();
     /* The longer it took the longer the pause: Kafka away does not stop what is under way. */
     s->tell_kafka_ms = clock_mono_ms() + TELL_AGAIN_MS + (clock_mono_ms() - now);
     return record_may_be_unclaimed(g->record);
@@ -353,6 +363,8 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
     for (size_t i = 0; i < n; i++)
         name_owner(batch[i]);
     bool told = tell_untold(s, &why) == OK;
+    s->claiming_ms = clock_mono_ms();
+    standstill_look(&s->standstill, s->claiming_ms);
     while (told && queued < n &&
            claim_queue(s->redis, &batch[queued]->task, batch[queued]->owner,
                        batch[queued]->claimed_ms, can_be_superseded(&batch[queued]->task),

@@ -13,6 +13,7 @@
 #ifndef CRCR_DISPATCHER_SENDING_H
 #define CRCR_DISPATCHER_SENDING_H
 
+#include "../common/base/standstill.h"
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
 #include "../common/view/claims.h"
@@ -50,6 +51,8 @@ struct sender {
     struct sending *answered; /* not settled yet */
     struct sending *stored;   /* all that became of them is; not done yet */
     size_t n, in_flight;
+    struct standstill standstill;
+    int64_t claiming_ms;   /* monotonic: when the last batch was about to ask for its claims */
     uint64_t taken;        /* claims so far: makes each owner name unique */
     unsigned jitter;       /* state of rand_r */
     int64_t started_ms;    /* monotonic */

@@ -100,6 +100,10 @@ static void posted(void *opaque, const struct http_answer *answer)
     char reason[160];
     FAULT_POINT("forward.posted");
     f->n_posting--;
+    if (answer->stale && p->record) { /* the HUD did not hear of it */
+        p->state = POST_QUEUED;
+        return;
+    }
     metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(names[verdict])), 1);
     metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);
     if (answer->err == OK)

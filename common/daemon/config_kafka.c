@@ -19,6 +19,7 @@ static const struct {
     { "transactional.id", "no producer here is transactional" },
     { "partitioner", "the order of a pull request depends on its key's partition" },
     { "sticky.partitioning.linger.ms", "what is put off has a partition with or without a key" },
+    { "batch.size", "the broker refuses all of a batch that is larger than a topic takes" },
     { "message.timeout.ms", "GitHub is answered before it hangs up" },
     { "delivery.timeout.ms", "GitHub is answered before it hangs up" },
     { "enable.auto.commit", "an offset is committed when every record before it is done" },

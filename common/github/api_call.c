@@ -113,6 +113,13 @@ static void judge(const struct http_answer *http, struct github_answer *answer)
         answer->budget_reset_ms += to_mono_ms;
 }
 
+/* It waits for nothing but its turn, and has spent no attempt. */
+static void judge_stale(struct github_answer *answer)
+{
+    answer->limited = answer->ours = answer->told = true;
+    answer->wait_until_ms = clock_mono_ms();
+}
+
 /* No byte of the request was sent. A certificate that is refused today (expired, a wrong
  * CRCR_CA_FILE) is mended tomorrow: nothing is given up for it. */
 static bool is_unsent(const struct http_answer *http)
@@ -140,6 +147,8 @@ static void answered(void *opaque, const struct http_answer *http)
         answer.reason = "no answer";
     answer.sent_ms = is_unsent(http) ? 0 : c->sent_ms;
     answer.micros = http->micros;
+    if (http->stale)
+        judge_stale(&answer);
     c->done(c->opaque, &answer);
     api_call_free(c);
 }

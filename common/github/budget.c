@@ -235,7 +235,8 @@ static void refuse(struct purses *p, struct purse *one, struct slice *s, bool lo
     if (s->next_ms < s->refused_ms || s->next_ms > s->refused_ms + PACE_AHEAD_MS)
         s->next_ms = s->refused_ms;
     explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
-    one->refusal = refusal_of(one, s, s->next_ms);
+    /* Where GitHub spoke there is no queue, and its word is not about ours. */
+    one->refusal = refusal_of(one, s, s->limited ? s->refused_ms : s->next_ms);
     one->refusal_ms = s->refused_ms;
     s->next_ms += s->pace_ms;
     p->stats.waits[low][s->bucket] += !s->limited;

@@ -62,8 +62,9 @@ struct github_answer {
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none told */
     bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
-    bool ours;             /* it was our own budget: other kinds of call may still go */
-    bool told;             /* the answer itself named wait_until_ms; else it is our guess */
+    bool ours; /* it was our own budget: other kinds of call may still go; or this process stood
+                  still (http_client.h, only_fresh): all may, now */
+    bool told; /* the answer itself named wait_until_ms; else it is our guess */
     struct str body;
     struct str etag;
     struct str next_page;    /* path of Link rel="next", or absent */

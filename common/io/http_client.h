@@ -38,6 +38,7 @@ struct http_request {
  * ERR_REFUSE: certificate refused, surely not sent (status 0), or the answer is too large. */
 struct http_answer {
     enum err err;
+    bool stale; /* not sent for only_fresh: says nothing of the server */
     int status;
     const struct headers *headers;
     struct str body;

@@ -269,11 +269,16 @@ static enum err classify(const struct http_call *call, CURLcode code)
     return call->begun ? ERR_UNKNOWN : ERR_RETRY;
 }
 
+static bool is_stale(const struct http_call *call)
+{
+    return call->old && !call->begun;
+}
+
 static const char *reason_of(const struct http_call *call, CURLcode code)
 {
     if (call->too_large)
         return "the answer is too large";
-    if (call->old && !call->begun)
+    if (is_stale(call))
         return "not sent: this process stood still meanwhile";
     if (call->resend)
         return "the connection broke before an answer came";
@@ -318,6 +323,7 @@ void http_call_answer(struct http_call *call, int code)
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     struct http_answer answer = {
         .err = classify(call, code),
+        .stale = is_stale(call),
         .status = (int)status,
         .headers = &headers,
         .body = buf_str(&call->body),

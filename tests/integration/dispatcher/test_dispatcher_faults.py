@@ -1,6 +1,7 @@
 """When something is wrong: the allowlist's source, Redis, the process itself."""
 import signal
 import time
+import uuid
 
 import pytest
 
@@ -9,6 +10,9 @@ from lib.kafka import write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import ALLOWLIST, http, payload
+from lib.standing import Link, go_on
+
+STOOD_STILL_S = 3.5  # longer than STANDSTILL_MS, shorter than a session
 
 
 class TestAllowlist:
@@ -181,6 +185,25 @@ class TestNothingIsLost:
             return bench.metric("crcr_claims_total", verdict="taken") > 4
         wait_for("claims again", claims_again, every=1)
         node.stop()
+
+    def test_what_was_claimed_before_the_process_stood_still_is_claimed_again(self, own):
+        """Another may have had its partition, waited for the claim, and called meanwhile."""
+        bench = own().start().ready()
+        bench.wait_outcomes(bench.pull_request(), 4)
+        assert bench.relay.parts["dispatcher"].stop() == 0
+        link = Link(bench.redis_node.port)
+        process = bench.start(REDIS_ENDPOINT=link.endpoint).ready().relay.parts["dispatcher"]
+        delivery = str(uuid.uuid4())
+        link.catch(f"claim:{delivery}|{REPOS['L4']}", process)
+        bench.pull_request(delivery=delivery)
+        link.wait_caught()
+        link.let_go()
+        time.sleep(STOOD_STILL_S)
+        go_on(process)
+        said = bench.wait_outcomes(delivery, 2, repo=REPOS["L4"])
+        assert [(one["outcome"], one["attempt"]) for one in said] == [("waiting", 1), ("dispatched", 1)]
+        assert "stood still" in said[0]["error"] and not said[1]["maybe_duplicate"]
+        assert len(bench.calls(REPOS["L4"])) == 2
 
     def test_two_replicas_share_the_work_and_dispatch_once(self, own):
         bench = own().start().start("second").ready().ready("second")

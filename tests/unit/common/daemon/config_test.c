@@ -255,6 +255,7 @@ static void kafka_properties_that_the_rules_fix_are_refused(void **state)
         "GROUP_INSTANCE_ID",
         "GROUP_PROTOCOL",
         "PARTITIONER",
+        "BATCH_SIZE",
         "AUTO_OFFSET_RESET",
         "MESSAGE_TIMEOUT_MS",
         "DELIVERY_TIMEOUT_MS",

@@ -141,6 +141,31 @@ static void a_limit_of_github_s_is_told_to_all(void **state)
     all_hear_of_it(true);
 }
 
+/* Ours are told a place in a queue, which says nothing of when GitHub takes calls again. */
+static void a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours(void **state)
+{
+    struct budget_rules rules = rules_of(900);
+    struct shared shared = { 0 };
+    struct github_answer refusal = { 0 };
+    (void)state;
+    rules.minute_ms = 100;
+    struct github_budget *budget = github_budget_new(&rules);
+    struct purses *p = purses_new(budget, take, &shared, false);
+    struct purses *other = purses_new(budget, take, &shared, true);
+    sent(p, 100000, &refusal);
+    int64_t until_ms = clock_mono_ms() + 5000;
+    assert_true(refusal.ours && refusal.wait_until_ms > until_ms + 1000);
+    purses_limited(other, REPO, until_ms);
+    do
+        sent(p, 1, &refusal);
+    while (refusal.ours && clock_mono_ms() < until_ms - 1000);
+    assert_true(refusal.told);
+    assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 100);
+    purses_free(other);
+    purses_free(p);
+    github_budget_free(budget);
+}
+
 static void what_costs_another_part_goes_on(void **state)
 {
     (void)state;
@@ -442,6 +467,7 @@ int main(void)
         cmocka_unit_test(two_threads_do_not_pass_the_limit_together),
         cmocka_unit_test(a_refusal_names_the_budget_and_spends_nothing),
         cmocka_unit_test(a_limit_of_github_s_is_told_to_all),
+        cmocka_unit_test(a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours),
         cmocka_unit_test(what_costs_another_part_goes_on),
         cmocka_unit_test(those_who_wait_are_told_different_moments_without_asking),
         cmocka_unit_test(the_higher_class_goes_when_the_lower_one_has_used_its_share),

@@ -37,7 +37,8 @@ struct silent {
     int answers;
     enum err err; /* of the last answer */
     int64_t sent_ms;
-    enum err again; /* what came of the call that the answer made */
+    struct github_answer last; /* its texts are gone */
+    enum err again;            /* what came of the call that the answer made */
 };
 
 /* ca_file NULL: by http. */
@@ -45,9 +46,9 @@ static void open_by(struct silent *s, const char *ca_file)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(at);
-    const struct http_client_options http = { .user_agent = "test",
-                                              .allow_http = true,
-                                              .ca_file = ca_file };
+    const struct http_client_options http = {
+        .user_agent = "test", .allow_http = true, .only_fresh = true, .ca_file = ca_file
+    };
     struct why why;
     *s = (struct silent){ .fd = socket(AF_INET, SOCK_STREAM, 0) };
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, size), 0);
@@ -91,6 +92,7 @@ static void answered(void *opaque, const struct github_answer *answer)
     assert_int_not_equal(answer->err, OK);
     s->err = answer->err;
     s->sent_ms = answer->sent_ms;
+    s->last = *answer;
     s->answers++;
 }
 
@@ -100,6 +102,31 @@ static void answered_and_goes_on(void *opaque, const struct github_answer *answe
     struct silent *s = opaque;
     answered(opaque, answer);
     s->again = call(s, GITHUB_AS_APP, answered);
+}
+
+/* Neither the token that a call waits for, nor a call, nor one after it, may take that for
+ * GitHub's. */
+static void what_was_not_sent_for_a_standstill_may_go_at_once(void **state)
+{
+    static const enum github_auth by[] = { GITHUB_AS_APP, GITHUB_AS_INSTALLATION };
+    (void)state;
+    for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
+        struct silent s;
+        silent_open(&s);
+        http_client_poll(s.client, NULL, 0);
+        assert_int_equal(call(&s, by[i], answered), OK);
+        mono_ahead_s += 5;
+        for (int n = 0; n < 100 && !s.answers; n++)
+            http_client_poll(s.client, NULL, 50);
+        assert_int_equal(s.answers, 1);
+        assert_int_equal(s.err, ERR_RETRY);
+        assert_int_equal(s.sent_ms, 0);
+        assert_true(s.last.limited && s.last.ours);
+        assert_in_range(s.last.wait_until_ms, 1, clock_mono_ms());
+        assert_int_equal(call(&s, by[i], answered), OK);
+        silent_close(&s);
+    }
+    mono_ahead_s = 0;
 }
 
 static void every_call_is_answered_when_it_ends(void **state)
@@ -180,6 +207,7 @@ static void without_certificates_nothing_is_sent_and_nothing_given_up(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_not_sent_for_a_standstill_may_go_at_once),
         cmocka_unit_test(every_call_is_answered_when_it_ends),
         cmocka_unit_test(no_call_begins_while_it_ends),
         cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
