@@ -13,13 +13,15 @@
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
 
-#define BATCH      256  /* facts folded in one round trip */
-#define FACTS_MAX  2000 /* in hand over all partitions */
-#define TICK_MS    1000
-#define FULL_MS    2000 /* then the reader is paused, and asked, which keeps its membership */
-#define CROWDED_MS 20
-#define AWAY_MS    200
-#define FLUSH_MS   5000
+#define BATCH        256  /* facts folded in one round trip */
+#define FACTS_MAX    2000 /* in hand over all partitions */
+#define TICK_MS      1000
+#define FULL_MS      2000 /* then the reader is paused, and asked, which keeps its membership */
+#define CROWDED_MS   20
+#define AWAY_MS      200
+#define FLUSH_MS     5000
+/* What is not published by then is given up, and folded again by whoever has the partition. */
+#define PUBLISHED_MS STANDSTILL_MS
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
@@ -119,6 +121,13 @@ static void folded(struct fold *f, const struct fact *fact, const char *verdict)
              LOG_STR("verdict", str_of(verdict)));
 }
 
+/* A row leaves while the partition is surely ours, or not at all: behind the next owner's it would
+ * put a job back. */
+static bool may_publish(const struct fold *f)
+{
+    return topic_reader_holds(f->reader, PUBLISHED_MS);
+}
+
 static enum err callback_collect(struct fold *f, struct fact *fact, struct why *why)
 {
     struct result_record merged;
@@ -128,7 +137,7 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
         return err;
     if (verdict == FOLD_FULL) {
         fact_refuse(fact, "refused", "the downstream has used up its part of the view");
-    } else if (clock_mono_ms() - f->batch_ms > STANDSTILL_MS) {
+    } else if (clock_mono_ms() - f->batch_ms > STANDSTILL_MS || !may_publish(f)) {
         /* another may have published what it merged since: folded again, which gives that too */
         log_debug("folded_late", LOG_STR("delivery", str_of(merged.delivery_id)));
     } else {
@@ -323,20 +332,21 @@ static void turn(struct fold *f)
 {
     struct wake *wake = role_wake(f->role);
     size_t waiting, read, due;
+    bool ours = may_publish(f);
     role_alive(f->role);
     wake_reset(wake);
     f->crowded = false;
     read = facts_read(f);
     due = facts_due(f, &waiting);
     view_tend(f, due);
-    if (due > 0 && f->whole)
+    if (due > 0 && f->whole && ours)
         fold_batch(f);
     int reported = topic_writer_poll(f->writer, 0);
     role_reads(f->role, f->reader);
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
     if (rebuild_is_busy(f->rebuild))
         return;
-    if (f->redis_away || !f->whole)
+    if (f->redis_away || !f->whole || !ours)
         wake_wait(wake, AWAY_MS);
     else if (f->crowded)
         wake_wait(wake, CROWDED_MS);
@@ -375,10 +385,8 @@ static enum err fold_open(struct fold *f, struct why *why)
                                 topics->name[TOPIC_RECONCILE],
                                 topics->name[TOPIC_DELAY_1M],
                                 topics->name[TOPIC_DLQ] };
-    /* What waits while we stand still is given up: by then another may own the partition, and what
-     * it has published since is newer. */
     const struct topic_writer_options writer = { .kafka = r->kafka,
-                                                 .message_timeout_ms = STANDSTILL_MS,
+                                                 .message_timeout_ms = PUBLISHED_MS,
                                                  .wake = role_wake(f->role) };
     const struct topic_reader_options reader = {
         .kafka = r->kafka,

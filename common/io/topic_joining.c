@@ -2,9 +2,17 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "../base/clock.h"
+
 /* https://kafka.apache.org/protocol#protocol_api_keys */
 #define JOIN_GROUP 11
+#define HEARTBEAT  12
 #define SYNC_GROUP 14
+
+static bool prolongs(int16_t key)
+{
+    return key == JOIN_GROUP || key == HEARTBEAT || key == SYNC_GROUP;
+}
 
 static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id,
                                    int16_t key, int16_t version, int32_t correlation, size_t size,
@@ -15,6 +23,8 @@ static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, i
     (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
     if (key == JOIN_GROUP)
         atomic_store(&joining->now, true);
+    if (prolongs(key))
+        atomic_store(&joining->asked_ms, clock_mono_ms());
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -31,6 +41,8 @@ static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broke
         atomic_store(&joining->answered, true);
     if (key == SYNC_GROUP)
         atomic_store(&joining->now, false);
+    if (prolongs(key))
+        atomic_store(&joining->known_ms, atomic_load(&joining->asked_ms));
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -46,5 +58,7 @@ void topic_joining_watch(struct topic_joining *joining, rd_kafka_conf_t *conf)
 {
     atomic_init(&joining->now, false);
     atomic_init(&joining->answered, false);
+    atomic_init(&joining->asked_ms, 0);
+    atomic_init(&joining->known_ms, 0);
     rd_kafka_conf_interceptor_add_on_new(conf, "joining", on_new, joining);
 }

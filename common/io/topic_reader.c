@@ -6,6 +6,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/str.h"
 #include "topic_nudge.h"
 #include "topic_reader_inner.h"
 #include "topic_standing.h"
@@ -17,6 +18,7 @@
 #define MAX_SPAN_FACTOR   16
 #define COMMIT_EVERY_MS   1000
 #define REVOKE_MS         20000
+#define HOLDS_MS          500 /* the coordinator's clock is not ours */
 
 static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
@@ -239,6 +241,16 @@ static enum err subscribe(struct topic_reader *r, const struct topic_reader_opti
                    rd_kafka_err2str(err));
 }
 
+static int64_t session_of(const rd_kafka_conf_t *conf)
+{
+    char text[32] = "";
+    size_t size = sizeof(text);
+    int64_t ms = 0;
+
+    rd_kafka_conf_get(conf, "session.timeout.ms", text, &size);
+    return str_to_i64(str_of(text), &ms) ? ms : 0;
+}
+
 static enum err reader_open(struct topic_reader *r, const struct topic_reader_options *options,
                             struct why *why)
 {
@@ -250,6 +262,7 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
     if (err != OK)
         return err;
     rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
+    r->session_ms = session_of(conf);
     topic_joining_watch(&r->joining, conf);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
@@ -383,6 +396,11 @@ size_t topic_reader_in_hand(const struct topic_reader *r)
     for (size_t i = 0; i < r->n_partitions; i++)
         n += r->partitions[i]->n_held;
     return n;
+}
+
+bool topic_reader_holds(const struct topic_reader *r, int64_t for_ms)
+{
+    return clock_mono_ms() + for_ms + HOLDS_MS < atomic_load(&r->joining.known_ms) + r->session_ms;
 }
 
 int topic_reader_assigned(const struct topic_reader *r)

@@ -98,6 +98,10 @@ enum err topic_reader_commit(struct topic_reader *r, struct why *why) MUST_CHECK
 void topic_reader_pause(struct topic_reader *r, bool pause);
 /* Records in hand over all partitions. */
 size_t topic_reader_in_hand(const struct topic_reader *r);
+/* Whether what is assigned is surely nobody else's for for_ms from now: the coordinator answered so
+ * lately that our session lasts longer. What is written within that time, and given up after it, is
+ * not behind what the next owner writes. */
+bool topic_reader_holds(const struct topic_reader *r, int64_t for_ms);
 /* How many partitions are assigned now. */
 int topic_reader_assigned(const struct topic_reader *r);
 /* Records between the watermark and the end of the assigned partitions, from cached high watermarks

@@ -13,6 +13,7 @@ struct topic_reader {
     struct topic_client client;     /* first: librdkafka's opaque */
     struct rd_kafka_queue_s *queue; /* what consumer_poll reads; carries the wake-up */
     struct topic_joining joining;
+    int64_t session_ms;
     struct topic_partition **partitions;
     size_t n_partitions;
     struct topic_reader_share moved; /* all but now */

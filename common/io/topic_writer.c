@@ -1,9 +1,12 @@
 #include "topic_writer.h"
 
 #include <librdkafka/rdkafka.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "../base/buf.h"
 #include "../base/clock.h"
@@ -109,6 +112,18 @@ static void *thread_main(void *opaque)
     return NULL;
 }
 
+/* When the network is whole again the kernel would send what was given up long ago. */
+static int open_socket(int domain, int type, int protocol, void *opaque)
+{
+    const struct topic_writer *w = opaque;
+    int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
+
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &w->user_timeout_ms,
+                         sizeof(w->user_timeout_ms));
+    return fd;
+}
+
 static enum err writer_open(struct topic_writer *w, const struct topic_writer_options *options,
                             struct why *why)
 {
@@ -136,6 +151,9 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
     if (err != OK)
         return err;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
+    w->user_timeout_ms = (unsigned)options->message_timeout_ms;
+    if (w->user_timeout_ms)
+        rd_kafka_conf_set_socket_cb(conf, open_socket);
     rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(conf),
                                            partition_of);
     w->conf = conf;

@@ -14,8 +14,10 @@ struct topic_writer;
 
 struct topic_writer_options {
     struct kafka_options kafka;
-    int message_timeout_ms; /* 0: 7,000. After that a record is reported ERR_UNKNOWN */
-    int linger_ms;          /* 0: 1 ms, unless the operator chose; <0 means 0 ms */
+    /* 0: 7,000. After that a record is reported ERR_UNKNOWN. A time that is given is also TCP's
+     * (RFC 9293 section 3.8.3): what waits in the kernel for a network that is cut goes as well. */
+    int message_timeout_ms;
+    int linger_ms;     /* 0: 1 ms, unless the operator chose; <0 means 0 ms */
     bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
     struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
 };

@@ -1,5 +1,6 @@
 /* topic_reader against a real broker. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,6 +9,9 @@
 #include <cmocka.h>
 
 #include "live_kafka.h"
+
+#define SESSION_MS 6000
+#define HELD_MS    3000
 
 static int number_of(const struct record *record)
 {
@@ -160,6 +164,36 @@ static void headers_count_as_bytes_in_hand(void **state)
     assert_null(topic_reader_next(r, 500));
     record_done(first);
     record_done(live_next(r));
+    topic_reader_free(r);
+}
+
+static void until_held(struct topic_reader *r, bool held, int64_t most_ms)
+{
+    int64_t end = clock_mono_ms() + most_ms;
+    while (topic_reader_holds(r, HELD_MS) != held && clock_mono_ms() < end)
+        (void)topic_reader_next(r, 20);
+    assert_int_equal(topic_reader_holds(r, HELD_MS), held);
+}
+
+/* KAFKA_PID is stopped, not ended: as one that the network is cut off from. */
+static void partitions_are_held_only_while_the_coordinator_answers(void **state)
+{
+    pid_t pid = (pid_t)atol(getenv("KAFKA_PID"));
+    char topic[64];
+    const char *topics[] = { topic };
+
+    (void)state;
+    live_topic(topic, 1);
+    const struct topic_reader_options options = {
+        .kafka = live_kafka(), .group = topic, .topics = topics, .n_topics = 1
+    };
+    struct topic_reader *r = live_reader(&options);
+    until_held(r, true, WAIT_MS);
+    assert_false(topic_reader_holds(r, SESSION_MS));
+    kill(pid, SIGSTOP);
+    until_held(r, false, SESSION_MS); /* the next owner may come after that */
+    kill(pid, SIGCONT);
+    until_held(r, true, WAIT_MS);
     topic_reader_free(r);
 }
 
@@ -447,6 +481,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_partition_is_paused_at_the_limit_and_goes_on_in_order),
         cmocka_unit_test(the_limit_in_bytes_holds_too_but_one_large_record_passes),
         cmocka_unit_test(headers_count_as_bytes_in_hand),
+        cmocka_unit_test(partitions_are_held_only_while_the_coordinator_answers),
         cmocka_unit_test(a_paused_reader_hands_out_nothing_and_goes_on),
         cmocka_unit_test(a_new_record_wakes_the_loop),
         cmocka_unit_test(a_rebalance_hands_over_without_loss_and_without_repeats),
