@@ -308,14 +308,16 @@ struct topic_reader_share topic_reader_share(const struct topic_reader *r)
 
 void topic_reader_free(struct topic_reader *r)
 {
+    bool left = true;
+
     if (!r)
         return;
     if (r->queue) {
         rd_kafka_queue_io_event_enable(r->queue, -1, NULL, 0);
-        topic_reader_leave(r);
+        left = topic_reader_leave(r);
         rd_kafka_queue_destroy(r->queue);
     }
-    if (!topic_reader_may_go(r))
+    if (!left)
         return; /* it goes with the process, which is about to end */
     while (r->n_partitions)
         topic_partition_free(r->partitions[--r->n_partitions]);

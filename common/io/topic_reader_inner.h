@@ -32,13 +32,11 @@ struct topic_reader {
     int64_t restart_due; /* monotonic ms; 0: no partition stands */
 };
 
-/* Whether the handle may be destroyed: librdkafka (2.0.2; its issue 4312) aborts between the answer
- * to JoinGroup and the first assignment. */
-bool topic_reader_may_go(const struct topic_reader *r);
 /* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which
  * leaving gets its time anew: of 25 s that a daemon has to end, a rebalance that never comes while
- * others leave too must not take all. */
-void topic_reader_leave(struct topic_reader *r);
+ * others leave too must not take all. False: the handle may not be destroyed, which could abort the
+ * process, or never end. */
+bool topic_reader_leave(struct topic_reader *r) MUST_CHECK;
 struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,
                                           int32_t id);
 /* Sends what is due without waiting; nothing while the group is being rebalanced. */
