@@ -1,10 +1,17 @@
-/* For tests that need a broker: KAFKA_BROKERS says where it is. Each test makes topics of its own.
+/* For tests that need a broker: KAFKA_BROKERS says where it is, KAFKA_PID which process, for those
+ * that stop it. Each test makes topics of its own.
  */
 #ifndef CRCR_TESTS_LIVE_KAFKA_H
 #define CRCR_TESTS_LIVE_KAFKA_H
 
+#include <dirent.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/crypto/hmac.h"
@@ -13,7 +20,8 @@
 #include "common/io/topic_reader.h"
 #include "common/io/topic_writer.h"
 
-#define WAIT_MS 30000 /* for things that happen at once when all is well */
+#define WAIT_MS  30000 /* for things that happen at once when all is well */
+#define ADMIN_MS 60000
 
 /* Fails the test with the error's own text. */
 #define assert_ok(call)                                                                            \
@@ -44,7 +52,7 @@ static inline void live_topic(char name[64], int partitions)
     snprintf(name, 64, "live-%s", random);
     snprintf(spec.name, sizeof(spec.name), "%s", name);
     spec.configs[0] = (struct topic_config){ "max.message.bytes", "27262976" };
-    assert_ok(topic_admin_new(&admin, &kafka, 10000, &why));
+    assert_ok(topic_admin_new(&admin, &kafka, ADMIN_MS, &why));
     assert_ok(topic_admin_create(admin, &spec, "", 1, &why));
     topic_admin_free(admin);
 }
@@ -103,12 +111,74 @@ static inline int64_t live_committed(const char *group, const char *topic)
     struct why why;
     size_t n;
 
-    assert_ok(topic_admin_new(&admin, &kafka, 10000, &why));
+    assert_ok(topic_admin_new(&admin, &kafka, ADMIN_MS, &why));
     assert_ok(topic_admin_lag(admin, group, &topic, 1, &lags, &n, &why));
     int64_t committed = lags[0].committed;
     free(lags);
     topic_admin_free(admin);
     return committed;
+}
+
+static inline pid_t live_pid(void)
+{
+    const char *pid = getenv("KAFKA_PID");
+
+    if (!pid)
+        fail_msg("KAFKA_PID is not set");
+    return (pid_t)atol(pid);
+}
+
+/* Whether the thread is stopped, or has ended. */
+static inline bool live_is_stopped(const char *tasks, const char *thread)
+{
+    char path[PATH_MAX], stat[512] = "";
+
+    snprintf(path, sizeof(path), "%s/%s/stat", tasks, thread);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return true;
+    if (!fgets(stat, sizeof(stat), file))
+        stat[0] = '\0';
+    fclose(file);
+    const char *name_end = strrchr(stat, ')');
+    return !name_end || !strncmp(name_end, ") T", 3);
+}
+
+static inline bool live_stands_still(pid_t pid)
+{
+    char tasks[64];
+    const struct dirent *thread;
+    bool stopped = true;
+
+    snprintf(tasks, sizeof(tasks), "/proc/%ld/task", (long)pid);
+    DIR *all = opendir(tasks);
+    if (!all)
+        fail_msg("no process %ld", (long)pid);
+    while (stopped && (thread = readdir(all)))
+        stopped = thread->d_name[0] == '.' || live_is_stopped(tasks, thread->d_name);
+    closedir(all);
+    return stopped;
+}
+
+/* The broker is stopped, not ended: the connection stands and nothing answers. kill returns before
+ * its threads have stopped: they would still acknowledge what comes next. */
+static inline void live_freeze(pid_t pid)
+{
+    int64_t deadline = clock_mono_ms() + WAIT_MS;
+
+    kill(pid, SIGSTOP);
+    while (!live_stands_still(pid)) {
+        if (clock_mono_ms() >= deadline) {
+            kill(pid, SIGCONT);
+            fail_msg("the broker goes on");
+        }
+        usleep(5000);
+    }
+}
+
+static inline void live_thaw(pid_t pid)
+{
+    kill(pid, SIGCONT);
 }
 
 #endif

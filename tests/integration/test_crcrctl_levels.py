@@ -10,7 +10,7 @@ import time
 import pytest
 
 from lib.ctl import Ctl
-from lib.kafka import read_topic, write_all
+from lib.kafka import create_topics, read_topic, write_all
 from lib.processes import wait_for
 from test_reporter import Job, Reporter, label_event, settled
 
@@ -74,7 +74,7 @@ class Past:
 @pytest.fixture(scope="module")
 def past(kafka_node):
     ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
-    ctl("topics", "create")
+    create_topics(ctl.brokers, ctl.prefix)
     past = Past(ctl)
     old = [repo for repo in READY if repo != "org/young"]
     past.list(45, allowlist(l1=READY + STAY))
@@ -203,7 +203,7 @@ def test_wrong_usage_of_levels_is_exit_2_and_says_why(past, arguments):
 def test_without_an_allowlist_it_says_so(kafka_node):
     ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
     assert "missing in Kafka" in ctl("levels", expect=1).stderr
-    ctl("topics", "create")
+    create_topics(ctl.brokers, ctl.prefix)
     assert "no allowlist has been published" in ctl("levels", expect=1).stderr
 
 

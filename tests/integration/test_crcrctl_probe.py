@@ -7,6 +7,7 @@ import time
 import pytest
 
 from lib.ctl import Ctl
+from lib.kafka import create_topics
 from lib.processes import wait_for
 from lib.sim import Inbox, Sim
 from test_reporter import Job, Reporter
@@ -59,7 +60,7 @@ def probe(kafka_node, tmp_path_factory):
     inbox = Inbox()
     sim = Sim(tmp_path_factory.mktemp("sim"), inbox)
     one = Probe(kafka_node.brokers, sim)
-    one("topics", "create")
+    create_topics(one.brokers, one.prefix)
     one.write("allowlist", "allowlist", LIST.encode(), source="https://example.org/allowlist.yml", sha="0" * 64,
               fetched_ms=int(time.time() * 1000) - 86_400_000)
     yield one

@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 
-from lib.kafka import read_topic, write
+from lib.kafka import read_topic, write, write_all
 from lib.processes import wait_for
 from lib.relay import Relay, http, pull_request
 from openapi.validate import problems
@@ -54,7 +54,8 @@ class Bench:
         assert not wrong, "\n".join(wrong[:20])
 
     # ---- what goes in ----
-    def event(self, body, kind="pull_request", delivery=None, key=None, received_ms=None, **headers):
+    def _event(self, body, kind="pull_request", delivery=None, key=None, received_ms=None, **headers):
+        """Key, value and headers."""
         delivery = delivery or str(uuid.uuid4())
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         number = body.get("number", 0) if isinstance(body, dict) else 0
@@ -62,12 +63,28 @@ class Bench:
                  "delivery": delivery, "pr": str(number), "head_sha": SHA,
                  "received_ms": str(received_ms or int(time.time() * 1000)), "source": "webhook"}
         known.update(headers)
-        write(self.kafka.brokers, self.relay.topic("events"), key or f"pytorch/pytorch#{number}", raw,
-              {name: value for name, value in known.items() if value is not None})
-        return delivery
+        return key or f"pytorch/pytorch#{number}", raw, {name: value for name, value in known.items() if value is not None}
+
+    def event(self, body, *how, **more):
+        key, raw, headers = self._event(body, *how, **more)
+        write(self.kafka.brokers, self.relay.topic("events"), key, raw, headers)
+        return headers["delivery"]
 
     def pull_request(self, number=None, delivery=None, **changes):
         return self.event(pull_request(number=number or next(self.numbers), **changes), delivery=delivery)
+
+    def pull_requests(self, count):
+        """Different ones, all at once."""
+        events = [self._event(pull_request(number=next(self.numbers))) for _ in range(count)]
+        write_all(self.kafka.brokers, self.relay.topic("events"), [(*event, 0) for event in events])
+        return [headers["delivery"] for _, _, headers in events]
+
+    def wait_claim_met(self, claim, instance="dispatcher"):
+        """Another's claim of a task of L2 holds until a sender has met it, and for 6 s after that at most."""
+        def met():
+            self.redis.hset(claim, "until_ms", str(int(time.time() * 1000) + 6000))
+            return self.metric("crcr_claims_total", instance, tier="L2", verdict="busy")
+        wait_for("the claim to be seen", met)
 
     # ---- what came out ----
     def topic(self, name):

@@ -40,7 +40,7 @@ class TestShared:
     def test_two_dispatchers_together_keep_the_limit_and_waits_cost_no_attempt(self, own):
         bench = own(environment=limits(minute=6, calls=10, CRCR_BUDGET_REQUESTS_HOUR="1000"))
         bench.start().start("dispatcher-two").ready().ready("dispatcher-two")
-        deliveries = [bench.pull_request() for _ in range(20)]
+        deliveries = bench.pull_requests(20)
         for tier, at_once in (("L1", 8), ("L4", 10)):
             calls = wait_sent(bench, REPOS[tier], 20)
             assert len(calls) == 20 and {one["status"] for one in calls} == {204}
@@ -60,7 +60,7 @@ class TestShared:
     def test_l4_goes_while_the_lower_tiers_have_used_up_their_share(self, own):
         bench = own(environment=limits(minute=6, calls=20, kept=50, CRCR_BUDGET_SCOPE="app"))
         bench.start().ready()
-        deliveries = [bench.pull_request() for _ in range(8)]
+        deliveries = bench.pull_requests(8)
         four = wait_sent(bench, REPOS["L4"], 8, timeout=30)
         low = [call for tier in ("L1", "L2", "L3") for call in wait_sent(bench, REPOS[tier], 8)]
         assert most_in_a_window(low, 6) <= 10
@@ -112,7 +112,7 @@ class TestShared:
         limited_ms = wait_sent(bench, two, 1)[0]["at_ms"]
         wait_for("the first one's outcomes", lambda: len(bench.outcomes(first)) >= 3)
         wait_for("what others have in hand to lapse", lambda: time.time() * 1000 > limited_ms + 2500)
-        later = [bench.pull_request() for _ in range(8)]
+        later = bench.pull_requests(8)
         wait_sent(bench, other, 9)
         wait_sent(bench, two, 10)
         called = [one["at_ms"] - limited_ms for repo in (two, four) for one in bench.calls(repo)]

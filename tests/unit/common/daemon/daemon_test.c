@@ -37,11 +37,11 @@ static struct {
 static enum err run_until_stopped(struct role_ctx *r, void *opaque, struct why *why)
 {
     (void)opaque;
+    metrics_add(role_metrics(r), 0, NULL, 1);
     if (behave.not_ready)
         role_ready(r, "no allowlist yet");
     else
         role_ready(r, NULL);
-    metrics_add(role_metrics(r), 0, NULL, 1);
     while (!role_stopping(r)) {
         role_alive(r);
         wake_wait(role_wake(r), 1000);
