@@ -109,7 +109,9 @@ class own_relay:
         self.relay.redis_server = self.redis
 
     def __enter__(self):
-        return self.relay.start_all()
+        self.relay.start_all()
+        Downstream(self.relay, "org-one/backend-one", self.relay.folder).wait_admitted()
+        return self.relay
 
     def __exit__(self, *_):
         self.relay.stop()

@@ -1,5 +1,6 @@
 """Ten L4 back ends run ten jobs each on one pull request: 110 check runs, aggregates included, while GitHub takes 80 in a
-minute and refuses what is more. A minute is 6 seconds here, for the relay and for GitHub."""
+minute and refuses what is more. A minute is 6 seconds here for the relay, and 4 for GitHub: on a busy machine
+a call may come late after the relay has counted it."""
 import collections
 
 from lib.downstream import post
@@ -8,12 +9,12 @@ from lib.relay import pull_request
 
 REPOS = [f"org-{n}/backend" for n in range(10)]
 JOBS = 10
-WINDOW_S, LIMIT = 6, 80
+RELAYS_S, WINDOW_S, LIMIT = 6, 4, 80
 ALLOWLIST = "L4:\n" + "".join(f"  - {repo}: carol\n" for repo in REPOS)
 
 
 def budget(**others):
-    return {"CRCR_BUDGET_MINUTE": str(WINDOW_S), "CRCR_BUDGET_CONTENT_MINUTE": str(LIMIT), **others}
+    return {"CRCR_BUDGET_MINUTE": str(RELAYS_S), "CRCR_BUDGET_CONTENT_MINUTE": str(LIMIT), **others}
 
 
 class Storm:
@@ -35,14 +36,14 @@ class Storm:
         return self
 
     def blow(self, number=171269):
-        status, _, delivery = self.relay.send_webhook(pull_request(number=number))
+        status, _, delivery = self.relay.deliver(pull_request(number=number))
         assert status == 202
         return delivery
 
     def check_runs(self):
         return self.relay.state()["check_runs"]
 
-    def wait_ended(self, timeout=120):
+    def wait_ended(self, timeout=240):
         def ended():
             runs = self.check_runs()
             return len(runs) >= len(REPOS) * (JOBS + 1) and \

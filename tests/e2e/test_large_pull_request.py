@@ -59,7 +59,7 @@ def at(value, path):
 def sent(relay, body, event):
     raw = json.dumps(body).encode()
     assert 24 * MIB < len(raw) < 25 * MIB
-    status, _, delivery = relay.send_webhook(raw, event=event)
+    status, _, delivery = relay.deliver(raw, event=event)
     assert status == 202
     return wait_for("the dispatch", lambda: [one for one in relay.state()["dispatches"]
                                              if one["client_payload"]["delivery_id"] == delivery and one["repo"] == REPO],
@@ -118,7 +118,7 @@ def test_what_workflows_read_is_kept(large, path):
 
 def test_what_cannot_fit_is_parked_with_the_reason(relay):
     body = pull_request(number=7002, sha=sha_of(7002), labels=[f"label-{i}-" + "x" * 40 for i in range(2000)])
-    _, _, delivery = relay.send_webhook(body)
+    _, _, delivery = relay.deliver(body)
     rows = wait_for("it to be parked", lambda: [one for one in read_topic(relay.kafka, relay.topic("dlq"))
                                                 if one.headers.get("delivery") == delivery], 60)
     assert {row.headers["class"] for row in rows} == {"refused"} and "must stay" in rows[0].headers["error"]

@@ -179,7 +179,8 @@ def test_callbacks_are_replayed_without_a_trace_in_the_view(fresh_relay):
     wait_for("the jobs to complete", lambda: [j["status"] for j in view()["jobs"]] == ["completed"] * 3, 90)
     before = view()
     relay.ctl("replay", "--topic", "callbacks", "--delivery", delivery)
-    wait_for("fold to be through", lambda: "lag 0" in relay.ctl("lag", "crcr-fold").stdout.split("callbacks")[1], 60)
+    wait_for("fold to be through", lambda: all(row["lag"] == 0 for row in relay.lag("crcr-fold")
+                                               if row["topic"] == relay.topic("callbacks")))
     assert view() == before
 
 

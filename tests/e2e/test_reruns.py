@@ -145,20 +145,25 @@ def test_a_check_that_passed_is_run_again_too(scene):
 
 @pytest.fixture
 def slow_scene(relay):
-    """Its runs take long enough for a second press to find them running."""
-    post(relay, "/_sim/downstreams", [dict(one, run_ms=4000) for one in DOWNSTREAMS])
-    yield Scene(relay)
+    """Makes one whose runs take so long that a second press finds them running."""
+    def make(run_ms):
+        post(relay, "/_sim/downstreams", [dict(one, run_ms=run_ms) for one in DOWNSTREAMS])
+        return Scene(relay)
+    yield make
     post(relay, "/_sim/downstreams", DOWNSTREAMS)
 
 
 def test_failed_checks_pressed_together_start_each_run_once(slow_scene):
-    scene = slow_scene
-    for repo in (L3, L4):
-        scene.wait_run_ended(repo)
-    pressed = [scene.relay.press(check_run=scene.checks(repo, job)[0]["id"])
-               for repo, job in ((L4, "linux"), (L4, "mac"), (L3, "test"))]
-    answers = [scene.wait_outcome(delivery, repo, "rerun_failed", "dispatched")["http_status"]
-               for delivery, repo in zip(pressed, (L4, L4, L3))]
+    for run_ms in (4000, 15_000):  # the short ones may be over on a busy machine
+        scene = slow_scene(run_ms)
+        for repo in (L3, L4):
+            scene.wait_run_ended(repo)
+        pressed = [scene.relay.press(check_run=scene.checks(repo, job)[0]["id"])
+                   for repo, job in ((L4, "linux"), (L4, "mac"), (L3, "test"))]
+        answers = [scene.wait_outcome(delivery, repo, "rerun_failed", "dispatched")["http_status"]
+                   for delivery, repo in zip(pressed, (L4, L4, L3))]
+        if 403 in answers:
+            break
     assert sorted(answers) == [201, 201, 403]
     for repo, job in ((L4, "linux"), (L4, "mac"), (L3, "test")):
         scene.wait_ended(repo, job, 2, "success")

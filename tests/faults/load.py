@@ -40,11 +40,11 @@ class Load:
     answer), ms, why (there was no answer)."""
 
     def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None,
-                 secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",)):
+                 secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",), timeout_s=TIMEOUT_S):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
-        self.seed = seed
+        self.seed, self.timeout_s = seed, timeout_s
         self.secret, self.delivery = secret, delivery
         self.parts = parts  # which ingests there are: the next is tried where one refuses the connection
         self.turned_away, self.lost = 0, []  # lost: why, on connections that were taken
@@ -121,7 +121,7 @@ class Load:
         try:
             if connection is None:
                 connection = http.client.HTTPConnection(self.relay.host(part), self.relay.ports[part],
-                                                        timeout=TIMEOUT_S)
+                                                        timeout=self.timeout_s)
             connection.request("POST", "/github/webhook", raw, {
                 "Content-Type": "application/json", "X-GitHub-Event": "pull_request",
                 "X-GitHub-Delivery": delivery, "X-Hub-Signature-256": f"sha256={signature}",

@@ -237,14 +237,15 @@ def test_what_takes_long_tells_how_far_it_is(queue, verb, done):
 def test_what_was_ended_in_the_middle_is_gone_on_with(queue, tmp_path, how, verb, done):
     for number in range(30):
         queue.park(number + 1)
-    process = Process(verb, [BIN / "crcrctl", "dlq", verb, "--rate", "15", "--since", "1d"], tmp_path,
+    # So slow that a busy machine sees it in the middle.
+    process = Process(verb, [BIN / "crcrctl", "dlq", verb, "--rate", "2", "--since", "1d"], tmp_path,
                       queue.environment())
-    wait_for("some to be resolved", lambda: len(queue.resolutions()) >= 3, 30)
+    wait_for("some to be resolved", lambda: len(queue.resolutions()) >= 2)
     if how == "kill":
         process.kill()
     else:
         process.signal(signal.SIGINT)
-        assert process.popen.wait(20) == 1
+        assert process.popen.wait(60) == 1
         assert "run it again to go on" in process.tail()
     resolved = len(queue.resolutions())
     assert 0 < resolved < 30

@@ -1,12 +1,11 @@
 """`crcrctl rebuild-hud` against a real Redis; the test plays the reporter that holds the lease."""
-import threading
 import time
 
 import pytest
 import redis as redis_client
 
 from lib.ctl import Ctl
-from lib.processes import wait_for
+from lib.processes import BIN, Process, wait_for
 from lib.redis_server import redis_server
 
 
@@ -48,19 +47,17 @@ def test_the_epoch_is_taken_away_and_a_rebuild_wanted(ctl, redis):
     assert redis.get("crcr:epoch") is None and redis.hget("crcr:rebuild", "state") == "wanted"
 
 
-def test_wait_follows_until_it_is_whole(ctl, redis):
+def test_wait_follows_until_it_is_whole(ctl, redis, server, tmp_path):
     redis.set("crcr:epoch", 5)
-    said = {}
-    thread = threading.Thread(target=lambda: said.update(done=ctl.rebuild("--wait")))
-    thread.start()
+    process = Process("rebuild-hud", [BIN / "crcrctl", "rebuild-hud", "--wait"], tmp_path,
+                      ctl.environment(REDIS_ENDPOINT=server))
     wait_for("the epoch to be dropped", lambda: redis.get("crcr:epoch") is None)
     hold(redis)
-    thread.join(6)  # the length of one line of progress and a little
-    assert thread.is_alive()
+    process.wait_text("crcrctl rebuild-hud: rebuilding … callbacks, 50 of 100 records\n")
+    assert process.running()
     finish(redis, 123)
-    thread.join(30)
-    assert "the view is whole: 123 records" in said["done"].stdout
-    assert "crcrctl rebuild-hud: rebuilding … callbacks, 50 of 100 records\n" in said["done"].stderr
+    assert process.popen.wait(60) == 0
+    assert "the view is whole: 123 records" in process.text()
 
 
 def test_a_rebuild_that_is_under_way_is_left_alone(ctl, redis):

@@ -203,11 +203,12 @@ def test_a_dry_run_says_what_it_would_publish_and_writes_nothing(ctl, sim):
 
 # ---- GitHub's troubles -----------------------------------------------------------------------------------------
 def test_the_rate_holds_between_payloads(ctl, sim):
-    for number in range(6):
+    for number in range(12):
         sim.remember(500, number=number + 1)
-    redeliver(ctl, "--rate", "5/s")
+    redeliver(ctl, "--rate", "10/s")
     times = [r["at_ms"] for r in sim.asked("/")]
-    assert len(times) == 6 and times[-1] - times[0] >= 900, times
+    # Of the eleven steps two may be lost where the first request arrives late: the next ones are due by then.
+    assert len(times) == 12 and times[-1] - times[0] >= 890, times
 
 
 def test_what_takes_long_tells_how_far_it_is(ctl, sim):
@@ -255,13 +256,13 @@ def test_no_answer_is_exit_3_and_says_from_where(ctl, sim):
 @pytest.mark.parametrize("how", ["kill", "interrupt"])
 def test_what_was_ended_in_the_middle_is_gone_on_with(ctl, sim, tmp_path, how):
     lost = [sim.remember(500, number=number + 1) for number in range(25)]
-    process = started(ctl, tmp_path, "--rate", "10")
-    wait_for("some to be published", lambda: len(sim.asked("/")) >= 6, 30, every=0.05)
+    process = started(ctl, tmp_path, "--rate", "2")  # so slow that a busy machine sees it in the middle
+    wait_for("one to be published", lambda: len(sim.asked("/")) >= 2, every=0.05)
     if how == "kill":
         process.kill()
     else:
         process.signal(signal.SIGINT)
-        assert process.popen.wait(20) == 1
+        assert process.popen.wait(60) == 1
         assert "stopped before the end; run it again to go on" in process.tail()
     before = len(guids(ctl))
     assert 0 < before < 25

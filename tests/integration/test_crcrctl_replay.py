@@ -130,14 +130,15 @@ def test_a_plain_replay_of_what_was_replayed_again_is_plain(topics):
 def test_a_replay_ended_in_the_middle_is_gone_on_with_by_what_it_printed(topics, tmp_path, how):
     for number in range(30):
         topics.event(number + 1, pr=number + 1)
-    process = Process("replay", [BIN / "crcrctl", "replay", "--topic", "events", "--since", "1h", "--rate", "15",
+    # So slow that a busy machine sees it in the middle.
+    process = Process("replay", [BIN / "crcrctl", "replay", "--topic", "events", "--since", "1h", "--rate", "2",
                                  "--again", "--yes"], tmp_path, topics.environment())
-    wait_for("some to be replayed", lambda: len(topics.replays()) >= 3, 30)
+    wait_for("some to be replayed", lambda: len(topics.replays()) >= 2)
     if how == "kill":
         process.kill()
     else:
         process.signal(signal.SIGINT)
-        assert process.popen.wait(20) == 1
+        assert process.popen.wait(60) == 1
         assert "are left" in process.tail()
     before = len(topics.replays())
     assert 0 < before < 30

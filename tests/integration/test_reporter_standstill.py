@@ -129,7 +129,7 @@ def test_what_was_in_hand_before_a_standstill_is_not_posted_after_it(replicas):
     try:
         one.replica("second", **hud)
         job.call("completed", 2000, conclusion="success")
-        wait_for("the HUD to be told", lambda: told() == ["in_progress", "completed"], timeout=60)
+        wait_for("the HUD to be told", lambda: told() == ["in_progress", "completed"], timeout=90)
     finally:
         go_on(first)
     settled(one)

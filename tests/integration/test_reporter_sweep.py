@@ -189,14 +189,19 @@ def test_killed_between_publishing_and_removing_does_no_harm(reporter):
 
 
 def test_redis_away_is_waited_for(reporter):
-    job = Job(reporter).call("in_progress", 61_000)
-    deadline_s = (job.started_ms + 61_000) / 1000 + ZOMBIE_S  # in about three seconds
-    reporter.wait_zombie(job)
+    job = Job(reporter).call("in_progress", LONG_MS)
+    [key] = reporter.wait_zombie(job)
+    process = reporter.relay.parts["reporter"]
+    said = len(process.text())
+    process.signal(signal.SIGSTOP)  # or the job could be swept before Redis is away
+    deadline_s = time.time() + 1
+    reporter.redis.client().zadd("crcr:zombies", {key: int(deadline_s * 1000)})
     os.kill(reporter.redis.process.pid, signal.SIGSTOP)
+    process.signal(signal.SIGCONT)
     try:
         wait_for("the sweep to notice", lambda: any(
             '"redis_away"' in line and '"sweep"' in line
-            for line in reporter.relay.parts["reporter"].text().splitlines()))
+            for line in process.text()[said:].splitlines()))
         assert http("GET", reporter.relay.url("admin_reporter", "/readyz"))[0] == 503
         wait_for("the job to run out of time", lambda: time.time() > deadline_s)
     finally:

@@ -6,7 +6,7 @@ import itertools
 import json
 
 from lib.processes import wait_for
-from lib.relay import http
+from lib.relay import http, patient
 
 SILENT = {"repo": "*", "answer": "never", "delay_ms": 10, "run_ms": 10, "after_ms": 10}
 _run_ids = itertools.count(5_000_000)
@@ -52,9 +52,8 @@ class Run:
             echo(body)
         body["workflow"] = {**self.workflow, "status": status, "job_name": job,
                             "check_run_id": f"{self.workflow['run_id']}-{job.replace(' ', '-')}", **workflow}
-        got, answer = http("POST", self.relay.url("ingest", "/github/callback"),
-                           json.dumps(body).encode(), {"Authorization": f"Bearer {token}",
-                                                       "Content-Type": "application/json"})
+        got, answer = patient(lambda: http("POST", self.relay.url("ingest", "/github/callback"), json.dumps(body).encode(),
+                                           {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}))
         assert got == expect, (got, answer)
         return self
 
@@ -106,6 +105,5 @@ def settle(relay, groups=("crcr-router", "crcr-fold", "crcr-reconcile")):
     """Waits until every record that these groups read is done with. Twice in a row: what one group ends with
     may be what another begins with."""
     def no_lag():
-        rows = [json.loads(line) for line in relay.ctl("lag", "--json").stdout.splitlines()]
-        return all(row.get("lag") in (0, None) for row in rows if row.get("group") in groups)
+        return all(row.get("lag") in (0, None) for row in relay.lag() if row.get("group") in groups)
     wait_for(f"no lag of {', '.join(groups)}", lambda: no_lag() and no_lag(), 90)

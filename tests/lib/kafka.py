@@ -51,7 +51,7 @@ class Kafka:
                                          "--properties", more, *self.arguments], self.folder)
 
     def wait_ready(self):
-        self.process.wait_text("ready", 90)
+        self.process.wait_text("ready", 240)
         return self
 
     def stop(self):
@@ -165,10 +165,12 @@ def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compressi
     assert producer.flush(30) == 0 and not failures, failures
 
 
-def write_all(brokers, topic, records):
-    """Many records at once, each (key, value, headers, milliseconds since 1970), in that order."""
+def write_all(brokers, topic, records, batch=10_000):
+    """Many records at once, each (key, value, headers, milliseconds since 1970), in that order. A fetch gets
+    whole batches."""
     failures = []
-    producer = Producer({"bootstrap.servers": brokers, "acks": "all", "partitioner": "murmur2_random"})
+    producer = Producer({"bootstrap.servers": brokers, "acks": "all", "partitioner": "murmur2_random",
+                         "batch.num.messages": batch})
     for key, value, headers, at_ms in records:
         producer.produce(topic, key=key, value=value, headers=list(headers.items()), timestamp=at_ms,
                          on_delivery=lambda error, _: failures.append(error) if error else None)

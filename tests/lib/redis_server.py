@@ -23,7 +23,7 @@ class RedisServer:
                                          "--port", self.port, "--protected-mode", "no",
                                          "--save", "", "--appendonly", "no"], self.folder)
         client = self.client()
-        wait_for("redis-server to answer", lambda: self._answers(client), 15)
+        wait_for("redis-server to answer", lambda: self._answers(client))
         return self
 
     @staticmethod

@@ -7,6 +7,7 @@ import os
 import pathlib
 import secrets
 import subprocess
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -36,6 +37,14 @@ def http(method, url, body=None, headers=None, timeout=20):
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
+
+
+def patient(send, timeout=60):
+    """What send() gives: (status, …). Sent again where ingest says 503: Kafka took too long for it."""
+    deadline = time.monotonic() + timeout
+    while (said := send())[0] == 503 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return said
 
 
 def payload(path):
@@ -212,6 +221,11 @@ class Relay:
         status, answer = http("POST", self.url("ingest", "/github/webhook"), raw, all_headers)
         return status, json.loads(answer), delivery
 
+    def deliver(self, body, timeout=60, delivery=None, **how):
+        """send_webhook, and the same delivery again while ingest answers 503."""
+        delivery = delivery or str(uuid.uuid4())
+        return patient(lambda: self.send_webhook(body, delivery=delivery, **how), timeout)
+
     def press(self, **what):
         """GitHub's button "Re-run" (check_run=id) or "Re-run all checks" (check_suite=id); the delivery."""
         status, body = http("POST", self.url("github", "/_sim/rerequest"), json.dumps(what).encode(),
@@ -251,3 +265,11 @@ class Relay:
         if check:
             assert done.returncode == 0, done.stderr + done.stdout
         return done
+
+    def lag(self, *groups):
+        """The rows of `crcrctl lag`, for wait_for: a broker that is too busy to answer in time is asked again."""
+        done = self.ctl("lag", "--json", *groups, check=False)
+        if done.returncode == 3:
+            raise TimeoutError(done.stderr)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return [json.loads(line) for line in done.stdout.splitlines()]

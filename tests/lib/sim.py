@@ -71,7 +71,7 @@ class Sim:
             "--record", self.record, "--port-file", port_file, "--callback-url", inbox.url + "/github/callback",
             "--webhook-url", inbox.url + "/github/webhook", "--webhook-secret", SECRET, "--hud-key", "hud",
             *arguments], folder)
-        wait_for("the simulator's port", port_file.exists, 20)
+        wait_for("the simulator's port", port_file.exists)
         self.port = int(port_file.read_text())
         self.tokens = {}
 
@@ -140,4 +140,4 @@ class Sim:
         def ended():
             runs = [run for run in self.state()["runs"] if run["repo"] == repo]
             return runs and runs[-1]["status"] == "completed" and runs[-1]
-        return wait_for(f"the run of {repo} to end", ended, 20)
+        return wait_for(f"the run of {repo} to end", ended)

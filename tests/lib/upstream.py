@@ -52,7 +52,7 @@ class PullRequest:
 
     def send(self, body, delivery=None):
         """The delivery; the relay must have taken it."""
-        status, answer, delivery = self.relay.send_webhook(body, delivery=delivery)
+        status, answer, delivery = self.relay.deliver(body, delivery=delivery)
         assert (status, answer.get("ok")) == (202, True), (status, answer)
         return delivery
 
@@ -101,7 +101,7 @@ def push(relay, ref, sha, before=ZERO):
     body.update(ref=ref, before=before, after=sha, created=before == ZERO, deleted=False)
     if isinstance(body.get("head_commit"), dict):
         body["head_commit"]["id"] = sha
-    status, answer, delivery = relay.send_webhook(body, event="push")
+    status, answer, delivery = relay.deliver(body, event="push")
     assert status == 202, (status, answer)
     return delivery
 

@@ -23,7 +23,7 @@ class Downstream:
 
     def opened(self, number, **changes):
         """Opens a pull request; the client_payload that this repository's workflow is started with."""
-        _, _, delivery = self.relay.send_webhook(pull_request(number=number, sha=sha_of(number), **changes))
+        _, _, delivery = self.relay.deliver(pull_request(number=number, sha=sha_of(number), **changes))
         return self.payload_of(delivery)
 
     def payload_of(self, delivery):

@@ -8,6 +8,10 @@ DAEMONS = ("ingest", "dispatcher", "reporter")
 ROW, NAME = "1", "kill -9 of each daemon at random"
 IN_FLIGHT = 4 * 64  # calls under way at once, at most: four tiers
 UNTOLD_MS = 2000    # from a call's effect until Redis knows of it, at most, at this load
+LATE_MS = 100       # from the kill to the effect of a call that was under way, at most
+# The short form runs beside others, on a busy machine. No other dispatcher's calls are within these: the load has just begun,
+# and the next one has no partition before the dead one's session (6 s) has run out.
+BUSY_UNTOLD_MS, BUSY_LATE_MS = 10_000, 4000
 
 
 def work_seen(case, victim):
@@ -19,13 +23,13 @@ def work_seen(case, victim):
     return lambda: case.relay.metric("reporter", "crcr_facts_total")
 
 
-def at_no_kill(case, killed_ms):
+def at_no_kill(case, killed_ms, untold_ms=UNTOLD_MS, late_ms=LATE_MS):
     """Second dispatches of what was not under way when a dispatcher was killed, and kills after which there were more than
     can be under way."""
     wrong, of_kill = [], collections.Counter()
     for key in case.checker.duplicates():
         first_ms = case.checker.dispatches[key][0]["at_ms"]
-        kills = [at_ms for at_ms in killed_ms if at_ms - UNTOLD_MS <= first_ms <= at_ms + 100]
+        kills = [at_ms for at_ms in killed_ms if at_ms - untold_ms <= first_ms <= at_ms + late_ms]
         of_kill.update(kills[:1])
         wrong += [] if kills else [f"{key} at {first_ms}, the kills were at {killed_ms}"]
     return wrong + [f"{n} after one kill" for n in of_kill.values() if n > IN_FLIGHT]
@@ -66,8 +70,8 @@ def run(world, short=False):
         slowest = max(max(one.result()) for one in done)
     load.stop()
     result = case.result(ROW, NAME, f"{kills} × each of 3", recovery_s=slowest, settle_s=600)
-    if slowest >= 10:
+    if slowest >= (30 if short else 10):
         result.problems.append(f"a daemon was back at work only after {slowest:.1f} s")
-    if wrong := at_no_kill(case, killed_ms):
+    if wrong := at_no_kill(case, killed_ms, *((BUSY_UNTOLD_MS, BUSY_LATE_MS) if short else ())):
         result.problems.append(f"{len(wrong)} × sent a second time, not under way at a kill, such as {wrong[0]}")
     return result

@@ -2,11 +2,13 @@
 import json
 import time
 
+from load import TIMEOUT_S
 from lib.kafka import Kafka
 from lib.relay import http
 
 ROW, NAME = "4", "broker away"
 ANSWER_MAX_MS = 8700  # ingest's own timer answers 8 s after the last byte
+BUSY_MAX_MS, BUSY_S = 20_000, 30  # as 160 threads see it where others work, too: the short form
 RSS_MAX_MB = 128      # of each daemon, at its highest
 DAEMONS = ("ingest", "dispatcher", "reporter")
 RATE = "100/s"        # of redeliver's requests to GitHub: one for each webhook that was not taken
@@ -51,7 +53,7 @@ def run(world, short=False):
     lengths = (12,) if short else (5, 300) if world.long else (5, 60)
     kafka = Kafka(world.folder / "row-04-kafka").start()
     case = world.case("row-04", kafka=kafka).start()
-    load = case.load(rate=200, on=0.25, off=4.75, senders=160)
+    load = case.load(rate=200, on=0.25, off=4.75, senders=160, timeout_s=BUSY_S if short else TIMEOUT_S)
     brought, under_load, recovery = Recovery(case, load), 0, 0.0
     try:
         case.wait("the first dispatches", case.dispatched)
@@ -79,7 +81,7 @@ def run(world, short=False):
         kafka.stop()
     if len(case.checker.stored) != load.counter:
         result.problems.append(f"{load.counter - len(case.checker.stored)} webhooks did not come back")
-    if load.slowest_ms > ANSWER_MAX_MS:
+    if load.slowest_ms > (BUSY_MAX_MS if short else ANSWER_MAX_MS):
         result.problems.append(f"an answer took {load.slowest_ms} ms")
     if not load.not_taken:
         result.problems.append("the fault was none: every webhook was taken")
