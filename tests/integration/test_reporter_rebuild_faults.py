@@ -11,9 +11,9 @@ import pytest
 from lib.kafka import Kafka
 from lib.processes import wait_for
 from lib.relay import http
+from lib.standing import go_on, stand_still
 from rebuilding import Rebuilding, differences, dump
 from test_reporter import Job, settled
-from test_reporter_standstill import go_on, stand_still
 
 
 @pytest.fixture(scope="module")
