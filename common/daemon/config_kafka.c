@@ -37,6 +37,22 @@ static bool is_refused(struct str name, size_t i)
                                                   : str_is(name, refused[i].name);
 }
 
+/* A reporter publishes only while its session surely lasts longer than what it publishes may take
+ * (topic_reader_holds). */
+#define SESSION_MIN_MS 6000
+
+static enum err judge_session(const char *name, const char *value, struct why *why)
+{
+    int64_t ms;
+    if (strcmp(name, "session.timeout.ms") || !str_to_i64(str_of(value), &ms) ||
+        ms >= SESSION_MIN_MS)
+        return OK;
+    return why_set(why, ERR_REFUSE,
+                   "%s is at least %d, not %s: in less a reporter could not publish and be sure "
+                   "that nobody else does",
+                   name, SESSION_MIN_MS, value);
+}
+
 /* CRCR_KAFKA_SECURITY_PROTOCOL → security.protocol; the caller frees it. */
 static char *librdkafka_name(struct str name)
 {
@@ -61,6 +77,8 @@ enum err config_kafka_add(struct config *c, struct str name, const char *value, 
     for (size_t i = 0; !err && i < sizeof(refused) / sizeof(refused[0]); i++)
         if (is_refused(str_of(made), i))
             err = why_set(why, ERR_REFUSE, "%s is fixed: %s", made, refused[i].why);
+    if (!err)
+        err = judge_session(made, value, why);
     if (err) {
         free(made);
         return err;

@@ -270,6 +270,16 @@ static void kafka_properties_that_the_rules_fix_are_refused(void **state)
     refused("CRCR_KAFKA_=x", SAYS("librdkafka property"));
 }
 
+static void a_session_too_short_to_publish_in_is_refused(void **state)
+{
+    (void)state;
+    refused("CRCR_KAFKA_SESSION_TIMEOUT_MS=5999",
+            SAYS("CRCR_KAFKA_SESSION_TIMEOUT_MS", "at least 6000, not 5999"));
+    struct config *c = loaded("CRCR_KAFKA_SESSION_TIMEOUT_MS=45000");
+    assert_string_equal(config_kafka(c, "x").properties[0].value, "45000");
+    config_free(c);
+}
+
 static void a_file_gives_the_value_without_its_newline(void **state)
 {
     (void)state;
@@ -383,6 +393,7 @@ int main(void)
         cmocka_unit_test(allow_http_opens_every_url),
         cmocka_unit_test(kafka_properties_are_mapped),
         cmocka_unit_test(kafka_properties_that_the_rules_fix_are_refused),
+        cmocka_unit_test(a_session_too_short_to_publish_in_is_refused),
         cmocka_unit_test(a_file_gives_the_value_without_its_newline),
         cmocka_unit_test(secrets_are_never_printed),
         cmocka_unit_test(every_property_is_whole_and_its_fallback_is_accepted),
