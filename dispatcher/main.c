@@ -193,7 +193,7 @@ static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, st
         err = check_files(d, why);
     else if (!err)
         err = allowlist_feed_new(&d->feed, &d->kafka, d->topics.name[TOPIC_ALLOWLIST],
-                                 allowlist_refused, why);
+                                 allowlist_refused, daemon_watch(ctx, "allowlist"), why);
     if (err)
         stop(d);
     else

@@ -115,6 +115,7 @@ static enum err start_dispatch(struct sending *g, struct why *why)
         .payload = g->record->value,
         .callback_token = str_of(token),
         .trimmed = task->payload_trimmed,
+        .claimed_ms = g->s->claiming_ms,
     };
     return dispatch_start(g->s->github, &dispatch, sending_answered, g, why);
 }
@@ -125,7 +126,7 @@ static enum err start_call(struct sending *g, struct why *why)
     if (task->kind == TASK_DISPATCH)
         return start_dispatch(g, why);
     return actions_rerun(g->s->github, task->repo, task->run_id, task->kind == TASK_RERUN_FAILED,
-                         sending_answered, g, why);
+                         g->s->claiming_ms, sending_answered, g, why);
 }
 
 static bool is_expand(const struct sending *g)

@@ -139,11 +139,12 @@ static void allowlist_refused(const struct why *why)
     log_warn("allowlist_record_refused", LOG_STR("error", str_of(why->text)));
 }
 
-static enum err callback_start(struct service *s, const struct config *c, struct why *why)
+static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct why *why)
 {
+    const struct config *c = daemon_config(ctx);
     const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
     enum err err = allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST],
-                                      allowlist_refused, why);
+                                      allowlist_refused, daemon_watch(ctx, "allowlist"), why);
     if (err != OK)
         return err;
     const struct callback_options options = {
@@ -197,7 +198,7 @@ enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, s
         return err;
     err = writer_start(s, c, why);
     if (err == OK)
-        err = callback_start(s, c, why);
+        err = callback_start(s, ctx, why);
     return err == OK ? http_start(s, c, why) : err;
 }
 

@@ -82,7 +82,7 @@ enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, 
     if (err != OK || check_only)
         return err;
     return allowlist_feed_new(&r->feed, &r->kafka, r->topics.name[TOPIC_ALLOWLIST],
-                              allowlist_refused, why);
+                              allowlist_refused, daemon_watch(ctx, "allowlist"), why);
 }
 
 void reporter_stop(void *opaque)

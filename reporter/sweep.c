@@ -161,10 +161,12 @@ static void sweep_all(struct sweep *s)
 static void turn(struct sweep *s)
 {
     struct wake *wake = role_wake(s->role);
+    struct why why;
     role_alive(s->role);
     wake_reset(wake);
-    if (role_stopping(s->role))
-        return;
+    topic_writer_poll(s->writer, 0); /* sees a producer that is broken, and makes it anew */
+    if (role_stopping(s->role) || topic_writer_fatal(s->writer, &why))
+        return; /* and leases nothing that it could not publish */
     if (clock_mono_ms() >= s->next_ms)
         sweep_all(s);
     if (clock_mono_ms() >= s->next_due_ms)

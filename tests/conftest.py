@@ -18,7 +18,7 @@ collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_
 # What takes longest goes first: files are given to workers in this order, and all workers end together.
 FIRST = ("test_dispatcher_breaker", "test_dispatcher_faults", "test_crcrctl_dlq", "test_dispatcher_answers",
          "test_reporter_aggregate", "test_reporter_rebuild_faults", "test_crcrctl_redeliver", "test_dispatcher_mark",
-         "test_reporter_comments", "test_reporter", "test_k8s_manifests", "test_broker_errors", "test_dispatcher_reruns",
+         "test_reporter_comments", "test_reporter", "test_k8s_manifests", "test_allowlist_alive", "test_broker_errors", "test_dispatcher_reruns",
          "test_runbook", "test_reporter_forward", "test_crcrctl_probe", "test_crcrctl_replay", "test_reporter_rebuild",
          "test_dispatcher_budget", "test_topics", "test_reporter_standstill",
          "test_recovery", "test_l3_labels", "test_nothing_is_lost", "test_reruns", "test_check_run_storm",

@@ -49,7 +49,8 @@ static const struct metric_family families[N_FAMILIES] = {
                      { "daemon", "version" } },
     [ROLE_HEALTHY] = { "crcr_role_healthy",
                        METRIC_GAUGE,
-                       "1 while the role is alive and moves on; /healthz says why not.",
+                       "1 while the role (allowlist: the thread that follows that topic) is alive "
+                       "and moves on; /healthz says why not.",
                        { "role" } },
     [ROLE_READY] = { "crcr_role_ready",
                      METRIC_GAUGE,
@@ -113,7 +114,9 @@ static void reply_judged(const struct daemon_ctx *d, struct http_exchange *x, ju
 static void handle_health(void *opaque, struct http_exchange *x)
 {
     struct admin *a = opaque;
-    reply_judged(a->daemon, x, role_judge_health, NULL);
+    struct why why;
+    enum err err = watch_judge_health(a->daemon, &why);
+    reply_judged(a->daemon, x, role_judge_health, err ? why.text : NULL);
 }
 
 static void handle_ready(void *opaque, struct http_exchange *x)
@@ -134,6 +137,10 @@ static void refresh(struct admin *a)
     set(a, RSS_BYTES, NULL, (double)process_rss_bytes());
     set(a, OPEN_FDS, NULL, (double)process_open_fds());
     set(a, MAX_FDS, NULL, (double)process_max_fds());
+    const char *watched = atomic_load(&a->daemon->watched);
+    if (watched)
+        set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(watched)),
+            watch_judge_health(a->daemon, NULL) == OK);
     for (size_t i = 0; i < a->daemon->n_roles; i++) {
         struct role_ctx *r = &a->daemon->roles[i];
         const struct str *labels = METRIC_LABELS(str_of(r->role->name));

@@ -35,6 +35,8 @@ struct daemon_ctx {
     atomic_bool stopping;
     struct role_ctx *roles; /* the chosen ones */
     size_t n_roles;
+    _Atomic(const char *) watched; /* the thread of daemon_watch; NULL: none */
+    atomic_llong watched_alive_ms; /* monotonic: its last sign of life */
 };
 
 /* ---- role.c ---- */
@@ -52,6 +54,11 @@ enum err role_judge_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
 /* As role_reads last told. */
 struct topic_reader_share role_share_now(struct role_ctx *r);
+
+/* ---- watch.c ---- */
+
+/* As role_judge_health, of the thread of daemon_watch. OK when there is none. */
+enum err watch_judge_health(struct daemon_ctx *ctx, struct why *why) MUST_CHECK;
 
 /* ---- admin.c: /healthz, /readyz, /metrics ---- */
 

@@ -12,6 +12,7 @@ struct rerun {
     char repo[REPO_MAX + 1];
     uint64_t run_id;
     bool failed_only; /* of the call that is under way */
+    int64_t claimed_ms;
     github_answered_fn *done;
     void *opaque;
 };
@@ -24,7 +25,11 @@ static enum err rerun_start(struct rerun *r, struct why *why)
     snprintf(path, sizeof(path), "/repos/%s/actions/runs/%llu/%s", r->repo,
              (unsigned long long)r->run_id, r->failed_only ? "rerun-failed-jobs" : "rerun");
     struct github_request request = {
-        .auth = GITHUB_AS_INSTALLATION, .method = "POST", .repo = str_of(r->repo), .path = path
+        .auth = GITHUB_AS_INSTALLATION,
+        .method = "POST",
+        .repo = str_of(r->repo),
+        .path = path,
+        .known_ms = r->claimed_ms,
     };
     return github_start(r->g, &request, answered, r, why);
 }
@@ -61,10 +66,12 @@ static void answered(void *opaque, const struct github_answer *answer)
 }
 
 enum err actions_rerun(struct github *g, struct str repo, struct str run_id, bool failed_only,
-                       github_answered_fn *done, void *opaque, struct why *why)
+                       int64_t claimed_ms, github_answered_fn *done, void *opaque, struct why *why)
 {
     struct rerun *r = mem_alloc(1, sizeof(*r));
-    *r = (struct rerun){ .g = g, .failed_only = failed_only, .done = done, .opaque = opaque };
+    *r = (struct rerun){
+        .g = g, .failed_only = failed_only, .claimed_ms = claimed_ms, .done = done, .opaque = opaque
+    };
     enum err err = OK;
     if (!str_to_u64(run_id, &r->run_id) || r->run_id == 0)
         err = why_set(why, ERR_REFUSE, "run id \"%.*s\" is not a GitHub Actions run's",

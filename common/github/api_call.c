@@ -18,6 +18,7 @@ struct api_call {
     char *method, *accept, *authorization, *etag, *repo;
     struct str body; /* the caller's */
     size_t max_body_bytes;
+    int64_t known_ms;
     bool redirected;
     int64_t sent_ms;
     github_answered_fn *done;
@@ -54,6 +55,7 @@ static enum err send_request(struct api_call *c, struct why *why)
         .headers = &headers,
         .body = c->body,
         .max_body_bytes = c->max_body_bytes,
+        .known_ms = c->known_ms,
     };
     c->sent_ms = clock_wall_ms();
     return http_client_start(c->api.client, &request, answered, c, why);
@@ -167,6 +169,7 @@ enum err api_call_start(const struct api *api, const struct github_request *requ
         .repo = str_dup(request->repo),
         .body = request->body,
         .max_body_bytes = request->max_body_bytes,
+        .known_ms = request->known_ms,
         .done = done,
         .opaque = opaque,
     };

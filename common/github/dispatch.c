@@ -99,6 +99,7 @@ enum err dispatch_start(struct github *g, const struct dispatch *d, github_answe
             .repo = d->repo,
             .path = path,
             .body = buf_str(&s->body),
+            .known_ms = d->claimed_ms,
         };
         err = github_start(g, &request, answered, s, why);
     }

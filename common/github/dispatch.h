@@ -19,6 +19,7 @@ struct dispatch {
     struct str payload;        /* JSON as ingest took it, fitted by the router; spliced verbatim */
     struct str callback_token; /* absent when no key is configured */
     struct str trimmed;        /* JSON array of what the router dropped; absent: nothing */
+    int64_t claimed_ms;        /* monotonic: it is ours since then, unless we stood still */
 };
 
 /* The request body (PURE). The list of what was trimmed goes first when all together would be too

@@ -50,7 +50,8 @@ struct github_request {
     const char *accept; /* NULL: application/vnd.github+json */
     struct str etag;    /* sent as If-None-Match when not empty */
     size_t max_body_bytes;
-    bool low; /* this one waits for others of ours when GitHub's budget is scarce */
+    bool low;         /* this one waits for others of ours when GitHub's budget is scarce */
+    int64_t known_ms; /* as in http_request */
 };
 
 /* err says what follows (behaviour.md, GitHub answers):

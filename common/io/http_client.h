@@ -15,8 +15,9 @@ struct http_client_options {
     int max_connections_host; /* 0: 32 */
     int max_streams;          /* HTTP/2 streams a connection; 0: 100 */
     bool allow_http; /* plain http to hosts other than loopback, for networks of one's own */
-    /* What was started before this process stood still (standstill.h) and is not sent yet is not
-     * sent any more: ERR_RETRY. For those whose work is another's by then. */
+    /* What was started, or decided (known_ms), before this process stood still (standstill.h) and
+     * is not sent yet is not sent any more: ERR_RETRY. For those whose work is another's by then.
+     */
     bool only_fresh;
 };
 
@@ -27,6 +28,7 @@ struct http_request {
     struct str body;               /* borrowed until answered; ptr NULL: none */
     int timeout_ms;                /* 0: 20,000 */
     size_t max_body_bytes;         /* of the answer; 0: 1 MiB; more is ERR_REFUSE */
+    int64_t known_ms; /* only_fresh: monotonic, of when what it goes by is known; 0: its start */
 };
 
 /* What came back; borrowed during the callback.

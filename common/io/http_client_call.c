@@ -78,8 +78,8 @@ static int on_ready(void *opaque, char *remote_ip, char *local_ip, int remote_po
 {
     struct http_call *call = opaque;
     (void)remote_ip, (void)local_ip, (void)remote_port, (void)local_port;
-    call->old = call->standstill &&
-                standstill_since(call->standstill, call->started_us / 1000, clock_mono_ms());
+    call->old =
+        call->standstill && standstill_since(call->standstill, call->known_ms, clock_mono_ms());
     if (call->old)
         return CURL_PREREQFUNC_ABORT;
     call->resend = call->begun && call->is_post;
@@ -241,6 +241,7 @@ enum err http_call_set(struct http_call *call, const struct http_client_options 
         return err;
     CURLcode failed = curl_easy_setopt(call->easy, CURLOPT_URL, r->url);
     call->started_us = clock_mono_us();
+    call->known_ms = r->known_ms ? r->known_ms : call->started_us / 1000;
     return failed ? why_set(why, ERR_RETRY, "%s", curl_easy_strerror(failed)) : OK;
 }
 

@@ -14,7 +14,7 @@ struct http_call {
     struct curl_slist *headers;
     http_answered_fn *done;
     void *opaque;
-    int64_t started_us;
+    int64_t started_us, known_ms;
     bool is_post;
     bool begun;     /* curl was about to send: from here on the request may have arrived */
     bool resend;    /* curl wanted to send it once more and was stopped */

@@ -68,6 +68,7 @@ void topic_client_init(struct topic_client *c, const struct kafka_options *optio
     c->brokers = mem_dup(options->brokers ? options->brokers : "");
     c->trouble[0] = '\0';
     c->remedy = is_it_running;
+    c->away = false;
     pthread_mutex_init(&c->lock, NULL);
 }
 
@@ -92,8 +93,12 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
     struct topic_client *c = opaque;
     char fatal[256];
 
-    if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
-        return; /* says less than the errors of the brokers before it */
+    if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+        pthread_mutex_lock(&c->lock);
+        c->away = true; /* its text says less than the errors of the brokers before it */
+        pthread_mutex_unlock(&c->lock);
+        return;
+    }
     if (err == RD_KAFKA_RESP_ERR__FATAL) {
         rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
         reason = fatal;

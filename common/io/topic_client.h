@@ -23,6 +23,7 @@ struct topic_client {
     pthread_mutex_t lock;
     char trouble[256];  /* under lock: what librdkafka last complained of */
     const char *remedy; /* under lock, static: what to do about it */
+    bool away;          /* under lock: librdkafka has lost every broker; the user takes it back */
 };
 
 /* Names and values; the last one has a NULL name. */

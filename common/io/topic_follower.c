@@ -109,11 +109,13 @@ static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struc
     return OK;
 }
 
-static enum err assign(struct topic_follower *f, const struct topic_follower_options *options,
-                       struct why *why)
+enum err topic_follower_start(struct topic_follower *f,
+                              const struct topic_follower_options *options, struct why *why)
 {
     struct listing listing = { f, options };
 
+    if (f->partitions)
+        rd_kafka_topic_partition_list_destroy(f->partitions);
     f->partitions = rd_kafka_topic_partition_list_new(16);
     enum err err = topic_client_topics(&f->client, START_MS, add_partitions, &listing, why);
     if (err == OK)
@@ -129,8 +131,8 @@ static enum err assign(struct topic_follower *f, const struct topic_follower_opt
     return OK;
 }
 
-enum err topic_follower_new(struct topic_follower **ret,
-                            const struct topic_follower_options *options, struct why *why)
+enum err topic_follower_open(struct topic_follower **ret,
+                             const struct topic_follower_options *options, struct why *why)
 {
     struct topic_follower *f = mem_alloc(1, sizeof(*f));
     rd_kafka_conf_t *conf;
@@ -140,16 +142,29 @@ enum err topic_follower_new(struct topic_follower **ret,
                                           follower_fixed, &conf, why);
     if (err == OK)
         err = topic_client_open(&f->client, false, conf, why);
-    if (err == OK) {
-        rd_kafka_poll_set_consumer(f->client.rk);
-        err = assign(f, options, why);
-    }
     if (err != OK) {
         topic_follower_free(f);
         return err;
     }
+    rd_kafka_poll_set_consumer(f->client.rk);
     *ret = f;
     return OK;
+}
+
+enum err topic_follower_new(struct topic_follower **ret,
+                            const struct topic_follower_options *options, struct why *why)
+{
+    struct topic_follower *f;
+    enum err err = topic_follower_open(&f, options, why);
+
+    if (err != OK)
+        return err;
+    err = topic_follower_start(f, options, why);
+    if (err != OK)
+        topic_follower_free(f);
+    else
+        *ret = f;
+    return err;
 }
 
 static void let_go(struct topic_follower *f)
@@ -220,4 +235,15 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
 bool topic_follower_caught_up(const struct topic_follower *f)
 {
     return f->n_behind == 0;
+}
+
+bool topic_follower_lost(struct topic_follower *f, struct why *why)
+{
+    pthread_mutex_lock(&f->client.lock);
+    bool away = f->client.away;
+    f->client.away = false;
+    pthread_mutex_unlock(&f->client.lock);
+    if (away)
+        (void)topic_client_unreachable(&f->client, why);
+    return away;
 }

@@ -17,9 +17,19 @@ struct topic_follower_options {
     int64_t from_ms; /* FOLLOW_TIME: wall clock */
 };
 
+/* The client alone: asks nobody, and only topic_follower_start may follow. */
+enum err topic_follower_open(struct topic_follower **ret,
+                             const struct topic_follower_options *options,
+                             struct why *why) MUST_CHECK;
 /* Asks the brokers for the topics' partitions, waiting 5 s at most, and with FOLLOW_TIME for their
  * offsets, again for 15 s while they have no leader. ERR_RETRY: none answered.
- * ERR_STOP: a topic is missing (named). Partitions added later are not followed. */
+ * ERR_STOP: a topic is missing (named). After either it may be called again. Partitions added later
+ * are not followed. */
+enum err topic_follower_start(struct topic_follower *f,
+                              const struct topic_follower_options *options,
+                              struct why *why) MUST_CHECK;
+/* Both. Who tries again and again keeps the client instead: to free it takes as long as a name
+ * server that does not answer. */
 enum err topic_follower_new(struct topic_follower **ret,
                             const struct topic_follower_options *options,
                             struct why *why) MUST_CHECK;
@@ -29,5 +39,8 @@ void topic_follower_free(struct topic_follower *f);
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms);
 /* True once everything that was there when the follower started has been handed out. */
 bool topic_follower_caught_up(const struct topic_follower *f);
+/* True once for each time that every broker was lost: why says which and what to do. Nothing else
+ * is to be done but to go on: it comes back by itself. */
+bool topic_follower_lost(struct topic_follower *f, struct why *why);
 
 #endif

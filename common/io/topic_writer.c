@@ -319,6 +319,8 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
     struct waiter waiter = { .err = OK };
     enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
 
+    if (err != OK && !w->has_thread)
+        topic_writer_renew(w); /* so that the next one has a chance */
     if (err != OK)
         return err;
     while (!atomic_load(&waiter.reported)) { /* librdkafka reports each after message.timeout.ms */
@@ -353,10 +355,10 @@ enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *
         int slice_ms = left < FLUSH_SLICE_MS ? (int)left : FLUSH_SLICE_MS;
         bool all = !rd_kafka_flush(topic_writer_hold(w), slice_ms);
         topic_writer_let_go(w);
+        if (!w->has_thread) /* a broken one has nothing to wait for, and takes nothing any more */
+            topic_writer_renew(w);
         if (all)
             return OK;
-        if (!w->has_thread)
-            topic_writer_renew(w);
         left = deadline - clock_mono_ms();
     } while (left > 0);
     return why_set(why, ERR_UNKNOWN, "%zu records were not acknowledged by Kafka within %d ms",

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock.h"
+#include "../base/fault.h"
 #include "../base/mem.h"
 #include "../base/wake.h"
 #include "../io/topic_follower.h"
@@ -23,13 +25,27 @@ struct allowlist_feed {
     bool started;
     atomic_bool stop, caught_up;
     allowlist_refused_fn *refused;
+    atomic_llong *alive_ms;
 };
+
+/* Whether to go on. Each turn of a loop asks, which is the thread's sign of life. */
+static bool goes_on(struct allowlist_feed *f)
+{
+    atomic_store(f->alive_ms, clock_mono_ms());
+    return !atomic_load(&f->stop);
+}
+
+static enum err try_follower(struct allowlist_feed *f, struct why *why)
+{
+    enum err err = f->follower ? OK : topic_follower_open(&f->follower, &f->options, why);
+    return err ? err : topic_follower_start(f->follower, &f->options, why);
+}
 
 /* Brokers may come up after us, and the topic be made after that. */
 static void open_follower(struct allowlist_feed *f)
 {
     struct why why, told = { "" };
-    while (!atomic_load(&f->stop) && topic_follower_new(&f->follower, &f->options, &why)) {
+    while (goes_on(f) && try_follower(f, &why)) {
         if (strcmp(why.text, told.text) != 0)
             f->refused(&why);
         told = why;
@@ -42,23 +58,27 @@ static void *follow(void *opaque)
 {
     struct allowlist_feed *f = opaque;
     open_follower(f);
-    while (!atomic_load(&f->stop)) {
+    while (goes_on(f)) {
         const struct record *record = topic_follower_next(f->follower, TICK_MS);
         struct why why;
         if (record &&
             allowlist_store_apply(f->store, record->key, record->value, &record->headers, &why))
             f->refused(&why);
-        if (topic_follower_caught_up(f->follower))
-            atomic_store(&f->caught_up, true);
+        if (!topic_follower_caught_up(f->follower))
+            continue;
+        atomic_store(&f->caught_up, true);
+        FAULT_POINT("allowlist.followed");
     }
     return NULL;
 }
 
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
-                            const char *topic, allowlist_refused_fn *refused, struct why *why)
+                            const char *topic, allowlist_refused_fn *refused,
+                            atomic_llong *alive_ms, struct why *why)
 {
     struct allowlist_feed *f = mem_alloc(1, sizeof(*f));
     f->refused = refused;
+    f->alive_ms = alive_ms;
     f->store = allowlist_store_new();
     f->topic = topic;
     f->wake.fd = -1;
@@ -69,11 +89,13 @@ enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_opti
     if (!err && pthread_create(&f->thread, NULL, follow, f) != 0)
         err = why_set(why, ERR_STOP, "no thread for the allowlist");
     f->started = !err;
-    if (err)
+    if (err) {
         allowlist_feed_free(f);
-    else
-        *ret = f;
-    return err;
+        return err;
+    }
+    pthread_setname_np(f->thread, "allowlist");
+    *ret = f;
+    return OK;
 }
 
 void allowlist_feed_free(struct allowlist_feed *f)

@@ -4,6 +4,8 @@
 #ifndef CRCR_VIEW_ALLOWLIST_FEED_H
 #define CRCR_VIEW_ALLOWLIST_FEED_H
 
+#include <stdatomic.h>
+
 #include "../io/kafka.h"
 #include "../model/allowlist.h"
 #include "../model/demotions.h"
@@ -30,10 +32,12 @@ typedef void allowlist_refused_fn(const struct why *why);
 
 /* Starts the thread. Fails only when there is no thread to be had: brokers or a topic that are not
  * there yet are waited for, and caught_up stays false. The strings of kafka and topic are kept:
- * they must outlive the feed. */
+ * they must outlive the feed. The thread's sign of life, of daemon_watch: *alive_ms is the
+ * monotonic clock of the last turn of its loop, at least every few seconds, also while there is no
+ * Kafka. */
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
                             const char *topic, allowlist_refused_fn *refused,
-                            struct why *why) MUST_CHECK;
+                            atomic_llong *alive_ms, struct why *why) MUST_CHECK;
 void allowlist_feed_free(struct allowlist_feed *f);
 /* The version in force; release it soon. Any thread. Never NULL. While the topic is still being
  * read from its beginning there is none: an old version must not decide about a repository that a

@@ -2,8 +2,9 @@
 -- KEYS: the claim; the lane's last seq or crcr:none.
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
 -- dispatched_ms, seq. Returns 1.
--- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched, but for
--- a sending that has run out when the outcome says that it was sent.
+-- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched. But when
+-- the outcome says that it was sent, a sending that has run out is over, and so is the one of that very
+-- call, of whose end Redis was not told because it was away.
 local ttl = tonumber(ARGV[3])
 
 -- As in claim.lua.
@@ -17,12 +18,12 @@ local function later(a, b)
   return tonumber(a3) > tonumber(b3)
 end
 
-local claim = redis.call('HMGET', KEYS[1], 'state', 'until_ms')
+local claim = redis.call('HMGET', KEYS[1], 'state', 'until_ms', 'dispatched_ms')
 local state = claim[1]
 if state == 'sending' and ARGV[1] == 'done' then
   local time = redis.call('TIME')
   local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-  if tonumber(claim[2] or '0') <= now then
+  if tonumber(claim[2] or '0') <= now or claim[3] == ARGV[8] then
     state = false
   end
 end

@@ -129,6 +129,25 @@ static void text_set(char *to, size_t size, const struct redis_value *v)
         (void)str_copy(to, size, v->text);
 }
 
+/* A holder that was killed leaves its lease as it was: who runs is who may go on, as lease.lua has
+ * it. */
+static enum err judge_lease(struct redis *r, struct view_rebuild *rebuild, int64_t until_ms,
+                            struct why *why)
+{
+    const struct redis_value *v;
+
+    if (!str_is(str_of(rebuild->state), "running"))
+        return OK;
+    enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("TIME")), why);
+    if (err != OK)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n != 2)
+        return why_set(why, ERR_REFUSE, "TIME gave no time");
+    if (until_ms <= number_of(&v->items[0]) * 1000 + number_of(&v->items[1]) / 1000)
+        (void)str_copy(rebuild->state, sizeof(rebuild->state), STR_LIT("waiting"));
+    return OK;
+}
+
 enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why *why)
 {
     const struct redis_value *v;
@@ -137,11 +156,11 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
         redis_call(r, &v,
                    REDIS_ARGS(STR_LIT("HMGET"), STR_LIT(KEY_REBUILD), STR_LIT("state"),
                               STR_LIT("phase"), STR_LIT("owner"), STR_LIT("done"), STR_LIT("total"),
-                              STR_LIT("started_ms"), STR_LIT("ended_ms")),
+                              STR_LIT("started_ms"), STR_LIT("ended_ms"), STR_LIT("until_ms")),
                    why);
     if (err != OK)
         return err;
-    if (v->type != REDIS_ARRAY || v->n != 7)
+    if (v->type != REDIS_ARRAY || v->n != 8)
         return why_set(why, ERR_REFUSE, "crcr:rebuild is no hash");
     struct view_rebuild rebuild = {
         .done = number_of(&v->items[3]),
@@ -152,7 +171,9 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
     text_set(rebuild.state, sizeof(rebuild.state), &v->items[0]);
     text_set(rebuild.phase, sizeof(rebuild.phase), &v->items[1]);
     text_set(rebuild.owner, sizeof(rebuild.owner), &v->items[2]);
-    err = view_epoch_get(r, &epoch, why);
+    err = judge_lease(r, &rebuild, number_of(&v->items[7]), why);
+    if (err == OK)
+        err = view_epoch_get(r, &epoch, why);
     rebuild.whole = epoch != 0;
     if (err == OK)
         *ret = rebuild;

@@ -19,10 +19,11 @@
 
 /* What crcr:rebuild tells of the last rebuild, or of the one under way. */
 struct view_rebuild {
-    bool whole;          /* crcr:epoch is there */
-    char state[16];      /* "" never, "wanted", "running", "waiting" (nobody holds it), "done" */
-    char phase[16];      /* the topic being read */
-    char owner[128];     /* of the lease; "" unless running */
+    bool whole;      /* crcr:epoch is there */
+    char state[16];  /* "" never, "wanted", "running", "waiting" (nobody holds it: given back, or
+                        run out), "done" */
+    char phase[16];  /* the topic being read */
+    char owner[128]; /* of the lease */
     int64_t done, total; /* records read, of all phases */
     int64_t started_ms;  /* wall clock of Redis, 0: unknown */
     int64_t ended_ms;    /* 0: not ended */

@@ -8,9 +8,10 @@
 #include "../../common/github/github.h"
 #include "progress.h"
 
-#define MIME_RAW "application/vnd.github.raw+json"
-#define TRIES    4
-#define PAUSE_MS 1000 /* before the second try; doubled for each one after */
+#define MIME_RAW  "application/vnd.github.raw+json"
+#define TRIES     4
+#define PAUSE_MS  1000 /* before the second try; doubled for each one after */
+#define UNTOLD_MS 5000 /* a pause up to that is nothing to speak of */
 
 struct app_api {
     const struct ctl *ctl;
@@ -152,9 +153,12 @@ static bool wait_for_next(const struct app_api *a, const struct answered *answer
     int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_mono_ms()
                                               : (int64_t)PAUSE_MS << try;
 
-    if (answered->limited)
-        fprintf(stderr, "crcrctl %s: GitHub's limit: going on in %" PRId64 " s (%s)\n",
-                a->ctl->verb, wait_ms / 1000 + 1, answered->why.text);
+    if (answered->limited || wait_ms > UNTOLD_MS) {
+        progress_end();
+        fprintf(stderr, "crcrctl %s: %s: going on in %" PRId64 " s (%s)\n", a->ctl->verb,
+                answered->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
+                answered->why.text);
+    }
     return ctl_wait(wait_ms);
 }
 
@@ -178,8 +182,8 @@ static enum err get(struct app_api *a, const struct github_request *request, str
         if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
             !wait_for_next(a, to, try)) {
             why_set(why, err, "%s", to->why.text);
-            return why_prefix(why, err == ERR_UNKNOWN ? ERR_RETRY : err, "GET %s%s", a->url,
-                              request->path);
+            return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
+                              "GET %s%s", a->url, request->path);
         }
     }
 }

@@ -14,8 +14,9 @@ enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *wh
 /* NULL is fine. */
 void app_api_free(struct app_api *a);
 /* The body of a 2xx into body (reset first), and the cursor of the next page ("" when there is
- * none; NULL: not wanted). ERR_REFUSE: GitHub said never. ERR_RETRY: no answer after several tries,
- * or the program is to stop. A body larger than the buffer may be is refused. */
+ * none; NULL: not wanted). ERR_REFUSE: GitHub said never. ERR_UNKNOWN: 5xx, or no answer to what
+ * was sent, after several tries. ERR_RETRY: nobody to send it to, or 401, after as many; or the
+ * program is to stop. A body larger than the buffer may be is refused. */
 #define CURSOR_SIZE 256
 enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
                      char cursor[CURSOR_SIZE], struct why *why) MUST_CHECK;

@@ -16,20 +16,32 @@ struct resolving {
     const struct dlq_arguments *arguments;
     enum dlq_state to;
     struct dlq dlq;
-    struct newest *rows;         /* of `results`, for what goes back there */
-    struct topic_writer *writer; /* NULL in a dry run */
+    struct newest *rows;             /* of `results`, for what goes back there */
+    struct topic_follower *follower; /* of `results`; NULL: nothing goes back there */
+    struct topic_writer *writer;     /* NULL in a dry run */
     struct pace pace;
     struct progress progress;
-    size_t chosen, done, unfit, resolved_before;
+    size_t chosen, done, unfit, resolved_before, absent;
+    struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
+    bool has_doubt;
     enum err err; /* what ended it */
     struct why why;
 };
 
 static void choose(struct resolving *r)
 {
+    const struct dlq_filter *f = &r->arguments->filter;
+
+    for (size_t i = 0; i < f->n_places; i++) {
+        if (dlq_find(&r->dlq, f->places[i]))
+            continue;
+        r->absent++;
+        fprintf(stderr, "crcrctl %s: %" PRId32 "@%" PRId64 ": no entry is there\n", r->ctl->verb,
+                f->places[i].partition, f->places[i].offset);
+    }
     for (size_t i = 0; i < r->dlq.n; i++) {
         struct dlq_entry *entry = &r->dlq.entries[i];
-        if (!dlq_matches(&r->arguments->filter, &r->ctl->topics, entry))
+        if (!dlq_matches(f, &r->ctl->topics, entry))
             continue;
         entry->chosen = entry->state == DLQ_OPEN;
         r->chosen += entry->chosen;
@@ -39,6 +51,7 @@ static void choose(struct resolving *r)
 
 static void say(const struct resolving *r, const struct dlq_entry *entry, const char *target)
 {
+    progress_end();
     printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to), target ? " to " : "",
            target ? target : "");
     dlq_print(entry, false, &r->ctl->topics);
@@ -60,10 +73,21 @@ static enum err write_resolution(struct resolving *r, const struct record *recor
                                  STR_LIT(""), &headers, NULL, &r->why);
 }
 
-/* `results` keeps only the newest row of a job, and an older one would take its place. */
+static bool see_row(void *opaque, const struct record *record)
+{
+    newest_see(((struct resolving *)opaque)->rows, record->key, record->value);
+    return true;
+}
+
+/* `results` keeps only the newest row of a job, and an older one would take its place. Jobs end
+ * meanwhile: with a rate this may go on for hours. */
 static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
 {
-    if (target != TOPIC_RESULTS || newest_is(r->rows, record->key, record->value))
+    if (target != TOPIC_RESULTS)
+        return OK;
+    if (r->follower)
+        scan_more(r->follower, see_row, r);
+    if (newest_is(r->rows, record->key, record->value))
         return OK;
     return why_set(&r->why, ERR_REFUSE,
                    "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
@@ -82,13 +106,20 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
         err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
     if (!err)
         err = check_row(r, target, record);
-    if (!err && r->writer && r->to == DLQ_REPLAYED)
+    if (!err && r->writer && r->to == DLQ_REPLAYED) {
         err = put_back(r, record, target, &headers);
+        r->has_doubt = err == OK || err == ERR_UNKNOWN;
+        r->in_doubt = entry->at;
+    }
     if (!err && r->writer)
         err = write_resolution(r, record);
-    if (!err)
-        say(r, entry, r->to == DLQ_REPLAYED ? topic_base_name(target) : NULL);
-    return err;
+    if (err == ERR_REFUSE && r->has_doubt) /* back in its topic, and nothing says so */
+        return why_prefix(&r->why, ERR_STOP, "put back, but");
+    if (err)
+        return err;
+    r->has_doubt = false;
+    say(r, entry, r->to == DLQ_REPLAYED ? topic_base_name(target) : NULL);
+    return OK;
 }
 
 static bool on_record(void *opaque, const struct record *record)
@@ -105,6 +136,7 @@ static bool on_record(void *opaque, const struct record *record)
     enum err err = resolve_one(r, entry, record);
     if (err == ERR_REFUSE) {
         r->unfit++;
+        progress_end();
         fprintf(stderr, "crcrctl %s: %" PRId32 "@%" PRId64 ": %s\n", r->ctl->verb, at.partition,
                 at.offset, r->why.text);
     } else if (err != OK) {
@@ -134,12 +166,6 @@ static bool want_row(void *opaque, const struct record *record)
     return true;
 }
 
-static bool see_row(void *opaque, const struct record *record)
-{
-    newest_see(((struct resolving *)opaque)->rows, record->key, record->value);
-    return true;
-}
-
 /* Reads `results`, when something chosen came from there. */
 static enum err read_rows(struct resolving *r)
 {
@@ -153,7 +179,7 @@ static enum err read_rows(struct resolving *r)
     scan_add(&queue, r->ctl, TOPIC_DLQ);
     scan_add(&results, r->ctl, TOPIC_RESULTS);
     enum err err = scan_run(&queue, r->ctl, want_row, r, &r->why);
-    return err ? err : scan_run(&results, r->ctl, see_row, r, &r->why);
+    return err ? err : scan_begin(&results, r->ctl, see_row, r, &r->follower, &r->why);
 }
 
 /* ---- all that were chosen ------------------------------------------------------------------- */
@@ -183,7 +209,7 @@ static void run(struct resolving *r)
     pace_init(&r->pace, r->arguments->rate);
     progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
-    progress_end(&r->progress);
+    progress_end();
     if (r->err == OK)
         r->err = err;
 }
@@ -191,20 +217,29 @@ static void run(struct resolving *r)
 static int tell(const struct resolving *r)
 {
     size_t left = r->chosen - r->done - r->unfit;
+    bool nothing = !r->chosen && !r->resolved_before;
+    int code = CTL_OK;
 
     printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
            r->arguments->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before,
            r->unfit, r->arguments->dry_run ? " (dry run: nothing was written)" : "");
     if (r->err != OK)
-        return ctl_fail(r->ctl, r->err, &r->why);
+        code = ctl_fail(r->ctl, r->err, &r->why);
+    if (r->has_doubt)
+        fprintf(stderr,
+                "crcrctl %s: %" PRId32 "@%" PRId64
+                " may be put back already, and the queue may not say so: the next run would put "
+                "it back again\n",
+                r->ctl->verb, r->in_doubt.partition, r->in_doubt.offset);
     if (left)
         fprintf(stderr, "crcrctl %s: %zu are left; run it again to go on\n", r->ctl->verb, left);
-    if (!r->done && !r->unfit && !r->resolved_before && r->arguments->filter.n_places) {
-        fprintf(stderr, "crcrctl %s: nothing is there; `crcrctl dlq list` shows what is\n",
+    if (nothing)
+        fprintf(stderr,
+                "crcrctl %s: nothing like that is there; `crcrctl dlq list` shows what is\n",
                 r->ctl->verb);
-        return CTL_PROBLEM;
-    }
-    return left || r->unfit ? CTL_PROBLEM : CTL_OK;
+    if (code == CTL_OK && (left || r->unfit || r->absent || nothing))
+        code = CTL_PROBLEM;
+    return code;
 }
 
 int dlq_resolve(struct ctl *ctl, const struct dlq_arguments *arguments, enum dlq_state to)
@@ -214,12 +249,14 @@ int dlq_resolve(struct ctl *ctl, const struct dlq_arguments *arguments, enum dlq
 
     if (code != CTL_OK)
         return code;
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */
     r.rows = newest_new();
     choose(&r);
     if (r.chosen)
         run(&r);
     code = tell(&r);
     topic_writer_free(r.writer);
+    topic_follower_free(r.follower);
     newest_free(r.rows);
     dlq_clear(&r.dlq);
     return code;

@@ -12,6 +12,8 @@
 #define LINES_MS    5000
 #define SLICE_MS    200
 
+static bool shown; /* something stands on the terminal, which has one place for it */
+
 void progress_init(struct progress *p, const char *verb)
 {
     *p = (struct progress){ .verb = verb, .due_ms = clock_mono_ms() + TERMINAL_MS };
@@ -28,7 +30,7 @@ void progress_show(struct progress *p, const char *format, ...)
     if (now < p->due_ms)
         return;
     p->due_ms = now + (terminal ? TERMINAL_MS : LINES_MS);
-    p->shown = true;
+    shown = true;
     if (terminal)
         fputs("\r", stderr);
     else
@@ -40,11 +42,11 @@ void progress_show(struct progress *p, const char *format, ...)
     fflush(stderr);
 }
 
-void progress_end(struct progress *p)
+void progress_end(void)
 {
-    if (p->shown && isatty(STDERR_FILENO))
+    if (shown && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
-    p->shown = false;
+    shown = false;
 }
 
 /* In slices: a signal between the check and the poll would else be seen only at its end. */

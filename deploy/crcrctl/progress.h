@@ -10,14 +10,13 @@
 struct progress {
     const char *verb;
     int64_t due_ms; /* monotonic */
-    bool shown;     /* something stands on the terminal */
 };
 
 void progress_init(struct progress *p, const char *verb);
 /* Cheap to call often. */
 void progress_show(struct progress *p, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Takes it off the terminal. */
-void progress_end(struct progress *p);
+/* Takes what stands there off the terminal, whoever showed it: before any other line is printed. */
+void progress_end(void);
 
 /* At most so many a second, one after the other. */
 struct pace {

@@ -12,6 +12,9 @@
 /* Our clocks and GitHub's may differ by that much: an event may be stored "before" its attempt. */
 #define CLOCKS_MS  (3600 * 1000LL)
 #define FAILED_MS  30000
+#define OVERLAP_MS (15 * 60 * 1000LL) /* of two rounds of the loop */
+#define SWEEP_MS   (24 * 3600 * 1000LL)
+#define UNSERVED   3 /* payloads in a row, and GitHub is asked whether it is there */
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
@@ -37,7 +40,7 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
             err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
         progress_show(&progress, "listing … %zu attempts", found->attempts);
     } while (!err && !older && *cursor);
-    progress_end(&progress);
+    progress_end();
     buf_clear(&page);
     return err;
 }
@@ -97,6 +100,7 @@ static void skip(struct delivery *one, const char *reason)
 static void fail(const struct redeliver *r, struct delivery *one, const struct why *why)
 {
     one->state = DELIVERY_FAILED;
+    progress_end();
     fprintf(stderr, "crcrctl %s: %s: %s\n", r->ctl->verb, one->guid, why->text);
 }
 
@@ -123,6 +127,7 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
             return err;
     }
     one->state = DELIVERY_PUBLISHED;
+    progress_end();
     printf("%s %s  %s%s%.*s  %s", r->dry_run ? "would publish" : "published", one->guid,
            event_kind_name(one->kind), event.action.len ? " " : "", STR_ARG(event.action),
            buf_str(&key).ptr);
@@ -133,8 +138,16 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     return OK;
 }
 
+/* GitHub may have lost neighbours together, or be away. */
+static enum err is_there(struct redeliver *r, struct buf *answer, struct why *why)
+{
+    r->unserved = 0;
+    enum err err = app_api_get(r->api, "/app/hook/deliveries?per_page=1", answer, NULL, why);
+    return err ? why_prefix(why, err, "GitHub is away") : OK;
+}
+
 /* ERR_RETRY, ERR_UNKNOWN, ERR_STOP: the round cannot go on. What is wrong with this one alone is
- * its own state. */
+ * its own state, also that GitHub cannot serve it: the younger ones are not to wait for it. */
 static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct buf *answer,
                               struct event_facts *facts, struct why *why)
 {
@@ -146,6 +159,11 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
 
     snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
     enum err err = app_api_get(r->api, path, answer, NULL, why);
+    if (err == ERR_UNKNOWN) {
+        fail(r, one, why);
+        return ++r->unserved < UNSERVED ? OK : is_there(r, answer, why);
+    }
+    r->unserved = 0;
     if (!err)
         err = json_scan(buf_str(answer), &rules, &want, 1, &payload, why);
     if (!err && !payload.ptr) {
@@ -169,6 +187,8 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     size_t n = deliveries_missing(found, &missing);
     struct progress progress;
     struct buf answer;
+
+    r->unserved = 0;
     enum err err = facts ? OK : why_set(why, ERR_RETRY, "no memory");
 
     buf_init(&answer, ANSWER_MAX);
@@ -181,7 +201,7 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
         err = redeliver_one(r, missing[i], &answer, facts, why);
         progress_show(&progress, "fetching … %zu of %zu", i + 1, n);
     }
-    progress_end(&progress);
+    progress_end();
     buf_clear(&answer);
     free(missing);
     free(facts);
@@ -206,4 +226,11 @@ int64_t redeliver_pause(int64_t before_ms, int64_t every_ms)
     int64_t pause_ms = before_ms ? 2 * before_ms : FAILED_MS;
 
     return pause_ms < every_ms ? pause_ms : every_ms;
+}
+
+int64_t redeliver_since(int64_t now_ms, int64_t look_ms, int64_t whole_ms, int64_t swept_ms)
+{
+    int64_t all_ms = now_ms - look_ms, near_ms = whole_ms - OVERLAP_MS;
+
+    return now_ms - swept_ms >= SWEEP_MS || near_ms < all_ms ? all_ms : near_ms;
 }

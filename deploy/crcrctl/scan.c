@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "../../common/base/clock.h"
+#include "progress.h"
 
 #define WAIT_MS  500
 #define STALL_MS 30000
@@ -22,12 +23,15 @@ void scan_from(struct scan *s, int64_t from_ms)
 }
 
 /* Nothing came in time. True when the scan goes on. */
-static bool idle(const struct scan *s, const struct topic_follower *follower, bool *told)
+static bool idle(const struct scan *s, struct topic_follower *follower, bool *told)
 {
     bool all = topic_follower_caught_up(follower);
+    struct why why;
 
     if (s->follow && all && !*told)
         *told = fputs("crcrctl: all read so far; following, Ctrl-C ends it\n", stderr) >= 0;
+    if (s->follow && topic_follower_lost(follower, &why))
+        fprintf(stderr, "crcrctl: %s; waiting for it\n", why.text);
     return !fflush(stdout) && (s->follow || !all);
 }
 
@@ -35,9 +39,10 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
                          scan_fn *found, void *opaque, struct why *why)
 {
     int64_t moved_ms = clock_mono_ms();
+    struct progress progress;
     bool told = false;
 
-    progress_init(&s->progress, ctl->verb);
+    progress_init(&progress, ctl->verb);
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
         if (record) {
@@ -46,23 +51,23 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
             if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
-                progress_show(&s->progress, "reading … %zu records", s->read);
+                progress_show(&progress, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &told)) {
             break;
         } else if (!topic_follower_caught_up(follower) && clock_mono_ms() - moved_ms > STALL_MS) {
-            progress_end(&s->progress);
+            progress_end();
             return why_set(why, ERR_RETRY,
                            "Kafka at %s stopped answering while the topics were read: is it "
                            "running? Run this again",
                            ctl->kafka.brokers);
         }
     }
-    progress_end(&s->progress);
+    progress_end();
     return OK;
 }
 
-enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
-                  struct why *why)
+enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                    struct topic_follower **ret, struct why *why)
 {
     const struct topic_follower_options options = { .kafka = ctl->kafka,
                                                     .topics = s->topics,
@@ -76,6 +81,28 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
         return err;
     ctl_catch_signals();
     err = read_all(s, ctl, follower, found, opaque, why);
-    topic_follower_free(follower);
+    if (err == OK)
+        *ret = follower;
+    else
+        topic_follower_free(follower);
+    return err;
+}
+
+void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque)
+{
+    const struct record *record;
+
+    while ((record = topic_follower_next(follower, 0)) && found(opaque, record))
+        continue;
+}
+
+enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why)
+{
+    struct topic_follower *follower;
+    enum err err = scan_begin(s, ctl, found, opaque, &follower, why);
+
+    if (err == OK)
+        topic_follower_free(follower);
     return err;
 }

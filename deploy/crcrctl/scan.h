@@ -4,7 +4,6 @@
 
 #include "../../common/io/topic_follower.h"
 #include "ctl.h"
-#include "progress.h"
 
 /* record is valid during the call. False ends the scan. */
 typedef bool scan_fn(void *opaque, const struct record *record);
@@ -13,11 +12,10 @@ struct scan {
     const char *topics[TOPIC_COUNT]; /* full names */
     size_t n_topics;
     enum follow_from from;
-    int64_t from_ms;          /* FOLLOW_TIME: wall clock */
-    bool follow;              /* goes on with what comes, until a signal */
-    bool quiet;               /* shows no progress */
-    size_t read;              /* records so far */
-    struct progress progress; /* of a scan under way: who prints in the middle ends it first */
+    int64_t from_ms; /* FOLLOW_TIME: wall clock */
+    bool follow;     /* goes on with what comes, until a signal */
+    bool quiet;  /* shows no progress; else who prints in the middle calls progress_end before */
+    size_t read; /* records so far */
 };
 
 /* Adds one topic. */
@@ -29,5 +27,10 @@ void scan_from(struct scan *s, int64_t from_ms);
  * not answer, also in the middle; ERR_STOP: a topic is missing (named). */
 enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
+/* The same, and what comes after may be read too: *ret is the caller's to free. */
+enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                    struct topic_follower **ret, struct why *why) MUST_CHECK;
+/* Hands over what has come since, and waits for nothing. */
+void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque);
 
 #endif

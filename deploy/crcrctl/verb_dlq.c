@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "../../common/model/ids.h"
 #include "scan.h"
 
 /* ---- arguments ------------------------------------------------------------------------------ */
@@ -33,7 +34,7 @@ static int take_option(const struct ctl *ctl, struct dlq_arguments *to, int opti
         return take_source(ctl, to, optarg);
     case 'r':
         to->filter.repo = str_of(optarg);
-        return CTL_OK;
+        return repo_valid(to->filter.repo) ? CTL_OK : ctl_bad(ctl, "--repo", optarg, "OWNER/REPO");
     case 'd':
         to->filter.delivery = str_of(optarg);
         return CTL_OK;
@@ -100,11 +101,13 @@ int dlq_read(struct ctl *ctl, struct dlq *ret)
     scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(ret);
     enum err err = scan_run(&scan, ctl, collect, ret, &why);
+    if (err == OK && ctl_stopped())
+        err = why_set(&why, ERR_REFUSE, "interrupted: not all was read");
     dlq_settle(ret);
-    if (err == OK && !ctl_stopped())
+    if (err == OK)
         return CTL_OK;
     dlq_clear(ret);
-    return err == OK ? CTL_PROBLEM : ctl_fail(ctl, err, &why);
+    return ctl_fail(ctl, err, &why);
 }
 
 static int list(struct ctl *ctl, int argc, char **argv)

@@ -65,7 +65,7 @@ static void show(struct following *f, const struct view_rebuild *rebuild)
         progress_show(&f->progress, "rebuilding … %s, %" PRId64 " of %" PRId64 " records",
                       rebuild->phase, rebuild->done, rebuild->total);
     } else if (now >= f->nobody_ms && !f->told_nobody) {
-        progress_end(&f->progress);
+        progress_end();
         fprintf(stderr,
                 "crcrctl %s: nobody rebuilds it yet: is crcr-reporter running, with role fold?\n",
                 f->ctl->verb);
@@ -92,7 +92,7 @@ static void tell_away(struct following *f, const struct why *why)
 {
     if (f->told_away)
         return;
-    progress_end(&f->progress);
+    progress_end();
     fprintf(stderr, "crcrctl %s: %s; waiting for it\n", f->ctl->verb, why->text);
     f->told_away = true;
 }
@@ -115,7 +115,7 @@ static int follow(struct following *f)
         else if (clock_mono_ms() < f->deadline_ms)
             tell_away(f, &why);
     } while (clock_mono_ms() < f->deadline_ms && ctl_wait(ASK_MS));
-    progress_end(&f->progress);
+    progress_end();
     return err == OK ? ended(f, &rebuild) : ctl_fail(f->ctl, err, &why);
 }
 

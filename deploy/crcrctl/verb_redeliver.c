@@ -4,11 +4,10 @@
 #include "../../common/base/clock.h"
 #include "redeliver.h"
 
-#define DAY_MS     (24 * 3600 * 1000LL)
-#define SINCE_MAX  (30 * DAY_MS)
-#define RATE       5 /* requests a second */
-#define CHECK_MS   5000
-#define OVERLAP_MS (15 * 60 * 1000LL) /* of two rounds of the loop */
+#define DAY_MS    (24 * 3600 * 1000LL)
+#define SINCE_MAX (30 * DAY_MS)
+#define RATE      5 /* requests a second */
+#define CHECK_MS  5000
 
 struct arguments {
     int64_t since_ms; /* how long ago */
@@ -59,8 +58,13 @@ static void tell(const struct deliveries *found, bool dry_run)
     buf_clear(&text);
 }
 
-/* One round, told in one line; *whole when nothing is left to be done by another. */
-static int once(struct redeliver *r, bool *whole)
+struct ended {
+    bool looked; /* came to its end */
+    bool whole;  /* and nothing is left to be done by another */
+};
+
+/* One round, told in one line. */
+static int once(struct redeliver *r, struct ended *ended)
 {
     struct deliveries found;
     struct why why;
@@ -69,13 +73,14 @@ static int once(struct redeliver *r, bool *whole)
     deliveries_init(&found);
     enum err err = redeliver_round(r, &found, &why);
     tell(&found, r->dry_run);
-    *whole = !err && !deliveries_count(&found, DELIVERY_FAILED);
+    ended->looked = !err;
+    ended->whole = !err && !deliveries_count(&found, DELIVERY_FAILED);
     if (err && ctl_stopped())
         fprintf(stderr, "crcrctl %s: stopped before the end; run it again to go on\n",
                 r->ctl->verb);
     else if (err)
         code = ctl_fail(r->ctl, err, &why);
-    else if (!*whole)
+    else if (!ended->whole)
         code = CTL_PROBLEM;
     if (err && code == CTL_OK)
         code = CTL_PROBLEM;
@@ -83,23 +88,27 @@ static int once(struct redeliver *r, bool *whole)
     return code;
 }
 
-/* Until a signal. A round looks back to the one before that left nothing, and a little more; one
- * that failed is repeated soon, but what fails each time is not asked for all the time. */
+/* Until a signal, or until Kafka takes nothing from this process any more: another may do better.
+ * A round looks back to the one before that left nothing, and a little more; one that failed is
+ * repeated soon, but what fails each time is not asked for all the time. */
 static int again_and_again(struct redeliver *r, const struct arguments *arguments)
 {
-    int64_t start_ms, pause_ms = 0, whole_ms = 0;
-    bool whole;
+    int64_t start_ms, pause_ms = 0, whole_ms = 0, swept_ms = 0;
+    struct why why;
+    struct ended ended;
 
     do {
-        r->since_ms = clock_wall_ms() - arguments->since_ms;
-        if (whole_ms > r->since_ms)
-            r->since_ms = whole_ms;
         start_ms = clock_wall_ms();
-        (void)once(r, &whole);
-        if (whole)
-            whole_ms = start_ms - OVERLAP_MS;
-        pause_ms = whole ? 0 : redeliver_pause(pause_ms, arguments->every_ms);
-    } while (ctl_wait(whole ? arguments->every_ms : pause_ms));
+        r->since_ms = redeliver_since(start_ms, arguments->since_ms, whole_ms, swept_ms);
+        (void)once(r, &ended);
+        if (r->writer && topic_writer_fatal(r->writer, &why))
+            return ctl_fail(r->ctl, ERR_STOP, &why);
+        if (ended.whole)
+            whole_ms = start_ms;
+        if (ended.looked && r->since_ms == start_ms - arguments->since_ms)
+            swept_ms = start_ms;
+        pause_ms = ended.whole ? 0 : redeliver_pause(pause_ms, arguments->every_ms);
+    } while (ctl_wait(ended.whole ? arguments->every_ms : pause_ms));
     return CTL_OK;
 }
 
@@ -127,7 +136,7 @@ int verb_redeliver(struct ctl *ctl, int argc, char **argv)
 {
     struct arguments arguments;
     struct redeliver r = { .ctl = ctl };
-    bool whole;
+    struct ended ended;
     int code = parse(ctl, &arguments, argc, argv);
 
     if (code != CTL_OK)
@@ -144,7 +153,7 @@ int verb_redeliver(struct ctl *ctl, int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     code = set_up(&r);
     if (code == CTL_OK)
-        code = arguments.every_ms ? again_and_again(&r, &arguments) : once(&r, &whole);
+        code = arguments.every_ms ? again_and_again(&r, &arguments) : once(&r, &ended);
     topic_writer_free(r.writer);
     app_api_free(r.api);
     return code;

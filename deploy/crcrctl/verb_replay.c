@@ -170,6 +170,7 @@ static void print(const struct replaying *r, const struct record *record)
     summary_of(&s, &r->ctl->topics, record);
     buf_init(&line, LINE_MAX);
     summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
+    progress_end();
     printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
     buf_clear(&line);
 }
@@ -217,7 +218,10 @@ static void print_resume(const struct replaying *r)
     clock_format(f->until_ms, until);
     if (f->since_ms)
         fprintf(stderr, " --since %s", since);
-    fprintf(stderr, " --until %s%s\n", until, r->arguments->again ? " --again" : "");
+    fprintf(stderr, " --until %s", until);
+    if (r->arguments->rate)
+        fprintf(stderr, " --rate %d", r->arguments->rate);
+    fprintf(stderr, "%s\n", r->arguments->again ? " --again" : "");
 }
 
 /* The records are read again: more may be chosen than fit into memory. */
@@ -243,7 +247,7 @@ static void run(struct replaying *r)
     pace_init(&r->pace, r->arguments->rate);
     progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_second_pass, r, &r->why);
-    progress_end(&r->progress);
+    progress_end();
     if (r->err == OK)
         r->err = err;
 }
@@ -278,11 +282,11 @@ static int replay(struct replaying *r)
 
     begin(r, &scan);
     enum err err = scan_run(&scan, r->ctl, on_first_pass, r->replay, &r->why);
+    if (err == OK && ctl_stopped())
+        err = why_set(&r->why, ERR_REFUSE, "interrupted: not all was read");
     if (err != OK)
         return ctl_fail(r->ctl, err, &r->why);
     r->todo = replay_todo(r->replay, &before);
-    if (ctl_stopped())
-        return CTL_PROBLEM;
     if (!is_confirmed(r))
         return CTL_USAGE;
     if (r->todo)

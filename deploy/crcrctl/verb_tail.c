@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../common/base/mem.h"
+#include "progress.h"
 #include "scan.h"
 #include "summary.h"
 
@@ -126,7 +127,7 @@ static void tell_held(struct arguments *a)
 {
     if (a->n_held)
         qsort(a->held, a->n_held, sizeof(*a->held), by_time);
-    progress_end(&a->scan.progress);
+    progress_end();
     for (size_t i = 0; i < a->n_held; i++) {
         puts(a->held[i].text);
         free(a->held[i].text);

@@ -12,6 +12,9 @@ TERMINAL = {"failed", "superseded", "skipped"}
 RANK = {"in_progress": 1, "timed_out": 2, "completed": 3}
 # Outcomes of calls that may have taken effect.
 CALLS = {"dispatched", "unknown"}
+# After these nothing is done for a task any more.
+FINAL = TERMINAL | {"dispatched", "duplicate"}
+LATE_MS = 5000  # after Redis is back: calls that were begun without it
 # What lies in the dead-letter queue from these is no task.
 NO_TASKS = ("callbacks", "dispatches", "results", "reconcile", "allowlist")
 
@@ -35,8 +38,9 @@ class Findings:
     """What is wrong, by kind; each a list of texts."""
 
     KINDS = ("acknowledged but not stored", "lost", "second dispatch although the first was known",
-             "more dispatches than marked ones", "dispatched and ended otherwise", "ended without a reason", "out of order", "superseded by nothing", "dispatch without an outcome", "callback lost in results",
-             "callback lost in Redis", "state went back")
+             "more dispatches than marked ones", "dispatched and ended otherwise", "ended without a reason",
+             "failed without a dead letter", "out of order", "superseded by nothing", "dispatch without a final outcome",
+             "callback lost in results", "callback lost in Redis", "state went back")
 
     def __init__(self):
         self.by_kind = {kind: [] for kind in self.KINDS}
@@ -52,8 +56,8 @@ class Findings:
 class Checker:
     """Reads on at each look(); the follower of each topic is given, so that dumps do as well."""
 
-    def __init__(self, eligible, sent_file, github_file, topics, order_without_redis=False, senders_killed=False):
-        self.order_without_redis = order_without_redis  # Redis was away: what is unknown may follow a newer one
+    def __init__(self, eligible, sent_file, github_file, topics, without_redis=(), senders_killed=False):
+        self.without_redis = without_redis              # (from, until) in ms: what is unknown may follow a newer one then
         self.senders_killed = senders_killed            # twice in the same task, too: neither call is told of
         self.eligible = [repo.lower() for repo in eligible]
         self.sent, self.github = Lines(sent_file), Lines(github_file)
@@ -78,7 +82,7 @@ class Checker:
         for line in self.sent.read():
             self.counts["sent"] += 1
             if line["status"] == 202:
-                self.acknowledged[line["delivery"]] = line
+                self.acknowledged.setdefault(line["delivery"], line)
         for line in self.github.read():
             getattr(self, "_" + line["kind"])(line)
         for name, read in (("events", self._event), ("dispatches", self._outcome),
@@ -140,6 +144,7 @@ class Checker:
         repeated = value in self.rows[key]
         job = (row["downstream_repo"].lower(), row["delivery_id"], str(row["run_id"]), row["job_name"])
         self.states[job][row["status"]] += not repeated
+        self.counts["repeated rows"] += repeated
         self.rows[key].add(value)
         self.last[key] = RANK[row["status"]]
         if before and before[0] == attempt and RANK[row["status"]] < before[1]:
@@ -166,8 +171,9 @@ class Checker:
                 if reached.get(job, 0) < rank]
 
     def untold(self):
-        """Dispatches that no outcome tells of yet."""
-        return [key for key in self.dispatches if not self.outcomes[key]]
+        """Dispatches that are not over yet: no outcome tells of them, or one that is followed by another try."""
+        return [key for key in self.dispatches if key not in self.parked and (key[0], "") not in self.parked
+                and FINAL.isdisjoint(o["outcome"] for o in self.outcomes[key])]
 
     def waits_ms(self, since_ms=0):
         """(delivery, repo) → from the 202 to the first dispatch, of webhooks that were answered since then. Both by this machine's
@@ -220,7 +226,7 @@ class Checker:
             if self.last[key] < rank:
                 found.add("state went back", f"{key}: the last row is not the furthest")
         for delivery, repo in self.untold():
-            found.add("dispatch without an outcome", f"{delivery} for {repo}")
+            found.add("dispatch without a final outcome", f"{delivery} for {repo}")
         self._check_ends(unknown)
         self._check_order(unknown)
         self._check_superseded()
@@ -238,7 +244,7 @@ class Checker:
         says why. Without Redis the twin of what was dispatched is superseded, where a newer one was called."""
         for key in self.dispatches.keys() - unknown:
             ends = [o["outcome"] for o in self.outcomes[key] if o["outcome"] in TERMINAL
-                    and not (self.order_without_redis and o["outcome"] == "superseded")]
+                    and not (self.without_redis and o["outcome"] == "superseded")]
             of_all = key[0], ""  # the event was parked
             parked = [one for at in (key, of_all) for one in self.parked.get(at, ()) if is_a_task(one)]
             replays = self.replays[key] + self.replays[of_all]
@@ -248,6 +254,9 @@ class Checker:
             for o in outcomes:
                 if o["outcome"] in TERMINAL and not o.get("error"):
                     self.findings.add("ended without a reason", f"{key}: {o['outcome']}")
+            ends = {o["outcome"] for o in outcomes}
+            if "failed" in ends and key not in self.dispatches and key not in self.parked and (key[0], "") not in self.parked:
+                self.findings.add("failed without a dead letter", f"{key}: {outcomes[-1].get('error')}")
         for key, parked in self.parked.items():
             for one in parked:
                 if not (one.get("class") and one.get("error")):
@@ -269,6 +278,9 @@ class Checker:
         return (delivery, repo) in self.dispatches or (delivery, repo) in self.parked or any(
             o["outcome"] in ("dispatched", "unknown", "failed", "waiting") for o in self.outcomes[delivery, repo])
 
+    def _without_redis(self, call):
+        return any(since <= call["at_ms"] <= until + LATE_MS for since, until in self.without_redis)
+
     def _check_order(self, unknown):
         """Of one pull request and downstream, calls go out in the order of seq: when the pull request was updated, then
         offset. A repeat may come late; the first call only where Redis was away, and as what may be a second one
@@ -280,7 +292,7 @@ class Checker:
                 if delivery not in self.stored:
                     continue
                 seq = self.seq[delivery]
-                if seq < last and self.order_without_redis and (delivery, repo) in unknown:
+                if seq < last and (delivery, repo) in unknown and self._without_redis(self.dispatches[delivery, repo][0]):
                     self.late.append((delivery, repo))
                 elif seq < last:
                     self.findings.add("out of order", f"{delivery} for {repo}")

@@ -15,11 +15,12 @@ SAYS = {
 }
 
 
-def unsaid(row, folder):
-    """Those of the row's that no log in the folder has."""
+def unsaid(row, folder, started):
+    """Those of the row's that no log in the folder has, past what it had when all was started (log → bytes)."""
     wanted = set(SAYS.get(row, ()))
     for log in folder.glob("*.log"):
         with open(log, encoding="utf-8", errors="replace") as lines:
+            lines.seek(started.get(log, 0))
             for line in lines:
                 wanted -= {event for event in wanted if f'"event":"{event}"' in line}
                 if not wanted:

@@ -1,7 +1,9 @@
 """What the rows share: one real Kafka and Redis, the three daemons, the simulated GitHub with 12 downstreams,
 and the waiting for everything to settle."""
+import collections
 import dataclasses
 import pathlib
+import subprocess
 import sys
 import threading
 import time
@@ -27,6 +29,7 @@ L3:
 L4: [org-j/backend, org-k/backend, org-l/backend]
 """
 OUTSIDE_S = 120  # until what is settled is shown outside
+READ_S = 150     # until all that lies in topics is done with, what is put off for a minute as well
 # One run in ten calls back, twice: with all of them the simulator's RSA signatures would be the load.
 REACTION = [{"repo": "org-[abc]/*", "reports": False},
             {"repo": "*", "every": 10, "delay_ms": 200, "run_ms": 500, "retries": 40,
@@ -77,14 +80,15 @@ class Case:
 
     def __init__(self, world, name, kafka=None, redis=None, allowlist=ALLOWLIST,
                  downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, hud=False,
-                 gives_up=False, refuses=False, shows=True, order_without_redis=False, senders_killed=False):
+                 gives_up=False, refuses=False, shows=True, senders_killed=False):
         self.world, self.name, self.say = world, name, world.say
         self.hud = hud            # is told each result
         self.gives_up = gives_up  # part of the fault: tasks end in the dead-letter queue, or are refused
         self.refuses = refuses    # part of the fault: valid callbacks are answered with 4xx
         self.shows = shows        # all is shown at GitHub and told to the HUD soon after it has settled
-        # Parts of the fault that allow more (checker.py): Redis is away; dispatchers are killed, again and again.
-        self.allowed = {"order_without_redis": order_without_redis, "senders_killed": senders_killed}
+        # Parts of the fault that allow more (checker.py): when Redis is away, which the row notes; dispatchers are killed.
+        self.without_redis = []
+        self.allowed = {"without_redis": self.without_redis, "senders_killed": senders_killed}
         self.kafka, self.redis = kafka or world.kafka, redis or world.redis
         self.redis.client().flushall()
         self.folder = world.folder / name
@@ -106,6 +110,7 @@ class Case:
         self.downstreams = downstreams
         self.checker = None
         self.closed = False
+        self.started = {}  # log → its size when all was ready: what it says before belongs to no fault
 
     def _behind(self, links):
         """The daemons ingest, dispatcher and reporter get a network of their own; Kafka, Redis, GitHub, the HUD and the
@@ -132,6 +137,7 @@ class Case:
         self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name), **settings)
                        for name in ("events", "dispatches", "results", "dlq")}
         self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics, **self.allowed)
+        self.started = {log: log.stat().st_size for log in self.relay.folder.glob("*.log")}
         return self
 
     def start_part(self, part, **environment):
@@ -183,6 +189,34 @@ class Case:
                          f"{len(checker.open_callbacks())} callbacks still open")
             time.sleep(0.5)
 
+    def unread(self):
+        """group → records that it has not done with; of those whose daemon runs."""
+        parts = {part.rstrip("0123456789") for part in self.relay.parts}
+        groups = ["crcr-router", *(f"crcr-l{tier}" for tier in range(1, 5)), "crcr-delay"] if "dispatcher" in parts else []
+        groups += ["crcr-fold", "crcr-reconcile", *(["crcr-forward"] if self.hud else [])] if "reporter" in parts else []
+        lags = collections.Counter()
+        for row in self.relay.lag():
+            if row.get("group") in groups:
+                lags[row["group"]] += row.get("lag") or 0
+        return +lags
+
+    def read_to_the_end(self, timeout=READ_S):
+        """What stands twice in a topic, or is to be tried again, could still do harm when all has settled. What is left unread."""
+        left = None
+
+        def done():
+            nonlocal left
+            try:
+                left = self.unread()
+            except (AssertionError, subprocess.TimeoutExpired) as error:  # a group is on the move, a broker is busy
+                raise TimeoutError(error) from error
+            return not left
+        try:
+            self.wait("everything to be read", done, timeout)
+        except AssertionError:
+            return [f"not read to the end: {dict(left) if left is not None else 'no lag is known'}"]
+        return []
+
     def outside(self, timeout, in_order=False):
         """Until the HUD and GitHub show what was called back; what they still do not show then."""
         began = time.monotonic()
@@ -208,20 +242,23 @@ class Case:
                     jobs[repo.lower(), delivery, run, job] = status
         return jobs
 
-    def result(self, row, name, faults, recovery_s=0.0, note="", settle_s=300):
-        """Waits for it to settle, checks, and stops everything."""
+    def result(self, row, name, faults, recovery_s=None, note="", settle_s=300):
+        """Waits for it to settle, checks, and stops everything. Without a recovery_s: how long the slowest dispatch took."""
         self.settle(settle_s)
         unseen = self.outside(OUTSIDE_S) if self.shows else []
+        problems = self.read_to_the_end()
         self.settle(settle_s)  # what was called back meanwhile
         found = self.checker.verdict(self.jobs_in_redis())
         counts = self.checker.counts
+        if recovery_s is None:
+            recovery_s = max(self.checker.waits_ms().values(), default=0) / 1000
         result = Result(row, name, faults, events=len(self.checker.stored),
                         lost=sum(len(found.by_kind[kind]) for kind in
                                  ("acknowledged but not stored", "lost", "callback lost in results",
                                   "callback lost in Redis")),
                         unknown=len(self.checker.unknown()),
                         duplicated=sum(self.checker.duplicates().values()),
-                        recovery_s=recovery_s, note=note, problems=found.problems())
+                        recovery_s=recovery_s, note=note, problems=problems + found.problems())
         for kind, found in (("not shown", unseen), ("given up", [] if self.gives_up else self.checker.given_up()),
                             ("a valid callback refused", [] if self.refuses else self.checker.refusals)):
             if found:
@@ -231,9 +268,9 @@ class Case:
         self.say(f"{self.name}: {counts['sent']} sent, {len(self.checker.acknowledged)} acknowledged, "
                  f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "
                  f"{len(self.checker.callbacks)} jobs called back")
-        result.problems += self.close()
-        if silent := unsaid(row, self.relay.folder):
+        if silent := unsaid(row, self.relay.folder, self.started):
             result.problems.append(f"no log says {', '.join(silent)}")
+        result.problems += self.close()
         return result
 
     def close(self):
@@ -244,6 +281,8 @@ class Case:
         problems = []
         for load in self.loads:
             load.stop()
+        problems += [f"{name} had ended by itself with {process.popen.returncode}: {process.tail()[-300:]}"
+                     for name, process in self.relay.parts.items() if not process.running() and process.popen.returncode]
         try:
             self.relay.stop()
         except AssertionError as error:

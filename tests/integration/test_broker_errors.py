@@ -1,7 +1,8 @@
-"""What a broker's refusals do to a daemon, from a broker in memory that refuses on request (tests/faults row 6
-has all of them, under load)."""
+"""What a broker's refusals and silence do to a daemon, from brokers in memory that refuse, or answer late, on request
+(tests/faults row 6 has all refusals, under load)."""
 import json
 import signal
+import time
 
 import pytest
 
@@ -18,11 +19,13 @@ CALLBACK = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {},
                          "status": "completed", "conclusion": "success"}}
 HEADERS = {"repo": "org/two", "level": "L2", "issuer": "test", "provenance": "token", "delivery": "d-1", "pr": "7",
            "head_sha": "a" * 40, "dispatched_ms": "1000", "received_ms": "2000"}
+SESSION_S, HEARTBEAT_S = 6, 1.5  # common/io/topic_reader.c
 
 
 @pytest.fixture
-def relay(tmp_path):
-    kafka = MockKafka(tmp_path / "kafka").start()
+def relay(tmp_path, request):
+    """As many brokers as the test asks for, one without."""
+    kafka = MockKafka(tmp_path / "kafka", getattr(request, "param", 1)).start()
     with redis_server(tmp_path / "redis") as redis:
         one = Relay(tmp_path, kafka.brokers, redis, prefix=kafka.prefix)
         one.broker = kafka
@@ -45,27 +48,52 @@ def broker(tmp_path_factory):
     kafka.stop()
 
 
+def call_back(relay):
+    write(relay.kafka, relay.topic("callbacks"), "d-1/org/two", json.dumps(CALLBACK).encode(), HEADERS)
+
+
 def fold_one_under(relay, error):
     """A callback whose row the broker refuses three times."""
     relay.parts["reporter"].signal(signal.SIGSTOP)  # or the errors would meet our own record
-    write(relay.kafka, relay.topic("callbacks"), "d-1/org/two", json.dumps(CALLBACK).encode(), HEADERS)
+    call_back(relay)
     relay.broker.errors("produce", error, 3)
     relay.parts["reporter"].signal(signal.SIGCONT)
     wait_for("the errors to be met", lambda: relay.broker.left("produce") == 0, 60)
 
 
-def test_a_row_that_may_not_be_written_now_is_put_again_and_not_given_up(relay):
-    fold_one_under(relay, "TOPIC_AUTHORIZATION_FAILED")
+@pytest.mark.parametrize("error, text", [
+    ("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed"),
+    ("INVALID_TIMESTAMP", "Invalid timestamp")])  # our clock is more than an hour ahead, says Kafka 4
+def test_a_row_that_may_not_be_written_now_is_put_again_and_not_given_up(relay, error, text):
+    fold_one_under(relay, error)
     (row, *_) = wait_for("the row", lambda: read_topic(relay.kafka, relay.topic("results")), 60)
     assert json.loads(row.value)["conclusion"] == "success"
     assert read_topic(relay.kafka, relay.topic("dlq")) == []
-    assert "Topic authorization failed" in relay.parts["reporter"].text()
+    assert text in relay.parts["reporter"].text()
 
 
 def test_a_row_that_is_too_large_goes_to_the_dead_letter_queue_with_the_reason(relay):
     fold_one_under(relay, "MSG_SIZE_TOO_LARGE")
     (dead, *_) = wait_for("the record in the queue", lambda: read_topic(relay.kafka, relay.topic("dlq")), 60)
     assert dead.headers["class"] == "refused" and "too large" in dead.headers["error"]
+
+
+@pytest.mark.parametrize("relay", [2], indirect=True)
+def test_no_row_is_written_while_the_coordinator_has_been_silent_for_long(relay):
+    """It may have given the partition to another by then, whose newer row this one would come behind."""
+    for topic in ("callbacks", "results"):
+        for partition in range(12):
+            relay.broker.order("leader", relay.topic(topic), partition, 1)
+    relay.broker.order("coordinator", "crcr-fold", 2)
+    time.sleep(2 * HEARTBEAT_S)  # until the group is known to be there
+    relay.broker.order("slow", 2, 1000 * int(SESSION_S - HEARTBEAT_S))
+    time.sleep(SESSION_S / 2)  # a row that is put now may wait for 3 s, too
+    call_back(relay)
+    time.sleep(1)  # in which the row would be put
+    spoken_ms = time.time() * 1000
+    relay.broker.order("slow", 2, 0)
+    (row, *_) = wait_for("the row", lambda: read_topic(relay.kafka, relay.topic("results")), 60)
+    assert row.at_ms >= spoken_ms
 
 
 @pytest.mark.parametrize("error", [
@@ -75,8 +103,17 @@ def test_partitions_are_read_although_their_committed_offsets_were_refused(relay
     assert relay.parts["reporter"].stop() == 0
     relay.broker.errors("offset_fetch", error, 6)
     relay.start("reporter")
-    write(relay.kafka, relay.topic("callbacks"), "d-1/org/two", json.dumps(CALLBACK).encode(), HEADERS)
+    call_back(relay)
     wait_for("the row", lambda: read_topic(relay.kafka, relay.topic("results")), 60)
+
+
+def test_a_role_that_seldom_writes_sees_that_it_may_not_write_at_all(relay):
+    """What is due at it is lost to nobody, but comes only from a process that may write."""
+    assert relay.parts["reporter"].stop() == 0
+    relay.broker.errors("init_producer_id", "CLUSTER_AUTHORIZATION_FAILED", 20)
+    sweep = relay.start("reporter", CRCR_ROLES="sweep")
+    wait_for("it to end", lambda: not sweep.running(), 60)
+    assert sweep.popen.returncode == 1 and "Cluster authorization failed" in sweep.text()
 
 
 def test_a_daemon_that_never_gets_into_its_group_ends_in_order(relay):

@@ -1,13 +1,17 @@
 """`crcrctl dlq` against a real broker: list, show, replay, drop, and what a resolution is."""
+import contextlib
 import json
+import os
 import re
 import secrets
 import signal
+import subprocess
 import time
 
 import pytest
 
 from lib.ctl import Ctl
+from lib.kafka import write_all
 from lib.processes import BIN, Process, wait_for
 
 NOW = int(time.time() * 1000)
@@ -184,6 +188,23 @@ def test_a_row_goes_back_to_results_only_while_it_is_the_newest_of_its_job(queue
     assert last == {f"org/a|pytorch/pytorch#{n}": b'{"status": "completed"}' for n in (1, 2)}
 
 
+def test_a_row_whose_job_goes_on_meanwhile_does_not_go_back_behind_its_newer_one(queue, tmp_path):
+    jobs = range(1, 16)
+    for number in jobs:
+        queue.park(number, source="results", value=b'{"status": "in_progress"}')
+        queue.write("results", f"org/a|pytorch/pytorch#{number}", b'{"status": "in_progress"}')
+    process = Process("replay", [BIN / "crcrctl", "dlq", "replay", "--rate", "1", "--source", "results"], tmp_path,
+                      queue.environment())
+    process.wait_text("replayed to results")
+    write_all(queue.brokers, f"{queue.prefix}results", [
+        (f"org/a|pytorch/pytorch#{number}", b'{"status": "completed"}', {}, int(time.time() * 1000)) for number in jobs])
+    assert process.popen.wait(60) == 1
+    last = {r.key: r.value for r in queue.read("results")}
+    left = [row["key"] for row in queue.rows()]
+    assert len(left) >= 3, process.text()  # a busy machine: one or two went back before the newer ones were there
+    assert {last[key] for key in left} == {b'{"status": "completed"}'}
+
+
 def test_what_can_go_nowhere_stays_and_is_exit_1(queue):
     queue.park(1, source="allowlist")
     queue.park(2)
@@ -287,14 +308,45 @@ def test_tail_and_trace_show_resolutions(queue):
 # ---- usage ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("arguments", (
     [], ["nonsense"], ["list", "--class", "bad"], ["list", "--source", "nowhere"], ["list", "--since", "soon"],
-    ["list", "--rate", "5"], ["show"], ["show", "1@2", "1@3"], ["show", "1"], ["replay"], ["drop"], ["replay", "one"],
+    ["list", "--rate", "5"], ["list", "--repo", "org"], ["replay", "--repo", "org"], ["show"], ["show", "1@2", "1@3"], ["show", "1"], ["replay"], ["drop"], ["replay", "one"],
     ["replay", "--rate", "0", "1@1"], ["replay", "--all"]), ids=" ".join)
 def test_wrong_arguments_are_exit_2_and_say_why(nobody, arguments):
     assert nobody.dlq(*arguments, expect=2).stderr.strip()
 
 
-def test_positions_where_nothing_is_are_exit_1(full):
-    assert "nothing is there" in full.dlq("replay", "1@17", expect=1).stderr
+def test_positions_where_nothing_is_are_named_and_exit_1(queue):
+    queue.park(1)
+    place = queue.place(1)
+    done = queue.dlq("replay", place, "1@17", "0@71", expect=1)
+    assert "1 replayed" in done.stdout
+    for absent in ("1@17", "0@71"):
+        assert f"crcrctl dlq replay: {absent}: no entry is there" in done.stderr
+    assert place + ":" not in done.stderr
+
+
+@VERBS
+@pytest.mark.parametrize("arguments", (["--delivery", "d-17"], ["--repo", "org/nobody"], ["--class", "poison"]), ids=" ".join)
+def test_a_filter_that_nothing_passes_is_exit_1(queue, verb, done, arguments):
+    queue.park(1)
+    assert f"crcrctl dlq {verb}: nothing like that is there" in queue.dlq(verb, *arguments, expect=1).stderr
+    assert queue.resolutions() == []
+
+
+def test_lines_do_not_run_into_the_progress_on_a_terminal(queue):
+    for number in range(4):
+        queue.park(number + 1)
+    terminal, theirs = os.openpty()
+    process = subprocess.Popen([BIN / "crcrctl", "dlq", "replay", "--rate", "3", "--since", "1d"], stdout=theirs,
+                               stderr=theirs, env=queue.environment())
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # Linux tells the end so
+        while part := os.read(terminal, 4096):
+            said += part
+    os.close(terminal)
+    assert process.wait(60) == 0
+    assert said.count(b"replayed to") == 4 and b" of 4\x1b[K" in said, said
+    assert b" of 4\x1b[Kreplayed to" not in said, said
 
 
 @pytest.mark.parametrize("verb", ["list", "show", "replay", "drop"])

@@ -31,9 +31,9 @@ def ctl(server):
     return one
 
 
-def hold(redis, done=50, total=100):
+def hold(redis, done=50, total=100, for_ms=60000):
     redis.hset("crcr:rebuild", mapping={"state": "running", "owner": "host-1", "phase": "callbacks", "fence": 7,
-                                        "until_ms": int(time.time() * 1000) + 60000, "done": done, "total": total})
+                                        "until_ms": int(time.time() * 1000) + for_ms, "done": done, "total": total})
 
 
 def finish(redis, done):
@@ -64,6 +64,13 @@ def test_a_rebuild_that_is_under_way_is_left_alone(ctl, redis):
     hold(redis)
     assert "under way already: callbacks, 50 of 100 records" in ctl.rebuild().stdout
     assert redis.hget("crcr:rebuild", "state") == "running" and redis.hget("crcr:rebuild", "fence") == "7"
+
+
+def test_a_lease_that_ran_out_is_no_rebuild_under_way(ctl, redis):
+    """Its reporter was killed."""
+    hold(redis, for_ms=-1)
+    assert "not whole yet (nobody rebuilds it" in ctl.rebuild("--status", expect=1).stderr
+    assert "will be rebuilt" in ctl.rebuild().stdout
 
 
 def test_what_is_not_whole_in_time_is_exit_1_and_says_where_it_stands(ctl, redis):

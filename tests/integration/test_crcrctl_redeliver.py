@@ -11,6 +11,7 @@ import uuid
 import pytest
 
 from lib.ctl import Ctl
+from lib.mock_kafka import MockKafka
 from lib.processes import BIN, Process, wait_for
 from lib.relay import pull_request
 from lib.sim import Inbox, Sim
@@ -51,11 +52,15 @@ def sim(simulator):
     assert simulator.conforms()
 
 
+def at(sim):
+    return {"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": str(sim.key),
+            "CRCR_GITHUB_API_URL": f"http://127.0.0.1:{sim.port}"}
+
+
 @pytest.fixture
 def ctl(kafka_node, sim, tmp_path):
     one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
-    one.more = {"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": str(sim.key),
-                "CRCR_GITHUB_API_URL": f"http://127.0.0.1:{sim.port}"}
+    one.more = at(sim)
     return one
 
 
@@ -245,6 +250,47 @@ def test_a_payload_that_github_refuses_fails_alone(ctl, sim):
     assert "1 already here, 1 published" in redeliver(ctl).stdout
 
 
+def unserved(sim, count, path="*"):
+    """The next answers with payloads are 502: four to one, which is asked for so often."""
+    sim.script({"method": "GET", "path": f"/app/hook/deliveries/{path}", "count": count, "status": 502,
+                "headers": {"Retry-After": "0"}})
+
+
+def test_a_payload_that_github_cannot_serve_fails_alone_also_when_it_is_the_oldest(ctl, sim):
+    lost, good = sim.remember(500, number=1), sim.remember(500, number=2)
+    unserved(sim, 100, next(one["id"] for one in sim.state()["deliveries"] if one["guid"] == lost))
+    for already, published in ((0, 1), (1, 0)):
+        done = redeliver(ctl, expect=1)
+        assert f"{already} already here, {published} published" in done.stdout and "1 failed" in done.stdout
+        assert f"crcrctl redeliver: {lost}: GET http://" in done.stderr and "502" in done.stderr
+    assert guids(ctl) == [good]
+
+
+def test_after_three_payloads_in_a_row_that_were_not_served_github_is_asked_whether_it_is_there(ctl, sim):
+    for number in range(7):
+        sim.remember(500, number=number + 1)
+    unserved(sim, 16)  # four of them, and then it answers
+    done = redeliver(ctl, expect=1)
+    assert "3 published" in done.stdout and "4 failed" in done.stdout
+    assert [request["query"].get("per_page") for request in sim.asked("")
+            if request["path"] == "/app/hook/deliveries"] == ["100", "1"]
+    sim.send("POST", "/_sim/script", [])
+    unserved(sim, 100)
+    sim.script({"method": "GET", "path": "/app/hook/deliveries", "skip": 1, "count": 100, "status": 502,
+                "headers": {"Retry-After": "0"}})
+    done = redeliver(ctl, expect=3)
+    assert "0 published" in done.stdout and "3 failed, 1 not looked at" in done.stdout
+    assert "GitHub is away: GET http://" in done.stderr
+
+
+def test_a_long_pause_that_github_asks_for_is_told(ctl, sim):
+    sim.remember(500)
+    sim.script({"method": "GET", "path": "/app/hook/deliveries/*", "count": 1, "status": 503,
+                "headers": {"Retry-After": "6"}})
+    done = redeliver(ctl)
+    assert "1 published" in done.stdout and re.search("GitHub asks to wait: going on in [67] s .*503", done.stderr)
+
+
 def test_no_answer_is_exit_3_and_says_from_where(ctl, sim):
     done = redeliver(ctl, expect=3, CRCR_GITHUB_API_URL="http://127.0.0.1:1")
     assert "GET http://127.0.0.1:1/app/hook/deliveries" in done.stderr
@@ -280,6 +326,23 @@ def test_the_loop_goes_on_until_sigterm(ctl, sim, tmp_path):
     another = sim.remember(500, number=2)
     wait_for("the loop to outlive GitHub's trouble", lambda: sorted(guids(ctl)) == sorted([guid, another]), 60)
     assert process.stop() == 0
+
+
+def test_the_loop_ends_when_kafka_takes_nothing_from_this_process_any_more(sim, tmp_path):
+    """As the daemons do: who started it starts it anew."""
+    kafka, process = MockKafka(tmp_path / "kafka").start(), None
+    try:
+        one = Ctl(kafka.brokers, kafka.prefix)
+        one.more = at(sim)
+        sim.remember(500)
+        kafka.errors("init_producer_id", "CLUSTER_AUTHORIZATION_FAILED", 20)
+        process = started(one, tmp_path, "--every", "1s")
+        wait_for("the loop to end", lambda: not process.running())
+        assert process.popen.returncode == 1 and "Cluster authorization failed" in process.tail()
+    finally:
+        if process:
+            process.kill()
+        kafka.stop()
 
 
 # ---- usage --------------------------------------------------------------------------------------------------------

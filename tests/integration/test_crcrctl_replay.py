@@ -142,7 +142,9 @@ def test_a_replay_ended_in_the_middle_is_gone_on_with_by_what_it_printed(topics,
         assert "are left" in process.tail()
     before = len(topics.replays())
     assert 0 < before < 30
-    command = re.search(r"goes on with: crcrctl (replay .*)", process.text()).group(1).split()
+    command = re.search(r"goes on with: crcrctl (replay .*)", process.text()).group(1)
+    assert " --rate 2 " in command
+    command = command.replace("--rate 2", "").split()
     assert f"{30 - before} replayed as again" in topics(*command, "--yes").stdout
     replays = topics.replays()
     assert sorted(int(r.headers["delivery"][2:]) for r in replays) == list(range(1, 31))

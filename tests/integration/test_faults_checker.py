@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from checker import Checker  # noqa: E402 (after the path is set)
 from outside import unshown, untold, untold_rows  # noqa: E402
+from rows import row_03_rolling as rolling  # noqa: E402
 from rows import row_15_storm as storm  # noqa: E402
 
 REPOS = ["org/a", "Org/B"]
@@ -44,8 +45,8 @@ def result(status, attempt="1", run="5", job="test", name="CI"):
         "run_attempt": attempt}), {}, 0, 0)
 
 
-def called(delivery, repo, pr=7):
-    return {"kind": "dispatch", "repo": repo, "delivery": delivery, "pr": pr}
+def called(delivery, repo, pr=7, at_ms=1000):
+    return {"kind": "dispatch", "repo": repo, "delivery": delivery, "pr": pr, "at_ms": at_ms}
 
 
 class Story:
@@ -101,11 +102,20 @@ def test_a_missing_dispatch_is_found(story, tmp_path):
     assert wrong(found) == {"lost"} and not checker.settled()
 
 
-@pytest.mark.parametrize("kind", ["failed", "superseded", "skipped"])
+@pytest.mark.parametrize("kind", ["superseded", "skipped"])
 def test_a_terminal_record_stands_for_a_dispatch(story, tmp_path, kind):
     del story.github[0]
     story.dispatches[0] = outcome("d1", "org/a", kind, error="why")
     assert not wrong(story.check(tmp_path)[1])
+
+
+@pytest.mark.parametrize("dead, good", [([parked("d1", "org/a")], True), ([parked("d1")], True), ([parked("d1", "org/b")], False)])
+def test_what_failed_is_in_the_dead_letter_queue(story, tmp_path, dead, good):
+    del story.github[0]
+    story.dispatches[0] = outcome("d1", "org/a", "failed", error="why")
+    story.dlq = dead
+    found = wrong(story.check(tmp_path)[1])
+    assert ("failed without a dead letter" in found) == (not good)
 
 
 def test_what_is_superseded_without_a_later_call_is_found(story, tmp_path):
@@ -119,7 +129,14 @@ def test_what_is_superseded_without_a_later_call_is_found(story, tmp_path):
 def test_a_dispatch_that_no_outcome_tells_of_is_found(story, tmp_path):
     del story.dispatches[0]
     checker, found = story.check(tmp_path)
-    assert wrong(found) == {"dispatch without an outcome"} and not checker.settled()
+    assert wrong(found) == {"dispatch without a final outcome"} and not checker.settled()
+
+
+@pytest.mark.parametrize("kind", ["unknown", "waiting"])
+def test_a_dispatch_that_is_to_be_tried_again_is_not_over(story, tmp_path, kind):
+    story.dispatches[0] = outcome("d1", "org/a", kind)
+    checker, found = story.check(tmp_path)
+    assert wrong(found) == {"dispatch without a final outcome"} and not checker.settled()
 
 
 def test_a_dispatch_that_is_still_tried_is_not_there_yet(story, tmp_path):
@@ -183,7 +200,7 @@ def test_what_is_unknown_may_end_otherwise(story, tmp_path, kind):
 
 def test_without_redis_a_twin_of_what_was_dispatched_may_be_superseded(story, tmp_path):
     story.dispatches.append(outcome("d1", "org/a", "superseded", error="why"))
-    story.options = {"order_without_redis": True}
+    story.options = {"without_redis": [(0, 1)]}
     assert not wrong(story.check(tmp_path)[1])
 
 
@@ -213,6 +230,7 @@ def test_what_was_parked_may_be_dispatched_after_its_replay(story, tmp_path, res
 def test_an_end_that_does_not_say_why_is_found(story, tmp_path, kind):
     del story.github[0]
     story.dispatches[0] = outcome("d1", "org/a", kind, error=None)
+    story.dlq = [parked("d1", "org/a")] if kind == "failed" else []
     assert wrong(story.check(tmp_path)[1]) == {"ended without a reason"}
 
 
@@ -230,13 +248,13 @@ def test_calls_out_of_order_are_found(story, tmp_path):
 
 
 @pytest.mark.parametrize("unknown, without_redis, late", [
-    (False, False, None), (True, False, None), (False, True, None), (True, True, 1)])
+    (False, [], None), (True, [], None), (False, [(0, 2000)], None), (True, [(0, 2000)], 1), (True, [(1500, 2000)], None)])
 def test_a_first_call_behind_a_newer_one_is_found_unless_it_is_marked_and_redis_was_away(
         story, tmp_path, unknown, without_redis, late):
     """late: how many of them are counted; None: it is wrong."""
     story.github[0], story.github[2] = story.github[2], story.github[0]
     story.dispatches[0] = outcome("d1", "org/a", maybe_duplicate=unknown)
-    story.options = {"order_without_redis": without_redis}
+    story.options = {"without_redis": without_redis}
     checker, found = story.check(tmp_path)
     assert wrong(found) == (set() if late else {"out of order"}) and len(checker.late) == (late or 0)
 
@@ -271,6 +289,22 @@ def test_a_tier_that_stands_still_is_seen_while_others_go_on():
     others = {("d", f"org-{letter}/backend"): [{"at_ms": at} for at in range(0, 9000, 500)] for letter in "aegk"}
     still = others | {("d", "org-g/backend"): [{"at_ms": at} for at in (500, 6600, 9900)]}
     assert storm.longest_pauses(still, 0, 9000) == {"L1": 500, "L2": 500, "L3": 6100, "L4": 500}
+    assert storm.longest_pauses(still, 0, 12000)["L1"] == 3500
+
+
+def test_what_a_reporter_that_ended_in_order_left_to_do_again_is_found(story, tmp_path):
+    job = ("org/b", "d1", "5", "test")
+    checker, _ = story.check(tmp_path)
+    checker.hud = {job: ["in_progress", "completed"]}
+    assert rolling.told_again(checker) == 0 == checker.counts["repeated rows"]
+    checker.hud[job].append("completed")
+    assert rolling.told_again(checker) == 1
+
+
+def test_a_row_of_results_that_stands_there_twice_is_counted(story, tmp_path):
+    story.results.append(result("completed"))
+    checker, found = story.check(tmp_path)
+    assert checker.counts["repeated rows"] == 1 and not wrong(found)
 
 
 def test_a_callback_missing_in_results_is_found(story, tmp_path):

@@ -77,15 +77,22 @@ def test_units_start_installed_programs_and_name_installed_files(installed):
                 assert path.startswith(PREFIX) and (installed / path.lstrip("/")).is_file(), f"{name}: {path}"
 
 
-def test_redeliver_looks_back_a_little_often_and_once_a_day_as_far_as_github_keeps(installed):
+def test_redeliver_looks_back_for_hours_often_and_once_a_day_as_far_as_github_keeps(installed):
     folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
     assert dict(units(installed)["crcr-redeliver@.service"])["ExecStart"] == f"{PREFIX}/bin/crcrctl redeliver --since %i"
     often, daily = ((folder / f"{name}.timer").read_text() for name in ("crcr-redeliver", "crcr-redeliver-daily"))
-    assert "Unit=crcr-redeliver@1h.service" in often and "OnUnitInactiveSec=5min" in often
+    assert "Unit=crcr-redeliver@6h.service" in often and "OnUnitInactiveSec=5min" in often
     assert "Unit=crcr-redeliver@3d.service" in daily and "OnCalendar=" in daily and "Persistent=yes" in daily
     cron = {one["metadata"]["name"]: one["spec"] for one in of_kind(render(K8S / "base"), "CronJob")}  # as in Kubernetes
     assert [spec["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["command"][-1] for _, spec in sorted(cron.items())] == \
-        ["1h", "3d"]
+        ["6h", "3d"]
+
+
+def test_redeliver_is_told_what_ingest_is_told_to_take(installed):
+    """UPSTREAM_REPO and CRCR_PUSH_REFS may stand in ingest's own file."""
+    def files(name):
+        return [value for key, value in units(installed)[name] if key == "EnvironmentFile"]
+    assert files("crcr-redeliver@.service") == files("crcr-ingest.service") != []
 
 
 @pytest.mark.parametrize("program", DAEMONS)

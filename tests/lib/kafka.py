@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 
-# key and headers are text, value is bytes; None where there is none.
-Record = collections.namedtuple("Record", "key value headers partition offset")
+# key and headers are text, value is bytes; None where there is none. at_ms: when its writer says it was written.
+Record = collections.namedtuple("Record", "key value headers partition offset at_ms")
 
 
 class Kafka:
@@ -222,7 +222,7 @@ def _read_until(consumer, topic, ends, timeout):
         records.append(Record(
             message.key().decode() if message.key() is not None else None, message.value(),
             {name: value.decode() for name, value in message.headers() or []},
-            message.partition(), message.offset()))
+            message.partition(), message.offset(), message.timestamp()[1]))
         for number in list(open_partitions):
             position = consumer.position([TopicPartition(topic, number)])[0].offset
             if position >= ends[number]:

@@ -1,4 +1,6 @@
-"""Processes that stand still (SIGSTOP), and connections that stop them at a given moment."""
+"""Processes that stand still (SIGSTOP), single threads of theirs that do, and connections that stop them at a given moment."""
+import ctypes
+import os
 import pathlib
 import signal
 import socket
@@ -60,3 +62,27 @@ def stand_still(process):
 
 def go_on(process):
     process.signal(signal.SIGCONT)
+
+
+SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17  # of linux/ptrace.h
+WALL = 0x40000000  # of waitpid(2): threads, too
+
+
+class HeldThread:
+    """The thread of that name hangs, and the rest of its process goes on, until let_go() by the same thread of ours."""
+
+    def __init__(self, process, name):
+        tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+        self.number, = (int(task.name) for task in tasks if (task / "comm").read_text() == f"{name}\n")
+        self._trace(SEIZE)
+        self._trace(INTERRUPT)
+        os.waitpid(self.number, WALL)
+
+    def let_go(self):
+        self._trace(DETACH)
+
+    def _trace(self, request):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes, libc.ptrace.restype = [ctypes.c_long] * 4, ctypes.c_long
+        if libc.ptrace(request, self.number, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), f"ptrace {request:#x} of thread {self.number}")

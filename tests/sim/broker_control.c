@@ -32,6 +32,7 @@ const char *broker_control_help(void)
            "  left API                   says how many of those errors are left\n"
            "  coordinator GROUP BROKER   a group's coordinator moves\n"
            "  leader TOPIC N BROKER      the leader of partition N moves\n"
+           "  slow BROKER MS             that broker's answers take so long from now on\n"
            "APIs: produce fetch list_offsets offset_commit offset_fetch find_coordinator\n"
            "join_group heartbeat sync_group init_producer_id; errors by librdkafka's names, such "
            "as\nNOT_LEADER_FOR_PARTITION.\n";
@@ -117,15 +118,18 @@ static bool do_leader(struct control *c, char **word)
     return !rd_kafka_mock_partition_set_leader(c->cluster, word[1], atoi(word[2]), atoi(word[3]));
 }
 
+static bool do_slow(struct control *c, char **word)
+{
+    return !rd_kafka_mock_broker_set_rtt(c->cluster, atoi(word[1]), atoi(word[2]));
+}
+
 static const struct {
     const char *name;
     int words;
     bool (*run)(struct control *, char **);
 } orders[] = {
-    { "errors", 4, do_errors },
-    { "left", 2, do_left },
-    { "coordinator", 3, do_coordinator },
-    { "leader", 4, do_leader },
+    { "errors", 4, do_errors }, { "left", 2, do_left }, { "coordinator", 3, do_coordinator },
+    { "leader", 4, do_leader }, { "slow", 3, do_slow },
 };
 
 static void line_do(struct control *c, char *line)

@@ -40,6 +40,7 @@ def kill(case, victim, kills, chance, short, killed_ms):
     returns = []
     for number in range(1, kills + 1):
         time.sleep(chance.uniform(0.2, 1.5))  # the moment of the fault, not a wait for something
+        assert case.relay.parts[victim].running(), f"{victim} had ended by itself: {case.relay.parts[victim].tail()}"
         case.relay.parts[victim].kill()
         killed = time.monotonic()
         if victim == "dispatcher":

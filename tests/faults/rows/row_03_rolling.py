@@ -8,6 +8,11 @@ DRAIN_MAX_S = 25
 CALL_MS = 300  # so that calls are under way
 
 
+def told_again(checker):
+    """Rows that the HUD was told although it knew them: their partition went to another reporter before the answer was there."""
+    return sum(max(0, len(told) - sum(checker.states[job].values())) for job, told in checker.hud.items())
+
+
 def run(world, short=False):
     rounds = 1 if short else 10 if world.long else 3
     case = world.case("row-03", hud=True)
@@ -35,4 +40,7 @@ def run(world, short=False):
         result.problems.append(f"a drain took {max(drains):.1f} s")
     if result.duplicated or result.unknown:
         result.problems.append(f"{result.duplicated} duplicates and {result.unknown} unknown without a fault")
+    if case.checker.counts["repeated rows"]:
+        result.problems.append(f"{case.checker.counts['repeated rows']} rows of results stand there twice")
+    result.note += f"; {told_again(case.checker)} rows told to the HUD once more"
     return result

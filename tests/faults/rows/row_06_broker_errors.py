@@ -32,7 +32,8 @@ SHORT = {("produce", "NOT_LEADER_FOR_PARTITION"), ("produce", "TOPIC_AUTHORIZATI
          ("offset_fetch", "NOT_COORDINATOR")}
 COUNT = 3  # requests refused at each broker
 USED_UP_S, SETTLE_S = 8, 120
-GROUPS = ("crcr-router", "crcr-l1", "crcr-l4", "crcr-fold", "crcr-forward")
+GROUPS = ("crcr-router", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4", "crcr-delay", "crcr-fold", "crcr-forward",
+          "crcr-reconcile")
 
 
 def reasons(log):
@@ -138,7 +139,7 @@ def moves(errors, kafka, case):
         moves.to = 3 - moves.to
 
     def leaders():
-        for topic in ("events", "dispatch.l1", "dispatch.l4", "results", "callbacks"):
+        for topic in ("events", "dispatch.l1", "dispatch.l2", "dispatch.l3", "dispatch.l4", "results", "callbacks"):
             for partition in range(12):
                 kafka.order("leader", case.relay.topic(topic), partition, 1 + partition % 2 if moves.to == 1 else
                             2 - partition % 2)
@@ -154,7 +155,7 @@ def run(world, short=False):
     kafka = MockKafka(world.folder / "row-06-kafka", BROKERS).start()
     # One request at a time: with more, librdkafka takes a record for stored when a later one of its partition is. So it is
     # where brokers take none out of order (KIP-98, sequence numbers); the ones in memory do not look.
-    case = world.case("row-06", kafka=kafka, gives_up=True, environment={"FAULT_IN_FLIGHT": "1"})
+    case = world.case("row-06", kafka=kafka, gives_up=True, hud=True, environment={"FAULT_IN_FLIGHT": "1"})
     faults = [(api, name) for api, names in ERRORS.items() for name in names
               if not short or (api, name) in SHORT]
     try:

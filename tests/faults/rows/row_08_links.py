@@ -1,6 +1,7 @@
 """Each link of the daemons is cut, both ways and one way, while a second dispatcher and reporter are not cut off: these take
 over, and what the first ones still do is the double ownership that must do no harm. GitHub and the HUD, which do not need each
 other, are cut off at once: what the HUD is told goes on to come from Kafka."""
+import math
 import time
 
 from lib.kafka import Kafka
@@ -28,6 +29,8 @@ def at_work(case, load):
 def cut(case, links, load, names, how, seconds):
     """The time until everything works again."""
     what = " and ".join(names)
+    if "redis" in names:
+        case.without_redis.append((int(time.time() * 1000), math.inf))
     for link in names:
         links.cut(link, how)
     for link in names:
@@ -44,6 +47,8 @@ def cut(case, links, load, names, how, seconds):
               lambda: all(now > then for now, then in zip(at_work(case, load), before)), 90)
     for part in REPLICAS:
         case.wait(f"{part} to be ready after {what} was cut ({how})", lambda part=part: case.ready(part), 90)
+    if "redis" in names:
+        case.without_redis[-1] = case.without_redis[-1][0], int(time.time() * 1000)
     case.say(f"row 8: {what} ({how}, {seconds} s) healed after {time.monotonic() - healed:.1f} s, {load.answers}")
     return time.monotonic() - healed
 
@@ -53,8 +58,7 @@ def run_behind(world, links, short):
     kafka = Kafka(world.folder / "row-08-kafka", also_on=links.outside("kafka")).start()
     redis = RedisServer(world.folder / "row-08-redis", also_on=links.outside("redis")).start()
     try:
-        case = world.case("row-08", kafka=kafka, redis=redis, links=links, hud=True,
-                          order_without_redis=True).start(*REPLICAS)
+        case = world.case("row-08", kafka=kafka, redis=redis, links=links, hud=True).start(*REPLICAS)
         case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
         load = case.load(rate=200, on=0.25, off=3.75, senders=160)
         case.wait("the first dispatches", case.dispatched)

@@ -4,19 +4,31 @@ import random
 import signal
 import time
 
+from rows.row_01_kill import at_no_kill
+
 ROW, NAME = "9", "SIGSTOP past the session time-out, then SIGCONT"
 STOP_S = 9         # session.timeout.ms is 6,000
 PAST_CLAIM_S = 65  # CLAIM_SENDING_MS is 60,000
 CALL_MS = 200      # so that calls are under way
 
 
-def stop(case, victim, seconds):
+LATE_MS = CALL_MS + 300  # from the stop to the effect of a call that was under way, at most
+
+
+def marked(case):
+    """Second calls, as the dispatchers themselves count them."""
+    return sum(case.relay.metric(part, "crcr_dispatches_maybe_duplicate_total") for part in ("dispatcher1", "dispatcher2"))
+
+
+def stop(case, victim, seconds, stopped_ms):
     """The time from its awakening to its readiness."""
     process = case.relay.parts[victim]
     if victim.startswith("dispatcher"):
         case.wait("calls under way", lambda: case.relay.metric(victim, "crcr_dispatches_in_flight") > 0, 60)
     lost = case.relay.metric(victim, "crcr_role_partitions_lost_total")
     process.signal(signal.SIGSTOP)
+    if victim.startswith("dispatcher"):
+        stopped_ms.append(int(time.time() * 1000))
     time.sleep(seconds)  # the length of the fault
     process.signal(signal.SIGCONT)
     woken = time.monotonic()
@@ -37,13 +49,19 @@ def run(world, short=False):
              for victim in ["dispatcher1", "dispatcher2", "reporter1", "reporter2"] * rounds]
     stops.append(("dispatcher1", PAST_CLAIM_S))
     chance.shuffle(stops)
-    recovery = 0.0
+    recovery, stopped_ms = 0.0, []
     for number, (victim, seconds) in enumerate(stops, 1):
-        recovery = max(recovery, stop(case, victim, seconds))
+        recovery = max(recovery, stop(case, victim, seconds, stopped_ms))
         case.say(f"row 9: {number} of {len(stops)}, {victim} stood still for {seconds:.0f} s")
     load.stop()
+    case.settle()
+    counted = marked(case)
     result = case.result(ROW, NAME, f"{len(stops) - 1} × {STOP_S} s and more, 1 × {PAST_CLAIM_S} s", recovery_s=recovery,
                          settle_s=300)
+    if wrong := at_no_kill(case, stopped_ms, late_ms=LATE_MS):
+        result.problems.append(f"{len(wrong)} × sent a second time, not under way at a stop, such as {wrong[0]}")
+    if counted < result.duplicated:
+        result.problems.append(f"{result.duplicated} were sent a second time, the metric has {counted:.0f}")
     if not result.unknown:
         result.problems.append("the fault was none: no call was under way for longer than its claim holds")
     return result

@@ -10,6 +10,7 @@ NEIGHBOURS = ("org-j/backend", "org-k/backend")  # of its tier
 WORSE_MAX, NOISE_MS = 1.10, 20
 RATE = 25
 WINDOW_MS = 5000
+WORST_MS = 1000  # so much worse than the worst one of before and after no window may be: the median does not see one
 PLAIN_S, SLOW_S = 15, 30  # the first calls run into their time-out after 20 s, then the breaker opens
 
 
@@ -64,6 +65,9 @@ def run(world, short=False):
         "against the other tiers at the same moment"))
     if during > plain * WORSE_MAX and during - plain > NOISE_MS:
         result.problems.append(f"the others' p99 went from {plain} ms, before and after, to {during} ms")
+    worst, most = max(meanwhile[0]), max(*before[0], *after[0])
+    if worst > most + WORST_MS:
+        result.problems.append(f"for {WINDOW_MS // 1000} s the others' p99 was {worst} ms, at most {most} ms before and after")
     if part > WORSE_MAX and more_ms > NOISE_MS:
         result.problems.append(f"its neighbours' p99 was {part:.2f} times that of the other tiers ({more_ms:.0f} ms more)")
     if late < RATE:

@@ -1,5 +1,6 @@
 """What a machine runs out of: disk at the broker, file descriptors, connections, patience (slowloris), and the right time.
 Each fault makes the relay worse, is seen from outside, and is over when its cause is."""
+import datetime
 import os
 import pathlib
 import resource
@@ -170,6 +171,13 @@ def slowloris(case, load, number, seconds):
 
 
 # ---- the clock ----------------------------------------------------------------------------------------
+def clock_off_s(case):
+    """How far the dispatcher's clock is from ours, to the ten minutes, as the outcome says that it stored last."""
+    case.checker.look()
+    stored = [datetime.datetime.fromisoformat(o["at"]).timestamp() for one in case.checker.outcomes.values() for o in one]
+    return 600 * round((stored[-1] - time.time()) / 600)
+
+
 def wrong_clock(world, seconds):
     """The daemons' clock jumps by ten minutes; that of GitHub and of the brokers does not."""
     if not pathlib.Path(FAKETIME).exists():
@@ -188,6 +196,7 @@ def wrong_clock(world, seconds):
         began, before = time.monotonic(), case.dispatched()
         case.wait(f"dispatches at {jump} s", lambda before=before: case.dispatched() > before, 60)
         slowest = max(slowest, time.monotonic() - began, taken_again(case, load, f"the clock at {jump} s"))
+        case.wait(f"an outcome of a clock at {jump} s", lambda jump=jump: clock_off_s(case) == int(jump), 60)
         time.sleep(seconds)  # the length of the fault
     load.stop()
     refused = {status: count for status, count in load.answers.items() if status != 202}

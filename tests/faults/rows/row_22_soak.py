@@ -1,5 +1,4 @@
 """Half load for a long time: memory and file descriptors stand still once the caches are full (growth.py)."""
-import json
 import os
 import pathlib
 import time
@@ -31,17 +30,11 @@ def sample(case):
     return row
 
 
-def unshown(case):
-    """Marks of commits that the reporter has not looked at."""
-    rows = [json.loads(line) for line in case.relay.ctl("lag", "--json").stdout.splitlines()]
-    return sum(row.get("lag") or 0 for row in rows if row.get("group") == "crcr-reconcile")
-
-
 def judge(times, samples):
     """What is to be said of each daemon, and what is wrong."""
     notes, problems = [], []
     finer = min(1, 60 * MINUTES / times[-1])
-    rss_most, fd_sure = RSS_MOST * finer, FD_SURE * finer
+    rss_most, fd_most, fd_sure = RSS_MOST * finer, FD_MOST * finer, FD_SURE * finer
     for part in PARTS:
         rss = growth(times, [row[part, "rss"] for row in samples])
         fds = growth(times, [row[part, "fd"] for row in samples])
@@ -52,7 +45,7 @@ def judge(times, samples):
             problems.append(f"{part} grows by {60 * rss.slope:.1f} MB an hour")
         elif rss.most > rss_most:
             problems.append(f"{part} is not shown to stand still: it may grow by {60 * rss.most:.1f} MB an hour")
-        if fds.leaks(FD_MOST):
+        if fds.leaks(fd_most):
             problems.append(f"{part} has {fds.slope:+.1f} file descriptors a minute")
         elif fds.most > fd_sure:
             problems.append(f"{part}'s file descriptors are not shown to stand still: perhaps {fds.most:+.1f} a minute")
@@ -73,7 +66,7 @@ def run(world, short=False):
         if len(times) % 12 == 0:
             case.say(f"row 22: {times[-1] / 60:.0f} of {minutes} min, " +
                      ", ".join(f"{part} {samples[-1][part, 'rss']:.1f} MB" for part in PARTS))
-    open_still, marks = len(case.checker.look().open_dispatches()), unshown(case)
+    open_still, marks = len(case.checker.look().open_dispatches()), case.unread()["crcr-reconcile"]
     load.stop()
     result = case.result(ROW, NAME, f"{minutes} min at {load.rate}/s × {len(case.downstreams)}")
     notes, problems = judge(times, samples)

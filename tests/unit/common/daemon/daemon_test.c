@@ -32,6 +32,8 @@ static struct {
     bool one_hangs;
     bool not_ready;
     bool few_descriptors;
+    bool watches;
+    int64_t silent_ms; /* the thread that it watches */
 } behave;
 
 static enum err run_until_stopped(struct role_ctx *r, void *opaque, struct why *why)
@@ -64,8 +66,10 @@ static enum err run_second(struct role_ctx *r, void *opaque, struct why *why)
 
 static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
 {
-    (void)ctx, (void)check_only;
+    (void)check_only;
     *opaque = mem_alloc(1, 1);
+    if (behave.watches)
+        atomic_store(daemon_watch(ctx, "follower"), clock_mono_ms() - behave.silent_ms);
     return behave.start_err ? why_set(why, behave.start_err, "as the test says") : OK;
 }
 
@@ -388,6 +392,39 @@ static void not_ready_and_unhealthy_are_503_with_the_reason(void **state)
     buf_clear(&c.text);
 }
 
+static void a_watched_thread_counts_as_a_role_does(void **state)
+{
+    (void)state;
+    struct child c;
+    behave.watches = true;
+    child_start(&c, good, NULL, NULL);
+    child_read(&c, "\"role\":\"l1\"");
+    answers(&c, "/healthz", "HTTP/1.1 200", "{\"ok\":true}");
+    answers(&c, "/metrics", "HTTP/1.1 200", "\ncrcr_role_healthy{role=\"follower\"} 1\n");
+    kill(c.pid, SIGTERM);
+    assert_int_equal(child_end(&c), 0);
+    buf_clear(&c.text);
+}
+
+static void a_watched_thread_that_is_silent_is_503_and_named(void **state)
+{
+    (void)state;
+    struct child c;
+    behave.watches = behave.one_hangs = true;
+    behave.silent_ms = 26000;
+    child_start(&c, good, NULL, NULL);
+    child_read(&c, "\"role\":\"l1\"");
+    answers(&c, "/healthz", "HTTP/1.1 503",
+            "{\"ok\":false,\"reasons\":[\"follower: no sign of life for ");
+    answers(&c, "/metrics", "HTTP/1.1 200", "\ncrcr_role_healthy{role=\"follower\"} 0\n");
+    kill(c.pid, SIGTERM);
+    child_read(&c, "\"role_stopped\",\"role\":\"router\"");
+    kill(c.pid, SIGTERM);
+    assert_int_equal(child_end(&c), 1);
+    assert_true(says(&c, "l1 (") && says(&c, ", follower ("));
+    buf_clear(&c.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +440,8 @@ int main(void)
         cmocka_unit_test_setup(the_admin_port_tells_health_readiness_and_metrics, reset),
         cmocka_unit_test_setup(a_daemon_takes_all_descriptors_that_it_may_have, reset),
         cmocka_unit_test_setup(not_ready_and_unhealthy_are_503_with_the_reason, reset),
+        cmocka_unit_test_setup(a_watched_thread_counts_as_a_role_does, reset),
+        cmocka_unit_test_setup(a_watched_thread_that_is_silent_is_503_and_named, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

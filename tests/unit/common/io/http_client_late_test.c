@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include "common/base/clock.h"
 #include "common/base/standstill.h"
 #include "http_fixture.h"
 
@@ -58,32 +59,46 @@ static void what_is_given_up_does_not_arrive_later(void **state)
     http_client_free(client);
 }
 
+static struct http_client *fresh_client(void)
+{
+    const struct http_client_options options = { .user_agent = "test", .only_fresh = true };
+    struct http_client *client;
+    struct why why;
+    assert_int_equal(http_client_new(&client, &options, &why), OK);
+    http_client_poll(client, NULL, 0);
+    return client;
+}
+
+/* The server has a connection, and nothing came on it. */
+static void assert_not_sent(struct http_client *client, const struct got *g, int fd)
+{
+    char part[64];
+    assert_true(client_finish(client));
+    assert_int_equal(g->err, ERR_RETRY);
+    assert_non_null(strstr(g->reason, "stood still"));
+    int taken = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_int_equal(recv(taken, part, sizeof(part), 0), 0);
+    close(taken);
+}
+
 /* A process that was stopped goes on in the middle: between the start of a request and its sending,
  * too. */
 static void what_was_started_before_a_standstill_is_not_sent(void **state)
 {
-    const struct http_client_options options = { .user_agent = "test", .only_fresh = true };
     char url[64], part[64];
     int port, fd = listen_slow(&port);
-    struct http_client *client;
+    struct http_client *client = fresh_client();
     struct got old = { 0 }, fresh = { 0 };
     struct why why;
     (void)state;
-    assert_int_equal(http_client_new(&client, &options, &why), OK);
     snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
     const struct http_request r = { .method = "POST", .url = url, .timeout_ms = 8000 };
-    http_client_poll(client, NULL, 0);
     assert_int_equal(http_client_start(client, &r, got_answer, &old, &why), OK);
     poll(NULL, 0, STANDSTILL_MS + 200);
-    assert_true(client_finish(client));
-    assert_int_equal(old.err, ERR_RETRY);
-    assert_non_null(strstr(old.reason, "stood still"));
-    int taken = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-    assert_int_equal(recv(taken, part, sizeof(part), 0), 0);
-    close(taken);
+    assert_not_sent(client, &old, fd);
     assert_int_equal(http_client_start(client, &r, got_answer, &fresh, &why), OK);
     http_client_poll(client, NULL, 100);
-    taken = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    int taken = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
     http_client_poll(client, NULL, 100);
     assert_true(recv(taken, part, sizeof(part), 0) > 0);
     close(taken);
@@ -93,11 +108,32 @@ static void what_was_started_before_a_standstill_is_not_sent(void **state)
     http_client_free(client);
 }
 
+/* Between the decision and the start, too. */
+static void what_was_decided_before_a_standstill_is_not_sent(void **state)
+{
+    char url[64];
+    int port, fd = listen_slow(&port);
+    struct http_client *client = fresh_client();
+    struct got old = { 0 };
+    struct why why;
+    (void)state;
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
+    const struct http_request r = {
+        .method = "POST", .url = url, .timeout_ms = 1000, .known_ms = clock_mono_ms()
+    };
+    poll(NULL, 0, STANDSTILL_MS + 200);
+    assert_int_equal(http_client_start(client, &r, got_answer, &old, &why), OK);
+    assert_not_sent(client, &old, fd);
+    close(fd);
+    http_client_free(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_given_up_does_not_arrive_later),
         cmocka_unit_test(what_was_started_before_a_standstill_is_not_sent),
+        cmocka_unit_test(what_was_decided_before_a_standstill_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,18 @@ static void a_claim_that_ran_out_is_done_when_its_outcome_says_so(void **state)
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
 }
 
+static void a_claim_is_done_when_the_outcome_of_its_own_call_says_so(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    claim(state, &task, "one", sent.at_ms);
+    restore(f, &sent, 0);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
+    assert_int_equal(finish(f, &task, "one", &sent),
+                     OK); /* when Redis is back, it tells after all */
+}
+
 static void only_what_a_claim_would_still_hold_is_restored(void **state)
 {
     struct task task = a_task();
@@ -138,6 +150,7 @@ int main(void)
         TEST(what_was_replayed_again_is_not_sent_once_more_after_a_flush),
         TEST(a_restored_claim_takes_nothing_from_its_sender),
         TEST(a_claim_that_ran_out_is_done_when_its_outcome_says_so),
+        TEST(a_claim_is_done_when_the_outcome_of_its_own_call_says_so),
         TEST(only_what_a_claim_would_still_hold_is_restored),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);

@@ -129,6 +129,20 @@ static void tools_see_how_far_it_is(void **state)
     assert_true(r.ended_ms >= r.started_ms);
 }
 
+static void what_ran_out_is_told_to_be_held_by_nobody(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct view_rebuild r;
+    taken_by(f, "a");
+    let_it_run_out(f);
+    assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
+    assert_false(r.whole);
+    assert_string_equal(r.state, "waiting");
+    taken_by(f, "b");
+    assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
+    assert_string_equal(r.state, "running");
+}
+
 static void a_dropped_epoch_asks_for_a_rebuild(void **state)
 {
     struct redis_fixture *f = *state;
@@ -156,6 +170,7 @@ int main(void)
                                redis_fixture_empty),
         cmocka_unit_test_setup(what_is_given_back_is_taken_at_once, redis_fixture_empty),
         cmocka_unit_test_setup(tools_see_how_far_it_is, redis_fixture_empty),
+        cmocka_unit_test_setup(what_ran_out_is_told_to_be_held_by_nobody, redis_fixture_empty),
         cmocka_unit_test_setup(a_dropped_epoch_asks_for_a_rebuild, redis_fixture_empty),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
