@@ -8,6 +8,8 @@ from lib.ctl import Ctl
 from lib.mock_kafka import MockKafka
 from lib.processes import BIN, Process, wait_for
 
+MANY = 1000  # more than is asked in the test
+
 
 @pytest.fixture
 def broker(tmp_path):
@@ -54,9 +56,9 @@ def test_a_replay_that_kafka_ends_in_the_middle_says_what_is_left_and_what_may_c
                                        ["replay", "--topic", "events", "--since", "1h"]), ids=" ".join)
 def test_what_is_ended_while_it_reads_says_that_not_all_was_read(broker, started, arguments):
     park(started.ctl, 1)
-    broker.errors("fetch", "LEADER_NOT_AVAILABLE", 100000)
+    broker.errors("fetch", "LEADER_NOT_AVAILABLE", MANY)
     process = started(*arguments)
-    wait_for("it to read", lambda: broker.left("fetch") < 100000)
+    wait_for("it to read", lambda: broker.left("fetch") < MANY)
     process.signal(signal.SIGINT)
     wait_for("it to end", lambda: not process.running())
     assert process.popen.returncode == 1 and "interrupted: not all was read" in process.text(), process.text()

@@ -4,6 +4,7 @@ before its time, and a delivery that ends otherwise; that of brokers' errors (ro
 error; the load (row 19) a webhook that a replica took and dropped, and that of the killed broker (row 5) whether any met it."""
 import itertools
 import math
+import os
 import pathlib
 import random
 import socket
@@ -31,6 +32,11 @@ def wavering(of, seed=1, by=0.3):
     """MB at each time, as RSS wavers."""
     chance = random.Random(seed)
     return [of(t) + chance.uniform(-by, by) for t in TIMES]
+
+
+def samples(of_rss, kept=10):
+    return [{(part, kind): value for part in soak.PARTS for kind, value in (("rss", rss), ("fd", 100), ("kept", kept))}
+            for rss in of_rss]
 
 
 def leaks(values):
@@ -64,20 +70,31 @@ def test_a_leak_below_the_bound_is_told_by_its_slope():
 
 
 def test_what_wavers_too_much_to_be_told_is_not_shown_to_stand_still():
-    samples = [{(part, kind): value for part in soak.PARTS for kind, value in (("rss", rss), ("fd", 100))}
-               for rss in wavering(lambda t: 40.0, by=10)]
-    _, problems = soak.judge(TIMES, samples)
+    _, problems = soak.judge(TIMES, samples(wavering(lambda t: 40.0, by=10)))
     assert len(problems) == 3 and all("is not shown to stand still" in one for one in problems)
 
 
 def test_what_stands_still_is_shown_to():
-    samples = [{(part, kind): value for part in soak.PARTS for kind, value in (("rss", rss), ("fd", 100))}
-               for rss in wavering(lambda t: 40.0)]
-    assert soak.judge(TIMES, samples)[1] == []
+    assert soak.judge(TIMES, samples(wavering(lambda t: 40.0)))[1] == []
 
 
 def test_a_descriptor_every_half_minute_is_found():
     assert growth(TIMES, [100 + t // 30 for t in TIMES]).leaks(soak.FD_MOST)
+
+
+def test_more_kept_connections_than_can_be_of_use_are_found():
+    problems = soak.judge(TIMES, samples([40.0] * len(TIMES), kept=soak.KEPT_MOST["reporter"] + 1))[1]
+    assert [one.split()[0] for one in problems] == ["reporter"] and "65 kept connections" in problems[0]
+
+
+def test_a_connection_that_both_ends_keep_is_told_from_one_that_is_leaked():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        ports = {server.getsockname()[1]}
+        kept, others = soak.descriptors(os.getpid(), ports)
+        with server.accept()[0]:
+            assert soak.descriptors(os.getpid(), ports) == (kept + 1, others)
+            client.close()  # who was accepted has not seen that
+            assert soak.descriptors(os.getpid(), ports) == (0, others + 1)
 
 
 def test_too_few_samples_say_nothing():

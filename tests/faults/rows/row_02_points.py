@@ -48,7 +48,7 @@ def die_at(case, point, daemon, passing, short, killed_ms):
         case.redis.client().flushall()
     case.relay.start(daemon, FAULT_POINT=f"{point}:{passing}")
     victim = case.relay.parts[daemon]
-    load = case.load(rate=200, count=150)
+    load = case.load(rate=200, count=75 if short else 150)
     if point.startswith("delay."):
         case.relay.script({"method": "POST", "path": "*/dispatches", "status": 429, "count": 30,
                            "headers": {"Retry-After": "12"}})

@@ -128,7 +128,7 @@ def run(world, short=False):
     seconds = 3 if short else 120 if world.long else 10
     redis = RedisServer(world.folder / "row-07-redis").start()
     case = world.case("row-07", redis=redis).start()
-    load = case.load(rate=200, on=0.25, off=3.75)
+    load = case.load(rate=200, on=0.1 if short else 0.25, off=3.75)
     recovery, notes, still, away_before = 0.0, [], [], turned_away(case)
     try:
         case.wait("the first dispatches", case.dispatched)

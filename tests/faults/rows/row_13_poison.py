@@ -114,7 +114,7 @@ def big_body(case, short):
 
 
 def run(world, short=False):
-    count = 1000 if short else 10_000 if world.long else 3000
+    count = 400 if short else 10_000 if world.long else 3000
     chance = random.Random(f"{world.seed}.poison")
     case = world.case("row-13", gives_up=True, hud=True).start()  # with a HUD: without one nobody reads results
     load = case.load(rate=200, on=0.5, off=2.0, count=count)

@@ -1,4 +1,5 @@
 """Half load for a long time: memory and file descriptors stand still once the caches are full (growth.py)."""
+import contextlib
 import os
 import pathlib
 import time
@@ -9,7 +10,10 @@ ROW, NAME = "22", "soak at half load"
 PARTS = ("ingest", "dispatcher", "reporter")
 RSS_MOST = 0.2  # MB a minute, 12 MB an hour: what ten minutes of samples that waver can tell from nothing
 FD_MOST = 0.5   # a minute
-FD_SURE = 5     # a minute: connections come and go with the load, so that ten minutes tell no less from nothing
+# Connections that a client keeps for its next request come and go with what is under way. At most: one for each call, and each
+# sender of the load, at once.
+KEPT_MOST = {"ingest": 80, "dispatcher": 4 * 64 + 32, "reporter": 2 * 32}
+ESTABLISHED = "01"  # in /proc/PID/net/tcp
 MINUTES = 10    # in longer ones less can be told from nothing
 SAMPLE_S = 5
 # Sent at once before: more than can be under way, so that whatever grows with that is as large as it gets.
@@ -19,14 +23,26 @@ RATE = 25       # what two cores with everything on them keep up with
 BEHIND_MAX = 10
 
 
+def descriptors(pid, ports):
+    """How many are open: connections with one of these ports, as long as both ends keep them; and all others."""
+    lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    kept = {f"socket:[{inode}]" for _, ours, theirs, state, _, _, _, _, _, inode, *_ in map(str.split, lines)
+            if state == ESTABLISHED and not ports.isdisjoint(int(end.rpartition(":")[2], 16) for end in (ours, theirs))}
+    opened = []
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            opened.append(os.readlink(descriptor))
+    return sum(one in kept for one in opened), sum(one not in kept for one in opened)
+
+
 def sample(case):
-    row = {}
+    row, ports = {}, {case.relay.ports[name] for name in ("ingest", "github")}
     for part in PARTS:
         pid = case.relay.parts[part].pid
         for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmRSS"):
                 row[part, "rss"] = int(line.split()[1]) / 1024
-        row[part, "fd"] = len(os.listdir(f"/proc/{pid}/fd"))
+        row[part, "kept"], row[part, "fd"] = descriptors(pid, ports)
     return row
 
 
@@ -34,21 +50,24 @@ def judge(times, samples):
     """What is to be said of each daemon, and what is wrong."""
     notes, problems = [], []
     finer = min(1, 60 * MINUTES / times[-1])
-    rss_most, fd_most, fd_sure = RSS_MOST * finer, FD_MOST * finer, FD_SURE * finer
+    rss_most, fd_most = RSS_MOST * finer, FD_MOST * finer
     for part in PARTS:
         rss = growth(times, [row[part, "rss"] for row in samples])
         fds = growth(times, [row[part, "fd"] for row in samples])
+        kept = max(row[part, "kept"] for row in samples)
         notes.append(f"{part} {samples[-1][part, 'rss']:.0f} MB, {60 * rss.slope:+.1f} MB/h "
                      f"({60 * rss.least:+.1f} to {60 * rss.most:+.1f}), {fds.slope:+.2f} fd/min "
-                     f"({fds.least:+.2f} to {fds.most:+.2f})")
+                     f"({fds.least:+.2f} to {fds.most:+.2f}), at most {kept} kept connections")
         if rss.leaks(rss_most):
             problems.append(f"{part} grows by {60 * rss.slope:.1f} MB an hour")
         elif rss.most > rss_most:
             problems.append(f"{part} is not shown to stand still: it may grow by {60 * rss.most:.1f} MB an hour")
         if fds.leaks(fd_most):
             problems.append(f"{part} has {fds.slope:+.1f} file descriptors a minute")
-        elif fds.most > fd_sure:
+        elif fds.most > fd_most:
             problems.append(f"{part}'s file descriptors are not shown to stand still: perhaps {fds.most:+.1f} a minute")
+        if kept > KEPT_MOST[part]:
+            problems.append(f"{part} had {kept} kept connections open, {KEPT_MOST[part]} can be of use")
     return notes, problems
 
 
