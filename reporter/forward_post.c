@@ -133,7 +133,11 @@ void post_start(struct post *p)
     headers_put(&headers, "Content-Type", STR_LIT("application/json"));
     headers_put(&headers, "x-hud-internal-bot", str_of(f->bot_key));
     const struct http_request request = {
-        .method = "POST", .url = f->url, .headers = &headers, .body = buf_str(&p->body)
+        .method = "POST",
+        .url = f->url,
+        .headers = &headers,
+        .body = buf_str(&p->body),
+        .known_ms = f->standstill.seen_ms /* the lane was ours then */
     };
     if (http_client_start(f->client, &request, posted, p, &why) != OK) {
         hud_seen(f, false, why.text);

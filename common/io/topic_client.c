@@ -81,6 +81,13 @@ void topic_client_clear(struct topic_client *c)
     pthread_mutex_destroy(&c->lock);
 }
 
+void topic_client_answered(struct topic_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->away = false;
+    pthread_mutex_unlock(&c->lock);
+}
+
 void topic_client_trouble(struct topic_client *c, const char *text)
 {
     pthread_mutex_lock(&c->lock);

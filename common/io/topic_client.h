@@ -23,7 +23,7 @@ struct topic_client {
     pthread_mutex_t lock;
     char trouble[256];  /* under lock: what librdkafka last complained of */
     const char *remedy; /* under lock, static: what to do about it */
-    bool away;          /* under lock: librdkafka has lost every broker; the user takes it back */
+    bool away;          /* under lock: librdkafka has lost every broker */
 };
 
 /* Names and values; the last one has a NULL name. */
@@ -41,6 +41,8 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
 /* Creates the handle; takes over conf also when it fails. */
 enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
                            struct why *why) MUST_CHECK;
+/* A broker has answered: it is not away. Any thread. */
+void topic_client_answered(struct topic_client *c);
 /* Remembers what went wrong, for the next error text. Any thread. */
 void topic_client_trouble(struct topic_client *c, const char *text);
 /* "cannot reach Kafka at <brokers>: <last trouble>: <what to do>". What to do: look at

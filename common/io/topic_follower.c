@@ -218,6 +218,8 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
         if (!message)
             return NULL;
+        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            topic_client_answered(&f->client);
         if (!message->err) {
             f->message = message;
             topic_record_fill(&f->record, message);
@@ -241,7 +243,7 @@ bool topic_follower_lost(struct topic_follower *f, struct why *why)
 {
     pthread_mutex_lock(&f->client.lock);
     bool away = f->client.away;
-    f->client.away = false;
+    f->client.away = false; /* told once */
     pthread_mutex_unlock(&f->client.lock);
     if (away)
         (void)topic_client_unreachable(&f->client, why);

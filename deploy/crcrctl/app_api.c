@@ -162,8 +162,8 @@ static bool wait_for_next(const struct app_api *a, const struct answered *answer
     return ctl_wait(wait_ms);
 }
 
-static enum err get(struct app_api *a, const struct github_request *request, struct answered *to,
-                    struct why *why)
+static enum err get(struct app_api *a, const struct github_request *request, bool once,
+                    struct answered *to, struct why *why)
 {
     const struct answered fresh = *to;
     for (int try = 0;; try++) {
@@ -180,7 +180,7 @@ static enum err get(struct app_api *a, const struct github_request *request, str
         if (to->limited)
             try = 0; /* told to wait, which is no failure */
         if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
-            !wait_for_next(a, to, try)) {
+            (once && err == ERR_UNKNOWN && !to->limited) || !wait_for_next(a, to, try)) {
             why_set(why, err, "%s", to->why.text);
             return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
                               "GET %s%s", a->url, request->path);
@@ -188,14 +188,25 @@ static enum err get(struct app_api *a, const struct github_request *request, str
     }
 }
 
-enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
-                     char cursor[CURSOR_SIZE], struct why *why)
+static enum err get_as_app(struct app_api *a, const char *path, bool once, struct buf *body,
+                           char *cursor, struct why *why)
 {
     struct answered answered = { .body = body, .cursor = cursor };
     const struct github_request request = {
         .auth = GITHUB_AS_APP, .method = "GET", .path = path, .max_body_bytes = body->max
     };
-    return get(a, &request, &answered, why);
+    return get(a, &request, once, &answered, why);
+}
+
+enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
+                     char cursor[CURSOR_SIZE], struct why *why)
+{
+    return get_as_app(a, path, false, body, cursor, why);
+}
+
+enum err app_api_get_once(struct app_api *a, const char *path, struct buf *body, struct why *why)
+{
+    return get_as_app(a, path, true, body, NULL, why);
 }
 
 enum err app_api_get_of(struct app_api *a, struct str repo, const char *path, bool raw,
@@ -210,7 +221,7 @@ enum err app_api_get_of(struct app_api *a, struct str repo, const char *path, bo
         .accept = raw ? MIME_RAW : NULL,
         .max_body_bytes = body->max,
     };
-    enum err err = get(a, &request, &answered, why);
+    enum err err = get(a, &request, false, &answered, why);
     *status = answered.status;
     return err;
 }

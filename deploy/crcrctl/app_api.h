@@ -20,6 +20,9 @@ void app_api_free(struct app_api *a);
 #define CURSOR_SIZE 256
 enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
                      char cursor[CURSOR_SIZE], struct why *why) MUST_CHECK;
+/* The same, but ERR_UNKNOWN after the first try. */
+enum err app_api_get_once(struct app_api *a, const char *path, struct buf *body,
+                          struct why *why) MUST_CHECK;
 /* The same as the App's installation on repo; raw: a file's own bytes. *status: what GitHub
  * answered, 0 when there was no answer, or none was needed. */
 enum err app_api_get_of(struct app_api *a, struct str repo, const char *path, bool raw,

@@ -83,10 +83,10 @@ static bool see_row(void *opaque, const struct record *record)
  * meanwhile: with a rate this may go on for hours. */
 static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
 {
+    if (r->follower) /* for others, too: what librdkafka holds is bounded, and must be taken */
+        scan_more(r->follower, see_row, r);
     if (target != TOPIC_RESULTS)
         return OK;
-    if (r->follower)
-        scan_more(r->follower, see_row, r);
     if (newest_is(r->rows, record->key, record->value))
         return OK;
     return why_set(&r->why, ERR_REFUSE,

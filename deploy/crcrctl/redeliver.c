@@ -142,6 +142,7 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
 static enum err is_there(struct redeliver *r, struct buf *answer, struct why *why)
 {
     r->unserved = 0;
+    r->impatient = true; /* each of an hour of such payloads would take minutes */
     enum err err = app_api_get(r->api, "/app/hook/deliveries?per_page=1", answer, NULL, why);
     return err ? why_prefix(why, err, "GitHub is away") : OK;
 }
@@ -158,7 +159,8 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     char path[64];
 
     snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
-    enum err err = app_api_get(r->api, path, answer, NULL, why);
+    enum err err = r->impatient ? app_api_get_once(r->api, path, answer, why)
+                                : app_api_get(r->api, path, answer, NULL, why);
     if (err == ERR_UNKNOWN) {
         fail(r, one, why);
         return ++r->unserved < UNSERVED ? OK : is_there(r, answer, why);
@@ -189,6 +191,7 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     struct buf answer;
 
     r->unserved = 0;
+    r->impatient = false;
     enum err err = facts ? OK : why_set(why, ERR_RETRY, "no memory");
 
     buf_init(&answer, ANSWER_MAX);

@@ -22,6 +22,7 @@ struct redeliver {
     int64_t since_ms; /* wall clock: attempts before are not looked at */
     struct pace pace; /* of requests to GitHub */
     size_t unserved;  /* payloads in a row that GitHub did not serve */
+    bool impatient;   /* it is there all the same: each of them is asked for once */
     bool dry_run;     /* prints what it would publish */
     bool all;         /* also what GitHub did hand over, when `events` does not hold it */
 };
