@@ -114,7 +114,7 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     if (!err && r->writer)
         err = write_resolution(r, record);
     if (err == ERR_REFUSE && r->has_doubt) /* back in its topic, and nothing says so */
-        return why_prefix(&r->why, ERR_STOP, "put back, but");
+        return why_prefix(&r->why, ERR_STOP, "put back, but not noted");
     if (err)
         return err;
     r->has_doubt = false;

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lib.ctl import Ctl
 from lib.kafka import write_all
@@ -41,6 +42,13 @@ class Queue(Ctl):
 
     def resolutions(self):
         return [r for r in self.read("dlq") if "resolves" in r.headers]
+
+    def refuse(self, topic):
+        """From now on it takes no record of more than 100 bytes."""
+        limit = ConfigResource("topic", self.prefix + topic, {"max.message.bytes": "100"})
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        for done in admin.alter_configs([limit]).values():
+            done.result(30)
 
 
 @pytest.fixture
@@ -203,6 +211,28 @@ def test_a_row_whose_job_goes_on_meanwhile_does_not_go_back_behind_its_newer_one
     left = [row["key"] for row in queue.rows()]
     assert len(left) >= 3, process.text()  # a busy machine: one or two went back before the newer ones were there
     assert {last[key] for key in left} == {b'{"status": "completed"}'}
+
+
+def test_what_its_topic_refuses_stays_and_holds_up_no_other(queue):
+    queue.park(1)
+    queue.park(2, source="events")
+    queue.refuse("dispatch.l2")
+    done = queue.dlq("replay", "--since", "1d", expect=1)
+    assert "1 replayed, 0 resolved before, 1 cannot be" in done.stdout
+    assert f"{queue.place(1)}: topic {queue.prefix}dispatch.l2: " in done.stderr and "too large" in done.stderr
+    assert [row["delivery"] for row in queue.rows()] == ["d-1"]
+
+
+def test_a_queue_that_refuses_to_note_what_was_put_back_ends_the_replay(queue):
+    queue.park(1)
+    queue.park(2)
+    queue.refuse("dlq")
+    done = queue.dlq("replay", "--since", "1d", expect=1)
+    task, = queue.read("dispatch.l2")  # the other would come twice, too
+    assert f"crcrctl dlq replay: put back, but not noted: topic {queue.prefix}dlq: " in done.stderr and "too large" in done.stderr
+    assert f"{task.headers['dlq']} may be put back already, and the queue may not say so" in done.stderr
+    assert "0 replayed, 0 resolved before, 0 cannot be" in done.stdout and "2 are left" in done.stderr
+    assert queue.resolutions() == []
 
 
 def test_what_can_go_nowhere_stays_and_is_exit_1(queue):
