@@ -224,16 +224,28 @@ enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct w
     return err;
 }
 
-int64_t redeliver_pause(int64_t before_ms, int64_t every_ms)
-{
-    int64_t pause_ms = before_ms ? 2 * before_ms : FAILED_MS;
+/* ---- round after round ---------------------------------------------------------------------- */
 
-    return pause_ms < every_ms ? pause_ms : every_ms;
+int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms)
+{
+    int64_t all_ms = now_ms - loop->look_ms, near_ms = loop->whole_ms - OVERLAP_MS;
+
+    loop->start_ms = now_ms;
+    loop->sweeps = now_ms - loop->swept_ms >= SWEEP_MS || near_ms <= all_ms;
+    return loop->sweeps ? all_ms : near_ms;
 }
 
-int64_t redeliver_since(int64_t now_ms, int64_t look_ms, int64_t whole_ms, int64_t swept_ms)
+int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t failed)
 {
-    int64_t all_ms = now_ms - look_ms, near_ms = whole_ms - OVERLAP_MS;
+    int64_t pause_ms = loop->pause_ms ? 2 * loop->pause_ms : FAILED_MS;
 
-    return now_ms - swept_ms >= SWEEP_MS || near_ms < all_ms ? all_ms : near_ms;
+    if (!err && loop->sweeps)
+        loop->swept_ms = loop->start_ms;
+    if (!err && !failed) {
+        loop->whole_ms = loop->start_ms;
+        loop->pause_ms = 0;
+        return loop->every_ms;
+    }
+    loop->pause_ms = pause_ms < loop->every_ms ? pause_ms : loop->every_ms;
+    return loop->pause_ms;
 }

@@ -31,12 +31,23 @@ struct redeliver {
  * ERR_UNKNOWN: GitHub or Kafka does not answer, or the program is to stop. A payload that GitHub
  * does not serve fails alone; after three in a row GitHub is asked whether it is there. */
 enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct why *why) MUST_CHECK;
-/* How long to wait after a round that left something, when the pause before it was so long (0: it
- * is the first such round): 30 s, then twice as long each time, at most every_ms. */
-int64_t redeliver_pause(int64_t before_ms, int64_t every_ms);
-/* From which moment a round of the loop looks that begins at now_ms: a little before the one began
- * that left nothing (whole_ms), but once a day, since one began that looked back all of look_ms and
- * came to its end (swept_ms), and until there is one, all of look_ms. 0: there was none yet. */
-int64_t redeliver_since(int64_t now_ms, int64_t look_ms, int64_t whole_ms, int64_t swept_ms);
+
+/* Round after round. All but the first two is 0 at first, and the functions' own. */
+struct redeliver_loop {
+    int64_t look_ms;  /* how far back at most */
+    int64_t every_ms; /* between rounds at most */
+    int64_t start_ms; /* of the round */
+    bool sweeps;      /* it looks back all of look_ms */
+    int64_t whole_ms; /* start of the last one that left nothing */
+    int64_t swept_ms; /* start of the last one that swept and came to its end */
+    int64_t pause_ms; /* after the last one, if it left something */
+};
+
+/* From which moment the round looks that begins at now_ms: a little before the last one that left
+ * nothing began, but all of look_ms once a day, and until there is one. */
+int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms);
+/* How long to wait after the round, of which redeliver_round said err and in which so many payloads
+ * failed. After one that left something 30 s, then twice as long each time, at most every_ms. */
+int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t failed);
 
 #endif

@@ -59,8 +59,8 @@ static void tell(const struct deliveries *found, bool dry_run)
 }
 
 struct ended {
-    bool looked; /* came to its end */
-    bool whole;  /* and nothing is left to be done by another */
+    enum err err;
+    size_t failed; /* payloads */
 };
 
 /* One round, told in one line. */
@@ -73,14 +73,13 @@ static int once(struct redeliver *r, struct ended *ended)
     deliveries_init(&found);
     enum err err = redeliver_round(r, &found, &why);
     tell(&found, r->dry_run);
-    ended->looked = !err;
-    ended->whole = !err && !deliveries_count(&found, DELIVERY_FAILED);
+    *ended = (struct ended){ err, deliveries_count(&found, DELIVERY_FAILED) };
     if (err && ctl_stopped())
         fprintf(stderr, "crcrctl %s: stopped before the end; run it again to go on\n",
                 r->ctl->verb);
     else if (err)
         code = ctl_fail(r->ctl, err, &why);
-    else if (!ended->whole)
+    else if (ended->failed)
         code = CTL_PROBLEM;
     if (err && code == CTL_OK)
         code = CTL_PROBLEM;
@@ -88,27 +87,20 @@ static int once(struct redeliver *r, struct ended *ended)
     return code;
 }
 
-/* Until a signal, or until Kafka takes nothing from this process any more: another may do better.
- * A round looks back to the one before that left nothing, and a little more; one that failed is
- * repeated soon, but what fails each time is not asked for all the time. */
+/* Until a signal, or until Kafka takes nothing more from this process: another may do better. */
 static int again_and_again(struct redeliver *r, const struct arguments *arguments)
 {
-    int64_t start_ms, pause_ms = 0, whole_ms = 0, swept_ms = 0;
-    struct why why;
+    struct redeliver_loop loop = { .look_ms = arguments->since_ms,
+                                   .every_ms = arguments->every_ms };
     struct ended ended;
+    struct why why;
 
     do {
-        start_ms = clock_wall_ms();
-        r->since_ms = redeliver_since(start_ms, arguments->since_ms, whole_ms, swept_ms);
+        r->since_ms = redeliver_loop_begin(&loop, clock_wall_ms());
         (void)once(r, &ended);
         if (r->writer && topic_writer_fatal(r->writer, &why))
             return ctl_fail(r->ctl, ERR_STOP, &why);
-        if (ended.whole)
-            whole_ms = start_ms;
-        if (ended.looked && r->since_ms == start_ms - arguments->since_ms)
-            swept_ms = start_ms;
-        pause_ms = ended.whole ? 0 : redeliver_pause(pause_ms, arguments->every_ms);
-    } while (ctl_wait(ended.whole ? arguments->every_ms : pause_ms));
+    } while (ctl_wait(redeliver_loop_end(&loop, ended.err, ended.failed)));
     return CTL_OK;
 }
 
