@@ -10,30 +10,15 @@
 #include "common/base/clock.h"
 #include "common/base/standstill.h"
 #include "http_fixture.h"
+#include "tcp_fixture.h"
 
 #define BODY_BYTES 65536
-
-/* A server that takes the connection and little of what comes, as one does that the network is cut
- * off from. */
-static int listen_slow(int *port)
-{
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 4096;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
-    assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    *port = ntohs(at.sin_port);
-    return fd;
-}
 
 static void what_is_given_up_does_not_arrive_later(void **state)
 {
     static char body[BODY_BYTES], part[4096];
     char url[64];
-    int port, fd = listen_slow(&port);
+    int port, fd = tcp_listen_slow(&port);
     struct http_client *client = client_new();
     struct got g = { 0 };
     struct why why;
@@ -57,6 +42,27 @@ static void what_is_given_up_does_not_arrive_later(void **state)
     close(taken);
     close(fd);
     http_client_free(client);
+}
+
+static void what_is_not_acknowledged_goes_after_as_long_as_a_request_may_take(void **state)
+{
+    char url[64];
+    int port, fd = tcp_listen_slow(&port), user_timeout_ms = -1;
+    int64_t until_ms = clock_mono_ms() + TEST_LIMIT_MS;
+    struct http_client *client = client_new();
+    struct got g = { 0 };
+    struct why why;
+    (void)state;
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
+    const struct http_request r = { .method = "GET", .url = url };
+    assert_int_equal(http_client_start(client, &r, got_answer, &g, &why), OK);
+    while (user_timeout_ms < 0 && clock_mono_ms() < until_ms) {
+        http_client_poll(client, NULL, 100);
+        user_timeout_ms = tcp_user_timeout_to(port);
+    }
+    assert_int_equal(user_timeout_ms, 20000);
+    http_client_free(client);
+    close(fd);
 }
 
 static struct http_client *fresh_client(void)
@@ -86,7 +92,7 @@ static void assert_not_sent(struct http_client *client, const struct got *g, int
 static void what_was_started_before_a_standstill_is_not_sent(void **state)
 {
     char url[64], part[64];
-    int port, fd = listen_slow(&port);
+    int port, fd = tcp_listen_slow(&port);
     struct http_client *client = fresh_client();
     struct got old = { 0 }, fresh = { 0 };
     struct why why;
@@ -112,7 +118,7 @@ static void what_was_started_before_a_standstill_is_not_sent(void **state)
 static void what_was_decided_before_a_standstill_is_not_sent(void **state)
 {
     char url[64];
-    int port, fd = listen_slow(&port);
+    int port, fd = tcp_listen_slow(&port);
     struct http_client *client = fresh_client();
     struct got old = { 0 };
     struct why why;
@@ -132,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_given_up_does_not_arrive_later),
+        cmocka_unit_test(what_is_not_acknowledged_goes_after_as_long_as_a_request_may_take),
         cmocka_unit_test(what_was_started_before_a_standstill_is_not_sent),
         cmocka_unit_test(what_was_decided_before_a_standstill_is_not_sent),
     };
