@@ -47,6 +47,12 @@ void sweep_lag(struct sweep *s)
     role_lag(s->role, (int64_t)(s->lost_jobs + s->lost_due));
 }
 
+bool sweep_may_write(struct sweep *s)
+{
+    struct why why;
+    return !role_stopping(s->role) && !topic_writer_fatal(s->writer, &why);
+}
+
 static void zombie_done(struct sweep *s, const struct zombie *zombie)
 {
     struct why why;
@@ -149,7 +155,7 @@ static void sweep_all(struct sweep *s)
             lost += batch_publish(s, &list);
         zombie_list_clear(&list);
         role_alive(s->role);
-    } while (n > 0 && !s->redis_away && !role_stopping(s->role));
+    } while (n > 0 && !s->redis_away && sweep_may_write(s));
     s->lost_jobs = lost;
     sweep_lag(s);
     if (s->redis_away)
@@ -161,16 +167,15 @@ static void sweep_all(struct sweep *s)
 static void turn(struct sweep *s)
 {
     struct wake *wake = role_wake(s->role);
-    struct why why;
     role_alive(s->role);
     wake_reset(wake);
     topic_writer_poll(s->writer, 0); /* sees a producer that is broken, and makes it anew */
-    if (role_stopping(s->role) || topic_writer_fatal(s->writer, &why))
-        return; /* and leases nothing that it could not publish */
-    if (clock_mono_ms() >= s->next_ms)
+    if (sweep_may_write(s) && clock_mono_ms() >= s->next_ms)
         sweep_all(s);
-    if (clock_mono_ms() >= s->next_due_ms)
+    if (sweep_may_write(s) && clock_mono_ms() >= s->next_due_ms)
         sweep_due(s);
+    if (!sweep_may_write(s))
+        return;
     int64_t next = s->next_ms < s->next_due_ms ? s->next_ms : s->next_due_ms;
     int64_t left = next - clock_mono_ms();
     if (left > 0)

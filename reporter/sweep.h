@@ -21,6 +21,9 @@ void sweep_due(struct sweep *s);
 
 /* Whether the last call to Redis worked, and why not. sweep.c */
 void sweep_redis_seen(struct sweep *s, bool up, const char *reason);
+/* What cannot be published is not leased: others that may would find it only when the lease has run
+ * out. */
+bool sweep_may_write(struct sweep *s);
 /* Tells how much could not be published. */
 void sweep_lag(struct sweep *s);
 

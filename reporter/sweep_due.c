@@ -79,7 +79,7 @@ void sweep_due(struct sweep *s)
             lost += batch_publish(s, &list);
         due_list_clear(&list);
         role_alive(s->role);
-    } while (n > 0 && !s->redis_away && !role_stopping(s->role));
+    } while (n > 0 && !s->redis_away && sweep_may_write(s));
     s->lost_due = lost;
     sweep_lag(s);
 }

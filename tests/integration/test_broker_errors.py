@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+import redis as redis_client
 
 from lib.ctl import Ctl
 from lib.kafka import read_topic, write
@@ -12,6 +13,7 @@ from lib.mock_kafka import MockKafka
 from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay, pull_request
+from lib.standing import HeldThread
 
 ALLOWLIST = b"L2: [org/two]\n"
 CALLBACK = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {},
@@ -20,6 +22,9 @@ CALLBACK = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {},
 HEADERS = {"repo": "org/two", "level": "L2", "issuer": "test", "provenance": "token", "delivery": "d-1", "pr": "7",
            "head_sha": "a" * 40, "dispatched_ms": "1000", "received_ms": "2000"}
 SESSION_S, HEARTBEAT_S = 6, 1.5  # common/io/topic_reader.c
+SILENT = {"status": "in_progress", "downstream_repo": "org/two", "downstream_repo_level": "L2", "delivery_id": "d-1",
+          "event_type": "pull_request", "workflow_name": "ci", "job_name": "build", "check_run_id": "1", "run_id": "1",
+          "run_attempt": "1"}
 
 
 @pytest.fixture
@@ -114,6 +119,69 @@ def test_a_role_that_seldom_writes_sees_that_it_may_not_write_at_all(relay):
     sweep = relay.start("reporter", CRCR_ROLES="sweep")
     wait_for("it to end", lambda: not sweep.running(), 60)
     assert sweep.popen.returncode == 1 and "Cluster authorization failed" in sweep.text()
+
+
+class Refused:
+    """A sweep whose producer asks in vain so often, every 0.5 s, and is then refused for good."""
+
+    def __init__(self, relay, questions):
+        self.relay, self.broker = relay, relay.broker
+        host, port = relay.redis.split(":")
+        self.redis = redis_client.Redis(host, port, decode_responses=True)
+        assert relay.parts["reporter"].stop() == 0
+        self.broker.errors("init_producer_id", "COORDINATOR_LOAD_IN_PROGRESS", questions)
+        self.broker.errors("init_producer_id", "CLUSTER_AUTHORIZATION_FAILED", 20)
+
+    def start(self):
+        self.process = self.relay.start("reporter", CRCR_ROLES="sweep", CRCR_SWEEP_SECONDS="1")
+
+    def put_due(self, jobs):
+        """So many jobs that have been silent for too long, and a commit that is to be looked at again."""
+        with self.redis.pipeline() as at_once:
+            for key in map(str, range(jobs)):
+                at_once.hset(f"crcr:job:{key}", mapping=SILENT)
+                at_once.zadd("crcr:zombies", {key: 1})
+            at_once.zadd("crcr:due", {"commit/org/two": 1})
+            at_once.execute()
+
+    def wait_refused(self):
+        def asked_no_more():
+            before = self.broker.left("init_producer_id")
+            time.sleep(1)  # in which it would ask again
+            return before < 20 and self.broker.left("init_producer_id") == before
+        wait_for("it to take the refusal", asked_no_more)
+
+    def wait_end(self):
+        wait_for("it to end", lambda: not self.process.running(), 60)
+        assert self.process.popen.returncode == 1 and "Cluster authorization failed" in self.process.text()
+
+    def leased(self):
+        """How many of the jobs, and whether the commit."""
+        return self.redis.zcard("crcr:zombies:leased"), self.redis.zscore("crcr:due", "commit/org/two") != 1
+
+
+def test_a_sweep_that_may_not_write_leases_nothing(relay):
+    """Another that may would find it only when the lease has run out."""
+    sweep = Refused(relay, 12)
+    sweep.start()
+    relay.wait_ready("reporter")
+    held = HeldThread(sweep.process, "sweep")  # between two looks
+    try:
+        sweep.put_due(1)
+        sweep.wait_refused()
+    finally:
+        held.let_go()
+    sweep.wait_end()
+    assert sweep.leased() == (0, False)
+
+
+def test_a_sweep_that_learns_that_it_may_not_write_leases_no_more(relay):
+    sweep = Refused(relay, 4)
+    sweep.put_due(250)
+    sweep.start()
+    sweep.wait_end()
+    jobs, commit = sweep.leased()
+    assert jobs <= 100 and not commit
 
 
 def test_a_daemon_that_never_gets_into_its_group_ends_in_order(relay):
