@@ -1,12 +1,17 @@
 """A replica of crcr-reporter that stands still (SIGSTOP) in the middle of something until another has its
 partitions: what it says when it goes on contradicts nothing that the other has said meanwhile."""
 import json
+import ssl
+import threading
+import time
 
 import pytest
 
 from lib.processes import wait_for
-from lib.standing import Link, go_on, stand_still
+from lib.standing import STOOD_STILL_S, Link, go_on, stand_still
+from test_http2 import Authority
 from test_reporter import Job, Reporter, settled
+from test_reporter_forward import Hud
 
 ROLES = ("fold", "forward", "reconcile", "sweep", "web")
 
@@ -110,6 +115,68 @@ def test_what_was_folded_before_a_standstill_is_not_published_after_it(replicas)
     rows = [json.loads(record.value)["status"] for record in one.topic("results")
             if f"/{job.delivery}/" in record.key]
     assert rows[-1] == "completed", rows
+
+
+def test_what_redis_is_slow_to_answer_is_folded_again_and_not_published_as_it_was(replicas):
+    """Redis has merged it at once; another has merged the end since, and may have published it."""
+    one = replicas("fold")
+    link = Link(one.redis.port)
+    first = one.replica("first", REDIS_ENDPOINT=link.endpoint)
+    one.ready("first", "reporter")
+    Job(one, "org/two", "L2").call("completed", 1000, conclusion="success").wait_result()  # loads the script
+    job, redis = Job(one, "org/two", "L2"), one.redis.client()
+    link.answer_slowly(job.delivery)
+    job.call("in_progress", 1000)
+    key, = wait_for("Redis to merge it", lambda: redis.keys(f"crcr:job:*{job.delivery}*"))
+    redis.hset(key, mapping={"status": "completed", "conclusion": "success", "completed_ms": str(job.started_ms + 2000)})
+    job.wait_result()
+    assert first.stop() == 0  # what it had to say is said then
+    assert [json.loads(record.value)["status"] for record in one.topic("results")
+            if f"/{job.delivery}/" in record.key] == ["completed"]
+
+
+class SlowHud(Hud):
+    """Takes connections, and says nothing on them before let_go()."""
+
+    def __init__(self, authority):
+        super().__init__()
+        self.called, self.go = threading.Event(), threading.Event()
+        self.url = self.url.replace("http:", "https:")
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(authority.certificate, authority.key)
+        self.server.get_request = self._take
+        self.open()
+
+    def _take(self):
+        taken, address = self.server.socket.accept()
+        self.called.set()
+        self.go.wait()
+        return self.tls.wrap_socket(taken, server_side=True, do_handshake_on_connect=False), address
+
+    def wait_called(self):
+        assert self.called.wait(60), "nobody has called"
+
+    def let_go(self):
+        self.go.set()
+
+
+def test_what_was_not_posted_for_a_standstill_is_no_failure_of_the_huds(replicas, tmp_path):
+    one, authority = replicas("forward"), Authority(tmp_path, "ours")
+    hud = SlowHud(authority)
+    first = one.replica("first", HUD_API_URL=hud.url, CRCR_CA_FILE=str(authority.ca))
+    one.ready("first", "reporter")
+    job = Job(one, "org/two", "L2").call("completed", 2000, conclusion="success")
+    hud.wait_called()
+    stand_still(first)
+    hud.let_go()
+    time.sleep(STOOD_STILL_S)
+    go_on(first)
+    wait_for("the HUD to be told", lambda: hud.taken)
+    settled(one)
+    assert hud.taken == [(job.delivery, "completed")]
+    assert one.relay.metric("first", "crcr_results_posted_total", outcome="waiting") == 0
+    assert "hud_away" not in first.text()
+    hud.close()
 
 
 def test_what_was_in_hand_before_a_standstill_is_not_posted_after_it(replicas):

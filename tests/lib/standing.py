@@ -5,16 +5,21 @@ import pathlib
 import signal
 import socket
 import threading
+import time
 
 from lib.processes import wait_for
 
+STOOD_STILL_S = 3.3  # longer than STANDSTILL_MS, shorter than a session, and than a connection may take to be made
+
 
 class Link:
-    """A TCP connection from a client to a server, of which what the client sends can be held up."""
+    """A TCP connection from a client to a server, of which what the client sends can be held up, and what it is
+    answered slowed down."""
 
     def __init__(self, port):
         self.to = port
         self.needle, self.caught, self.go = None, threading.Event(), threading.Event()
+        self.question, self.asker = None, None
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -22,6 +27,10 @@ class Link:
     def catch(self, needle, process):
         """When the client has sent this it stands still, and what it has sent does not arrive before let_go()."""
         self.process, self.needle = process, needle.encode()
+
+    def answer_slowly(self, needle):
+        """What the client is answered next when it has sent this comes in five pieces, each 0.8 s after the one before."""
+        self.question = needle.encode()
 
     def wait_caught(self):
         assert self.caught.wait(30), "it was not sent"
@@ -44,11 +53,23 @@ class Link:
                     stand_still(self.process)
                     self.caught.set()
                     self.go.wait()
-                to.sendall(data)
+                if watched and self.question and self.question in data:
+                    self.question, self.asker = None, source
+                self._send(data, to)
         except OSError:
             pass
         finally:
             to.close()
+
+
+    def _send(self, data, to):
+        if to is not self.asker:
+            to.sendall(data)
+            return
+        self.asker, size = None, len(data) // 5 + 1
+        for at in range(0, len(data), size):
+            time.sleep(0.8)
+            to.sendall(data[at:at + size])
 
 
 def stand_still(process):

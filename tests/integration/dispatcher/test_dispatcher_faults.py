@@ -12,9 +12,7 @@ from lib.kafka import write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import ALLOWLIST, http, payload
-from lib.standing import Link, go_on
-
-STOOD_STILL_S = 3.5  # longer than STANDSTILL_MS, shorter than a session
+from lib.standing import STOOD_STILL_S, Link, go_on
 
 
 def push_the_allowlist(bench):

@@ -12,11 +12,13 @@ from dispatcher_env import REPOS, Bench
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import http, pull_request
+from lib.standing import STOOD_STILL_S, go_on, stand_still
 
 OURS = 12345
 UPSTREAM = "pytorch/pytorch"
 L2, L3, L4 = REPOS["L2"], REPOS["L3"], REPOS["L4"]
 TAKEN = {"method": "POST", "path": "*/actions/runs/*", "status": 201, "body": {}}
+NOTHING_FAILED = {"path": "*/rerun-failed-jobs", "status": 403, "body": {"message": "This workflow run cannot be retried"}}
 commits = itertools.count(1)
 
 
@@ -122,8 +124,7 @@ class TestOneCheck:
     def test_of_which_nothing_failed_has_all_its_jobs_run_again(self, buttons):
         run = next(runs)
         buttons.bench.clear_script()
-        buttons.bench.script({"path": "*/rerun-failed-jobs", "status": 403,
-                              "body": {"message": "This workflow run cannot be retried"}}, TAKEN)
+        buttons.bench.script(NOTHING_FAILED, TAKEN)
         delivery = buttons.press_check(f"crcr/{L4}/CI/test", f"{run}:1")
         assert buttons.outcome(delivery, L4, "rerun_failed")["http_status"] == 201
         assert [which for _, number, which in buttons.reruns(L4) if number == run] == ["rerun-failed-jobs", "rerun"]
@@ -388,6 +389,22 @@ class TestTheAggregate:
 
 
 class TestWhenSomethingIsAway:
+    def test_all_jobs_are_not_asked_for_under_a_claim_of_before_a_standstill(self, own):
+        """That nothing failed is told while the process stands still; another may have made both calls meanwhile."""
+        buttons, run = Buttons(own().start().ready()), next(runs)
+        process = buttons.bench.relay.parts["dispatcher"]
+        buttons.bench.clear_script()
+        buttons.bench.script({**NOTHING_FAILED, "count": 1, "delay_ms": 1000}, NOTHING_FAILED, TAKEN)
+        delivery = buttons.press_check(f"crcr/{L4}/CI/test", f"{run}:1")
+        wait_for("the failed jobs to be asked for", buttons.reruns, every=0.02)
+        stand_still(process)
+        time.sleep(STOOD_STILL_S)
+        go_on(process)
+        said = buttons.bench.wait_outcomes(delivery, 2, repo=L4)
+        assert [(one["outcome"], one["attempt"]) for one in said] == [("waiting", 1), ("dispatched", 1)]
+        assert "stood still" in said[0]["error"]
+        assert [which for *_, which in buttons.reruns()] == ["rerun-failed-jobs", "rerun-failed-jobs", "rerun"]
+
     def test_the_aggregate_waits_for_a_view_that_is_being_rebuilt_and_spends_no_attempt(self, alone):
         run = next(runs)
         alone.bench.redis.delete("crcr:epoch")
