@@ -42,6 +42,13 @@ def test_packages_asks_nothing_when_all_is_there():
     assert done.returncode == 0 and done.stdout == "" and done.stderr == ""
 
 
+def test_a_node_takes_its_classes_from_the_archive_that_fetch_kafka_made(kafka_node):
+    """Java says nothing of one that does not fit: it starts in twice the time."""
+    pid = (kafka_node.folder / "kafka.pid").read_text().strip()
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
+        assert any(line.rstrip().endswith("/classes.jsa") for line in maps)
+
+
 @pytest.mark.long
 def test_kafka_keeps_its_topics_over_a_restart_and_leaves_no_process(tmp_path):
     port, controller = free_port(), free_port()
