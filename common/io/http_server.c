@@ -1,15 +1,22 @@
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "http_server_inner.h"
 
-enum { LAST_WORDS_MS = 500 }; /* for sending what was answered at the end */
+enum {
+    LAST_WORDS_MS = 500,     /* for sending what was answered at the end */
+    LET_IN_MS = 200,         /* for accepting who has connected */
+    FIRST_REQUEST_MS = 1000, /* from a connection to its first request */
+};
 
 /* Called by the owner and by the last holder of each exchange: an exchange may outlive the server,
  * and its late http_reply must find the account it settles. */
@@ -75,15 +82,25 @@ void http_server_last_requests(struct http_server *s)
     atomic_store(&s->closes_after_reply, true);
 }
 
+/* The kernel resets who still waits to be accepted when the socket is shut down. */
+static void let_in(struct http_server *s)
+{
+    struct pollfd queue = { .fd = s->listen_fd, .events = POLLIN };
+    for (int ms = 0; ms < LET_IN_MS && poll(&queue, 1, 0) > 0; ms++)
+        poll(NULL, 0, 1);
+}
+
 /* The loops may still use the socket, so it is shut down here, which makes the kernel refuse new
  * clients at once, and closed in http_server_free. */
 void http_server_quiesce(struct http_server *s)
 {
     http_server_last_requests(s);
-    if (atomic_exchange(&s->quiesced, true) || s->listen_fd < 0)
+    if (atomic_load(&s->quiesced) || s->listen_fd < 0)
         return;
-    http_server_loops_wake(s);
+    let_in(s);
     shutdown(s->listen_fd, SHUT_RDWR);
+    atomic_store(&s->quiesced, true);
+    http_server_loops_wake(s);
 }
 
 static void drain(struct http_server *s, int drain_ms)
@@ -126,4 +143,20 @@ size_t http_server_in_flight(struct http_server *s)
     size_t n = s->in_flight;
     pthread_mutex_unlock(&s->lock);
     return n;
+}
+
+bool http_server_awaits(struct http_server *s)
+{
+    int64_t since_ms = clock_mono_ms() - FIRST_REQUEST_MS;
+    struct http_peer *peer;
+    if (atomic_load(&s->n_quiesced) < s->n_loops) /* they may be accepting somebody */
+        return true;
+    pthread_mutex_lock(&s->lock);
+    bool awaits = s->in_flight > 0;
+    DL_FOREACH(s->peers, peer)
+    {
+        awaits |= !peer->asked && peer->opened_ms > since_ms;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return awaits;
 }

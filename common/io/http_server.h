@@ -56,6 +56,10 @@ void http_server_last_requests(struct http_server *s);
 void http_server_quiesce(struct http_server *s);
 int http_server_port(const struct http_server *s);
 size_t http_server_in_flight(struct http_server *s);
+/* After http_server_quiesce: whether to go on before http_server_free. Requests are under way, or a
+ * connection is less than a second old and its first request not here yet: closed now, it would be
+ * lost (RFC 9112 section 9.6). */
+bool http_server_awaits(struct http_server *s);
 
 /* Parts of the request, borrowed until the reply is sent. Absent: STR_NONE. */
 struct str http_method(const struct http_exchange *x);

@@ -32,6 +32,8 @@ struct part {
 struct http_peer {
     struct http_peer *prev, *next; /* under server->lock */
     int fd;
+    int64_t opened_ms;
+    bool asked;                    /* under server->lock: it has brought in a request */
     atomic_llong waiting_since_ms; /* monotonic: the client's turn since then; 0: ours */
 };
 
@@ -108,6 +110,7 @@ struct http_server {
     atomic_int refs; /* the owner's, and one for each exchange */
     atomic_bool closes_after_reply;
     atomic_bool quiesced;
+    atomic_size_t n_quiesced; /* loops that know, and accept nothing more */
     atomic_bool loops_must_end;
 
     pthread_t timer;

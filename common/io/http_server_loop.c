@@ -38,6 +38,7 @@ static void *loop_main(void *arg)
         if (!quiesced && atomic_load(&s->quiesced)) {
             MHD_quiesce_daemon(l->daemon);
             quiesced = true;
+            atomic_fetch_add(&s->n_quiesced, 1);
         }
         MHD_run(l->daemon);
     }

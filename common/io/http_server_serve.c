@@ -179,6 +179,7 @@ static struct http_exchange *request_new(struct http_loop *l, struct MHD_Connect
     x->route = route_find(s, x->method, x->path);
     pthread_mutex_lock(&s->lock);
     s->in_flight++;
+    x->peer->asked = true;
     pthread_mutex_unlock(&s->lock);
     return x;
 }
@@ -227,7 +228,8 @@ static void peer_open(struct http_server *s, struct MHD_Connection *connection, 
 {
     struct http_peer *peer = mem_alloc(1, sizeof(*peer));
     peer->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    atomic_init(&peer->waiting_since_ms, clock_mono_ms());
+    peer->opened_ms = clock_mono_ms();
+    atomic_init(&peer->waiting_since_ms, peer->opened_ms);
     http_server_peer_add(s, peer);
     *context = peer;
 }

@@ -80,6 +80,8 @@ class Story:
 
 
 KINDS = ("callback", "dispatch", "labels")  # of crcr_facts_total
+REPORTERS = ("reporter1", "reporter2")
+SHARED = 3 * 12  # partitions of the topics of these facts
 FACTS = ("labeled", "dispatched", "started", "ended", "tested")
 
 
@@ -99,6 +101,10 @@ def put(case, stories_and_facts):
         by_topic[topic].append((key, value, headers, int(time.time() * 1000)))
     for topic, records in by_topic.items():
         write_all(case.kafka.brokers, case.relay.topic(topic), records)
+
+
+def partitions(case, part):
+    return case.relay.metric(part, "crcr_role_partitions", role="fold")
 
 
 def folded(case):
@@ -132,7 +138,10 @@ def run(world, short=False):
     case = world.case("row-17", downstreams=[])
     write_all(case.kafka.brokers, case.relay.topic("allowlist"), [
         ("allowlist", ALLOWLIST, {"source": "row 17", "sha": "0" * 40, "fetched_ms": "1"}, int(time.time() * 1000))])
-    case.start("reporter1", "reporter2")
+    case.start("reporter1")
+    case.start_part("reporter2")  # gets other partitions of one topic than of another: the first one keeps what it can
+    case.relay.wait_ready("reporter2")
+    case.wait("each to have half of them", lambda: {partitions(case, part) for part in REPORTERS} == {SHARED // 2})
     count = 24 if short else 0
     one_by_one = stories(chance, 1, False, count)
     at_once = stories(chance, 1001, False, count) + stories(chance, 2001, True, count)
@@ -148,8 +157,8 @@ def run(world, short=False):
     shown_s = time.monotonic() - written
     case.wait("the facts to be folded", lambda: folded(case), SETTLE_S)
     wrong = differing(case, every)
-    shares = [case.relay.metric(part, "crcr_facts_total") for part in ("reporter1", "reporter2")]
-    folded_by = {kind: [case.relay.metric(part, "crcr_facts_total", kind=kind) for part in ("reporter1", "reporter2")]
+    shares = [case.relay.metric(part, "crcr_facts_total") for part in REPORTERS]
+    folded_by = {kind: [case.relay.metric(part, "crcr_facts_total", kind=kind) for part in REPORTERS]
                  for kind in KINDS}
     of_first = {kind: first / (first + second) for kind, (first, second) in folded_by.items()}
     made = sum(sum(runs.values()) for runs in check_runs(case).values())

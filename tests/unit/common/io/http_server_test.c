@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <sys/resource.h>
 
 #include "common/io/http_server_inner.h"
@@ -128,6 +129,35 @@ static void quiesced_server_takes_nobody_new_and_ends_what_it_has(void **state)
     assert_string_equal(g.body, "ended");
 }
 
+static void who_had_connected_is_awaited_when_the_server_is_quiesced(void **state)
+{
+    struct fixture *f = *state;
+    int fds[20];
+    for (size_t i = 0; i < 20; i++) /* some of them are not accepted yet */
+        fds[i] = raw_connect(f->port);
+    http_server_quiesce(f->server);
+    for (size_t i = 0; i < 20; i++) {
+        assert_true(http_server_awaits(f->server));
+        assert_true(raw_send(fds[i], "GET /describe HTTP/1.1\r\nHost: x\r\n\r\n"));
+        assert_true(raw_expect(fds[i], "Connection: close"));
+        close(fds[i]);
+    }
+    wait_idle(f);
+    assert_false(http_server_awaits(f->server));
+}
+
+static void who_brings_no_request_is_awaited_for_a_second(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(f->port);
+    http_server_quiesce(f->server);
+    int64_t began_ms = clock_mono_ms();
+    while (http_server_awaits(f->server) && clock_mono_ms() - began_ms < TEST_LIMIT_MS)
+        poll(NULL, 0, 10);
+    assert_true(clock_mono_ms() - began_ms < 2000);
+    close(fd);
+}
+
 static void *free_server(void *server)
 {
     http_server_free(server, TEST_LIMIT_MS);
@@ -243,6 +273,8 @@ int main(void)
             teardown),
         TEST(server_that_is_leaving_takes_requests_and_closes_after_each),
         TEST(quiesced_server_takes_nobody_new_and_ends_what_it_has),
+        TEST(who_had_connected_is_awaited_when_the_server_is_quiesced),
+        TEST(who_brings_no_request_is_awaited_for_a_second),
         TEST(free_waits_for_what_is_under_way),
         cmocka_unit_test(listens_on_ipv6),
         cmocka_unit_test(clients_cannot_take_the_last_descriptors),
