@@ -92,7 +92,8 @@ def test_redeliver_is_told_what_ingest_is_told_to_take(installed):
     """UPSTREAM_REPO and CRCR_PUSH_REFS may stand in ingest's own file."""
     def files(name):
         return [value for key, value in units(installed)[name] if key == "EnvironmentFile"]
-    assert files("crcr-redeliver@.service") == files("crcr-ingest.service") != []
+    *of_ingest, own = files("crcr-redeliver@.service")
+    assert of_ingest == files("crcr-ingest.service") != [] and own == "-/etc/crcr/crcr-redeliver.env"
 
 
 @pytest.mark.parametrize("program", DAEMONS)
