@@ -22,7 +22,7 @@ struct standing {
     const char *repo; /* borrowed from the steps */
     int tier;
     char state[32]; /* one word: routed, waits, dispatched, in_progress, success, parked, … */
-    char why[500];  /* a sentence: why it is not further, or what it ended with */
+    char why[512];  /* a sentence: why it is not further, or what it ended with */
 };
 #define TIMELINE_MAX_REPOS 2000
 /* The downstreams of steps[first … end), tier by tier; *ret is the caller's to free. */
