@@ -1,5 +1,7 @@
-"""What the daemons' logs must say of each fault (README.md, "By what each is seen from outside"): row → events."""
+"""What is to be seen of each fault (README.md, "By what each is seen from outside"): in the daemons' logs, and in their metrics."""
+from scrape import falls, grows, reaches, restarts
 
+# Row → events.
 SAYS = {
     "2": ("rebuild_started", "rebuild_done"),
     "3": ("stopping", "stopped", "partitions_moved"),
@@ -12,6 +14,36 @@ SAYS = {
     "15": ("partitions_moved",),
     "18": ("hud_away", "hud_back", "check_runs_away", "check_runs_back"),
     "23": ("allowlist_refused", "allowlist_held", "allowlist_unreachable"),
+}
+
+UNAVAILABLE = grows("ingest", "crcr_ingest_requests_total", status="503")
+
+# Case → what its metrics must have done, once all was started and before it is stopped. Rows 11, 20 (disk) and 23 look themselves.
+SHOWS = {
+    "1": (restarts("ingest"), restarts("dispatcher"), restarts("reporter")),
+    "2": (restarts("ingest"), restarts("dispatcher"), restarts("reporter")),
+    "3": (restarts("dispatcher"), restarts("reporter")),
+    "4": (UNAVAILABLE,),
+    "5": (UNAVAILABLE,),
+    "6": (UNAVAILABLE, grows("ingest", "crcr_ingest_produce_failures_total"), grows("dispatcher", "crcr_records_not_stored_total")),
+    "7": (falls("reporter", "crcr_redis_up", 0), falls("reporter", "crcr_view_whole", 0),
+          grows("dispatcher", "crcr_claims_total", verdict="none")),
+    "8": (UNAVAILABLE, grows("dispatcher", "crcr_role_partitions_lost_total"), grows("reporter", "crcr_role_partitions_lost_total"),
+          falls("reporter", "crcr_redis_up", 0), grows("reporter", "crcr_results_posted_total", outcome="waiting")),
+    "9": (grows("dispatcher", "crcr_role_partitions_lost_total"), grows("reporter", "crcr_role_partitions_lost_total")),
+    "10": (grows("dispatcher", "crcr_dispatch_repo_outcomes_total", outcome="waiting", reason="held"),),
+    "12": (grows("dispatcher", "crcr_parked_total"), grows("dispatcher", "crcr_dispatch_outcomes_total", outcome="failed"),
+           grows("dispatcher", "crcr_dlq_total")),
+    "13": (grows("ingest", "crcr_ingest_requests_total", status="400"), grows("ingest", "crcr_ingest_requests_total", status="413"),
+           grows("dispatcher", "crcr_dlq_total", **{"class": "poison"}), grows("reporter", "crcr_dlq_total", **{"class": "poison"})),
+    "14": (reaches("dispatcher", "crcr_role_lag_records", 1000), reaches("dispatcher", "crcr_role_backlog_seconds", 10)),
+    "16": (grows("dispatcher", "crcr_dispatch_outcomes_total", outcome="duplicate"),),
+    "18": (grows("reporter", "crcr_results_posted_total", outcome="waiting"),
+           grows("reporter", "crcr_check_runs_total", outcome="retry")),
+    "20-disk": (UNAVAILABLE,),
+    "20-used-up": (reaches("ingest", "process_open_fds", 5000),),
+    "20-clock": (grows("ingest", "crcr_ingest_requests_total", status="401"),),
+    "21": (falls("dispatcher", "crcr_role_healthy", 0), falls("reporter", "crcr_role_healthy", 0)),
 }
 
 

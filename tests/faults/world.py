@@ -12,7 +12,8 @@ from checker import Checker
 from history import History, Lines, Topic
 from load import Load
 from outside import missing
-from signals import unsaid
+from scrape import Scraper
+from signals import SHOWS, unsaid
 
 from lib.kafka import Kafka
 from lib.ports import free_port
@@ -108,7 +109,7 @@ class Case:
         self.loads, self.topics = [], {}
         self.effects, self.n_dispatched, self.counting = Lines(self.github_file), 0, threading.Lock()
         self.downstreams = downstreams
-        self.checker = None
+        self.checker = self.scraper = None
         self.closed = False
         self.started = {}  # log → its size when all was ready: what it says before belongs to no fault
 
@@ -138,6 +139,8 @@ class Case:
                        for name in ("events", "dispatches", "results", "dlq")}
         self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics, **self.allowed)
         self.started = {log: log.stat().st_size for log in self.relay.folder.glob("*.log")}
+        if wanted := SHOWS.get(self.name.removeprefix("row-").lstrip("0")):
+            self.scraper = Scraper(self.relay, wanted)
         return self
 
     def start_part(self, part, **environment):
@@ -270,6 +273,8 @@ class Case:
                  f"{len(self.checker.callbacks)} jobs called back")
         if silent := unsaid(row, self.relay.folder, self.started):
             result.problems.append(f"no log says {', '.join(silent)}")
+        if self.scraper and (dark := self.scraper.stop()):
+            result.problems.append(f"no metric shows it: {'; '.join(dark)}")
         result.problems += self.close()
         return result
 
@@ -279,6 +284,8 @@ class Case:
             return []
         self.closed = True
         problems = []
+        if self.scraper:
+            self.scraper.stop()
         for load in self.loads:
             load.stop()
         problems += [f"{name} had ended by itself with {process.popen.returncode}: {process.tail()[-300:]}"

@@ -1,7 +1,8 @@
 """The measures of single rows of tests/faults can fail: the soak's (row 22) finds a leak, and takes nothing else for one;
 that of stuck threads (row 21) sees a daemon that says nothing, or says it late; that of GitHub's answers (row 12) a call
 before its time, and a delivery that ends otherwise; that of brokers' errors (row 6) a daemon that ended and did not name the
-error; the load (row 19) a webhook that a replica took and dropped, and that of the killed broker (row 5) whether any met it."""
+error; the load (row 19) a webhook that a replica took and dropped, that of the killed broker (row 5) whether any met it, that of
+cut links (row 8) a second dispatch while none was cut, and the scrapes of all rows a metric that shows nothing."""
 import itertools
 import math
 import os
@@ -21,9 +22,11 @@ from load import Load  # noqa: E402
 from lib.ports import free_port  # noqa: E402
 from rows import row_05_broker_killed as killed  # noqa: E402
 from rows import row_06_broker_errors as broker  # noqa: E402
+from rows import row_08_links as links  # noqa: E402
 from rows import row_12_github as github  # noqa: E402
 from rows import row_21_stuck as stuck  # noqa: E402
 from rows import row_22_soak as soak  # noqa: E402
+from scrape import Metrics, falls, grows, reaches, restarts  # noqa: E402
 
 TIMES = [5.0 * n for n in range(1, 121)]  # ten minutes
 
@@ -240,3 +243,43 @@ def test_a_webhook_that_a_replica_took_and_dropped_is_lost(replica):
 @pytest.mark.parametrize("at_ms, met", [(999, 0), (1000, 1), (1999, 1), (2000, 0)])
 def test_webhooks_that_came_while_the_broker_was_dead_are_counted(at_ms, met):
     assert killed.met_a_kill({"one": at_ms}, [(1000, 2000), (5000, 6000)]) == met
+
+
+@pytest.mark.parametrize("first_ms, wrong", [(7999, 1), (8000, 0), (15_000, 0), (20_000, 0), (20_001, 1)])
+def test_a_second_dispatch_while_no_link_was_cut_is_found(first_ms, wrong):
+    checker = types.SimpleNamespace(duplicates=lambda: {("d", "org/a"): 1}, dispatches={("d", "org/a"): [{"at_ms": first_ms}]})
+    assert len(links.at_no_cut(types.SimpleNamespace(checker=checker), [(10_000, 20_000)])) == wrong
+
+
+def scrapes(wanted, *texts):
+    """What is left of one wish after these scrapes of a dispatcher: (when it was started, its series)."""
+    metrics = Metrics([wanted])
+    for started, series in texts:
+        metrics.take("dispatcher2", "# HELP x A text.\n" + f"process_start_time_seconds {started}\n" + series + "\n")
+    return [str(one) for one in metrics.left]
+
+
+@pytest.mark.parametrize("texts, left", [
+    ([(1, 'x{a="b"} 3'), (1, 'x{a="b"} 4')], 0),
+    ([(1, 'x{a="b"} 3'), (1, 'x{a="b"} 3')], 1),
+    ([(1, 'x{a="b"} 3')], 1),                         # what it had at the beginning
+    ([(1, 'x{a="c"} 3'), (1, 'x{a="c"} 4')], 1),      # another series
+    ([(1, 'xx{a="b"} 3'), (1, 'xx{a="b"} 4')], 1),
+    ([(1, 'y 3'), (1, 'x{a="b",c="d"} 1')], 0),       # one that was not there before
+    ([(1, 'x{a="b"} 3'), (2, 'x{a="b"} 1')], 0),      # a new process counts from 0
+    ([(1, 'x{a="b"} 3'), (2, 'x{a="b"} 0')], 1),
+])
+def test_a_counter_has_grown_in_one_process(texts, left):
+    assert len(scrapes(grows("dispatcher", "x", a="b"), *texts)) == left
+
+
+def test_a_gauge_has_been_where_it_should():
+    samples_of = [(1, "x 1"), (1, "x 0"), (1, "x 1")]
+    assert not scrapes(falls("dispatcher", "x", 0), *samples_of) and not scrapes(reaches("dispatcher", "x", 1), *samples_of)
+    assert scrapes(reaches("dispatcher", "x", 2), *samples_of) == ["x{} of dispatcher never reached 2"]
+    assert scrapes(falls("dispatcher", "x", -1), *samples_of) == ["x{} of dispatcher never fell to -1"]
+
+
+def test_a_restart_is_another_start_and_another_daemon_is_none():
+    assert not scrapes(restarts("dispatcher"), (1, ""), (2, ""))
+    assert scrapes(restarts("dispatcher"), (1, ""), (1, "")) and scrapes(restarts("reporter"), (1, ""), (2, ""))

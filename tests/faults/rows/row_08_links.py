@@ -11,6 +11,7 @@ from lib.redis_server import RedisServer
 ROW, NAME = "8", "each link cut, also one way"
 LINKS = (("kafka",), ("redis",), ("github", "hud"), ("ingest",))  # cut one after the other
 HEALED_MAX_S = 60
+UNTOLD_MS = 2000  # from a call's effect until its outcome is known everywhere, at most, where no link is cut
 REPLICAS = ("ingest", "dispatcher", "reporter", "dispatcher2", "reporter2")
 
 
@@ -26,9 +27,19 @@ def at_work(case, load):
             case.relay.metric("reporter", "crcr_facts_total"), told(case))
 
 
-def cut(case, links, load, names, how, seconds):
+def at_no_cut(case, cuts):
+    """Second dispatches of what was first sent while no link was cut that a dispatcher needs. cuts: (from, until all was well) in ms."""
+    wrong = []
+    for key in case.checker.duplicates():
+        first_ms = case.checker.dispatches[key][0]["at_ms"]
+        if not any(since - UNTOLD_MS <= first_ms <= until for since, until in cuts):
+            wrong.append(f"{key} at {first_ms}, links were cut at {cuts}")
+    return wrong
+
+
+def cut(case, links, load, names, how, seconds, cuts):
     """The time until everything works again."""
-    what = " and ".join(names)
+    what, since_ms = " and ".join(names), int(time.time() * 1000)
     if "redis" in names:
         case.without_redis.append((int(time.time() * 1000), math.inf))
     for link in names:
@@ -49,6 +60,8 @@ def cut(case, links, load, names, how, seconds):
         case.wait(f"{part} to be ready after {what} was cut ({how})", lambda part=part: case.ready(part), 90)
     if "redis" in names:
         case.without_redis[-1] = case.without_redis[-1][0], int(time.time() * 1000)
+    if "ingest" not in names:
+        cuts.append((since_ms, int(time.time() * 1000)))
     case.say(f"row 8: {what} ({how}, {seconds} s) healed after {time.monotonic() - healed:.1f} s, {load.answers}")
     return time.monotonic() - healed
 
@@ -62,7 +75,8 @@ def run_behind(world, links, short):
         case.relay.script({"method": "POST", "path": "*/dispatches", "delay_ms": 40})
         load = case.load(rate=200, on=0.25, off=3.75, senders=160)
         case.wait("the first dispatches", case.dispatched)
-        slowest = max(cut(case, links, load, names, how, both if how == "both" else one_way)
+        cuts = []
+        slowest = max(cut(case, links, load, names, how, both if how == "both" else one_way, cuts)
                       for names in LINKS for how in ("both", "there", "back"))
         load.stop()
         result = case.result(ROW, NAME, f"{sum(map(len, LINKS))} links × {both} s, × {one_way} s each way",
@@ -78,6 +92,8 @@ def run_behind(world, links, short):
         result.problems.append(f"healed only after {slowest:.1f} s")
     if not load.not_taken:
         result.problems.append("no webhook met a fault: nothing was cut")
+    if wrong := at_no_cut(case, cuts):
+        result.problems.append(f"{len(wrong)} × sent a second time, while no link was cut, such as {wrong[0]}")
     return result
 
 
