@@ -15,6 +15,7 @@
 enum {
     LAST_WORDS_MS = 500,     /* for sending what was answered at the end */
     LET_IN_MS = 200,         /* for accepting who has connected */
+    HANDSHAKE_MS = 50,       /* from the kernel's SYN to the client's ACK */
     FIRST_REQUEST_MS = 1000, /* from a connection to its first request */
 };
 
@@ -86,8 +87,14 @@ void http_server_last_requests(struct http_server *s)
 static void let_in(struct http_server *s)
 {
     struct pollfd queue = { .fd = s->listen_fd, .events = POLLIN };
-    for (int ms = 0; ms < LET_IN_MS && poll(&queue, 1, 0) > 0; ms++)
+    http_server_turn_away(s->listen_fd);
+    int64_t began_ms = clock_mono_ms(), came_ms = began_ms, now_ms = began_ms;
+    while (now_ms - began_ms < LET_IN_MS && now_ms - came_ms < HANDSHAKE_MS) {
         poll(NULL, 0, 1);
+        now_ms = clock_mono_ms();
+        if (poll(&queue, 1, 0) > 0)
+            came_ms = now_ms;
+    }
 }
 
 /* The loops may still use the socket, so it is shut down here, which makes the kernel refuse new

@@ -133,6 +133,12 @@ void http_server_release(struct http_server *s);
 
 /* http_server_listen.c: a listening socket for "host:port" or "[::1]:port". */
 enum err http_server_listen(const char *listen_on, int *fd, int *port, struct why *why) MUST_CHECK;
+/* Nobody begins a connection to it any more; who has begun one can end that (RFC 9293 section
+ * 3.5) and be accepted. The kernel drops the SYN, so that a client sends it again after a second
+ * (RFC 6298 section 2.1) and is refused when the socket has been shut down. Otherwise who connects
+ * between the last accept and that would be reset with a request under way. socket(7),
+ * SO_ATTACH_FILTER; where a kernel has none, that gap is left. */
+void http_server_turn_away(int fd);
 
 /* http_server_exchange.c */
 struct http_exchange *exchange_new(struct http_loop *l, struct MHD_Connection *connection,

@@ -1,6 +1,8 @@
 #include <errno.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -55,4 +57,17 @@ enum err http_server_listen(const char *listen_on, int *fd, int *port, struct wh
     *fd = opened;
     *port = port_of(opened);
     return OK;
+}
+
+void http_server_turn_away(int fd)
+{
+    static struct sock_filter drop_syn[] = {
+        /* it is given what begins with the TCP header */
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13), /* its flags */
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, TH_SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog program = { sizeof(drop_syn) / sizeof(drop_syn[0]), drop_syn };
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }

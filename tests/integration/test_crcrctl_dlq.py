@@ -220,7 +220,7 @@ def test_a_newer_row_behind_many_others_is_seen_too(queue, tmp_path):
         queue.park(1, delivery=f"d-{number}")
     queue.park(1, source="results", value=b'{"status": "in_progress"}', delivery="d-row")
     queue.write("results", key, b'{"status": "in_progress"}')
-    process = Process("replay", [BIN / "crcrctl", "dlq", "replay", "--rate", "2"], tmp_path, queue.environment())
+    process = Process("replay", [BIN / "crcrctl", "dlq", "replay", "--rate", "2", "--since", "30d"], tmp_path, queue.environment())
     process.wait_text("replayed to dispatch.l2")
     now, row = int(time.time() * 1000), os.urandom(10_000)
     write_all(queue.brokers, f"{queue.prefix}results", [(f"org/b|pytorch/pytorch#{n}", row, {}, now) for n in range(1600)])
