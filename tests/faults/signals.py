@@ -25,11 +25,11 @@ SHOWS = {
     "3": (restarts("dispatcher"), restarts("reporter")),
     "4": (UNAVAILABLE,),
     "5": (UNAVAILABLE,),
-    "6": (UNAVAILABLE, grows("ingest", "crcr_ingest_produce_failures_total"), grows("dispatcher", "crcr_records_not_stored_total")),
+    "6": (UNAVAILABLE, grows("ingest", "crcr_ingest_produce_failures_total")),
     "7": (falls("reporter", "crcr_redis_up", 0), falls("reporter", "crcr_view_whole", 0),
           grows("dispatcher", "crcr_claims_total", verdict="none")),
     "8": (UNAVAILABLE, grows("dispatcher", "crcr_role_partitions_lost_total"), grows("reporter", "crcr_role_partitions_lost_total"),
-          falls("reporter", "crcr_redis_up", 0), grows("reporter", "crcr_results_posted_total", outcome="waiting")),
+          falls("reporter", "crcr_redis_up", 0)),
     "9": (grows("dispatcher", "crcr_role_partitions_lost_total"), grows("reporter", "crcr_role_partitions_lost_total")),
     "10": (grows("dispatcher", "crcr_dispatch_repo_outcomes_total", outcome="waiting", reason="held"),),
     "12": (grows("dispatcher", "crcr_parked_total"), grows("dispatcher", "crcr_dispatch_outcomes_total", outcome="failed"),
@@ -39,11 +39,11 @@ SHOWS = {
     "14": (reaches("dispatcher", "crcr_role_lag_records", 1000), reaches("dispatcher", "crcr_role_backlog_seconds", 10)),
     "16": (grows("dispatcher", "crcr_dispatch_outcomes_total", outcome="duplicate"),),
     "18": (grows("reporter", "crcr_results_posted_total", outcome="waiting"),
-           grows("reporter", "crcr_check_runs_total", outcome="retry")),
+           grows("reporter", "crcr_check_runs_total", outcome="unknown")),
     "20-disk": (UNAVAILABLE,),
     "20-used-up": (reaches("ingest", "process_open_fds", 5000),),
     "20-clock": (grows("ingest", "crcr_ingest_requests_total", status="401"),),
-    "21": (falls("dispatcher", "crcr_role_healthy", 0), falls("reporter", "crcr_role_healthy", 0)),
+    "21": (reaches("dispatcher", "crcr_role_still_seconds", 15), reaches("reporter", "crcr_role_still_seconds", 15)),
 }
 
 
