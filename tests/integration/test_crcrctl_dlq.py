@@ -213,6 +213,7 @@ def test_a_row_whose_job_goes_on_meanwhile_does_not_go_back_behind_its_newer_one
     assert {last[key] for key in left} == {b'{"status": "completed"}'}
 
 
+@pytest.mark.long  # a race against the rate: a busy machine may lose it
 def test_a_newer_row_behind_many_others_is_seen_too(queue, tmp_path):
     """What is put back elsewhere takes its time; what comes to results meanwhile is more than a client holds (4 MB)."""
     key = "org/a|pytorch/pytorch#1"  # of all, so that the queue has an order
