@@ -28,9 +28,3 @@ void fault_point(const char *name)
         pthread_exit(NULL);
     raise(SIGKILL);
 }
-
-const char *fault_setting(const char *name, const char *otherwise)
-{
-    const char *value = getenv(name);
-    return value ? value : otherwise;
-}

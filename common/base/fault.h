@@ -7,16 +7,12 @@
 #define CRCR_BASE_FAULT_H
 
 #ifdef CRCR_FAULT_POINTS
-#define FAULT_POINT(name)              fault_point(name)
-#define FAULT_SETTING(name, otherwise) fault_setting(name, otherwise)
+#define FAULT_POINT(name) fault_point(name)
 #else
-#define FAULT_POINT(name)              ((void)0)
-#define FAULT_SETTING(name, otherwise) (otherwise)
+#define FAULT_POINT(name) ((void)0)
 #endif
 
 /* Counts one passing; does not return when it was the one. Any thread. */
 void fault_point(const char *name);
-/* What the environment says, in such a build only. */
-const char *fault_setting(const char *name, const char *otherwise);
 
 #endif

@@ -152,9 +152,7 @@ moves.to = 2
 
 def run(world, short=False):
     kafka = MockKafka(world.folder / "row-06-kafka", BROKERS).start()
-    # One request at a time: with more, librdkafka takes a record for stored when a later one of its partition is. So it is
-    # where brokers take none out of order (KIP-98, sequence numbers); the ones in memory do not look.
-    case = world.case("row-06", kafka=kafka, gives_up=True, hud=True, environment={"FAULT_IN_FLIGHT": "1"})
+    case = world.case("row-06", kafka=kafka, gives_up=True, hud=True)
     faults = [(api, name) for api, names in ERRORS.items() for name in names
               if not short or (api, name) in SHORT]
     try:

@@ -1,11 +1,14 @@
-/* What needs no broker; the rest: tests/integration/topic_writer_live.c. */
+/* What needs no real broker; the rest: tests/integration/topic_writer_live.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "common/base/clock.h"
@@ -45,11 +48,102 @@ static void without_one_tcp_keeps_the_kernels(void **state)
     assert_int_equal(user_timeout_of(0), 0);
 }
 
+/* ---- what librdkafka takes for stored ---- */
+
+enum { PRODUCE = 0, BROKER = 1, ROUND_TRIP_MS = 200, N_RECORDS = 3 };
+
+struct told {
+    int n;
+    enum err err;
+    char reason[128];
+};
+
+static void on_written(void *opaque, enum err err, const struct topic_position *at,
+                       const char *reason)
+{
+    struct told *told = opaque;
+
+    (void)at;
+    told->n++;
+    told->err = err;
+    snprintf(told->reason, sizeof(told->reason), "%s", reason ? reason : "");
+}
+
+static int64_t stored_in(rd_kafka_t *rk, const char *topic)
+{
+    int64_t low, high;
+
+    assert_int_equal(rd_kafka_query_watermark_offsets(rk, topic, 0, &low, &high, LIMIT_MS),
+                     RD_KAFKA_RESP_ERR_NO_ERROR);
+    return high - low;
+}
+
+/* Each is a request of its own, under way when the first is refused. */
+static void put_one_by_one(struct topic_writer *w, struct told told[N_RECORDS])
+{
+    struct headers headers;
+    struct why why;
+
+    headers_init(&headers);
+    for (int i = 0; i < N_RECORDS; i++) {
+        assert_int_equal(topic_writer_put(w, "events", STR_LIT("key"), STR_LIT("value"), &headers,
+                                          on_written, &told[i], &why),
+                         OK);
+        poll(NULL, 0, ROUND_TRIP_MS / 4);
+    }
+    assert_int_equal(topic_writer_flush(w, LIMIT_MS, &why), OK);
+}
+
+/* The brokers in memory take any sequence number, as real ones do of a producer that is new to
+ * them. */
+static void what_was_refused_is_not_stored_because_a_later_record_is(void **state)
+{
+    char reason[512];
+    struct told told[N_RECORDS] = { 0 };
+    struct topic_writer *w;
+    struct why why;
+    int64_t n_ok = 0;
+
+    (void)state;
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), reason, sizeof(reason));
+    rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(rk, 1);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, "events", 1, 1), 0);
+    const struct topic_writer_options options = {
+        .kafka = { .brokers = rd_kafka_mock_cluster_bootstraps(cluster) }, .linger_ms = -1
+    };
+    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
+    assert_int_equal(topic_writer_check(w, (const char *[]){ "events" }, 1, LIMIT_MS, &why), OK);
+    rd_kafka_mock_broker_set_rtt(cluster, BROKER, ROUND_TRIP_MS);
+    rd_kafka_mock_broker_push_request_error_rtts(
+        cluster, BROKER, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, ROUND_TRIP_MS);
+
+    put_one_by_one(w, told);
+
+    for (int i = 0; i < N_RECORDS; i++) {
+        assert_int_equal(told[i].n, 1);
+        n_ok += told[i].err == OK;
+        if (told[i].err != OK) {
+            assert_int_equal(told[i].err, ERR_UNKNOWN);
+            assert_non_null(strstr(told[i].reason, "a later record of its partition is"));
+        }
+    }
+    topic_writer_free(w);
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_conf_set(conf, "bootstrap.servers", rd_kafka_mock_cluster_bootstraps(cluster), NULL,
+                      0);
+    rd_kafka_t *reader = rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof(reason));
+    assert_int_equal(n_ok, stored_in(reader, "events"));
+    rd_kafka_destroy(reader);
+    rd_kafka_mock_cluster_destroy(cluster);
+    rd_kafka_destroy(rk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_time_that_is_given_is_also_tcps),
         cmocka_unit_test(without_one_tcp_keeps_the_kernels),
+        cmocka_unit_test(what_was_refused_is_not_stored_because_a_later_record_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
