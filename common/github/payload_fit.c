@@ -127,15 +127,17 @@ static bool cut_long_text(struct fit *f, json_t *owner, const char *name, json_t
     return true;
 }
 
-static void keep_members(json_t *object, const char *const *kept)
+static void keep_members(struct fit *f, json_t *object, const char *const *kept)
 {
     void *next;
     const char *name;
     json_t *value;
     json_object_foreach_safe(object, next, name, value)
     {
-        if (!is_in(name, kept))
+        size_t before = payload_path_push(&f->path, ".", name);
+        if (!is_in(name, kept) && !payload_path_leads(&f->path))
             json_object_del(object, name);
+        payload_path_pop(&f->path, before);
     }
 }
 
@@ -154,7 +156,7 @@ static bool reduce(struct fit *f, json_t *owner, const char *name, json_t *value
         kept = of_user;
     size_t members = json_object_size(value);
     if (kept)
-        keep_members(value, kept);
+        keep_members(f, value, kept);
     if (json_object_size(value) < members)
         note(f, f->path.text);
     return true;

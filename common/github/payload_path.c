@@ -79,6 +79,17 @@ bool payload_path_protected(const struct payload_path *path)
     return false;
 }
 
+bool payload_path_leads(const struct payload_path *path)
+{
+    for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++) {
+        struct str below = str_of(protected_paths[i]);
+        if (below.len > path->len && memcmp(below.ptr, path->text, path->len) == 0 &&
+            strchr(".[", below.ptr[path->len]))
+            return true;
+    }
+    return payload_path_protected(path);
+}
+
 /* What finds no room is left out: nothing protected is that long. */
 size_t payload_path_push(struct payload_path *p, const char *separator, const char *name)
 {

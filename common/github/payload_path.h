@@ -19,5 +19,7 @@ size_t payload_path_push(struct payload_path *p, const char *separator, const ch
 void payload_path_pop(struct payload_path *p, size_t before);
 /* True for what fitting never touches. */
 bool payload_path_protected(const struct payload_path *p);
+/* True also for what holds, or may hold, something protected. */
+bool payload_path_leads(const struct payload_path *p);
 
 #endif

@@ -135,6 +135,23 @@ static void then_repositories_and_people_are_reduced(void **state)
     json_decref(root);
 }
 
+static void what_workflows_read_stays_in_what_looks_like_a_repository_or_a_person(void **state)
+{
+    (void)state;
+    json_t *root = payload("pull_request/opened.json"), *trimmed;
+    json_object_set_new(at(root, "pull_request"), "login", json_string("l"));
+    json_object_set_new(at(root, "pull_request.head"), "full_name", json_string("f"));
+    json_t *fitted = fit(root, JSON_COMPACT, 5000, &trimmed);
+    assert_true(went(trimmed, "pull_request") && !went(trimmed, "*"));
+    assert_null(at(fitted, "pull_request.created_at"));
+    assert_true(json_equal(at(fitted, "pull_request.head.sha"), at(root, "pull_request.head.sha")));
+    assert_non_null(at(fitted, "pull_request.head.repo.default_branch"));
+    assert_non_null(at(fitted, "pull_request.updated_at"));
+    json_decref(trimmed);
+    json_decref(fitted);
+    json_decref(root);
+}
+
 static void then_lists_are_cut_and_the_newest_commits_stay(void **state)
 {
     (void)state;
@@ -260,6 +277,7 @@ int main(void)
         cmocka_unit_test(api_links_go_first_and_alone_when_that_suffices),
         cmocka_unit_test(then_long_bodies_are_cut_with_a_marker),
         cmocka_unit_test(then_repositories_and_people_are_reduced),
+        cmocka_unit_test(what_workflows_read_stays_in_what_looks_like_a_repository_or_a_person),
         cmocka_unit_test(then_lists_are_cut_and_the_newest_commits_stay),
         cmocka_unit_test(a_list_of_texts_ends_with_how_many_went),
         cmocka_unit_test(a_huge_title_is_cut_last),
