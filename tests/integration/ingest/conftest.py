@@ -1,5 +1,5 @@
-"""One real broker, one Redis, one issuer and one ingest for all tests of this folder; a test that breaks
-something makes its own with `own`."""
+"""One Redis, one issuer and one ingest for all tests of this folder; a test that breaks something makes its
+own with `own`."""
 import pathlib
 import sys
 
@@ -7,16 +7,8 @@ import pytest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2])]
 from ingest_env import Ingest, Issuer  # noqa: E402
-from lib.kafka import Kafka  # noqa: E402
 from lib.processes import wait_for  # noqa: E402
 from lib.redis_server import RedisServer  # noqa: E402
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory):
-    node = Kafka(tmp_path_factory.mktemp("kafka")).start()
-    yield node
-    node.stop()
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +26,9 @@ def issuer():
 
 
 @pytest.fixture(scope="session")
-def shared(broker, redis_node, issuer, tmp_path_factory):
+def shared(kafka_node, redis_node, issuer, tmp_path_factory):
     """An ingest that nothing is done to."""
-    one = Ingest(tmp_path_factory.mktemp("ingest"), broker.brokers, redis_node.endpoint, issuer,
+    one = Ingest(tmp_path_factory.mktemp("ingest"), kafka_node.brokers, redis_node.endpoint, issuer,
                  RATE_LIMIT_PER_MIN="1000000")
     one.publish_allowlist()
     one.start().wait_ready()
@@ -54,13 +46,14 @@ def ingest(shared, redis_node):
 
 
 @pytest.fixture
-def own(broker, redis_node, issuer, tmp_path):
+def own(kafka_node, redis_node, issuer, tmp_path):
     """Makes an ingest of the test's own."""
     made = []
 
     def make(**options):
+        options.setdefault("brokers", kafka_node.brokers)
         options.setdefault("redis_endpoint", redis_node.endpoint)
-        made.append(Ingest(tmp_path / str(len(made)), broker.brokers, issuer=issuer, **options))
+        made.append(Ingest(tmp_path / str(len(made)), issuer=issuer, **options))
         return made[-1]
     yield make
     for one in made:

@@ -26,6 +26,7 @@ ACTIONS = "https://token.actions.githubusercontent.com"
 BUILDKITE = "https://agent.buildkite.com"
 AUDIENCE = "pytorch-cross-repo-ci-relay"
 SHA = "0123456789abcdef0123456789abcdef01234567"
+PARTITIONS = 4  # a topic; a broker that many tests share spends most of its time on them
 ORGANIZATION, PIPELINE = "0190a1b2-0000-4000-8000-000000000001", "0190a1b2-0000-4000-8000-000000000002"
 ALLOWLIST = """\
 L1: [org/one]
@@ -151,7 +152,7 @@ class Ingest:
             "CRCR_OIDC_ISSUERS": f"{ACTIONS}={issuer.url},{BUILDKITE}={issuer.url}",
             "CRCR_CALLBACK_TOKEN_KEY": TOKEN_KEY, **environment}
         if create_topics:
-            kafka_lib.create_topics(brokers, self.prefix)
+            kafka_lib.create_topics(brokers, self.prefix, "--file", kafka_lib.few_partitions(self.folder, PARTITIONS))
         self.process = None
 
     def start(self):

@@ -267,9 +267,9 @@ def test_redis_away_local_limiter_decides_and_callbacks_are_pending(own, issuer)
     assert "crcr_ingest_limiter_fallbacks_total 5" in one.get_admin("/metrics")[1]
 
 
-def test_new_key_of_an_issuer_is_fetched_at_once_but_not_all_the_time(own, broker, redis_node, tmp_path):
+def test_new_key_of_an_issuer_is_fetched_at_once_but_not_all_the_time(own, kafka_node, redis_node, tmp_path):
     rotating = Issuer()
-    one = Ingest(tmp_path / "rotation", broker.brokers, redis_node.endpoint, rotating,
+    one = Ingest(tmp_path / "rotation", kafka_node.brokers, redis_node.endpoint, rotating,
                  RATE_LIMIT_PER_MIN="1000")
     one.publish_allowlist()
     one.start().wait_ready()
@@ -286,10 +286,10 @@ def test_new_key_of_an_issuer_is_fetched_at_once_but_not_all_the_time(own, broke
     rotating.close()
 
 
-def test_first_keys_are_waited_for(own, broker, redis_node, tmp_path):
+def test_first_keys_are_waited_for(own, kafka_node, redis_node, tmp_path):
     late = Issuer()
     late.down = True
-    one = Ingest(tmp_path / "late", broker.brokers, redis_node.endpoint, late)
+    one = Ingest(tmp_path / "late", kafka_node.brokers, redis_node.endpoint, late)
     one.publish_allowlist()
     one.start().wait_ready()
     body = callback(token=callback_token())

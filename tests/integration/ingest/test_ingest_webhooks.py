@@ -187,8 +187,16 @@ def test_neither_redis_nor_github_nor_an_allowlist_is_needed(own, issuer):
 
 
 # ---- acknowledgement ------------------------------------------------------------------------------------
-def test_202_comes_only_after_the_acknowledgement(own, broker):
-    one = own().start().wait_ready()
+@pytest.fixture(scope="module")
+def freezable(tmp_path_factory):
+    """A broker that no other test uses."""
+    node = Kafka(tmp_path_factory.mktemp("freezable")).start()
+    yield node
+    node.stop()
+
+
+def test_202_comes_only_after_the_acknowledgement(own, freezable):
+    one = own(brokers=freezable.brokers).start().wait_ready()
     body = payload("pull_request/opened.json")
     assert one.webhook(body, delivery="warm")[0] == 202
 
@@ -200,13 +208,13 @@ def test_202_comes_only_after_the_acknowledgement(own, broker):
             sent = time.monotonic()
             answers.append((one.webhook(body, delivery=delivery, timeout=60)[0], time.monotonic() - sent))
         sender = threading.Thread(target=send)
-        broker.freeze()
+        freezable.freeze()
         try:
             sender.start()
             sender.join(2)
             assert sender.is_alive() and not answers
         finally:
-            broker.thaw()
+            freezable.thaw()
         sender.join(60)
         return answers[0]
     for delivery in ("held-1", "held-2", "held-3"):
@@ -217,11 +225,11 @@ def test_202_comes_only_after_the_acknowledgement(own, broker):
     assert len(one.records("events", delivery)) == 1
 
 
-def test_no_acknowledgement_is_503_within_10_s_and_again_is_harmless(own, broker):
-    one = own().start().wait_ready()
+def test_no_acknowledgement_is_503_within_10_s_and_again_is_harmless(own, freezable):
+    one = own(brokers=freezable.brokers).start().wait_ready()
     body = payload("pull_request/opened.json")
     assert one.webhook(body, delivery="warm")[0] == 202
-    broker.freeze()
+    freezable.freeze()
     try:
         for _ in range(3):  # it takes 7 to 8 s: a machine that stands still for a second may spoil one
             start = time.monotonic()
@@ -236,7 +244,7 @@ def test_no_acknowledgement_is_503_within_10_s_and_again_is_harmless(own, broker
         wait_for("not ready", lambda: one.get_admin("/readyz")[0] == 503)
         assert one.get_admin("/healthz")[0] == 200
     finally:
-        broker.thaw()
+        freezable.thaw()
     wait_for("ingest to take webhooks again",
              lambda: one.webhook(body, delivery="unknown")[0] == 202)
     assert 1 <= len(one.records("events", "unknown"))
