@@ -5,6 +5,7 @@
 #include "../base/mem.h"
 #include "topic_admin.h"
 #include "topic_admin_inner.h"
+#include "topic_ends.h"
 
 /* The partitions of the topics that were asked for. */
 struct wanted {
@@ -71,20 +72,21 @@ static enum err ask_committed(struct topic_admin *a, const char *group,
     return OK;
 }
 
-static enum err ask_ends(struct topic_admin *a, struct partition_lag *lags, size_t n,
-                         struct why *why)
+static enum err ask_ends(struct topic_admin *a, const rd_kafka_topic_partition_list_t *list,
+                         struct partition_lag *lags, struct why *why)
 {
-    for (size_t i = 0; i < n; i++) {
+    struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
+    enum err err = topic_ends_ask(a->client.rk, list, a->timeout_ms, ends, why);
+
+    for (int i = 0; err == OK && i < list->cnt; i++) {
         struct partition_lag *p = &lags[i];
-        rd_kafka_resp_err_t err = rd_kafka_query_watermark_offsets(
-            a->client.rk, p->topic, p->partition, &p->low, &p->end, a->timeout_ms);
-        if (err)
-            return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", p->topic,
-                           (int)p->partition, rd_kafka_err2str(err));
+        p->low = ends[i].first;
+        p->end = ends[i].end;
         /* What retention has taken away is not waiting any more. */
         p->lag = p->end - (p->committed > p->low ? p->committed : p->low);
     }
-    return OK;
+    free(ends);
+    return err;
 }
 
 static int compare(const void *left, const void *right)
@@ -108,7 +110,7 @@ static enum err fill(struct topic_admin *a, const char *group,
     }
     enum err err = ask_committed(a, group, list, lags, why);
     if (err == OK)
-        err = ask_ends(a, lags, n, why);
+        err = ask_ends(a, list, lags, why);
     qsort(lags, n, sizeof(*lags), compare);
     return err;
 }

@@ -33,13 +33,26 @@ void topic_partition_free(struct topic_partition *p)
     free(p);
 }
 
-/* Offsets went back: the topic was made anew, or lost its end. What came before is another log's.
- */
-static void start_over(struct topic_partition *p)
+static void unlink_held(struct held *h)
 {
-    topic_partition_orphan(p);
-    watermark_clear(&p->mark);
-    topic_unclaimed_init(&p->unclaimed, false);
+    struct topic_partition *p = h->partition;
+
+    DL_DELETE(p->held, h);
+    p->n_held--;
+    p->held_bytes -= h->bytes;
+    h->partition = NULL;
+}
+
+/* Offsets went back: the topic was made anew or lost its end, or librdkafka reads some again. What
+ * is in hand from there on is read again. What is below stays: it may be this log's. */
+static void go_back(struct topic_partition *p, int64_t offset)
+{
+    struct held *h, *next;
+
+    DL_FOREACH_SAFE(p->held, h, next)
+    if (h->record.at.offset >= offset)
+        unlink_held(h);
+    watermark_back(&p->mark, offset);
     p->committing = -1;
 }
 
@@ -48,7 +61,7 @@ static void start_over(struct topic_partition *p)
 struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t *message)
 {
     if (!watermark_take(&p->mark, message->offset)) {
-        start_over(p);
+        go_back(p, message->offset);
         (void)watermark_take(&p->mark, message->offset);
     }
     topic_unclaimed_see(&p->unclaimed, message->offset);
@@ -62,16 +75,6 @@ struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t 
     p->n_held++;
     p->held_bytes += h->bytes;
     return h;
-}
-
-static void unlink_held(struct held *h)
-{
-    struct topic_partition *p = h->partition;
-
-    DL_DELETE(p->held, h);
-    p->n_held--;
-    p->held_bytes -= h->bytes;
-    h->partition = NULL;
 }
 
 static void held_free(struct held *h)

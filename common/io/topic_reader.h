@@ -10,9 +10,9 @@
  * Cooperative-sticky, dynamic membership, session.timeout 6 s, heartbeat 1.5 s, auto commit off,
  * auto.offset.reset earliest.
  *
- * Offsets that go back (a topic made anew) start the partition over. Inside revoked()
- * topic_reader_next gives NULL and nothing else of the reader may be called but record_done,
- * record_drop and the counters.
+ * When offsets go back (a topic made anew) what is in hand from there on belongs to nobody, and
+ * comes again. Inside revoked() topic_reader_next gives NULL and nothing else of the reader may be
+ * called but record_done, record_drop and the counters.
  *
  * What is done with a record may leave its only trace in Redis (a claim). For a time without Redis
  * the trace is the committed offset's metadata (topic_unclaimed.h): see

@@ -7,6 +7,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
+#include "topic_ends.h"
 #include "topic_nudge.h"
 #include "topic_record.h"
 
@@ -83,15 +84,18 @@ static enum err all_found(const struct topic_span *s, struct why *why)
 
 static enum err ask_ends(struct topic_span *s, struct why *why)
 {
-    for (size_t i = 0; i < s->n_spans; i++) {
-        struct span *p = &s->spans[i];
-        rd_kafka_resp_err_t err = rd_kafka_query_watermark_offsets(
-            s->client.rk, s->topics[p->part], p->partition, &p->start, &p->end, START_MS);
-        if (err)
-            return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", s->topics[p->part],
-                           (int)p->partition, rd_kafka_err2str(err));
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_spans);
+    struct topic_end *ends = mem_alloc(s->n_spans, sizeof(*ends));
+    for (size_t i = 0; i < s->n_spans; i++)
+        rd_kafka_topic_partition_list_add(list, s->topics[s->spans[i].part], s->spans[i].partition);
+    enum err err = topic_ends_ask(s->client.rk, list, START_MS, ends, why);
+    for (size_t i = 0; err == OK && i < s->n_spans; i++) {
+        s->spans[i].start = ends[i].first;
+        s->spans[i].end = ends[i].end;
     }
-    return OK;
+    rd_kafka_topic_partition_list_destroy(list);
+    free(ends);
+    return err;
 }
 
 /* Begins later where a part has a time; a partition without a later record is passed as a whole. */
@@ -199,20 +203,30 @@ static void pass_or_wait(struct topic_span *s, struct span *p, int64_t end)
     p->ask_due = end < p->end ? clock_mono_ms() + SHORT_MS : 0;
 }
 
+static bool end_now(const struct topic_span *s, const struct span *p, int64_t *end)
+{
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    struct topic_end ends;
+
+    rd_kafka_topic_partition_list_add(one, s->topics[p->part], p->partition);
+    enum err err = topic_ends_ask(s->client.rk, one, ASK_MS, &ends, NULL);
+    rd_kafka_topic_partition_list_destroy(one);
+    *end = err == OK ? ends.end : -1;
+    return err == OK;
+}
+
 /* Where records are gone, they are not waited for. A leader tells no end before it knows what was
  * acknowledged before it led (KIP-207), so that an end below ours is one. */
 static void pass_what_is_gone(struct topic_span *s)
 {
-    int64_t now = clock_mono_ms(), first, end;
+    int64_t now = clock_mono_ms(), end;
 
     for (size_t i = 0; i < s->n_spans; i++) {
         struct span *p = &s->spans[i];
         if (p->part != s->part || !p->ask_due || p->ask_due > now)
             continue;
         p->ask_due = now + SHORT_MS;
-        if (!rd_kafka_query_watermark_offsets(s->client.rk, s->topics[p->part], p->partition,
-                                              &first, &end, ASK_MS) &&
-            end <= p->short_at)
+        if (end_now(s, p, &end) && end <= p->short_at)
             pass_or_wait(s, p, p->end);
     }
 }

@@ -49,6 +49,13 @@ bool watermark_take(struct watermark *w, int64_t offset)
     return true;
 }
 
+void watermark_back(struct watermark *w, int64_t offset)
+{
+    while (w->n && mark_at(w, w->n - 1)->offset >= offset)
+        w->n--;
+    w->next = offset;
+}
+
 void watermark_pass(struct watermark *w, int64_t offset)
 {
     if (offset > w->next)

@@ -25,6 +25,8 @@ void watermark_clear(struct watermark *w);
 /* A record was handed out. False, and nothing is changed, when the offset is not above all earlier
  * ones. */
 bool watermark_take(struct watermark *w, int64_t offset);
+/* Offsets go on from there, which was handed out before: what is out below stays so. */
+void watermark_back(struct watermark *w, int64_t offset);
 /* There is nothing more to hand out below that offset. */
 void watermark_pass(struct watermark *w, int64_t offset);
 /* That record is done. Offsets that are not out are ignored. */

@@ -100,6 +100,28 @@ static void the_same_offset_is_not_taken_twice(void **state)
     watermark_clear(&w);
 }
 
+static void offsets_that_go_back_leave_out_what_is_below(void **state)
+{
+    struct watermark w;
+
+    (void)state;
+    watermark_init(&w);
+    take(&w, 100, 199);
+    for (int64_t i = 150; i < 200; i++)
+        watermark_done(&w, i);
+    watermark_back(&w, 180);
+    assert_int_equal(watermark_span(&w), 80);
+    take(&w, 180, 181);
+    assert_int_equal(watermark_offset(&w), 100);
+    for (int64_t i = 100; i < 150; i++)
+        watermark_done(&w, i);
+    assert_int_equal(watermark_offset(&w), 180);
+    watermark_back(&w, 3); /* below all */
+    assert_int_equal(watermark_offset(&w), 3);
+    assert_int_equal(watermark_span(&w), 0);
+    watermark_clear(&w);
+}
+
 static void done_of_what_is_not_out_changes_nothing(void **state)
 {
     struct watermark w;
@@ -157,6 +179,7 @@ int main(void)
         cmocka_unit_test(passing_does_not_overtake_what_is_in_hand),
         cmocka_unit_test(an_idle_partition_is_known_by_its_end),
         cmocka_unit_test(the_same_offset_is_not_taken_twice),
+        cmocka_unit_test(offsets_that_go_back_leave_out_what_is_below),
         cmocka_unit_test(done_of_what_is_not_out_changes_nothing),
         cmocka_unit_test(agrees_with_a_plain_model_in_any_order),
     };

@@ -1,0 +1,49 @@
+#include "topic_ends.h"
+
+#include <librdkafka/rdkafka.h>
+
+/* ListOffsets: of the list's partitions, each at its first or last offset. The caller destroys. */
+static rd_kafka_topic_partition_list_t *at(const rd_kafka_topic_partition_list_t *of, int64_t where)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(of);
+
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = where;
+    return list;
+}
+
+static enum err take(const rd_kafka_topic_partition_list_t *told, rd_kafka_resp_err_t err,
+                     const rd_kafka_topic_partition_t *of, int64_t *offset, struct why *why)
+{
+    const rd_kafka_topic_partition_t *found =
+        rd_kafka_topic_partition_list_find(told, of->topic, of->partition);
+
+    if (!err && found)
+        err = found->err;
+    if (!err && found && found->offset >= 0) {
+        *offset = found->offset;
+        return OK;
+    }
+    return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", of->topic,
+                   (int)of->partition, err ? rd_kafka_err2str(err) : "it was not told");
+}
+
+enum err topic_ends_ask(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *of, int timeout_ms,
+                        struct topic_end *ends, struct why *why)
+{
+    rd_kafka_topic_partition_list_t *firsts = at(of, RD_KAFKA_OFFSET_BEGINNING);
+    rd_kafka_topic_partition_list_t *lasts = at(of, RD_KAFKA_OFFSET_END);
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(rk, firsts, timeout_ms);
+    enum err err = OK;
+
+    if (!code)
+        code = rd_kafka_offsets_for_times(rk, lasts, timeout_ms);
+    for (int i = 0; err == OK && i < of->cnt; i++) {
+        err = take(firsts, code, &of->elems[i], &ends[i].first, why);
+        if (err == OK)
+            err = take(lasts, code, &of->elems[i], &ends[i].end, why);
+    }
+    rd_kafka_topic_partition_list_destroy(firsts);
+    rd_kafka_topic_partition_list_destroy(lasts);
+    return err;
+}

@@ -1,0 +1,24 @@
+/* Where partitions begin and end. rd_kafka_query_watermark_offsets (librdkafka 2.0.2) would wait
+ * beyond its time-out for a broker that is away, and asks each partition on its own. Private to
+ * common/io/topic_*.c. */
+#ifndef CRCR_IO_TOPIC_ENDS_H
+#define CRCR_IO_TOPIC_ENDS_H
+
+#include <stdint.h>
+
+#include "../base/err.h"
+
+struct rd_kafka_s;
+struct rd_kafka_topic_partition_list_s;
+
+struct topic_end {
+    int64_t first; /* the offset of the oldest record there is */
+    int64_t end;   /* one past the newest */
+};
+
+/* ends[i] becomes that of the list's i-th partition. Waits at most timeout_ms, twice. ERR_RETRY:
+ * one was not told, named. */
+enum err topic_ends_ask(struct rd_kafka_s *rk, const struct rd_kafka_topic_partition_list_s *of,
+                        int timeout_ms, struct topic_end *ends, struct why *why) MUST_CHECK;
+
+#endif
