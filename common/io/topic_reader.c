@@ -330,17 +330,6 @@ void topic_reader_free(struct topic_reader *r)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* The coordinator's refusal to tell offsets names no partition. */
-static void note_trouble(struct topic_reader *r, struct topic_partition *p)
-{
-    int64_t now = clock_mono_ms();
-
-    if (p)
-        topic_standing_note(r, p, now);
-    for (size_t i = 0; !p && i < r->n_partitions; i++)
-        topic_standing_note(r, r->partitions[i], now);
-}
-
 static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
 {
     struct topic_partition *p =
@@ -352,7 +341,7 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
         topic_unclaimed_end(&p->unclaimed, message->offset);
     } else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
-        note_trouble(r, p);
+        topic_standing_note(r, p, clock_mono_ms());
     }
     if (message->err || !p) {
         rd_kafka_message_destroy(message);

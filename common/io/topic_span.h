@@ -14,8 +14,8 @@ struct topic_span_part {
     int64_t from_ms;   /* wall clock; 0: from the beginning */
 };
 
-/* Asks the brokers for the partitions and their ends, waiting 5 s at most for an answer. ERR_RETRY:
- * none came. ERR_STOP: a topic is missing (named). */
+/* Asks the brokers for the partitions and their ends, waiting 5 s at most for each answer.
+ * ERR_RETRY: none came. ERR_STOP: a topic is missing (named). */
 enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kafka,
                         const struct topic_span_part *parts, size_t n, struct why *why) MUST_CHECK;
 void topic_span_free(struct topic_span *s);

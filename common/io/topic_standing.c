@@ -6,7 +6,9 @@
 
 void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms)
 {
-    if (watermark_offset(&p->mark) >= 0)
+    for (size_t i = 0; !p && i < r->n_partitions; i++)
+        topic_standing_note(r, r->partitions[i], now_mono_ms);
+    if (!p || watermark_offset(&p->mark) >= 0)
         return;
     p->standing = true;
     if (!r->restart_due)

@@ -7,7 +7,9 @@
 
 #include "topic_reader_inner.h"
 
-/* An error was reported of the partition. One that was read before goes on by itself. */
+/* An error was reported of the partition; NULL: of none that is named, so of each perhaps (a
+ * coordinator that refuses the group's offsets names none). One that was read before goes on by
+ * itself. */
 void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms);
 /* Assigns those that stand anew, a second after the first was noted, so that it is asked again. */
 void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms);
