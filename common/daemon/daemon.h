@@ -80,7 +80,7 @@ void role_waiting(struct role_ctx *r, bool waiting);
 void role_declare_dlq(struct role_ctx *r, size_t family, struct str role);
 /* role_lag, and how long the oldest record has waited, of the role's reader. The role's thread. */
 struct topic_reader;
-void role_reads(struct role_ctx *r, const struct topic_reader *reader);
+void role_reads(struct role_ctx *r, struct topic_reader *reader);
 /* /readyz answers 503 with the reason until every role is ready (reason NULL = ready). reason is
  * copied. */
 void role_ready(struct role_ctx *r, const char *reason_not_ready);

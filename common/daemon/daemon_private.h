@@ -22,6 +22,7 @@ struct role_ctx {
     pthread_mutex_t lock; /* guards the rest */
     struct health health;
     struct topic_reader_share share;
+    bool told_unread;    /* the thread's own */
     char not_ready[512]; /* "" = ready */
 };
 

@@ -7,6 +7,8 @@
 
 /* Longer than a session: what the role reads may be another's by now. */
 #define STOOD_STILL_MS 6000
+/* Not told before: while a role starts, or brokers move, partitions are not read for seconds. */
+#define UNREAD_MS      60000
 
 enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
                    struct why *why)
@@ -176,6 +178,23 @@ static void log_share(const struct role_ctx *r, const struct topic_reader_share 
                  LOG_INT("now", (int64_t)is->now));
 }
 
+static void log_unread(struct role_ctx *r, struct topic_reader *reader,
+                       const struct topic_reader_share *share)
+{
+    struct str role = str_of(r->role->name);
+    struct why why;
+    if (!share->unread && r->told_unread) {
+        log_info("partitions_read_again", LOG_STR("role", role));
+        r->told_unread = false;
+    }
+    if (share->unread_ms < UNREAD_MS || r->told_unread || !topic_reader_judge_unread(reader, &why))
+        return;
+    log_warn("partitions_unread", LOG_STR("role", role), LOG_INT("unread", (int64_t)share->unread),
+             LOG_INT("now", (int64_t)share->now), LOG_INT("ms", share->unread_ms),
+             LOG_STR("error", str_of(why.text)));
+    r->told_unread = true;
+}
+
 struct topic_reader_share role_share_now(struct role_ctx *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -184,11 +203,12 @@ struct topic_reader_share role_share_now(struct role_ctx *r)
     return share;
 }
 
-void role_reads(struct role_ctx *r, const struct topic_reader *reader)
+void role_reads(struct role_ctx *r, struct topic_reader *reader)
 {
     int64_t lag = topic_reader_lag(reader), oldest_ms = topic_reader_oldest_ms(reader);
     struct topic_reader_share share = topic_reader_share(reader);
     log_share(r, &r->share, &share);
+    log_unread(r, reader, &share);
     pthread_mutex_lock(&r->lock);
     r->share = share;
     health_lag(&r->health, lag, clock_mono_ms());

@@ -30,6 +30,7 @@ static const topic_setting follower_defaults[] = {
     { "queued.max.messages.kbytes", "4096" },
     { "fetch.message.max.bytes", "1048576" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
+    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -248,4 +249,9 @@ bool topic_follower_lost(struct topic_follower *f, struct why *why)
     if (away)
         (void)topic_client_unreachable(&f->client, why);
     return away;
+}
+
+bool topic_follower_astray(struct topic_follower *f, struct why *why)
+{
+    return topic_client_astray(&f->client, why);
 }

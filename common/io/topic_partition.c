@@ -16,6 +16,7 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool 
     p->topic = mem_dup(topic);
     p->id = id;
     p->assigned_ms = clock_wall_ms();
+    p->asked_ms = p->anew_ms = clock_mono_ms();
     p->committing = -1;
     p->unanswered = -1;
     topic_unclaimed_init(&p->unclaimed, unclaimed);

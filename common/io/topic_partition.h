@@ -29,6 +29,8 @@ struct topic_partition {
     size_t held_bytes;
     bool paused;        /* as librdkafka was told last */
     bool standing;      /* librdkafka gave up before it read anything (topic_standing.h) */
+    int64_t asked_ms;   /* monotonic: since when it should be read */
+    int64_t anew_ms;    /* monotonic: when it was assigned last, first or anew */
     int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
     int64_t unanswered; /* the offset last sent without waiting, until it is answered; else -1 */
     struct topic_unclaimed unclaimed;

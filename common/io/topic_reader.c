@@ -30,6 +30,7 @@ static const topic_setting reader_defaults[] = {
      * asked the others, which have nothing. librdkafka: 500. */
     { "fetch.wait.max.ms", "100" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
+    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -92,6 +93,8 @@ static void partition_pause(struct topic_reader *r, struct topic_partition *p, b
         rd_kafka_resume_partitions(r->client.rk, one);
     rd_kafka_topic_partition_list_destroy(one);
     p->paused = pause;
+    if (!pause)
+        p->asked_ms = p->anew_ms = clock_mono_ms();
     r->n_paused += pause ? 1 : (size_t)-1;
 }
 
@@ -303,6 +306,7 @@ struct topic_reader_share topic_reader_share(const struct topic_reader *r)
     struct topic_reader_share share = r->moved;
 
     share.now = r->n_partitions;
+    topic_standing_count(r, &share, clock_mono_ms());
     return share;
 }
 
@@ -368,6 +372,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         topic_standing_restart(r, now);
         if (now >= r->commit_due) {
             topic_reader_ask_unclaimed(r);
+            topic_standing_look(r, now);
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
@@ -411,15 +416,15 @@ int topic_reader_assigned(const struct topic_reader *r)
 
 int64_t topic_reader_lag(const struct topic_reader *r)
 {
-    int64_t lag = 0;
+    int64_t lag = r->n_partitions ? -1 : 0;
 
     for (size_t i = 0; i < r->n_partitions; i++) {
         const struct topic_partition *p = r->partitions[i];
         int64_t low, high, at = watermark_offset(&p->mark);
         if (at < 0 || rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &low, &high) ||
             high < 0)
-            return -1;
-        lag += high > at ? high - at : 0;
+            continue;
+        lag = (lag < 0 ? 0 : lag) + (high > at ? high - at : 0);
     }
     return lag;
 }
@@ -438,5 +443,5 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r)
 
 bool topic_reader_fatal(struct topic_reader *r, struct why *why)
 {
-    return topic_client_fatal(&r->client, why);
+    return topic_client_fatal(&r->client, why) || topic_client_astray(&r->client, why);
 }

@@ -105,7 +105,7 @@ bool topic_reader_holds(const struct topic_reader *r, int64_t for_ms);
 /* How many partitions are assigned now. */
 int topic_reader_assigned(const struct topic_reader *r);
 /* Records between the watermark and the end of the assigned partitions, from cached high watermarks
- * (no request); -1 when unknown yet. */
+ * (no request), without those of which nothing was heard yet; -1: of none was. */
 int64_t topic_reader_lag(const struct topic_reader *r);
 /* Timestamp of the oldest record in hand; -1 when none is. */
 int64_t topic_reader_oldest_ms(const struct topic_reader *r);
@@ -114,9 +114,15 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r);
 struct topic_reader_share {
     size_t now;
     uint64_t taken, given, lost;
+    size_t unread;     /* of now: nothing was heard yet, neither a record nor the end */
+    int64_t unread_ms; /* for how long of the first of these; 0: there is none */
 };
 struct topic_reader_share topic_reader_share(const struct topic_reader *r);
-/* True once librdkafka reported a fatal error. */
+/* What to tell of the unread ones: the first, and what librdkafka complained of last. ERR_RETRY;
+ * OK: there is none. */
+enum err topic_reader_judge_unread(struct topic_reader *r, struct why *why) MUST_CHECK;
+/* True once librdkafka reported a fatal error, or asks for a partition where it is not: only a new
+ * process reads on. */
 bool topic_reader_fatal(struct topic_reader *r, struct why *why);
 
 #endif

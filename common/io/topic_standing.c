@@ -3,6 +3,12 @@
 #include <librdkafka/rdkafka.h>
 
 #define RESTART_MS 1000
+#define SILENT_MS  60000
+
+static bool is_unread(const struct topic_partition *p)
+{
+    return !p->paused && watermark_offset(&p->mark) < 0;
+}
 
 void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms)
 {
@@ -15,14 +21,16 @@ void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int6
         r->restart_due = now_mono_ms + RESTART_MS;
 }
 
-static rd_kafka_topic_partition_list_t *standing_of(struct topic_reader *r)
+static rd_kafka_topic_partition_list_t *standing_of(struct topic_reader *r, int64_t now_mono_ms)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
 
     for (size_t i = 0; i < r->n_partitions; i++) {
         struct topic_partition *p = r->partitions[i];
-        if (p->standing && watermark_offset(&p->mark) < 0)
+        if (p->standing && watermark_offset(&p->mark) < 0) {
             rd_kafka_topic_partition_list_add(list, p->topic, p->id);
+            p->anew_ms = now_mono_ms;
+        }
         p->standing = false;
     }
     return list;
@@ -56,7 +64,7 @@ void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms)
 {
     if (!r->restart_due || now_mono_ms < r->restart_due || atomic_load(&r->joining.now))
         return;
-    rd_kafka_topic_partition_list_t *list = standing_of(r);
+    rd_kafka_topic_partition_list_t *list = standing_of(r, now_mono_ms);
     r->restart_due = 0;
     if (list->cnt) {
         tell(r, rd_kafka_incremental_unassign(r->client.rk, list));
@@ -64,4 +72,41 @@ void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms)
         pause_again(r, list);
     }
     rd_kafka_topic_partition_list_destroy(list);
+}
+
+void topic_standing_look(struct topic_reader *r, int64_t now_mono_ms)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        struct topic_partition *p = r->partitions[i];
+        if (is_unread(p) && now_mono_ms - p->anew_ms >= SILENT_MS)
+            topic_standing_note(r, p, now_mono_ms);
+    }
+}
+
+void topic_standing_count(const struct topic_reader *r, struct topic_reader_share *share,
+                          int64_t now_mono_ms)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        const struct topic_partition *p = r->partitions[i];
+        if (!is_unread(p))
+            continue;
+        share->unread++;
+        if (now_mono_ms - p->asked_ms > share->unread_ms)
+            share->unread_ms = now_mono_ms - p->asked_ms;
+    }
+}
+
+enum err topic_reader_judge_unread(struct topic_reader *r, struct why *why)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        const struct topic_partition *p = r->partitions[i];
+        if (!is_unread(p))
+            continue;
+        pthread_mutex_lock(&r->client.lock);
+        enum err err = why_set(why, ERR_RETRY, "%s [%d]; last error: %s", p->topic, (int)p->id,
+                               r->client.trouble[0] ? r->client.trouble : "none");
+        pthread_mutex_unlock(&r->client.lock);
+        return err;
+    }
+    return OK;
 }

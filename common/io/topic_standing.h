@@ -1,7 +1,7 @@
 /* Partitions that librdkafka has given up. It asks the group's coordinator once where an assigned
  * partition was committed; refused (the coordinator moved meanwhile, or may not be asked now), it
- * reports an error and never reads the partition, until the next rebalance. Private to
- * common/io/topic_*.c. */
+ * reports an error and never reads the partition, until the next rebalance. Or it does not even
+ * report one. Private to common/io/topic_*.c. */
 #ifndef CRCR_IO_TOPIC_STANDING_H
 #define CRCR_IO_TOPIC_STANDING_H
 
@@ -13,5 +13,10 @@
 void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms);
 /* Assigns those that stand anew, a second after the first was noted, so that it is asked again. */
 void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms);
+/* Notes those that were not read for a minute, without any error, once a minute. */
+void topic_standing_look(struct topic_reader *r, int64_t now_mono_ms);
+/* Fills in how many are unread, and for how long. */
+void topic_standing_count(const struct topic_reader *r, struct topic_reader_share *share,
+                          int64_t now_mono_ms);
 
 #endif

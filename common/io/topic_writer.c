@@ -15,6 +15,7 @@
 
 #define MESSAGE_TIMEOUT_MS 7000
 #define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
+#define LATE_REPORT_MS     2000
 #define FLUSH_SLICE_MS     100 /* a broken producer is replaced between */
 
 /* Goes with each message whose writer wants to know, or says where it belongs. */
@@ -32,6 +33,7 @@ static const topic_setting writer_defaults[] = {
     { "queue.buffering.max.kbytes", "65536" },
     { "compression.type", "none" },
     { "linger.ms", "1" },
+    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -167,6 +169,7 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
     if (err != OK)
         return err;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
+    w->timeout_ms = timeout_ms;
     w->user_timeout_ms = (unsigned)options->message_timeout_ms;
     if (w->user_timeout_ms)
         rd_kafka_conf_set_socket_cb(conf, open_socket);
@@ -309,9 +312,10 @@ enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str
                    (struct report){ done, opaque, 0 }, why);
 }
 
-/* One put_wait under way; the report comes on this or on the writer's thread. */
+/* One put_wait under way; the report comes on this or on the writer's thread. Of two who are
+ * through with it the second frees it. */
 struct waiter {
-    atomic_bool reported; /* written last */
+    atomic_bool left; /* by one of them */
     enum err err;
     struct topic_position at;
     char reason[256];
@@ -325,31 +329,48 @@ static void on_waited(void *opaque, enum err err, const struct topic_position *a
     waiter->err = err;
     waiter->at = *at;
     snprintf(waiter->reason, sizeof(waiter->reason), "%s", reason ? reason : "");
-    atomic_store(&waiter->reported, true);
+    if (atomic_exchange(&waiter->left, true))
+        free(waiter);
+}
+
+/* librdkafka reports each record after message.timeout.ms, unless the thread that should waits for
+ * a name server itself. */
+static enum err wait_for(struct topic_writer *w, struct waiter *waiter, const char *topic,
+                         struct topic_position *at, struct why *why)
+{
+    int64_t deadline = clock_mono_ms() + w->timeout_ms + LATE_REPORT_MS;
+
+    while (!atomic_load(&waiter->left) && clock_mono_ms() < deadline) {
+        rd_kafka_poll(topic_writer_hold(w), 10);
+        topic_writer_let_go(w);
+        if (!w->has_thread)
+            topic_writer_renew(w);
+    }
+    if (!atomic_exchange(&waiter->left, true))
+        return why_set(why, ERR_UNKNOWN, "topic %s: nothing was reported for %d ms", topic,
+                       w->timeout_ms + LATE_REPORT_MS);
+    enum err err = waiter->err;
+    if (err != OK)
+        (void)why_set(why, err, "topic %s: %s", topic, waiter->reason);
+    else if (at)
+        *at = (struct topic_position){ topic, waiter->at.partition, waiter->at.offset };
+    free(waiter);
+    return err;
 }
 
 enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why)
 {
-    struct waiter waiter = { .err = OK };
-    enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
+    struct waiter *waiter = mem_alloc(1, sizeof(*waiter));
+    enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, waiter, why);
 
-    if (err != OK && !w->has_thread)
+    if (err == OK)
+        return wait_for(w, waiter, topic, at, why);
+    free(waiter);
+    if (!w->has_thread)
         topic_writer_renew(w); /* so that the next one has a chance */
-    if (err != OK)
-        return err;
-    while (!atomic_load(&waiter.reported)) { /* librdkafka reports each after message.timeout.ms */
-        rd_kafka_poll(topic_writer_hold(w), 10);
-        topic_writer_let_go(w);
-        if (!w->has_thread)
-            topic_writer_renew(w);
-    }
-    if (waiter.err != OK)
-        return why_set(why, waiter.err, "topic %s: %s", topic, waiter.reason);
-    if (at)
-        *at = (struct topic_position){ topic, waiter.at.partition, waiter.at.offset };
-    return OK;
+    return err;
 }
 
 int topic_writer_poll(struct topic_writer *w, int timeout_ms)

@@ -50,7 +50,8 @@ enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int plac
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
                            size_t value_len, const struct headers *headers, topic_written_fn *done,
                            void *opaque, struct why *why) MUST_CHECK;
-/* Queues and waits for the report, at most message_timeout_ms. For start-up and tools. */
+/* Queues and waits for the report, 2 s longer than message_timeout_ms at most. For start-up and
+ * tools. */
 enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why) MUST_CHECK;

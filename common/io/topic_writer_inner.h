@@ -12,6 +12,7 @@ struct rd_kafka_queue_s;
 struct topic_writer {
     struct topic_client client;       /* first: librdkafka's opaque; its rk may be replaced */
     struct rd_kafka_conf_s *conf;     /* of the next producer */
+    int timeout_ms;                   /* of a record */
     unsigned user_timeout_ms;         /* TCP's; 0: the kernel's */
     struct rd_kafka_queue_s *reports; /* for wake; else NULL */
     struct wake *wake;                /* borrowed; may be NULL */

@@ -2,7 +2,8 @@
  * that it goes on with: one that hung for longer than message.timeout.ms and came back is enough
  * (OUT_OF_ORDER_SEQUENCE_NUMBER). All that was stored is stored, what was not acknowledged is
  * unknown, as after any time-out: a new producer can go on. One that is refused before it stored
- * anything (no right to write) is not made again. */
+ * anything (no right to write) is not made again. And one whose partition is astray
+ * (topic_placement.h) would never write to it. */
 #include <librdkafka/rdkafka.h>
 
 #include "topic_writer_inner.h"
@@ -76,9 +77,12 @@ void topic_writer_renew(struct topic_writer *w)
 {
     struct why why;
 
-    if (atomic_load(&w->hopeless) || !topic_client_fatal(&w->client, &w->broken))
+    if (atomic_load(&w->hopeless))
         return;
-    if (!atomic_load(&w->stored)) {
+    bool fatal = topic_client_fatal(&w->client, &w->broken);
+    if (!fatal && !topic_client_astray(&w->client, &w->broken))
+        return;
+    if (fatal && !atomic_load(&w->stored)) {
         atomic_store(&w->hopeless, true);
         return;
     }

@@ -53,6 +53,15 @@ static void open_follower(struct allowlist_feed *f)
     }
 }
 
+/* What was in hand is in the topic still. */
+static void follow_anew(struct allowlist_feed *f, const struct why *why)
+{
+    f->refused(why);
+    topic_follower_free(f->follower);
+    f->follower = NULL;
+    open_follower(f);
+}
+
 /* caught_up is told only after the record was applied: then "no list" means that there is none. */
 static void *follow(void *opaque)
 {
@@ -61,6 +70,10 @@ static void *follow(void *opaque)
     while (goes_on(f)) {
         const struct record *record = topic_follower_next(f->follower, TICK_MS);
         struct why why;
+        if (topic_follower_astray(f->follower, &why)) {
+            follow_anew(f, &why);
+            continue;
+        }
         if (record &&
             allowlist_store_apply(f->store, record->key, record->value, &record->headers, &why))
             f->refused(&why);

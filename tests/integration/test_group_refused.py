@@ -2,7 +2,6 @@
 (brokers in memory name each, test_broker_errors.py)."""
 import json
 import subprocess
-import time
 
 import pytest
 
@@ -65,12 +64,16 @@ def test_partitions_are_read_although_the_group_s_offsets_were_refused(relay):
     assert relay.parts["reporter2"].stop() == 0
     wait_for("the other's share", lambda: relay.metric("reporter", "crcr_role_partitions", role="fold") == 3 * Relay.partitions, 60)
 
+    def metric(name):
+        return relay.metric("reporter", name, role="fold")
+
     def rows():
         found = {json.loads(row.value)["delivery_id"] for row in read_topic(relay.kafka, relay.topic("results"))}
         return found == set(JOBS)
     for delivery in JOBS:
         call_back(relay, delivery)
-    time.sleep(5)  # far longer than they take otherwise
+    wait_for("all but what was refused", lambda: metric("crcr_role_partitions_unread") > 0 and metric("crcr_role_lag_records") == 0, 60)
     assert not rows(), "nothing was refused"
     acl(relay.kafka, "--remove", "--deny-principal", "User:ANONYMOUS", "--operation", "Describe")
     wait_for("the rows of all", rows, 60)
+    assert metric("crcr_role_partitions_unread") == 0

@@ -6,49 +6,32 @@
 
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "broker_fixture.h"
 #include "common/io/topic_partition.h"
 
-#define TOPIC     "events"
 #define N_RECORDS 4
 #define WAIT_MS   20000
 
 struct broker {
-    rd_kafka_t *writer, *reader;
-    rd_kafka_mock_cluster_t *cluster;
+    struct brokers brokers;
+    rd_kafka_t *reader;
 };
-
-static rd_kafka_t *client(rd_kafka_type_t type, const char *brokers)
-{
-    char reason[256];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-
-    rd_kafka_conf_set(conf, "bootstrap.servers", brokers, NULL, 0);
-    if (type == RD_KAFKA_CONSUMER)
-        rd_kafka_conf_set(conf, "group.id", "nobody", NULL, 0);
-    rd_kafka_t *rk = rd_kafka_new(type, conf, reason, sizeof(reason));
-    assert_non_null(rk);
-    return rk;
-}
 
 static int setup(void **state)
 {
     struct broker *b = calloc(1, sizeof(*b));
 
-    b->writer = client(RD_KAFKA_PRODUCER, "");
-    b->cluster = rd_kafka_mock_cluster_new(b->writer, 1);
-    const char *brokers = rd_kafka_mock_cluster_bootstraps(b->cluster);
-    rd_kafka_mock_topic_create(b->cluster, TOPIC, 1, 1);
-    rd_kafka_t *writer = client(RD_KAFKA_PRODUCER, brokers);
+    b->brokers = brokers_begin(1);
+    rd_kafka_t *writer = brokers_client(RD_KAFKA_PRODUCER, b->brokers.addresses);
     for (int i = 0; i < N_RECORDS; i++)
-        rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(TOPIC), RD_KAFKA_V_VALUE("x", 1),
+        rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(BROKER_TOPIC), RD_KAFKA_V_VALUE("x", 1),
                           RD_KAFKA_V_END);
     rd_kafka_flush(writer, WAIT_MS);
     rd_kafka_destroy(writer);
-    b->reader = client(RD_KAFKA_CONSUMER, brokers);
+    b->reader = brokers_client(RD_KAFKA_CONSUMER, b->brokers.addresses);
     *state = b;
     return 0;
 }
@@ -58,8 +41,7 @@ static int teardown(void **state)
     struct broker *b = *state;
 
     rd_kafka_destroy(b->reader);
-    rd_kafka_mock_cluster_destroy(b->cluster);
-    rd_kafka_destroy(b->writer);
+    brokers_end(&b->brokers);
     free(b);
     return 0;
 }
@@ -68,7 +50,7 @@ static struct record *take(const struct broker *b, struct topic_partition *p, in
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
 
-    rd_kafka_topic_partition_list_add(list, TOPIC, 0)->offset = offset;
+    rd_kafka_topic_partition_list_add(list, BROKER_TOPIC, 0)->offset = offset;
     rd_kafka_assign(b->reader, list);
     rd_kafka_topic_partition_list_destroy(list);
     rd_kafka_message_t *message = rd_kafka_consumer_poll(b->reader, WAIT_MS);
@@ -81,7 +63,7 @@ static struct record *take(const struct broker *b, struct topic_partition *p, in
 static void what_is_in_hand_below_stays_when_offsets_go_back(void **state)
 {
     const struct broker *b = *state;
-    struct topic_partition *p = topic_partition_new(TOPIC, 0, false);
+    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0, false);
     struct record *first = take(b, p, 0);
 
     record_done(take(b, p, 1));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "broker_fixture.h"
 #include "common/base/clock.h"
 #include "common/io/topic_writer.h"
 #include "tcp_fixture.h"
@@ -48,47 +49,17 @@ static void without_one_tcp_keeps_the_kernels(void **state)
     assert_int_equal(user_timeout_of(0), 0);
 }
 
-/* ---- with a broker in memory ---- */
-
-#define TOPIC  "events"
-#define BROKER 1
-
-struct broker {
-    rd_kafka_t *rk;
-    rd_kafka_mock_cluster_t *cluster;
-    const char *address;
-};
-
-static struct broker broker_begin(void)
-{
-    char reason[256];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    struct broker b;
-
-    rd_kafka_conf_set(conf, "bootstrap.servers", "", NULL, 0);
-    b.rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof(reason));
-    b.cluster = rd_kafka_mock_cluster_new(b.rk, 1);
-    b.address = rd_kafka_mock_cluster_bootstraps(b.cluster);
-    assert_int_equal(rd_kafka_mock_topic_create(b.cluster, TOPIC, 1, 1), 0);
-    return b;
-}
-
-static void broker_end(struct broker *b)
-{
-    rd_kafka_mock_cluster_destroy(b->cluster);
-    rd_kafka_destroy(b->rk);
-}
-
 /* One that does not linger, and knows the broker. */
-static struct topic_writer *broker_writer(const struct broker *b)
+static struct topic_writer *broker_writer(const struct brokers *b)
 {
-    const struct topic_writer_options options = { .kafka = { .brokers = b->address },
+    const struct topic_writer_options options = { .kafka = { .brokers = b->addresses },
                                                   .linger_ms = -1 };
     struct topic_writer *w;
     struct why why;
 
     assert_int_equal(topic_writer_new(&w, &options, &why), OK);
-    assert_int_equal(topic_writer_check(w, (const char *[]){ TOPIC }, 1, LIMIT_MS, &why), OK);
+    assert_int_equal(topic_writer_check(w, (const char *[]){ BROKER_TOPIC }, 1, LIMIT_MS, &why),
+                     OK);
     return w;
 }
 
@@ -113,16 +84,14 @@ static void on_written(void *opaque, enum err err, const struct topic_position *
     snprintf(told->reason, sizeof(told->reason), "%s", reason ? reason : "");
 }
 
-static int64_t stored_at(const struct broker *b)
+static int64_t stored_at(const struct brokers *b)
 {
-    char reason[256];
     int64_t low, high;
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_t *reader = brokers_client(RD_KAFKA_CONSUMER, b->addresses);
 
-    rd_kafka_conf_set(conf, "bootstrap.servers", b->address, NULL, 0);
-    rd_kafka_t *reader = rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof(reason));
-    assert_int_equal(rd_kafka_query_watermark_offsets(reader, TOPIC, 0, &low, &high, LIMIT_MS),
-                     RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(
+        rd_kafka_query_watermark_offsets(reader, BROKER_TOPIC, 0, &low, &high, LIMIT_MS),
+        RD_KAFKA_RESP_ERR_NO_ERROR);
     rd_kafka_destroy(reader);
     return high - low;
 }
@@ -135,8 +104,8 @@ static void put_one_by_one(struct topic_writer *w, struct told told[N_RECORDS])
 
     headers_init(&headers);
     for (int i = 0; i < N_RECORDS; i++) {
-        assert_int_equal(topic_writer_put(w, TOPIC, STR_LIT("key"), STR_LIT("value"), &headers,
-                                          on_written, &told[i], &why),
+        assert_int_equal(topic_writer_put(w, BROKER_TOPIC, STR_LIT("key"), STR_LIT("value"),
+                                          &headers, on_written, &told[i], &why),
                          OK);
         poll(NULL, 0, ROUND_TRIP_MS / 4);
     }
@@ -151,11 +120,11 @@ static void what_was_refused_is_not_stored_because_a_later_record_is(void **stat
     int64_t n_ok = 0;
 
     (void)state;
-    struct broker b = broker_begin();
+    struct brokers b = brokers_begin(1);
     struct topic_writer *w = broker_writer(&b);
-    rd_kafka_mock_broker_set_rtt(b.cluster, BROKER, ROUND_TRIP_MS);
+    rd_kafka_mock_broker_set_rtt(b.cluster, 1, ROUND_TRIP_MS);
     rd_kafka_mock_broker_push_request_error_rtts(
-        b.cluster, BROKER, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, ROUND_TRIP_MS);
+        b.cluster, 1, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, ROUND_TRIP_MS);
 
     put_one_by_one(w, told);
 
@@ -169,7 +138,7 @@ static void what_was_refused_is_not_stored_because_a_later_record_is(void **stat
     }
     assert_int_equal(n_ok, stored_at(&b));
     topic_writer_free(w);
-    broker_end(&b);
+    brokers_end(&b);
 }
 
 int main(void)

@@ -1,0 +1,136 @@
+/* What needs a broker that is away; the rest: tests/integration/topic_reader_live.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "broker_fixture.h"
+#include "common/base/clock.h"
+#include "common/io/topic_standing.h"
+
+#define AWAY_TOPIC "away" /* its leader is */
+#define GROUP      "readers"
+#define LIMIT_MS   20000
+#define MINUTE_MS  60000
+
+static struct topic_reader *reader_of_both(const struct brokers *b)
+{
+    static const char *const topics[] = { BROKER_TOPIC, AWAY_TOPIC };
+    const struct topic_reader_options options = {
+        .kafka = { .brokers = b->addresses }, .group = GROUP, .topics = topics, .n_topics = 2
+    };
+    struct topic_reader *r;
+    struct why why;
+    int64_t deadline = clock_mono_ms() + LIMIT_MS;
+
+    assert_int_equal(topic_reader_new(&r, &options, &why), OK);
+    while (topic_reader_assigned(r) != 2 || topic_reader_lag(r) < 0) {
+        assert_null(topic_reader_next(r, 10));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    return r;
+}
+
+static struct brokers with_one_away(void)
+{
+    struct brokers b = brokers_begin(2);
+
+    rd_kafka_mock_coordinator_set(b.cluster, "group", GROUP, 1);
+    assert_int_equal(rd_kafka_mock_topic_create(b.cluster, AWAY_TOPIC, 1, 1), 0);
+    rd_kafka_mock_partition_set_leader(b.cluster, AWAY_TOPIC, 0, 2);
+    rd_kafka_mock_broker_set_down(b.cluster, 2);
+    return b;
+}
+
+static void write_to(const struct brokers *b)
+{
+    rd_kafka_t *writer = brokers_client(RD_KAFKA_PRODUCER, b->addresses);
+
+    rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(BROKER_TOPIC), RD_KAFKA_V_VALUE("x", 1),
+                      RD_KAFKA_V_END);
+    assert_int_equal(rd_kafka_flush(writer, LIMIT_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_destroy(writer);
+}
+
+static void what_is_unread_hides_no_lag(void **state)
+{
+    struct topic_reader *r;
+    struct record *record;
+    struct why why;
+    int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
+
+    (void)state;
+    struct brokers b = with_one_away();
+    r = reader_of_both(&b);
+    write_to(&b);
+    while (!(record = topic_reader_next(r, 10)))
+        assert_true(clock_mono_ms() < deadline);
+    assert_int_equal(topic_reader_lag(r), 1);
+    assert_int_equal(topic_reader_share(r).unread, 1);
+    assert_true(topic_reader_share(r).unread_ms > 0);
+    assert_int_equal(topic_reader_judge_unread(r, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, AWAY_TOPIC " [0]; last error: "));
+    assert_null(strstr(why.text, "none"));
+
+    topic_reader_pause(r, true);
+    assert_int_equal(topic_reader_share(r).unread, 0); /* on purpose */
+    topic_reader_pause(r, false);
+    assert_int_equal(topic_reader_share(r).unread, 1);
+
+    rd_kafka_mock_broker_set_up(b.cluster, 2);
+    while (topic_reader_share(r).unread) {
+        assert_null(topic_reader_next(r, 10));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    assert_int_equal(topic_reader_share(r).unread_ms, 0);
+    assert_int_equal(topic_reader_judge_unread(r, &why), OK);
+    record_done(record);
+    assert_int_equal(topic_reader_lag(r), 0);
+    topic_reader_free(r);
+    brokers_end(&b);
+}
+
+static void what_is_unread_for_a_minute_is_assigned_anew_once_a_minute(void **state)
+{
+    (void)state;
+    struct brokers b = with_one_away();
+    struct topic_reader *r = reader_of_both(&b);
+    struct topic_partition *away = topic_reader_find(r, AWAY_TOPIC, 0);
+    int64_t began_ms = away->anew_ms, now_ms = began_ms + MINUTE_MS;
+
+    topic_standing_look(r, now_ms - 1);
+    assert_false(away->standing);
+    topic_standing_look(r, now_ms);
+    assert_true(away->standing);
+    assert_false(topic_reader_find(r, BROKER_TOPIC, 0)->standing);
+    topic_standing_restart(r, now_ms + MINUTE_MS / 2);
+    assert_false(away->standing);
+    topic_standing_look(r, now_ms + MINUTE_MS);
+    assert_false(away->standing);
+    topic_standing_look(r, now_ms + MINUTE_MS + MINUTE_MS / 2);
+    assert_true(away->standing);
+    assert_int_equal(away->asked_ms, began_ms); /* unread since then */
+
+    rd_kafka_mock_broker_set_up(b.cluster, 2);
+    int64_t deadline = clock_mono_ms() + LIMIT_MS;
+    while (topic_reader_share(r).unread) {
+        assert_null(topic_reader_next(r, 10));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    topic_reader_free(r);
+    brokers_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_unread_hides_no_lag),
+        cmocka_unit_test(what_is_unread_for_a_minute_is_assigned_anew_once_a_minute),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
