@@ -232,7 +232,7 @@ static enum err delay_init(struct delay *d, struct why *why)
         return err;
     struct topic_reader_options options = {
         .kafka = d->d->kafka,
-        .group = "crcr-delay",
+        .group = topics->group[GROUP_DELAY],
         .topics = reads,
         .n_topics = N_DELAYS,
         .max_in_hand = IN_HAND_RECORDS,

@@ -305,7 +305,7 @@ static enum err open_reader(struct router *r, struct why *why)
     const char *topic = r->d->topics.name[TOPIC_EVENTS];
     struct topic_reader_options options = {
         .kafka = r->d->kafka,
-        .group = "crcr-router",
+        .group = r->d->topics.group[GROUP_ROUTER],
         .topics = &topic,
         .n_topics = 1,
         .max_in_hand = IN_HAND_RECORDS,

@@ -18,8 +18,6 @@
 #define DRAIN_MS        20000
 #define FLUSH_MS        3000
 
-static const char *const groups[] = { "", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4" };
-
 /* ---- partitions that go away ---- */
 
 /* Drops what has not been started; returns how many are under way still. */
@@ -137,7 +135,7 @@ static enum err sender_init(struct sender *s, struct why *why)
     dispatcher_wait_allowlist(s->role, s->d);
     struct topic_reader_options options = {
         .kafka = s->d->kafka,
-        .group = groups[s->level],
+        .group = topics->group[group_of_tier(s->level)],
         .topics = &tier_topic,
         .n_topics = 1,
         .max_in_hand = IN_HAND_RECORDS,

@@ -390,7 +390,7 @@ static enum err fold_open(struct fold *f, struct why *why)
                                                  .wake = role_wake(f->role) };
     const struct topic_reader_options reader = {
         .kafka = r->kafka,
-        .group = "crcr-fold",
+        .group = topics->group[GROUP_FOLD],
         .topics = inputs,
         .n_topics = sizeof(inputs) / sizeof(inputs[0]),
         .wake = role_wake(f->role),

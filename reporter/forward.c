@@ -173,7 +173,7 @@ static enum err forward_open(struct forward *f, struct why *why)
     const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };
     const struct topic_reader_options reader = {
         .kafka = r->kafka,
-        .group = "crcr-forward",
+        .group = r->topics.group[GROUP_FORWARD],
         .topics = inputs,
         .n_topics = 1,
         .wake = role_wake(f->role),

@@ -388,7 +388,7 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
                                                  .wake = role_wake(r->role) };
     const struct topic_reader_options reader = {
         .kafka = reporter->kafka,
-        .group = "crcr-reconcile",
+        .group = topics->group[GROUP_RECONCILE],
         .topics = inputs,
         .n_topics = 1,
         .wake = role_wake(r->role),

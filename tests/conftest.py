@@ -1,13 +1,19 @@
 """Shared by integration and e2e: the import path, one real Kafka for the whole run, and what runs first or not at all."""
+import collections
 import importlib.util
 import pathlib
+import shutil
 import sys
+import tempfile
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib.kafka import Kafka  # noqa: E402 (after the path is set)
+from lib.processes import wait_for  # noqa: E402
 from lib.relay import Relay  # noqa: E402
 
 Relay.partitions = 4  # a broker that many tests share spends most of its time on partitions
@@ -34,10 +40,47 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))
 
 
+# Half of what a Kafka costs in a whole run is its start and its compiler: two workers have one together, which
+# the process that gives out the tests starts and stops.
+WORKERS_OF_ONE = 2
+LentKafka = collections.namedtuple("LentKafka", "brokers folder")
+lent = {}  # by number; in that process only
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist's
+def pytest_configure_node(node):
+    number = int(node.workerinput["workerid"].removeprefix("gw")) // WORKERS_OF_ONE
+    if number not in lent:
+        lent[number] = Kafka(tempfile.mkdtemp(prefix="crcr-kafka-"))
+        lent[number].begin()
+    node.workerinput["kafka"] = [lent[number].brokers, str(lent[number].folder)]
+
+
+def pytest_sessionfinish():
+    for node in lent.values():
+        if (node.folder / "kafka.pid").exists():
+            node.kill()  # what it keeps goes with it
+        node.stop()
+        shutil.rmtree(node.folder)
+    lent.clear()
+
+
+def is_up(brokers):
+    try:
+        return AdminClient({"bootstrap.servers": brokers}).list_topics(timeout=5).brokers
+    except KafkaException:
+        return False
+
+
 @pytest.fixture(scope="session")
-def kafka_node(tmp_path_factory):
+def kafka_node(request, tmp_path_factory):
     """A real broker that tests share, each with a topic prefix of its own. Not to be stopped or frozen: a
     test that does so makes its own with Kafka()."""
+    if hasattr(request.config, "workerinput"):
+        brokers, folder = request.config.workerinput["kafka"]
+        wait_for("the broker of two workers", lambda: is_up(brokers), 240)
+        yield LentKafka(brokers, pathlib.Path(folder))
+        return
     node = Kafka(tmp_path_factory.mktemp("kafka")).start()
     yield node
     node.stop()

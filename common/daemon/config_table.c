@@ -199,7 +199,8 @@ const struct property config_properties[] = {
         .type = PROPERTY_PREFIX,
         .daemons = ALL,
         .fallback = "crcr.",
-        .help = "What the names of all topics begin with.",
+        .help = "What the names of all topics begin with, and those of the consumer groups: "
+                "crcr.events, crcr-router.",
     },
     {
         .name = "REDIS_ENDPOINT",

@@ -21,8 +21,30 @@ static const char *const base_names[TOPIC_COUNT] = {
     [TOPIC_DLQ] = "dlq",
 };
 
+#define DEFAULT_STEM "crcr"
+
+static const char *const group_names[GROUP_COUNT] = {
+    [GROUP_ROUTER] = "router",   [GROUP_L1] = "l1",
+    [GROUP_L2] = "l2",           [GROUP_L3] = "l3",
+    [GROUP_L4] = "l4",           [GROUP_DELAY] = "delay",
+    [GROUP_FOLD] = "fold",       [GROUP_RECONCILE] = "reconcile",
+    [GROUP_FORWARD] = "forward",
+};
+
 /* What Kafka takes in a topic name (org.apache.kafka.common.internals.Topic). */
 static const char legal[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+/* The dot that parts the prefix from a topic's name becomes the hyphen before a group's. */
+static void name_groups(struct topics *t, const char *prefix)
+{
+    struct str stem = str_of(prefix);
+    if (stem.len && stem.ptr[stem.len - 1] == '.')
+        stem.len--;
+    if (!stem.len)
+        stem = STR_LIT(DEFAULT_STEM);
+    for (size_t i = 0; i < GROUP_COUNT; i++)
+        snprintf(t->group[i], sizeof(t->group[i]), "%.*s-%s", STR_ARG(stem), group_names[i]);
+}
 
 enum err topics_init(struct topics *t, const char *prefix, struct why *why)
 {
@@ -38,6 +60,7 @@ enum err topics_init(struct topics *t, const char *prefix, struct why *why)
                        strlen(prefix), room);
     for (size_t i = 0; i < TOPIC_COUNT; i++)
         snprintf(t->name[i], sizeof(t->name[i]), "%s%s", prefix, base_names[i]);
+    name_groups(t, prefix);
     return OK;
 }
 
@@ -54,9 +77,26 @@ enum topic topics_find(const struct topics *t, struct str full_name)
     return TOPIC_COUNT;
 }
 
+enum group topics_find_group(const struct topics *t, struct str name)
+{
+    static const char stem[] = DEFAULT_STEM "-";
+    bool starts = str_starts(name, stem);
+    size_t skip = starts ? sizeof(stem) - 1 : 0;
+    struct str base = { name.ptr + skip, name.len - skip };
+    for (size_t i = 0; i < GROUP_COUNT; i++)
+        if (str_is(name, t->group[i]) || (starts && str_is(base, group_names[i])))
+            return (enum group)i;
+    return GROUP_COUNT;
+}
+
 enum topic topic_of_tier(int level)
 {
     return (enum topic)(TOPIC_DISPATCH_L1 + level - 1);
+}
+
+enum group group_of_tier(int level)
+{
+    return (enum group)(GROUP_L1 + level - 1);
 }
 
 int topic_delay_place(enum topic to)

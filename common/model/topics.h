@@ -25,18 +25,39 @@ enum topic {
     TOPIC_COUNT,
 };
 
-/* All names under one prefix ("crcr." by default). */
+/* Who reads in a consumer group. */
+enum group {
+    GROUP_ROUTER,
+    GROUP_L1,
+    GROUP_L2,
+    GROUP_L3,
+    GROUP_L4,
+    GROUP_DELAY,
+    GROUP_FOLD,
+    GROUP_RECONCILE,
+    GROUP_FORWARD,
+    GROUP_COUNT,
+};
+
+/* All names under one prefix ("crcr." by default), and the consumer groups' ("crcr-router", …; of
+ * "staging." they are "staging-router", …): in a group that two relays of one cluster shared, each
+ * restart of the one would rebalance the other. */
 struct topics {
     char name[TOPIC_COUNT][96];
+    char group[GROUP_COUNT][96];
 };
 /* ERR_REFUSE when the prefix has characters outside [A-Za-z0-9._-] or is too long. */
 enum err topics_init(struct topics *t, const char *prefix, struct why *why) MUST_CHECK;
 /* "events", "dispatch.l1", …: the name without the prefix. */
 const char *topic_base_name(enum topic topic);
+/* The group of that name, as it is or as the default prefix has it ("crcr-router"), or GROUP_COUNT.
+ */
+enum group topics_find_group(const struct topics *t, struct str name);
 /* The topic of a full name, or TOPIC_COUNT. */
 enum topic topics_find(const struct topics *t, struct str full_name);
 /* level 1…4. */
 enum topic topic_of_tier(int level);
+enum group group_of_tier(int level);
 /* Where in a delay topic waits what goes back to that topic: 1 the first partition, 2 the next, …
  * (topic_writer_put_in). Each has its own, so that no tier waits behind another; where there are
  * fewer partitions L4 is the last to share one. 0: nothing is put off for that topic. */

@@ -10,35 +10,25 @@
 #define MAX_TOPICS 5
 
 /* design.md, "The way of the data": who reads what. */
-static const struct group {
-    const char *name;
+static const struct reads {
     enum topic topics[MAX_TOPICS];
     size_t n;
-} groups[] = {
-    { "crcr-router", { TOPIC_EVENTS }, 1 },
-    { "crcr-l1", { TOPIC_DISPATCH_L1 }, 1 },
-    { "crcr-l2", { TOPIC_DISPATCH_L2 }, 1 },
-    { "crcr-l3", { TOPIC_DISPATCH_L3 }, 1 },
-    { "crcr-l4", { TOPIC_DISPATCH_L4 }, 1 },
-    { "crcr-delay", { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H }, 4 },
-    { "crcr-fold", { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS }, 3 },
-    { "crcr-reconcile", { TOPIC_RECONCILE }, 1 },
-    { "crcr-forward", { TOPIC_RESULTS }, 1 },
+} reads_of[GROUP_COUNT] = {
+    [GROUP_ROUTER] = { { TOPIC_EVENTS }, 1 },
+    [GROUP_L1] = { { TOPIC_DISPATCH_L1 }, 1 },
+    [GROUP_L2] = { { TOPIC_DISPATCH_L2 }, 1 },
+    [GROUP_L3] = { { TOPIC_DISPATCH_L3 }, 1 },
+    [GROUP_L4] = { { TOPIC_DISPATCH_L4 }, 1 },
+    [GROUP_DELAY] = { { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H }, 4 },
+    [GROUP_FOLD] = { { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS }, 3 },
+    [GROUP_RECONCILE] = { { TOPIC_RECONCILE }, 1 },
+    [GROUP_FORWARD] = { { TOPIC_RESULTS }, 1 },
 };
-#define N_GROUPS (sizeof(groups) / sizeof(*groups))
 
 struct arguments {
     bool json, partitions;
-    char **groups; /* NULL-terminated; none: all */
+    bool chosen[GROUP_COUNT];
 };
-
-static bool is_group(const char *name)
-{
-    for (size_t i = 0; i < N_GROUPS; i++)
-        if (!strcmp(groups[i].name, name))
-            return true;
-    return false;
-}
 
 static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **argv)
 {
@@ -58,21 +48,17 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
         else
             return ctl_usage(ctl, false);
     }
-    for (int i = optind; i < argc; i++)
-        if (!is_group(argv[i]))
+    for (int i = optind; i < argc; i++) {
+        enum group group = topics_find_group(&ctl->topics, str_of(argv[i]));
+        if (group == GROUP_COUNT)
             return ctl_bad(ctl, "group", argv[i],
                            "crcr-router, crcr-l1 … crcr-l4, crcr-delay, "
                            "crcr-fold, crcr-reconcile, crcr-forward");
-    ret->groups = argv + optind;
+        ret->chosen[group] = true;
+    }
+    for (size_t i = 0; optind == argc && i < GROUP_COUNT; i++)
+        ret->chosen[i] = true;
     return CTL_OK;
-}
-
-static bool is_chosen(const struct arguments *arguments, const char *name)
-{
-    for (char **chosen = arguments->groups; *chosen; chosen++)
-        if (!strcmp(*chosen, name))
-            return true;
-    return !*arguments->groups;
 }
 
 static void print_line(const struct arguments *arguments, const char *group, const char *topic,
@@ -113,18 +99,19 @@ static void print_group(const struct arguments *arguments, const char *group,
 }
 
 static enum err show(struct ctl *ctl, const struct arguments *arguments, struct topic_admin *admin,
-                     const struct group *group, struct why *why)
+                     enum group group, struct why *why)
 {
-    const char *topics[MAX_TOPICS];
+    const struct reads *reads = &reads_of[group];
+    const char *name = ctl->topics.group[group], *topics[MAX_TOPICS];
     struct partition_lag *lags;
     size_t n;
 
-    for (size_t i = 0; i < group->n; i++)
-        topics[i] = ctl->topics.name[group->topics[i]];
-    enum err err = topic_admin_lag(admin, group->name, topics, group->n, &lags, &n, why);
+    for (size_t i = 0; i < reads->n; i++)
+        topics[i] = ctl->topics.name[reads->topics[i]];
+    enum err err = topic_admin_lag(admin, name, topics, reads->n, &lags, &n, why);
     if (err != OK)
         return err;
-    print_group(arguments, group->name, lags, n);
+    print_group(arguments, name, lags, n);
     free(lags);
     return OK;
 }
@@ -141,9 +128,9 @@ int verb_lag(struct ctl *ctl, int argc, char **argv)
     enum err err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
     if (err != OK)
         return ctl_fail(ctl, err, &why);
-    for (size_t i = 0; err == OK && i < N_GROUPS; i++)
-        if (is_chosen(&arguments, groups[i].name))
-            err = show(ctl, &arguments, admin, &groups[i], &why);
+    for (size_t i = 0; err == OK && i < GROUP_COUNT; i++)
+        if (arguments.chosen[i])
+            err = show(ctl, &arguments, admin, (enum group)i, &why);
     topic_admin_free(admin);
     return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
 }

@@ -198,9 +198,10 @@ class Case:
         groups = ["crcr-router", *(f"crcr-l{tier}" for tier in range(1, 5)), "crcr-delay"] if "dispatcher" in parts else []
         groups += ["crcr-fold", "crcr-reconcile", *(["crcr-forward"] if self.hud else [])] if "reporter" in parts else []
         lags = collections.Counter()
+        names = {self.relay.group(name): name for name in groups}
         for row in self.relay.lag():
-            if row.get("group") in groups:
-                lags[row["group"]] += row.get("lag") or 0
+            if row["group"] in names:
+                lags[names[row["group"]]] += row["lag"] or 0
         return +lags
 
     def read_to_the_end(self, timeout=READ_S):

@@ -89,7 +89,7 @@ def test_no_row_is_written_while_the_coordinator_has_been_silent_for_long(relay)
     for topic in ("callbacks", "results"):
         for partition in range(12):
             relay.broker.order("leader", relay.topic(topic), partition, 1)
-    relay.broker.order("coordinator", "crcr-fold", 2)
+    relay.broker.order("coordinator", relay.group("crcr-fold"), 2)
     time.sleep(2 * HEARTBEAT_S)  # until the group is known to be there
     relay.broker.order("slow", 2, 1000 * int(SESSION_S - HEARTBEAT_S))
     time.sleep(SESSION_S / 2)  # a row that is put now may wait for 3 s, too

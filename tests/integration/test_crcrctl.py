@@ -278,9 +278,9 @@ def test_trace_of_what_is_not_known_is_exit_1(ctl, life):
 
 def test_lag_counts_what_a_group_has_not_done(ctl, life):
     rows = [json.loads(line) for line in ctl("lag", "--json", "crcr-router").stdout.splitlines()]
-    assert len(rows) == 12 and all(row["group"] == "crcr-router" for row in rows)
+    assert len(rows) == 12 and all(row["group"] == f"{ctl.prefix.removesuffix('.')}-router" for row in rows)
     assert sum(row["lag"] for row in rows) == 2 and all(row["committed"] == -1 for row in rows)
-    assert "lag 2" in ctl("lag", "crcr-router").stdout
+    assert "lag 2" in ctl("lag", "crcr-router").stdout and "lag 2" in ctl("lag", rows[0]["group"]).stdout
     assert len(ctl("lag").stdout.splitlines()) == 14
 
 

@@ -12,7 +12,6 @@ from lib.redis_server import redis_server
 from lib.relay import Relay
 
 pytestmark = pytest.mark.long  # a Kafka of its own, and a JVM for each right
-GROUP = "crcr-fold"
 JOBS = [f"d-{number}" for number in range(40)]  # more than partitions, so that each has one
 
 
@@ -28,11 +27,11 @@ def call_back(relay, delivery):
            "head_sha": "a" * 40, "dispatched_ms": "1000", "received_ms": "2000"})
 
 
-def acl(brokers, *arguments):
+def acl(relay, *arguments):
     jars = subprocess.run(["bash", "-c", f". {ROOT}/deploy/local/lib.sh; kafka_dir"], capture_output=True, text=True,
                           check=True).stdout.strip()
     subprocess.run(["java", "-cp", f"{jars}/jars/*", "-XX:TieredStopAtLevel=1", "kafka.admin.AclCommand", "--bootstrap-server",
-                    brokers, "--group", GROUP, "--force", *arguments], check=True, capture_output=True, timeout=90)
+                    relay.kafka, "--group", relay.group("crcr-fold"), "--force", *arguments], check=True, capture_output=True, timeout=90)
 
 
 @pytest.fixture
@@ -59,8 +58,8 @@ def relay(tmp_path):
 
 
 def test_partitions_are_read_although_the_group_s_offsets_were_refused(relay):
-    acl(relay.kafka, "--add", "--allow-principal", "User:ANONYMOUS", "--operation", "All")
-    acl(relay.kafka, "--add", "--deny-principal", "User:ANONYMOUS", "--operation", "Describe")
+    acl(relay, "--add", "--allow-principal", "User:ANONYMOUS", "--operation", "All")
+    acl(relay, "--add", "--deny-principal", "User:ANONYMOUS", "--operation", "Describe")
     assert relay.parts["reporter2"].stop() == 0
     wait_for("the other's share", lambda: relay.metric("reporter", "crcr_role_partitions", role="fold") == 3 * Relay.partitions, 60)
 
@@ -74,6 +73,6 @@ def test_partitions_are_read_although_the_group_s_offsets_were_refused(relay):
         call_back(relay, delivery)
     wait_for("all but what was refused", lambda: metric("crcr_role_partitions_unread") > 0 and metric("crcr_role_lag_records") == 0, 60)
     assert not rows(), "nothing was refused"
-    acl(relay.kafka, "--remove", "--deny-principal", "User:ANONYMOUS", "--operation", "Describe")
+    acl(relay, "--remove", "--deny-principal", "User:ANONYMOUS", "--operation", "Describe")
     wait_for("the rows of all", rows, 60)
     assert metric("crcr_role_partitions_unread") == 0

@@ -105,5 +105,5 @@ def settle(relay, groups=("crcr-router", "crcr-fold", "crcr-reconcile")):
     """Waits until every record that these groups read is done with. Twice in a row: what one group ends with
     may be what another begins with."""
     def no_lag():
-        return all(row.get("lag") in (0, None) for row in relay.lag() if row.get("group") in groups)
+        return all(row.get("lag") in (0, None) for row in relay.lag(*groups))
     wait_for(f"no lag of {', '.join(groups)}", lambda: no_lag() and no_lag(), 90)

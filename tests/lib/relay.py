@@ -266,6 +266,10 @@ class Relay:
             assert done.returncode == 0, done.stderr + done.stdout
         return done
 
+    def group(self, name):
+        """crcr-fold, under our prefix."""
+        return self.prefix.removesuffix(".") + name.removeprefix("crcr")
+
     def lag(self, *groups):
         """The rows of `crcrctl lag`, for wait_for: a broker that is too busy to answer in time is asked again."""
         done = self.ctl("lag", "--json", *groups, check=False)

@@ -134,7 +134,7 @@ class Errors:
 def moves(errors, kafka, case):
     def coordinators():
         for group in GROUPS:
-            kafka.order("coordinator", group, moves.to)
+            kafka.order("coordinator", case.relay.group(group), moves.to)
         moves.to = 3 - moves.to
 
     def leaders():

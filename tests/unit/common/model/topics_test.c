@@ -31,6 +31,35 @@ static void names_carry_the_prefix_and_are_found_again(void **state)
     assert_int_equal(topics_find(&t, STR_LIT("crcr.eventsx")), TOPIC_COUNT);
 }
 
+static void groups_carry_the_prefix_and_are_found_by_the_default_names_too(void **state)
+{
+    static const char *const of_default[] = { "crcr-router", "crcr-l1",        "crcr-l2",
+                                              "crcr-l3",     "crcr-l4",        "crcr-delay",
+                                              "crcr-fold",   "crcr-reconcile", "crcr-forward" };
+    static const struct {
+        const char *prefix, *router;
+    } cases[] = {
+        { "crcr.", "crcr-router" }, { "staging.", "staging-router" },
+        { "a.b.", "a.b-router" },   { "x_", "x_-router" },
+        { "", "crcr-router" },      { ".", "crcr-router" },
+    };
+    (void)state;
+    struct topics t;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_int_equal(topics_init(&t, cases[i].prefix, NULL), OK);
+        assert_string_equal(t.group[GROUP_ROUTER], cases[i].router);
+        for (int j = 0; j < GROUP_COUNT; j++) {
+            assert_int_equal(topics_find_group(&t, str_of(t.group[j])), j);
+            assert_int_equal(topics_find_group(&t, str_of(of_default[j])), j);
+        }
+        assert_int_equal(topics_find_group(&t, STR_LIT("router")), GROUP_COUNT);
+        assert_int_equal(topics_find_group(&t, STR_LIT("crcr-")), GROUP_COUNT);
+        assert_int_equal(topics_find_group(&t, STR_LIT("")), GROUP_COUNT);
+    }
+    for (int level = 1; level <= 4; level++)
+        assert_int_equal(group_of_tier(level), GROUP_L1 + level - 1);
+}
+
 static void the_prefix_may_be_empty(void **state)
 {
     (void)state;
@@ -89,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_topic_has_a_name_of_its_own),
         cmocka_unit_test(names_carry_the_prefix_and_are_found_again),
+        cmocka_unit_test(groups_carry_the_prefix_and_are_found_by_the_default_names_too),
         cmocka_unit_test(the_prefix_may_be_empty),
         cmocka_unit_test(a_prefix_that_kafka_would_refuse_is_refused),
         cmocka_unit_test(tiers_map_to_their_topics),
