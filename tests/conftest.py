@@ -1,5 +1,6 @@
 """Shared by integration and e2e: the import path, one real Kafka for the whole run, and what runs first or not at all."""
 import collections
+import contextlib
 import importlib.util
 import pathlib
 import shutil
@@ -57,11 +58,12 @@ def pytest_configure_node(node):
 
 
 def pytest_sessionfinish():
-    for node in lent.values():
-        if (node.folder / "kafka.pid").exists():
-            node.kill()  # what it keeps goes with it
-        node.stop()
-        shutil.rmtree(node.folder)
+    with contextlib.ExitStack() as each:
+        for node in lent.values():
+            each.callback(shutil.rmtree, node.folder)
+            each.callback(node.stop)
+            if (node.folder / "kafka.pid").exists():
+                each.callback(node.kill)  # what it keeps goes with it
     lent.clear()
 
 

@@ -59,7 +59,8 @@ static const struct metric_family families[N_FAMILIES] = {
                      { "role" } },
     [ROLE_LAG] = { "crcr_role_lag_records",
                    METRIC_GAUGE,
-                   "Records that wait for the role; -1 when unknown.",
+                   "Records that wait for the role, but for partitions of which nothing was heard "
+                   "yet; -1: of none was.",
                    { "role" } },
     [ROLE_BACKLOG] = { "crcr_role_backlog_seconds",
                        METRIC_GAUGE,

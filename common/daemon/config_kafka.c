@@ -29,6 +29,7 @@ static const struct {
     { "group.", "autoscalers and crcrctl rely on the names of the groups" },
     { "partition.assignment.strategy", "partitions are handed over one by one" },
     { "plugin.library.paths", "no foreign code is loaded" },
+    { "statistics.interval.ms", "partitions that are asked of the wrong broker are known by it" },
 };
 
 static bool is_refused(struct str name, size_t i)

@@ -183,7 +183,7 @@ static void log_unread(struct role_ctx *r, struct topic_reader *reader,
 {
     struct str role = str_of(r->role->name);
     struct why why;
-    if (!share->unread && r->told_unread) {
+    if (r->told_unread && topic_reader_judge_unread(reader, &why) == OK) {
         log_info("partitions_read_again", LOG_STR("role", role));
         r->told_unread = false;
     }

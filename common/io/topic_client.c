@@ -178,7 +178,8 @@ static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
 {
     struct topic_client *c = opaque;
 
-    (void)rk;
+    if (rk != c->rk) /* of the one before */
+        return 0;
     pthread_mutex_lock(&c->lock);
     topic_placement_see(&c->placement, (struct str){ json, len });
     pthread_mutex_unlock(&c->lock);

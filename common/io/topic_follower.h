@@ -42,7 +42,8 @@ bool topic_follower_caught_up(const struct topic_follower *f);
 /* True once for each time that every broker was lost: why says which and what to do. Nothing else
  * is to be done but to go on: it comes back by itself. */
 bool topic_follower_lost(struct topic_follower *f, struct why *why);
-/* True once it asks for a partition where it is not: only a new follower reads on. */
+/* True while it asks for a partition where it is not (topic_placement.h): only a new one reads on.
+ */
 bool topic_follower_astray(struct topic_follower *f, struct why *why);
 
 #endif

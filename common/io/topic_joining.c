@@ -21,8 +21,10 @@ static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, i
     struct topic_joining *joining = opaque;
 
     (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
-    if (key == JOIN_GROUP)
+    if (key == JOIN_GROUP) {
         atomic_store(&joining->now, true);
+        atomic_store(&joining->settled, false);
+    }
     if (prolongs(key))
         atomic_store(&joining->asked_ms, clock_mono_ms());
     return RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -57,6 +59,7 @@ static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, v
 void topic_joining_watch(struct topic_joining *joining, rd_kafka_conf_t *conf)
 {
     atomic_init(&joining->now, false);
+    atomic_init(&joining->settled, false);
     atomic_init(&joining->answered, false);
     atomic_init(&joining->asked_ms, 0);
     atomic_init(&joining->known_ms, 0);

@@ -8,6 +8,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_record.h"
+#include "topic_standing.h"
 
 struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed)
 {
@@ -17,6 +18,7 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool 
     p->id = id;
     p->assigned_ms = clock_wall_ms();
     p->asked_ms = p->anew_ms = clock_mono_ms();
+    p->patience_ms = TOPIC_STANDING_SILENT_MS;
     p->committing = -1;
     p->unanswered = -1;
     topic_unclaimed_init(&p->unclaimed, unclaimed);

@@ -10,23 +10,23 @@
 
 #include "../base/str.h"
 
-/* Between two statistics. A partition that is on its way from broker to broker is astray in one of
- * them; told in three, it stays so. */
+/* Between two statistics, and not to be chosen by the operator. A partition that is on its way from
+ * broker to broker is astray in one of them; told in three in a row, it stays so. */
 #define TOPIC_PLACEMENT_EVERY_MS "30000"
 
 struct json_t;
 
 struct topic_placement {
     struct json_t *seen; /* what was astray last: its description, and how often in a row */
-    char lasting[400];   /* the first that stays so */
+    char lasting[400];   /* the first that has stayed so */
 };
 
 void topic_placement_init(struct topic_placement *p);
 void topic_placement_clear(struct topic_placement *p);
 /* One of librdkafka's statistics. What is no such JSON tells of nothing. */
 void topic_placement_see(struct topic_placement *p, struct str statistics);
-/* "callbacks [3] is asked of broker 2, but broker 1 leads it"; NULL: no partition is to stay so.
- * Borrowed from p. */
+/* "callbacks [3] is asked of broker 2, but broker 1 leads it"; NULL: none has stayed so. Borrowed
+ * from p, until the next is seen. */
 const char *topic_placement_astray(const struct topic_placement *p);
 
 #endif

@@ -93,8 +93,7 @@ static void partition_pause(struct topic_reader *r, struct topic_partition *p, b
         rd_kafka_resume_partitions(r->client.rk, one);
     rd_kafka_topic_partition_list_destroy(one);
     p->paused = pause;
-    if (!pause)
-        p->asked_ms = p->anew_ms = clock_mono_ms();
+    topic_standing_paused(p, pause, clock_mono_ms());
     r->n_paused += pause ? 1 : (size_t)-1;
 }
 
@@ -165,6 +164,7 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
             partition_pause(r, r->partitions[r->n_partitions - 1], true);
     }
     r->moved.taken += (uint64_t)list->cnt;
+    atomic_store(&r->joining.settled, true);
     topic_reader_ask_unclaimed(r);
 }
 

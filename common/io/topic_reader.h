@@ -114,12 +114,12 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r);
 struct topic_reader_share {
     size_t now;
     uint64_t taken, given, lost;
-    size_t unread;     /* of now: nothing was heard yet, neither a record nor the end */
-    int64_t unread_ms; /* for how long of the first of these; 0: there is none */
+    size_t unread;     /* of now: not paused, and neither a record nor the end was heard yet */
+    int64_t unread_ms; /* for how long of the first of these, pauses left out; 0: there is none */
 };
 struct topic_reader_share topic_reader_share(const struct topic_reader *r);
 /* What to tell of the unread ones: the first, and what librdkafka complained of last. ERR_RETRY;
- * OK: there is none. */
+ * OK: there is none, nor a paused one. */
 enum err topic_reader_judge_unread(struct topic_reader *r, struct why *why) MUST_CHECK;
 /* True once librdkafka reported a fatal error, or asks for a partition where it is not: only a new
  * process reads on. */

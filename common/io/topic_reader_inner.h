@@ -30,6 +30,7 @@ struct topic_reader {
     int64_t commit_due;  /* monotonic ms */
     size_t since_nudge;  /* bytes taken */
     int64_t restart_due; /* monotonic ms; 0: no partition stands */
+    int64_t looked_ms;   /* monotonic: topic_standing_look */
 };
 
 /* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which

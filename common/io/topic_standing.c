@@ -3,7 +3,8 @@
 #include <librdkafka/rdkafka.h>
 
 #define RESTART_MS 1000
-#define SILENT_MS  60000
+#define SILENT_MAX 3600000
+#define GAP_MS     5000 /* between two looks: nobody read */
 
 static bool is_unread(const struct topic_partition *p)
 {
@@ -62,7 +63,10 @@ static void pause_again(struct topic_reader *r, const rd_kafka_topic_partition_l
 
 void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms)
 {
-    if (!r->restart_due || now_mono_ms < r->restart_due || atomic_load(&r->joining.now))
+    /* While a rebalance is under way, or waits to be served, what is assigned anew would be taken
+     * for the answer to it. */
+    if (!r->restart_due || now_mono_ms < r->restart_due || !atomic_load(&r->joining.settled) ||
+        rd_kafka_assignment_lost(r->client.rk))
         return;
     rd_kafka_topic_partition_list_t *list = standing_of(r, now_mono_ms);
     r->restart_due = 0;
@@ -76,11 +80,28 @@ void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms)
 
 void topic_standing_look(struct topic_reader *r, int64_t now_mono_ms)
 {
+    bool gap = now_mono_ms - r->looked_ms > GAP_MS;
+
+    r->looked_ms = now_mono_ms;
     for (size_t i = 0; i < r->n_partitions; i++) {
         struct topic_partition *p = r->partitions[i];
-        if (is_unread(p) && now_mono_ms - p->anew_ms >= SILENT_MS)
-            topic_standing_note(r, p, now_mono_ms);
+        if (gap)
+            p->anew_ms = now_mono_ms;
+        if (!is_unread(p) || p->standing || now_mono_ms - p->anew_ms < p->patience_ms)
+            continue;
+        p->patience_ms = 2 * p->patience_ms < SILENT_MAX ? 2 * p->patience_ms : SILENT_MAX;
+        topic_standing_note(r, p, now_mono_ms);
     }
+}
+
+void topic_standing_paused(struct topic_partition *p, bool pause, int64_t now_mono_ms)
+{
+    if (pause) {
+        p->paused_ms = now_mono_ms;
+        return;
+    }
+    p->asked_ms += now_mono_ms - p->paused_ms;
+    p->anew_ms += now_mono_ms - p->paused_ms;
 }
 
 void topic_standing_count(const struct topic_reader *r, struct topic_reader_share *share,
@@ -98,15 +119,18 @@ void topic_standing_count(const struct topic_reader *r, struct topic_reader_shar
 
 enum err topic_reader_judge_unread(struct topic_reader *r, struct why *why)
 {
+    const struct topic_partition *first = NULL;
+
     for (size_t i = 0; i < r->n_partitions; i++) {
         const struct topic_partition *p = r->partitions[i];
-        if (!is_unread(p))
-            continue;
-        pthread_mutex_lock(&r->client.lock);
-        enum err err = why_set(why, ERR_RETRY, "%s [%d]; last error: %s", p->topic, (int)p->id,
-                               r->client.trouble[0] ? r->client.trouble : "none");
-        pthread_mutex_unlock(&r->client.lock);
-        return err;
+        if (watermark_offset(&p->mark) < 0 && (!first || p->asked_ms < first->asked_ms))
+            first = p;
     }
-    return OK;
+    if (!first)
+        return OK;
+    pthread_mutex_lock(&r->client.lock);
+    enum err err = why_set(why, ERR_RETRY, "%s [%d]; last error: %s", first->topic, (int)first->id,
+                           r->client.trouble[0] ? r->client.trouble : "none");
+    pthread_mutex_unlock(&r->client.lock);
+    return err;
 }

@@ -13,8 +13,13 @@
 void topic_standing_note(struct topic_reader *r, struct topic_partition *p, int64_t now_mono_ms);
 /* Assigns those that stand anew, a second after the first was noted, so that it is asked again. */
 void topic_standing_restart(struct topic_reader *r, int64_t now_mono_ms);
-/* Notes those that were not read for a minute, without any error, once a minute. */
+#define TOPIC_STANDING_SILENT_MS 60000
+/* Notes those that were not read for a minute, without any error; the next time after twice as
+ * long, up to an hour (one large record on a slow line is no silence). To be called each second or
+ * so: while nobody asks for records there is none. */
 void topic_standing_look(struct topic_reader *r, int64_t now_mono_ms);
+/* A partition was paused or resumed: what it is paused for does not count. */
+void topic_standing_paused(struct topic_partition *p, bool pause, int64_t now_mono_ms);
 /* Fills in how many are unread, and for how long. */
 void topic_standing_count(const struct topic_reader *r, struct topic_reader_share *share,
                           int64_t now_mono_ms);

@@ -40,8 +40,8 @@ enum group {
 };
 
 /* All names under one prefix ("crcr." by default), and the consumer groups' ("crcr-router", …; of
- * "staging." they are "staging-router", …): in a group that two relays of one cluster shared, each
- * restart of the one would rebalance the other. */
+ * "staging." they are "staging-router", …, of an empty one as of the default): in a group that two
+ * relays of one cluster shared, each restart of the one would rebalance the other. */
 struct topics {
     char name[TOPIC_COUNT][96];
     char group[GROUP_COUNT][96];

@@ -53,16 +53,10 @@ static void open_follower(struct allowlist_feed *f)
     }
 }
 
-/* What was in hand is in the topic still. */
-static void follow_anew(struct allowlist_feed *f, const struct why *why)
-{
-    f->refused(why);
-    topic_follower_free(f->follower);
-    f->follower = NULL;
-    open_follower(f);
-}
-
-/* caught_up is told only after the record was applied: then "no list" means that there is none. */
+/* caught_up is told only after the record was applied: then "no list" means that there is none.
+ * Where nothing more would be read the thread ends: without its sign of life the daemon is started
+ * again, and the list stays in force until then. Another follower in its place would put every
+ * older list in force on its way. */
 static void *follow(void *opaque)
 {
     struct allowlist_feed *f = opaque;
@@ -71,8 +65,8 @@ static void *follow(void *opaque)
         const struct record *record = topic_follower_next(f->follower, TICK_MS);
         struct why why;
         if (topic_follower_astray(f->follower, &why)) {
-            follow_anew(f, &why);
-            continue;
+            f->refused(&why);
+            return NULL;
         }
         if (record &&
             allowlist_store_apply(f->store, record->key, record->value, &record->headers, &why))

@@ -54,6 +54,9 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
                 progress_show(&progress, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &told)) {
             break;
+        } else if (topic_follower_astray(follower, why)) {
+            progress_end();
+            return why_prefix(why, ERR_RETRY, "run this again");
         } else if (!topic_follower_caught_up(follower) && clock_mono_ms() - moved_ms > STALL_MS) {
             progress_end();
             return why_set(why, ERR_RETRY,

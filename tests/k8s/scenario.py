@@ -233,7 +233,7 @@ class Scenario:
         """the runbook's commands by kubectl exec: lag, topics check, trace of a delivery, /readyz"""
         def inside(*command):
             return self.k("exec", "deploy/crcr-dispatcher-router", "--", *command)
-        assert {f"crcr-l{n}" for n in (1, 2, 3, 4)} <= set(inside("crcrctl", "lag").split())
+        assert {self.case.relay.group(f"crcr-l{n}") for n in (1, 2, 3, 4)} <= set(inside("crcrctl", "lag").split())
         inside("crcrctl", "topics", "check")
         delivery = next(iter(self.case.checker.dispatches))[0]
         trace = inside("crcrctl", "trace", delivery)

@@ -24,8 +24,8 @@
 #include "common/io/topic_writer.h"
 
 #define LIMIT_MS      20000
-#define NOTICE_MS     600 /* until a client has seen where the leader is */
-#define STATISTICS_MS "1000"
+#define NOTICE_MS     500 /* until a client has seen where the leader is */
+#define STATISTICS_MS "600"
 #define GROUP         "readers"
 
 /* ---- a name server that does not answer ---- */
@@ -54,7 +54,7 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
 static const struct kafka_property properties[] = {
     { "topic.metadata.refresh.interval.ms", "100" },
     { "statistics.interval.ms", STATISTICS_MS },
-    { NULL, NULL },
+    { "client.rack", "here" }, /* last: only some have one */
 };
 
 static struct kafka_options options_of(const struct brokers *b)
@@ -64,8 +64,8 @@ static struct kafka_options options_of(const struct brokers *b)
                                    .n_properties = sizeof(properties) / sizeof(*properties) - 1 };
 }
 
-/* Of two brokers, the first leads, hangs, and leads again. */
-static void leader_goes_and_comes_back(const struct brokers *b, void (*turn)(void *), void *opaque)
+/* The first broker goes, and its name is asked for. */
+static void hang(const struct brokers *b, void (*turn)(void *), void *opaque)
 {
     int64_t deadline = clock_mono_ms() + LIMIT_MS;
 
@@ -75,6 +75,12 @@ static void leader_goes_and_comes_back(const struct brokers *b, void (*turn)(voi
     while (!atomic_load(&waiting) && clock_mono_ms() < deadline)
         turn(opaque);
     assert_true(atomic_load(&waiting));
+}
+
+/* Of two brokers, the first leads, hangs, and leads again. */
+static void leader_goes_and_comes_back(const struct brokers *b, void (*turn)(void *), void *opaque)
+{
+    hang(b, turn, opaque);
     rd_kafka_mock_partition_set_leader(b->cluster, BROKER_TOPIC, 0, 2);
     for (int64_t until = clock_mono_ms() + NOTICE_MS; clock_mono_ms() < until;)
         turn(opaque);
@@ -133,6 +139,28 @@ static void a_writer_begins_anew(void **state)
     brokers_end(&b);
 }
 
+static void a_record_is_not_waited_for_as_long_as_for_a_name_server(void **state)
+{
+    struct topic_writer *w;
+    struct why why;
+    int64_t deadline = clock_mono_ms() + LIMIT_MS;
+
+    (void)state;
+    struct brokers b = brokers_begin(1);
+    const struct topic_writer_options options = { .kafka = options_of(&b),
+                                                  .message_timeout_ms = 300 };
+    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
+    while (put(w) != OK)
+        assert_true(clock_mono_ms() < deadline);
+    hang(&b, write_one, w);
+    int64_t began_ms = clock_mono_ms();
+    assert_int_equal(put(w), ERR_UNKNOWN);
+    assert_in_range(clock_mono_ms() - began_ms, 300, 5000);
+    atomic_store(&hung, false);
+    topic_writer_free(w); /* which reports what nobody waits for any more */
+    brokers_end(&b);
+}
+
 /* ---- reading ---- */
 
 static void write_to(const struct brokers *b)
@@ -150,34 +178,61 @@ static void read_one(void *opaque)
     record_done(topic_reader_next(opaque, 10));
 }
 
-static void a_reader_is_given_up(void **state)
+static struct topic_reader *stray_reader(const struct brokers *b, const struct kafka_options *kafka)
 {
     const char *topic = BROKER_TOPIC;
+    const struct topic_reader_options options = {
+        .kafka = *kafka, .group = GROUP, .topics = &topic, .n_topics = 1
+    };
     struct topic_reader *r;
     struct why why;
     int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
 
-    (void)state;
-    struct brokers b = brokers_begin(2);
-    rd_kafka_mock_coordinator_set(b.cluster, "group", GROUP, 2);
-    const struct topic_reader_options options = {
-        .kafka = options_of(&b), .group = GROUP, .topics = &topic, .n_topics = 1
-    };
+    rd_kafka_mock_coordinator_set(b->cluster, "group", GROUP, 2);
     assert_int_equal(topic_reader_new(&r, &options, &why), OK);
     while (!topic_reader_assigned(r) || topic_reader_share(r).unread) {
         read_one(r);
         assert_true(clock_mono_ms() < deadline);
     }
-    leader_goes_and_comes_back(&b, read_one, r);
-    write_to(&b);
+    leader_goes_and_comes_back(b, read_one, r);
+    write_to(b);
     assert_null(topic_reader_next(r, NOTICE_MS)); /* both brokers are there */
     assert_false(topic_reader_fatal(r, &why));
+    return r;
+}
+
+static void a_reader_is_given_up(void **state)
+{
+    struct why why;
+    int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
+
+    (void)state;
+    struct brokers b = brokers_begin(2);
+    struct kafka_options kafka = options_of(&b);
+    struct topic_reader *r = stray_reader(&b, &kafka);
     while (!topic_reader_fatal(r, &why)) {
         read_one(r);
         assert_true(clock_mono_ms() < deadline);
     }
     assert_string_equal(why.text, "Kafka client: " BROKER_TOPIC
                                   " [0] is asked of broker 2, but broker 1 leads it");
+    topic_reader_free(r);
+    brokers_end(&b);
+}
+
+/* Brokers of its rack may be asked that lead nothing. */
+static void a_reader_with_a_rack_is_not(void **state)
+{
+    struct why why;
+
+    (void)state;
+    struct brokers b = brokers_begin(2);
+    struct kafka_options kafka = options_of(&b);
+    kafka.n_properties++;
+    struct topic_reader *r = stray_reader(&b, &kafka);
+    for (int64_t until = clock_mono_ms() + 5 * NOTICE_MS; clock_mono_ms() < until;)
+        read_one(r);
+    assert_false(topic_reader_fatal(r, &why));
     topic_reader_free(r);
     brokers_end(&b);
 }
@@ -219,8 +274,14 @@ static void a_follower_is_given_up(void **state)
 /* ---- what statistics say ---- */
 
 #define STATISTICS(partitions) "{\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
+#define OF(type, state, stateage, partitions)                                                      \
+    "{\"type\":\"" type "\",\"brokers\":{\"b:1/1\":{\"nodeid\":1,\"state\":\"UP\",\"stateage\":"   \
+    "99000000},\"b:2/2\":{\"nodeid\":2,\"state\":\"" state "\",\"stateage\":" #stateage            \
+    "}},\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
 #define PARTITION(id, broker, leader)                                                              \
-    "\"" #id "\":{\"partition\":" #id ",\"broker\":" #broker ",\"leader\":" #leader "}"
+    "\"" #id "\":{\"partition\":" #id ",\"broker\":" #broker ",\"leader\":" #leader                \
+    ",\"desired\":true}"
+#define NOT_OURS "\"1\":{\"partition\":1,\"broker\":2,\"leader\":1,\"desired\":false}"
 
 static const char *seen(struct topic_placement *p, const char *statistics, int times)
 {
@@ -229,7 +290,7 @@ static const char *seen(struct topic_placement *p, const char *statistics, int t
     return topic_placement_astray(p);
 }
 
-static void what_is_told_three_times_lasts(void **state)
+static void what_is_told_three_times_has_stayed(void **state)
 {
     static const char away[] = STATISTICS(PARTITION(0, 3, 3) "," PARTITION(7, 2, 1));
     struct topic_placement p;
@@ -238,6 +299,10 @@ static void what_is_told_three_times_lasts(void **state)
     topic_placement_init(&p);
     assert_null(seen(&p, away, 2));
     assert_string_equal(seen(&p, away, 1), "t [7] is asked of broker 2, but broker 1 leads it");
+    assert_non_null(seen(&p, away, 1));
+    assert_null(seen(&p, STATISTICS(PARTITION(7, 1, 1)), 1)); /* it went home */
+    assert_null(seen(&p, away, 2));
+    assert_non_null(seen(&p, away, 1));
     topic_placement_clear(&p);
 }
 
@@ -255,34 +320,47 @@ static void what_moves_is_no_stray(void **state)
     topic_placement_clear(&p);
 }
 
-static void without_a_broker_or_a_leader_nothing_strays(void **state)
+static void what_counts_depends_on_the_broker_and_on_who_asks(void **state)
 {
-    static const char *const quiet[] = {
-        STATISTICS(PARTITION(1, -1, 1)),
-        STATISTICS(PARTITION(1, 1, -1)),
-        STATISTICS(""),
-        "{}",
-        "no JSON",
-        STATISTICS("\"1\":{}"),
-        STATISTICS("\"1\":7"),
+    static const struct {
+        const char *statistics;
+        bool counts;
+    } cases[] = {
+        { OF("producer", "UP", 99000000, PARTITION(1, 2, 1)), true },
+        { OF("consumer", "UP", 99000000, PARTITION(1, 2, 1)), true },
+        { OF("consumer", "CONNECT", 900000, PARTITION(1, 2, 1)), true },    /* as often as it can */
+        { OF("consumer", "CONNECT", 11000000, PARTITION(1, 2, 1)), false }, /* waits for a name */
+        { OF("producer", "TRY_CONNECT", 11000000, PARTITION(1, 2, 1)), false },
+        { OF("producer", "UP", 99000000, NOT_OURS), true }, /* a producer has none of its own */
+        { OF("consumer", "UP", 99000000, NOT_OURS), false },
+        { STATISTICS(PARTITION(1, -1, 1)), false },
+        { STATISTICS(PARTITION(1, 1, -1)), false },
+        { STATISTICS(""), false },
+        { "{}", false },
+        { "no JSON", false },
+        { STATISTICS("\"1\":{}"), false },
+        { STATISTICS("\"1\":7"), false },
     };
-    struct topic_placement p;
 
     (void)state;
-    topic_placement_init(&p);
-    for (size_t i = 0; i < sizeof(quiet) / sizeof(*quiet); i++)
-        assert_null(seen(&p, quiet[i], 4));
-    topic_placement_clear(&p);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct topic_placement p;
+        topic_placement_init(&p);
+        assert_int_equal(seen(&p, cases[i].statistics, 4) != NULL, cases[i].counts);
+        topic_placement_clear(&p);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_told_three_times_lasts),
+        cmocka_unit_test(what_is_told_three_times_has_stayed),
         cmocka_unit_test(what_moves_is_no_stray),
-        cmocka_unit_test(without_a_broker_or_a_leader_nothing_strays),
+        cmocka_unit_test(what_counts_depends_on_the_broker_and_on_who_asks),
         cmocka_unit_test(a_writer_begins_anew),
+        cmocka_unit_test(a_record_is_not_waited_for_as_long_as_for_a_name_server),
         cmocka_unit_test(a_reader_is_given_up),
+        cmocka_unit_test(a_reader_with_a_rack_is_not),
         cmocka_unit_test(a_follower_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,26 +95,66 @@ static void what_is_unread_hides_no_lag(void **state)
     brokers_end(&b);
 }
 
-static void what_is_unread_for_a_minute_is_assigned_anew_once_a_minute(void **state)
+/* Each second, as topic_reader_next does. */
+static void look(struct topic_reader *r, int64_t from_ms, int64_t to_ms)
+{
+    for (int64_t now_ms = from_ms; now_ms < to_ms; now_ms += 1000)
+        topic_standing_look(r, now_ms);
+    topic_standing_look(r, to_ms);
+}
+
+static void who_did_not_look_meanwhile_begins_the_minute_anew(void **state)
 {
     (void)state;
     struct brokers b = with_one_away();
     struct topic_reader *r = reader_of_both(&b);
     struct topic_partition *away = topic_reader_find(r, AWAY_TOPIC, 0);
-    int64_t began_ms = away->anew_ms, now_ms = began_ms + MINUTE_MS;
+    int64_t now_ms = clock_mono_ms() + 2 * MINUTE_MS;
 
-    topic_standing_look(r, now_ms - 1);
+    look(r, now_ms, now_ms + MINUTE_MS - 1);
     assert_false(away->standing);
-    topic_standing_look(r, now_ms);
+    look(r, now_ms + MINUTE_MS, now_ms + MINUTE_MS);
+    assert_true(away->standing);
+    topic_reader_free(r);
+    brokers_end(&b);
+}
+
+static void a_pause_does_not_count(void **state)
+{
+    (void)state;
+    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0, false);
+    int64_t asked_ms = p->asked_ms, anew_ms = p->anew_ms;
+
+    topic_standing_paused(p, true, asked_ms + 10);
+    topic_standing_paused(p, false, asked_ms + 1010);
+    assert_int_equal(p->asked_ms, asked_ms + 1000);
+    assert_int_equal(p->anew_ms, anew_ms + 1000);
+    topic_partition_free(p);
+}
+
+static void what_is_unread_for_a_minute_is_assigned_anew_and_then_ever_more_rarely(void **state)
+{
+    (void)state;
+    struct brokers b = with_one_away();
+    struct topic_reader *r = reader_of_both(&b);
+    struct topic_partition *away = topic_reader_find(r, AWAY_TOPIC, 0);
+    int64_t asked_ms = away->asked_ms, now_ms = clock_mono_ms();
+
+    look(r, now_ms, now_ms);
+    now_ms = away->anew_ms;
+    look(r, now_ms, now_ms + MINUTE_MS - 1);
+    assert_false(away->standing);
+    look(r, now_ms + MINUTE_MS, now_ms + MINUTE_MS);
     assert_true(away->standing);
     assert_false(topic_reader_find(r, BROKER_TOPIC, 0)->standing);
-    topic_standing_restart(r, now_ms + MINUTE_MS / 2);
+    now_ms += MINUTE_MS + 1000;
+    topic_standing_restart(r, now_ms);
     assert_false(away->standing);
-    topic_standing_look(r, now_ms + MINUTE_MS);
+    look(r, now_ms, now_ms + 2 * MINUTE_MS - 1);
     assert_false(away->standing);
-    topic_standing_look(r, now_ms + MINUTE_MS + MINUTE_MS / 2);
+    look(r, now_ms + 2 * MINUTE_MS, now_ms + 2 * MINUTE_MS);
     assert_true(away->standing);
-    assert_int_equal(away->asked_ms, began_ms); /* unread since then */
+    assert_int_equal(away->asked_ms, asked_ms); /* unread since then */
 
     rd_kafka_mock_broker_set_up(b.cluster, 2);
     int64_t deadline = clock_mono_ms() + LIMIT_MS;
@@ -130,7 +170,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_unread_hides_no_lag),
-        cmocka_unit_test(what_is_unread_for_a_minute_is_assigned_anew_once_a_minute),
+        cmocka_unit_test(a_pause_does_not_count),
+        cmocka_unit_test(who_did_not_look_meanwhile_begins_the_minute_anew),
+        cmocka_unit_test(what_is_unread_for_a_minute_is_assigned_anew_and_then_ever_more_rarely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
