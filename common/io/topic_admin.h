@@ -42,7 +42,7 @@ struct partition_lag {
     int32_t partition;
     int64_t committed; /* -1: the group never committed there */
     int64_t low, end;  /* offsets that are there */
-    int64_t lag;       /* end - committed, or end - low */
+    int64_t lag;       /* what a reader would read: end - committed, or end - low */
 };
 /* One entry for each partition of the topics, sorted; *ret is the caller's to free. ERR_STOP names
  * a topic that is missing. */

@@ -33,15 +33,19 @@ static enum err list_partitions(struct topic_admin *a, struct wanted *wanted, st
     return err;
 }
 
-static void fill_committed(struct partition_lag *lags, size_t n,
-                           const rd_kafka_topic_partition_list_t *committed)
+static enum err fill_committed(struct partition_lag *lags, size_t n,
+                               const rd_kafka_topic_partition_list_t *committed, struct why *why)
 {
     for (int i = 0; i < committed->cnt; i++) {
         const rd_kafka_topic_partition_t *t = &committed->elems[i];
+        if (t->err)
+            return why_set(why, ERR_RETRY, "cannot get the committed offset of %s [%d]: %s",
+                           t->topic, (int)t->partition, rd_kafka_err2str(t->err));
         for (size_t k = 0; k < n; k++)
             if (lags[k].partition == t->partition && !strcmp(lags[k].topic, t->topic))
                 lags[k].committed = t->offset >= 0 ? t->offset : -1;
     }
+    return OK;
 }
 
 static enum err ask_committed(struct topic_admin *a, const char *group,
@@ -63,13 +67,14 @@ static enum err ask_committed(struct topic_admin *a, const char *group,
     size_t n;
     const rd_kafka_group_result_t **groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
         rd_kafka_event_ListConsumerGroupOffsets_result(event), &n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; err == OK && i < n; i++) {
         const rd_kafka_error_t *error = rd_kafka_group_result_error(groups[i]);
         if (error)
             return why_set(why, ERR_REFUSE, "group %s: %s", group, rd_kafka_error_string(error));
-        fill_committed(lags, (size_t)list->cnt, rd_kafka_group_result_partitions(groups[i]));
+        err = fill_committed(lags, (size_t)list->cnt, rd_kafka_group_result_partitions(groups[i]),
+                             why);
     }
-    return OK;
+    return err;
 }
 
 static enum err ask_ends(struct topic_admin *a, const rd_kafka_topic_partition_list_t *list,
@@ -82,8 +87,10 @@ static enum err ask_ends(struct topic_admin *a, const rd_kafka_topic_partition_l
         struct partition_lag *p = &lags[i];
         p->low = ends[i].first;
         p->end = ends[i].end;
-        /* What retention has taken away is not waiting any more. */
-        p->lag = p->end - (p->committed > p->low ? p->committed : p->low);
+        /* What retention has taken away is not waiting any more. Of a topic made anew, with an
+         * end before what was committed, all is read. */
+        bool there = p->committed > p->low && p->committed <= p->end;
+        p->lag = p->end - (there ? p->committed : p->low);
     }
     free(ends);
     return err;

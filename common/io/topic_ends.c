@@ -1,6 +1,7 @@
 #include "topic_ends.h"
 
 #include <librdkafka/rdkafka.h>
+#include <string.h>
 
 /* ListOffsets: of the list's partitions, each at its first or last offset. The caller destroys. */
 static rd_kafka_topic_partition_list_t *at(const rd_kafka_topic_partition_list_t *of, int64_t where)
@@ -12,14 +13,13 @@ static rd_kafka_topic_partition_list_t *at(const rd_kafka_topic_partition_list_t
     return list;
 }
 
-static enum err take(const rd_kafka_topic_partition_list_t *told, rd_kafka_resp_err_t err,
+static enum err take(const rd_kafka_topic_partition_list_t *told,
                      const rd_kafka_topic_partition_t *of, int64_t *offset, struct why *why)
 {
     const rd_kafka_topic_partition_t *found =
         rd_kafka_topic_partition_list_find(told, of->topic, of->partition);
 
-    if (!err && found)
-        err = found->err;
+    rd_kafka_resp_err_t err = found ? found->err : RD_KAFKA_RESP_ERR_NO_ERROR;
     if (!err && found && found->offset >= 0) {
         *offset = found->offset;
         return OK;
@@ -38,10 +38,17 @@ enum err topic_ends_ask(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *o
 
     if (!code)
         code = rd_kafka_offsets_for_times(rk, lasts, timeout_ms);
+    if (code) /* of all of them; which it was librdkafka does not say */
+        err = why_set(why, ERR_RETRY,
+                      "cannot get the ends of the %d partitions of %s%s: %s: is each one's leader "
+                      "running?",
+                      of->cnt, of->elems[0].topic,
+                      strcmp(of->elems[0].topic, of->elems[of->cnt - 1].topic) ? ", …" : "",
+                      rd_kafka_err2str(code));
     for (int i = 0; err == OK && i < of->cnt; i++) {
-        err = take(firsts, code, &of->elems[i], &ends[i].first, why);
+        err = take(firsts, &of->elems[i], &ends[i].first, why);
         if (err == OK)
-            err = take(lasts, code, &of->elems[i], &ends[i].end, why);
+            err = take(lasts, &of->elems[i], &ends[i].end, why);
     }
     rd_kafka_topic_partition_list_destroy(firsts);
     rd_kafka_topic_partition_list_destroy(lasts);

@@ -240,6 +240,28 @@ bool topic_follower_caught_up(const struct topic_follower *f)
     return f->n_behind == 0;
 }
 
+bool topic_follower_waits_for(const struct topic_follower *f, const struct topic_position *at)
+{
+    const rd_kafka_topic_partition_t *p =
+        rd_kafka_topic_partition_list_find(f->partitions, at->topic, at->partition);
+
+    return p && !p->opaque;
+}
+
+size_t topic_follower_behind(const struct topic_follower *f, struct topic_position *first)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < f->partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &f->partitions->elems[i];
+        if (p->opaque)
+            continue;
+        if (n++ == 0)
+            *first = (struct topic_position){ p->topic, p->partition, -1 };
+    }
+    return n;
+}
+
 bool topic_follower_lost(struct topic_follower *f, struct why *why)
 {
     pthread_mutex_lock(&f->client.lock);

@@ -39,6 +39,10 @@ void topic_follower_free(struct topic_follower *f);
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms);
 /* True once everything that was there when the follower started has been handed out. */
 bool topic_follower_caught_up(const struct topic_follower *f);
+/* Whether something that was there at the start is still to come of that partition. */
+bool topic_follower_waits_for(const struct topic_follower *f, const struct topic_position *at);
+/* How many partitions it waits for so; *first is one of them, its topic borrowed from f. */
+size_t topic_follower_behind(const struct topic_follower *f, struct topic_position *first);
 /* True once for each time that every broker was lost: why says which and what to do. Nothing else
  * is to be done but to go on: it comes back by itself. */
 bool topic_follower_lost(struct topic_follower *f, struct why *why);

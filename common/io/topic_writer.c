@@ -219,6 +219,7 @@ void topic_writer_free(struct topic_writer *w)
         atomic_store(&w->stop, true);
         pthread_join(w->thread, NULL);
     }
+    topic_writer_close(w->retired, w->retired_reports);
     topic_writer_close(w->client.rk, w->reports);
     if (w->conf)
         rd_kafka_conf_destroy(w->conf);
@@ -384,6 +385,14 @@ int topic_writer_poll(struct topic_writer *w, int timeout_ms)
     return atomic_load(&w->served) - before;
 }
 
+static bool has_retired(struct topic_writer *w)
+{
+    pthread_mutex_lock(&w->swap);
+    bool has = w->retired;
+    pthread_mutex_unlock(&w->swap);
+    return has;
+}
+
 enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *why)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms, left = timeout_ms;
@@ -394,7 +403,7 @@ enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *
         topic_writer_let_go(w);
         if (!w->has_thread) /* a broken one has nothing to wait for, and takes nothing any more */
             topic_writer_renew(w);
-        if (all)
+        if (all && !has_retired(w))
             return OK;
         left = deadline - clock_mono_ms();
     } while (left > 0);
@@ -452,9 +461,10 @@ enum err topic_writer_check(struct topic_writer *w, const char *const *topics, s
 
 size_t topic_writer_pending(struct topic_writer *w)
 {
-    size_t n = (size_t)rd_kafka_outq_len(topic_writer_hold(w));
-    topic_writer_let_go(w);
-    return n;
+    pthread_mutex_lock(&w->swap);
+    int n = rd_kafka_outq_len(w->client.rk) + (w->retired ? rd_kafka_outq_len(w->retired) : 0);
+    pthread_mutex_unlock(&w->swap);
+    return (size_t)n;
 }
 
 bool topic_writer_fatal(struct topic_writer *w, struct why *why)

@@ -20,6 +20,8 @@ struct topic_writer {
     atomic_bool stored;               /* something, by this producer */
     atomic_bool hopeless;             /* it is broken, and another one would be */
     struct why broken;                /* what ended the producer; the polling thread's */
+    struct rd_kafka_s *retired; /* the one before, while it has records to report; swap, to write */
+    struct rd_kafka_queue_s *retired_reports; /* for wake; else NULL */
     pthread_mutex_t swap;
     int users; /* under swap: threads that are in a call of client.rk */
     bool has_thread;
@@ -36,7 +38,8 @@ struct rd_kafka_s *topic_writer_hold(struct topic_writer *w);
 void topic_writer_let_go(struct topic_writer *w);
 /* Ends the producer, reporting what it still has. NULL is fine. */
 void topic_writer_close(struct rd_kafka_s *rk, struct rd_kafka_queue_s *reports);
-/* Puts a new producer in the place of a broken one. On the polling thread, outside of reports. */
+/* Puts a new producer in the place of a broken one, and serves the reports of that. On the polling
+ * thread, outside of reports. */
 void topic_writer_renew(struct topic_writer *w);
 
 #endif

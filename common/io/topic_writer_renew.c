@@ -42,12 +42,17 @@ void topic_writer_let_go(struct topic_writer *w)
     pthread_mutex_unlock(&w->swap);
 }
 
+static void forget(rd_kafka_queue_t *reports)
+{
+    if (!reports)
+        return;
+    rd_kafka_queue_io_event_enable(reports, -1, NULL, 0);
+    rd_kafka_queue_destroy(reports);
+}
+
 void topic_writer_close(rd_kafka_t *rk, rd_kafka_queue_t *reports)
 {
-    if (reports) {
-        rd_kafka_queue_io_event_enable(reports, -1, NULL, 0);
-        rd_kafka_queue_destroy(reports);
-    }
+    forget(reports);
     if (!rk)
         return;
     rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -55,28 +60,64 @@ void topic_writer_close(rd_kafka_t *rk, rd_kafka_queue_t *reports)
     rd_kafka_destroy(rk);
 }
 
-/* NULL: not now, somebody is in a call of it. Else the old one, which nobody can reach any more. */
-static rd_kafka_t *swap(struct topic_writer *w, struct why *why)
+static void *destroy(void *rk)
 {
-    rd_kafka_t *old = NULL;
+    rd_kafka_destroy(rk);
+    return NULL;
+}
+
+/* It takes as long as a name server that one of its threads waits for. */
+static void destroy_apart(rd_kafka_t *rk)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, destroy, rk) != 0)
+        destroy(rk);
+    else
+        pthread_detach(thread);
+}
+
+/* Until the last of its records is reported. */
+static void serve_retired(struct topic_writer *w)
+{
+    rd_kafka_t *old = w->retired;
+
+    rd_kafka_poll(old, 0);
+    if (rd_kafka_outq_len(old))
+        return;
+    pthread_mutex_lock(&w->swap);
+    w->retired = NULL;
+    pthread_mutex_unlock(&w->swap);
+    forget(w->retired_reports);
+    w->retired_reports = NULL;
+    destroy_apart(old);
+}
+
+/* False: not now, somebody is in a call of it. */
+static bool swap(struct topic_writer *w)
+{
+    struct why why;
 
     pthread_mutex_lock(&w->swap);
     if (!w->users) {
-        old = w->client.rk;
-        if (topic_writer_open(w, why) != OK) { /* as it was */
-            w->client.rk = old;
-            old = NULL;
+        w->retired = w->client.rk;
+        if (topic_writer_open(w, &why) != OK) { /* as it was */
+            w->client.rk = w->retired;
+            w->retired = NULL;
             atomic_store(&w->hopeless, true);
         }
     }
     pthread_mutex_unlock(&w->swap);
-    return old;
+    return w->retired;
 }
 
+/* One that takes its place works from the beginning, also while a thread of the old one hangs. */
 void topic_writer_renew(struct topic_writer *w)
 {
-    struct why why;
-
+    if (w->retired) {
+        serve_retired(w);
+        return;
+    }
     if (atomic_load(&w->hopeless))
         return;
     bool fatal = topic_client_fatal(&w->client, &w->broken);
@@ -86,12 +127,12 @@ void topic_writer_renew(struct topic_writer *w)
         atomic_store(&w->hopeless, true);
         return;
     }
-    rd_kafka_queue_t *reports = w->reports;
-    rd_kafka_t *old = swap(w, &why);
-    if (!old)
+    if (!swap(w))
         return;
+    w->retired_reports = w->reports;
     w->reports = NULL;
     atomic_store(&w->stored, false);
-    topic_writer_close(old, reports);
+    rd_kafka_purge(w->retired, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                   RD_KAFKA_PURGE_F_NON_BLOCKING);
     topic_writer_arm(w);
 }

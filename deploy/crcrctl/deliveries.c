@@ -182,7 +182,7 @@ size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 
 /* Every reason that a delivery can be skipped for. */
 static const char *const reasons[] = { "other_event", "other_action", "other_repository",
-                                       "body_malformed", "no_payload" };
+                                       "body_malformed" };
 
 static void put_reasons(const struct deliveries *d, struct buf *to)
 {

@@ -87,13 +87,16 @@ void dlq_add(struct dlq *d, const struct record *record)
     struct dlq_resolution one = { .state = DLQ_REPLAYED };
     struct str resolves = headers_get(&record->headers, "resolves");
 
-    if (!resolves.ptr || !dlq_place_parse(resolves, &one.of)) {
-        add_entry(d, record);
-        return;
-    }
-    if (str_is(headers_get(&record->headers, "class"), state_names[DLQ_DROPPED]))
+    struct str class = headers_get(&record->headers, "class");
+
+    if (str_is(class, state_names[DLQ_DROPPED]))
         one.state = DLQ_DROPPED;
-    add_resolution(d, &one);
+    /* What was buried keeps the headers that it came with. */
+    bool is_ours = one.state == DLQ_DROPPED || str_is(class, state_names[DLQ_REPLAYED]);
+    if (is_ours && resolves.ptr && dlq_place_parse(resolves, &one.of))
+        add_resolution(d, &one);
+    else
+        add_entry(d, record);
 }
 
 static int compare_places(const struct dlq_place *a, const struct dlq_place *b)
@@ -217,6 +220,8 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     headers_remove(to, "dlq");
     snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, record->at.partition, record->at.offset);
     headers_put_copy(to, "dlq", str_of(place));
+    if (topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4)
+        headers_set(to, "reread", STR_LIT("1")); /* may be put back, and so sent, once more */
     *target = topic;
     return OK;
 }

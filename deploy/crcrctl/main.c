@@ -104,15 +104,18 @@ static const struct verb {
       "Kafka\n"
       "does not answer.\n" },
     { "rebuild-hud", verb_rebuild_hud, CONFIG, "builds the view in Redis again from the topics",
-      "usage: crcrctl rebuild-hud [--wait] [--status] [--timeout 30m]\n"
+      "usage: crcrctl rebuild-hud [--wait] [--status] [--force] [--timeout 30m]\n"
       "\n"
       "Takes the view's epoch away, so that crcr-reporter rebuilds the view. Nothing is lost by "
       "it, and\n"
-      "dispatching goes on; check runs and pages stand still until it is whole.\n"
+      "dispatching goes on; check runs stand still and pages answer 503 until it is whole. Before, "
+      "Kafka\n"
+      "is asked whether all that it would be built from can be read.\n"
       "\n"
       "  --wait     follows it until it is whole, at most --timeout (default 30m)\n"
       "  --status   takes nothing away: only says whether it is whole, or follows with --wait\n"
-      "Exit codes: 0, 1 it is not whole yet, 2 usage, 3 Redis does not answer.\n" },
+      "  --force    does not ask Kafka before\n"
+      "Exit codes: 0, 1 it is not whole yet, 2 usage, 3 Redis or Kafka does not answer.\n" },
     { "redeliver", verb_redeliver, KAFKA, "fetches what GitHub could not hand over",
       "usage: crcrctl redeliver [--since 3d] [--all] [--dry-run] [--rate N/s] [--every 5m]\n"
       "\n"

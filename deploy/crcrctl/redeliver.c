@@ -168,10 +168,8 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     r->unserved = 0;
     if (!err)
         err = json_scan(buf_str(answer), &rules, &want, 1, &payload, why);
-    if (!err && !payload.ptr) {
-        skip(one, "no_payload");
-        return OK;
-    }
+    if (!err && !payload.ptr)
+        err = why_set(why, ERR_REFUSE, "GitHub lists it, but has no payload of it any more");
     if (!err && event_judge(&r->rules, one->kind, payload, facts, &reason, why) != EVENT_ACCEPTED)
         skip(one, reason);
     else if (!err)

@@ -35,6 +35,21 @@ static bool idle(const struct scan *s, struct topic_follower *follower, bool *to
     return !fflush(stdout) && (s->follow || !all);
 }
 
+/* Others may go on, and new records come: that ends nothing. */
+static enum err stalled(const struct ctl *ctl, const struct topic_follower *follower,
+                        struct why *why)
+{
+    struct topic_position first;
+    size_t n = topic_follower_behind(follower, &first);
+
+    progress_end();
+    return why_set(why, ERR_RETRY,
+                   "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
+                   "leader running? Run this again",
+                   ctl->kafka.brokers, first.topic, (int)first.partition,
+                   n > 1 ? " and others" : "");
+}
+
 static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_follower *follower,
                          scan_fn *found, void *opaque, struct why *why)
 {
@@ -45,25 +60,23 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
     progress_init(&progress, ctl->verb);
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
+        if (topic_follower_astray(follower, why)) {
+            progress_end();
+            return why_prefix(why, ERR_RETRY, "run this again");
+        }
         if (record) {
             s->read++;
-            moved_ms = clock_mono_ms();
+            if (topic_follower_waits_for(follower, &record->at))
+                moved_ms = clock_mono_ms();
             if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
                 progress_show(&progress, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &told)) {
             break;
-        } else if (topic_follower_astray(follower, why)) {
-            progress_end();
-            return why_prefix(why, ERR_RETRY, "run this again");
-        } else if (!topic_follower_caught_up(follower) && clock_mono_ms() - moved_ms > STALL_MS) {
-            progress_end();
-            return why_set(why, ERR_RETRY,
-                           "Kafka at %s stopped answering while the topics were read: is it "
-                           "running? Run this again",
-                           ctl->kafka.brokers);
         }
+        if (clock_mono_ms() - moved_ms > STALL_MS && !topic_follower_caught_up(follower))
+            return stalled(ctl, follower, why);
     }
     progress_end();
     return OK;

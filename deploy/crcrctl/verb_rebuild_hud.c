@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/io/topic_span.h"
 #include "../../common/view/epoch.h"
 #include "ctl.h"
 #include "progress.h"
@@ -13,7 +14,7 @@
 #define NOBODY_MS  20000
 
 struct arguments {
-    bool wait, status;
+    bool wait, status, force;
     int64_t timeout_ms;
 };
 
@@ -22,6 +23,7 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
     static const struct option options[] = {
         { "wait", no_argument, NULL, 'w' },
         { "status", no_argument, NULL, 's' },
+        { "force", no_argument, NULL, 'f' },
         { "timeout", required_argument, NULL, 't' },
         { NULL, 0, NULL, 0 },
     };
@@ -33,6 +35,8 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
             ret->wait = true;
         else if (option == 's')
             ret->status = true;
+        else if (option == 'f')
+            ret->force = true;
         else if (option == 't')
             code = ctl_duration(ctl, "--timeout", optarg, &ret->timeout_ms);
         else
@@ -121,8 +125,24 @@ static int follow(struct following *f)
 
 /* ---- dropping ------------------------------------------------------------------------------- */
 
+/* What would be read: with one partition away nothing is rebuilt, and nothing shown. */
+static enum err can_be_rebuilt(const struct ctl *ctl, struct why *why)
+{
+    const struct topic_span_part parts[] = { { ctl->topics.name[TOPIC_DISPATCHES], 0 },
+                                             { ctl->topics.name[TOPIC_RESULTS], 0 },
+                                             { ctl->topics.name[TOPIC_EVENTS], 0 },
+                                             { ctl->topics.name[TOPIC_CALLBACKS], 0 } };
+    struct topic_span *span;
+    enum err err = topic_span_new(&span, &ctl->kafka, parts, sizeof(parts) / sizeof(*parts), why);
+
+    if (err != OK)
+        return why_prefix(why, err, "the view is left as it is (--force drops it all the same)");
+    topic_span_free(span);
+    return OK;
+}
+
 /* One that is under way is left alone. */
-static int drop(struct ctl *ctl, struct redis *redis)
+static int drop(struct ctl *ctl, struct redis *redis, bool force)
 {
     struct view_rebuild before;
     struct why why;
@@ -133,6 +153,8 @@ static int drop(struct ctl *ctl, struct redis *redis)
                before.phase, before.done, before.total);
         return CTL_OK;
     }
+    if (err == OK && before.whole && !force && ctl->kafka.brokers && *ctl->kafka.brokers)
+        err = can_be_rebuilt(ctl, &why);
     if (err == OK)
         err = view_epoch_drop(redis, &why);
     if (err != OK)
@@ -159,7 +181,7 @@ int verb_rebuild_hud(struct ctl *ctl, int argc, char **argv)
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (!arguments.status)
-        code = drop(ctl, redis);
+        code = drop(ctl, redis, arguments.force);
     if (code == CTL_OK && (arguments.wait || arguments.status)) {
         struct following following = { .ctl = ctl, .redis = redis };
         if (arguments.wait)

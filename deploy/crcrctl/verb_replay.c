@@ -18,7 +18,7 @@ struct arguments {
     struct replay_filter filter;
     enum topic topic; /* TOPIC_COUNT: not given */
     char id[DELIVERY_MAX + 1];
-    bool again, yes, dry_run;
+    bool again, yes, dry_run, resumed;
     int rate;
 };
 
@@ -58,6 +58,7 @@ static int take_option(const struct ctl *ctl, struct arguments *to, int option)
     case 'i':
         if (!delivery_valid(str_of(optarg)) || !str_copy(to->id, sizeof(to->id), str_of(optarg)))
             return ctl_bad(ctl, "--resume", optarg, "the id that the replay printed");
+        to->resumed = true;
         return CTL_OK;
     case 'a':
         to->again = true;
@@ -265,8 +266,12 @@ static int tell(const struct replaying *r, size_t before)
                before);
     if (r->err != OK)
         (void)ctl_fail(r->ctl, r->err, &r->why);
-    if (left)
+    if (left && a->dry_run) {
         fprintf(stderr, "crcrctl %s: %zu are left\n", r->ctl->verb, left);
+    } else if (left) {
+        fprintf(stderr, "crcrctl %s: %zu are left; go on with: ", r->ctl->verb, left);
+        print_resume(r);
+    }
     if (!r->todo && !before)
         fprintf(stderr, "crcrctl %s: nothing like that is in %s\n", r->ctl->verb,
                 r->ctl->topics.name[a->topic]);
@@ -287,6 +292,9 @@ static int replay(struct replaying *r)
     if (err != OK)
         return ctl_fail(r->ctl, err, &r->why);
     r->todo = replay_todo(r->replay, &before);
+    if (r->arguments->resumed && !before)
+        fprintf(stderr, "crcrctl %s: nothing was replayed as %s before: is that its id?\n",
+                r->ctl->verb, r->arguments->id);
     if (!is_confirmed(r))
         return CTL_USAGE;
     if (r->todo)

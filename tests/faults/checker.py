@@ -2,6 +2,7 @@
 (sent.jsonl), what took effect at GitHub and what it got through (github.jsonl), and our topics. Knows nothing
 of the relay's inside; can be run over the files of a run that is over."""
 import collections
+import datetime
 import json
 
 from history import Lines
@@ -14,6 +15,7 @@ RANK = {"in_progress": 1, "timed_out": 2, "completed": 3}
 CALLS = {"dispatched", "unknown"}
 # After these nothing is done for a task any more.
 FINAL = TERMINAL | {"dispatched", "duplicate"}
+KNOWN_MS, KNOWN_MAX_MS = 1000, 60_000  # from a call's effect until its outcome is known: by clocks of one machine
 LATE_MS = 5000  # after Redis is back: calls that were begun without it
 # What lies in the dead-letter queue from these is no task.
 NO_TASKS = ("callbacks", "dispatches", "results", "reconcile", "allowlist")
@@ -25,6 +27,13 @@ def updated_at(body):
         return json.loads(body)["pull_request"]["updated_at"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
+
+
+def at_ms(outcome):
+    try:
+        return datetime.datetime.fromisoformat(outcome["at"]).timestamp() * 1000
+    except (KeyError, ValueError):
+        return 0
 
 
 def is_a_task(headers):
@@ -62,6 +71,7 @@ class Checker:
         self.eligible = [repo.lower() for repo in eligible]
         self.sent, self.github = Lines(sent_file), Lines(github_file)
         self.topics = topics                           # name → object with read()
+        self.attempts = {}                             # delivery → what was sent first
         self.acknowledged, self.stored = {}, {}        # delivery → what was sent; → (pr, position)
         self.seq = {}                                  # delivery → (updated_at, offset)
         self.dispatches = collections.defaultdict(list)  # (delivery, repo) → lines of github.jsonl
@@ -81,6 +91,7 @@ class Checker:
     def look(self):
         for line in self.sent.read():
             self.counts["sent"] += 1
+            self.attempts.setdefault(line["delivery"], line)
             if line["status"] == 202:
                 self.acknowledged.setdefault(line["delivery"], line)
         for line in self.github.read():
@@ -212,7 +223,7 @@ class Checker:
             found.add("lost", f"{delivery} for {repo}")
         unknown = self.unknown()
         for key, extra in self.duplicates().items():
-            if key not in unknown:
+            if key not in unknown or self._was_known(key):
                 found.add("second dispatch although the first was known", f"{key} {extra + 1} times")
             elif extra > self._accounted_for(key):
                 found.add("more dispatches than marked ones", f"{key} {extra + 1} times")
@@ -232,10 +243,22 @@ class Checker:
         self._check_superseded()
         return found
 
+    def _was_known(self, key):
+        """Whether the first call's outcome was known well before the second call. Redis, which was told, may have lost it."""
+        first, second = self.dispatches[key][:2]
+        known = [at_ms(o) for o in self.outcomes[key] if o["outcome"] == "dispatched" and not o["maybe_duplicate"]]
+        # What is further from the first call is another's outcome, or by a clock that was set.
+        return not self._without_redis(second) and any(
+            first["at_ms"] - KNOWN_MS < known_ms < min(first["at_ms"] + KNOWN_MAX_MS, second["at_ms"] - KNOWN_MS)
+            for known_ms in known)
+
     def _accounted_for(self, key):
-        """Dispatches beyond the first that there may be: each came after one that was unknown, or was marked."""
+        """Dispatches beyond the first that there may be: each came after one that was unknown, or was marked. Only the first
+        goes without a mark."""
         told = [o for o in self.outcomes[key] if o["outcome"] in CALLS]
         marked = sum(o["outcome"] == "unknown" or o["maybe_duplicate"] for o in told)
+        if len(told) - marked > 0 and any(o["outcome"] == "unknown" for o in told):
+            marked -= len(told) - marked  # an unmarked call after one that was unknown
         untold = len(self.dispatches[key]) - len(told)
         return marked + max(0, untold - 1) if self.senders_killed else marked
 
@@ -285,13 +308,17 @@ class Checker:
         """Of one pull request and downstream, calls go out in the order of seq: when the pull request was updated, then
         offset. A repeat may come late; the first call only where Redis was away, and as what may be a second one
         (dispatcher/README.md, without Redis)."""
-        self.late = []
+        self.late, self.counts["repeats behind a newer call"] = [], 0
         for (repo, _), deliveries in self.calls.items():
-            last = ("", -1)
-            for delivery in dict.fromkeys(deliveries):  # the first call of each
+            last, first = ("", -1), set()
+            for delivery in deliveries:
                 if delivery not in self.stored:
                     continue
                 seq = self.seq[delivery]
+                if delivery in first:
+                    self.counts["repeats behind a newer call"] += seq < last
+                    continue
+                first.add(delivery)
                 if seq < last and (delivery, repo) in unknown and self._without_redis(self.dispatches[delivery, repo][0]):
                     self.late.append((delivery, repo))
                 elif seq < last:

@@ -40,11 +40,11 @@ class Load:
     answer), ms, why (there was no answer)."""
 
     def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None,
-                 secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",), timeout_s=TIMEOUT_S):
+                 secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",), timeout_s=TIMEOUT_S, pad=""):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
-        self.seed, self.timeout_s = seed, timeout_s
+        self.seed, self.timeout_s, self.pad = seed, timeout_s, pad
         self.secret, self.delivery = secret, delivery
         self.parts = parts  # which ingests there are: the next is tried where one refuses the connection
         self.turned_away, self.lost = 0, []  # lost: why, on connections that were taken
@@ -82,7 +82,7 @@ class Load:
         connection = None
         while (item := self._due.get()) is not None:
             number, counter, delivery = item
-            made = body(number, counter, of=f"{self.seed} ")
+            made = body(number, counter, self.pad, of=f"{self.seed} ")
             raw = json.dumps(made).encode()
             self.sent_ms[delivery] = int(time.time() * 1000)
             connection, status, took, error = self._send_to_one(connection, counter, raw, delivery)

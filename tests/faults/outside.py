@@ -1,5 +1,5 @@
-"""What is to be seen outside of the relay once everything has settled: a job's rows at the HUD, its check runs at GitHub.
-Of the jobs whose callbacks ingest answered with 2xx."""
+"""What is to be seen outside of the relay once everything has settled: a job's rows at the HUD, its check runs at GitHub, of the
+jobs whose callbacks ingest answered with 2xx; and the aggregate check run of each dispatch at L4."""
 import collections
 
 from checker import RANK
@@ -40,30 +40,42 @@ def untold_rows(states, told):
     return wrong
 
 
-def unshown(jobs, acknowledged, shown, dispatched):
+def unshown(jobs, sent, shown, dispatched):
     """What GitHub does not show of the jobs at L4, each once and ended when all jobs of its commit are. A second dispatch
-    makes a second run, which has a check run of its own where the first one's was completed. dispatched: (delivery, repo) → its
-    dispatches."""
-    wrong, whole, most = [], {}, {}
+    makes a second run, which has a check run of its own where the first one's was completed. sent: delivery → what was sent;
+    dispatched: (delivery, repo) → its dispatches."""
+    wrong, whole, most, ended = [], {}, {}, {}
+    for (delivery, repo), calls in dispatched.items():
+        if repo in L4 and delivery in sent:
+            key = sent[delivery]["sha"], f"crcr/{repo}"
+            whole[key], most[key] = False, len(calls)
     for (repo, delivery, _, name), (_, status) in jobs.items():
-        if repo not in L4 or delivery not in acknowledged:
+        if repo not in L4 or delivery not in sent:
             continue
-        sha = acknowledged[delivery]["sha"]
+        sha = sent[delivery]["sha"]
         for check in (f"crcr/{repo}", f"crcr/{repo}/CI/{name}"):
-            whole[sha, check] = whole.get((sha, check), True) and status == "completed"
+            ended.setdefault((sha, check), []).append(status == "completed")
+            whole[sha, check] = all(ended[sha, check])
             most[sha, check] = max(1, len(dispatched.get((delivery, repo), ())))
-    for key, ended in whole.items():
+    for key, is_ended in whole.items():
         runs = shown.get(key, [])
-        if not 1 <= len(runs) <= most[key] or ended and set(runs) != {("completed", "success")}:
+        if not 1 <= len(runs) <= most[key] or is_ended and set(runs) != {("completed", "success")}:
             wrong.append(f"{key[1]} of {key[0]} is shown as {runs}")
     return wrong
+
+
+def unasked(shown, downstreams):
+    """Check runs of downstreams that have none to show."""
+    quiet = tuple(f"crcr/{repo.lower()}" for repo in downstreams if repo.lower() not in L4)
+    return [f"{name} of {sha} is shown" for sha, name in shown if quiet and name.lower().startswith(quiet)]
 
 
 def missing(case, in_order=False):
     """Reads on what was called back meanwhile: some jobs end only now."""
     jobs = case.checker.look().callbacks
     state = case.relay.state()
-    wrong = unshown(jobs, case.checker.acknowledged, check_runs(state), case.checker.dispatches)
+    shown = check_runs(state)
+    wrong = unshown(jobs, case.checker.attempts, shown, case.checker.dispatches) + unasked(shown, case.downstreams)
     if case.hud:
         wrong += untold(jobs, case.checker.hud, in_order) + untold_rows(case.checker.states, case.checker.hud)
     return wrong

@@ -30,6 +30,7 @@ L3:
 L4: [org-j/backend, org-k/backend, org-l/backend]
 """
 OUTSIDE_S = 120  # until what is settled is shown outside
+LONG_PATIENCE = 6  # of these, where there is more to look at
 READ_S = 150     # until all that lies in topics is done with, what is put off for a minute as well
 # One run in ten calls back, twice: with all of them the simulator's RSA signatures would be the load.
 REACTION = [{"repo": "org-[abc]/*", "reports": False},
@@ -49,6 +50,7 @@ class Result:
     duplicated: int = 0
     recovery_s: float = 0.0
     note: str = ""
+    behind: int = 0  # second calls that came after a newer one of their pull request
     problems: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
 
@@ -248,10 +250,11 @@ class Case:
 
     def result(self, row, name, faults, recovery_s=None, note="", settle_s=300):
         """Waits for it to settle, checks, and stops everything. Without a recovery_s: how long the slowest dispatch took."""
-        self.settle(settle_s)
-        unseen = self.outside(OUTSIDE_S) if self.shows else []
-        problems = self.read_to_the_end()
-        self.settle(settle_s)  # what was called back meanwhile
+        patience = LONG_PATIENCE if self.world.long else 1
+        self.settle(settle_s * patience)
+        unseen = self.outside(OUTSIDE_S * patience) if self.shows else []
+        problems = self.read_to_the_end(READ_S * patience)
+        self.settle(settle_s * patience)  # what was called back meanwhile
         found = self.checker.verdict(self.jobs_in_redis())
         counts = self.checker.counts
         if recovery_s is None:
@@ -262,12 +265,13 @@ class Case:
                                   "callback lost in Redis")),
                         unknown=len(self.checker.unknown()),
                         duplicated=sum(self.checker.duplicates().values()),
-                        recovery_s=recovery_s, note=note, problems=problems + found.problems())
+                        recovery_s=recovery_s, note=note, behind=counts["repeats behind a newer call"],
+                        problems=problems + found.problems())
         for kind, found in (("not shown", unseen), ("given up", [] if self.gives_up else self.checker.given_up()),
                             ("a valid callback refused", [] if self.refuses else self.checker.refusals)):
             if found:
                 result.problems.append(f"{len(found)} × {kind}, such as {found[0]}")
-        if self.reaction is REACTION and self.downstreams and not self.checker.callbacks:
+        if any(one.get("reports", True) for one in self.reaction) and self.downstreams and not self.checker.callbacks:
             result.problems.append("no job called back: nothing was seen of callbacks")
         self.say(f"{self.name}: {counts['sent']} sent, {len(self.checker.acknowledged)} acknowledged, "
                  f"{len(self.checker.stored)} stored, {len(self.checker.dispatches)} dispatched, "

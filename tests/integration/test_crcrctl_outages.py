@@ -1,12 +1,15 @@
 """What crcrctl says when it is ended, or Kafka goes, in the middle; from a broker in memory."""
+import contextlib
+import re
 import signal
 import time
 
 import pytest
 
 from lib.ctl import Ctl
+from lib.kafka import write
 from lib.mock_kafka import MockKafka
-from lib.processes import BIN, Process, wait_for
+from lib.processes import BIN, ROOT, Process, wait_for
 
 MANY = 1000  # more than is asked in the test
 
@@ -71,3 +74,47 @@ def test_tail_that_follows_says_once_that_kafka_is_gone(broker, started):
     process.wait_text(f"crcrctl: cannot reach Kafka at {broker.brokers}")
     assert process.stop() == 0
     assert process.text().count("cannot reach Kafka") == 1 and "; waiting for it\n" in process.text()
+
+
+# ---- one partition is away ------------------------------------------------------------------------------------------
+GROUPS = ("router", "l1", "l2", "l3", "l4", "delay", "fold", "reconcile", "forward")
+
+
+@pytest.fixture
+def without_one(tmp_path):
+    """Two brokers; the second one leads crcr.events [3] and dlq [3] alone, and is away."""
+    kafka = MockKafka(tmp_path / "kafka", brokers=2).start()
+    with open(ROOT / "deploy" / "topics" / "topics.conf", encoding="utf-8") as file:
+        topics = [line.split()[:2] for line in file if re.match(r"[a-z][\w.]* +\d", line)]
+    for topic, partitions in topics:
+        for partition in range(int(partitions)):
+            kafka.order("leader", kafka.prefix + topic, partition, 2 if topic in ("events", "dlq") and partition == 3 else 1)
+    for group in GROUPS:
+        kafka.order("coordinator", f"{kafka.prefix.removesuffix('.')}-{group}", 1)
+    kafka.order("down", 2)
+    yield kafka
+    kafka.stop()
+
+
+@pytest.mark.long
+def test_lag_shows_the_groups_whose_partitions_are_all_there(without_one):
+    done = Ctl(without_one.brokers, without_one.prefix)("lag", expect=3)
+    stem = without_one.prefix.removesuffix(".")
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {f"{stem}-{group}" for group in GROUPS} - {f"{stem}-router", f"{stem}-fold"}
+    assert f"{stem}-router: cannot get the ends of the 12 partitions of {without_one.prefix}events: " in done.stderr
+    assert f"{stem}-fold: " in done.stderr
+
+
+@pytest.mark.long
+def test_a_read_ends_although_others_go_on_and_names_the_partition_that_is_away(without_one, tmp_path):
+    ctl = Ctl(without_one.brokers, without_one.prefix)
+    process = Process("dlq", [BIN / "crcrctl", "dlq", "list"], tmp_path, ctl.environment())
+    deadline = time.monotonic() + 60
+    number = 0
+    while process.running() and time.monotonic() < deadline:
+        number += 1
+        with contextlib.suppress(AssertionError):  # it may belong to the partition that is away
+            write(ctl.brokers, f"{ctl.prefix}dlq", f"k{number % 5}", b"{}", timeout=2)
+    assert not process.running(), "it goes on for as long as there is something new"
+    said = process.text()
+    assert process.popen.returncode == 3 and f"does not answer for {ctl.prefix}dlq [3], of which not all was read" in said, said

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from checker import Checker  # noqa: E402 (after the path is set)
-from outside import unshown, untold, untold_rows  # noqa: E402
+from outside import unasked, unshown, untold, untold_rows  # noqa: E402
 from rows import row_03_rolling as rolling  # noqa: E402
 from rows import row_15_storm as storm  # noqa: E402
 
@@ -130,6 +130,26 @@ def test_a_dispatch_that_no_outcome_tells_of_is_found(story, tmp_path):
     del story.dispatches[0]
     checker, found = story.check(tmp_path)
     assert wrong(found) == {"dispatch without a final outcome"} and not checker.settled()
+
+
+@pytest.mark.parametrize("known_at, without_redis, found", [
+    ("1970-01-01T00:00:01.100Z", (), True),                  # 0.1 s after the first call, 18.9 s before the second
+    ("1970-01-01T00:00:01.100Z", [(19_000, 19_500)], False),  # who knew of it had lost its memory
+    ("1970-01-01T00:00:19.900Z", (), False),                 # it became known while the second was under way
+    ("1970-01-01T01:00:00.000Z", (), False)])                # by a clock that was set
+def test_a_marked_dispatch_after_one_that_was_known_is_found(story, tmp_path, known_at, without_redis, found):
+    story.github.append(called("d2", "org/a", at_ms=20_000))
+    story.dispatches[2] = outcome("d2", "org/a", at=known_at)
+    story.dispatches.append(outcome("d2", "org/a", maybe_duplicate=True))
+    story.options = {"without_redis": without_redis}
+    assert wrong(story.check(tmp_path)[1]) == ({"second dispatch although the first was known"} if found else set())
+
+
+def test_a_call_after_an_unknown_one_that_is_not_marked_is_found(story, tmp_path):
+    story.github += [called("d2", "org/a"), called("d2", "org/a")]
+    story.dispatches[2] = outcome("d2", "org/a", "unknown")
+    story.dispatches += [outcome("d2", "org/a", maybe_duplicate=True), outcome("d2", "org/a")]
+    assert wrong(story.check(tmp_path)[1]) == {"more dispatches than marked ones"}
 
 
 @pytest.mark.parametrize("kind", ["unknown", "waiting"])
@@ -259,7 +279,7 @@ def test_a_first_call_behind_a_newer_one_is_found_unless_it_is_marked_and_redis_
     assert wrong(found) == (set() if late else {"out of order"}) and len(checker.late) == (late or 0)
 
 
-def test_a_repeat_of_what_is_unknown_may_come_late(story, tmp_path):
+def test_a_repeat_of_what_is_unknown_may_come_late_and_is_counted(story, tmp_path):
     story.github.append(called("d1", "org/a"))
     story.dispatches.append(outcome("d1", "org/a", maybe_duplicate=True))
     checker, found = story.check(tmp_path)
@@ -371,6 +391,19 @@ def test_a_second_dispatch_may_have_a_check_run_of_its_own():
     twice = shown([SUCCESS, SUCCESS], [SUCCESS, SUCCESS])
     assert not unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one", "two"]})
     assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one"]})
+
+
+def test_a_dispatch_at_l4_has_its_aggregate_also_when_no_job_called_back():
+    one, key = {("c0ffee", "crcr/org-j/backend"): [("queued", None)]}, ("d1", "org-j/backend")
+    assert not unshown({}, ACKNOWLEDGED, one, {key: ["one"], ("d1", "org-a/backend"): ["one"], ("d0", "org-j/backend"): ["one"]})
+    assert unshown({}, ACKNOWLEDGED, {}, {key: ["one"]})
+    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]})
+
+
+def test_a_check_run_of_a_downstream_that_has_none_is_found():
+    assert not unasked(shown(), ["org-j/backend", "org-a/backend"])
+    assert unasked({("c0ffee", "crcr/org-a/backend"): [SUCCESS]}, ["Org-A/backend"])
+    assert not unasked({("c0ffee", "crcr/org-x/l3"): [SUCCESS]}, [])
 
 
 @pytest.mark.parametrize("what", [

@@ -153,7 +153,7 @@ def create_topics(brokers, prefix, *arguments):
     wait_for("the topics to be made", made, 120, every=0.5)
 
 
-def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compression="none"):
+def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compression="none", timeout=30):
     """Appends one record and waits for its acknowledgement. With compression (gzip) it may be larger than the topic
     takes: the broker measures what it is sent."""
     failures = []
@@ -162,7 +162,7 @@ def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compressi
     producer.produce(topic, key=key, value=value, headers=list((headers or {}).items()),
                      timestamp=timestamp_ms or 0,
                      on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(30) == 0 and not failures, failures
+    assert producer.flush(timeout) == 0 and not failures, failures
 
 
 def write_all(brokers, topic, records, batch=10_000):

@@ -234,7 +234,7 @@ class Relay:
         return json.loads(body)["guid"]
 
     def state(self):
-        return json.loads(http("GET", self.url("github", "/_sim/state"))[1])
+        return json.loads(http("GET", self.url("github", "/_sim/state"), timeout=120)[1])
 
     def requests(self):
         return json.loads(http("GET", self.url("github", "/_sim/requests"))[1])

@@ -33,6 +33,7 @@ const char *broker_control_help(void)
            "  coordinator GROUP BROKER   a group's coordinator moves\n"
            "  leader TOPIC N BROKER      the leader of partition N moves\n"
            "  slow BROKER MS             that broker's answers take so long from now on\n"
+           "  down BROKER, up BROKER     it goes, and comes back\n"
            "APIs: produce fetch list_offsets offset_commit offset_fetch find_coordinator\n"
            "join_group heartbeat sync_group init_producer_id; errors by librdkafka's names, such "
            "as\nNOT_LEADER_FOR_PARTITION.\n";
@@ -123,13 +124,24 @@ static bool do_slow(struct control *c, char **word)
     return !rd_kafka_mock_broker_set_rtt(c->cluster, atoi(word[1]), atoi(word[2]));
 }
 
+static bool do_down(struct control *c, char **word)
+{
+    return !rd_kafka_mock_broker_set_down(c->cluster, atoi(word[1]));
+}
+
+static bool do_up(struct control *c, char **word)
+{
+    return !rd_kafka_mock_broker_set_up(c->cluster, atoi(word[1]));
+}
+
 static const struct {
     const char *name;
     int words;
     bool (*run)(struct control *, char **);
 } orders[] = {
     { "errors", 4, do_errors }, { "left", 2, do_left }, { "coordinator", 3, do_coordinator },
-    { "leader", 4, do_leader }, { "slow", 3, do_slow },
+    { "leader", 4, do_leader }, { "slow", 3, do_slow }, { "down", 2, do_down },
+    { "up", 2, do_up },
 };
 
 static void line_do(struct control *c, char *line)

@@ -13,7 +13,7 @@ BEGUN_S = 2    # after that nobody works with what they asked of Redis before
 PULSES_S = 10  # in so much time there are webhooks, and jobs that call back
 ROW, NAME = "7", "Redis away, flushed, restarted empty, read-only, full"
 VIEW = ("crcr:job:*", "crcr:dispatch:*", "crcr:delivery:*", "crcr:pr:*", "crcr:head:*", "crcr:repo:*", "crcr:labels:*",
-        "crcr:claim:*")
+        "crcr:claim:*", "crcr:sent:*", "crcr:seq:*", "crcr:repos")
 OF_ONE_OWNER = ("owner", "until_ms")  # of a claim: whose it was no outcome tells
 # What a sender knew from its own calls and Redis did not (sending.c): its claim is no call's.
 KNOWN_TO_ONE = ("this process has sent it", "superseded")
@@ -24,9 +24,9 @@ def view(client):
     content = {}
     for pattern in VIEW:
         for key in client.scan_iter(pattern, 5000):
-            content[key] = (client.hgetall(key) if client.type(key) == "hash" else
-                            sorted(client.smembers(key)) if client.type(key) == "set" else
-                            client.zrange(key, 0, -1, withscores=True))
+            read = {"hash": client.hgetall, "set": lambda key: sorted(client.smembers(key)), "string": client.get,
+                    "zset": lambda key: client.zrange(key, 0, -1, withscores=True)}
+            content[key] = read[client.type(key)](key)
             if key.startswith("crcr:claim:"):  # the outcome of its twin, a duplicate, tells the same but for that word
                 content[key] = {field: value.replace('"outcome":"duplicate"', '"outcome":"dispatched"')
                                 for field, value in content[key].items() if field not in OF_ONE_OWNER}

@@ -21,7 +21,7 @@
 #include "common/io/topic_follower.h"
 #include "common/io/topic_placement.h"
 #include "common/io/topic_reader.h"
-#include "common/io/topic_writer.h"
+#include "common/io/topic_writer_inner.h"
 
 #define LIMIT_MS      20000
 #define NOTICE_MS     500 /* until a client has seen where the leader is */
@@ -93,6 +93,18 @@ static void leader_goes_and_comes_back(const struct brokers *b, void (*turn)(voi
         turn(opaque);
 }
 
+/* ---- what statistics say ---- */
+
+#define STATISTICS(partitions) "{\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
+#define OF(type, state, stateage, partitions)                                                      \
+    "{\"type\":\"" type "\",\"brokers\":{\"b:1/1\":{\"nodeid\":1,\"state\":\"UP\",\"stateage\":"   \
+    "99000000},\"b:2/2\":{\"nodeid\":2,\"state\":\"" state "\",\"stateage\":" #stateage            \
+    "}},\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
+#define PARTITION(id, broker, leader)                                                              \
+    "\"" #id "\":{\"partition\":" #id ",\"broker\":" #broker ",\"leader\":" #leader                \
+    ",\"desired\":true}"
+#define NOT_OURS "\"1\":{\"partition\":1,\"broker\":2,\"leader\":1,\"desired\":false}"
+
 /* ---- writing ---- */
 
 static enum err put(struct topic_writer *w)
@@ -158,6 +170,68 @@ static void a_record_is_not_waited_for_as_long_as_for_a_name_server(void **state
     assert_in_range(clock_mono_ms() - began_ms, 300, 5000);
     atomic_store(&hung, false);
     topic_writer_free(w); /* which reports what nobody waits for any more */
+    brokers_end(&b);
+}
+
+struct counts {
+    int put, reported;
+};
+
+static void on_counted(void *opaque, enum err err, const struct topic_position *at,
+                       const char *reason)
+{
+    (void)err, (void)at, (void)reason;
+    ((struct counts *)opaque)->reported++;
+}
+
+static void put_counted(struct topic_writer *w, struct counts *counts)
+{
+    struct headers headers;
+    struct why why;
+
+    headers_init(&headers);
+    assert_int_equal(topic_writer_put(w, BROKER_TOPIC, STR_LIT("key"), STR_LIT("value"), &headers,
+                                      on_counted, counts, &why),
+                     OK);
+    counts->put++;
+}
+
+static void a_writer_begins_anew_while_a_name_server_hangs_and_reports_each_record(void **state)
+{
+    struct topic_writer *w;
+    struct why why;
+    struct counts counts = { 0 };
+    int64_t deadline = clock_mono_ms() + LIMIT_MS;
+
+    (void)state;
+    struct brokers b = brokers_begin(1);
+    const struct topic_writer_options options = { .kafka = options_of(&b),
+                                                  .message_timeout_ms = 300 };
+    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
+    while (put(w) != OK)
+        assert_true(clock_mono_ms() < deadline);
+    hang(&b, write_one, w);
+    for (int i = 0; i < 3; i++) {
+        put_counted(w, &counts);
+        topic_placement_see(&w->client.placement, str_of(STATISTICS(PARTITION(0, 2, 1))));
+    }
+    int64_t began_ms = clock_mono_ms();
+    topic_writer_poll(w, 0);
+    assert_in_range(clock_mono_ms() - began_ms, 0, 1000);
+    assert_non_null(w->retired);
+    put_counted(w, &counts);
+    assert_int_equal(topic_writer_flush(w, 1000, &why), ERR_UNKNOWN); /* of the old one, too */
+    assert_non_null(w->retired);
+    assert_true(topic_writer_pending(w) >= 4);
+    atomic_store(&hung, false);
+    rd_kafka_mock_broker_set_up(b.cluster, 1);
+    while (put(w) != OK)
+        assert_true(clock_mono_ms() < deadline);
+    assert_int_equal(topic_writer_flush(w, LIMIT_MS, &why), OK);
+    assert_null(w->retired);
+    assert_int_equal(topic_writer_pending(w), 0);
+    assert_int_equal(counts.reported, counts.put);
+    topic_writer_free(w);
     brokers_end(&b);
 }
 
@@ -271,17 +345,7 @@ static void a_follower_is_given_up(void **state)
     brokers_end(&b);
 }
 
-/* ---- what statistics say ---- */
-
-#define STATISTICS(partitions) "{\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
-#define OF(type, state, stateage, partitions)                                                      \
-    "{\"type\":\"" type "\",\"brokers\":{\"b:1/1\":{\"nodeid\":1,\"state\":\"UP\",\"stateage\":"   \
-    "99000000},\"b:2/2\":{\"nodeid\":2,\"state\":\"" state "\",\"stateage\":" #stateage            \
-    "}},\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
-#define PARTITION(id, broker, leader)                                                              \
-    "\"" #id "\":{\"partition\":" #id ",\"broker\":" #broker ",\"leader\":" #leader                \
-    ",\"desired\":true}"
-#define NOT_OURS "\"1\":{\"partition\":1,\"broker\":2,\"leader\":1,\"desired\":false}"
+/* ---- what follows from statistics ---- */
 
 static const char *seen(struct topic_placement *p, const char *statistics, int times)
 {
@@ -358,6 +422,7 @@ int main(void)
         cmocka_unit_test(what_moves_is_no_stray),
         cmocka_unit_test(what_counts_depends_on_the_broker_and_on_who_asks),
         cmocka_unit_test(a_writer_begins_anew),
+        cmocka_unit_test(a_writer_begins_anew_while_a_name_server_hangs_and_reports_each_record),
         cmocka_unit_test(a_record_is_not_waited_for_as_long_as_for_a_name_server),
         cmocka_unit_test(a_reader_is_given_up),
         cmocka_unit_test(a_reader_with_a_rack_is_not),
