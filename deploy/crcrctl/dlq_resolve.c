@@ -9,7 +9,9 @@
 #include "scan.h"
 #include "verb_dlq.h"
 
-#define CHECK_MS 5000
+#define CHECK_MS     5000
+#define READ_BACK_MS 15000
+#define WAIT_MS      100
 
 struct resolving {
     struct ctl *ctl;
@@ -21,7 +23,9 @@ struct resolving {
     struct topic_writer *writer;     /* NULL in a dry run */
     struct pace pace;
     struct progress progress;
-    size_t chosen, done, unfit, resolved_before, absent;
+    struct topic_position put; /* the row that was put back last; else no topic */
+    bool is_read, was_newer;   /* it was read back; a newer one stood before it by then */
+    size_t chosen, done, unfit, resolved_before, absent, overtaken;
     struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
     bool has_doubt;
     enum err err; /* what ended it */
@@ -57,13 +61,6 @@ static void say(const struct resolving *r, const struct dlq_entry *entry, const 
     dlq_print(entry, false, &r->ctl->topics);
 }
 
-static enum err put_back(struct resolving *r, const struct record *record, enum topic target,
-                         const struct headers *headers)
-{
-    return topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key, record->value,
-                                 headers, NULL, &r->why);
-}
-
 static enum err write_resolution(struct resolving *r, const struct record *record)
 {
     struct headers headers;
@@ -75,7 +72,14 @@ static enum err write_resolution(struct resolving *r, const struct record *recor
 
 static bool see_row(void *opaque, const struct record *record)
 {
-    newest_see(((struct resolving *)opaque)->rows, record->key, record->value);
+    struct resolving *r = opaque;
+
+    if (r->put.topic && record->at.partition == r->put.partition &&
+        record->at.offset == r->put.offset) {
+        r->is_read = true;
+        r->was_newer = !newest_is(r->rows, record->key, record->value);
+    }
+    newest_see(r->rows, record->key, record->value);
     return true;
 }
 
@@ -94,6 +98,46 @@ static enum err check_row(struct resolving *r, enum topic target, const struct r
                    "callbacks` publishes the newest again");
 }
 
+/* A newer row may have come after the last look and before ours. */
+static enum err read_back(struct resolving *r, struct str key)
+{
+    int64_t deadline = clock_mono_ms() + READ_BACK_MS;
+
+    r->is_read = false;
+    while (!r->is_read && clock_mono_ms() < deadline) {
+        const struct record *record = topic_follower_next(r->follower, WAIT_MS);
+        if (record)
+            (void)see_row(r, record);
+    }
+    if (!r->is_read)
+        return why_set(&r->why, ERR_RETRY,
+                       "%s [%d] does not show the row that was put back: is its leader running? "
+                       "A newer row may be behind it",
+                       r->put.topic, (int)r->put.partition);
+    r->overtaken += r->was_newer;
+    if (r->was_newer)
+        fprintf(stderr,
+                "crcrctl %s: a newer row of %.*s came while this one was put back, and is behind "
+                "it now: `crcrctl replay --topic callbacks` publishes the newest again\n",
+                r->ctl->verb, STR_ARG(key));
+    return OK;
+}
+
+static enum err put_back(struct resolving *r, const struct record *record, enum topic target,
+                         const struct headers *headers)
+{
+    const char *topic = r->ctl->topics.name[target];
+    struct topic_position at;
+    enum err err =
+        topic_writer_put_wait(r->writer, topic, record->key, record->value, headers, &at, &r->why);
+
+    r->put = (struct topic_position){ .topic = NULL };
+    if (err || target != TOPIC_RESULTS)
+        return err;
+    r->put = at;
+    return read_back(r, record->key);
+}
+
 /* ERR_REFUSE: this one alone cannot be. */
 static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
                             const struct record *record)
@@ -108,7 +152,7 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
         err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED) {
         err = put_back(r, record, target, &headers);
-        r->has_doubt = err == OK || err == ERR_UNKNOWN;
+        r->has_doubt = err == OK || err == ERR_UNKNOWN || (err && r->put.topic);
         r->in_doubt = entry->at;
     }
     if (!err && r->writer)
@@ -237,7 +281,7 @@ static int tell(const struct resolving *r)
         fprintf(stderr,
                 "crcrctl %s: nothing like that is there; `crcrctl dlq list` shows what is\n",
                 r->ctl->verb);
-    if (code == CTL_OK && (left || r->unfit || r->absent || nothing))
+    if (code == CTL_OK && (r->overtaken || left || r->unfit || r->absent || nothing))
         code = CTL_PROBLEM;
     return code;
 }
