@@ -92,6 +92,7 @@ class Case:
         # Parts of the fault that allow more (checker.py): when Redis is away, which the row notes; dispatchers are killed.
         self.without_redis = []
         self.allowed = {"without_redis": self.without_redis, "senders_killed": senders_killed}
+        self.is_usual = allowlist is ALLOWLIST  # so that it is known who is at L4
         self.kafka, self.redis = kafka or world.kafka, redis or world.redis
         self.redis.client().flushall()
         self.folder = world.folder / name

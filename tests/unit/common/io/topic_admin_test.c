@@ -15,7 +15,7 @@
 #include "common/io/topic_admin.h"
 
 #define GROUP      "readers"
-#define TIMEOUT_MS 1000
+#define TIMEOUT_MS 3000
 #define LIMIT_MS   20000
 
 static void commit(const struct brokers *b, int64_t offset)

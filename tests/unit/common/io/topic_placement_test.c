@@ -93,6 +93,23 @@ static void leader_goes_and_comes_back(const struct brokers *b, void (*turn)(voi
         turn(opaque);
 }
 
+enum { TRIES = 6 };
+
+static const struct brokers *now; /* those of the test */
+
+/* A busy machine may see too late where the leader is: then it is tried again. */
+static void go_astray(const struct brokers *b, void (*turn)(void *), bool (*is_astray)(void *),
+                      void *opaque)
+{
+    now = b;
+    for (int i = 0; i < TRIES; i++) {
+        leader_goes_and_comes_back(b, turn, opaque);
+        if (is_astray(opaque))
+            return;
+    }
+    fail_msg("not in %d tries", TRIES);
+}
+
 /* ---- what statistics say ---- */
 
 #define STATISTICS(partitions) "{\"topics\":{\"t\":{\"partitions\":{" partitions "}}}}"
@@ -130,6 +147,12 @@ static void write_one(void *opaque)
     topic_writer_poll(opaque, 50);
 }
 
+/* Both brokers are there. */
+static bool cannot_write(void *opaque)
+{
+    return put(opaque) == ERR_UNKNOWN;
+}
+
 static void a_writer_begins_anew(void **state)
 {
     struct topic_writer *w;
@@ -143,8 +166,7 @@ static void a_writer_begins_anew(void **state)
     assert_int_equal(topic_writer_new(&w, &options, &why), OK);
     while (put(w) != OK)
         assert_true(clock_mono_ms() < deadline);
-    leader_goes_and_comes_back(&b, write_one, w);
-    assert_int_equal(put(w), ERR_UNKNOWN); /* both brokers are there */
+    go_astray(&b, write_one, cannot_write, w);
     while (put(w) != OK)
         assert_true(clock_mono_ms() < deadline);
     topic_writer_free(w);
@@ -252,6 +274,16 @@ static void read_one(void *opaque)
     record_done(topic_reader_next(opaque, 10));
 }
 
+static bool cannot_read(void *opaque)
+{
+    struct record *record;
+
+    write_to(now);
+    record = topic_reader_next(opaque, NOTICE_MS);
+    record_done(record);
+    return !record;
+}
+
 static struct topic_reader *stray_reader(const struct brokers *b, const struct kafka_options *kafka)
 {
     const char *topic = BROKER_TOPIC;
@@ -268,10 +300,7 @@ static struct topic_reader *stray_reader(const struct brokers *b, const struct k
         read_one(r);
         assert_true(clock_mono_ms() < deadline);
     }
-    leader_goes_and_comes_back(b, read_one, r);
-    write_to(b);
-    assert_null(topic_reader_next(r, NOTICE_MS)); /* both brokers are there */
-    assert_false(topic_reader_fatal(r, &why));
+    go_astray(b, read_one, cannot_read, r);
     return r;
 }
 
@@ -316,6 +345,12 @@ static void follow_one(void *opaque)
     (void)topic_follower_next(opaque, 10);
 }
 
+static bool cannot_follow(void *opaque)
+{
+    write_to(now);
+    return !topic_follower_next(opaque, NOTICE_MS);
+}
+
 static void a_follower_is_given_up(void **state)
 {
     const char *topic = BROKER_TOPIC;
@@ -333,10 +368,7 @@ static void a_follower_is_given_up(void **state)
         follow_one(f);
         assert_true(clock_mono_ms() < deadline);
     }
-    leader_goes_and_comes_back(&b, follow_one, f);
-    write_to(&b);
-    assert_null(topic_follower_next(f, NOTICE_MS));
-    assert_false(topic_follower_astray(f, &why));
+    go_astray(&b, follow_one, cannot_follow, f);
     while (!topic_follower_astray(f, &why)) {
         follow_one(f);
         assert_true(clock_mono_ms() < deadline);
