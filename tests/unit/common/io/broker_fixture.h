@@ -2,7 +2,8 @@
 #ifndef CRCR_TESTS_BROKER_FIXTURE_H
 #define CRCR_TESTS_BROKER_FIXTURE_H
 
-#define BROKER_TOPIC "events" /* one partition; the first broker leads it */
+#define BROKER_WRITE_MS 20000
+#define BROKER_TOPIC    "events" /* one partition; the first broker leads it */
 
 struct brokers {
     rd_kafka_t *host; /* the threads of the brokers */
@@ -33,6 +34,21 @@ static inline struct brokers brokers_begin(int n)
     assert_int_equal(rd_kafka_mock_topic_create(b.cluster, BROKER_TOPIC, 1, 1), 0);
     rd_kafka_mock_partition_set_leader(b.cluster, BROKER_TOPIC, 0, 1);
     return b;
+}
+
+/* Writes n records, "x", and waits until they are stored. */
+static inline void brokers_write(const struct brokers *b, int n)
+{
+    rd_kafka_t *rk = brokers_client(RD_KAFKA_PRODUCER, b->addresses);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, BROKER_TOPIC, NULL);
+
+    for (int i = 0; i < n; i++)
+        assert_int_equal(rd_kafka_produce(topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY, "x", 1,
+                                          NULL, 0, NULL),
+                         0);
+    assert_int_equal(rd_kafka_flush(rk, BROKER_WRITE_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(rk);
 }
 
 static inline void brokers_end(struct brokers *b)

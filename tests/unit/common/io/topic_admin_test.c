@@ -91,12 +91,7 @@ static void of_a_topic_made_anew_all_is_waiting(void **state)
     (void)state;
     struct brokers b = brokers_begin(1);
     struct topic_admin *a = admin_of(&b);
-    rd_kafka_t *writer = brokers_client(RD_KAFKA_PRODUCER, b.addresses);
-    for (int i = 0; i < 3; i++)
-        rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(BROKER_TOPIC), RD_KAFKA_V_VALUE("x", 1),
-                          RD_KAFKA_V_END);
-    assert_int_equal(rd_kafka_flush(writer, LIMIT_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_destroy(writer);
+    brokers_write(&b, 3);
 
     commit(&b, 2);
     assert_int_equal(lag_of(a, &lag, &why), OK);

@@ -25,12 +25,7 @@ static int setup(void **state)
     struct broker *b = calloc(1, sizeof(*b));
 
     b->brokers = brokers_begin(1);
-    rd_kafka_t *writer = brokers_client(RD_KAFKA_PRODUCER, b->brokers.addresses);
-    for (int i = 0; i < N_RECORDS; i++)
-        rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(BROKER_TOPIC), RD_KAFKA_V_VALUE("x", 1),
-                          RD_KAFKA_V_END);
-    rd_kafka_flush(writer, WAIT_MS);
-    rd_kafka_destroy(writer);
+    brokers_write(&b->brokers, N_RECORDS);
     b->reader = brokers_client(RD_KAFKA_CONSUMER, b->brokers.addresses);
     *state = b;
     return 0;

@@ -259,16 +259,6 @@ static void a_writer_begins_anew_while_a_name_server_hangs_and_reports_each_reco
 
 /* ---- reading ---- */
 
-static void write_to(const struct brokers *b)
-{
-    rd_kafka_t *writer = brokers_client(RD_KAFKA_PRODUCER, b->addresses);
-
-    rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(BROKER_TOPIC), RD_KAFKA_V_VALUE("x", 1),
-                      RD_KAFKA_V_END);
-    assert_int_equal(rd_kafka_flush(writer, LIMIT_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_destroy(writer);
-}
-
 static void read_one(void *opaque)
 {
     record_done(topic_reader_next(opaque, 10));
@@ -278,7 +268,7 @@ static bool cannot_read(void *opaque)
 {
     struct record *record;
 
-    write_to(now);
+    brokers_write(now, 1);
     record = topic_reader_next(opaque, NOTICE_MS);
     record_done(record);
     return !record;
@@ -347,7 +337,7 @@ static void follow_one(void *opaque)
 
 static bool cannot_follow(void *opaque)
 {
-    write_to(now);
+    brokers_write(now, 1);
     return !topic_follower_next(opaque, NOTICE_MS);
 }
 

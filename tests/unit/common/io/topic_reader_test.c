@@ -47,16 +47,6 @@ static struct brokers with_one_away(void)
     return b;
 }
 
-static void write_to(const struct brokers *b)
-{
-    rd_kafka_t *writer = brokers_client(RD_KAFKA_PRODUCER, b->addresses);
-
-    rd_kafka_producev(writer, RD_KAFKA_V_TOPIC(BROKER_TOPIC), RD_KAFKA_V_VALUE("x", 1),
-                      RD_KAFKA_V_END);
-    assert_int_equal(rd_kafka_flush(writer, LIMIT_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_destroy(writer);
-}
-
 static void what_is_unread_hides_no_lag(void **state)
 {
     struct topic_reader *r;
@@ -67,7 +57,7 @@ static void what_is_unread_hides_no_lag(void **state)
     (void)state;
     struct brokers b = with_one_away();
     r = reader_of_both(&b);
-    write_to(&b);
+    brokers_write(&b, 1);
     while (!(record = topic_reader_next(r, 10)))
         assert_true(clock_mono_ms() < deadline);
     assert_int_equal(topic_reader_lag(r), 1);
