@@ -41,8 +41,8 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))
 
 
-# Half of what a Kafka costs in a whole run is its start and its compiler: two workers have one together, which
-# the process that gives out the tests starts and stops.
+# Each Kafka has to start and to warm up: two workers have one together, which the process that gives out the tests starts
+# and stops.
 WORKERS_OF_ONE = 2
 LentKafka = collections.namedtuple("LentKafka", "brokers folder")
 lent = {}  # by number; in that process only

@@ -37,7 +37,8 @@ static void put_property(struct buf *to, const struct property *p, enum daemon d
 
 static const char kafka_help[] =
     "Any librdkafka property, dots as underscores: CRCR_KAFKA_SECURITY_PROTOCOL=SASL_SSL. Those "
-    "that the delivery rules fix (acks, groups, offsets, partitioner, time-outs) are refused.";
+    "that the delivery rules fix (acks, groups, offsets, partitioner, time-outs, statistics) are "
+    "refused.";
 
 void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,
                  struct buf *to)

@@ -250,6 +250,17 @@ def test_a_payload_that_github_refuses_fails_alone(ctl, sim):
     assert "1 already here, 1 published" in redeliver(ctl).stdout
 
 
+def test_a_webhook_whose_payload_github_has_no_more_is_named(ctl, sim):
+    lost, good = sim.remember(500, number=1), sim.remember(500, number=2)
+    one = next(one["id"] for one in sim.state()["deliveries"] if one["guid"] == lost)
+    sim.script({"method": "GET", "path": f"/app/hook/deliveries/{one}", "count": 1, "status": 200,
+                "body": {"id": one, "guid": lost, "request": {"headers": {}, "payload": None}}})
+    done = redeliver(ctl, expect=1)
+    assert "1 published" in done.stdout and "1 failed" in done.stdout
+    assert f"{lost}: GitHub lists it, but has no payload of it any more" in done.stderr
+    assert guids(ctl) == [good]
+
+
 def unserved(sim, count, path="*"):
     """The next answers with payloads are 502: four to one, which is asked for so often."""
     sim.script({"method": "GET", "path": f"/app/hook/deliveries/{path}", "count": count, "status": 502,

@@ -120,6 +120,11 @@ def test_each_again_is_a_replay_of_its_own(topics):
     assert one.headers["again"] != two.headers["again"]
 
 
+def test_an_id_under_which_nothing_was_replayed_is_doubted(topics):
+    topics.event(1)
+    assert "nothing was replayed as unheard-of before: is that its id?" in topics.replay("--pr", "7", "--resume", "unheard-of").stderr
+
+
 def test_a_plain_replay_of_what_was_replayed_again_is_plain(topics):
     topics.event(1, again="old")
     topics.replay("--pr", "7")
@@ -139,7 +144,7 @@ def test_a_replay_ended_in_the_middle_is_gone_on_with_by_what_it_printed(topics,
     else:
         process.signal(signal.SIGINT)
         assert process.popen.wait(60) == 1
-        assert "are left" in process.tail()
+        assert re.search(r"are left; go on with: crcrctl replay --resume \S+ --topic events", process.tail())
     before = len(topics.replays())
     assert 0 < before < 30
     command = re.search(r"goes on with: crcrctl (replay .*)", process.text()).group(1)
@@ -148,6 +153,7 @@ def test_a_replay_ended_in_the_middle_is_gone_on_with_by_what_it_printed(topics,
     assert f"{30 - before} replayed as again" in topics(*command, "--yes").stdout
     replays = topics.replays()
     assert sorted(int(r.headers["delivery"][2:]) for r in replays) == list(range(1, 31))
+    assert "is that its id?" not in topics(*command, "--yes").stderr
     assert len({r.headers["again"] for r in replays}) == 1
     assert "0 replayed as again" in topics(*command, "--yes").stdout
 

@@ -260,6 +260,7 @@ static void kafka_properties_that_the_rules_fix_are_refused(void **state)
         "MESSAGE_TIMEOUT_MS",
         "DELIVERY_TIMEOUT_MS",
         "PLUGIN_LIBRARY_PATHS",
+        "STATISTICS_INTERVAL_MS",
         "BOOTSTRAP_SERVERS",
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

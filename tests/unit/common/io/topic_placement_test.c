@@ -147,6 +147,27 @@ static void write_one(void *opaque)
     topic_writer_poll(opaque, 50);
 }
 
+/* Puts until one is stored. */
+static void put_until_stored(struct topic_writer *w)
+{
+    int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
+
+    while (put(w) != OK)
+        assert_true(clock_mono_ms() < deadline);
+}
+
+static struct topic_writer *writer_of(const struct brokers *b)
+{
+    const struct topic_writer_options options = { .kafka = options_of(b),
+                                                  .message_timeout_ms = 300 };
+    struct topic_writer *w;
+    struct why why;
+
+    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
+    put_until_stored(w);
+    return w;
+}
+
 /* Both brokers are there. */
 static bool cannot_write(void *opaque)
 {
@@ -155,37 +176,20 @@ static bool cannot_write(void *opaque)
 
 static void a_writer_begins_anew(void **state)
 {
-    struct topic_writer *w;
-    struct why why;
-    int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
-
     (void)state;
     struct brokers b = brokers_begin(2);
-    const struct topic_writer_options options = { .kafka = options_of(&b),
-                                                  .message_timeout_ms = 300 };
-    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
-    while (put(w) != OK)
-        assert_true(clock_mono_ms() < deadline);
+    struct topic_writer *w = writer_of(&b);
     go_astray(&b, write_one, cannot_write, w);
-    while (put(w) != OK)
-        assert_true(clock_mono_ms() < deadline);
+    put_until_stored(w);
     topic_writer_free(w);
     brokers_end(&b);
 }
 
 static void a_record_is_not_waited_for_as_long_as_for_a_name_server(void **state)
 {
-    struct topic_writer *w;
-    struct why why;
-    int64_t deadline = clock_mono_ms() + LIMIT_MS;
-
     (void)state;
     struct brokers b = brokers_begin(1);
-    const struct topic_writer_options options = { .kafka = options_of(&b),
-                                                  .message_timeout_ms = 300 };
-    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
-    while (put(w) != OK)
-        assert_true(clock_mono_ms() < deadline);
+    struct topic_writer *w = writer_of(&b);
     hang(&b, write_one, w);
     int64_t began_ms = clock_mono_ms();
     assert_int_equal(put(w), ERR_UNKNOWN);
@@ -220,18 +224,12 @@ static void put_counted(struct topic_writer *w, struct counts *counts)
 
 static void a_writer_begins_anew_while_a_name_server_hangs_and_reports_each_record(void **state)
 {
-    struct topic_writer *w;
     struct why why;
     struct counts counts = { 0 };
-    int64_t deadline = clock_mono_ms() + LIMIT_MS;
 
     (void)state;
     struct brokers b = brokers_begin(1);
-    const struct topic_writer_options options = { .kafka = options_of(&b),
-                                                  .message_timeout_ms = 300 };
-    assert_int_equal(topic_writer_new(&w, &options, &why), OK);
-    while (put(w) != OK)
-        assert_true(clock_mono_ms() < deadline);
+    struct topic_writer *w = writer_of(&b);
     hang(&b, write_one, w);
     for (int i = 0; i < 3; i++) {
         put_counted(w, &counts);
@@ -247,8 +245,7 @@ static void a_writer_begins_anew_while_a_name_server_hangs_and_reports_each_reco
     assert_true(topic_writer_pending(w) >= 4);
     atomic_store(&hung, false);
     rd_kafka_mock_broker_set_up(b.cluster, 1);
-    while (put(w) != OK)
-        assert_true(clock_mono_ms() < deadline);
+    put_until_stored(w);
     assert_int_equal(topic_writer_flush(w, LIMIT_MS, &why), OK);
     assert_null(w->retired);
     assert_int_equal(topic_writer_pending(w), 0);
