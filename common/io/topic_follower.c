@@ -18,9 +18,10 @@ struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
     struct record record;       /* the one that is out */
     rd_kafka_message_t *message;
-    rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was seen */
-    int n_behind;                                /* partitions whose end was not seen yet */
-    size_t since_nudge;                          /* bytes taken */
+    rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was reached */
+    int64_t *ends;      /* of each: where it ended when its first record came; -1 before */
+    int n_behind;       /* partitions whose end was not reached yet */
+    size_t since_nudge; /* bytes taken */
 };
 
 /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty one
@@ -126,6 +127,9 @@ enum err topic_follower_start(struct topic_follower *f,
     if (err != OK)
         return err;
     f->n_behind = f->partitions->cnt;
+    f->ends = mem_resize(f->ends, (size_t)f->n_behind, sizeof(*f->ends));
+    for (int i = 0; i < f->n_behind; i++)
+        f->ends[i] = -1;
     rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
     if (code)
         return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
@@ -185,15 +189,30 @@ void topic_follower_free(struct topic_follower *f)
     if (f->client.rk)
         rd_kafka_destroy_flags(f->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     topic_client_clear(&f->client);
+    free(f->ends);
     free(f);
 }
 
-static void end_seen(struct topic_follower *f, const rd_kafka_message_t *message)
+/* A partition that grows all the time may never tell its end, which librdkafka does where a fetch
+ * brings nothing: the end that came with its first record is enough. */
+static bool at_its_end(struct topic_follower *f, int64_t *end, const rd_kafka_message_t *message)
+{
+    int64_t first;
+
+    if (message->err) /* _PARTITION_EOF */
+        return true;
+    if (*end < 0)
+        (void)rd_kafka_get_watermark_offsets(f->client.rk, rd_kafka_topic_name(message->rkt),
+                                             message->partition, &first, end);
+    return *end >= 0 && message->offset + 1 >= *end;
+}
+
+static void note_end(struct topic_follower *f, const rd_kafka_message_t *message)
 {
     rd_kafka_topic_partition_t *p = rd_kafka_topic_partition_list_find(
         f->partitions, rd_kafka_topic_name(message->rkt), message->partition);
 
-    if (!p || p->opaque)
+    if (!p || p->opaque || !at_its_end(f, &f->ends[p - f->partitions->elems], message))
         return;
     p->opaque = f;
     f->n_behind--;
@@ -219,17 +238,17 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
         if (!message)
             return NULL;
-        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
             topic_client_answered(&f->client);
+            note_end(f, message);
+        }
         if (!message->err) {
             f->message = message;
             topic_record_fill(&f->record, message);
             nudge_when_due(f, message->len);
             return &f->record;
         }
-        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-            end_seen(f, message);
-        else
+        if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
             topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
         rd_kafka_message_destroy(message);
     }
