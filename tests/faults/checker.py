@@ -285,6 +285,10 @@ class Checker:
                 if not (one.get("class") and one.get("error")):
                     self.findings.add("ended without a reason", f"{key} in the dlq: {one}")
 
+    def superseded_twins(self):
+        """(delivery, repo) that were dispatched although a twin was superseded, as may be without Redis: _check_ends."""
+        return {key for key in self.dispatches if self.without_redis and any(o["outcome"] == "superseded" for o in self.outcomes[key])}
+
     def _check_superseded(self):
         """What is superseded, is so by a later event of its pull request that was called, or parked after a call."""
         latest = {}

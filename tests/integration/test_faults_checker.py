@@ -400,6 +400,15 @@ def test_a_dispatch_at_l4_has_its_aggregate_also_when_no_job_called_back():
     assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]})
 
 
+def test_the_check_run_of_a_twin_that_was_superseded_stays_beside_the_dispatch_s_own():
+    key = ("d1", "org-j/backend")
+    both = {("c0ffee", "crcr/org-j/backend"): [("completed", "cancelled"), ("queued", None)]}
+    assert not unshown({}, ACKNOWLEDGED, both, {key: ["one"]}, {key})
+    assert unshown({}, ACKNOWLEDGED, both, {key: ["one"]})
+    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("completed", "cancelled")]}, {key: ["one"]}, {key})
+    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]}, {key})
+
+
 def test_a_check_run_of_a_downstream_that_has_none_is_found():
     assert not unasked(shown(), ["org-j/backend", "org-a/backend"])
     assert unasked({("c0ffee", "crcr/org-a/backend"): [SUCCESS]}, ["Org-A/backend"])
