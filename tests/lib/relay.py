@@ -18,6 +18,8 @@ from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 
 SECRET = "try-secret"
+DRAINS_S = 30      # a daemon has 25 s to drain
+SIM_FREES_S = 120  # of a million dispatches the simulator frees 4 GB
 ALLOWLIST = """\
 L1: [org-one/backend-one]
 L2:
@@ -198,7 +200,7 @@ class Relay:
             if process is None:
                 continue
             was_running = process.running()
-            code = process.stop()
+            code = process.stop(SIM_FREES_S if name == "github" else DRAINS_S)
             if was_running and code != 0:
                 problems.append(f"{name} exited with {code}:\n{process.tail()}")
         assert not problems, "\n".join(problems)
