@@ -33,7 +33,7 @@ def remember_at_github(case, not_taken):
 
 def redelivered(case):
     """How many webhooks a run of redeliver brought back."""
-    done = case.relay.ctl("redeliver", "--rate", RATE, timeout=120)
+    done = case.relay.ctl("redeliver", "--rate", RATE, timeout=600)
     case.say(f"row 4: redeliver: {done.stdout.strip().splitlines()[-1]}")
     return sum(line.startswith("published ") for line in done.stdout.splitlines())
 
