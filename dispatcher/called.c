@@ -10,12 +10,18 @@
 
 #define AT_ONCE 256
 
+struct called_one {
+    struct called_one *prev, *next;
+    enum called_as how;
+    char delivery[DELIVERY_MAX + 1];
+};
+
 struct called_lane {
     UT_hash_handle hh;
     struct called_lane *prev, *next; /* in called.untold */
     struct task_seq seq;
-    char delivery[DELIVERY_MAX + 1];
-    enum called_as how;
+    struct called_one *calls; /* called longest ago first */
+    size_t n_calls;
     bool untold; /* Redis does not know seq */
     size_t len;
     char key[];
@@ -46,10 +52,19 @@ static void set_untold(struct called *c, struct called_lane *one, bool untold)
     }
 }
 
+static void forget_call(struct called_lane *lane, struct called_one *one)
+{
+    DL_DELETE(lane->calls, one);
+    lane->n_calls--;
+    free(one);
+}
+
 static void forget(struct called *c, struct called_lane *one)
 {
     set_untold(c, one, false);
     HASH_DEL(c->lanes, one);
+    while (one->calls)
+        forget_call(one, one->calls);
     free(one);
 }
 
@@ -77,9 +92,28 @@ static struct called_lane *lane_new(struct called *c, struct str lane)
     return one;
 }
 
-static bool is_of(const struct called_lane *one, struct str delivery)
+static struct called_one *find_call(const struct called_lane *lane, struct str delivery)
 {
-    return one && str_is(delivery, one->delivery);
+    struct called_one *one = lane ? lane->calls : NULL;
+    while (one && !str_is(delivery, one->delivery))
+        one = one->next;
+    return one;
+}
+
+/* The delivery is the lane's last one, once more or for the first time. */
+static void note_call(struct called_lane *lane, struct str delivery)
+{
+    struct called_one *one = find_call(lane, delivery);
+    if (one) {
+        DL_DELETE(lane->calls, one);
+    } else {
+        if (lane->n_calls == CALLED_IN_LANE)
+            forget_call(lane, lane->calls);
+        one = mem_alloc(1, sizeof(*one));
+        str_copy(one->delivery, sizeof(one->delivery), delivery);
+        lane->n_calls++;
+    }
+    DL_APPEND(lane->calls, one);
 }
 
 void called_put(struct called *c, struct str lane, const struct task_seq *seq, struct str delivery,
@@ -92,19 +126,17 @@ void called_put(struct called *c, struct str lane, const struct task_seq *seq, s
     else
         one = lane_new(c, lane);
     HASH_ADD_KEYPTR(hh, c->lanes, one->key, one->len, one);
+    note_call(one, delivery);
     if (!later)
         return;
     one->seq = *seq;
-    if (!is_of(one, delivery))
-        one->how = CALLED_NOT;
-    str_copy(one->delivery, sizeof(one->delivery), delivery);
     set_untold(c, one, !redis_knows);
 }
 
 void called_ended(struct called *c, struct str lane, struct str delivery, enum called_as how)
 {
-    struct called_lane *one = find(c, lane);
-    if (is_of(one, delivery) && how > one->how)
+    struct called_one *one = find_call(find(c, lane), delivery);
+    if (one && how > one->how)
         one->how = how;
 }
 
@@ -123,8 +155,8 @@ void called_tell_again(struct called *c, struct str lane)
 
 enum called_as called_how(const struct called *c, struct str lane, struct str delivery)
 {
-    const struct called_lane *one = find(c, lane);
-    return is_of(one, delivery) ? one->how : CALLED_NOT;
+    const struct called_one *one = find_call(find(c, lane), delivery);
+    return one ? one->how : CALLED_NOT;
 }
 
 /* One round trip. What Redis refuses it will never take. */

@@ -1,4 +1,4 @@
-/* What this process called last in each lane, for when Redis cannot be asked, or forgot it: an
+/* What this process called of late in each lane, for when Redis cannot be asked, or forgot it: an
  * older event of the same pull request does not follow a newer one, and the twin of a task that was
  * sent (another record of the same delivery) is not sent again. Of this process only: what Redis
  * was not told when it ends is lost. One thread. */
@@ -9,7 +9,10 @@
 #include "../common/model/task.h"
 
 /* Beyond that the lane that was called in longest ago is forgotten. */
-#define CALLED_MAX 10000
+#define CALLED_MAX     10000
+/* Deliveries that are remembered of a lane. Where a batch is in its topic twice the twins come
+ * behind the others of it: the last one alone would not do. */
+#define CALLED_IN_LANE 16
 
 struct called;
 
@@ -26,14 +29,14 @@ enum called_as {
     CALLED_MAYBE, /* no answer was seen */
     CALLED_SENT,  /* GitHub took it */
 };
-/* What became of the call, when the lane's last one is that delivery's. Only ever more than was
+/* What became of the call, when that delivery is one of the lane's last. Only ever more than was
  * known before: CALLED_NOT changes nothing. */
 void called_ended(struct called *c, struct str lane, struct str delivery, enum called_as how);
 /* Whether a later one of that lane is remembered. */
 bool called_is_later(const struct called *c, struct str lane, const struct task_seq *seq);
 /* Redis took an older one for the last of that lane: it is told anew. */
 void called_tell_again(struct called *c, struct str lane);
-/* What became of that delivery, when it is the lane's last one. */
+/* What became of that delivery, when it is one of the lane's last. */
 enum called_as called_how(const struct called *c, struct str lane, struct str delivery);
 /* Tells Redis the seqs that it does not know, in few round trips; asks nothing when there are none.
  * ERR_RETRY, ERR_UNKNOWN as redis_collect. */

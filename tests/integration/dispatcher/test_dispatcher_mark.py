@@ -186,6 +186,21 @@ def test_a_webhook_that_came_twice_is_sent_once_while_redis_is_away(own):
     assert len(bench.dispatches(delivery, REPO)) == 1
 
 
+def test_events_of_one_second_that_came_twice_are_sent_once_while_redis_is_away(own):
+    """A batch that Kafka has twice: the second time none of its events is older than the last one that was sent."""
+    bench = own().start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
+    number, second = next(bench.numbers), "2026-11-21T04:00:00Z"
+    deliveries = [bench.pull_request(number, updated_at=second) for _ in range(3)]
+    for delivery in deliveries:
+        assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
+    for delivery in deliveries:
+        bench.pull_request(number, updated_at=second, delivery=delivery)
+    for delivery in deliveries:
+        again = bench.wait_outcomes(delivery, 8)
+        assert [one["outcome"] for one in again].count("duplicate") == 4
+        assert len(bench.dispatches(delivery, REPO)) == 1
+
+
 def test_the_twin_is_not_sent_either_when_redis_lost_the_claim(own):
     """And the claim that was taken for the twin says afterwards what became of the task."""
     bench = own().start().ready()

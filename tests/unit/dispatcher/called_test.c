@@ -116,7 +116,7 @@ static void what_redis_knows_is_remembered_and_not_told(void **state)
     called_free(c);
 }
 
-static void what_became_of_a_delivery_is_known_of_the_last_one_of_its_lane(void **state)
+static void what_became_of_a_delivery_is_known_of_the_last_ones_of_its_lane(void **state)
 {
     const struct str a = STR_LIT("d-a"), b = STR_LIT("d-b");
     struct called *c = called_new();
@@ -134,9 +134,32 @@ static void what_became_of_a_delivery_is_known_of_the_last_one_of_its_lane(void 
     assert_int_equal(called_how(c, LANE, a), CALLED_SENT);
     assert_false(called_is_later(c, LANE, &newer));
     called_put(c, LANE, &newest, b, true);
-    called_ended(c, LANE, a, CALLED_SENT); /* an answer that came late */
-    assert_int_equal(called_how(c, LANE, a), CALLED_NOT);
+    assert_int_equal(called_how(c, LANE, a), CALLED_SENT); /* its twin may be behind b */
     assert_int_equal(called_how(c, LANE, b), CALLED_NOT);
+    called_ended(c, LANE, b, CALLED_MAYBE); /* an answer that came late */
+    called_put(c, LANE, &older, STR_LIT("d-older"), true);
+    assert_int_equal(called_how(c, LANE, b), CALLED_MAYBE);
+    assert_true(called_is_later(c, LANE, &newer));
+    called_free(c);
+}
+
+static void of_many_deliveries_of_a_lane_the_one_called_longest_ago_goes(void **state)
+{
+    const struct str first = STR_LIT("d-0"), second = STR_LIT("d-1");
+    struct called *c = called_new();
+    char delivery[16];
+    (void)state;
+    for (int i = 0; i <= CALLED_IN_LANE; i++) {
+        snprintf(delivery, sizeof(delivery), "d-%d", i);
+        called_put(c, LANE, &newer, str_of(delivery), true);
+        called_ended(c, LANE, str_of(delivery), CALLED_SENT);
+        if (i == CALLED_IN_LANE - 1)
+            called_put(c, LANE, &newer, first, true); /* once more: d-1 goes */
+    }
+    assert_int_equal(called_how(c, LANE, first), CALLED_SENT);
+    assert_int_equal(called_how(c, LANE, second), CALLED_NOT);
+    assert_int_equal(called_how(c, LANE, str_of(delivery)), CALLED_SENT);
+    assert_int_equal(called_count(c), 1);
     called_free(c);
 }
 
@@ -175,7 +198,8 @@ int main(void)
         cmocka_unit_test_setup(many_are_told_at_once_and_all, redis_fixture_whole),
         cmocka_unit_test(the_lane_that_came_first_goes_when_there_is_no_room),
         cmocka_unit_test_setup(what_redis_knows_is_remembered_and_not_told, redis_fixture_whole),
-        cmocka_unit_test(what_became_of_a_delivery_is_known_of_the_last_one_of_its_lane),
+        cmocka_unit_test(what_became_of_a_delivery_is_known_of_the_last_ones_of_its_lane),
+        cmocka_unit_test(of_many_deliveries_of_a_lane_the_one_called_longest_ago_goes),
         cmocka_unit_test(what_was_called_in_again_is_not_the_first_to_go),
         cmocka_unit_test(nothing_is_forgotten_while_redis_is_away),
     };
