@@ -11,7 +11,7 @@
 /* Beyond that the lane that was called in longest ago is forgotten. */
 #define CALLED_MAX     10000
 /* Deliveries that are remembered of a lane. Where a batch is in its topic twice the twins come
- * behind the others of it: the last one alone would not do. */
+ * behind the others of it: the last one alone would not do. A full lane takes 1.5 KB. */
 #define CALLED_IN_LANE 16
 
 struct called;
