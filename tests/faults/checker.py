@@ -79,7 +79,7 @@ class Checker:
         self.outcomes = collections.defaultdict(list)  # (delivery, repo) → outcomes
         self.parked = collections.defaultdict(list)    # (delivery, repo) → headers in the dlq
         self.replays = collections.Counter()           # (delivery, repo) → how often it was put back from the dlq
-        self.callbacks = {}                            # job → state that was answered with 2xx
+        self.callbacks = {}                            # job → state that was answered with 2xx, or stored
         self.refusals = []                             # callbacks that were answered with 4xx
         self.hud = collections.defaultdict(list)       # job → states that the HUD was told, in order of arrival
         self.results, self.findings = {}, Findings()
@@ -96,7 +96,7 @@ class Checker:
                 self.acknowledged.setdefault(line["delivery"], line)
         for line in self.github.read():
             getattr(self, "_" + line["kind"])(line)
-        for name, read in (("events", self._event), ("dispatches", self._outcome),
+        for name, read in (("events", self._event), ("callbacks", self._stored_callback), ("dispatches", self._outcome),
                            ("results", self._result), ("dlq", self._dead)):
             if name in self.topics:
                 for record in self.topics[name].read():
@@ -109,9 +109,21 @@ class Checker:
         self.calls[line["repo"].lower(), line["pr"]].append(line["delivery"])
 
     def _callback(self, line):
-        job = (line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"])
-        known = self.callbacks.get(job, (0, ""))
-        self.callbacks[job] = max(known, (RANK[line["status"]], line["status"]))
+        self._called_back((line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"]), line["status"])
+
+    def _stored_callback(self, key, value, headers, *_):
+        """Stored counts as taken: who was answered 503 may have given up, and the record may be there all the same."""
+        try:
+            body = json.loads(value)
+            workflow = body["workflow"]
+            job = (headers["repo"].lower(), body["delivery_id"], str(workflow["run_id"]), workflow.get("job_name") or workflow["name"])
+            self._called_back(job, workflow["status"])
+            self.counts["stored callbacks"] += 1
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self.counts["foreign records"] += 1
+
+    def _called_back(self, job, status):
+        self.callbacks[job] = max(self.callbacks.get(job, (0, "")), (RANK[status], status))
 
     def _refusal(self, line):
         self.refusals.append(line)

@@ -1,5 +1,5 @@
 """What is to be seen outside of the relay once everything has settled: a job's rows at the HUD, its check runs at GitHub, of the
-jobs whose callbacks ingest answered with 2xx; and the aggregate check run of each dispatch at L4."""
+jobs whose callbacks ingest answered with 2xx, or stored; and the aggregate check run of each dispatch at L4."""
 import collections
 
 from checker import RANK

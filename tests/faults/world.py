@@ -139,7 +139,7 @@ class Case:
             self.relay.wait_ready(part)
         settings = getattr(self.kafka, "reader_settings", {})
         self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name), **settings)
-                       for name in ("events", "dispatches", "results", "dlq")}
+                       for name in ("events", "callbacks", "dispatches", "results", "dlq")}
         self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics, **self.allowed)
         self.started = {log: log.stat().st_size for log in self.relay.folder.glob("*.log")}
         if wanted := SHOWS.get(self.name.removeprefix("row-").lstrip("0")):

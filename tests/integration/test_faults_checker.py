@@ -60,14 +60,14 @@ class Story:
         self.events = [("k", b"", {**HEADERS, "delivery": d}, 0, n) for n, d in enumerate(("d1", "d2"))]
         self.dispatches = [outcome(d, r) for d in ("d1", "d2") for r in ("org/a", "org/b")]
         self.results = [result("in_progress"), result("completed")]
-        self.dlq = []
+        self.callbacks, self.dlq = [], []
         self.redis = {("org/b", "d1", "5", "test"): "completed"}
         self.options = {}
 
     def check(self, folder):
         for name in ("sent", "github"):
             (folder / name).write_text("".join(json.dumps(line) + "\n" for line in getattr(self, name)))
-        topics = {name: Dump(getattr(self, name)) for name in ("events", "dispatches", "results", "dlq")}
+        topics = {name: Dump(getattr(self, name)) for name in ("events", "callbacks", "dispatches", "results", "dlq")}
         checker = Checker(REPOS, folder / "sent", folder / "github", topics, **self.options).look()
         return checker, checker.verdict(self.redis)
 
@@ -330,6 +330,31 @@ def test_a_row_of_results_that_stands_there_twice_is_counted(story, tmp_path):
 def test_a_callback_missing_in_results_is_found(story, tmp_path):
     story.results.pop()
     assert wrong(story.check(tmp_path)[1]) == {"callback lost in results"}
+
+
+def stored_callback(repo="Org/B", job="other"):
+    """Of a second job, without a line in github.jsonl: its answer was no 2xx."""
+    body = {"delivery_id": "d1", "workflow": {"name": "CI", "job_name": job, "run_id": 5, "status": "completed"}}
+    return ("d1/org/b", json.dumps(body).encode(), {"repo": repo}, 0, 0)
+
+
+@pytest.mark.parametrize("rows, redis, kinds", [
+    (1, 1, set()), (0, 1, {"callback lost in results"}), (1, 0, {"callback lost in Redis"})])
+def test_a_callback_that_is_stored_and_was_not_answered_with_2xx_is_looked_for(story, tmp_path, rows, redis, kinds):
+    story.callbacks = [stored_callback()]
+    story.results += [result("completed", job="other")] * rows
+    story.redis |= {("org/b", "d1", "5", "other"): "completed"} if redis else {}
+    checker, found = story.check(tmp_path)
+    assert wrong(found) == kinds and checker.settled() == bool(rows)
+
+
+@pytest.mark.parametrize("record", [
+    ("k", b"{", {"repo": "org/b"}, 0, 0), ("k", None, {"repo": "org/b"}, 0, 0), ("k", b"{}", {"repo": "org/b"}, 0, 0),
+    ("k", b'{"delivery_id": "d1", "workflow": []}', {"repo": "org/b"}, 0, 0), (*stored_callback()[:2], {}, 0, 0)])
+def test_what_others_wrote_into_callbacks_is_none(story, tmp_path, record):
+    story.callbacks = [record]
+    checker, found = story.check(tmp_path)
+    assert not wrong(found) and checker.counts["foreign records"] == 1 and len(checker.callbacks) == 1
 
 
 def test_a_callback_missing_in_redis_is_found(story, tmp_path):

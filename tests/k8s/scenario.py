@@ -69,7 +69,7 @@ class InPods(Case):
         self.relay.start_github()
         self.react(self.reaction)
         self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name))
-                       for name in ("events", "dispatches", "results", "dlq")}
+                       for name in ("events", "callbacks", "dispatches", "results", "dlq")}
         self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics)
 
     def close(self):

@@ -23,7 +23,7 @@ class Kafka:
         self.folder = pathlib.Path(folder)
         self.port, self.controller = free_port(), free_port()
         self.brokers = f"127.0.0.1:{self.port}"
-        self.properties, self.arguments = {}, []
+        self.properties, self.arguments, self.wrap = {}, [], []
         self.process = None
         if also_on:
             self.linked = f"{also_on}:{free_port(also_on)}"
@@ -46,7 +46,7 @@ class Kafka:
         self.folder.mkdir(parents=True, exist_ok=True)
         more = self.folder / "more.properties"
         more.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
-        self.process = Process("kafka", [ROOT / "deploy" / "local" / "kafka", "--dir", self.folder,
+        self.process = Process("kafka", [*self.wrap, ROOT / "deploy" / "local" / "kafka", "--dir", self.folder,
                                          "--port", self.port, "--controller-port", self.controller,
                                          "--properties", more, *self.arguments], self.folder)
 
@@ -82,22 +82,28 @@ class Kafka:
 
 
 class KafkaTrio:
-    """Three nodes, each broker and controller: three copies of everything, two of which must have a record
-    before it is acknowledged."""
+    """Three nodes, each broker and controller, on a switch of three: three copies of everything, two of which must have a
+    record before it is acknowledged."""
 
     CLUSTER = "Y3Jjci10cmlvLWNsdXN0ZQ"  # 22 characters: 16 bytes in base64
 
-    def __init__(self, folder):
+    def __init__(self, folder, switch):
         self.nodes = [Kafka(pathlib.Path(folder) / f"node{number}") for number in (1, 2, 3)]
-        voters = ",".join(f"{number}@127.0.0.1:{node.controller}" for number, node in enumerate(self.nodes, 1))
+        voters = ",".join(f"{number}@{switch.address(number - 1)}:{node.controller}" for number, node in enumerate(self.nodes, 1))
         for number, node in enumerate(self.nodes, 1):
+            own, node.wrap = switch.address(number - 1), switch.wrap(number - 1)
+            node.brokers = f"{own}:{node.port}"
             node.arguments = ["--cluster-id", self.CLUSTER]
             node.properties = {
                 "node.id": number, "controller.quorum.voters": voters,
+                # The first is for who starts it, to see that it listens.
+                "listeners": f"PLAINTEXT://127.0.0.1:{node.port},LINK://{node.brokers},CONTROLLER://{own}:{node.controller}",
+                "advertised.listeners": f"LINK://{node.brokers}", "inter.broker.listener.name": "LINK",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LINK:PLAINTEXT,CONTROLLER:PLAINTEXT",
                 "default.replication.factor": 3, "min.insync.replicas": 2,
                 "offsets.topic.replication.factor": 3, "transaction.state.log.replication.factor": 3,
                 "transaction.state.log.min.isr": 2, "unclean.leader.election.enable": "false",
-                # A node that is cut off is missed after so long, also by those who wait for its answer (30 s otherwise,
+                # A node that is cut off, or hangs, is missed after so long, also by those who wait for its answer (30 s otherwise,
                 # in which no partition had two copies).
                 "broker.session.timeout.ms": 6000, "broker.heartbeat.interval.ms": 1000,
                 "replica.lag.time.max.ms": 6000, "controller.socket.timeout.ms": 3000,

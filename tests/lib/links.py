@@ -21,7 +21,7 @@ def ip(*arguments, check=True):
     return done.stdout
 
 
-def _free_network():
+def free_network():
     """The third number of a /24 of which this machine has no address."""
     known = {address["local"] for link in json.loads(ip("-json", "address"))
              for address in link["addr_info"]}
@@ -29,6 +29,17 @@ def _free_network():
         if not any(address.startswith(f"{NETWORK}.{number}.") for address in known):
             return number
     raise NoNamespaces(f"no free network in {NETWORK}.0.0/16")
+
+
+def answers(address, wrap=()):
+    """Whether a packet gets there within a second, and its answer back. wrap: in front of the program that asks."""
+    probe = ("import socket, sys\n"
+             "s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)\n"
+             "s.settimeout(1)\n"
+             "try: s.connect((sys.argv[1], 1))\n"
+             "except ConnectionRefusedError: sys.exit(0)\n"  # who refuses is there
+             "except OSError: sys.exit(1)\n")
+    return subprocess.run([*wrap, "/usr/bin/python3", "-c", probe, address], timeout=30).returncode == 0
 
 
 class Links:
@@ -40,7 +51,7 @@ class Links:
             raise NoNamespaces("there is no ip (Debian: iproute2)")
         self.names = list(names)
         self.namespace = f"crcr-{os.getpid()}"
-        self.number = _free_network()
+        self.number = free_network()
         self._cut = set()
         ip("netns", "add", self.namespace)
         try:
@@ -97,16 +108,9 @@ class Links:
         else:
             ip("neigh", "del", self.inside(name), "dev", out)
 
-    def passes(self, name, timeout_s=1):
+    def passes(self, name):
         """Whether a packet gets there and its answer back."""
-        probe = ("import socket, sys\n"
-                 "s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)\n"
-                 f"s.settimeout({timeout_s})\n"
-                 "try: s.connect((sys.argv[1], 1))\n"
-                 "except ConnectionRefusedError: sys.exit(0)\n"  # who refuses is there
-                 "except OSError: sys.exit(1)\n")
-        return subprocess.run([*self.wrap(), "/usr/bin/python3", "-c", probe, self.outside(name)],
-                              timeout=30).returncode == 0
+        return answers(self.outside(name), self.wrap())
 
     def close(self):
         """Takes everything down; also half made."""

@@ -1,35 +1,49 @@
-"""The broker is killed and comes back with what it had acknowledged. In the long form also one of three is cut off."""
+"""The broker is killed and comes back with what it had acknowledged. In the long form also one of three is cut off, or
+hangs."""
 import random
 import time
 
 from lib.kafka import Kafka, KafkaTrio
+from lib.switch import Switch
 
 ROW, NAME = "5", "broker kill -9"
 
 
-def cut_off(world, seconds):
-    """One of three brokers in turn answers nobody; two still have every record that is acknowledged."""
-    kafka = KafkaTrio(world.folder / "row-05-trio-kafka").start()
-    case = world.case("row-05-trio", kafka=kafka).start()
-    load = case.load(rate=200, on=0.25, off=3.75, senders=160)
-    recovery = 0.0
+def without_one(world, seconds):
+    """Of three brokers each in turn is cut off, and each in turn hangs; two still have every record that is acknowledged."""
+    switch = Switch(3)
+    kafka, case = KafkaTrio(world.folder / "row-05-trio-kafka", switch), None
     try:
+        case = world.case("row-05-trio", kafka=kafka.start()).start()
+        load = case.load(rate=200, on=0.25, off=3.75, senders=160)
         case.wait("the first dispatches", case.dispatched)
-        for number, node in enumerate(kafka.nodes, 1):
-            node.freeze()
-            began, before = time.monotonic(), load.answers.get(202, 0)
-            case.wait(f"webhooks to be taken without broker {number}",
-                      lambda before=before: load.answers.get(202, 0) > before + 100, 90)
-            recovery = max(recovery, time.monotonic() - began)
-            time.sleep(max(0.0, began + seconds - time.monotonic()))  # the length of the fault
-            node.thaw()
-            case.wait(f"all copies after broker {number} is back", kafka.whole, 120)
-            case.say(f"row 5: broker {number} of 3 was cut off, {load.answers}")
+        recovery = max(without(case, load, kafka, switch, number, how, seconds) for how in ("cut off", "hung") for number in (1, 2, 3))
         load.stop()
         return case.result(ROW, NAME, "", recovery_s=recovery, settle_s=400)
     finally:
-        case.close()
+        if case:
+            case.close()
         kafka.stop()
+        switch.close()
+
+
+def without(case, load, kafka, switch, number, how, seconds):
+    """The time until webhooks are taken without that broker."""
+    node, n = kafka.nodes[number - 1], number - 1
+    began, before = time.monotonic(), load.answers.get(202, 0)
+    if how == "hung":
+        node.freeze()
+    else:
+        switch.cut(n)
+        others = [None, *({0, 1, 2} - {n})]
+        assert not any(switch.passes(n, whence) for whence in others), f"broker {number} is cut off, and yet packets pass"
+    case.wait(f"webhooks to be taken while broker {number} is {how}", lambda: load.answers.get(202, 0) > before + 100, 90)
+    recovery = time.monotonic() - began
+    time.sleep(max(0.0, began + seconds - time.monotonic()))  # the length of the fault
+    node.thaw() if how == "hung" else switch.heal(n)
+    case.wait(f"all copies after broker {number} is back", kafka.whole, 120)
+    case.say(f"row 5: broker {number} of 3 was {how}, {load.answers}")
+    return recovery
 
 
 def killed(world, kills):
@@ -71,10 +85,10 @@ def run(world, short=False):
     kills = 1 if short else 5 if world.long else 3
     result = killed(world, kills)
     if world.long:
-        other = cut_off(world, 30)
+        other = without_one(world, 30)
         for name in ("events", "lost", "unknown", "duplicated"):
             setattr(result, name, getattr(result, name) + getattr(other, name))
         result.recovery_s = max(result.recovery_s, other.recovery_s)
-        result.faults += ", each of 3 brokers cut off for 30 s"
+        result.faults += ", each of 3 brokers cut off for 30 s, and hung for 30 s"
         result.problems += other.problems
     return result
