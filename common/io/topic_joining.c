@@ -38,12 +38,12 @@ static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broke
     struct topic_joining *joining = opaque;
 
     (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
-    (void)rtt, (void)err;
+    (void)rtt;
     if (key == JOIN_GROUP)
         atomic_store(&joining->answered, true);
     if (key == SYNC_GROUP)
         atomic_store(&joining->now, false);
-    if (prolongs(key))
+    if (prolongs(key) && !err) /* err: no answer came, but a time-out or a reset */
         atomic_store(&joining->known_ms, atomic_load(&joining->asked_ms));
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }

@@ -3,6 +3,7 @@
 of the relay's inside; can be run over the files of a run that is over."""
 import collections
 import datetime
+import itertools
 import json
 
 from history import Lines
@@ -34,6 +35,13 @@ def at_ms(outcome):
         return datetime.datetime.fromisoformat(outcome["at"]).timestamp() * 1000
     except (KeyError, ValueError):
         return 0
+
+
+def known_ms(outcome):
+    """When the call's end was known; `at` is when it began."""
+    if outcome.get("received_ms") and "latency_ms" in outcome:
+        return outcome["received_ms"] + outcome["latency_ms"]
+    return at_ms(outcome)
 
 
 def is_a_task(headers):
@@ -256,23 +264,26 @@ class Checker:
         return found
 
     def _was_known(self, key):
-        """Whether the first call's outcome was known well before the second call. Redis, which was told, may have lost it."""
-        first, second = self.dispatches[key][:2]
-        known = [at_ms(o) for o in self.outcomes[key] if o["outcome"] == "dispatched" and not o["maybe_duplicate"]]
-        # What is further from the first call is another's outcome, or by a clock that was set.
-        return not self._without_redis(second) and any(
-            first["at_ms"] - KNOWN_MS < known_ms < min(first["at_ms"] + KNOWN_MAX_MS, second["at_ms"] - KNOWN_MS)
-            for known_ms in known)
+        """Whether one call was known to have worked well before the next one. Redis, which was told, may have lost it."""
+        known = [(at_ms(o), known_ms(o)) for o in self.outcomes[key] if o["outcome"] == "dispatched"]
+        # What is further from a call is another's outcome, or by a clock that was set.
+        return any(not self._without_redis(second) and any(
+            began_ms - KNOWN_MS < first["at_ms"] < min(ended_ms, began_ms + KNOWN_MAX_MS) + KNOWN_MS
+            and ended_ms < second["at_ms"] - KNOWN_MS for began_ms, ended_ms in known)
+            for first, second in itertools.pairwise(self.dispatches[key]))
 
     def _accounted_for(self, key):
-        """Dispatches beyond the first that there may be: each came after one that was unknown, or was marked. Only the first
-        goes without a mark."""
-        told = [o for o in self.outcomes[key] if o["outcome"] in CALLS]
-        marked = sum(o["outcome"] == "unknown" or o["maybe_duplicate"] for o in told)
-        if len(told) - marked > 0 and any(o["outcome"] == "unknown" for o in told):
-            marked -= len(told) - marked  # an unmarked call after one that was unknown
-        untold = len(self.dispatches[key]) - len(told)
-        return marked + max(0, untold - 1) if self.senders_killed else marked
+        """Dispatches beyond the first that there may be: each was marked. Only the first goes without a mark; where it has
+        one, that pays for none."""
+        told = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
+        if any(not o["maybe_duplicate"] for o in told[1:]):
+            return 0
+        marked = sum(o["maybe_duplicate"] for o in told)
+        untold = max(0, len(self.dispatches[key]) - len(told)) if self.senders_killed else 0  # nobody was left to tell
+        if untold:  # the first one may be among them
+            unknown_first = told and told[0]["outcome"] == "unknown" and not told[0]["maybe_duplicate"]
+            return marked + untold - (not unknown_first)
+        return marked - (marked == len(told))
 
     def _check_ends(self, unknown):
         """What was dispatched for certain has no other end but those that an operator resolved by a replay; and each end

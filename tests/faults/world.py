@@ -295,7 +295,7 @@ class Case:
         for load in self.loads:
             load.stop()
         problems += [f"{name} had ended by itself with {process.popen.returncode}: {process.tail()[-300:]}"
-                     for name, process in self.relay.parts.items() if not process.running() and process.popen.returncode]
+                     for name, process in self.relay.parts.items() if not process.running()]
         try:
             self.relay.stop()
         except AssertionError as error:

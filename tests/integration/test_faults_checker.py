@@ -1,4 +1,5 @@
 """The checker of tests/faults finds each kind of loss: a check that cannot fail would prove nothing."""
+import datetime
 import json
 import pathlib
 import sys
@@ -7,78 +8,14 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from checker import Checker  # noqa: E402 (after the path is set)
-from outside import unasked, unshown, untold, untold_rows  # noqa: E402
-from rows import row_03_rolling as rolling  # noqa: E402
+from rows import row_03_rolling as rolling  # noqa: E402 (after the path is set)
 from rows import row_15_storm as storm  # noqa: E402
-
-REPOS = ["org/a", "Org/B"]
-HEADERS = {"event": "pull_request", "pr": "7"}
-
-
-class Dump:
-    """A topic that is over."""
-
-    def __init__(self, records):
-        self.records = records
-
-    def read(self):
-        records, self.records = self.records, []
-        return records
-
-
-def outcome(delivery, repo, kind="dispatched", **more):
-    return (f"{delivery}/{repo}", json.dumps({"delivery_id": delivery, "repo": repo, "kind": "dispatch",
-                                              "outcome": kind, "maybe_duplicate": False, **more}), {}, 0, 0)
-
-
-def parked(delivery, repo="", source="t1.dispatch.l1", **more):
-    """A record of the dlq; without a repo: an event."""
-    return ("k", b"", {"delivery": delivery, **({"repo": repo} if repo else {}), "source_topic": source, "class": "refused",
-                       "error": "404", **more}, 0, 0)
-
-
-def result(status, attempt="1", run="5", job="test", name="CI"):
-    return (f"org/b/d1/CI/{job}/1", json.dumps({
-        "workflow_name": name,
-        "status": status, "downstream_repo": "org/b", "delivery_id": "d1", "run_id": run, "job_name": job,
-        "run_attempt": attempt}), {}, 0, 0)
-
-
-def called(delivery, repo, pr=7, at_ms=1000):
-    return {"kind": "dispatch", "repo": repo, "delivery": delivery, "pr": pr, "at_ms": at_ms}
-
-
-class Story:
-    """Two events of one pull request that went well; each test spoils one thing."""
-
-    def __init__(self):
-        self.sent = [{"delivery": d, "status": 202} for d in ("d1", "d2")]
-        self.github = [called(d, r) for d in ("d1", "d2") for r in ("org/a", "org/b")]
-        self.github.append({"kind": "callback", "repo": "org/b", "delivery_id": "d1", "run_id": 5,
-                            "job": "test", "status": "completed"})
-        self.events = [("k", b"", {**HEADERS, "delivery": d}, 0, n) for n, d in enumerate(("d1", "d2"))]
-        self.dispatches = [outcome(d, r) for d in ("d1", "d2") for r in ("org/a", "org/b")]
-        self.results = [result("in_progress"), result("completed")]
-        self.callbacks, self.dlq = [], []
-        self.redis = {("org/b", "d1", "5", "test"): "completed"}
-        self.options = {}
-
-    def check(self, folder):
-        for name in ("sent", "github"):
-            (folder / name).write_text("".join(json.dumps(line) + "\n" for line in getattr(self, name)))
-        topics = {name: Dump(getattr(self, name)) for name in ("events", "callbacks", "dispatches", "results", "dlq")}
-        checker = Checker(REPOS, folder / "sent", folder / "github", topics, **self.options).look()
-        return checker, checker.verdict(self.redis)
+from story import HEADERS, Story, called, outcome, parked, result, wrong  # noqa: E402
 
 
 @pytest.fixture
 def story():
     return Story()
-
-
-def wrong(found):
-    return {kind for kind, texts in found.by_kind.items() if texts}
 
 
 def test_nothing_is_found_when_all_went_well(story, tmp_path):
@@ -132,17 +69,57 @@ def test_a_dispatch_that_no_outcome_tells_of_is_found(story, tmp_path):
     assert wrong(found) == {"dispatch without a final outcome"} and not checker.settled()
 
 
-@pytest.mark.parametrize("known_at, without_redis, found", [
-    ("1970-01-01T00:00:01.100Z", (), True),                  # 0.1 s after the first call, 18.9 s before the second
-    ("1970-01-01T00:00:01.100Z", [(19_000, 19_500)], False),  # who knew of it had lost its memory
-    ("1970-01-01T00:00:19.900Z", (), False),                 # it became known while the second was under way
-    ("1970-01-01T01:00:00.000Z", (), False)])                # by a clock that was set
-def test_a_marked_dispatch_after_one_that_was_known_is_found(story, tmp_path, known_at, without_redis, found):
+def call(kind="dispatched", began_ms=0, ended_ms=0, marked=False):
+    """The outcome of a call of d2 for org/a."""
+    at = datetime.datetime.fromtimestamp(began_ms / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds")
+    return outcome("d2", "org/a", kind, at=at, received_ms=500, latency_ms=ended_ms - 500, maybe_duplicate=marked)
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("calls, without_redis, found", [
+    ([(950, 1100), (19_950, 20_100)], (), True),                   # 0.1 s after the first call, 18.9 s before the second
+    ([(950, 1100), (19_950, 20_100)], [(19_000, 19_500)], False),  # who knew of it had lost its memory
+    ([(950, 19_900), (19_950, 20_100)], (), False),                # it became known while the second was under way
+    ([(HOUR_MS, HOUR_MS + 100), (HOUR_MS + 19_000, HOUR_MS + 19_100)], (), False)])  # by a clock that was set
+def test_a_marked_dispatch_after_one_that_was_known_is_found(story, tmp_path, calls, without_redis, found, marked):
+    """Also where the first was marked itself. Then the second one needs another call for its own mark to pay for."""
     story.github.append(called("d2", "org/a", at_ms=20_000))
-    story.dispatches[2] = outcome("d2", "org/a", at=known_at)
-    story.dispatches.append(outcome("d2", "org/a", maybe_duplicate=True))
+    story.dispatches[2:3] = [call("dispatched", *calls[0], marked), call("dispatched", *calls[1], True),
+                             *[call("unknown", calls[1][0] + 1, calls[1][0] + 2, True)] * marked]
     story.options = {"without_redis": without_redis}
     assert wrong(story.check(tmp_path)[1]) == ({"second dispatch although the first was known"} if found else set())
+
+
+def test_a_third_dispatch_after_a_second_that_was_known_is_found(story, tmp_path):
+    story.github += [called("d2", "org/a", at_ms=20_000), called("d2", "org/a", at_ms=40_000)]
+    story.dispatches[2:3] = [call("unknown", 950, 11_000), call("dispatched", 19_950, 20_100, True),
+                             call("dispatched", 39_950, 40_100, True)]
+    assert wrong(story.check(tmp_path)[1]) == {"second dispatch although the first was known"}
+
+
+@pytest.mark.parametrize("calls, good", [
+    ([call("unknown", 950, 990, True), call("dispatched", 1000, 1100, True)], True),
+    ([call("unknown", 950, 990, True), call("dispatched", 1000, 1100)], False),
+    ([call("unknown", 1000, 1200), call("dispatched", 950, 1100, True)], False),  # by when they were told the other way round
+    ([call("dispatched", 950, 1100, True), call("duplicate", 1000, 1200, True)], False)])  # nobody told of one, and nobody was killed
+def test_the_mark_of_the_first_call_pays_for_no_second_one(story, tmp_path, calls, good):
+    story.github.append(called("d2", "org/a"))
+    story.dispatches[2:3] = calls
+    assert wrong(story.check(tmp_path)[1]) == (set() if good else {"more dispatches than marked ones"})
+
+
+@pytest.mark.parametrize("calls, good", [
+    ([call("unknown", 950, 990)], True),              # the second one was marked, and its sender is dead
+    ([call("dispatched", 950, 990, True)], True),     # that of the first one is
+    ([call("dispatched", 950, 990, False)], False)])  # neither the first nor the second one is marked
+def test_of_a_killed_sender_one_call_may_be_untold(story, tmp_path, calls, good):
+    story.github.append(called("d2", "org/a"))
+    story.dispatches[2:3] = [*calls, call("duplicate", marked=True)]
+    story.options = {"senders_killed": True}
+    assert wrong(story.check(tmp_path)[1]) == (set() if good else {"more dispatches than marked ones"})
 
 
 def test_a_call_after_an_unknown_one_that_is_not_marked_is_found(story, tmp_path):
@@ -394,91 +371,3 @@ def test_an_older_row_that_is_the_last_one_is_found(story, tmp_path):
 def test_a_later_attempt_may_begin_again(story, tmp_path):
     story.results.append(result("in_progress", attempt="2"))
     assert "state went back" not in wrong(story.check(tmp_path)[1])
-
-
-# ---- what is to be seen outside ---------------------------------------------------------------------------------
-ENDED, GOING = (3, "completed"), (1, "in_progress")
-SUCCESS = ("completed", "success")
-OF_L4, OF_L1 = ("org-j/backend", "d1", "5", "test"), ("org-a/backend", "d1", "6", "test")
-ACKNOWLEDGED = {"d1": {"sha": "c0ffee"}}
-
-
-def shown(aggregate=(SUCCESS,), job=(SUCCESS,)):
-    return {("c0ffee", "crcr/org-j/backend"): list(aggregate), ("c0ffee", "crcr/org-j/backend/CI/test"): list(job)}
-
-
-def test_a_job_that_is_shown_once_and_as_it_ended_is_well():
-    assert not unshown({OF_L4: ENDED, OF_L1: ENDED}, ACKNOWLEDGED, shown(), {})
-    assert not unshown({OF_L4: GOING}, ACKNOWLEDGED, shown([("in_progress", None)], [("in_progress", None)]), {})
-
-
-def test_a_second_dispatch_may_have_a_check_run_of_its_own():
-    twice = shown([SUCCESS, SUCCESS], [SUCCESS, SUCCESS])
-    assert not unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one", "two"]})
-    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one"]})
-
-
-def test_a_dispatch_at_l4_has_its_aggregate_also_when_no_job_called_back():
-    one, key = {("c0ffee", "crcr/org-j/backend"): [("queued", None)]}, ("d1", "org-j/backend")
-    assert not unshown({}, ACKNOWLEDGED, one, {key: ["one"], ("d1", "org-a/backend"): ["one"], ("d0", "org-j/backend"): ["one"]})
-    assert unshown({}, ACKNOWLEDGED, {}, {key: ["one"]})
-    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]})
-
-
-def test_the_check_run_of_a_twin_that_was_superseded_stays_beside_the_dispatch_s_own():
-    key = ("d1", "org-j/backend")
-    both = {("c0ffee", "crcr/org-j/backend"): [("completed", "cancelled"), ("queued", None)]}
-    assert not unshown({}, ACKNOWLEDGED, both, {key: ["one"]}, {key})
-    assert unshown({}, ACKNOWLEDGED, both, {key: ["one"]})
-    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("completed", "cancelled")]}, {key: ["one"]}, {key})
-    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]}, {key})
-
-
-def test_a_check_run_of_a_downstream_that_has_none_is_found():
-    assert not unasked(shown(), ["org-j/backend", "org-a/backend"])
-    assert unasked({("c0ffee", "crcr/org-a/backend"): [SUCCESS]}, ["Org-A/backend"])
-    assert not unasked({("c0ffee", "crcr/org-x/l3"): [SUCCESS]}, [])
-
-
-@pytest.mark.parametrize("what", [
-    shown(job=[]), shown(aggregate=[]), shown(job=[SUCCESS, SUCCESS]), shown(job=[("in_progress", None)]),
-    shown(aggregate=[SUCCESS, ("queued", None)]), shown(aggregate=[("completed", "failure")]), {}])
-def test_a_job_that_is_not_shown_or_twice_or_not_as_it_ended_is_found(what):
-    assert len(unshown({OF_L4: ENDED}, ACKNOWLEDGED, what, {})) == (2 if not what else 1)
-
-
-@pytest.mark.parametrize("states, in_order, good", [
-    (["in_progress", "completed"], True, True),
-    (["completed"], True, True),
-    (["in_progress"], False, False),
-    ([], False, False),
-    (["completed", "in_progress"], False, False),
-    (["completed", "in_progress", "completed"], False, True),  # a batch that was told once more
-    (["completed", "in_progress", "completed"], True, False)])
-def test_a_job_whose_last_state_the_hud_does_not_know_is_found(states, in_order, good):
-    assert bool(untold({OF_L1: ENDED}, {OF_L1: states}, in_order)) != good
-
-
-@pytest.mark.parametrize("told, missing", [
-    (["in_progress", "completed"], set()),
-    (["completed", "in_progress", "completed"], set()),
-    (["completed"], {"in_progress"}),
-    (["in_progress"], {"completed"}),
-    ([], {"completed", "in_progress"})])
-def test_a_row_that_the_hud_was_never_told_is_found(story, tmp_path, told, missing):
-    checker, _ = story.check(tmp_path)
-    job = ("org/b", "d1", "5", "test")
-    found = untold_rows(checker.states, {job: told})
-    assert found == [f"{job}: 1 rows are {status}, the HUD was told 0" for status in ("in_progress", "completed") if status in missing]
-
-
-def test_each_of_several_rows_in_one_state_is_told_but_not_what_was_written_twice(story, tmp_path):
-    story.results += [result("completed", name="more"), result("completed")]
-    checker, _ = story.check(tmp_path)
-    assert len(untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed"]})) == 1
-    assert not untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed", "completed"]})
-
-
-def test_a_time_out_is_told_as_an_end():
-    assert not untold_rows({OF_L1: {"timed_out": 1}}, {OF_L1: ["completed"]})
-    assert untold_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})

@@ -1,0 +1,101 @@
+"""What tests/faults looks for outside of the relay, in GitHub's check runs and at the HUD, is found when it is missing."""
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+
+from outside import unasked, unshown, untold, untold_rows  # noqa: E402 (after the path is set)
+from story import Story, result  # noqa: E402
+
+ENDED, GOING = (3, "completed"), (1, "in_progress")
+SUCCESS = ("completed", "success")
+OF_L4, OF_L1 = ("org-j/backend", "d1", "5", "test"), ("org-a/backend", "d1", "6", "test")
+ACKNOWLEDGED = {"d1": {"sha": "c0ffee"}}
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+def shown(aggregate=(SUCCESS,), job=(SUCCESS,)):
+    return {("c0ffee", "crcr/org-j/backend"): list(aggregate), ("c0ffee", "crcr/org-j/backend/CI/test"): list(job)}
+
+
+def test_a_job_that_is_shown_once_and_as_it_ended_is_well():
+    assert not unshown({OF_L4: ENDED, OF_L1: ENDED}, ACKNOWLEDGED, shown(), {})
+    assert not unshown({OF_L4: GOING}, ACKNOWLEDGED, shown([("in_progress", None)], [("in_progress", None)]), {})
+
+
+def test_a_second_dispatch_may_have_a_check_run_of_its_own():
+    twice = shown([SUCCESS, SUCCESS], [SUCCESS, SUCCESS])
+    assert not unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one", "two"]})
+    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, twice, {("d1", "org-j/backend"): ["one"]})
+
+
+def test_a_dispatch_at_l4_has_its_aggregate_also_when_no_job_called_back():
+    one, key = {("c0ffee", "crcr/org-j/backend"): [("queued", None)]}, ("d1", "org-j/backend")
+    assert not unshown({}, ACKNOWLEDGED, one, {key: ["one"], ("d1", "org-a/backend"): ["one"], ("d0", "org-j/backend"): ["one"]})
+    assert unshown({}, ACKNOWLEDGED, {}, {key: ["one"]})
+    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]})
+
+
+def test_the_check_run_of_a_twin_that_was_superseded_stays_beside_the_dispatch_s_own():
+    key = ("d1", "org-j/backend")
+    both = {("c0ffee", "crcr/org-j/backend"): [("completed", "cancelled"), ("queued", None)]}
+    assert not unshown({}, ACKNOWLEDGED, both, {key: ["one"]}, {key})
+    assert unshown({}, ACKNOWLEDGED, both, {key: ["one"]})
+    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("completed", "cancelled")]}, {key: ["one"]}, {key})
+    assert unshown({}, ACKNOWLEDGED, {("c0ffee", "crcr/org-j/backend"): [("queued", None)] * 2}, {key: ["one"]}, {key})
+
+
+def test_a_check_run_of_a_downstream_that_has_none_is_found():
+    assert not unasked(shown(), ["org-j/backend", "org-a/backend"])
+    assert unasked({("c0ffee", "crcr/org-a/backend"): [SUCCESS]}, ["Org-A/backend"])
+    assert not unasked({("c0ffee", "crcr/org-x/l3"): [SUCCESS]}, [])
+
+
+@pytest.mark.parametrize("what", [
+    shown(job=[]), shown(aggregate=[]), shown(job=[SUCCESS, SUCCESS]), shown(job=[("in_progress", None)]),
+    shown(aggregate=[SUCCESS, ("queued", None)]), shown(aggregate=[("completed", "failure")]), {}])
+def test_a_job_that_is_not_shown_or_twice_or_not_as_it_ended_is_found(what):
+    assert len(unshown({OF_L4: ENDED}, ACKNOWLEDGED, what, {})) == (2 if not what else 1)
+
+
+@pytest.mark.parametrize("states, in_order, good", [
+    (["in_progress", "completed"], True, True),
+    (["completed"], True, True),
+    (["in_progress"], False, False),
+    ([], False, False),
+    (["completed", "in_progress"], False, False),
+    (["completed", "in_progress", "completed"], False, True),  # a batch that was told once more
+    (["completed", "in_progress", "completed"], True, False)])
+def test_a_job_whose_last_state_the_hud_does_not_know_is_found(states, in_order, good):
+    assert bool(untold({OF_L1: ENDED}, {OF_L1: states}, in_order)) != good
+
+
+@pytest.mark.parametrize("told, missing", [
+    (["in_progress", "completed"], set()),
+    (["completed", "in_progress", "completed"], set()),
+    (["completed"], {"in_progress"}),
+    (["in_progress"], {"completed"}),
+    ([], {"completed", "in_progress"})])
+def test_a_row_that_the_hud_was_never_told_is_found(story, tmp_path, told, missing):
+    checker, _ = story.check(tmp_path)
+    job = ("org/b", "d1", "5", "test")
+    found = untold_rows(checker.states, {job: told})
+    assert found == [f"{job}: 1 rows are {status}, the HUD was told 0" for status in ("in_progress", "completed") if status in missing]
+
+
+def test_each_of_several_rows_in_one_state_is_told_but_not_what_was_written_twice(story, tmp_path):
+    story.results += [result("completed", name="more"), result("completed")]
+    checker, _ = story.check(tmp_path)
+    assert len(untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed"]})) == 1
+    assert not untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed", "completed"]})
+
+
+def test_a_time_out_is_told_as_an_end():
+    assert not untold_rows({OF_L1: {"timed_out": 1}}, {OF_L1: ["completed"]})
+    assert untold_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})
