@@ -92,7 +92,7 @@ class KafkaTrio:
         voters = ",".join(f"{number}@{switch.address(number - 1)}:{node.controller}" for number, node in enumerate(self.nodes, 1))
         for number, node in enumerate(self.nodes, 1):
             own, node.wrap = switch.address(number - 1), switch.wrap(number - 1)
-            node.brokers = f"{own}:{node.port}"
+            node.brokers = f"{own}:{free_port()}"
             node.arguments = ["--cluster-id", self.CLUSTER]
             node.properties = {
                 "node.id": number, "controller.quorum.voters": voters,
@@ -122,13 +122,14 @@ class KafkaTrio:
         return self
 
     def whole(self):
-        """Whether each partition has all its copies."""
+        """Whether each partition has all its copies: says each node, for one that was cut off goes by what it knew before."""
         try:
-            topics = Consumer({"bootstrap.servers": self.brokers, "group.id": "tests-read-only"}).list_topics(None, 5)
+            said = [Consumer({"bootstrap.servers": node.brokers, "group.id": "tests-read-only"}).list_topics(None, 5)
+                    for node in self.nodes]
         except KafkaException:
             return False
         return all(len(partition.isrs) == len(partition.replicas)
-                   for topic in topics.topics.values() for partition in topic.partitions.values())
+                   for topics in said for topic in topics.topics.values() for partition in topic.partitions.values())
 
     def stop(self):
         for node in self.nodes:
