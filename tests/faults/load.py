@@ -6,6 +6,7 @@ import http.client
 import json
 import queue
 import random
+import select
 import threading
 import time
 import uuid
@@ -32,6 +33,14 @@ def body(number, counter, pad="", of=""):
                 "head": {"sha": sha, "ref": f"branch-{number}", "repo": repo},
                 "base": {"sha": "b" * 40, "ref": "main", "repo": repo}},
             "repository": repo, "sender": {"login": "someone", "id": 7}}
+
+
+def closed_meanwhile(connection):
+    """Whether the server has closed it since its last answer, as it may when nothing came for a time (RFC 9112, section 9.3)."""
+    poll = select.poll()
+    if connection.sock:
+        poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Load:
@@ -119,7 +128,7 @@ class Load:
         signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
         began = time.monotonic()
         try:
-            if connection is None:
+            if connection is None or closed_meanwhile(connection):
                 connection = http.client.HTTPConnection(self.relay.host(part), self.relay.ports[part],
                                                         timeout=self.timeout_s)
             connection.request("POST", "/github/webhook", raw, {

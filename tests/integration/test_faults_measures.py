@@ -3,6 +3,7 @@ that of stuck threads (row 21) sees a daemon that says nothing, or says it late;
 before its time, and a delivery that ends otherwise; that of brokers' errors (row 6) a daemon that ended and did not name the
 error; the load (row 19) a webhook that a replica took and dropped, that of the killed broker (row 5) whether any met it, that of
 cut links (row 8) a second dispatch while none was cut, and the scrapes of all rows a metric that shows nothing."""
+import http.client
 import itertools
 import math
 import os
@@ -18,7 +19,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from growth import growth  # noqa: E402 (after the path is set)
-from load import Load  # noqa: E402
+from load import Load, closed_meanwhile  # noqa: E402
 from lib.ports import free_port  # noqa: E402
 from rows import row_05_broker_killed as killed  # noqa: E402
 from rows import row_06_broker_errors as broker  # noqa: E402
@@ -283,3 +284,17 @@ def test_a_gauge_has_been_where_it_should():
 def test_a_restart_is_another_start_and_another_daemon_is_none():
     assert not scrapes(restarts("dispatcher"), (1, ""), (2, ""))
     assert scrapes(restarts("dispatcher"), (1, ""), (1, "")) and scrapes(restarts("reporter"), (1, ""), (2, ""))
+
+
+@pytest.mark.parametrize("last", [b"", b"HTTP/1.1 408 Request Timeout\r\n\r\n"])
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(last):
+    """Silently, or with a last word."""
+    ours, theirs = socket.socketpair()
+    connection = http.client.HTTPConnection("nowhere")
+    assert not closed_meanwhile(connection)  # none was made yet
+    connection.sock = ours
+    assert not closed_meanwhile(connection)
+    theirs.sendall(last)
+    theirs.close()
+    assert closed_meanwhile(connection)
+    ours.close()
