@@ -295,7 +295,7 @@ class Case:
         for load in self.loads:
             load.stop()
         problems += [f"{name} had ended by itself with {process.popen.returncode}: {process.tail()[-300:]}"
-                     for name, process in self.relay.parts.items() if not process.running()]
+                     for name, process in self.relay.parts.items() if not process.running() and not process.told_to_end]
         try:
             self.relay.stop()
         except AssertionError as error:

@@ -17,6 +17,7 @@
 #define GROUP      "readers"
 #define LIMIT_MS   20000
 #define MINUTE_MS  60000
+#define RESET_MS   500 /* until librdkafka has noticed */
 
 static struct topic_reader *reader_of_both(const struct brokers *b)
 {
@@ -156,10 +157,44 @@ static void what_is_unread_for_a_minute_is_assigned_anew_and_then_ever_more_rare
     brokers_end(&b);
 }
 
+/* A heartbeat is on its way when the coordinator's connection is reset. */
+static void an_answer_that_did_not_come_prolongs_no_session(void **state)
+{
+    static const char *const topics[] = { BROKER_TOPIC };
+    struct topic_reader *r;
+    struct why why;
+    int64_t deadline = clock_mono_ms() + LIMIT_MS;
+
+    (void)state;
+    struct brokers b = brokers_begin(1);
+    const struct topic_reader_options options = {
+        .kafka = { .brokers = b.addresses }, .group = GROUP, .topics = topics, .n_topics = 1
+    };
+    assert_int_equal(topic_reader_new(&r, &options, &why), OK);
+    while (!topic_reader_holds(r, 0)) {
+        assert_null(topic_reader_next(r, 10));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    rd_kafka_mock_broker_set_rtt(b.cluster, 1, MINUTE_MS);
+    int64_t asked_ms = clock_mono_ms();
+    while (atomic_load(&r->joining.asked_ms) <= asked_ms) {
+        assert_null(topic_reader_next(r, 10));
+        assert_true(clock_mono_ms() < deadline);
+    }
+    int64_t known_ms = atomic_load(&r->joining.known_ms);
+    rd_kafka_mock_broker_set_down(b.cluster, 1);
+    for (int64_t end = clock_mono_ms() + RESET_MS; clock_mono_ms() < end;)
+        assert_null(topic_reader_next(r, 10));
+    assert_int_equal(atomic_load(&r->joining.known_ms), known_ms);
+    topic_reader_free(r);
+    brokers_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_unread_hides_no_lag),
+        cmocka_unit_test(an_answer_that_did_not_come_prolongs_no_session),
         cmocka_unit_test(a_pause_does_not_count),
         cmocka_unit_test(who_did_not_look_meanwhile_begins_the_minute_anew),
         cmocka_unit_test(what_is_unread_for_a_minute_is_assigned_anew_and_then_ever_more_rarely),
