@@ -94,7 +94,7 @@ def test_the_other_commands_are_of_programs_and_files_that_are_there():
         elif "/" in word:
             assert (ROOT / word).exists(), command
         else:
-            assert word in ("crcrctl", "curl", "kcat", "kafka-topics.sh", "kafka-consumer-groups.sh"), command
+            assert word in ("crcrctl", "curl", "kcat", "kafka-topics.sh", "kafka-configs.sh", "kafka-consumer-groups.sh"), command
 
 
 # ---- where: what stands in front of the commands --------------------------------------------------------------------
