@@ -15,6 +15,7 @@ from lib.relay import SECRET
 
 SENDERS = 24
 PULL_REQUESTS = 300
+KEPT_S = 20  # ingest keeps an idle connection for 30, and may close it while it is being used again
 TIMEOUT_S = 12  # GitHub hangs up after 10
 
 
@@ -128,7 +129,7 @@ class Load:
         signature = hmac.new(self.secret().encode(), raw, hashlib.sha256).hexdigest()
         began = time.monotonic()
         try:
-            if connection is None or closed_meanwhile(connection):
+            if connection is None or closed_meanwhile(connection) or began - connection.used > KEPT_S:
                 connection = http.client.HTTPConnection(self.relay.host(part), self.relay.ports[part],
                                                         timeout=self.timeout_s)
             connection.request("POST", "/github/webhook", raw, {
@@ -137,6 +138,7 @@ class Load:
                 "User-Agent": "GitHub-Hookshot/044aadd"})
             answer = connection.getresponse()
             answer.read()
+            connection.used = time.monotonic()
             return connection, answer.status, int((time.monotonic() - began) * 1000), None
         except (OSError, http.client.HTTPException) as error:
             connection.close()
