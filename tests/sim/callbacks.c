@@ -27,12 +27,14 @@ struct sending {
     json_t *row; /* shared with the list of rows; changed with each try */
     char *body;
     char *authorization;
+    unsigned epoch;
     int64_t tries, retries, retry_delay_ms;
 };
 
 struct sendings {
     struct sending *waiting;
-    size_t under_way;
+    size_t under_way; /* those of before a reset, too */
+    unsigned epoch;   /* one more with each reset: what is older is not tried again */
 };
 
 struct sendings *sendings_new(void)
@@ -59,6 +61,12 @@ void sendings_clear(struct sendings *s)
         DL_DELETE(s->waiting, one);
         sending_free(one);
     }
+    s->epoch++;
+}
+
+size_t sendings_under_way(const struct sendings *s)
+{
+    return s->under_way;
 }
 
 void sendings_free(struct sendings *s)
@@ -92,7 +100,7 @@ static void sending_answered(void *opaque, const struct http_answer *answer)
     json_object_set_new(s->row, "answered_ms", json_integer(clock_wall_ms()));
     history_callback(s->sim->history, s->row);
     all->under_way--;
-    if (again && s->tries <= s->retries)
+    if (again && s->tries <= s->retries && s->epoch == all->epoch)
         timers_add(s->sim->timers, retry_in_ms(s, answer), sending_due, sending_free, s);
     else
         sending_free(s);
@@ -134,9 +142,14 @@ static void next_try(struct sendings *all)
 static void sending_due(void *opaque)
 {
     struct sending *s = opaque;
+    struct sendings *all = s->sim->sendings;
 
-    DL_APPEND(s->sim->sendings->waiting, s);
-    next_try(s->sim->sendings);
+    if (s->epoch != all->epoch) {
+        sending_free(s);
+        return;
+    }
+    DL_APPEND(all->waiting, s);
+    next_try(all);
 }
 
 /* The `workflow` object of behaviour.md, POST /github/callback. */
@@ -213,6 +226,7 @@ void callbacks_send(struct sim *sim, const struct run *run, size_t job, const ch
         return;
     s = mem_alloc(1, sizeof(*s));
     s->sim = sim;
+    s->epoch = sim->sendings->epoch;
     s->row = row_of(run, job, status);
     s->body = body_of(run, job, status);
     s->authorization = authorization_of(sim, run, &why);

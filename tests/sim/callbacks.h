@@ -11,8 +11,10 @@ void callbacks_send(struct sim *sim, const struct run *run, size_t job, const ch
 
 /* Those under way, and those that wait for their turn. */
 struct sendings *sendings_new(void);
-/* Forgets those that wait; before the HTTP client ends. */
+/* Forgets those that wait, for their turn or for another try; before the HTTP client ends. */
 void sendings_clear(struct sendings *s);
+/* How many were sent and not answered yet; sendings_clear() cannot take these back. */
+size_t sendings_under_way(const struct sendings *s);
 void sendings_free(struct sendings *s);
 
 #endif

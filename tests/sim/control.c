@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "callbacks.h"
 #include "checks.h"
 #include "comments.h"
 #include "downstream.h"
@@ -62,5 +63,7 @@ void control_reset(struct sim *sim, const struct call *call, struct reply *reply
 {
     (void)call;
     sim_reset(sim);
-    reply_json(reply, 200, json_object());
+    reply_json(
+        reply, 200,
+        json_pack("{s:I}", "callbacks_under_way", (json_int_t)sendings_under_way(sim->sendings)));
 }

@@ -209,6 +209,7 @@ void sim_reset(struct sim *sim)
     runs_reset(sim->runs);
     downstreams_reset(sim->downstreams);
     rows_reset(sim->dispatches);
+    sendings_clear(sim->sendings);
     rows_reset(sim->callbacks);
     comments_reset(sim->comments);
     pulls_reset(sim->pulls);

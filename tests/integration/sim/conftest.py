@@ -5,6 +5,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from lib.processes import wait_for  # noqa: E402
 from lib.sim import Inbox, Sim  # noqa: E402
 
 
@@ -28,7 +29,10 @@ def shared(tmp_path_factory):
 @pytest.fixture
 def sim(shared):
     """The module's simulator, as after a start."""
-    assert shared.send("POST", "/_sim/reset")[0] == 200
+    wait_for(
+        "the end of the last test's callbacks",
+        lambda: shared.send("POST", "/_sim/reset")[2] == {"callbacks_under_way": 0},
+    )
     shared.tokens.clear()
     shared.inbox.requests.clear()
     shared.inbox.answers.clear()

@@ -163,6 +163,16 @@ def test_a_reset_of_the_simulator_overtakes_what_is_under_way(sim):
     assert [row["repo"] for row in sim.state()["callbacks"]] == ["org/b"]
 
 
+def test_a_reset_gives_up_the_tries_that_were_to_come(sim):
+    sim.inbox.answers.append((503, {}))
+    sim.downstream(repo="*", answer="end", retries=3, retry_delay_ms=300)
+    sim.dispatch("org/a")
+    wait_for("the first try", lambda: sim.state()["callbacks"][0]["http_status"] == 503)
+    assert sim.send("POST", "/_sim/reset")[2] == {"callbacks_under_way": 0}
+    time.sleep(0.6)
+    assert len(sim.inbox.requests) == 1
+
+
 def test_only_the_newest_are_remembered(start):
     sim = start("--keep", "2")
     sim.downstream(repo="*", answer="end")
