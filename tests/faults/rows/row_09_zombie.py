@@ -10,9 +10,8 @@ ROW, NAME = "9", "SIGSTOP past the session time-out, then SIGCONT"
 STOP_S = 9         # session.timeout.ms is 6,000
 PAST_CLAIM_S = 65  # CLAIM_SENDING_MS is 60,000
 CALL_MS = 200      # so that calls are under way
-
-
 LATE_MS = CALL_MS + 300  # from the stop to the effect of a call that was under way, at most
+LOST = "crcr_role_partitions_lost_total"
 
 
 def marked(case):
@@ -20,20 +19,25 @@ def marked(case):
     return sum(case.relay.metric(part, "crcr_dispatches_maybe_duplicate_total") for part in ("dispatcher1", "dispatcher2"))
 
 
+def at_work(case, victim):
+    """How many partitions it lost so far, if it holds some now (it may be back from a stop just now) and, a dispatcher,
+    has calls under way."""
+    lost = case.relay.metric(victim, LOST)  # before the others: what it loses meanwhile is not this stop's doing
+    wanted = ["crcr_role_partitions"] + ["crcr_dispatches_in_flight"] * victim.startswith("dispatcher")
+    return [lost] if all(case.relay.metric(victim, name) > 0 for name in wanted) else None
+
+
 def stop(case, victim, seconds, stopped_ms):
     """The time from its awakening to its readiness."""
     process = case.relay.parts[victim]
-    if victim.startswith("dispatcher"):
-        case.wait("calls under way", lambda: case.relay.metric(victim, "crcr_dispatches_in_flight") > 0, 60)
-    lost = case.relay.metric(victim, "crcr_role_partitions_lost_total")
+    lost, = case.wait(f"{victim} to hold partitions, with calls under way", lambda: at_work(case, victim), 60)
     process.signal(signal.SIGSTOP)
     if victim.startswith("dispatcher"):
         stopped_ms.append(int(time.time() * 1000))
     time.sleep(seconds)  # the length of the fault
     process.signal(signal.SIGCONT)
     woken = time.monotonic()
-    case.wait(f"{victim} to see that it lost its partitions",
-              lambda: case.relay.metric(victim, "crcr_role_partitions_lost_total") > lost, 60)
+    case.wait(f"{victim} to see that it lost its partitions", lambda: case.relay.metric(victim, LOST) > lost, 60)
     case.wait(f"{victim} to be ready again", lambda: case.ready(victim), 60)
     return time.monotonic() - woken
 
