@@ -60,7 +60,7 @@ class Load:
         self.turned_away, self.lost = 0, []  # lost: why, on connections that were taken
         self.counter = 0
         self.answers, self.not_taken = {}, []
-        self.slowest_ms, self.sent_ms = 0, {}
+        self.slowest_ms, self.sent_ms, self.took_ms = 0, {}, {}  # the latter two by delivery
         self.last_ok = 0.0
         self._due = queue.Queue()
         self._stop = threading.Event()
@@ -101,7 +101,7 @@ class Load:
                                 "sha": made["after"], "at_ms": int(time.time() * 1000), "status": status, "ms": took, "why": why})
             with self._lock:
                 self.answers[status] = self.answers.get(status, 0) + 1
-                self.slowest_ms = max(self.slowest_ms, took)
+                self.slowest_ms, self.took_ms[delivery] = max(self.slowest_ms, took), took
                 if status == 202:
                     self.last_ok = time.monotonic()
                 else:
