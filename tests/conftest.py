@@ -23,11 +23,13 @@ Relay.partitions = 4  # a broker that many tests share spends most of its time o
 collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_clickhouse_queries.py"]
 
 # What takes longest goes first: files are given to workers in this order, and all workers end together.
-FIRST = ("test_dispatcher_breaker", "test_dispatcher_faults", "test_crcrctl_dlq", "test_dispatcher_answers",
-         "test_reporter_aggregate", "test_reporter_rebuild_faults", "test_crcrctl_redeliver", "test_dispatcher_mark",
-         "test_reporter_comments", "test_reporter", "test_k8s_manifests", "test_allowlist_alive", "test_broker_errors", "test_dispatcher_reruns",
-         "test_runbook", "test_reporter_forward", "test_crcrctl_probe", "test_crcrctl_replay", "test_reporter_rebuild",
-         "test_dispatcher_budget", "test_topics", "test_reporter_standstill",
+FIRST = ("test_dispatcher_breaker", "test_crcrctl_dlq", "test_reporter_rebuild_faults", "test_dispatcher_faults",
+         "test_crcrctl_redeliver", "test_dispatcher_mark", "test_dispatcher_answers", "test_reporter", "test_reporter_aggregate",
+         "test_crcrctl", "test_crcrctl_replay", "test_broker_errors", "test_allowlist_alive", "test_k8s_manifests",
+         "test_reporter_rebuild", "test_dispatcher_reruns", "test_dispatcher_budget", "test_reporter_comments",
+         "test_reporter_standstill", "test_topics", "test_runbook", "test_reporter_forward", "test_ingest_webhooks",
+         "test_crcrctl_probe", "test_dispatcher_routing", "test_monitoring", "test_crcrctl_levels", "test_reporter_refusals",
+         "test_downstream_report", "test_reporter_sweep", "test_ingest_callbacks", "test_packaging",
          "test_recovery", "test_l3_labels", "test_nothing_is_lost", "test_reruns", "test_check_run_storm",
          "test_callbacks")
 
