@@ -9,10 +9,9 @@ import subprocess
 import time
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lib.ctl import Ctl
-from lib.kafka import write_all
+from lib.kafka import configure_topic, write_all
 from lib.processes import BIN, Process, wait_for
 
 NOW = int(time.time() * 1000)
@@ -45,10 +44,7 @@ class Queue(Ctl):
 
     def refuse(self, topic):
         """From now on it takes no record of more than 100 bytes."""
-        limit = ConfigResource("topic", self.prefix + topic, {"max.message.bytes": "100"})
-        admin = AdminClient({"bootstrap.servers": self.brokers})
-        for done in admin.alter_configs([limit]).values():
-            done.result(30)
+        configure_topic(self.brokers, self.prefix + topic, **{"max.message.bytes": "100"})
 
 
 @pytest.fixture

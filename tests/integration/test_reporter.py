@@ -8,9 +8,8 @@ import threading
 import time
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
 
-from lib.kafka import read_topic, write
+from lib.kafka import configure_topic, read_topic, write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import Relay, http as ask, pull_request
@@ -389,24 +388,17 @@ def test_a_redis_that_refuses_is_waited_for_as_one_that_is_away(reporter):
     reporter.relay.wait_ready("reporter")
 
 
-def configure_results(reporter, **config):
-    """Sets all configuration of the topic results."""
-    topic = ConfigResource(ConfigResource.Type.TOPIC, reporter.relay.topic("results"), config)
-    admin = AdminClient({"bootstrap.servers": reporter.relay.kafka})
-    for done in admin.alter_configs([topic]).values():
-        done.result(30)
-
-
 def test_a_row_that_kafka_refuses_is_parked_and_holds_up_no_other(reporter):
     job = Job(reporter, "org/two", "L2")
-    configure_results(reporter, **{"max.message.bytes": "200"})
+    results = reporter.relay.topic("results")
+    configure_topic(reporter.relay.kafka, results, **{"max.message.bytes": "200"})
     try:
         job.call("completed", 2000, conclusion="success")
         row = wait_for("the parked record", lambda: next(
             (r for r in reporter.topic("dlq") if (r.key or "").startswith(job.delivery)), None))
         assert row.headers["class"] == "refused" and row.headers["source_topic"].endswith("callbacks")
     finally:
-        configure_results(reporter, **{"max.message.bytes": "4194304"})
+        configure_topic(reporter.relay.kafka, results, **{"max.message.bytes": "4194304"})
     Job(reporter).call("completed", 2000, conclusion="success").wait_check()
 
 

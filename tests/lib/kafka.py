@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
@@ -158,6 +159,21 @@ def create_topics(brokers, prefix, *arguments):
         assert done.returncode in (0, 3), done.stdout + done.stderr
         return done.returncode == 0
     wait_for("the topics to be made", made, 120, every=0.5)
+
+
+def configure_topic(brokers, topic, **config):
+    """Sets all configuration of a topic, and returns once its broker goes by it. A broker tells a configuration a
+    moment before it applies it, and applies them in order: when it tells the second, the first is in force."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    for each in ({**config, "file.delete.delay.ms": "60001"}, config):
+        done, = admin.alter_configs([ConfigResource("topic", topic, each)]).values()
+        done.result(30)
+
+        def told():
+            found, = admin.describe_configs([ConfigResource("topic", topic)]).values()
+            now = {name: entry.value for name, entry in found.result(30).items()}
+            return all(now[name] == text for name, text in {"file.delete.delay.ms": "60000", **each}.items())
+        wait_for(f"the broker to tell {each} of {topic}", told)
 
 
 def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compression="none", timeout=30):

@@ -6,10 +6,9 @@ import time
 import uuid
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
 
 from dispatcher_env import REPOS, SHA
-from lib.kafka import write, write_all
+from lib.kafka import configure_topic, write, write_all
 from lib.processes import BIN, wait_for
 from lib.relay import http, payload, pull_request
 
@@ -272,10 +271,7 @@ class TestDelay:
 
     def test_what_the_topic_it_goes_back_to_does_not_take_goes_to_the_dlq(self, own):
         bench = own().start().ready()
-        reconcile = ConfigResource("topic", bench.relay.topic("reconcile"), {"max.message.bytes": "1048588"})
-        admin = AdminClient({"bootstrap.servers": bench.kafka.brokers})
-        for done in admin.alter_configs([reconcile]).values():
-            done.result(30)
+        configure_topic(bench.kafka.brokers, bench.relay.topic("reconcile"), **{"max.message.bytes": "1048588"})
         headers = {"to_topic": bench.relay.topic("reconcile"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
         value = bytes(2 << 20)
         write(bench.kafka.brokers, bench.relay.topic("delay.1m"), "a|key", value, headers)
