@@ -34,6 +34,8 @@ struct call_verdict call_judge(struct reconcile *r, const char *call,
     case OK:
         return (struct call_verdict){ PASS_EQUAL, 0 };
     case ERR_REFUSE:
+        if (answer->no_token)
+            return judge_retry(r, answer);
         return (struct call_verdict){ PASS_REFUSED, 0 };
     case ERR_RETRY:
         return judge_retry(r, answer);

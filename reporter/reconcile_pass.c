@@ -130,8 +130,13 @@ static bool answered(struct pass *p, const char *call, const struct github_answe
     case OK:
         return true;
     case ERR_REFUSE:
-        refused(p, p->i + 1, reason);
-        return false;
+        if (!answer->no_token) {
+            refused(p, p->i + 1, reason);
+            return false;
+        }
+        log_warn("check_runs_no_token", LOG_STR("error", str_of(reason)),
+                 LOG_INT("wait_ms", answer->wait_until_ms - clock_mono_ms()));
+        /* fall through */
     case ERR_RETRY:
         wait_until(r, answer->wait_until_ms);
         if (answer->wait_until_ms > 0)

@@ -108,7 +108,8 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answ
         };
         return true;
     }
-    return refusals_find(&t->refusals, repo, ret);
+    return refusals_find(&t->refusals, str_of(a->owner), ret) ||
+           refusals_find(&t->refusals, repo, ret);
 }
 
 /* Where GitHub did not say until when, each limit in a row doubles the wait. */
@@ -177,21 +178,24 @@ static void release(struct account *a, struct str repo, const struct github_answ
     }
 }
 
-/* Tells all who wait, and remembers it for their repositories. Asking for a token may have worked
- * where no answer was seen; but the call that waited for it was surely not made. */
-static void fail(struct account *a, const struct github_answer *answer)
+/* The look-up for that repo, or for all of the account's when it is absent, failed. It may have
+ * worked where no answer was seen; but the call that waited for it was surely not made. */
+static void fail(struct account *a, struct str repo, const struct github_answer *answer)
 {
     struct github_answer failure = *answer;
-    struct app_token_waiter *w;
     failure.sent_ms = 0;
     if (failure.err == ERR_UNKNOWN)
         failure.err = ERR_RETRY;
     account_answered(a, &failure);
     if (!failure.limited) {
-        DL_FOREACH(a->waiters, w)
-        refusals_remember(&a->tokens->refusals, w->repo, &failure);
+        int64_t until_ms = refusals_remember(&a->tokens->refusals,
+                                             repo.ptr ? repo : str_of(a->owner), &failure);
+        if (failure.err == ERR_REFUSE) {
+            failure.no_token = true;
+            failure.wait_until_ms = until_ms;
+        }
     }
-    release(a, STR_NONE, &failure);
+    release(a, repo, &failure);
 }
 
 static bool id_read(struct str body, int64_t *id)
@@ -235,7 +239,7 @@ static void go_on(struct account *a)
     enum err err = advance(a, &why);
     if (err) {
         struct github_answer failure = { .err = err, .budget_left = -1, .reason = why.text };
-        fail(a, &failure);
+        fail(a, STR_NONE, &failure);
     }
 }
 
@@ -263,13 +267,10 @@ static void found(void *opaque, const struct github_answer *answer)
         go_on(a);
     } else if (answer->err == ERR_REFUSE) {
         /* Another repo of this owner may still be one that the App is installed on. */
-        struct github_answer failure = *answer;
-        failure.sent_ms = 0;
-        refusals_remember(&a->tokens->refusals, str_of(l->repo), &failure);
-        release(a, str_of(l->repo), &failure);
+        fail(a, str_of(l->repo), answer);
         go_on(a);
     } else {
-        fail(a, answer);
+        fail(a, STR_NONE, answer);
     }
     free(l);
 }
@@ -298,7 +299,7 @@ static void minted(void *opaque, const struct github_answer *answer)
         release(a, STR_NONE, NULL);
     } else {
         a->found_again = false;
-        fail(a, answer);
+        fail(a, STR_NONE, answer);
     }
     free(l);
 }

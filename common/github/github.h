@@ -66,6 +66,8 @@ struct github_answer {
     bool ours; /* it was our own budget: other kinds of call may still go; or this process stood
                   still (http_client.h, only_fresh): all may, now */
     bool told; /* the answer itself named wait_until_ms; else it is our guess */
+    bool no_token; /* ERR_REFUSE: not the call, but the look-up of its installation or token was
+                      refused; at wait_until_ms GitHub is asked again */
     struct str body;
     struct str etag;
     struct str next_page;    /* path of Link rel="next", or absent */
@@ -84,9 +86,9 @@ enum err github_new(struct github **ret, const struct github_options *options,
  * ERR_RETRY. Free the http_client after this, not before. NULL is fine. */
 void github_free(struct github *g);
 /* When this returns OK the callback comes exactly once, from http_client_poll (never from inside
- * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed, or the
- * installation refused us within the last minute; ERR_RETRY a limit stands, our budget is used up,
- * or its token could not be had a moment ago (github_unsent tells until when). */
+ * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed; ERR_RETRY a
+ * limit holds, our budget is used up, or its token could not be had a moment ago (github_unsent
+ * says until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* True when a call for that repo would fail now without being sent: *ret is the answer that it

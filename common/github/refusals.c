@@ -13,7 +13,7 @@
 
 struct refusal {
     UT_hash_handle hh;
-    char repo[REPO_MAX + 1]; /* lower case */
+    char name[REPO_MAX + 1]; /* lower case */
     int64_t until_ms;        /* monotonic */
     enum err err;
     int status;
@@ -22,23 +22,23 @@ struct refusal {
 
 static void forget(struct refusals *r, struct refusal *one)
 {
-    HASH_DEL(r->by_repo, one);
+    HASH_DEL(r->by_name, one);
     free(one);
 }
 
 void refusals_clear(struct refusals *r)
 {
-    while (r->by_repo)
-        forget(r, r->by_repo);
+    while (r->by_name)
+        forget(r, r->by_name);
 }
 
 /* NULL when there is none, or none that is believed still. */
-static struct refusal *look_up(struct refusals *r, struct str repo)
+static struct refusal *look_up(struct refusals *r, struct str name)
 {
-    char name[REPO_MAX + 1];
+    char lower[REPO_MAX + 1];
     struct refusal *one;
-    str_lower(name, sizeof(name), repo);
-    HASH_FIND_STR(r->by_repo, name, one);
+    str_lower(lower, sizeof(lower), name);
+    HASH_FIND_STR(r->by_name, lower, one);
     if (one && one->until_ms <= clock_mono_ms()) {
         forget(r, one);
         return NULL;
@@ -46,29 +46,35 @@ static struct refusal *look_up(struct refusals *r, struct str repo)
     return one;
 }
 
-void refusals_remember(struct refusals *r, struct str repo, const struct github_answer *failure)
+int64_t refusals_remember(struct refusals *r, struct str name, const struct github_answer *failure)
 {
-    struct refusal *one = look_up(r, repo);
+    struct refusal *one = look_up(r, name);
     if (one)
         forget(r, one);
-    if (HASH_COUNT(r->by_repo) >= REFUSALS_MAX)
-        forget(r, r->by_repo);
+    if (HASH_COUNT(r->by_name) >= REFUSALS_MAX)
+        forget(r, r->by_name);
     one = mem_alloc(1, sizeof(*one));
-    str_lower(one->repo, sizeof(one->repo), repo);
+    str_lower(one->name, sizeof(one->name), name);
     one->err = failure->err;
     one->status = failure->status;
     one->until_ms = clock_mono_ms() + (failure->err == ERR_REFUSE ? REFUSED_MS : FAILED_MS);
     str_copy(one->reason, sizeof(one->reason), str_of(failure->reason));
-    HASH_ADD_STR(r->by_repo, repo, one);
+    HASH_ADD_STR(r->by_name, name, one);
+    return one->until_ms;
 }
 
-bool refusals_find(struct refusals *r, struct str repo, struct github_answer *ret)
+bool refusals_find(struct refusals *r, struct str name, struct github_answer *ret)
 {
-    const struct refusal *one = look_up(r, repo);
+    const struct refusal *one = look_up(r, name);
     if (!one)
         return false;
     *ret = (struct github_answer){
         .err = one->err, .status = one->status, .budget_left = -1, .reason = one->reason
     };
+    if (one->err == ERR_REFUSE) { /* GitHub was not asked for this call */
+        ret->err = ERR_RETRY;
+        ret->limited = true;
+        ret->wait_until_ms = one->until_ms;
+    }
     return true;
 }

@@ -154,18 +154,25 @@ static void no_call_begins_while_it_ends(void **state)
     }
 }
 
-/* Answers the request that is under way, and lets the answer come. */
-static void say(struct silent *s, const char *text)
+/* Answers the request that is under way; another one follows it. */
+static void say_more(struct silent *s, const char *text)
 {
     struct pollfd coming = { .fd = s->fd, .events = POLLIN };
     for (int i = 0; i < 100 && poll(&coming, 1, 0) == 0; i++)
         http_client_poll(s->client, NULL, 100);
     int taken = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK);
     assert_true(taken >= 0);
+    http_client_poll(s->client, NULL, 100); /* it is written */
     assert_int_equal(write(taken, text, strlen(text)), (ssize_t)strlen(text));
-    for (int i = 0; i < 100 && !s->answers; i++)
+    for (int i = 0; i < 100 && !s->answers && poll(&coming, 1, 0) == 0; i++)
         http_client_poll(s->client, NULL, 100);
     close(taken);
+}
+
+/* Answers the request that is under way, and lets the answer come. */
+static void say(struct silent *s, const char *text)
+{
+    say_more(s, text);
     assert_int_equal(s->answers, 1);
 }
 
@@ -186,6 +193,50 @@ static void a_clock_that_is_set_moves_no_deadline(void **state)
     wall_ahead_s = -600;
     assert_false(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
     wall_ahead_s = mono_ahead_s = 0;
+    silent_close(&s);
+}
+
+/* Nobody asked GitHub for the calls of the next minute: they wait, and then GitHub is asked. */
+static void a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones(void **state)
+{
+    struct silent s;
+    struct github_answer blocked;
+    (void)state;
+    silent_open(&s);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), OK);
+    say(&s, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    int64_t began_ms = clock_mono_ms();
+    assert_int_equal(s.last.err, ERR_REFUSE);
+    assert_int_equal(s.last.status, 404);
+    assert_true(s.last.no_token);
+    assert_in_range(s.last.wait_until_ms - began_ms, 55000, 60000);
+    assert_true(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
+    assert_int_equal(blocked.err, ERR_RETRY);
+    assert_true(blocked.limited && blocked.sent_ms == 0 && !blocked.no_token);
+    assert_int_equal(blocked.wait_until_ms, s.last.wait_until_ms);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), ERR_RETRY);
+    assert_false(github_blocked(s.github, STR_LIT("org/other"), &blocked));
+    mono_ahead_s = 61;
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), OK);
+    mono_ahead_s = 0;
+    silent_close(&s);
+}
+
+/* The account's token: of all its repositories. */
+static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
+{
+    struct silent s;
+    struct github_answer blocked;
+    (void)state;
+    silent_open(&s);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), OK);
+    say_more(&s, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n{\"id\":7}");
+    say(&s, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    assert_int_equal(s.last.err, ERR_REFUSE);
+    assert_true(s.last.no_token);
+    assert_true(github_blocked(s.github, STR_LIT("org/other"), &blocked));
+    assert_true(blocked.err == ERR_RETRY && blocked.limited);
+    assert_false(github_blocked(s.github, STR_LIT("organ/other"), &blocked));
     silent_close(&s);
 }
 
@@ -212,6 +263,8 @@ int main(void)
         cmocka_unit_test(no_call_begins_while_it_ends),
         cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
         cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
+        cmocka_unit_test(a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones),
+        cmocka_unit_test(a_refused_token_is_a_wait_for_the_whole_account),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
