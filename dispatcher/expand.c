@@ -27,7 +27,7 @@ static bool has_same(const struct routes *r, const struct route *route)
 static bool has_rerun(const struct routes *r, struct str repo)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (r->at[i].kind == TASK_RERUN_FAILED && !r->at[i].skipped && str_eq(r->at[i].repo, repo))
+        if (r->at[i].kind == TASK_RERUN_ALL && !r->at[i].skipped && str_eq(r->at[i].repo, repo))
             return true;
     return false;
 }
@@ -49,6 +49,8 @@ void expand_suite(const struct route_input *in, const struct check_asked *checks
     *ret = (struct routes){ .nothing = "the check suite holds no check run" };
     for (size_t i = 0; i < n; i++) {
         const char *nothing = route_check(in, &checks[i], &route);
+        if (!nothing && route.kind == TASK_RERUN_FAILED) /* "Re-run all checks" */
+            route.kind = TASK_RERUN_ALL;
         if (nothing)
             ret->nothing = nothing;
         else if (!has_same(ret, &route))

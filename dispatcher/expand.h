@@ -1,6 +1,6 @@
 /* What a wish to run many again becomes (behaviour.md, Re-runs). PURE.
  *
- *   check suite ──────▶ its check runs, newest of each name ──▶ rerun_failed, one a (repo, run)
+ *   check suite ──────▶ its check runs, newest of each name ──▶ rerun_all, one a (repo, run)
  *                            └─ aggregate of a repo without such a run ──▶ expand
  *   aggregate check ──▶ the jobs that the view has ──▶ rerun_all, newest run of each workflow
  *                            └─ none, or one that is not GitHub Actions' ──▶ a fresh dispatch */

@@ -83,13 +83,14 @@ void sending_drop(struct sending *g)
 
 /* ---- calling ---- */
 
-static enum err sign_token(const struct sending *g, char **ret, struct why *why)
+static enum err sign_token(void *opaque, int64_t sent_ms, char **ret, struct why *why)
 {
+    const struct sending *g = opaque;
     const struct task *task = &g->task;
     struct callback_token token = {
         .pr = task->event.pr,
-        .dispatched_ms = g->claimed_ms,
-        .issued_s = g->claimed_ms / 1000,
+        .dispatched_ms = sent_ms,
+        .issued_s = sent_ms / 1000,
     };
     if (!str_copy(token.delivery, sizeof(token.delivery), task->event.delivery) ||
         !str_copy(token.repo, sizeof(token.repo), task->repo) ||
@@ -102,18 +103,13 @@ static enum err sign_token(const struct sending *g, char **ret, struct why *why)
 static enum err start_dispatch(struct sending *g, struct why *why)
 {
     const struct task *task = &g->task;
-    char *CLEANUP(mem_free_char) token = NULL;
-    if (g->s->d->callback_keys) {
-        enum err err = sign_token(g, &token, why);
-        if (err)
-            return err;
-    }
     struct dispatch dispatch = {
         .repo = task->repo,
         .event_type = event_kind_name(task->event.kind),
         .delivery = task->event.delivery,
         .payload = g->record->value,
-        .callback_token = str_of(token),
+        .sign = g->s->d->callback_keys ? sign_token : NULL,
+        .sign_opaque = g,
         .trimmed = task->payload_trimmed,
         .claimed_ms = g->s->claiming_ms,
     };

@@ -83,7 +83,7 @@ struct sending {
     struct expanding *expanding; /* TASK_EXPAND, while it is under way */
     char nothing[160];           /* TASK_EXPAND: why nothing came of it; "" otherwise */
     struct retry retry;          /* what follows the answer */
-    int64_t claimed_ms;          /* wall clock of the call: dispatched_at */
+    int64_t claimed_ms;          /* wall clock; until the call ends it counts as dispatched_at */
     struct outcome outcome;
 };
 

@@ -24,7 +24,9 @@ bool callback_body_read(struct str body, struct callback_body *ret, struct verdi
     if (ret->fields_valid)
         return true;
     /* A second look, only at what will be refused: is it the JSON, or what it says? */
-    const struct json_rules rules = { .reject_duplicates = true, .must_be_object = true };
+    const struct json_rules rules = { .reject_duplicates = true,
+                                      .max_members = CALLBACK_MAX_MEMBERS,
+                                      .must_be_object = true };
     struct why why;
     if (json_scan(body, &rules, NULL, 0, NULL, &why) == OK)
         return true;

@@ -16,17 +16,17 @@
 /* Step 1, the form: "Bearer <token>". */
 bool callback_bearer(struct str authorization, struct str *token, struct verdict *v) MUST_CHECK;
 
-/* A body that is JSON. Its fields are judged only in step 6, so a fault waits here. */
+/* A body that is JSON; what is wrong with its fields waits here for step 6. */
 struct callback_body {
     struct callback fields;
     bool fields_valid;
     struct why fault;
 };
-/* Step 2. True: *ret is the caller's to clear. */
+/* Step 5. True: *ret is the caller's to clear. */
 bool callback_body_read(struct str body, struct callback_body *ret, struct verdict *v) MUST_CHECK;
 void callback_body_clear(struct callback_body *body);
 
-/* Step 4. list NULL: none yet. True: *entry is the repo's, of level 2 or more. */
+/* Step 3. list NULL: none yet. True: *entry is the repo's, of level 2 or more. */
 bool callback_admit(const struct allowlist *list, struct str repo,
                     const struct allowlist_entry **entry, struct verdict *v) MUST_CHECK;
 

@@ -29,7 +29,8 @@ struct visit {
     struct verdict verdict;
 };
 
-/* ---- 1, 2, 3, 4: token, body, identity, allowlist -------------------------------------------- */
+/* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------------
+ */
 
 static bool step_token(struct visit *t)
 {
@@ -37,16 +38,6 @@ static bool step_token(struct visit *t)
     return callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict) &&
            oidc_verify(t->worker->options->oidc, token, KEYS_WAIT_MS, &t->claims, &t->issuer,
                        &t->verdict);
-}
-
-static bool step_body(struct visit *t)
-{
-    if (!callback_body_read(http_body(t->request.x), &t->body, &t->verdict))
-        return false;
-    if (t->body.fields_valid)
-        (void)str_copy(t->request.delivery, sizeof t->request.delivery,
-                       str_of(t->body.fields.delivery_id));
-    return true;
 }
 
 /* Before the topic has been read no pipeline is registered: that is no reason to turn one away for
@@ -65,7 +56,7 @@ static bool step_allowlist(struct visit *t)
     return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict);
 }
 
-/* ---- 5: rate --------------------------------------------------------------------------------- */
+/* ---- 4: rate --------------------------------------------------------------------------------- */
 
 static bool step_rate(struct visit *t)
 {
@@ -84,10 +75,16 @@ static bool step_rate(struct visit *t)
                          (long long)(o->max_bytes >> 20));
 }
 
-/* ---- 6, 7: fields, provenance ---------------------------------------------------------------- */
+/* ---- 5, 6, 7: body, fields, provenance ------------------------------------------------------- */
 
-static bool step_fields(struct visit *t)
+/* Only now: parsing costs, and whoever has a token of the issuer could have us do it. */
+static bool step_body(struct visit *t)
 {
+    if (!callback_body_read(http_body(t->request.x), &t->body, &t->verdict))
+        return false;
+    if (t->body.fields_valid)
+        (void)str_copy(t->request.delivery, sizeof t->request.delivery,
+                       str_of(t->body.fields.delivery_id));
     return callback_fields_judge(&t->body, t->entry, &t->verdict);
 }
 
@@ -186,8 +183,7 @@ void callback_steps_run(const struct callback_worker *worker, struct http_exchan
                         int64_t started_us)
 {
     static bool (*const steps[])(struct visit *) = {
-        step_token, step_body,   step_identity,   step_allowlist,
-        step_rate,  step_fields, step_provenance, step_view,
+        step_token, step_identity, step_allowlist, step_rate, step_body, step_provenance, step_view,
     };
     struct visit *t = mem_alloc(1, sizeof *t);
     t->worker = worker;

@@ -11,7 +11,9 @@
 #include "callback_route.h"
 #include "webhook_route.h"
 
-#define DEADLINE_MS      8000 /* GitHub hangs up after 10 s */
+#define DEADLINE_MS      8000  /* GitHub hangs up after 10 s */
+#define WEBHOOK_BODY_MS  10000 /* GitHub has hung up by then */
+#define CALLBACK_BODY_MS 30000
 #define DRAIN_MS         10000
 #define BROKER_CHECK_MS  5000
 #define BROKER_WAIT_MS   1000
@@ -66,8 +68,10 @@ static void on_refused(void *opaque, struct http_exchange *x, int status)
 }
 
 static const struct http_route routes[] = {
-    { "POST", WEBHOOK_PATH, on_webhook_begin, on_webhook, WEBHOOK_MAX_BYTES, DEADLINE_MS },
-    { "POST", "/github/callback", on_callback_begin, on_callback, CALLBACK_MAX_BYTES, DEADLINE_MS },
+    { "POST", WEBHOOK_PATH, on_webhook_begin, on_webhook, WEBHOOK_MAX_BYTES, DEADLINE_MS,
+      WEBHOOK_BODY_MS },
+    { "POST", "/github/callback", on_callback_begin, on_callback, CALLBACK_MAX_BYTES, DEADLINE_MS,
+      CALLBACK_BODY_MS },
 };
 
 /* ---- start ------------------------------------------------------------------------------------

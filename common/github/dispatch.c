@@ -6,6 +6,7 @@
 #include "../base/mem.h"
 #include "../model/json_scan.h"
 #include "../model/limits.h"
+#include "payload_fit.h"
 
 #define EVENT_TYPE_MAX 100
 /* {"event_type":"…","client_payload":…} around the payload */
@@ -19,14 +20,15 @@ static void put_member(struct buf *to, const char *name, struct str text)
     json_quote(to, text);
 }
 
-static void put_payload(struct buf *to, const struct dispatch *d, bool with_trimmed)
+static void put_payload(struct buf *to, const struct dispatch *d, struct str callback_token,
+                        bool with_trimmed)
 {
     buf_puts(to, "{\"event_type\":");
     json_quote(to, str_of(d->event_type));
     put_member(to, "delivery_id", d->delivery);
     buf_puts(to, ",\"payload\":");
     buf_put(to, d->payload);
-    put_member(to, "callback_token", d->callback_token);
+    put_member(to, "callback_token", callback_token);
     if (with_trimmed) {
         buf_puts(to, ",\"payload_trimmed\":");
         buf_put(to, d->trimmed);
@@ -34,7 +36,8 @@ static void put_payload(struct buf *to, const struct dispatch *d, bool with_trim
     buf_putc(to, '}');
 }
 
-enum err dispatch_body(struct buf *to, const struct dispatch *d, struct why *why)
+enum err dispatch_body(struct buf *to, const struct dispatch *d, struct str callback_token,
+                       struct why *why)
 {
     struct buf payload;
     bool with_trimmed = d->trimmed.len > 0;
@@ -43,10 +46,10 @@ enum err dispatch_body(struct buf *to, const struct dispatch *d, struct why *why
     if (!d->payload.len)
         return why_set(why, ERR_REFUSE, "there is no payload to dispatch");
     buf_init(&payload, DISPATCH_PAYLOAD_MAX_BYTES);
-    put_payload(&payload, d, with_trimmed);
+    put_payload(&payload, d, callback_token, with_trimmed);
     if (buf_full(&payload) && with_trimmed) {
         buf_clear(&payload);
-        put_payload(&payload, d, false);
+        put_payload(&payload, d, callback_token, false);
     }
     if (buf_full(&payload)) {
         buf_clear(&payload);
@@ -64,7 +67,11 @@ enum err dispatch_body(struct buf *to, const struct dispatch *d, struct why *why
 }
 
 struct sending {
+    struct github *g;
+    struct dispatch dispatch;
     struct buf body;
+    bool refitted;
+    struct buf payload, trimmed; /* refitted */
     github_answered_fn *done;
     void *opaque;
 };
@@ -72,37 +79,103 @@ struct sending {
 static void sending_free(struct sending *s)
 {
     buf_clear(&s->body);
+    buf_clear(&s->payload);
+    buf_clear(&s->trimmed);
     free(s);
+}
+
+static enum err make_body(void *opaque, int64_t sent_ms, struct str *ret, struct why *why)
+{
+    struct sending *s = opaque;
+    char *CLEANUP(mem_free_char) token = NULL;
+    enum err err =
+        s->dispatch.sign ? s->dispatch.sign(s->dispatch.sign_opaque, sent_ms, &token, why) : OK;
+    buf_reset(&s->body);
+    if (!err)
+        err = dispatch_body(&s->body, &s->dispatch, str_of(token), why);
+    *ret = buf_str(&s->body);
+    return err;
+}
+
+static github_answered_fn answered;
+
+static enum err send(struct sending *s, struct why *why)
+{
+    char path[REPO_MAX + 32];
+    snprintf(path, sizeof(path), "/repos/%.*s/dispatches", STR_ARG(s->dispatch.repo));
+    struct github_request request = {
+        .auth = GITHUB_AS_INSTALLATION,
+        .method = "POST",
+        .repo = s->dispatch.repo,
+        .path = path,
+        .make_body = make_body,
+        .make_opaque = s,
+        .known_ms = s->dispatch.claimed_ms,
+    };
+    return github_start(s->g, &request, answered, s, why);
+}
+
+/* Both are JSON arrays; either may be absent. */
+static void join_arrays(struct buf *to, struct str first, struct str second)
+{
+    if (first.len <= 2 || second.len <= 2) {
+        buf_put(to, first.len > 2 ? first : second);
+        return;
+    }
+    buf_put(to, str_cut(first, first.len - 1));
+    buf_putc(to, ',');
+    buf_put(to, str_from(second, 1));
+}
+
+/* False when nothing more can go. */
+static bool refit(struct sending *s)
+{
+    struct buf CLEANUP(buf_clear) more;
+    struct why why;
+    struct dispatch *d = &s->dispatch;
+    buf_init(&more, DISPATCH_PAYLOAD_MAX_BYTES);
+    if (payload_fit(d->payload, d->payload.len / 2, &s->payload, &more, &why) != OK)
+        return false;
+    join_arrays(&s->trimmed, d->trimmed, buf_str(&more));
+    d->payload = buf_str(&s->payload);
+    d->trimmed = buf_str(&s->trimmed);
+    s->refitted = true;
+    return true;
+}
+
+/* GitHub: "client_payload is too large." */
+static bool is_too_large(const struct github_answer *answer)
+{
+    return answer->status == 422 && str_find_str(answer->body, STR_LIT("too large")) >= 0;
 }
 
 static void answered(void *opaque, const struct github_answer *answer)
 {
     struct sending *s = opaque;
-    s->done(s->opaque, answer);
+    struct github_answer seen = *answer;
+    struct why why;
+    if (is_too_large(answer) && !s->refitted && refit(s)) {
+        enum err err = send(s, &why);
+        if (!err)
+            return;
+        seen = github_unsent(s->g, s->dispatch.repo, err, &why);
+    }
+    s->done(s->opaque, &seen);
     sending_free(s);
 }
 
 enum err dispatch_start(struct github *g, const struct dispatch *d, github_answered_fn *done,
                         void *opaque, struct why *why)
 {
-    char path[REPO_MAX + 32];
     struct sending *s = mem_alloc(1, sizeof(*s));
+    s->g = g;
+    s->dispatch = *d;
     s->done = done;
     s->opaque = opaque;
     buf_init(&s->body, BODY_MAX_BYTES);
-    snprintf(path, sizeof(path), "/repos/%.*s/dispatches", STR_ARG(d->repo));
-    enum err err = dispatch_body(&s->body, d, why);
-    if (!err) {
-        struct github_request request = {
-            .auth = GITHUB_AS_INSTALLATION,
-            .method = "POST",
-            .repo = d->repo,
-            .path = path,
-            .body = buf_str(&s->body),
-            .known_ms = d->claimed_ms,
-        };
-        err = github_start(g, &request, answered, s, why);
-    }
+    buf_init(&s->payload, DISPATCH_PAYLOAD_MAX_BYTES);
+    buf_init(&s->trimmed, DISPATCH_PAYLOAD_MAX_BYTES);
+    enum err err = send(s, why);
     if (err)
         sending_free(s);
     return err;

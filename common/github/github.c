@@ -159,6 +159,11 @@ static bool pay(struct call *c, struct github_answer *refused)
 
 static enum err call_send(struct call *c, struct why *why)
 {
+    const struct github_request *r = &c->request;
+    enum err err =
+        r->make_body ? r->make_body(r->make_opaque, clock_wall_ms(), &c->request.body, why) : OK;
+    if (err)
+        return err;
     return api_call_start(&c->g->api, &c->request, c->authority, call_answered, c, why);
 }
 

@@ -44,9 +44,14 @@ enum github_auth { GITHUB_AS_INSTALLATION, GITHUB_AS_APP };
 struct github_request {
     enum github_auth auth;
     const char *method;
-    struct str repo;    /* whose installation signs; for GITHUB_AS_INSTALLATION */
-    const char *path;   /* "/repos/o/r/dispatches"; parts are encoded by the caller */
-    struct str body;    /* JSON, borrowed until answered; ptr NULL: none */
+    struct str repo;  /* whose installation signs; for GITHUB_AS_INSTALLATION */
+    const char *path; /* "/repos/o/r/dispatches"; parts are encoded by the caller */
+    struct str body;  /* JSON, borrowed until answered; ptr NULL: none */
+    /* Set: makes the body when the call is sent, after its token is there; sent_ms is that moment
+     * (wall clock), *ret is borrowed until answered. Perhaps twice: after a 401 it is sent again.
+     */
+    enum err (*make_body)(void *opaque, int64_t sent_ms, struct str *ret, struct why *why);
+    void *make_opaque;
     const char *accept; /* NULL: application/vnd.github+json */
     struct str etag;    /* sent as If-None-Match when not empty */
     size_t max_body_bytes;
@@ -63,9 +68,9 @@ struct github_answer {
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none told */
     bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
-    bool ours; /* it was our own budget: other kinds of call may still go; or this process stood
-                  still (http_client.h, only_fresh): all may, now */
-    bool told; /* the answer itself named wait_until_ms; else it is our guess */
+    bool ours;     /* it was our own budget: other kinds of call may still go; or this process stood
+                      still (http_client.h, only_fresh): all may, now */
+    bool told;     /* the answer itself named wait_until_ms; else it is our guess */
     bool no_token; /* ERR_REFUSE: not the call, but the look-up of its installation or token was
                       refused; at wait_until_ms GitHub is asked again */
     struct str body;
@@ -86,8 +91,8 @@ enum err github_new(struct github **ret, const struct github_options *options,
  * ERR_RETRY. Free the http_client after this, not before. NULL is fine. */
 void github_free(struct github *g);
 /* When this returns OK the callback comes exactly once, from http_client_poll (never from inside
- * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed; ERR_RETRY a
- * limit holds, our budget is used up, or its token could not be had a moment ago (github_unsent
+ * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed; ERR_RETRY
+ * a limit holds, our budget is used up, or its token could not be had a moment ago (github_unsent
  * says until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;

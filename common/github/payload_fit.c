@@ -290,7 +290,7 @@ static enum err shrink(struct fit *f, size_t max_bytes, struct why *why)
 enum err payload_fit(struct str body, size_t max_bytes, struct buf *to, struct buf *trimmed,
                      struct why *why)
 {
-    static const struct json_rules rules = { .must_be_object = true };
+    static const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
     enum err err = json_scan(body, &rules, NULL, 0, NULL, why);
     if (err)
         return why_prefix(why, err, "payload");
@@ -299,7 +299,7 @@ enum err payload_fit(struct str body, size_t max_bytes, struct buf *to, struct b
         return buf_full(to) ? why_set(why, ERR_REFUSE, "payload: no room for its text") : OK;
     }
     json_error_t fault;
-    struct fit f = { .root = json_loadb(body.ptr, body.len, 0, &fault) };
+    struct fit f = { .root = json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, &fault) };
     if (!f.root)
         return why_set(why, ERR_REFUSE, "payload: %s", fault.text);
     f.trimmed = json_array();

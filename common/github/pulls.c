@@ -27,7 +27,7 @@ enum err pull_get(struct github *g, struct str repo, int64_t number, github_answ
 
 static json_t *object_of(struct str body)
 {
-    json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, JSON_ALLOW_NUL, NULL);
     if (json_is_object(document))
         return document;
     json_decref(document);

@@ -24,6 +24,7 @@ struct http_route {
     http_exchange_fn *handle; /* the whole body is there; must http_reply now or later */
     size_t max_body_bytes;    /* more: 413. Judged on Content-Length first, then while reading */
     int deadline_ms;          /* 0: none */
+    int body_ms; /* the body must be complete so long after the head: else 408; 0: no such limit */
 };
 
 /* The server has answered a route's request itself, for its body: too large (413), or too much in

@@ -3,32 +3,27 @@
 
 #include "http_server_inner.h"
 
-/* A body gets room as its bytes come, not as it is announced: otherwise a dozen clients that
- * promise 25 MiB each and send nothing would lock out everybody else. What is announced small
- * enough gets all of it at once. */
-enum { FIRST_ROOM = 4096, FIRST_ROOM_ANNOUNCED = 64 * 1024 };
+/* Only bytes that have come are counted: a dozen clients that promise 25 MiB each and send nothing
+ * must not lock out everybody else. The block grows with them. What has more than SMALL_BODY leaves
+ * a quarter of the account to what has less: an attacker's large bodies cost no honest webhook its
+ * place. */
+enum { FIRST_ROOM = 4096, FIRST_ROOM_ANNOUNCED = 64 * 1024, SMALL_BODY = 1 << 20 };
 
-/* Counts more bytes as in hand; false when that would be too many. */
-static bool account(struct http_server *s, size_t more)
+/* Counts more bytes of a body as in hand; false when that would be too many. */
+static bool account(struct http_server *s, size_t more, bool small)
 {
+    size_t max = small ? s->max_inflight_bytes : s->max_inflight_bytes / 4 * 3;
     size_t before = atomic_fetch_add(&s->inflight_bytes, more);
-    if (!s->max_inflight_bytes || before + more <= s->max_inflight_bytes)
+    if (!s->max_inflight_bytes || before + more <= max)
         return true;
     atomic_fetch_sub(&s->inflight_bytes, more);
     return false;
 }
 
-/* Whether it makes sense to begin with so many bytes; nothing is taken yet. */
-static bool could_fit(struct http_server *s, size_t bytes)
-{
-    return !s->max_inflight_bytes ||
-           atomic_load(&s->inflight_bytes) + bytes <= s->max_inflight_bytes;
-}
-
 /* Sizes come from outside: plain malloc, and a polite refusal when there is no memory. */
 static enum err resize(struct http_exchange *x, size_t room)
 {
-    if (!account(x->server, room - x->body_room))
+    if (!account(x->server, room - x->body_room, room <= SMALL_BODY))
         return ERR_RETRY;
     char *body = realloc(x->body, room + 1);
     if (!body) {
@@ -62,7 +57,7 @@ enum err exchange_body_expect(struct http_exchange *x)
     if (declared > x->route->max_body_bytes)
         return ERR_REFUSE;
     x->body_announced = declared;
-    return could_fit(x->server, declared) ? OK : ERR_RETRY;
+    return OK;
 }
 
 enum err exchange_body_add(struct http_exchange *x, const char *data, size_t len)

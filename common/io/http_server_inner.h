@@ -35,6 +35,7 @@ struct http_peer {
     int64_t opened_ms;
     bool asked;                    /* under server->lock: it has brought in a request */
     atomic_llong waiting_since_ms; /* monotonic: the client's turn since then; 0: ours */
+    atomic_llong body_due_ms; /* monotonic: then the body must be complete; 0: none is awaited */
 };
 
 /* One request. Counted: one reference is microhttpd's (until the request is completed), one the
@@ -151,7 +152,8 @@ bool exchange_refuse(struct http_exchange *x, int status, const char *detail,
                      const struct headers *extra);
 
 /* http_server_body.c: the body, in memory and in the account.
- * ERR_REFUSE: over the route's limit. ERR_RETRY: too much in hand in all, or no memory. */
+ * ERR_REFUSE: over the route's limit. ERR_RETRY: too much in hand in all, or no memory. expect
+ * looks at Content-Length before a byte has come. */
 enum err exchange_body_expect(struct http_exchange *x) MUST_CHECK;
 enum err exchange_body_add(struct http_exchange *x, const char *data, size_t len) MUST_CHECK;
 void exchange_body_drop(struct http_exchange *x);

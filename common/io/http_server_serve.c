@@ -104,6 +104,8 @@ static void request_begin(struct http_exchange *x)
     enum err err = exchange_body_expect(x);
     if (err)
         refuse_body(x, err);
+    else if (x->route->body_ms)
+        atomic_store(&x->peer->body_due_ms, clock_mono_ms() + x->route->body_ms);
 }
 
 /* microhttpd takes no answer in mid-body, so what is refused there is read to its end and thrown
@@ -131,6 +133,7 @@ static enum MHD_Result answer_queue(struct http_exchange *x)
     if (atomic_load(&x->server->closes_after_reply) || x->loop->starved)
         MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONNECTION, "close");
     atomic_store(&x->peer->waiting_since_ms, clock_mono_ms());
+    atomic_store(&x->peer->body_due_ms, 0);
     enum MHD_Result queued = MHD_queue_response(x->connection, x->status, x->response);
     MHD_destroy_response(x->response);
     x->response = NULL;
@@ -142,6 +145,7 @@ static enum MHD_Result answer_queue(struct http_exchange *x)
 static enum MHD_Result request_handle(struct http_exchange *x)
 {
     atomic_store(&x->peer->waiting_since_ms, 0);
+    atomic_store(&x->peer->body_due_ms, 0);
     x->received_ms = clock_wall_ms();
     x->state = EXCHANGE_HANDLING;
     if (!http_server_watch(x)) {

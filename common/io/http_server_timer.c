@@ -105,6 +105,18 @@ void http_server_peer_remove(struct http_server *s, struct http_peer *peer)
     free(peer);
 }
 
+/* microhttpd takes no answer in mid-body, but writes nothing there either: RFC 9110 section 15.5.9.
+ */
+static void say_too_slow(int fd)
+{
+    static const char answer[] = "HTTP/1.1 408 Request Timeout\r\n"
+                                 "Connection: close\r\n"
+                                 "Content-Type: application/json\r\n"
+                                 "Content-Length: 44\r\n\r\n"
+                                 "{\"detail\": \"the body did not come in time\"}\n";
+    (void)!send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* The socket is only shut down: closing it is microhttpd's, which sees the end of the stream. */
 static void cut_slow(struct http_server *s, int64_t now_ms)
 {
@@ -113,7 +125,11 @@ static void cut_slow(struct http_server *s, int64_t now_ms)
     DL_FOREACH(s->peers, peer)
     {
         int64_t since_ms = atomic_load(&peer->waiting_since_ms);
-        if (since_ms && now_ms - since_ms > s->request_limit_ms)
+        int64_t due_ms = atomic_load(&peer->body_due_ms);
+        bool late = due_ms && now_ms > due_ms;
+        if (late)
+            say_too_slow(peer->fd);
+        if (late || (since_ms && now_ms - since_ms > s->request_limit_ms))
             shutdown(peer->fd, SHUT_RDWR);
     }
     pthread_mutex_unlock(&s->lock);

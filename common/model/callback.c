@@ -243,7 +243,9 @@ static bool on_row_end(void *opaque, size_t want, enum json_type type, struct st
 
 static enum err scan(struct reading *r, struct str body)
 {
-    static const struct json_rules rules = { .reject_duplicates = true, .must_be_object = true };
+    static const struct json_rules rules = { .reject_duplicates = true,
+                                             .max_members = CALLBACK_MAX_MEMBERS,
+                                             .must_be_object = true };
     struct json_want wants[N_WANTS];
     for (size_t i = 0; i < N_FIELDS; i++)
         wants[i] = (struct json_want){ fields[i].path, on_field };

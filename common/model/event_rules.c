@@ -90,6 +90,8 @@ enum event_verdict event_judge(const struct event_rules *rules, enum event_kind 
     *reason = "other_repository";
     if (!str_eq_nocase(str_of(facts->repo), rules->upstream_repo))
         return EVENT_IGNORED;
+    /* One key, and so one lane, however the webhook spells the upstream. */
+    (void)str_copy(facts->repo, sizeof facts->repo, rules->upstream_repo);
     *reason = "other_action";
     if (!event_counts(rules, kind, facts))
         return EVENT_IGNORED;

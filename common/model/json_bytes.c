@@ -27,12 +27,13 @@ static bool hex4(const unsigned char *p, size_t left, unsigned *ret)
 
 /* Bytes of the escape at p (a pair of surrogates is one); 0 and a reason when it is refused. Wrong
  * letters and digits are left to the parser. */
-static size_t escape_length(const unsigned char *p, size_t left, const char **reason)
+static size_t escape_length(const unsigned char *p, size_t left, bool escaped_nul,
+                            const char **reason)
 {
     unsigned unit, low;
     if (!hex4(p, left, &unit))
         return left < 2 ? 1 : 2;
-    if (unit == 0) {
+    if (unit == 0 && !escaped_nul) {
         *reason = "NUL in a string";
         return 0;
     }
@@ -45,10 +46,11 @@ static size_t escape_length(const unsigned char *p, size_t left, const char **re
 }
 
 /* Bytes at p that belong together; 0 and a reason when they are refused. */
-static size_t piece_length(const unsigned char *p, size_t left, const char **reason)
+static size_t piece_length(const unsigned char *p, size_t left, bool escaped_nul,
+                           const char **reason)
 {
     if (*p == '\\')
-        return escape_length(p, left, reason);
+        return escape_length(p, left, escaped_nul, reason);
     if (*p == '\0' || (*p < 0x20 && *p != '\t' && *p != '\n' && *p != '\r')) {
         *reason = "control character";
         return 0;
@@ -71,7 +73,7 @@ static bool word_is_plain(const unsigned char *p)
     return ((x | ((x - ones * 0x20) & ~x) | ((no_backslash - ones) & ~no_backslash)) & tops) == 0;
 }
 
-enum err json_bytes_check(struct str text, struct why *why)
+enum err json_bytes_check(struct str text, bool escaped_nul, struct why *why)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
     size_t i = 0;
@@ -81,7 +83,7 @@ enum err json_bytes_check(struct str text, struct why *why)
             continue;
         }
         const char *reason = "";
-        size_t n = piece_length(p + i, text.len - i, &reason);
+        size_t n = piece_length(p + i, text.len - i, escaped_nul, &reason);
         if (n == 0)
             return why_set(why, ERR_REFUSE, "JSON, byte %zu: %s", i, reason);
         i += n;

@@ -1,6 +1,7 @@
 #include "json_scan.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <yajl/yajl_parse.h>
 
 #include "../base/json_text.h"
@@ -34,8 +35,9 @@ struct scan {
     struct json_names names; /* of open objects, when duplicates are refused */
     bool refused, stopped;
     size_t max_depth;
-    size_t depth; /* open brackets */
-    size_t end;   /* where the outermost object or array closed; 0: not yet */
+    size_t depth;     /* open brackets */
+    size_t n_members; /* so far */
+    size_t end;       /* where the outermost object or array closed; 0: not yet */
     struct frame frames[JSON_MAX_DEPTH];
     struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS];
     /* By depth: the wants whose next segment is a member or an element, and those that end here. */
@@ -110,7 +112,10 @@ static want_set scan_value(struct scan *s, size_t *index)
 static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_type type,
                        struct str text, size_t index)
 {
-    for (wants &= s->ending[depth]; wants != 0; wants &= wants - 1) {
+    wants &= s->ending[depth];
+    if (wants && type == JSON_SCAN_STRING && memchr(text.ptr, '\0', text.len))
+        return scan_refuse(s, "NUL in a string");
+    for (; wants != 0; wants &= wants - 1) {
         size_t w = (size_t)__builtin_ctzll(wants);
         if (!s->wants[w].found(s->opaque, w, type, text, index)) {
             s->stopped = true;
@@ -198,6 +203,8 @@ static int on_map_key(void *opaque, const unsigned char *text, size_t len)
     struct scan *s = opaque;
     struct str name = { (const char *)text, len };
     struct frame *frame = scan_top(s);
+    if (s->rules->max_members && ++s->n_members > s->rules->max_members)
+        return scan_refuse(s, "too many members");
     size_t depth = s->depth - 1;
     frame->below = 0;
     for (want_set left = frame->wants & s->by_member[depth]; left != 0; left &= left - 1) {
@@ -317,7 +324,7 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     static yajl_alloc_funcs memory = { yajl_take, yajl_resize, yajl_give_back, NULL };
     if (n > MAX_WANTS)
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
-    enum err err = json_bytes_check(text, why);
+    enum err err = json_bytes_check(text, rules->nul_in_others, why);
     if (err != OK)
         return err;
     struct scan s = { .text = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };

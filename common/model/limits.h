@@ -6,15 +6,16 @@
 #define CALLBACK_MAX_BYTES (2u << 20)
 #define PAYLOAD_MAX_BYTES                                                                          \
     (59u * 1000u) /* of the webhook body inside client_payload; GitHub: < 64 KB in all */
-#define RECORD_MAX_BYTES    (26u << 20)
-#define JSON_MAX_DEPTH      64
-#define ALLOWLIST_MAX_BYTES (4u << 20)
-#define ALLOWLIST_MAX_REPOS 10000
-#define DELIVERY_MAX        64  /* characters */
-#define REPO_MAX            140 /* owner/repo: 39 + 1 + 100 */
-#define SHA_MAX             64
-#define NAME_MAX_BYTES      512 /* workflow, job */
-#define RUN_ID_MAX          128
-#define URL_MAX             2048
+#define RECORD_MAX_BYTES     (26u << 20)
+#define JSON_MAX_DEPTH       64
+#define CALLBACK_MAX_MEMBERS 20000 /* of all its objects */
+#define ALLOWLIST_MAX_BYTES  (4u << 20)
+#define ALLOWLIST_MAX_REPOS  10000
+#define DELIVERY_MAX         64  /* characters */
+#define REPO_MAX             140 /* owner/repo: 39 + 1 + 100 */
+#define SHA_MAX              64
+#define NAME_MAX_BYTES       512 /* workflow, job */
+#define RUN_ID_MAX           128
+#define URL_MAX              2048
 
 #endif

@@ -160,7 +160,7 @@ static bool scan_texts(struct str json, const struct text_want *texts, size_t n)
 {
     struct json_want wants[MAX_WANTS];
     struct text_scan scan = { texts };
-    const struct json_rules rules = { .must_be_object = true };
+    const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
 
     for (size_t i = 0; i < n; i++)
         wants[i] = (struct json_want){ .path = texts[i].path, .found = on_text };

@@ -96,11 +96,11 @@ static void request_came(void *opaque, struct http_exchange *x)
 static enum err server_start(struct sim *sim, struct why *why)
 {
     static const struct http_route routes[] = {
-        { "GET", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
-        { "POST", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
-        { "PATCH", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
-        { "PUT", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
-        { "DELETE", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0 },
+        { "GET", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0, 0 },
+        { "POST", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0, 0 },
+        { "PATCH", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0, 0 },
+        { "PUT", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0, 0 },
+        { "DELETE", "/*", NULL, request_came, REQUEST_MAX_BYTES, 0, 0 },
     };
     enum err err = http_server_new(
         &sim->server,

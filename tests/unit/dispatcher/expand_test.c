@@ -61,7 +61,7 @@ static void expand(struct fixture *f, const struct check_asked *checks, size_t n
 
 static void is_rerun(const struct route *route, const char *repo, int level, const char *run_id)
 {
-    assert_int_equal(route->kind, TASK_RERUN_FAILED);
+    assert_int_equal(route->kind, TASK_RERUN_ALL);
     assert_null(route->skipped);
     assert_true(str_is(route->repo, repo));
     assert_int_equal(route->level, level);

@@ -43,7 +43,7 @@ static void serve_keys(void *opaque, struct http_exchange *x)
                str_of(atomic_load(&issuer.rotated) ? issuer.second : issuer.first));
 }
 
-static const struct http_route routes[] = { { "GET", "/jwks", NULL, serve_keys, 0, 0 } };
+static const struct http_route routes[] = { { "GET", "/jwks", NULL, serve_keys, 0, 0, 0 } };
 
 static int issuer_open(void **state)
 {

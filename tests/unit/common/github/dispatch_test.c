@@ -23,9 +23,8 @@ static void the_payload_is_spliced_byte_for_byte(void **state)
     struct buf body;
     struct dispatch d = example(STR_LIT("{ \"n\" : 1.50, \"u\":\"\\u00e9\" }"));
     buf_init(&body, 70000);
-    d.callback_token = STR_LIT("a.b.c");
     d.trimmed = STR_LIT("[\"x\"]");
-    assert_int_equal(dispatch_body(&body, &d, NULL), OK);
+    assert_int_equal(dispatch_body(&body, &d, STR_LIT("a.b.c"), NULL), OK);
     assert_string_equal(buf_str(&body).ptr,
                         "{\"event_type\":\"pull_request\",\"client_payload\":{"
                         "\"event_type\":\"pull_request\",\"delivery_id\":\"d-1\","
@@ -40,7 +39,7 @@ static void what_is_absent_is_not_there(void **state)
     struct buf body;
     struct dispatch d = example(STR_LIT("{}"));
     buf_init(&body, 70000);
-    assert_int_equal(dispatch_body(&body, &d, NULL), OK);
+    assert_int_equal(dispatch_body(&body, &d, STR_NONE, NULL), OK);
     assert_null(strstr(buf_str(&body).ptr, "callback_token"));
     assert_null(strstr(buf_str(&body).ptr, "payload_trimmed"));
     buf_clear(&body);
@@ -57,11 +56,11 @@ static void too_large_first_costs_the_list_of_what_was_trimmed(void **state)
     d.trimmed = (struct str){ large, 8000 };
     d.payload = (struct str){ large, 60000 };
     buf_init(&body, 70000);
-    assert_int_equal(dispatch_body(&body, &d, &why), OK);
+    assert_int_equal(dispatch_body(&body, &d, STR_NONE, &why), OK);
     assert_null(strstr(buf_str(&body).ptr, "payload_trimmed"));
     assert_false(buf_full(&body));
     d.payload.len = 65536;
-    assert_int_equal(dispatch_body(&body, &d, &why), ERR_REFUSE);
+    assert_int_equal(dispatch_body(&body, &d, STR_NONE, &why), ERR_REFUSE);
     assert_non_null(strstr(why.text, "65535"));
     buf_clear(&body);
     free(large);
@@ -73,7 +72,7 @@ static void nothing_to_send_is_refused(void **state)
     struct buf body;
     struct dispatch d = example(STR_NONE);
     buf_init(&body, 70000);
-    assert_int_equal(dispatch_body(&body, &d, NULL), ERR_REFUSE);
+    assert_int_equal(dispatch_body(&body, &d, STR_NONE, NULL), ERR_REFUSE);
     assert_int_equal(body.len, 0);
     buf_clear(&body);
 }

@@ -112,18 +112,19 @@ static void begin_refuse(void *opaque, struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    { "POST", "/echo", NULL, on_echo, SMALL_BODY, 0 },
-    { "POST", "/big", NULL, on_echo, 64 << 20, 0 },
-    { "GET", "/describe", NULL, on_describe, 0, 0 },
-    { "PUT", "/describe", NULL, on_describe, 0, 0 },
-    { "POST", "/hold", NULL, on_hold, 64 << 20, 0 },
-    { "GET", "/deadline", NULL, on_hold, 0, DEADLINE_MS },
-    { "POST", "/thread", NULL, on_other_thread, SMALL_BODY, 8000 },
-    { "POST", "/race", NULL, on_race, SMALL_BODY, RACE_MS },
-    { "POST", "/take", NULL, on_take, SMALL_BODY, 0 },
-    { "POST", "/guarded", begin_refuse, on_echo, 64 << 20, 0 },
-    { "GET", "/block", NULL, on_block, 0, 0 },
-    { "GET", "/tree/*", NULL, on_describe, 0, 0 },
+    { "POST", "/echo", NULL, on_echo, SMALL_BODY, 0, 0 },
+    { "POST", "/big", NULL, on_echo, 64 << 20, 0, 0 },
+    { "GET", "/describe", NULL, on_describe, 0, 0, 0 },
+    { "PUT", "/describe", NULL, on_describe, 0, 0, 0 },
+    { "POST", "/hold", NULL, on_hold, 64 << 20, 0, 0 },
+    { "GET", "/deadline", NULL, on_hold, 0, DEADLINE_MS, 0 },
+    { "POST", "/thread", NULL, on_other_thread, SMALL_BODY, 8000, 0 },
+    { "POST", "/race", NULL, on_race, SMALL_BODY, RACE_MS, 0 },
+    { "POST", "/take", NULL, on_take, SMALL_BODY, 0, 0 },
+    { "POST", "/guarded", begin_refuse, on_echo, 64 << 20, 0, 0 },
+    { "POST", "/soon", NULL, on_echo, SMALL_BODY, 0, 300 },
+    { "GET", "/block", NULL, on_block, 0, 0, 0 },
+    { "GET", "/tree/*", NULL, on_describe, 0, 0, 0 },
 };
 
 static int setup_with(void **state, const char *listen, int threads, int idle_timeout_s)

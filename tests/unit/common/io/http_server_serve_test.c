@@ -143,32 +143,49 @@ static void what_begin_lets_pass_is_handled(void **state)
     close(fd);
 }
 
+/* What one body after another gets while a large one is held: the last quarter is for small ones.
+ */
 static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **state)
 {
     struct fixture *f = *state;
-    size_t len = IN_FLIGHT - 1000;
-    char *body = malloc(len);
+    const size_t large = IN_FLIGHT / 4 * 3, small = IN_FLIGHT / 4;
+    char *body = malloc(large);
     assert_non_null(body);
     struct got first = { 0 };
-    start(f, "POST", "/hold", filled(body, len), &first);
+    start(f, "POST", "/hold", filled(body, large), &first);
     wait_held(f, 1);
-    struct got g = fetch(f->client, f->port, "POST", "/echo", (struct str){ body, 1000 });
+    struct got g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small });
     assert_int_equal(g.status, 200); /* exactly fits */
     assert_int_equal(first.calls, 0);
 
-    struct got second = { 0 };
-    start(f, "POST", "/big", (struct str){ body, 1001 }, &second);
-    while (!second.calls)
-        http_client_poll(f->client, NULL, 100);
-    assert_int_equal(second.status, 503);
-    assert_string_equal(second.retry_after, "2");
-
+    const size_t too_many[] = { (1 << 20) + 1, small + 1 };
+    for (size_t i = 0; i < 2; i++) {
+        g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, too_many[i] });
+        assert_int_equal(g.status, 503);
+        assert_string_equal(g.retry_after, "2");
+    }
     http_reply(take_held(f), 200, NULL, NULL, STR_LIT("x"));
     assert_true(client_finish(f->client));
     assert_int_equal(first.status, 200);
-    assert_int_equal(fetch(f->client, f->port, "POST", "/big", (struct str){ body, 1001 }).status,
-                     200);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(
+            fetch(f->client, f->port, "POST", "/big", (struct str){ body, too_many[i] }).status,
+            200);
     free(body);
+}
+
+/* RFC 9110 section 15.5.9. */
+static void a_body_that_does_not_come_is_408(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(f->port);
+    assert_true(raw_send(fd, "POST /soon HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf"));
+    assert_true(raw_expect(fd, "{\"detail\": \"the body did not come in time\"}"));
+    close(fd);
+    fd = raw_connect(f->port);
+    assert_true(raw_send(fd, "POST /soon HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"));
+    assert_true(raw_expect(fd, "\r\n\r\nhi"));
+    close(fd);
 }
 
 /* A dozen clients could lock out all others otherwise, at the price of a few hundred bytes. */
@@ -211,6 +228,7 @@ int main(void)
         TEST(what_begin_lets_pass_is_handled),
         TEST(bodies_over_the_in_flight_limit_are_503_until_room_is_made),
         TEST(bodies_that_are_only_announced_take_no_room),
+        TEST(a_body_that_does_not_come_is_408),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void an_accepted_body_gives_its_key_and_event(void **state)
     assert_null(event.delivery.ptr);
     buf_init(&key, EVENT_KEY_MAX);
     event_key(&key, EVENT_PULL_REQUEST, &facts);
-    assert_string_equal(key.ptr, "pytorch/pytorch#7");
+    assert_string_equal(key.ptr, "PyTorch/pytorch#7"); /* one spelling, one lane */
     buf_clear(&key);
 }
 

@@ -252,6 +252,26 @@ static void quoting_escapes_and_replaces(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, before, after)
 
+static void an_escaped_nul_may_be_allowed_where_nobody_looks(void **state)
+{
+    (void)state;
+    const struct json_rules rules = { .nul_in_others = true };
+    struct why why;
+    assert_int_equal(scan(STR_LIT("{\"a\":\"x\",\"b\":\"\\u0000\"}"), &rules, "a", NULL, &why), OK);
+    assert_int_equal(scan(STR_LIT("{\"a\":\"\\u0000\"}"), &rules, "a", NULL, &why), ERR_REFUSE);
+    assert_non_null(strstr(why.text, "NUL in a string"));
+}
+
+static void members_are_counted_over_all_objects(void **state)
+{
+    (void)state;
+    const struct json_rules three = { .max_members = 3 };
+    assert_refused_by(STR_LIT("{\"a\":{\"b\":1,\"c\":[{\"d\":1}]}}"), &three, "too many members");
+    struct why why;
+    assert_int_equal(
+        json_scan(STR_LIT("{\"a\":{\"b\":1,\"c\":[1,2,3,4]}}"), &three, NULL, 0, NULL, &why), OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +291,8 @@ int main(void)
         TEST(name_twice_among_very_many_is_found),
         TEST(only_an_object_will_do_on_request),
         TEST(quoting_escapes_and_replaces),
+        cmocka_unit_test(an_escaped_nul_may_be_allowed_where_nobody_looks),
+        cmocka_unit_test(members_are_counted_over_all_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
