@@ -176,8 +176,8 @@ def test_all_checks_are_run_again_one_call_a_run(scene):
     delivery = scene.relay.press(check_suite=scene.checks(L4, "docs")[0]["check_suite"]["id"])
     for repo, job in ((L3, "test"), (L4, "linux"), (L4, "mac"), (GREEN, "test")):
         scene.wait_ended(repo, job, 2, "success")
-    told = [(one["repo"], one["kind"]) for one in scene.outcomes(delivery) if one["kind"] == "rerun_failed"]
-    assert sorted(told) == [(L4, "rerun_failed"), (GREEN, "rerun_failed"), (L3, "rerun_failed")]
+    told = [(one["repo"], one["kind"]) for one in scene.outcomes(delivery) if one["kind"] == "rerun_all"]
+    assert sorted(told) == [(L4, "rerun_all"), (GREEN, "rerun_all"), (L3, "rerun_all")]
     assert scene.wait_outcome(delivery, "pytorch/pytorch", "expand", "dispatched")["tier"] == "L4"
 
 
@@ -185,10 +185,10 @@ def test_trace_tells_what_a_button_became(scene):
     scene.wait_run_ended(L4)
     check = scene.checks(L4, "linux")[0]
     delivery = scene.relay.press(check_suite=check["check_suite"]["id"])
-    scene.wait_outcome(delivery, L4, "rerun_failed", "dispatched")
+    scene.wait_outcome(delivery, L4, "rerun_all", "dispatched")
     text = scene.relay.ctl("trace", delivery).stdout
     for words in (f"expand of check suite {check['check_suite']['id']}",
-                  f"rerun_failed of run {check['external_id'].split(':')[0]}", "it runs again"):
+                  f"rerun_all of run {check['external_id'].split(':')[0]}", "it runs again"):
         assert words in text, text
 
 

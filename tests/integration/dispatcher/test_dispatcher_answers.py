@@ -1,4 +1,8 @@
 """What follows each answer of GitHub's: behaviour.md, GitHub answers."""
+import datetime
+import json
+
+import jwt
 import pytest
 
 from dispatcher_env import REPOS
@@ -117,6 +121,45 @@ class TestAnswers:
         delivery = bench.pull_request()
         assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
         assert len(bench.outcomes(delivery, repo)) == 1
+
+    def test_a_payload_that_github_finds_too_large_is_fitted_to_half_once(self, bench):
+        repo = REPOS["L3"]
+        too_large = {"path": "*/dispatches", "repo": repo, "status": 422,
+                     "body": {"message": "client_payload is too large."}}
+        bench.script({**too_large, "count": 1})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
+        sent, = bench.dispatches(delivery, repo)
+        task, = [one for one in bench.topic("dispatch.l3") if one.headers.get("delivery") == delivery]
+        fitted = sent["client_payload"]
+        assert len(json.dumps(fitted["payload"], separators=(",", ":"))) <= len(task.value) // 2
+        assert fitted["payload_trimmed"] and fitted["payload"]["pull_request"]["head"]["sha"]
+        bench.script({**too_large, "count": 2})
+        second = bench.pull_request()
+        failed = bench.wait_outcome(second, repo, "failed")
+        assert "too large" in failed["error"] and failed["http_status"] == 422
+
+    def test_dispatched_at_is_the_moment_of_the_call_not_of_the_claim(self, own):
+        bench, repo = own().start().ready(), REPOS["L4"]
+        bench.script({"path": "*/access_tokens", "delay_ms": 1500, "count": 8})
+        delivery = bench.pull_request()
+        outcome = bench.wait_outcome(delivery, repo, "dispatched")
+        called, = bench.calls(repo)
+        at_ms = datetime.datetime.fromisoformat(outcome["at"]).timestamp() * 1000
+        assert abs(at_ms - called["at_ms"]) < 1000
+        sent, = bench.dispatches(delivery, repo)
+        claims = jwt.decode(sent["client_payload"]["callback_token"], options={"verify_signature": False})
+        assert abs(claims["dispatched_at"] - at_ms) < 1000
+
+    def test_a_refused_installation_refuses_its_call_and_the_next_ones_wait(self, own):
+        bench, repo = own().start().ready(), REPOS["L4"]
+        bench.script({"path": f"/repos/{repo}/installation", "status": 404, "count": 1})
+        first = bench.pull_request()
+        assert bench.wait_outcome(first, repo, "failed")["http_status"] == 404
+        second = bench.pull_request()
+        waiting = bench.wait_outcome(second, repo, "waiting")
+        assert waiting["attempt"] == 1 and "404" in waiting["error"]
+        assert not [one for one in bench.topic("dlq") if one.headers.get("delivery") == second]
 
     @pytest.mark.parametrize("status", [301, 307, 308])
     def test_a_redirect_to_the_same_origin_is_followed_once(self, bench, status):

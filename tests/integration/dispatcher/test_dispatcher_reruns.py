@@ -188,11 +188,11 @@ class TestAllChecks:
         expand = buttons.outcome(delivery, UPSTREAM, "expand")
         assert (expand["run_id"], expand["tier"], expand["http_status"]) == (str(suite), "L4", 200)
         outcomes = wait_for("three re-runs", lambda: (found := [
-            one for one in buttons.bench.outcomes(delivery) if one["kind"] == "rerun_failed"])[2:] and found)
+            one for one in buttons.bench.outcomes(delivery) if one["kind"] == "rerun_all"])[2:] and found)
         assert sorted((one["repo"], one["run_id"], one["tier"], one["outcome"]) for one in outcomes) == sorted([
             (L4, str(a), "L4", "dispatched"), (L4, str(b), "L4", "dispatched"), (L3, str(c), "L3", "dispatched")])
         assert sorted(one for one in buttons.reruns() if one[1] in (a, b, c)) == sorted([
-            (L4, a, "rerun-failed-jobs"), (L4, b, "rerun-failed-jobs"), (L3, c, "rerun-failed-jobs")])
+            (L4, a, "rerun"), (L4, b, "rerun"), (L3, c, "rerun")])
         tasks = [one for one in buttons.bench.topic("dispatch.l3") if one.headers["delivery"] == delivery]
         assert [one.key for one in tasks] == [f"{L3}|{UPSTREAM}@{buttons.sha}"]
 
@@ -201,8 +201,8 @@ class TestAllChecks:
         suite = buttons.checks((f"crcr/{L3}/CI/last", f"{last}:1"),
                                *[(f"crcr/{L4}/CI/{n}", f"{first}:1") for n in range(220)])
         delivery = buttons.press_all(suite)
-        buttons.outcome(delivery, L4, "rerun_failed")
-        assert buttons.outcome(delivery, L3, "rerun_failed")["run_id"] == str(last)
+        buttons.outcome(delivery, L4, "rerun_all")
+        assert buttons.outcome(delivery, L3, "rerun_all")["run_id"] == str(last)
         pages = buttons.listings(suite)
         assert [one["query"].get("page", "1") for one in pages] == ["1", "2", "3"]
         assert {(one["query"]["per_page"], one["query"]["filter"]) for one in pages} == {("100", "latest")}
@@ -216,9 +216,9 @@ class TestAllChecks:
         counted = {"name": "crcr_dispatch_repo_outcomes_total", "repo": L2, "outcome": "skipped"}
         before = buttons.bench.metric(**counted)
         delivery = buttons.press_all(suite)
-        buttons.outcome(delivery, L4, "rerun_failed")
-        assert "levels 3 and 4" in buttons.outcome(delivery, L2, "rerun_failed", "skipped")["error"]
-        assert "no GitHub Actions run" in buttons.outcome(delivery, L3, "rerun_failed", "skipped")["error"]
+        buttons.outcome(delivery, L4, "rerun_all")
+        assert "levels 3 and 4" in buttons.outcome(delivery, L2, "rerun_all", "skipped")["error"]
+        assert "no GitHub Actions run" in buttons.outcome(delivery, L3, "rerun_all", "skipped")["error"]
         assert len(buttons.bench.outcomes(delivery)) == 4
         assert buttons.bench.metric(**counted) == before + 1
         assert not [one for one in buttons.reruns() if one[1] < 100]
@@ -230,15 +230,15 @@ class TestAllChecks:
     def test_of_another_apps_suite_are_not_ours(self, buttons):
         suite = buttons.checks((f"crcr/{L4}/CI/1", f"{next(runs)}:1"))
         delivery = buttons.press_all(suite, app_id=1)
-        buttons.outcome(buttons.press_all(suite), L4, "rerun_failed")
+        buttons.outcome(buttons.press_all(suite), L4, "rerun_all")
         assert not buttons.bench.outcomes(delivery)
 
     def test_take_the_aggregate_of_a_repository_with_runs_for_done(self, buttons):
         run = next(runs)
         suite = buttons.checks((f"crcr/{L4}", "d:x:1"), (f"crcr/{L4}/CI/1", f"{run}:1"))
         delivery = buttons.press_all(suite)
-        buttons.outcome(delivery, L4, "rerun_failed")
-        assert {one["kind"] for one in buttons.bench.outcomes(delivery, L4)} == {"rerun_failed"}
+        buttons.outcome(delivery, L4, "rerun_all")
+        assert {one["kind"] for one in buttons.bench.outcomes(delivery, L4)} == {"rerun_all"}
 
     def test_dispatch_afresh_to_a_silent_repository(self, buttons):
         number, run = next(buttons.bench.numbers), next(runs)
@@ -254,7 +254,7 @@ class TestAllChecks:
         run = next(runs)
         suite = buttons.checks((f"crcr/{L4}/CI/1", f"{run}:1"))
         delivery = buttons.press_all(suite)
-        buttons.outcome(delivery, L4, "rerun_failed")
+        buttons.outcome(delivery, L4, "rerun_all")
         buttons.press_all(suite, delivery=delivery)
         assert buttons.outcome(delivery, UPSTREAM, "expand", "duplicate")["run_id"] == str(suite)
         assert len(buttons.listings(suite)) == 1
@@ -268,7 +268,7 @@ class TestAllChecks:
         waiting = buttons.outcome(delivery, UPSTREAM, "expand", "waiting")
         assert waiting["http_status"] == 502
         assert buttons.outcome(delivery, UPSTREAM, "expand")["attempt"] == 2
-        buttons.outcome(delivery, L4, "rerun_failed")
+        buttons.outcome(delivery, L4, "rerun_all")
         assert not [one for one in buttons.bench.outcomes(delivery) if one["maybe_duplicate"]]
 
     def test_are_looked_for_when_a_limit_ends_and_no_attempt_is_spent(self, buttons):
@@ -278,7 +278,7 @@ class TestAllChecks:
         delivery = buttons.press_all(suite)
         assert buttons.outcome(delivery, UPSTREAM, "expand", "waiting")["attempt"] == 1
         assert buttons.outcome(delivery, UPSTREAM, "expand")["attempt"] == 1
-        buttons.outcome(delivery, L4, "rerun_failed")
+        buttons.outcome(delivery, L4, "rerun_all")
         asked = [one["at_ms"] for one in buttons.listings(suite)]
         assert len(asked) == 2 and asked[1] - asked[0] >= 2000
 

@@ -105,10 +105,26 @@ def test_our_label_is_stored(ingest):
     assert ingest.webhook(body, delivery="label-1")[0] == 202
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff{}", b'{"a":"\\u0000"}', b"{}{}"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff{}", b'{"repository":{"full_name":"\\u0000"}}', b"{}{}"])
 def test_body_that_is_no_json_object_is_400(ingest, body):
     status, answer, _ = ingest.webhook(body)
     assert status == 400 and detail(answer)
+
+
+def test_an_escaped_nul_in_a_title_is_stored_as_it_came(ingest):
+    body = payload("pull_request/opened.json").replace(b'"title":', b'"title":"a\\u0000b","was":', 1)
+    assert b"u0000" in body and ingest.webhook(body, delivery="nul-1")[0] == 202
+    record, = [one for one in ingest.records("events", "nul-1")]
+    assert record.value == body
+
+
+def test_the_upstream_has_one_key_however_it_is_spelled(ingest):
+    for delivery, spelling in (("case-1", "PyTorch/PyTorch"), ("case-2", "pytorch/pytorch")):
+        body = json.loads(payload("pull_request/opened.json"))
+        body["repository"]["full_name"] = spelling
+        assert ingest.webhook(json.dumps(body).encode(), delivery=delivery)[0] == 202
+    keys = {ingest.records("events", delivery)[0].key for delivery in ("case-1", "case-2")}
+    assert len(keys) == 1 and keys.pop().startswith("pytorch/pytorch#")
 
 
 def test_other_paths_and_methods(ingest):
