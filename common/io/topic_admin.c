@@ -162,7 +162,7 @@ static void differ(struct topic_report *report, const char *what, const char *is
     size_t len = strlen(report->detail);
 
     report->state = TOPIC_STATE_DIFFERS;
-    report->partitions_only = len == 0 && !strcmp(what, "partitions");
+    report->differences++;
     snprintf(report->detail + len, sizeof(report->detail) - len, "%s%s is %s, not %s",
              len ? "; " : "", what, is, should);
 }
@@ -202,33 +202,134 @@ static void compare_configs(const struct topic_spec *spec, const rd_kafka_Config
     }
 }
 
+rd_kafka_event_t *topic_admin_describe(struct topic_admin *a, const char *topic, enum err *err,
+                                       struct why *why)
+{
+    rd_kafka_ConfigResource_t *resource =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+    rd_kafka_AdminOptions_t *options = topic_admin_request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+    rd_kafka_DescribeConfigs(a->client.rk, &resource, 1, options, a->answers);
+    rd_kafka_event_t *event = topic_admin_await(a, err, why);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_ConfigResource_destroy(resource);
+    if (*err != OK)
+        return event;
+
+    size_t n;
+    const rd_kafka_ConfigResource_t **found =
+        rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n);
+    if (n != 1 || rd_kafka_ConfigResource_error(found[0]))
+        *err = why_set(why, ERR_REFUSE, "topic %s: %s", topic,
+                       n == 1 ? rd_kafka_ConfigResource_error_string(found[0]) : "no settings");
+    return event;
+}
+
 static enum err compare_topic(struct topic_admin *a, const struct topic_spec *spec,
                               const char *prefix, struct topic_report *report, struct why *why)
 {
     char name[256];
     enum err err;
+    size_t n;
 
     snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
-    rd_kafka_ConfigResource_t *resource =
-        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name);
-    rd_kafka_AdminOptions_t *options = topic_admin_request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
-    rd_kafka_DescribeConfigs(a->client.rk, &resource, 1, options, a->answers);
+    rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) =
+        topic_admin_describe(a, name, &err, why);
+    if (err == OK)
+        compare_configs(spec,
+                        rd_kafka_DescribeConfigs_result_resources(
+                            rd_kafka_event_DescribeConfigs_result(event), &n)[0],
+                        report);
+    return err;
+}
+
+/* ---- widen ---------------------------------------------------------------------------------- */
+
+/* Numbers of which more keeps more; -1 is without limit. */
+static bool is_wider(const char *name, const char *is, const char *should)
+{
+    static const char *const widening[] = { "retention.ms", "retention.bytes",
+                                            "max.message.bytes" };
+    int64_t from, to;
+    for (size_t i = 0; i < sizeof(widening) / sizeof(widening[0]); i++)
+        if (!strcmp(name, widening[i]) && str_to_i64(str_of(is), &from) &&
+            str_to_i64(str_of(should), &to))
+            return from != -1 && (to == -1 || to > from);
+    return false;
+}
+
+/* The topic's own settings, those that widen replaced; true when there is one. */
+static bool put_settings(const struct topic_spec *spec, const rd_kafka_ConfigResource_t *is,
+                         rd_kafka_ConfigResource_t *to, struct topic_report *report)
+{
+    size_t n;
+    const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(is, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name = rd_kafka_ConfigEntry_name(entries[i]);
+        const char *value = rd_kafka_ConfigEntry_value(entries[i]);
+        const char *should = topic_spec_config(spec, name);
+        bool own =
+            rd_kafka_ConfigEntry_source(entries[i]) == RD_KAFKA_CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG;
+        if (should && value && is_wider(name, value, should)) {
+            size_t len = strlen(report->detail);
+            snprintf(report->detail + len, sizeof(report->detail) - len,
+                     "%s%s raised from %s to %s", len ? "; " : "", name, value, should);
+            rd_kafka_ConfigResource_set_config(to, name, should);
+            report->differences++;
+        } else if (own && value) {
+            rd_kafka_ConfigResource_set_config(to, name, value);
+        }
+    }
+    return report->differences > 0;
+}
+
+static enum err alter(struct topic_admin *a, rd_kafka_ConfigResource_t *resource, struct why *why)
+{
+    enum err err;
+    size_t n;
+    rd_kafka_AdminOptions_t *options = topic_admin_request(a, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
+    rd_kafka_AlterConfigs(a->client.rk, &resource, 1, options, a->answers);
     rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) = topic_admin_await(a, &err, why);
     rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_ConfigResource_destroy(resource);
     if (err != OK)
         return err;
-
-    size_t n;
-    const rd_kafka_ConfigResource_t **found =
-        rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n);
-    for (size_t i = 0; i < n; i++) {
-        if (rd_kafka_ConfigResource_error(found[i]))
-            return why_set(why, ERR_REFUSE, "topic %s: %s", name,
-                           rd_kafka_ConfigResource_error_string(found[i]));
-        compare_configs(spec, found[i], report);
-    }
+    const rd_kafka_ConfigResource_t **answered =
+        rd_kafka_AlterConfigs_result_resources(rd_kafka_event_AlterConfigs_result(event), &n);
+    if (n == 1 && rd_kafka_ConfigResource_error(answered[0]))
+        return why_set(why, ERR_REFUSE, "topic %s: %s", rd_kafka_ConfigResource_name(answered[0]),
+                       rd_kafka_ConfigResource_error_string(answered[0]));
     return OK;
+}
+
+enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec, const char *prefix,
+                           struct topic_report *report, struct why *why)
+{
+    struct topic_report raised = { .state = TOPIC_STATE_WIDENED };
+    char name[256];
+    enum err err;
+    size_t n;
+
+    snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
+    rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) =
+        topic_admin_describe(a, name, &err, why);
+    if (err != OK)
+        return err;
+    const rd_kafka_ConfigResource_t *is = rd_kafka_DescribeConfigs_result_resources(
+        rd_kafka_event_DescribeConfigs_result(event), &n)[0];
+    rd_kafka_ConfigResource_t *to = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name);
+    if (put_settings(spec, is, to, &raised)) {
+        err = alter(a, to, why);
+        size_t len = strlen(raised.detail);
+        if (err == OK && report->differences > raised.differences) {
+            raised.state = TOPIC_STATE_DIFFERS;
+            snprintf(raised.detail + len, sizeof(raised.detail) - len, "; before: %.180s",
+                     report->detail);
+        }
+        if (err == OK)
+            *report = raised;
+    }
+    rd_kafka_ConfigResource_destroy(to);
+    return err;
 }
 
 #define LOOK_AGAIN_MS 20

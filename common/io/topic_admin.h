@@ -15,11 +15,17 @@ void topic_admin_free(struct topic_admin *a);
 /* How many brokers the cluster has; ERR_RETRY when none answers. */
 enum err topic_admin_brokers(struct topic_admin *a, int *ret, struct why *why) MUST_CHECK;
 
-enum topic_state { TOPIC_STATE_OK, TOPIC_STATE_MISSING, TOPIC_STATE_DIFFERS, TOPIC_STATE_CREATED };
+enum topic_state {
+    TOPIC_STATE_OK,
+    TOPIC_STATE_MISSING,
+    TOPIC_STATE_DIFFERS,
+    TOPIC_STATE_CREATED,
+    TOPIC_STATE_WIDENED,
+};
 struct topic_report {
     enum topic_state state;
-    bool partitions_only; /* DIFFERS: in nothing else, which changes nothing of what is kept */
-    char detail[400];     /* DIFFERS: "partitions 4, not 12; retention.ms …" */
+    size_t differences;
+    char detail[400]; /* DIFFERS, WIDENED: "partitions is 4, not 12; retention.ms …" */
 };
 /* Compares prefix + name of each spec with the cluster; reports has one entry a spec.
  * min.insync.replicas is compared only where the spec sets it. */
@@ -32,6 +38,12 @@ enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *spec
 enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec,
                             const char *prefix, int replication, struct why *why) MUST_CHECK;
 
+/* Raises retention.ms, retention.bytes and max.message.bytes of a topic that differs to what the
+ * spec says where that is more: nothing that is kept is lost by it. The report becomes WIDENED when
+ * nothing else differs. Kafka's AlterConfigs replaces all of a topic's own settings at once, so
+ * what another sets in that very moment is lost (librdkafka before 2.2 has no incremental form). */
+enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec, const char *prefix,
+                           struct topic_report *report, struct why *why) MUST_CHECK;
 /* Waits until the brokers tell of every topic of specs: creation is answered by the controller, and
  * they hear of it a moment later. ERR_RETRY when one is not there in time. */
 enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_specs *specs,

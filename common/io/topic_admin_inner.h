@@ -22,4 +22,9 @@ struct rd_kafka_AdminOptions_s *topic_admin_request(struct topic_admin *a, int o
 struct rd_kafka_op_s *topic_admin_await(struct topic_admin *a, enum err *err, struct why *why);
 void topic_admin_event_clear(struct rd_kafka_op_s **event);
 
+/* What the brokers say of a topic's settings: a DescribeConfigs result with one resource, without
+ * an error of its own. The caller destroys it, also after an error. */
+struct rd_kafka_op_s *topic_admin_describe(struct topic_admin *a, const char *topic, enum err *err,
+                                           struct why *why);
+
 #endif

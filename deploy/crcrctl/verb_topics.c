@@ -47,9 +47,9 @@ static int parse(const struct ctl *ctl, struct arguments *ret, int argc, char **
     return CTL_OK;
 }
 
-static enum err create_missing(struct topic_admin *admin, const struct topic_specs *specs,
-                               const char *prefix, int replication, struct topic_report *reports,
-                               struct why *why)
+static enum err create_or_widen(struct topic_admin *admin, const struct topic_specs *specs,
+                                const char *prefix, int replication, struct topic_report *reports,
+                                struct why *why)
 {
     int brokers;
     enum err err = topic_admin_brokers(admin, &brokers, why);
@@ -57,6 +57,8 @@ static enum err create_missing(struct topic_admin *admin, const struct topic_spe
     if (err == OK && replication == 0)
         replication = brokers < REPLICATION ? brokers : REPLICATION;
     for (size_t i = 0; err == OK && i < specs->n; i++) {
+        if (reports[i].state == TOPIC_STATE_DIFFERS)
+            err = topic_admin_widen(admin, &specs->at[i], prefix, &reports[i], why);
         if (reports[i].state != TOPIC_STATE_MISSING)
             continue;
         err = topic_admin_create(admin, &specs->at[i], prefix, replication, why);
@@ -68,28 +70,32 @@ static enum err create_missing(struct topic_admin *admin, const struct topic_spe
     return err;
 }
 
-/* Daemons run with fewer partitions, as an older version's file has them, and `create` changes no
- * topic: what waits for it to end (compose, a Job) would wait for ever. */
+/* What still differs after `create` is for people to decide on, and no reason for the daemons not
+ * to start: in compose and in a Job they wait for it to succeed. */
 static int print(const struct topic_specs *specs, const char *prefix,
-                 const struct topic_report *reports, bool any_partitions)
+                 const struct topic_report *reports, bool create)
 {
     static const char *const names[] = {
-        [TOPIC_STATE_OK] = "ok",
-        [TOPIC_STATE_MISSING] = "missing",
-        [TOPIC_STATE_DIFFERS] = "differs",
-        [TOPIC_STATE_CREATED] = "created",
+        [TOPIC_STATE_OK] = "ok",           [TOPIC_STATE_MISSING] = "missing",
+        [TOPIC_STATE_DIFFERS] = "differs", [TOPIC_STATE_CREATED] = "created",
+        [TOPIC_STATE_WIDENED] = "widened",
     };
-    int code = CTL_OK;
+    size_t differ = 0, missing = 0;
 
     for (size_t i = 0; i < specs->n; i++) {
         const struct topic_report *r = &reports[i];
         printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
                *r->detail ? ": " : "", r->detail);
-        bool differs = r->state == TOPIC_STATE_DIFFERS && !(any_partitions && r->partitions_only);
-        if (r->state == TOPIC_STATE_MISSING || differs)
-            code = CTL_PROBLEM;
+        differ += r->state == TOPIC_STATE_DIFFERS;
+        missing += r->state == TOPIC_STATE_MISSING;
     }
-    return code;
+    if (create && differ)
+        fprintf(
+            stderr,
+            "crcrctl: warning: %zu topic%s differ from the file in what create does not change; "
+            "deploy/README.md, Upgrade\n",
+            differ, differ == 1 ? "" : "s");
+    return missing || (differ && !create) ? CTL_PROBLEM : CTL_OK;
 }
 
 static int run(struct ctl *ctl, const struct arguments *arguments, const struct topic_specs *specs)
@@ -104,7 +110,7 @@ static int run(struct ctl *ctl, const struct arguments *arguments, const struct 
     if (err == OK)
         err = topic_admin_check(admin, specs, prefix, reports, &why);
     if (err == OK && arguments->create)
-        err = create_missing(admin, specs, prefix, arguments->replication, reports, &why);
+        err = create_or_widen(admin, specs, prefix, arguments->replication, reports, &why);
     code = err == OK ? print(specs, prefix, reports, arguments->create) : ctl_fail(ctl, err, &why);
     topic_admin_free(admin);
     free(reports);

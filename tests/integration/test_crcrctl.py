@@ -88,8 +88,26 @@ def test_topics_of_an_older_file_differ_and_are_no_failure_of_create(ctl, tmp_pa
     done = ctl("topics", "create", "--file", newer)
     assert done.stdout.strip() == f"differs  {ctl.prefix}events: partitions is 12, not 24"
     newer.write_text("events 24 retention.ms=1d\n")
-    done = ctl("topics", "create", "--file", newer, expect=1)
+    done = ctl("topics", "create", "--file", newer)
     assert "partitions is 12, not 24; retention.ms is " in done.stdout
+    assert "warning: 1 topic differ" in done.stderr and "deploy/README.md" in done.stderr
+    ctl("topics", "check", "--file", newer, expect=1)
+
+
+def test_create_raises_what_keeps_more_and_leaves_the_rest(kafka_node, tmp_path):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    older, newer = tmp_path / "older.conf", tmp_path / "newer.conf"
+    older.write_text("one 1 retention.ms=1d max.message.bytes=1048576 cleanup.policy=compact\n")
+    newer.write_text("one 1 retention.ms=7d max.message.bytes=2097152 cleanup.policy=delete\n")
+    ctl("topics", "create", "--file", older)
+    said = ctl("topics", "create", "--file", newer).stdout
+    assert said.startswith(f"differs  {ctl.prefix}one: ") and "retention.ms raised from 86400000 to 604800000" in said
+    assert "max.message.bytes raised from 1048576 to 2097152" in said and "cleanup.policy is compact, not delete" in said
+    left = wait_for("the broker to go by it", lambda: "retention" not in ctl(
+        "topics", "check", "--file", newer, expect=1).stdout and ctl("topics", "check", "--file", newer, expect=1).stdout)
+    assert left.strip() == f"differs  {ctl.prefix}one: cleanup.policy is compact, not delete"
+    older.write_text("one 1 retention.ms=1d max.message.bytes=2097152 cleanup.policy=compact\n")
+    assert "retention.ms is 604800000, not 86400000" in ctl("topics", "create", "--file", older).stdout
 
 
 def test_a_fault_in_the_topics_file_is_named_with_its_place(ctl, tmp_path):
