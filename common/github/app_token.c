@@ -188,8 +188,8 @@ static void fail(struct account *a, struct str repo, const struct github_answer 
         failure.err = ERR_RETRY;
     account_answered(a, &failure);
     if (!failure.limited) {
-        int64_t until_ms = refusals_remember(&a->tokens->refusals,
-                                             repo.ptr ? repo : str_of(a->owner), &failure);
+        int64_t until_ms =
+            refusals_remember(&a->tokens->refusals, repo.ptr ? repo : str_of(a->owner), &failure);
         if (failure.err == ERR_REFUSE) {
             failure.no_token = true;
             failure.wait_until_ms = until_ms;

@@ -1,7 +1,8 @@
-/* Private to common/github: look-ups of an installation or a token that failed a moment ago, so that
- * the next calls do not repeat them at once. After a refusal calls wait a minute, which spends no
- * attempt, and then GitHub is asked again: an App may have been installed, or an account no longer
- * be suspended. Any other failure is the answer for 5 s. At most 1,000 are kept. One thread. */
+/* Private to common/github: look-ups of an installation or a token that failed a moment ago, so
+ * that the next calls do not repeat them at once. After a refusal calls wait a minute, which spends
+ * no attempt, and then GitHub is asked again: an App may have been installed, or an account no
+ * longer be suspended. Any other failure is the answer for 5 s. At most 1,000 are kept. One thread.
+ */
 #ifndef CRCR_GITHUB_REFUSALS_H
 #define CRCR_GITHUB_REFUSALS_H
 

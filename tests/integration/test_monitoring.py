@@ -2,7 +2,6 @@
 What needs Prometheus is skipped where it is not installed, but not in tests/run --all, which installs it."""
 import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,9 +19,6 @@ from lib.relay import Relay, http, pull_request
 HERE = ROOT / "deploy" / "monitoring"
 KUBERNETES = "alerts_kubernetes.yml" # by kube-state-metrics, not by a daemon
 ADDED = {"job", "instance", "le"} # by Prometheus; by a histogram
-needs_prometheus = pytest.mark.skipif(
-    not shutil.which("promtool") and not os.environ.get("CRCR_TEST_EXTRAS"),
-    reason="Debian package prometheus is not installed; deploy/local/packages extras")
 
 
 def alerts(file="alerts.yml"):
@@ -217,7 +213,6 @@ def promtool(*arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-@needs_prometheus
 def test_the_alert_rules_hold():
     for arguments in (["check", "config", "prometheus.yml"],
                       ["test", "rules", "alerts_test.yml", "alerts_kubernetes_test.yml"]):
@@ -260,7 +255,6 @@ def prometheus(relay, tmp_path_factory):
     one.process.stop()
 
 
-@needs_prometheus
 def test_a_real_prometheus_scrapes_the_three_daemons(relay, prometheus):
     wait_for("three targets", lambda: prometheus.value('sum(up{job=~"crcr-.*"})') == 3)
     _, _, delivery = relay.send_webhook(pull_request(number=902, updated_at="2026-11-21T05:00:00Z"))
@@ -273,7 +267,6 @@ def test_a_real_prometheus_scrapes_the_three_daemons(relay, prometheus):
     assert problems == ["", "", ""]
 
 
-@needs_prometheus
 def test_prometheus_evaluates_every_rule_and_every_panel(prometheus):
     def rules():
         found = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
@@ -297,7 +290,6 @@ BORN_LATER = {
     "crcr_upstream_calls_total": "an on-call comment (off by default), or a nightly run's commit was looked for"}
 
 
-@needs_prometheus
 def test_every_panel_shows_something_once_a_pull_request_went_through_or_is_explained(relay, prometheus):
     _, _, delivery = relay.send_webhook(pull_request(number=903, updated_at="2026-11-21T06:00:00Z"))
     wait_for("the results", lambda: len([row for row in relay.state()["callbacks"]
@@ -311,7 +303,6 @@ def test_every_panel_shows_something_once_a_pull_request_went_through_or_is_expl
     wait_for("data in every other panel", lambda: not empty(), 60, every=2)
 
 
-@needs_prometheus
 def test_no_alert_fires_or_is_about_to_on_a_relay_that_is_well(prometheus):
     threads = 6 + 5 + 1 + 3  # of roles, and in each daemon that which follows the allowlist
     wait_for("every role to be seen", lambda: prometheus.value("count(crcr_role_healthy)") == threads)

@@ -2,7 +2,6 @@
 dpkg-shlibdeps is skipped where they are missing, but not in tests/run --all, which installs them."""
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -13,11 +12,6 @@ from lib.processes import BIN, ROOT
 PREFIX = "/opt/crcr"
 BUILD = BIN.parent
 DAEMONS = ("crcr-ingest", "crcr-dispatcher", "crcr-reporter")
-
-
-def needs(program):
-    return pytest.mark.skipif(not shutil.which(program) and not os.environ.get("CRCR_TEST_EXTRAS"),
-                              reason=f"{program} is not installed; deploy/local/packages extras")
 
 
 def run(*argv, code=0, **options):
@@ -124,7 +118,6 @@ def test_topics_of_the_installed_tree_are_those_of_the_repository(installed):
         assert (share / name).read_bytes() == (ROOT / source / name).read_bytes()
 
 
-@needs("systemd-analyze")
 def test_systemd_finds_no_fault_in_the_units_and_little_exposure(installed, tmp_path):
     folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
     for path in sorted(folder.glob("crcr-*")): # as they are, but for where the programs stand just now
@@ -137,7 +130,6 @@ def test_systemd_finds_no_fault_in_the_units_and_little_exposure(installed, tmp_
             run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
 
 
-@needs("dpkg-shlibdeps")
 def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(tmp_path):
     run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", tmp_path, cwd=BUILD)
     package, = tmp_path.glob("crcr_*.deb")

@@ -93,6 +93,9 @@ def test_the_other_commands_are_of_programs_and_files_that_are_there():
             assert (BIN / word).exists() and "--check-config" in command, command
         elif "/" in word:
             assert (ROOT / word).exists(), command
+        elif word == "kubectl":
+            named = re.search(r"scaledobject ([\w-]+) autoscaling\.keda\.sh/paused-replicas(=4|-)$", command)
+            assert named and f"name: {named[1]} " in (ROOT / "deploy/k8s/components/keda/tiers.yaml").read_text(), command
         else:
             assert word in ("crcrctl", "curl", "kcat", "kafka-topics.sh", "kafka-configs.sh", "kafka-consumer-groups.sh"), command
 
