@@ -68,6 +68,18 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
     released(fact);
 }
 
+/* Counted once it is there. */
+static void parked(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+{
+    const struct fact *fact = opaque;
+    struct metrics *m = role_metrics(fact->fold->role);
+    if (err == OK && fact->step == FACT_TO_DELAY)
+        metrics_add(m, METRIC_DELAYED, METRIC_LABELS(STR_LIT("dispatch_unknown")), 1);
+    else if (err == OK)
+        metrics_add(m, METRIC_DLQ, METRIC_LABELS(STR_LIT("fold"), str_of(fact->class)), 1);
+    written(opaque, err, at, reason);
+}
+
 /* A put that is not queued is made up for when the others are reported. */
 static void put(struct fold *f, struct fact *fact, enum topic topic, struct str key,
                 struct str value, const struct headers *headers)
@@ -179,11 +191,11 @@ void fold_publish_parked(struct fold *f, struct fact *fact)
     hold(fact);
     fact->unacknowledged++;
     if (fact->step == FACT_TO_DELAY)
-        err = park_in_delay(f->writer, &f->reporter->topics, fact->record, fact->error, written,
+        err = park_in_delay(f->writer, &f->reporter->topics, fact->record, fact->error, parked,
                             fact, &why);
     else
         err = park_in_dlq(f->writer, &f->reporter->topics, fact->record, fact->class, fact->error,
-                          written, fact, &why);
+                          parked, fact, &why);
     if (err != OK) {
         fact->unacknowledged--;
         fact->lost = true;
@@ -193,8 +205,6 @@ void fold_publish_parked(struct fold *f, struct fact *fact)
                  LOG_STR("delivery", headers_get(&fact->record->headers, "delivery")),
                  LOG_STR("repo", headers_get(&fact->record->headers, "repo")),
                  LOG_STR("error", str_of(fact->error)));
-        metrics_add(role_metrics(f->role), METRIC_DLQ,
-                    METRIC_LABELS(STR_LIT("fold"), str_of(class)), 1);
     }
     released(fact);
 }

@@ -6,6 +6,7 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/io/retry_after.h"
 #include "forward.h"
 #include "forward_body.h"
 #include "park.h"
@@ -52,13 +53,14 @@ static int64_t wait_longer(int64_t wait_ms)
  * tried, and find out that the HUD is there. */
 static void post_wait(struct post *p, int status, const char *reason)
 {
+    bool about_the_row = status >= 500; /* 408 and 429 are about us */
     struct forward *f = p->forward;
     struct lane *lane = p->lane;
     p->wait_ms = wait_longer(p->wait_ms);
     p->not_before_ms = clock_mono_ms() + p->wait_ms;
     HASH_DEL(f->lanes, lane);
     HASH_ADD_KEYPTR(hh, f->lanes, lane->key, lane->key_len, lane);
-    if (status != 0 && f->max_retries > 0 && ++p->retries > f->max_retries)
+    if (about_the_row && f->max_retries > 0 && ++p->retries > f->max_retries)
         post_refuse(p, "exhausted", reason);
 }
 
@@ -78,6 +80,18 @@ static void hud_seen(struct forward *f, bool up, const char *reason)
         return;
     f->wait_ms = wait_longer(f->wait_ms);
     f->not_before_ms = clock_mono_ms() + f->wait_ms;
+}
+
+/* 408 and 429: the HUD says when all may go on (RFC 9110 section 10.2.3). */
+static void hud_told(struct forward *f, const struct http_answer *answer)
+{
+    int64_t wall_ms = clock_wall_ms(), until_ms;
+    if (answer->err != OK || (answer->status != 408 && answer->status != 429) ||
+        !retry_after(answer->headers, wall_ms, &until_ms))
+        return;
+    until_ms += clock_mono_ms() - wall_ms;
+    if (until_ms > f->not_before_ms)
+        f->not_before_ms = until_ms;
 }
 
 static const char *const names[] = {
@@ -111,6 +125,7 @@ static void posted(void *opaque, const struct http_answer *answer)
     else
         snprintf(reason, sizeof(reason), "the HUD did not answer: %s", answer->reason);
     hud_seen(f, verdict != FORWARD_WAIT, reason);
+    hud_told(f, answer);
     if (!p->record) {
         post_free(p);
         return;
@@ -157,9 +172,11 @@ static void parked(void *opaque, enum err err, const struct topic_position *at, 
         post_free(p);
         return;
     }
-    if (err == OK)
+    if (err == OK) {
+        metrics_add(role_metrics(p->forward->role), METRIC_DLQ,
+                    METRIC_LABELS(STR_LIT("forward"), str_of(p->class)), 1);
         post_done(p);
-    else
+    } else
         log_warn("not_parked", LOG_STR("error", str_of(reason)));
 }
 
@@ -174,6 +191,4 @@ void post_park(struct post *p)
     f->n_parking++;
     log_warn("parked", LOG_STR("class", str_of(p->class)), LOG_STR("key", p->record->key),
              LOG_STR("error", str_of(p->error)));
-    metrics_add(role_metrics(f->role), METRIC_DLQ,
-                METRIC_LABELS(STR_LIT("forward"), str_of(p->class)), 1);
 }

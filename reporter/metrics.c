@@ -14,10 +14,11 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                      METRIC_COUNTER,
                      "Records put into the dlq.",
                      { "role", "class" } },
-    [METRIC_DELAYED] = { "crcr_reconcile_delayed_total",
+    [METRIC_DELAYED] = { "crcr_delayed_total",
                          METRIC_COUNTER,
-                         "Records put into a delay topic: retry, after failures; budget, until our "
-                         "own budget for GitHub has room.",
+                         "Records stored in a delay topic, not in the DLQ: retry, after failures; "
+                         "budget, until our own budget for GitHub has room; dispatch_unknown, "
+                         "callbacks whose dispatch is not known yet.",
                          { "why" } },
     [METRIC_REDIS_UP] = { "crcr_redis_up",
                           METRIC_GAUGE,

@@ -83,6 +83,11 @@ static void parked(void *opaque, enum err err, const struct topic_position *at, 
         return;
     }
     if (err == OK) {
+        struct metrics *m = role_metrics(t->reconcile->role);
+        if (t->later)
+            metrics_add(m, METRIC_DELAYED, METRIC_LABELS(str_of(t->class)), 1);
+        else
+            metrics_add(m, METRIC_DLQ, METRIC_LABELS(STR_LIT("reconcile"), str_of(t->class)), 1);
         target_done(t);
         return;
     }
@@ -98,6 +103,8 @@ static void target_park(struct target *t, const char *class, const char *error)
     struct why why;
     bool later = str_is(str_of(class), "exhausted") && park_delay_left(park_count(record));
     t->state = TARGET_PARKING;
+    t->later = later;
+    t->class = later ? "retry" : class;
     enum err err =
         later ? park_in_delay(r->writer, &r->reporter->topics, record, error, parked, t, &why)
               : park_in_dlq(r->writer, &r->reporter->topics, record, class, error, parked, t, &why);
@@ -107,11 +114,6 @@ static void target_park(struct target *t, const char *class, const char *error)
     }
     log_warn("parked", LOG_STR("class", str_of(later ? "delayed" : class)),
              LOG_STR("key", str_of(t->key)), LOG_STR("error", str_of(error)));
-    if (later)
-        metrics_add(role_metrics(r->role), METRIC_DELAYED, METRIC_LABELS(STR_LIT("retry")), 1);
-    else
-        metrics_add(role_metrics(r->role), METRIC_DLQ,
-                    METRIC_LABELS(STR_LIT("reconcile"), str_of(class)), 1);
 }
 
 /* Behind all that had no turn yet. */
@@ -136,7 +138,8 @@ static void target_hold(struct target *t, int64_t until_ms, const char *reason)
     if (ms > HELD_MAX_MS && park_until(r->writer, &r->reporter->topics, t->records->record, ms,
                                        reason, parked, t, &why) == OK) {
         t->state = TARGET_PARKING;
-        metrics_add(role_metrics(r->role), METRIC_DELAYED, METRIC_LABELS(STR_LIT("budget")), 1);
+        t->later = true;
+        t->class = "budget";
         return;
     }
     target_wait(t, ms > HELD_MAX_MS ? HELD_MAX_MS : ms < HELD_MIN_MS ? HELD_MIN_MS : ms);

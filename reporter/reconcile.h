@@ -34,6 +34,8 @@ struct target {
     char head_sha[SHA_MAX + 1];
     char repo[REPO_MAX + 1];
     enum target_state state;
+    bool later;        /* PARKING: in a delay topic, */
+    const char *class; /* why; else the class of the DLQ */
     struct dirty *records;
     int failures;     /* passes in a row that did not get through */
     int64_t due_ms;   /* WAITING: monotonic clock */

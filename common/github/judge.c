@@ -6,46 +6,18 @@
 #include <strings.h>
 #include <time.h>
 
+#include "../io/retry_after.h"
 #include "github.h"
 
 #define WAIT_UNTOLD_MS 60000            /* GitHub: "wait for at least one minute" */
 #define WAIT_MAX_MS    (24 * 3600000LL) /* nobody is believed further than that */
 #define WAIT_MIN_MS    1000
 
-/* RFC 9110 section 5.6.7, the one form that is sent today: "Sun, 06 Nov 1994 08:49:37 GMT". */
-static bool http_date_parse(struct str text, int64_t *wall_ms)
-{
-    char copy[40];
-    struct tm tm = { 0 };
-    if (!str_copy(copy, sizeof(copy), text))
-        return false;
-    const char *end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-    if (!end || *end)
-        return false;
-    *wall_ms = (int64_t)timegm(&tm) * 1000;
-    return true;
-}
-
 static int64_t wait_bound(int64_t until_ms, int64_t now_ms)
 {
     if (until_ms < now_ms + WAIT_MIN_MS)
         return now_ms + WAIT_MIN_MS;
     return until_ms > now_ms + WAIT_MAX_MS ? now_ms + WAIT_MAX_MS : until_ms;
-}
-
-/* Retry-After as a moment; false when absent or unreadable. */
-static bool retry_after(const struct headers *headers, int64_t now_ms, int64_t *until_ms)
-{
-    struct str text = str_trim(headers_get(headers, "retry-after"));
-    uint64_t seconds;
-    if (!text.ptr)
-        return false;
-    if (str_to_u64(text, &seconds))
-        *until_ms = now_ms + (int64_t)(seconds > 86400 ? 86400 : seconds) * 1000;
-    else if (!http_date_parse(text, until_ms))
-        return false;
-    *until_ms = wait_bound(*until_ms, now_ms);
-    return true;
 }
 
 static bool contains_nocase(struct str text, const char *needle)
@@ -126,6 +98,8 @@ void github_judge(int status, const struct headers *headers, struct str body, in
     if ((status >= 200 && status < 300) || status == 304)
         return;
     ret->told = retry_after(headers, now_ms, &ret->wait_until_ms);
+    if (ret->told)
+        ret->wait_until_ms = wait_bound(ret->wait_until_ms, now_ms);
     if (is_limit(status, headers, body))
         judge_limit(now_ms, ret);
     else if (status >= 500 || status == 408)

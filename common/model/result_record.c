@@ -7,9 +7,15 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "ids.h"
 #include "json_scan.h"
+#include "limits.h"
 
-enum column_type { TEXT, NUMBER, STATE, LEVEL, MILLIS, SECONDS };
+#define RAW_KEY_MAX     (REPO_MAX + DELIVERY_MAX + 2 * NAME_MAX_BYTES + 2 * RUN_ID_MAX)
+#define ENCODED_KEY_MAX (4 * RAW_KEY_MAX)
+
+/* NUMBER_TEXT: a text that JSON shows as a number when it is one. */
+enum column_type { TEXT, NUMBER_TEXT, KEY, NUMBER, STATE, LEVEL, MILLIS, SECONDS };
 
 struct column {
     const char *name;
@@ -21,7 +27,7 @@ struct column {
 
 #define AT(member) offsetof(struct result_record, member)
 static const struct column columns[] = {
-    { "dynamoKey", TEXT, AT(key), 0, true },
+    { "dynamoKey", KEY, AT(key), 0, true },
     { "status", STATE, AT(state), JOB_NONE, true },
     { "conclusion", TEXT, AT(conclusion), 0, true },
     { "downstream_repo", TEXT, AT(repo), 0, true },
@@ -35,7 +41,7 @@ static const struct column columns[] = {
     { "job_name", TEXT, AT(job_name), 0, true },
     { "check_run_id", TEXT, AT(check_run_id), 0, true },
     { "run_id", TEXT, AT(run_id), 0, true },
-    { "run_attempt", TEXT, AT(run_attempt), 0, true },
+    { "run_attempt", NUMBER_TEXT, AT(run_attempt), 0, true },
     { "workflow_run_url", TEXT, AT(run_url), 0, true },
     { "artifact_url", TEXT, AT(artifact_url), 0, true },
     { "queue_time", SECONDS, AT(queue_ms), -1, true },
@@ -65,6 +71,11 @@ static const struct column columns[] = {
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 _Static_assert(N_COLUMNS <= RESULT_FIELDS_MAX, "result_field arrays are too small");
 
+static bool is_text(const struct column *c)
+{
+    return c->type == TEXT || c->type == NUMBER_TEXT || c->type == KEY;
+}
+
 static char **text_of(const struct result_record *r, const struct column *c)
 {
     return (char **)((char *)(uintptr_t)r + c->offset);
@@ -86,14 +97,14 @@ void result_record_init(struct result_record *r)
 {
     memset(r, 0, sizeof(*r));
     for (size_t i = 0; i < N_COLUMNS; i++)
-        if (columns[i].type != TEXT && columns[i].type != STATE)
+        if (!is_text(&columns[i]) && columns[i].type != STATE)
             number_set(r, &columns[i], columns[i].unknown);
 }
 
 void result_record_clear(struct result_record *r)
 {
     for (size_t i = 0; i < N_COLUMNS; i++)
-        if (columns[i].type == TEXT)
+        if (is_text(&columns[i]))
             free(*text_of(r, &columns[i]));
     result_record_init(r);
 }
@@ -109,7 +120,7 @@ static int format_seconds(char *to, size_t size, int64_t ms)
 static struct str field_value(const struct result_record *r, const struct column *c,
                               struct result_field *field)
 {
-    if (c->type == TEXT) {
+    if (is_text(c)) {
         const char *text = *text_of(r, c);
         return text && *text ? str_of(text) : STR_NONE;
     }
@@ -186,6 +197,8 @@ static void column_set(struct result_record *r, const struct column *c, struct s
     int64_t n;
     switch (c->type) {
     case TEXT:
+    case NUMBER_TEXT:
+    case KEY:
         free(*text_of(r, c));
         *text_of(r, c) = value.len > 0 ? str_dup(value) : NULL;
         return;
@@ -255,7 +268,7 @@ void result_record_to_headers(const struct result_record *r, struct headers *to)
         if (c->in_json)
             continue;
         struct str value = field_value(r, c, &field);
-        if (c->type == TEXT)
+        if (is_text(c))
             headers_put(to, c->name, value);
         else if (value.ptr)
             headers_put_copy(to, c->name, value);
@@ -274,6 +287,56 @@ void result_record_from_headers(struct result_record *r, const struct headers *f
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
+/* The parts of the key; false when one is missing. */
+static bool key_parts(const struct result_record *r, struct str parts[5])
+{
+    const char *const texts[] = { r->repo, r->delivery_id, r->workflow_name, r->job_name,
+                                  r->check_run_id };
+    for (size_t i = 0; i < 5; i++) {
+        parts[i] = str_of(texts[i]);
+        if (!parts[i].ptr)
+            return false;
+    }
+    return true;
+}
+
+/* The HUD of today joins the parts as they are; the topic's key and ours encode them. */
+static void put_raw_key(struct buf *to, const struct result_record *r)
+{
+    struct buf CLEANUP(buf_clear) key;
+    struct str parts[5];
+    bool known = key_parts(r, parts);
+    buf_init(&key, RAW_KEY_MAX);
+    for (size_t i = 0; known && i < 5; i++) {
+        if (i)
+            buf_putc(&key, '/');
+        buf_put(&key, parts[i]);
+    }
+    json_quote(to, known ? buf_str(&key) : str_of(r->key));
+}
+
+/* As JSON and C both write it: no sign, no leading zero. */
+static bool is_number(struct str text)
+{
+    uint64_t n;
+    return text.len && text.len <= 15 && (text.ptr[0] != '0' || text.len == 1) &&
+           str_to_u64(text, &n);
+}
+
+static void put_value(struct buf *to, const struct result_record *r, const struct column *c,
+                      struct str value)
+{
+    if (!value.ptr)
+        buf_puts(to, "null");
+    else if (c->type == KEY)
+        put_raw_key(to, r);
+    else if (c->type == NUMBER || c->type == SECONDS ||
+             (c->type == NUMBER_TEXT && is_number(value)))
+        buf_put(to, value);
+    else
+        json_quote(to, value);
+}
+
 void result_record_to_json(const struct result_record *r, struct buf *to)
 {
     struct result_field field;
@@ -287,12 +350,7 @@ void result_record_to_json(const struct result_record *r, struct buf *to)
         buf_puts(to, "\":");
         first = false;
         struct str value = field_value(r, c, &field);
-        if (!value.ptr)
-            buf_puts(to, "null");
-        else if (c->type == NUMBER || c->type == SECONDS)
-            buf_put(to, value);
-        else
-            json_quote(to, value);
+        put_value(to, r, c, value);
     }
     buf_putc(to, '}');
 }
@@ -313,6 +371,19 @@ static void set_from_json(struct result_record *r, const struct column *c, const
     column_set(r, c, str_of(text));
 }
 
+/* Of its parts: what JSON has of it is for the HUD. */
+static void set_key(struct result_record *r)
+{
+    struct buf CLEANUP(buf_clear) key;
+    struct str parts[5];
+    buf_init(&key, ENCODED_KEY_MAX);
+    if (!key_parts(r, parts))
+        return;
+    job_key(&key, parts[0], parts[1], parts[2], parts[3], parts[4]);
+    free(r->key);
+    r->key = str_dup(buf_str(&key));
+}
+
 enum err result_record_from_json(struct str json, struct result_record *ret, struct why *why)
 {
     json_error_t error;
@@ -326,6 +397,7 @@ enum err result_record_from_json(struct str json, struct result_record *ret, str
     for (size_t i = 0; i < N_COLUMNS; i++)
         set_from_json(&r, &columns[i], json_object_get(root, columns[i].name));
     json_decref(root);
+    set_key(&r);
     if (!r.key || !r.repo || r.state == JOB_NONE) {
         result_record_clear(&r);
         return why_set(why, ERR_REFUSE, "a result needs dynamoKey, status and downstream_repo");

@@ -55,7 +55,8 @@ CREATE TABLE IF NOT EXISTS crcr.results_queue
 ENGINE = Kafka
 SETTINGS kafka_broker_list = '127.0.0.1:9092', kafka_topic_list = 'crcr.results',
     kafka_group_name = 'crcr-clickhouse', kafka_format = 'JSONEachRow', kafka_num_consumers = 1,
-    kafka_skip_broken_messages = 100;
+    kafka_skip_broken_messages = 100,
+    input_format_json_read_numbers_as_strings = 1; -- run_attempt is a number where it is one
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS crcr.results_view TO crcr.results AS
 SELECT * REPLACE (

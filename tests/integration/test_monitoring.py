@@ -284,7 +284,7 @@ def test_prometheus_evaluates_every_rule_and_every_panel(prometheus):
 BORN_LATER = {
     "crcr_breaker_open": "a downstream failed again and again (and the panel shows only open ones)",
     "crcr_budget_waits_total": "our budget held a call back", "crcr_parked_total": "a task had to wait",
-    "crcr_delay_released_total": "a wait ended", "crcr_reconcile_delayed_total": "a check run had to wait",
+    "crcr_delay_released_total": "a wait ended", "crcr_delayed_total": "a check run or a callback had to wait",
     "crcr_rebuild_records_total": "the view was lost", "crcr_sweep_timed_out_total": "a job was lost",
     "crcr_dispatch_repo_outcomes_total": "a dispatch failed (the panel leaves out what went well)",
     "crcr_upstream_calls_total": "an on-call comment (off by default), or a nightly run's commit was looked for"}

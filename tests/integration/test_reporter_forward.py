@@ -31,11 +31,20 @@ class Hud:
 
     def __init__(self):
         self.taken, self.refused, self.keys, self.refuse = [], [], set(), None
+        self.throttle_s, self.times = 0, []  # one 429 with Retry-After; when requests came
         hud = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                hud.times.append(time.monotonic())
+                if hud.throttle_s:
+                    self.send_response(429)
+                    self.send_header("Retry-After", str(hud.throttle_s))
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    hud.throttle_s = 0
+                    return
                 payload = row["untrusted"]["callback_payload"]
                 bad = payload["delivery_id"] == hud.refuse
                 (hud.refused if bad else hud.taken).append((payload["delivery_id"], payload["workflow"]["status"]))
@@ -111,6 +120,11 @@ def test_while_the_hud_is_away_lag_shows_it_and_then_all_but_the_refused_one_arr
     assert [(row.headers["class"], row.headers["error"]) for row in rows] == [("refused", "the HUD answered 400")] * 2
     assert [status for _, status in hud.refused] == ["in_progress", "completed"]
     assert [json.loads(row.value)["status"] for row in rows] == ["in_progress", "completed"]
+    hud.throttle_s = 4
+    late = Job(reporter, "org/two", "L2").call("in_progress", 1000)
+    wait_for("it to arrive", lambda: [one for one in hud.taken if one[0] == late.delivery])
+    throttled, *later = hud.times[-2:]
+    assert later and later[0] - throttled >= 4, "Retry-After is obeyed"
 
 
 def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(reporter):
@@ -120,6 +134,8 @@ def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(re
         one for one in reporter.topic("delay.1m") if one.headers["delivery"] == job.delivery], 40)
     assert delayed.headers["to_topic"] == relay.topic("callbacks") and "dispatch" in delayed.headers["error"]
     assert int(delayed.headers["not_before_ms"]) > time.time() * 1000
+    wait_for("it to be counted as delayed", lambda: relay.metric("reporter", "crcr_delayed_total", why="dispatch_unknown") == 1)
+    assert relay.metric("reporter", "crcr_dlq_total", role="fold") == 0, "what is delayed is not in the DLQ"
     # What the role `delay` does a minute later.
     write(relay.kafka, relay.topic("callbacks"), delayed.key, delayed.value, delayed.headers)
     [row] = wait_for("it to be parked", lambda: [

@@ -263,6 +263,34 @@ static void what_is_no_result_is_refused(void **state)
         assert_int_equal(result_record_from_json(str_of(texts[i]), &r, &why), ERR_REFUSE);
 }
 
+static void the_hud_gets_raw_parts_and_an_attempt_that_is_a_number(void **state)
+{
+    (void)state;
+    struct result_record r, back;
+    struct why why;
+    fill(&r);
+    free(r.key);
+    free(r.job_name);
+    r.key = mem_dup("org%2Ffour/d-1/CI/a%2Fb/77-1");
+    r.workflow_name = mem_dup("CI");
+    r.job_name = mem_dup("a/b");
+    r.check_run_id = mem_dup("77-1");
+    char *text = json_of(&r);
+    assert_non_null(strstr(text, "{\"dynamoKey\":\"org/four/d-1/CI/a/b/77-1\","));
+    assert_non_null(strstr(text, "\"run_attempt\":1,"));
+    assert_int_equal(result_record_from_json(str_of(text), &back, &why), OK);
+    assert_string_equal(back.key, r.key);
+    assert_string_equal(back.run_attempt, "1");
+    free(text);
+    result_record_clear(&back);
+    free(r.run_attempt);
+    r.run_attempt = mem_dup("007");
+    text = json_of(&r);
+    assert_non_null(strstr(text, "\"run_attempt\":\"007\","));
+    free(text);
+    result_record_clear(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +306,7 @@ int main(void)
         cmocka_unit_test(fields_that_are_not_ours_or_do_not_fit_are_passed_over),
         cmocka_unit_test(what_the_row_does_not_tell_comes_back_from_headers),
         cmocka_unit_test(what_is_no_result_is_refused),
+        cmocka_unit_test(the_hud_gets_raw_parts_and_an_attempt_that_is_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
