@@ -29,7 +29,7 @@ struct worker {
 
 struct callback_route {
     struct callback_options options;
-    struct limiter *limiter;
+    struct callback_rate *rate;
     struct worker workers[WORKERS];
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -109,7 +109,7 @@ static enum err worker_start(struct callback_route *r, struct worker *worker, st
 {
     worker->route = r;
     worker->self.options = &r->options;
-    worker->self.limiter = r->limiter;
+    worker->self.rate = r->rate;
     enum err err = redis_new(&worker->self.redis, &r->options.redis, why);
     if (err != OK)
         return err;
@@ -122,7 +122,7 @@ enum err callback_route_new(struct callback_route **ret, const struct callback_o
 {
     struct callback_route *r = mem_alloc(1, sizeof *r);
     r->options = *options;
-    r->limiter = limiter_new(options->max_requests, options->max_bytes);
+    r->rate = callback_rate_new(options->requests_per_min, options->bytes_per_min);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     enum err err = OK;
@@ -155,7 +155,7 @@ void callback_route_free(struct callback_route *r)
         answer_later(r, w);
         free(w);
     }
-    limiter_free(r->limiter);
+    callback_rate_free(r->rate);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     free(r);

@@ -7,8 +7,8 @@
 #include "../common/crypto/callback_token.h"
 #include "../common/io/redis.h"
 #include "../common/view/allowlist_feed.h"
+#include "callback_rate.h"
 #include "desk.h"
-#include "limiter.h"
 #include "oidc.h"
 
 struct callback_route;
@@ -21,7 +21,7 @@ struct callback_options {
     const struct callback_keys *keys; /* NULL: only dispatch records prove anything */
     struct redis_options redis;
     const char *topic;
-    int64_t max_requests, max_bytes; /* of one downstream in 60 s */
+    int64_t requests_per_min, bytes_per_min; /* of one downstream */
 };
 
 enum err callback_route_new(struct callback_route **ret, const struct callback_options *options,

@@ -9,7 +9,6 @@
 #include "../common/view/claims.h"
 #include "../common/view/jobs.h"
 #include "../common/view/keys.h"
-#include "../common/view/rate.h"
 #include "callback.h"
 #include "identity.h"
 
@@ -61,18 +60,16 @@ static bool step_allowlist(struct visit *t)
 static bool step_rate(struct visit *t)
 {
     const struct callback_options *o = t->worker->options;
-    int64_t bytes = (int64_t)http_body(t->request.x).len;
-    int wait_s = 0;
-    struct why why;
-    if (rate_take(t->worker->redis, t->entry->repo, bytes, o->max_requests, o->max_bytes, &wait_s,
-                  &why) != OK) {
+    bool alone;
+    int wait_s = callback_rate_take(t->worker->rate, t->worker->redis, t->entry->repo,
+                                    (int64_t)http_body(t->request.x).len, &alone);
+    if (alone)
         metrics_add(o->desk->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
-        wait_s = limiter_take(t->worker->limiter, t->entry->repo, bytes, clock_mono_ms() / 1000);
-    }
     return wait_s == 0 ||
            verdict_later(&t->verdict, 429, "rate_limited", wait_s,
-                         "more than %lld requests or %lld MiB in 60 s", (long long)o->max_requests,
-                         (long long)(o->max_bytes >> 20));
+                         "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
+                         "is used up",
+                         (long long)o->requests_per_min, (long long)(o->bytes_per_min >> 20));
 }
 
 /* ---- 5, 6, 7: body, fields, provenance ------------------------------------------------------- */

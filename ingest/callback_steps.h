@@ -6,8 +6,8 @@
 
 struct callback_worker {
     const struct callback_options *options;
-    struct limiter *limiter; /* for when Redis is away; shared */
-    struct redis *redis;     /* this thread's */
+    struct callback_rate *rate; /* shared */
+    struct redis *redis;        /* this thread's */
 };
 
 /* Judges, publishes or refuses: the exchange is gone afterwards. */

@@ -11,18 +11,18 @@
 #include "callback_route.h"
 #include "webhook_route.h"
 
-#define DEADLINE_MS      8000  /* GitHub hangs up after 10 s */
-#define WEBHOOK_BODY_MS  10000 /* GitHub has hung up by then */
-#define CALLBACK_BODY_MS 30000
-#define DRAIN_MS         10000
-#define BROKER_CHECK_MS  5000
-#define BROKER_WAIT_MS   1000
-#define REDIS_TIMEOUT_MS 300 /* a callback makes three calls of the 8 s that it has */
-#define CALLBACK_MAX_60S (20 << 20)
-#define MAX_HTTP_THREADS 8
-#define N_NEEDED         3
-#define WEBHOOK_PATH     "/github/webhook"
-#define N_WRITTEN        2 /* of these, the first */
+#define DEADLINE_MS            8000  /* GitHub hangs up after 10 s */
+#define WEBHOOK_BODY_MS        10000 /* GitHub has hung up by then */
+#define CALLBACK_BODY_MS       30000
+#define DRAIN_MS               10000
+#define BROKER_CHECK_MS        5000
+#define BROKER_WAIT_MS         1000
+#define REDIS_TIMEOUT_MS       300 /* a callback makes three calls of the 8 s that it has */
+#define CALLBACK_BYTES_PER_MIN (20 << 20)
+#define MAX_HTTP_THREADS       8
+#define N_NEEDED               3
+#define WEBHOOK_PATH           "/github/webhook"
+#define N_WRITTEN              2 /* of these, the first */
 
 struct service {
     struct desk desk;
@@ -158,8 +158,8 @@ static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct
         .keys = s->keys,
         .redis = redis_options_of(c),
         .topic = s->topics.name[TOPIC_CALLBACKS],
-        .max_requests = config_number(c, "RATE_LIMIT_PER_MIN"),
-        .max_bytes = CALLBACK_MAX_60S,
+        .requests_per_min = config_number(c, "RATE_LIMIT_PER_MIN"),
+        .bytes_per_min = CALLBACK_BYTES_PER_MIN,
     };
     return callback_route_new(&s->callback, &options, why);
 }

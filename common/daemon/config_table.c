@@ -184,7 +184,8 @@ const struct property config_properties[] = {
         .fallback = "100",
         .min = 1,
         .max = 1000000,
-        .help = "Callbacks that one downstream repository may send in 60 seconds.",
+        .help = "Callbacks that one downstream repository may send a minute; what it does not use "
+                "is kept for ten minutes.",
     },
     /* ---- Kafka and Redis ---- */
     {

@@ -13,8 +13,8 @@
  *   |<id> stands behind in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent
- * crcr:rate:<repo>                          hash    ingest      ingest             60 s
- *   requests and bytes in the current window
+ * crcr:rate:<repo>                          hash    ingest      ingest             10 min
+ *   when the buckets of its callbacks, requests and bytes, will be full again, in us
  * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
  *   one result record
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL

@@ -12,8 +12,8 @@ static struct str number(char to[24], int64_t value)
     return (struct str){ to, (size_t)n };
 }
 
-enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t max_requests,
-                   int64_t max_bytes, int *retry_after_s, struct why *why)
+enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t requests_per_min,
+                   int64_t bytes_per_min, int *retry_after_s, struct why *why)
 {
     /* Ingest's threads all come here, and a script remembers its SHA without a lock. */
     static _Thread_local struct redis_script script = { .source = view_rate_lua };
@@ -21,7 +21,7 @@ enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t max_
     buf_init(&key, VIEW_KEY_MAX);
     char text[3][24];
     const struct str argv[] = { key_rate(&key, repo), number(text[0], bytes),
-                                number(text[1], max_requests), number(text[2], max_bytes) };
+                                number(text[1], requests_per_min), number(text[2], bytes_per_min) };
     const struct redis_value *answer;
     enum err err = redis_call_script(r, &script, 1, 4, argv, &answer, why);
     if (err != OK)

@@ -1,13 +1,13 @@
-/* The callback rate limit of a downstream: requests and bytes in any 60 s, shared by all replicas
- * of ingest. Counted in slots of 5 s, so what is counted is the last 60 to 65 s. */
+/* The buckets of a downstream's callbacks that all replicas of ingest share. The rule is that of
+ * ingest/callback_rate.h, in rate.lua. */
 #ifndef CRCR_VIEW_RATE_H
 #define CRCR_VIEW_RATE_H
 
 #include "../io/redis.h"
 
-/* Counts one request of that size unless it would pass a limit. *retry_after_s is 0 when it may go
- * on. A refused call is not counted. Errors: Redis is away (the caller uses its local limiter). */
-enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t max_requests,
-                   int64_t max_bytes, int *retry_after_s, struct why *why) MUST_CHECK;
+/* Takes one request of that size. *retry_after_s is 0 when it may go on; otherwise nothing was
+ * taken. Errors: Redis is unavailable. */
+enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t requests_per_min,
+                   int64_t bytes_per_min, int *retry_after_s, struct why *why) MUST_CHECK;
 
 #endif

@@ -1,42 +1,26 @@
--- Counts one callback of a downstream unless it would pass a limit in any 60 s.
---   KEYS[1] crcr:rate:<repo>, a hash: "n<slot>" requests and "b<slot>" bytes of each 5 s
---   ARGV    bytes, max_requests, max_bytes
--- Returns 0, or the seconds after which the same request would pass.
-local SLOT, SLOTS = 5, 12
+-- Takes one callback of a downstream out of its buckets, unless one of them holds too little.
+-- The rule is that of ingest/callback_rate.c, which decides while Redis is unavailable.
+--   KEYS[1] crcr:rate:<repo>, a hash: when each bucket will be full again, in us
+--   ARGV    bytes, requests a minute, bytes a minute
+-- Returns 0, or the seconds after which the same request would pass; then nothing was taken.
+local MINUTE, HELD = 60000000, 600000000 -- us; a bucket holds what comes in ten minutes
 
-local bytes, max_requests, max_bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
-local now = tonumber(time[1])
-local slot = math.floor(now / SLOT)
-local requests_at, bytes_at = {}, {}
-local requests, total = 0, 0
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local fields = redis.call('HMGET', KEYS[1], 'requests_full_us', 'bytes_full_us')
 
-local fields = redis.call('HGETALL', KEYS[1])
-for i = 1, #fields, 2 do
-    local kind, at = string.sub(fields[i], 1, 1), tonumber(string.sub(fields[i], 2))
-    local value = tonumber(fields[i + 1])
-    if at == nil or at < slot - SLOTS or at > slot then
-        redis.call('HDEL', KEYS[1], fields[i])
-    elseif kind == 'n' then
-        requests_at[at], requests = value, requests + value
-    else
-        bytes_at[at], total = value, total + value
-    end
+local function full_after(full_us, taken, per_min)
+    return math.max(tonumber(full_us) or 0, now) + math.floor(taken * MINUTE / per_min)
 end
+local requests = full_after(fields[1], 1, tonumber(ARGV[2]))
+local bytes = full_after(fields[2], tonumber(ARGV[1]), tonumber(ARGV[3]))
 
--- The oldest slots leave first; the request passes once enough of them are gone.
-if requests + 1 > max_requests or total + bytes > max_bytes then
-    for at = slot - SLOTS, slot do
-        requests = requests - (requests_at[at] or 0)
-        total = total - (bytes_at[at] or 0)
-        if requests + 1 <= max_requests and total + bytes <= max_bytes then
-            return (at + SLOTS + 1) * SLOT - now
-        end
-    end
-    return (SLOTS + 1) * SLOT
+local last = math.max(requests, bytes)
+local wait = last - now - HELD
+if wait > 0 then
+    return math.ceil(wait / 1000000)
 end
-
-redis.call('HINCRBY', KEYS[1], 'n' .. slot, 1)
-redis.call('HINCRBY', KEYS[1], 'b' .. slot, bytes)
-redis.call('EXPIRE', KEYS[1], (SLOTS + 1) * SLOT)
+redis.call('HSET', KEYS[1], 'requests_full_us', string.format('%.0f', requests),
+           'bytes_full_us', string.format('%.0f', bytes))
+redis.call('PEXPIRE', KEYS[1], math.ceil((last - now) / 1000) + 1)
 return 0
