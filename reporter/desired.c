@@ -78,7 +78,9 @@ static char *external_id(const struct result_record *job)
     return buf_take(&id, NULL);
 }
 
-/* "<attempt>/<check_run_id>": which attempt of which job, among those of one name. */
+/* "<attempt>/<check_run_id>": which attempt of which job, among those of one name. With a slash in
+ * a name two jobs may have one: workflow CI, job a/b, and workflow CI/a, job b. Then the workflow
+ * is named too. */
 static char *attempt_id(const struct result_record *job)
 {
     struct buf id;
@@ -86,6 +88,10 @@ static char *attempt_id(const struct result_record *job)
     http_encode(&id, str_of(job->run_attempt));
     buf_putc(&id, '/');
     http_encode(&id, str_of(job->check_run_id));
+    if (strchr(job->workflow_name, '/') || strchr(job->job_name, '/')) {
+        buf_putc(&id, '/');
+        http_encode(&id, str_of(job->workflow_name));
+    }
     return buf_take(&id, NULL);
 }
 

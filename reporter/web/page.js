@@ -152,7 +152,7 @@ const JOB_COLUMNS = [
   { name: "Links", look: "links" }];
 
 function jobName(job) {
-  const attempt = job.run_attempt && job.run_attempt !== "1" ? ` (attempt ${job.run_attempt})` : "";
+  const attempt = job.run_attempt && String(job.run_attempt) !== "1" ? ` (attempt ${job.run_attempt})` : "";
   return job.job_name === job.workflow_name ? job.job_name + attempt
                                             : `${job.workflow_name} / ${job.job_name}${attempt}`;
 }

@@ -133,7 +133,7 @@ def test_one_check_is_run_again_and_its_new_result_supersedes(scene):
     assert outcome["run_id"] == old["external_id"].split(":")[0]
     scene.wait_ended(L4, "mac", 2, "success")  # GitHub knows failed jobs of a run only
     assert len(scene.checks(L4, "docs")) == 1
-    wait_for("the second attempt in the view", lambda: ("linux", "2", "success") in {
+    wait_for("the second attempt in the view", lambda: ("linux", 2, "success") in {
         (row["job_name"], row["run_attempt"], row["conclusion"]) for row in scene.rows(L4)})
 
 

@@ -54,7 +54,7 @@ class Reporter:
     def result(self, delivery, attempt="1"):
         """The last record in results of that delivery's job."""
         rows = [json.loads(r.value) for r in self.topic("results") if f"/{delivery}/" in r.key]
-        rows = [row for row in rows if row["run_attempt"] == attempt]
+        rows = [row for row in rows if str(row["run_attempt"]) == attempt]
         return rows[-1] if rows else None
 
     def checks(self, sha):

@@ -68,3 +68,16 @@ def test_what_is_too_large_to_be_put_off_is_parked_and_many_headers_leave_room_f
     delayed, = wait_for("the other to be put off", lambda: [
         r for r in reporter.topic("delay.1m") if r.headers.get("delivery") == many.delivery], 40)
     assert delayed.headers["to_topic"] == reporter.relay.topic("callbacks") and delayed.headers["delays"] == "1"
+
+
+def test_two_jobs_whose_names_join_to_the_same_text_get_two_check_runs(reporter):
+    one = Job(reporter, name="CI", job_name="a/b", check_run_id="5-1").call("completed", 2000, conclusion="success")
+    one.call("completed", 2500, conclusion="failure", name="CI/a", job_name="b")
+    runs = one.wait_check(count=2)
+    assert {run["name"] for run in runs} == {"crcr/org/four/CI/a/b"}
+    assert sorted(run["conclusion"] for run in runs) == ["failure", "success"]
+    client = reporter.redis.client()
+    client.delete(*client.keys("crcr:check:*"))  # found again, each its own
+    one.call("completed", 3000, conclusion="success", artifact_url="https://example.org/a")
+    settled(reporter)
+    assert sorted(run["conclusion"] for run in one.wait_check(count=2)) == ["failure", "success"]

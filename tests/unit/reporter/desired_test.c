@@ -214,6 +214,27 @@ static void another_attempt_is_another_check_run(void **state)
     result_record_clear(&job);
 }
 
+static void jobs_whose_names_join_to_the_same_text_are_told_apart(void **state)
+{
+    (void)state;
+    static const char *const names[2][2] = { { "CI", "a/b" }, { "CI/a", "b" } };
+    struct result_record jobs[2];
+    struct wanted_check checks[2];
+    for (size_t i = 0; i < 2; i++) {
+        job_fill(&jobs[i], JOB_COMPLETED, "success");
+        text_set(&jobs[i].workflow_name, names[i][0]);
+        text_set(&jobs[i].job_name, names[i][1]);
+        ask(&jobs[i], &checks[i]);
+    }
+    assert_string_equal(checks[0].name, checks[1].name);
+    assert_string_not_equal(checks[0].slot, checks[1].slot);
+    assert_string_not_equal(checks[0].marker, checks[1].marker);
+    for (size_t i = 0; i < 2; i++) {
+        wanted_check_clear(&checks[i]);
+        result_record_clear(&jobs[i]);
+    }
+}
+
 static void the_digest_follows_what_github_is_told(void **state)
 {
     (void)state;
@@ -282,6 +303,7 @@ int main(void)
         cmocka_unit_test(the_digest_follows_what_github_is_told),
         cmocka_unit_test(nightly_and_periodic_jobs_have_no_check_run),
         cmocka_unit_test(times_that_are_none_are_not_sent),
+        cmocka_unit_test(jobs_whose_names_join_to_the_same_text_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
