@@ -85,13 +85,14 @@ void sending_drop(struct sending *g)
 
 static enum err sign_token(void *opaque, int64_t sent_ms, char **ret, struct why *why)
 {
-    const struct sending *g = opaque;
+    struct sending *g = opaque;
     const struct task *task = &g->task;
     struct callback_token token = {
         .pr = task->event.pr,
         .dispatched_ms = sent_ms,
         .issued_s = sent_ms / 1000,
     };
+    g->signed_ms = sent_ms;
     if (!str_copy(token.delivery, sizeof(token.delivery), task->event.delivery) ||
         !str_copy(token.repo, sizeof(token.repo), task->repo) ||
         (task->event.head_sha.ptr &&

@@ -84,6 +84,7 @@ struct sending {
     char nothing[160];           /* TASK_EXPAND: why nothing came of it; "" otherwise */
     struct retry retry;          /* what follows the answer */
     int64_t claimed_ms;          /* wall clock; until the call ends it counts as dispatched_at */
+    int64_t signed_ms;           /* wall clock: what the callback token says; 0: there is none */
     struct outcome outcome;
 };
 

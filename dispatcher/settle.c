@@ -211,7 +211,7 @@ static void decide(struct sending *g, const struct github_answer *answer)
     outcome_of(g, g->retry.outcome, answer->err ? answer->reason : g->nothing);
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
-        g->outcome.at_ms = answer->sent_ms;
+        g->outcome.at_ms = g->signed_ms ? g->signed_ms : answer->sent_ms;
     if (sending_is_remembered(&g->task))
         called_ended(s->called, g->task.lane, g->task.event.delivery,
                      g->retry.outcome == OUTCOME_DISPATCHED ? CALLED_SENT

@@ -440,22 +440,22 @@ class TestWhenSomethingIsAway:
         bench.relay.parts["dispatcher"].kill()
         assert not bench.outcomes(delivery)
         bench.start().ready()
-        buttons.outcome(delivery, L4, "rerun_failed")
-        buttons.outcome(delivery, L3, "rerun_failed")
+        buttons.outcome(delivery, L4, "rerun_all")
+        buttons.outcome(delivery, L3, "rerun_all")
         expand = buttons.outcome(delivery, UPSTREAM, "expand")
         assert not expand["maybe_duplicate"] and expand["attempt"] == 1
         assert sorted(one for one in buttons.reruns() if one[1] in (a, b)) == sorted([
-            (L4, a, "rerun-failed-jobs"), (L3, b, "rerun-failed-jobs")])
+            (L4, a, "rerun"), (L3, b, "rerun")])
 
     def test_what_a_crash_left_stored_but_not_done_is_expanded_again_and_called_once(self, buttons):
         run, redis = next(runs), buttons.bench.redis
         suite = buttons.checks((f"crcr/{L3}/CI/1", f"{run}:1"))
         delivery = buttons.press_all(suite)
-        buttons.outcome(delivery, L3, "rerun_failed")
+        buttons.outcome(delivery, L3, "rerun_all")
         claim = f"crcr:claim:{delivery}|{UPSTREAM}|expand|{suite}"
         wait_for("its end", lambda: redis.hget(claim, "state") == "done")
         redis.hset(claim, mapping={"state": "sending", "owner": "dead", "until_ms": "1"})
         buttons.press_all(suite, delivery=delivery)
-        buttons.outcome(delivery, L3, "rerun_failed", "duplicate")
+        buttons.outcome(delivery, L3, "rerun_all", "duplicate")
         assert len(buttons.listings(suite)) == 2
         assert len([one for one in buttons.reruns() if one[1] == run]) == 1

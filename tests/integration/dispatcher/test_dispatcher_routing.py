@@ -37,7 +37,7 @@ class TestEachTier:
             assert one["latency_ms"] <= (time.time() - before) * 1000 + 1
             assert one["head_sha"] == SHA and not one["maybe_duplicate"]
 
-    def test_callback_token_names_delivery_repo_commit_and_the_moment_of_the_claim(self, bench):
+    def test_callback_token_names_delivery_repo_commit_and_the_moment_of_the_call(self, bench):
         delivery = bench.pull_request()
         outcomes = {one["repo"]: one for one in bench.wait_outcomes(delivery, 4)}
         for one in bench.dispatches(delivery):
