@@ -172,7 +172,7 @@ def test_a_delivery_that_ends_as_its_answer_does_not_say_is_found(answer, delive
 
 
 ONCE_MORE = github.Answer("a refused JWT", {}, 5, before=2)
-NO_TOKEN = github.Answer("a suspended installation", {}, before=1)
+NO_TOKEN = github.Answer("a suspended installation", {}, 59, before=-1)
 
 
 @pytest.mark.parametrize("answer, asked_ms, good", [
@@ -181,7 +181,8 @@ NO_TOKEN = github.Answer("a suspended installation", {}, before=1)
     (ONCE_MORE, [0], False),
     (ONCE_MORE, [0, 5000, 10_000], False),
     (NO_TOKEN, [0], True),
-    (NO_TOKEN, [0, 60_000], False),
+    (NO_TOKEN, [0, 60_000], True),
+    (NO_TOKEN, [0, 30_000], False),
     (NO_TOKEN, [], False),
 ])
 def test_a_token_that_is_asked_for_too_often_is_found(answer, asked_ms, good):

@@ -18,9 +18,10 @@ TOKEN = {"path": "/app/installations/ID/access_tokens"}
 MORE = 5  # webhooks while limits stand
 UNTOLD_S = 60  # GitHub: "wait for at least one minute"
 RETRY_S = 8  # 10 s, less the jitter
+REFUSED_S = 59  # a minute in which no look-up that was refused is repeated
 FAILED_S = 5  # for which no token is asked for after one could not be had
 HANG_S = 20  # the time-out of a call
-SLOW = ("429 alone", "secondary limit", "5xx burst", "hang")  # a minute, or a time-out: not in the short form
+SLOW = ("429 alone", "secondary limit", "5xx burst", "hang", "revoked App: no installation", "suspended: no token")  # a minute, or a time-out: not in the short form
 
 
 @dataclasses.dataclass
@@ -34,7 +35,7 @@ class Answer:
     calls: int = 2        # of the first delivery; -2: two at least
     refused: str = ""     # a part of the reason that it is parked with; "": it is dispatched
     new_token: bool = False  # one is fetched between the first call and the next
-    before: int = 0       # it answers a call for the token, not the dispatch: how often that is made, least_s apart
+    before: int = 0       # it answers a call for the token, not the dispatch: how often that is made (-1: once or more), least_s apart
     waits: str = ""       # a part of what the outcome "waiting" says
 
 
@@ -73,9 +74,10 @@ def answers():
         Answer("redirect to the same origin", once(307, headers=moved)),
         Answer("redirect again and again", {"status": 308, "headers": moved}, refused="308"),
         Answer("expired token", once(401), new_token=True),
-        Answer("revoked App: no installation", {**INSTALLATION, "status": 404}, calls=0, before=1, refused="404"),
+        Answer("revoked App: no installation", {**INSTALLATION, "status": 404}, REFUSED_S, calls=0, before=-1,
+               refused="404"),
         Answer("revoked App: repository", {"status": 404}, calls=1, refused="404"),
-        Answer("suspended: no token", {**TOKEN, "status": 403, "body": SUSPENDED}, calls=0, before=1,
+        Answer("suspended: no token", {**TOKEN, "status": 403, "body": SUSPENDED}, REFUSED_S, calls=0, before=-1,
                refused=SUSPENDED["message"]),
         Answer("suspended: no dispatch", {"status": 403, "body": SUSPENDED}, calls=1, refused=SUSPENDED["message"]),
         Answer("JWT refused: installation", once(401, body=UNDECODED, **INSTALLATION), FAILED_S, calls=1, before=2,
@@ -145,7 +147,7 @@ def gap_problems(one, calls, first, began_s):
 
 def before_problems(one, asked_ms):
     """asked_ms: when the call was made that is answered so, in order."""
-    if len(asked_ms) != one.before:
+    if not asked_ms or (one.before > 0 and len(asked_ms) != one.before):
         return [f"{one.name}: asked {len(asked_ms)} times for the token, not {one.before}"]
     early = [later - ms for ms, later in zip(asked_ms, asked_ms[1:]) if later - ms < 1000 * one.least_s]
     return [f"{one.name}: asked again after {early[0] / 1000:.1f} s"] if early else []
