@@ -197,7 +197,7 @@ bool work_park(struct work *work, const struct park *park)
     enum topic delay = park_topic(park->wait_ms);
     struct headers headers;
     if (!dlq_fits(record->key, record->value, &record->headers)) {
-        work_dead(work, "refused", "too large to be written once more");
+        work_dead(work, "refused", "too large to be put off");
         return false;
     }
     headers_copy(&headers, park->headers ? park->headers : &record->headers);
