@@ -7,12 +7,16 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
+#include "topic_ends.h"
 #include "topic_nudge.h"
 #include "topic_record.h"
 
-#define START_MS   5000
-#define OFFSETS_MS 15000 /* a broker that has just come back has no leaders for some seconds */
-#define AGAIN_MS   250
+#define START_MS     5000
+#define OFFSETS_MS   15000 /* a broker that has just come back has no leaders for some seconds */
+#define AGAIN_MS     250
+#define STALLED_MS   90000
+#define ASK_EVERY_MS 30000
+#define ASK_MS       2000
 
 struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
@@ -22,6 +26,8 @@ struct topic_follower {
     int64_t *ends;      /* of each: where it ended when its first record came; -1 before */
     int n_behind;       /* partitions whose end was not reached yet */
     size_t since_nudge; /* bytes taken */
+    int64_t moved_ms;   /* monotonic: when a record or an end came last */
+    int64_t asked_ms;   /* monotonic: topic_follower_stalled */
 };
 
 /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty one
@@ -31,7 +37,6 @@ static const topic_setting follower_defaults[] = {
     { "queued.max.messages.kbytes", "4096" },
     { "fetch.message.max.bytes", "1048576" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -242,6 +247,8 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             topic_client_answered(&f->client);
             note_end(f, message);
         }
+        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            f->moved_ms = clock_mono_ms();
         if (!message->err) {
             f->message = message;
             topic_record_fill(&f->record, message);
@@ -292,7 +299,26 @@ bool topic_follower_lost(struct topic_follower *f, struct why *why)
     return away;
 }
 
-bool topic_follower_astray(struct topic_follower *f, struct why *why)
+bool topic_follower_stalled(struct topic_follower *f, struct why *why)
 {
-    return topic_client_astray(&f->client, why);
+    int64_t now = clock_mono_ms();
+    bool stalled = false;
+
+    if (now - f->moved_ms < STALLED_MS || now - f->asked_ms < ASK_EVERY_MS)
+        return false;
+    f->asked_ms = now;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(f->partitions);
+    struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
+    if (topic_ends_ask(f->client.rk, list, ASK_MS, ends, why) == OK &&
+        rd_kafka_position(f->client.rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        for (int i = 0; i < list->cnt && !stalled; i++) {
+            const rd_kafka_topic_partition_t *p = &list->elems[i];
+            stalled = ends[i].end > (p->offset >= 0 ? p->offset : ends[i].first);
+            if (stalled)
+                (void)why_set(why, ERR_STOP, "%s [%d] has records that are not read", p->topic,
+                              (int)p->partition);
+        }
+    free(ends);
+    rd_kafka_topic_partition_list_destroy(list);
+    return stalled;
 }
