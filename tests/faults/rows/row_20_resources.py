@@ -235,10 +235,8 @@ def run(world, short=False):
     seconds = 3 if short else 60 if world.long else 10
     total = used_up(world, seconds, 10 if short else 120)
     for result, problems in (on_a_small_disk(world, seconds), wrong_clock(world, seconds)):
-        for name in ("events", "lost", "unknown", "duplicated"):
-            setattr(total[0], name, getattr(total[0], name) + getattr(result, name))
-        total[0].recovery_s = max(total[0].recovery_s, result.recovery_s)
-        total[0].problems.extend(result.problems + problems)
+        total[0].add(result)
+        total[0].problems.extend(problems)
     total[0].problems.extend(total[1])
     total[0].faults = f"7 faults of {seconds} s"
     return total[0]
