@@ -217,7 +217,7 @@ static void drop_replaced(struct aggregate *a)
  * jobs_cmp, without what a newer run of the same workflow has replaced:
  *
  *   - what was cancelled or never ended there: a concurrency group cancels the older of two runs,
- *     and takes away its chance to report;
+ *     which then cannot report;
  *   - a job that had ended before the newer run began and is run by it too: a re-run by a CI that
  *     gives it a new id. */
 static void jobs_that_count(const struct aggregate_view *view, struct aggregate *a)

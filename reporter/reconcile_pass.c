@@ -97,7 +97,7 @@ void pass_count(struct pass *p, const char *call, bool check_run,
                         (double)answer->micros / 1e6);
 }
 
-/* Whether GitHub as a whole has stopped answering, or does again. */
+/* Whether GitHub has stopped answering anybody, or does again. */
 static void look_for_outage(struct pass *p, const struct github_answer *answer)
 {
     enum outage_change change = outage_answered(&p->target->reconcile->outage, p->target->hh.hashv,

@@ -157,15 +157,12 @@ bool plan_is_urgent(const struct wanted_check *wanted, enum action_kind kind)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* In this order. What people wait for goes first when not all can be sent at once. */
+/* The turn of a check run: what people wait for goes first, when not all can be sent at once. */
 enum turn {
-    TURN_LOOK_AGAIN, /* noted before anything is sent: a crash leaves a look too many, not one less
-                      */
     TURN_FIRST_SIGN, /* of an aggregate, which may block a merge */
     TURN_COMPLETED,  /* jobs that completed */
     TURN_OPEN,       /* jobs in progress */
     TURN_AGGREGATE,  /* that GitHub has already */
-    TURN_COMMENT,    /* one a pull request */
     TURNS
 };
 
@@ -186,6 +183,7 @@ size_t plan_most_actions(size_t n)
     return 2 * n + 1; /* every check run and a comment with it, and the time to look again */
 }
 
+/* One a pull request. */
 static size_t add_comments(const struct plan_view *view, struct action *to)
 {
     size_t n = 0;
@@ -203,9 +201,10 @@ static size_t add_comments(const struct plan_view *view, struct action *to)
 size_t plan_actions(const struct plan_view *view, struct action *to)
 {
     size_t n = 0;
+    /* Noted before anything is sent: a crash leaves a look too many, never one too few. */
     if (view->n > 0 && view->wanted[view->n - 1].aggregate)
         to[n++] = (struct action){ .kind = ACTION_LOOK_AGAIN };
-    for (int turn = TURN_FIRST_SIGN; turn <= TURN_AGGREGATE; turn++)
+    for (int turn = 0; turn < TURNS; turn++)
         for (size_t i = 0; i < view->n; i++) {
             const struct check_has has = { .sent = view->sent[i] };
             enum action_kind kind = plan_check(&view->wanted[i], &has);

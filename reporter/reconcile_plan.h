@@ -87,8 +87,8 @@ struct plan_view {
     bool comments; /* CRCR_ONCALL_COMMENTS */
 };
 
-/* The actions in their order; the table is in reconcile_plan.c. to has room for
- * plan_most_actions(n); gives how many. */
+/* The actions in their order: the time to look again, check runs (enum turn), comments. to has room
+ * for plan_most_actions(n); gives how many. */
 size_t plan_actions(const struct plan_view *view, struct action *to);
 size_t plan_most_actions(size_t n);
 /* True when the job has a check run, or will: then on-call comments may be about it. */

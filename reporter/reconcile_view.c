@@ -156,7 +156,7 @@ static struct aggregate_view aggregate_view_of(const struct pass *p)
         .checks_max = r->job_checks_max,
         .answers = &p->answers,
         .now_ms = clock_wall_ms(),
-        .silent_ms = r->times.zombie_ms,
+        .silent_ms = r->times.overdue_ms,
         .quiet_ms = r->quiet_ms,
     };
 }

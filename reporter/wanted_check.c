@@ -78,7 +78,7 @@ static void time_text(char to[32], const char *text)
         clock_format(wall_ms, to);
 }
 
-/* FNV-1a, 64 bits: tells two versions of one check run apart, nothing more. */
+/* FNV-1a, 64 bits: two versions of one check run differ in it, nothing more. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (const char *c = text ? text : ""; *c; c++)

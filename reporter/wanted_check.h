@@ -17,7 +17,7 @@ struct wanted_check {
     const char *conclusion; /* NULL unless completed */
     char *name;
     char *external_id; /* "<run_id>:<pr>"; of the aggregate "d:<delivery>:<pr>" */
-    char *slot;        /* tells it from others of the same name: key in crcr:check:* */
+    char *slot;        /* which of those with the same name: field in crcr:check:* */
     char *marker;      /* first line of the summary: finds it again at GitHub */
     char *details_url; /* or NULL */
     char *title, *summary;
