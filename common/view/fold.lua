@@ -19,6 +19,10 @@ if not may_fold(KEYS[9], ARGV[9]) then
     return not_consistent()
 end
 
+local function given(key)
+    return key ~= 'crcr:none' and key
+end
+
 local job, flat = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #flat, 2 do
     job[flat[i]] = flat[i + 1]
@@ -53,8 +57,8 @@ end
 job = merged.job
 
 job.first_ms, job.last_ms = indexes_write(
-    { delivery = KEYS[2], repo = KEYS[3], repos = KEYS[4], overdue = KEYS[5], head = KEYS[6],
-      pr = KEYS[7] },
+    { delivery = KEYS[2], repo = KEYS[3], repos = KEYS[4], overdue = KEYS[5],
+      head = given(KEYS[6]), pr = given(KEYS[7]) },
     { job = ARGV[6], delivery = ARGV[7], repo = ARGV[8] },
     job, ARGV[2], ARGV[10], tonumber(ARGV[5]), ttl)
 

@@ -4,7 +4,7 @@
 -- What one delivery, downstream or commit may index: who sends more does not grow Redis with it.
 local DELIVERY_MAX, REPO_MAX, HEAD_MAX = 20000, 1000, 1000
 
--- keys: delivery, repo, repos, overdue, head, pr (head and pr may be 'crcr:none').
+-- keys: delivery, repo, repos, overdue, head, pr (head and pr may be false: none).
 -- names: job key, delivery, repo. first, last: received_ms of the first and the last fact.
 -- overdue: how long it may be in progress, in ms.
 -- Gives first_ms and last_ms as the indexes have them; nil: not there, for there were too many.
@@ -22,13 +22,13 @@ local function indexes_write(keys, names, job, first, last, overdue, ttl)
     else
         redis.call('ZREM', keys.overdue, names.job)
     end
-    if keys.head ~= 'crcr:none' then
+    if keys.head then
         if redis.call('SCARD', keys.head) < HEAD_MAX then
             redis.call('SADD', keys.head, names.job)
         end
         keep(keys.head, ttl)
     end
-    if keys.pr ~= 'crcr:none' then
+    if keys.pr then
         redis.call('ZADD', keys.pr, 'LT', first, names.delivery)
         keep(keys.pr, ttl)
     end
