@@ -40,8 +40,9 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
     r->kafka = config_kafka(config, "crcr-reporter");
     r->redis = config_redis(config);
     r->times.ttl_s = config_number(config, "CRCR_STATUS_TTL");
-    r->times.zombie_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
+    r->times.overdue_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
     r->quiet_ms = config_number(config, "CRCR_RUN_QUIET_SECONDS") * 1000;
+    r->job_checks_max = config_number(config, "CRCR_JOB_CHECKS_MAX");
     r->upstream_repo = config_text(config, "UPSTREAM_REPO");
     r->ca_file = config_text(config, "CRCR_CA_FILE");
     r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");

@@ -259,6 +259,16 @@ const struct property config_properties[] = {
                 "when nothing was in progress for so long.",
     },
     {
+        .name = "CRCR_JOB_CHECKS_MAX",
+        .type = PROPERTY_NUMBER,
+        .daemons = REPORTER,
+        .fallback = "50",
+        .min = 1,
+        .max = 1000,
+        .help = "How many jobs of a downstream have a check run of their own on one commit; the "
+                "aggregate lists the others.",
+    },
+    {
         .name = "CRCR_SWEEP_SECONDS",
         .type = PROPERTY_SECONDS,
         .daemons = REPORTER,

@@ -1,8 +1,6 @@
 /* Check runs on a commit of the upstream repository, as our App
  * (https://docs.github.com/en/rest/checks/runs). Implemented in check_runs.c on top of
- * github_start: limits, redirects and tokens are judged there.
- *
- * Agreed between common/github (implements) and reporter/reconcile (calls). */
+ * github_start: limits, redirects and tokens are handled there. */
 #ifndef CRCR_GITHUB_CHECK_RUNS_H
 #define CRCR_GITHUB_CHECK_RUNS_H
 
@@ -52,7 +50,7 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
                         check_run_found_fn *found, check_run_written_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 
-/* The newest check run of each name in a check suite, of whatever App, told as by check_run_find;
+/* The newest check run of each name in a check suite, of whatever App, given as by check_run_find;
  * ERR_REFUSE when they are more than 10,000.
  * GET /repos/{repo}/check-suites/{suite_id}/check-runs?filter=latest&per_page=100
  * (https://docs.github.com/en/rest/checks/runs#list-check-runs-in-a-check-suite) */

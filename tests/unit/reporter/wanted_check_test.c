@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "common/base/mem.h"
-#include "reporter/desired.h"
+#include "reporter/wanted_check.h"
 
 static void job_fill(struct result_record *job, enum job_state state, const char *conclusion)
 {
@@ -33,82 +33,10 @@ static void text_set(char **text, const char *value)
     *text = mem_dup(value);
 }
 
-/* Asks for one job at L4; job and check are to be cleared. */
+/* One job that may start; check is to be cleared. */
 static void ask(struct result_record *job, struct wanted_check *check)
 {
-    const struct commit_view view = { .level = 4, .jobs = job, .n_jobs = 1 };
-    assert_int_equal(desired_checks(&view, check), 1);
-}
-
-static void l4_may_always_start(void **state)
-{
-    (void)state;
-    const struct commit_view view = { .level = 4 };
-    assert_true(check_may_start(&view, 42));
-}
-
-static void l1_l2_and_unlisted_never_start(void **state)
-{
-    (void)state;
-    static const int levels[] = { 0, 1, 2 };
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        const struct pr_labels labels = { 42, "ciflow/crcr/npu" };
-        const struct commit_view view = {
-            .level = levels[i], .device = STR_LIT("npu"), .prs = &labels, .n_prs = 1
-        };
-        assert_false(check_may_start(&view, 42));
-    }
-}
-
-static void l3_starts_with_its_own_label_only(void **state)
-{
-    (void)state;
-    struct pr_labels labels = { 42, "" };
-    const struct commit_view view = {
-        .level = 3, .device = STR_LIT("npu"), .prs = &labels, .n_prs = 1
-    };
-    assert_false(check_may_start(&view, 42));
-    labels.lines = "ciflow/crcr/npu2\nciflow/npu";
-    assert_false(check_may_start(&view, 42));
-    labels.lines = "ciflow/crcr/xpu\nciflow/crcr/npu";
-    assert_true(check_may_start(&view, 42));
-}
-
-static void a_demoted_l3_starts_nothing_and_l4_is_never_demoted(void **state)
-{
-    (void)state;
-    const struct pr_labels labels = { 42, "ciflow/crcr/npu" };
-    struct commit_view view = {
-        .level = 3, .device = STR_LIT("npu"), .demoted = true, .prs = &labels, .n_prs = 1
-    };
-    assert_false(check_may_start(&view, 42));
-    view.level = 4;
-    assert_true(check_may_start(&view, 42));
-}
-
-static void a_label_of_another_pull_request_with_the_same_head_opens_nothing(void **state)
-{
-    (void)state;
-    const struct pr_labels labels[] = { { 41, "ciflow/crcr/npu" }, { 42, "" } };
-    const struct commit_view view = {
-        .level = 3, .device = STR_LIT("npu"), .prs = labels, .n_prs = 2
-    };
-    assert_true(check_may_start(&view, 41));
-    assert_false(check_may_start(&view, 42));
-    assert_false(check_may_start(&view, 43));
-}
-
-static void a_job_without_a_pull_request_has_no_check_run(void **state)
-{
-    (void)state;
-    struct result_record job;
-    struct wanted_check check;
-    job_fill(&job, JOB_COMPLETED, "success");
-    job.pr_number = 0;
-    text_set(&job.event_type, "push");
-    const struct commit_view view = { .level = 4, .jobs = &job, .n_jobs = 1 };
-    assert_int_equal(desired_checks(&view, &check), 0);
-    result_record_clear(&job);
+    wanted_check_of_job(job, true, check);
 }
 
 static void a_job_in_progress_is_in_progress_without_conclusion(void **state)
@@ -235,14 +163,14 @@ static void jobs_whose_names_join_to_the_same_text_are_told_apart(void **state)
     }
 }
 
-static void the_digest_follows_what_github_is_told(void **state)
+static void the_digest_follows_what_is_sent(void **state)
 {
     (void)state;
     struct result_record job;
     struct wanted_check one, same, other;
     job_fill(&job, JOB_COMPLETED, "failure");
     ask(&job, &one);
-    job.dispatched_ms = 5; /* nobody is told */
+    job.dispatched_ms = 5; /* not sent */
     ask(&job, &same);
     job.failed = 3;
     ask(&job, &other);
@@ -252,21 +180,6 @@ static void the_digest_follows_what_github_is_told(void **state)
     wanted_check_clear(&same);
     wanted_check_clear(&other);
     result_record_clear(&job);
-}
-
-static void nightly_and_periodic_jobs_have_no_check_run(void **state)
-{
-    (void)state;
-    static const char *const types[] = { "nightly", "periodic" };
-    for (size_t i = 0; i < 2; i++) {
-        struct result_record job;
-        struct wanted_check check;
-        job_fill(&job, JOB_COMPLETED, "success");
-        text_set(&job.event_type, types[i]);
-        const struct commit_view view = { .level = 4, .jobs = &job, .n_jobs = 1 };
-        assert_int_equal(desired_checks(&view, &check), 0);
-        result_record_clear(&job);
-    }
 }
 
 static void times_that_are_none_are_not_sent(void **state)
@@ -284,15 +197,28 @@ static void times_that_are_none_are_not_sent(void **state)
     result_record_clear(&job);
 }
 
+static void a_check_run_at_github_is_known_by_its_external_id_and_marker(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "success");
+    ask(&job, &check);
+    struct str own = str_of(check.marker), id = STR_LIT("77:42");
+    assert_true(wanted_check_is(&check, id, own));
+    assert_true(wanted_check_is(&check, id, STR_LIT("without any marker")));
+    assert_false(wanted_check_is(&check, id, STR_LIT("<!-- crcr:2/77-1 -->")));
+    assert_false(wanted_check_is(&check, STR_LIT("77:43"), own));
+    check.aggregate = true; /* goes on under the next delivery's external_id */
+    assert_true(wanted_check_is(&check, STR_LIT("d:d-2:42"), own));
+    assert_false(wanted_check_is(&check, STR_LIT("d:d-2:42"), STR_LIT("without any marker")));
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(l4_may_always_start),
-        cmocka_unit_test(l1_l2_and_unlisted_never_start),
-        cmocka_unit_test(l3_starts_with_its_own_label_only),
-        cmocka_unit_test(a_demoted_l3_starts_nothing_and_l4_is_never_demoted),
-        cmocka_unit_test(a_label_of_another_pull_request_with_the_same_head_opens_nothing),
-        cmocka_unit_test(a_job_without_a_pull_request_has_no_check_run),
         cmocka_unit_test(a_job_in_progress_is_in_progress_without_conclusion),
         cmocka_unit_test(a_completed_job_keeps_its_conclusion),
         cmocka_unit_test(stale_is_not_ours_to_say),
@@ -300,10 +226,10 @@ int main(void)
         cmocka_unit_test(name_and_external_id_are_as_documented),
         cmocka_unit_test(a_run_that_is_not_of_actions_links_to_the_reported_url),
         cmocka_unit_test(another_attempt_is_another_check_run),
-        cmocka_unit_test(the_digest_follows_what_github_is_told),
-        cmocka_unit_test(nightly_and_periodic_jobs_have_no_check_run),
-        cmocka_unit_test(times_that_are_none_are_not_sent),
         cmocka_unit_test(jobs_whose_names_join_to_the_same_text_are_told_apart),
+        cmocka_unit_test(the_digest_follows_what_is_sent),
+        cmocka_unit_test(times_that_are_none_are_not_sent),
+        cmocka_unit_test(a_check_run_at_github_is_known_by_its_external_id_and_marker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

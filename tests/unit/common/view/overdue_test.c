@@ -12,13 +12,13 @@
 #include "common/base/mem.h"
 #include "common/io/redis.h"
 #include "common/view/jobs.h"
-#include "common/view/zombies.h"
+#include "common/view/overdue.h"
 #include "tests/unit/support/redis_fixture.h"
 
-#define NOW       1795231200000LL
-#define ZOMBIE_MS 1000
+#define NOW        1795231200000LL
+#define OVERDUE_MS 1000
 
-static const struct view_times times = { .ttl_s = 3000, .zombie_ms = ZOMBIE_MS };
+static const struct view_times times = { .ttl_s = 3000, .overdue_ms = OVERDUE_MS };
 
 static void fold(struct redis_fixture *f, const char *key, enum job_state reported,
                  const char *attempt, int64_t received_ms)
@@ -48,33 +48,33 @@ static void fold(struct redis_fixture *f, const char *key, enum job_state report
 /* in_progress, and out of time after_ms from NOW. */
 static void start_job(struct redis_fixture *f, const char *key, int64_t after_ms)
 {
-    fold(f, key, JOB_IN_PROGRESS, "1", NOW - ZOMBIE_MS + after_ms);
+    fold(f, key, JOB_IN_PROGRESS, "1", NOW - OVERDUE_MS + after_ms);
 }
 
 static int64_t take_at(struct redis_fixture *f, int64_t now_ms, size_t most,
-                       struct zombie_list *list)
+                       struct overdue_list *list)
 {
     int64_t past = -1;
-    assert_int_equal(zombies_take(f->redis, now_ms, most, list, &past, NULL), OK);
+    assert_int_equal(overdue_take(f->redis, now_ms, most, list, &past, NULL), OK);
     return past;
 }
 
 static size_t count_at(struct redis_fixture *f, int64_t now_ms)
 {
-    struct zombie_list list;
+    struct overdue_list list;
     take_at(f, now_ms, 100, &list);
     size_t n = list.n;
-    zombie_list_clear(&list);
+    overdue_list_clear(&list);
     return n;
 }
 
 static void only_a_job_past_its_time_is_taken(void **state)
 {
     struct redis_fixture *f = *state;
-    struct zombie_list list;
+    struct overdue_list list;
     start_job(f, "a/late", -1);
     start_job(f, "a/in-time", 1);
-    fold(f, "a/ended", JOB_IN_PROGRESS, "1", NOW - 2 * ZOMBIE_MS);
+    fold(f, "a/ended", JOB_IN_PROGRESS, "1", NOW - 2 * OVERDUE_MS);
     fold(f, "a/ended", JOB_COMPLETED, "1", NOW);
     assert_int_equal(take_at(f, NOW, 100, &list), 1);
     assert_int_equal(list.n, 1);
@@ -87,13 +87,13 @@ static void only_a_job_past_its_time_is_taken(void **state)
     assert_int_equal(job->level, 4);
     assert_int_equal(job->pr_number, 7);
     assert_int_equal(job->dispatched_ms, 5);
-    zombie_list_clear(&list);
+    overdue_list_clear(&list);
 }
 
 static void two_sweepers_never_take_the_same_job(void **state)
 {
     struct redis_fixture *f = *state;
-    struct zombie_list list[3];
+    struct overdue_list list[3];
     char key[16];
     for (int i = 0; i < 5; i++) {
         snprintf(key, sizeof(key), "a/%d", i);
@@ -108,7 +108,7 @@ static void two_sweepers_never_take_the_same_job(void **state)
     assert_string_equal(list[1].at[0].job.key, "a/2");
     assert_string_equal(list[2].at[0].job.key, "a/4");
     for (int i = 0; i < 3; i++)
-        zombie_list_clear(&list[i]);
+        overdue_list_clear(&list[i]);
 }
 
 static void what_a_dead_sweeper_took_is_taken_again(void **state)
@@ -116,39 +116,39 @@ static void what_a_dead_sweeper_took_is_taken_again(void **state)
     struct redis_fixture *f = *state;
     start_job(f, "a/late", -1);
     assert_int_equal(count_at(f, NOW), 1);
-    assert_int_equal(count_at(f, NOW + ZOMBIE_LEASE_MS - 1), 0);
-    assert_int_equal(count_at(f, NOW + ZOMBIE_LEASE_MS), 1);
+    assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS - 1), 0);
+    assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS), 1);
 }
 
 static void what_was_published_is_not_taken_again(void **state)
 {
     struct redis_fixture *f = *state;
-    struct zombie_list list;
+    struct overdue_list list;
     start_job(f, "a/late", -1);
     take_at(f, NOW, 1, &list);
-    assert_int_equal(zombie_remove(f->redis, &list.at[0], NULL), OK);
-    assert_int_equal(zombie_remove(f->redis, &list.at[0], NULL), OK);
-    zombie_list_clear(&list);
-    assert_int_equal(take_at(f, NOW + 2 * ZOMBIE_LEASE_MS, 1, &list), 0);
+    assert_int_equal(overdue_remove(f->redis, &list.at[0], NULL), OK);
+    assert_int_equal(overdue_remove(f->redis, &list.at[0], NULL), OK);
+    overdue_list_clear(&list);
+    assert_int_equal(take_at(f, NOW + 2 * OVERDUE_LEASE_MS, 1, &list), 0);
     assert_int_equal(list.n, 0);
-    zombie_list_clear(&list);
+    overdue_list_clear(&list);
 }
 
 static void a_later_attempt_outlives_the_end_of_the_earlier(void **state)
 {
     struct redis_fixture *f = *state;
-    struct zombie_list list;
+    struct overdue_list list;
     start_job(f, "a/late", -1);
     take_at(f, NOW, 1, &list);
     fold(f, "a/late", JOB_IN_PROGRESS, "2", NOW + 5);
-    assert_int_equal(zombie_remove(f->redis, &list.at[0], NULL), OK);
-    zombie_list_clear(&list);
-    int64_t late = NOW + 5 + ZOMBIE_MS + ZOMBIE_LEASE_MS;
+    assert_int_equal(overdue_remove(f->redis, &list.at[0], NULL), OK);
+    overdue_list_clear(&list);
+    int64_t late = NOW + 5 + OVERDUE_MS + OVERDUE_LEASE_MS;
     assert_int_equal(take_at(f, late, 1, &list), 1);
     assert_int_equal(list.n, 1);
     assert_string_equal(list.at[0].job.run_attempt, "2");
-    assert_int_equal(list.at[0].deadline_ms, NOW + 5 + ZOMBIE_MS);
-    zombie_list_clear(&list);
+    assert_int_equal(list.at[0].deadline_ms, NOW + 5 + OVERDUE_MS);
+    overdue_list_clear(&list);
 }
 
 static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
@@ -166,14 +166,14 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
 static void a_job_that_the_view_has_forgotten_is_forgotten(void **state)
 {
     struct redis_fixture *f = *state;
-    struct zombie_list list;
+    struct overdue_list list;
     const struct redis_value *v;
     start_job(f, "a/late", -1);
     assert_int_equal(
         redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("crcr:job:a/late")), NULL), OK);
     assert_int_equal(take_at(f, NOW, 1, &list), 0);
     assert_int_equal(list.n, 0);
-    zombie_list_clear(&list);
+    overdue_list_clear(&list);
 }
 
 static void what_is_no_job_stops_no_other(void **state)
@@ -187,7 +187,7 @@ static void what_is_no_job_stops_no_other(void **state)
                    REDIS_ARGS(STR_LIT("SET"), STR_LIT("crcr:job:a/broken"), STR_LIT("text")), NULL),
         OK);
     assert_int_equal(count_at(f, NOW), 1);
-    assert_int_equal(count_at(f, NOW + ZOMBIE_LEASE_MS), 1);
+    assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS), 1);
 }
 
 static void redis_away_is_worth_a_retry(void **state)
@@ -195,10 +195,10 @@ static void redis_away_is_worth_a_retry(void **state)
     (void)state;
     struct redis *nobody;
     struct redis_options options = { .endpoint = "127.0.0.1:1" };
-    struct zombie_list list = { NULL, 0 };
+    struct overdue_list list = { NULL, 0 };
     int64_t past = 0;
     assert_int_equal(redis_new(&nobody, &options, NULL), OK);
-    assert_int_equal(zombies_take(nobody, NOW, 1, &list, &past, NULL), ERR_RETRY);
+    assert_int_equal(overdue_take(nobody, NOW, 1, &list, &past, NULL), ERR_RETRY);
     assert_null(list.at);
     redis_free(nobody);
 }

@@ -1,7 +1,7 @@
 -- Gives a sweeper some jobs that have been in progress for too long, and leases them to it, so that
--- no other takes them meanwhile. They stay among the zombies: a sweeper that dies loses none.
+-- no other takes them meanwhile. They stay in the set: a sweeper that dies loses none.
 --
--- KEYS  1 zombies zset  2 leases zset  3 epoch
+-- KEYS  1 zset of jobs in progress, by deadline  2 leases zset  3 epoch
 -- ARGV  1 now_ms  2 end of the lease  3 most  4 what the key of a job hash begins with
 -- Gives how many are past their time, leased ones too, then for each that was taken
 -- { job key, deadline, field, value, ... }. Nothing while the view is being rebuilt: what is missing
@@ -10,7 +10,7 @@
 local FIELDS = { 'status', 'downstream_repo', 'downstream_repo_level', 'event_type', 'pr_number',
                  'pytorch_head_sha', 'delivery_id', 'workflow_name', 'job_name', 'check_run_id',
                  'run_id', 'run_attempt', 'workflow_run_url', 'dispatched_ms' }
-local zombies, leases = KEYS[1], KEYS[2]
+local jobs, leases = KEYS[1], KEYS[2]
 local now, lease_end, most, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local taken = {}
 
@@ -18,7 +18,7 @@ local function take(key, deadline)
     local is_job = redis.call('TYPE', prefix .. key).ok == 'hash'
     local values = is_job and redis.call('HMGET', prefix .. key, unpack(FIELDS))
     if not is_job or values[1] ~= 'in_progress' then -- it has expired, or is no job
-        redis.call('ZREM', zombies, key)
+        redis.call('ZREM', jobs, key)
         return
     end
     local job = { key, deadline }
@@ -36,11 +36,11 @@ if redis.call('EXISTS', KEYS[3]) == 0 then
     return { 0 }
 end
 redis.call('ZREMRANGEBYSCORE', leases, '-inf', now)
-local due = redis.call('ZRANGEBYSCORE', zombies, '-inf', now, 'WITHSCORES', 'LIMIT', 0,
+local due = redis.call('ZRANGEBYSCORE', jobs, '-inf', now, 'WITHSCORES', 'LIMIT', 0,
                        most + redis.call('ZCARD', leases))
 for i = 1, #due, 2 do
     if #taken < most and not redis.call('ZSCORE', leases, due[i]) then
         take(due[i], due[i + 1])
     end
 end
-return { redis.call('ZCOUNT', zombies, '-inf', now), unpack(taken) }
+return { redis.call('ZCOUNT', jobs, '-inf', now), unpack(taken) }

@@ -1,4 +1,4 @@
-#include "zombies.h"
+#include "overdue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 #define NUMBER_MAX 24
 
-extern const char view_sweep_lua[], view_sweep_done_lua[];
+extern const char view_overdue_lua[], view_zset_remove_lua[];
 /* A script remembers its SHA; one set a thread, because that memory is not locked. */
-static _Thread_local struct redis_script take_script = { .source = view_sweep_lua };
-static _Thread_local struct redis_script done_script = { .source = view_sweep_done_lua };
+static _Thread_local struct redis_script take_script = { .source = view_overdue_lua };
+static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
 
 static struct str number_text(char to[NUMBER_MAX], int64_t n)
 {
@@ -20,16 +20,16 @@ static struct str number_text(char to[NUMBER_MAX], int64_t n)
     return (struct str){ to, (size_t)len };
 }
 
-void zombie_list_clear(struct zombie_list *list)
+void overdue_list_clear(struct overdue_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         result_record_clear(&list->at[i].job);
     free(list->at);
-    *list = (struct zombie_list){ NULL, 0 };
+    *list = (struct overdue_list){ NULL, 0 };
 }
 
 /* { job key, deadline, field, value, … } */
-static bool zombie_read(struct zombie *to, const struct redis_value *v)
+static bool overdue_read(struct overdue_job *to, const struct redis_value *v)
 {
     result_record_init(&to->job);
     if (v->type != REDIS_ARRAY || v->n % 2 != 0 || v->n < 2 ||
@@ -41,7 +41,7 @@ static bool zombie_read(struct zombie *to, const struct redis_value *v)
     return true;
 }
 
-enum err zombies_take(struct redis *r, int64_t now_ms, size_t most, struct zombie_list *ret,
+enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overdue_list *ret,
                       int64_t *past, struct why *why)
 {
     struct buf CLEANUP(buf_clear) prefix;
@@ -53,7 +53,7 @@ enum err zombies_take(struct redis *r, int64_t now_ms, size_t most, struct zombi
         STR_LIT(KEY_ZOMBIES_LEASED),
         STR_LIT(KEY_EPOCH),
         number_text(now, now_ms),
-        number_text(lease_end, now_ms + ZOMBIE_LEASE_MS),
+        number_text(lease_end, now_ms + OVERDUE_LEASE_MS),
         number_text(limit, (int64_t)most),
         key_job(&prefix, STR_LIT("")),
     };
@@ -62,16 +62,16 @@ enum err zombies_take(struct redis *r, int64_t now_ms, size_t most, struct zombi
     if (err != OK)
         return err;
     if (v->type != REDIS_ARRAY || v->n < 1 || v->items[0].type != REDIS_INT)
-        return why_set(why, ERR_REFUSE, "sweep.lua gave an answer that is not its own");
-    struct zombie_list list = { mem_alloc(v->n, sizeof(*list.at)), 0 };
+        return why_set(why, ERR_REFUSE, "overdue.lua gave an answer that is not its own");
+    struct overdue_list list = { mem_alloc(v->n, sizeof(*list.at)), 0 };
     for (size_t i = 1; i < v->n; i++)
-        list.n += zombie_read(&list.at[list.n], &v->items[i]);
+        list.n += overdue_read(&list.at[list.n], &v->items[i]);
     *past = v->items[0].integer;
     *ret = list;
     return OK;
 }
 
-enum err zombies_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
+enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
                       struct why *why)
 {
     char count[NUMBER_MAX];
@@ -89,11 +89,11 @@ enum err zombies_scan(struct redis *r, struct buf *cursor, size_t most, struct j
     return jobs_of_members(r, v->items[1].items, v->items[1].n, 2, ret, why);
 }
 
-enum err zombie_remove(struct redis *r, const struct zombie *zombie, struct why *why)
+enum err overdue_remove(struct redis *r, const struct overdue_job *job, struct why *why)
 {
     char deadline[NUMBER_MAX];
     const struct redis_value *v;
-    const struct str argv[] = { STR_LIT(KEY_ZOMBIES), str_of(zombie->job.key),
-                                number_text(deadline, zombie->deadline_ms) };
-    return redis_call_script(r, &done_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    const struct str argv[] = { STR_LIT(KEY_ZOMBIES), str_of(job->job.key),
+                                number_text(deadline, job->deadline_ms) };
+    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
 }
