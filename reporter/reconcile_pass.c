@@ -226,12 +226,13 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
     pass_step(p);
 }
 
-/* What completes, and the first sign of an aggregate, go before the rest when budget is scarce: a
- * job that completes meanwhile needs one call instead of two. */
-static bool can_wait(const struct pass *p)
+/* The aggregate goes first when budget is scarce, and then what completes: a job that completes
+ * while it waits needs one call instead of two. */
+static enum budget_class class_of(const struct wanted_check *w)
 {
-    const struct wanted_check *w = &p->wanted[p->i];
-    return !w->completed && (p->found_id || !w->aggregate);
+    if (w->aggregate)
+        return BUDGET_AGGREGATE;
+    return w->completed ? BUDGET_URGENT : BUDGET_REST;
 }
 
 static void pass_leave(struct pass *p)
@@ -260,7 +261,8 @@ static void check_write(struct pass *p)
         .completed_at = str_of(w->completed_at),
         .title = str_of(w->title),
         .summary = str_of(w->summary),
-        .low = can_wait(p),
+        .class = class_of(w),
+        .downstream = str_of(p->target->repo),
     };
     struct why why;
     enum err err =
@@ -367,10 +369,11 @@ static bool is_held(struct pass *p)
     struct reconcile *r = p->target->reconcile;
     struct str upstream = str_of(r->reporter->upstream_repo);
     struct github_answer answer;
+    struct str repo = str_of(p->target->repo);
     bool known = p->found_id;
-    if (!github_held(r->github, upstream, known ? BUDGET_WRITE : BUDGET_CHECK_RUN, can_wait(p),
-                     &answer) &&
-        (known || !github_held(r->github, upstream, BUDGET_READ, false, &answer)))
+    if (!github_held(r->github, upstream, repo, known ? BUDGET_WRITE : BUDGET_CHECK_RUN,
+                     class_of(&p->wanted[p->i]), &answer) &&
+        (known || !github_held(r->github, upstream, repo, BUDGET_READ, BUDGET_AGGREGATE, &answer)))
         return false;
     keep_held(p, answer.wait_until_ms, answer.reason);
     return true;
