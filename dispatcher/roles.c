@@ -3,7 +3,6 @@
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
 #include "../common/io/topic_reader.h"
-#include "../common/view/budget.h"
 #include "dispatcher.h"
 
 #define SPARE_AFTER_MS 15000
@@ -23,9 +22,10 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
         .key = d->key,
         .client = client,
         .budget = d->budget,
-        .store = budget_take_from,
-        .store_opaque = budget,
-        .low = level >= 1 && level <= 3,
+        .redis = budget,
+        .class = level == 4 ? BUDGET_L4
+                 : level    ? BUDGET_REST
+                            : BUDGET_AGGREGATE,
     };
     return github_new(ret, &options, why);
 }

@@ -262,11 +262,12 @@ static bool check_is_held(struct pass *p, struct github_answer *ret)
 {
     struct github *g = p->target->reconcile->github;
     const enum action_kind kind = action_at(p)->kind;
-    bool low = !plan_is_urgent(wanted_at(p), kind);
+    struct str repo = str_of(p->target->repo);
+    enum budget_class class = plan_class(wanted_at(p), kind);
     if (kind != ACTION_CHECK_FIND)
-        return github_held(g, upstream_of(p), kinds[kind].budget, low, ret);
-    return github_held(g, upstream_of(p), BUDGET_CHECK_RUN, low, ret) ||
-           github_held(g, upstream_of(p), BUDGET_READ, false, ret);
+        return github_held(g, upstream_of(p), repo, kinds[kind].budget, class, ret);
+    return github_held(g, upstream_of(p), repo, BUDGET_CHECK_RUN, class, ret) ||
+           github_held(g, upstream_of(p), repo, BUDGET_READ, BUDGET_AGGREGATE, ret);
 }
 
 static enum err check_call(struct pass *p, struct why *why)
@@ -285,7 +286,8 @@ static enum err check_call(struct pass *p, struct why *why)
         .completed_at = str_of(w->completed_at),
         .title = str_of(w->title),
         .summary = str_of(w->summary),
-        .low = !plan_is_urgent(w, kind),
+        .class = plan_class(w, kind),
+        .downstream = str_of(p->target->repo),
     };
     if (kind == ACTION_CHECK_FIND)
         return check_run_find(g, upstream_of(p), run.head_sha, run.name, check_found, search_ended,

@@ -150,9 +150,11 @@ enum action_kind plan_comment(enum oncall_word word, const char *digest,
     return (enum action_kind)table[word][column];
 }
 
-bool plan_is_urgent(const struct wanted_check *wanted, enum action_kind kind)
+enum budget_class plan_class(const struct wanted_check *wanted, enum action_kind kind)
 {
-    return wanted->completed || (wanted->aggregate && kind != ACTION_CHECK_UPDATE);
+    if (wanted->aggregate && (wanted->completed || kind != ACTION_CHECK_UPDATE))
+        return BUDGET_AGGREGATE;
+    return wanted->completed ? BUDGET_URGENT : BUDGET_REST;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #ifndef CRCR_REPORTER_RECONCILE_PLAN_H
 #define CRCR_REPORTER_RECONCILE_PLAN_H
 
+#include "../common/model/budget.h"
 #include "../common/view/comments.h"
 #include "oncall.h"
 #include "wanted_check.h"
@@ -68,9 +69,10 @@ enum action_kind plan_check(const struct wanted_check *wanted, const struct chec
  * word. */
 enum action_kind plan_comment(enum oncall_word word, const char *digest,
                               const struct comment_sent *has);
-/* Budget that is kept for urgent calls may be spent on it: what completes, and the first sign of an
- * aggregate. A job in progress may complete meanwhile, which then costs one call instead of two. */
-bool plan_is_urgent(const struct wanted_check *wanted, enum action_kind kind);
+/* What the call is for, when GitHub's budget is scarce: the first sign of an aggregate and its end
+ * go first, then jobs that completed. A job in progress may complete meanwhile, which then costs
+ * one call instead of two. */
+enum budget_class plan_class(const struct wanted_check *wanted, enum action_kind kind);
 
 /* ---- the list -------------------------------------------------------------------------------- */
 

@@ -93,34 +93,14 @@ const struct property config_properties[] = {
                 "together.",
     },
     {
-        .name = "CRCR_BUDGET_KEPT_PERCENT",
-        .type = PROPERTY_NUMBER,
-        .daemons = DISPATCHER | REPORTER,
-        .fallback = "20",
-        .min = 0,
-        .max = 90,
-        .help =
-            "What L1 to L3 and check runs that can wait leave of each limit to L4 and the other "
-            "check runs.",
-    },
-    {
         .name = "CRCR_BUDGET_REPLICAS",
         .type = PROPERTY_NUMBER,
         .daemons = DISPATCHER | REPORTER,
         .fallback = "8",
         .min = 1,
         .max = 10000,
-        .help = "While Redis is away each process takes this part of the limits: how many "
+        .help = "While Redis is unavailable each process takes this part of the limits: how many "
                 "dispatchers and reporters there are at most.",
-    },
-    {
-        .name = "CRCR_BUDGET_MINUTE",
-        .type = PROPERTY_SECONDS,
-        .daemons = DISPATCHER | REPORTER,
-        .fallback = "60",
-        .min = 5,
-        .max = 3600,
-        .help = "How long a minute of these limits is, and a 60th of an hour: for tests.",
     },
     {
         .name = "UPSTREAM_REPO",

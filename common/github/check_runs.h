@@ -20,7 +20,8 @@ struct check_run {
     struct str external_id;
     struct str started_at, completed_at; /* RFC 3339 */
     struct str title, summary;           /* output; summary: Markdown, ≤ 65,535 characters */
-    bool low; /* it waits for others of ours when GitHub's budget is scarce */
+    enum budget_class class;
+    struct str downstream; /* whose it is; absent: the repo's */
 };
 
 /* id: of the check run that was created or updated; 0 unless answer->err is OK. ERR_UNKNOWN when a

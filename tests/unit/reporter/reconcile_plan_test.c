@@ -304,11 +304,13 @@ static void what_completes_and_the_first_sign_of_an_aggregate_are_urgent(void **
     (void)state;
     const struct wanted_check job = { .job = NULL }, ended = { .completed = true };
     const struct wanted_check aggregate = { .aggregate = true };
-    assert_false(plan_is_urgent(&job, ACTION_CHECK_CREATE));
-    assert_true(plan_is_urgent(&ended, ACTION_CHECK_UPDATE));
-    assert_true(plan_is_urgent(&aggregate, ACTION_CHECK_FIND));
-    assert_true(plan_is_urgent(&aggregate, ACTION_CHECK_CREATE));
-    assert_false(plan_is_urgent(&aggregate, ACTION_CHECK_UPDATE));
+    const struct wanted_check over = { .aggregate = true, .completed = true };
+    assert_int_equal(plan_class(&job, ACTION_CHECK_CREATE), BUDGET_REST);
+    assert_int_equal(plan_class(&ended, ACTION_CHECK_UPDATE), BUDGET_URGENT);
+    assert_int_equal(plan_class(&aggregate, ACTION_CHECK_FIND), BUDGET_AGGREGATE);
+    assert_int_equal(plan_class(&aggregate, ACTION_CHECK_CREATE), BUDGET_AGGREGATE);
+    assert_int_equal(plan_class(&over, ACTION_CHECK_UPDATE), BUDGET_AGGREGATE);
+    assert_int_equal(plan_class(&aggregate, ACTION_CHECK_UPDATE), BUDGET_REST);
 }
 
 /* ---- what is done about a comment ------------------------------------------------------------ */
