@@ -56,7 +56,6 @@ struct parked {
     struct record *record;
     const char *to_topic; /* in d->topics */
     int64_t due_ms;       /* monotonic: a clock that is set changes no wait */
-    bool reread;          /* whoever had it before us may have given it back already */
 };
 
 /* ---- one record ---- */
@@ -99,8 +98,6 @@ static void release(struct delay *d, struct parked *p)
     headers_remove(&headers, "to_topic");
     headers_remove(&headers, "not_before_ms");
     headers_remove(&headers, "error");
-    if (p->reread)
-        headers_set(&headers, "reread", STR_LIT("1"));
     struct post post = {
         .topic = p->to_topic,
         .key = p->record->key,
@@ -161,7 +158,6 @@ static void take(struct delay *d, struct record *record)
         bury(d, p, "poison", "too large to be put back");
     } else {
         p->due_ms = clock_mono_ms() + left_ms(d, record, not_before_ms);
-        p->reread = dispatcher_reads_again(record, not_before_ms);
         DL_INSERT_INORDER(d->parked, p, by_due);
     }
 }

@@ -110,7 +110,6 @@ static struct task task_for(const struct routing *g, const struct route *to)
         .run_id = to->run_id,
         .attempt = 1,
         .seq = g->seq,
-        .reread = dispatcher_reads_again(g->record, g->record->timestamp_ms),
         .payload_trimmed = g->trimmed.len ? buf_str(&g->trimmed) : STR_NONE,
     };
 }

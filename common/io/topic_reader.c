@@ -63,7 +63,7 @@ static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
         return;
     r->partitions =
         mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
-    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, r->unclaimed);
+    r->partitions[r->n_partitions++] = topic_partition_new(topic, id);
 }
 
 static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
@@ -102,7 +102,7 @@ static bool is_full(const struct topic_reader *r, const struct topic_partition *
     size_t max = (size_t)r->max_in_hand;
 
     return p->n_held >= max || p->held_bytes >= r->max_in_hand_bytes ||
-           watermark_span(&p->mark) >= max * MAX_SPAN_FACTOR;
+           watermark_span(&p->mark) >= r->max_span;
 }
 
 /* Half of what is_full wants: librdkafka throws away what it has fetched for a partition at each
@@ -112,7 +112,7 @@ static bool has_room(const struct topic_reader *r, const struct topic_partition 
     size_t max = (size_t)r->max_in_hand;
 
     return p->n_held <= max / 2 && p->held_bytes <= r->max_in_hand_bytes / 2 &&
-           watermark_span(&p->mark) <= max * MAX_SPAN_FACTOR / 2;
+           watermark_span(&p->mark) <= r->max_span / 2;
 }
 
 static void nudge(struct topic_reader *r)
@@ -165,7 +165,6 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
     }
     r->moved.taken += (uint64_t)list->cnt;
     atomic_store(&r->joining.settled, true);
-    topic_reader_ask_unclaimed(r);
 }
 
 static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
@@ -286,9 +285,9 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
 
     topic_client_init(&r->client, &options->kafka);
     r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    topic_reader_limit_span(r, 0);
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
-    r->unclaimed = options->unclaimed;
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
@@ -340,10 +339,9 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
         message->rkt ? topic_reader_find(r, rd_kafka_topic_name(message->rkt), message->partition)
                      : NULL;
 
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p)
         watermark_pass(&p->mark, message->offset);
-        topic_unclaimed_end(&p->unclaimed, message->offset);
-    } else if (message->err) {
+    else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
         topic_standing_note(r, p, clock_mono_ms());
     }
@@ -371,7 +369,6 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         resume_those_with_room(r);
         topic_standing_restart(r, now);
         if (now >= r->commit_due) {
-            topic_reader_ask_unclaimed(r);
             topic_standing_look(r, now);
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
@@ -385,6 +382,11 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         if (!message && clock_mono_ms() >= deadline)
             return NULL;
     }
+}
+
+void topic_reader_limit_span(struct topic_reader *r, size_t records)
+{
+    r->max_span = records ? records : (size_t)r->max_in_hand * MAX_SPAN_FACTOR;
 }
 
 void topic_reader_pause(struct topic_reader *r, bool pause)

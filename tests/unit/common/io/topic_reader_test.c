@@ -113,7 +113,7 @@ static void who_did_not_look_meanwhile_begins_the_minute_anew(void **state)
 static void a_pause_does_not_count(void **state)
 {
     (void)state;
-    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0, false);
+    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0);
     int64_t asked_ms = p->asked_ms, anew_ms = p->anew_ms;
 
     topic_standing_paused(p, true, asked_ms + 10);
