@@ -336,8 +336,7 @@ static bool comment_start(struct comments *c)
 
 static void step(struct comments *c)
 {
-    const struct reconcile *r = c->target->reconcile;
-    for (; c->i < c->n_jobs && !r->revoking && !target_is_old(c->target); c->i++)
+    for (; c->i < c->n_jobs && !target_is_old(c->target); c->i++)
         if (is_first_of_its_pr(c) && comment_start(c))
             return;
     if (c->i < c->n_jobs)

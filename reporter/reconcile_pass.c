@@ -395,8 +395,7 @@ static void put_last_first(struct pass *p)
 
 void pass_step(struct pass *p)
 {
-    const struct reconcile *r = p->target->reconcile;
-    for (; !r->revoking && !target_is_old(p->target); p->i++) {
+    for (; !target_is_old(p->target); p->i++) {
         if (!p->summed_up && aggregate_first(p)) {
             if (!pass_sum_up(p))
                 return;

@@ -11,6 +11,7 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/io/topic_writer.h"
 #include "../common/view/zombies.h"
 #include "sweep_callback.h"
 
