@@ -48,10 +48,6 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);
 /* By how much the clocks of two of us may differ. */
 #define DISPATCHER_CLOCKS_MS 5000
-/* Whether it may have been in the hands of another, or in ours, before: at_ms, by the wall clock,
- * is when it could first be acted on, and its partition was assigned to us later. */
-struct record;
-bool dispatcher_reads_again(const struct record *record, int64_t at_ms);
 /* Ready once partitions are assigned; a replica that gets none for 15 s is a spare one, and ready.
  */
 struct topic_reader;

@@ -39,12 +39,13 @@ const struct metric_family dispatcher_metrics[] = {
                     .labels = { "tier" } },
     [M_CLAIMS] = { .name = "crcr_claims_total",
                    .type = METRIC_COUNTER,
-                   .help = "Claims by verdict; none: Redis was away, sent without one.",
+                   .help = "Claims by verdict; none: Redis was unavailable, sent without one.",
                    .labels = { "tier", "verdict" } },
     [M_MAYBE_DUPLICATE] = { .name = "crcr_dispatches_maybe_duplicate_total",
                             .type = METRIC_COUNTER,
-                            .help = "Calls that may be the second to arrive.",
-                            .labels = { "tier" } },
+                            .help = "Calls that may be the second to arrive, by why: "
+                                    "answer_unseen, claim_expired, no_claim.",
+                            .labels = { "tier", "reason" } },
     [M_BREAKER_OPEN] = { .name = "crcr_breaker_open",
                          .type = METRIC_GAUGE,
                          .help = "1 while a downstream that failed again and again is left alone, "

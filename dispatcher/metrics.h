@@ -13,7 +13,7 @@ enum {
     M_IN_FLIGHT,         /* tier */
     M_IN_HAND,           /* tier */
     M_CLAIMS,            /* tier, verdict */
-    M_MAYBE_DUPLICATE,   /* tier */
+    M_MAYBE_DUPLICATE,   /* tier, reason */
     M_BREAKER_OPEN,      /* repo */
     M_PARKED,            /* delay */
     M_RELEASED,          /* delay */

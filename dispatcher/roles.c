@@ -41,11 +41,6 @@ void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d
     }
 }
 
-bool dispatcher_reads_again(const struct record *record, int64_t at_ms)
-{
-    return at_ms < record_assigned_ms(record) + DISPATCHER_CLOCKS_MS;
-}
-
 void dispatcher_ready(struct role_ctx *role, const struct topic_reader *reader, int64_t started_ms)
 {
     if (topic_reader_assigned(reader) > 0 || clock_mono_ms() - started_ms > SPARE_AFTER_MS)

@@ -61,7 +61,7 @@ static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
         return;
     r->partitions =
         mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
-    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, r->unclaimed);
+    r->partitions[r->n_partitions++] = topic_partition_new(topic, id);
 }
 
 static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
@@ -100,7 +100,7 @@ static bool is_full(const struct topic_reader *r, const struct topic_partition *
     size_t max = (size_t)r->max_in_hand;
 
     return p->n_held >= max || p->held_bytes >= r->max_in_hand_bytes ||
-           watermark_span(&p->mark) >= max * MAX_SPAN_FACTOR;
+           watermark_span(&p->mark) >= r->max_span;
 }
 
 /* Half of what is_full wants: librdkafka throws away what it has fetched for a partition at each
@@ -110,7 +110,7 @@ static bool has_room(const struct topic_reader *r, const struct topic_partition 
     size_t max = (size_t)r->max_in_hand;
 
     return p->n_held <= max / 2 && p->held_bytes <= r->max_in_hand_bytes / 2 &&
-           watermark_span(&p->mark) <= max * MAX_SPAN_FACTOR / 2;
+           watermark_span(&p->mark) <= r->max_span / 2;
 }
 
 static void nudge(struct topic_reader *r)
@@ -163,7 +163,6 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
     }
     r->moved.taken += (uint64_t)list->cnt;
     atomic_store(&r->joining.settled, true);
-    topic_reader_ask_unclaimed(r);
 }
 
 static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
@@ -284,9 +283,9 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
 
     topic_client_init(&r->client, &options->kafka);
     r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    topic_reader_limit_span(r, 0);
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
-    r->unclaimed = options->unclaimed;
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
@@ -340,7 +339,6 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
         watermark_pass(&p->mark, message->offset);
         p->moved_ms = clock_mono_ms();
-        topic_unclaimed_end(&p->unclaimed, message->offset);
     } else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
     }
@@ -367,7 +365,6 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
     for (;; now = clock_mono_ms()) {
         resume_those_with_room(r);
         if (now >= r->commit_due) {
-            topic_reader_ask_unclaimed(r);
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
@@ -380,6 +377,11 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         if (!message && clock_mono_ms() >= deadline)
             return NULL;
     }
+}
+
+void topic_reader_limit_span(struct topic_reader *r, size_t records)
+{
+    r->max_span = records ? records : (size_t)r->max_in_hand * MAX_SPAN_FACTOR;
 }
 
 void topic_reader_pause(struct topic_reader *r, bool pause)

@@ -130,9 +130,10 @@ static void of_outcome(struct summary *s, const struct record *r)
     if (o.http_status)
         used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%sHTTP %d",
                          used ? ", " : "", o.http_status);
-    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%s%" PRId64 " ms%s%s%s%s%.300s",
-             used ? ", " : "", o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate" : "",
-             *o.again ? ", again " : "", o.again, *o.error ? ": " : "", o.error);
+    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%s%" PRId64 " ms%s%s%s%s%s%.300s",
+             used ? ", " : "", o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate: " : "",
+             task_mark_name(o.maybe_duplicate), *o.again ? ", again " : "", o.again,
+             *o.error ? ": " : "", o.error);
 }
 
 /* Texts that a scan looks for, and where each goes. */
