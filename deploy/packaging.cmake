@@ -6,6 +6,7 @@ install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_kubernetes.yml deploy/monitoring/dashboard.json
               deploy/monitoring/prometheus.yml DESTINATION share/crcr/monitoring)
 install(FILES README.md LICENSE DESTINATION share/doc/crcr)
+install(FILES deploy/CONFIGURATION.md DESTINATION share/doc/crcr/deploy)
 foreach(folder ingest dispatcher reporter deploy deploy/crcrctl deploy/monitoring deploy/systemd)
   install(FILES ${folder}/README.md DESTINATION share/doc/crcr/${folder})
 endforeach()

@@ -5,6 +5,7 @@
 #include "../common/github/github.h"
 #include "../common/model/ids.h"
 #include "../common/model/task.h"
+#include "../common/worker/worker.h"
 
 const struct metric_family dispatcher_metrics[] = {
     [M_EVENTS] = { .name = "crcr_events_routed_total",
@@ -114,6 +115,10 @@ const struct metric_family dispatcher_metrics[] = {
 const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatcher_metrics[0]);
 const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT, M_BUDGET_WAITS,
                                                             M_BUDGET_SLICES };
+
+const struct worker_metrics dispatcher_worker_metrics = { .not_stored = M_NOT_STORED,
+                                                          .dlq = M_DLQ,
+                                                          .delayed = M_PARKED };
 
 void dispatcher_outcome_reason(const struct outcome *o, char *to)
 {

@@ -35,6 +35,8 @@ extern const struct metric_family dispatcher_metrics[];
 extern const size_t dispatcher_n_metrics;
 struct budget_families;
 extern const struct budget_families dispatcher_budget_families;
+struct worker_metrics;
+extern const struct worker_metrics dispatcher_worker_metrics;
 
 /* Counts one outcome as it goes into the dispatches topic: by tier, and by repository and reason.
  */

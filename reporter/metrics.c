@@ -20,6 +20,10 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                          "budget, until our own budget for GitHub has room; dispatch_unknown, "
                          "callbacks whose dispatch is not known yet.",
                          { "why" } },
+    [METRIC_NOT_STORED] = { "crcr_records_not_stored_total",
+                            METRIC_COUNTER,
+                            "Records that the broker did not acknowledge; each is written again.",
+                            { "topic" } },
     [METRIC_REDIS_UP] = { "crcr_redis_up",
                           METRIC_GAUGE,
                           "1 while the role's last call to Redis worked.",
@@ -103,3 +107,6 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
 const struct budget_families reporter_budget_families = { METRIC_BUDGET, METRIC_BUDGET_LEFT,
                                                           METRIC_BUDGET_WAITS,
                                                           METRIC_BUDGET_SLICES };
+const struct worker_metrics reporter_worker_metrics = { .not_stored = METRIC_NOT_STORED,
+                                                        .dlq = METRIC_DLQ,
+                                                        .delayed = METRIC_DELAYED };

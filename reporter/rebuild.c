@@ -8,6 +8,7 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/io/topic_span.h"
+#include "../common/io/topic_writer.h"
 #include "../common/model/ids.h"
 #include "../common/view/epoch.h"
 #include "../common/view/overdue.h"

@@ -220,7 +220,7 @@ enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
         f->now_ms = clock_wall_ms();
     if (part == REBUILD_RESULTS)
         return result_queue(f, record, why);
-    struct fact *fact = fact_new((struct record *)(uintptr_t)record, f->reporter, f->scratch);
+    struct fact *fact = fact_new(record, f->reporter, f->scratch);
     enum err err = fact_queue(f, part, fact, why);
     fact_free(fact);
     return err;

@@ -409,10 +409,9 @@ static bool is_skipped(const struct pass *p)
 
 void pass_step(struct pass *p)
 {
-    const struct reconcile *r = p->target->reconcile;
     while (!p->over && (!p->actions || p->at < p->n_actions)) {
         bool under_way = false;
-        if (r->revoking || target_is_old(p->target))
+        if (target_is_old(p->target))
             pass_stop(p, PASS_WAIT, "the partition moves to another replica, or may have");
         else if (!p->actions)
             under_way = !pass_plan(p);

@@ -5,11 +5,10 @@
 
 #include "../common/daemon/daemon.h"
 #include "../common/io/redis.h"
-#include "../common/io/topic_reader.h"
-#include "../common/io/topic_writer.h"
 #include "../common/model/topics.h"
 #include "../common/view/allowlist_feed.h"
 #include "../common/view/jobs.h"
+#include "../common/worker/worker.h"
 
 struct jwt_key;
 struct github_budget;
@@ -36,6 +35,7 @@ enum reporter_metric {
     METRIC_FACTS_WAITING,
     METRIC_DLQ,
     METRIC_DELAYED,
+    METRIC_NOT_STORED,
     METRIC_REDIS_UP,
     METRIC_RESULTS_POSTED,
     METRIC_POST_SECONDS,
@@ -59,6 +59,7 @@ enum reporter_metric {
 extern const struct metric_family reporter_metrics[METRIC_COUNT];
 struct budget_families;
 extern const struct budget_families reporter_budget_families;
+extern const struct worker_metrics reporter_worker_metrics;
 
 /* Waits until the allowlist has been read: before, nobody knows a tier or a device. Meanwhile the
  * role is alive and not ready. Returns at once when the role is to stop. */

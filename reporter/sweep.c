@@ -10,6 +10,7 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/io/topic_writer.h"
 #include "../common/view/due.h"
 #include "../common/view/overdue.h"
 #include "reporter.h"

@@ -60,6 +60,8 @@ bool daemon_stopping(const struct daemon_ctx *ctx);
  * 503 with the name once nothing was written for 25 s. At most one a daemon; name is kept. */
 atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name);
 
+/* "router": static. */
+const char *role_name(const struct role_ctx *r);
 const struct config *role_config(const struct role_ctx *r);
 struct metrics *role_metrics(const struct role_ctx *r);
 struct daemon_ctx *role_daemon(const struct role_ctx *r);

@@ -106,6 +106,11 @@ enum err role_judge_ready(struct role_ctx *r, struct why *why)
     return err;
 }
 
+const char *role_name(const struct role_ctx *r)
+{
+    return r->role->name;
+}
+
 const struct config *role_config(const struct role_ctx *r)
 {
     return daemon_config(r->daemon);

@@ -20,8 +20,8 @@ CONSTANT = {"KAFKA_BROKERS", "REDIS_ENDPOINT", "CRCR_ADMIN_LISTEN"}
 
 
 def settings():
-    """Name -> who reads it, as the README's table says (tests/lint/config_table holds it to the code)."""
-    table = (ROOT / "README.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
+    """Name -> who reads it, as deploy/CONFIGURATION.md says (tests/lint/config_table holds it to the code)."""
+    table = (ROOT / "deploy" / "CONFIGURATION.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
     rows = re.findall(r"^\| `([A-Z_]+)` \| ([\w, ]+) \|", table, re.MULTILINE)
     assert len(rows) > 30
     return {name: who.split(", ") for name, who in rows}
