@@ -1,10 +1,12 @@
 """As much of GitHub Actions as the tests of deploy/downstream need: expressions, one composite action, and a runner for
 the jobs of leg.yml."""
+import contextlib
 import http.server
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -131,8 +133,10 @@ def composite(action, inputs, contexts):
     return step["run"], {name: fill(value, contexts) for name, value in step["env"].items()}
 
 
-def bash(script, **options):
-    return subprocess.Popen(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script], text=True,
+def bash(script, file, **options):
+    """The script as a process, from a file, as a runner does it: bash stays the parent of what it runs."""
+    file.write_text(script)
+    return subprocess.Popen(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", file], text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
 
 
@@ -195,7 +199,7 @@ class Job:
         script, environment = composite(self.action, {name.replace("_", "-"): value for name, value in inputs.items()},
                                         {"github": {"job": "test"}})
         self.outputs.write_text("")
-        return bash(script, env={**self.environment, **environment}, cwd=self.folder)
+        return bash(script, self.folder / "step.sh", env={**self.environment, **environment}, cwd=self.folder)
 
     def end(self, process, timeout=60):
         """(exit code, what the log shows, outputs). The runner takes ::add-mask:: out of the log."""
@@ -294,6 +298,11 @@ class Machine:
         return source.is_dir() and subprocess.run(["cp", "-a", f"{source}/.", target], check=False).returncode == 0
 
     def bash(self, script, environment):
-        process = bash(script, env={**self.environment, **environment}, cwd=self.workspace)
-        self.leg.logs[self.name] += process.communicate(timeout=120)[0]
+        process = bash(script, self.home / "step.sh", env={**self.environment, **environment}, cwd=self.workspace,
+                       start_new_session=True)
+        try:
+            self.leg.logs[self.name] += process.communicate(timeout=120)[0]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what hangs, or was left behind
         return process.returncode == 0
