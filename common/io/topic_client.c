@@ -1,36 +1,13 @@
 #include "topic_client.h"
 
-#include <errno.h>
 #include <librdkafka/rdkafka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <threads.h>
-#include <time.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-
-/* ---- librdkafka's waits -----------------------------------------------------------------------
- */
-
-/* Instead of glibc's, which librdkafka calls with a moment of the wall clock: when that is set back
- * by ten minutes, its threads would wait for ten minutes, and the members of a group with them.
- * What is left of the wait is told by the same clock as the moment, and waited for by the monotonic
- * one. (A cnd_t is a pthread_cond_t in glibc, and so is the mutex.) */
-int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict at)
-{
-    int64_t at_us = (int64_t)at->tv_sec * 1000000 + at->tv_nsec / 1000;
-    int64_t until_us = clock_mono_us() + at_us - clock_wall_ms() * 1000;
-    if (until_us < 0)
-        until_us = 0;
-    struct timespec until = { .tv_sec = (time_t)(until_us / 1000000),
-                              .tv_nsec = (long)(until_us % 1000000) * 1000 };
-    int failed = pthread_cond_clockwait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex,
-                                        CLOCK_MONOTONIC, &until);
-    return failed == 0 ? thrd_success : failed == ETIMEDOUT ? thrd_timedout : thrd_error;
-}
 
 /* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
 static const topic_setting common_settings[] = {
