@@ -214,3 +214,12 @@ enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found
     rd_kafka_metadata_destroy(metadata);
     return OK;
 }
+
+bool topic_client_is_mock(struct topic_client *c, int timeout_ms)
+{
+    char *id = rd_kafka_clusterid(c->rk, timeout_ms);
+    bool is = id && str_starts(str_of(id), "mockCluster");
+
+    rd_kafka_mem_free(c->rk, id);
+    return is;
+}

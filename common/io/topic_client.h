@@ -58,5 +58,8 @@ bool topic_client_away(struct topic_client *c);
 typedef void topic_found_fn(void *opaque, const char *topic, int partitions);
 enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
                              void *opaque, struct why *why) MUST_CHECK;
+/* True at librdkafka's mock cluster (`crcr-sim broker`), which knows neither configs nor the times
+ * of its records. Waits at most timeout_ms; not at all after topic_client_topics. */
+bool topic_client_is_mock(struct topic_client *c, int timeout_ms);
 
 #endif
