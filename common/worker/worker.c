@@ -18,6 +18,10 @@
 #define TICK_MS        1000
 #define DRAIN_TURN_MS  50
 #define FLUSH_MS       5000
+/* A turn that takes longer is a pause of the process: less than the least time in which a partition
+ * is lost, a session (6 s) of which a heartbeat (1.5 s) was over. */
+#define PAUSE_MS       3000
+#define HEAR_MS        3000 /* after a pause: until Kafka had time to say what is another's by now */
 #define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */
 
 /* A record in hand.
@@ -47,6 +51,8 @@ struct worker {
     char not_ready[256];
     int64_t started_ms;
     int64_t full_since_ms; /* monotonic; 0: there is room */
+    int64_t turn_ms;       /* boot clock: this turn began */
+    int64_t resumed_ms;    /* boot clock: the last pause of the process ended */
     bool paused;
 };
 
@@ -248,6 +254,10 @@ static void drop_lost(struct worker *w)
 
 static void begin_turn(struct worker *w)
 {
+    int64_t now = clock_boot_ms();
+    if (now - w->turn_ms > PAUSE_MS)
+        w->resumed_ms = now;
+    w->turn_ms = now;
     role_alive(w->options.role);
     wake_reset(role_wake(w->options.role));
     postbox_turn(w->postbox);
@@ -392,6 +402,7 @@ enum err worker_new(struct worker **ret, const struct worker_options *options, s
     struct worker *w = mem_alloc(1, sizeof(*w));
     w->options = *options;
     w->started_ms = clock_mono_ms();
+    w->turn_ms = clock_boot_ms();
     role_declare_dlq(options->role, options->metrics.dlq, str_of(role_name(options->role)));
     enum err err = postbox_new(&w->postbox, &writer, options->topics, role_metrics(options->role),
                                options->metrics.not_stored, reported, why);
@@ -471,9 +482,12 @@ void worker_not_ready(struct worker *w, const char *reason)
     str_copy(w->not_ready, sizeof(w->not_ready), str_of(reason));
 }
 
-bool worker_holds(const struct worker *w, int64_t for_ms)
+bool worker_may_act(const struct worker *w, int64_t since_ms)
 {
-    return w->reader && topic_reader_holds(w->reader, for_ms);
+    int64_t now = clock_boot_ms();
+    bool paused = now - w->turn_ms > PAUSE_MS || since_ms < w->resumed_ms;
+    return w->reader && !paused && now - w->resumed_ms > HEAR_MS &&
+           topic_reader_holds(w->reader, PAUSE_MS);
 }
 
 struct work *worker_first(struct worker *w)
