@@ -180,7 +180,7 @@ def tasks_of_one_partition(bench, like, count):
     task = next(record for record in bench.topic("dispatch.l2") if record.headers["delivery"] == like)
     made = [(f"{REPO}|pytorch/pytorch#{1_000_000 + number}", task.value,
              task.headers | {"delivery": str(uuid.uuid4())}, 0) for number in range(count)]
-    write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l2"), made, partition=5)
+    write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l2"), made, partition=0)
     return [headers["delivery"] for _, _, headers, _ in made]
 
 
