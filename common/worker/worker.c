@@ -476,6 +476,11 @@ bool worker_holds(const struct worker *w, int64_t for_ms)
     return w->reader && topic_reader_holds(w->reader, for_ms);
 }
 
+void worker_limit_span(struct worker *w, size_t records)
+{
+    topic_reader_limit_span(w->reader, records);
+}
+
 struct work *worker_first(struct worker *w)
 {
     return w->items ? &w->items->work : NULL;

@@ -84,6 +84,8 @@ void worker_free(struct worker *w);
 void worker_not_ready(struct worker *w, const char *reason);
 /* Whether the partitions are surely nobody else's for for_ms from now (topic_reader_holds). */
 bool worker_holds(const struct worker *w, int64_t for_ms);
+/* topic_reader_limit_span, of the reader; 0: as it began. */
+void worker_limit_span(struct worker *w, size_t records);
 /* The first work in hand, oldest first, and the one after it: NULL at the end. */
 struct work *worker_first(struct worker *w);
 struct work *work_next(struct work *work);

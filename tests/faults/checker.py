@@ -278,7 +278,7 @@ class Checker:
         told = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
         if any(not o["maybe_duplicate"] for o in told[1:]):
             return 0
-        marked = sum(o["maybe_duplicate"] for o in told)
+        marked = sum(bool(o["maybe_duplicate"]) for o in told)
         untold = max(0, len(self.dispatches[key]) - len(told)) if self.senders_killed else 0  # nobody was left to tell
         if untold:  # the first one may be among them
             unknown_first = told and told[0]["outcome"] == "unknown" and not told[0]["maybe_duplicate"]
