@@ -103,19 +103,14 @@ const struct metric_family dispatcher_metrics[] = {
                          .type = METRIC_COUNTER,
                          .help = "Calls to GitHub that our own budget held back.",
                          .labels = { "class", "bucket" } },
-    [M_BUDGET_SLICES] = { .name = "crcr_budget_slices_total",
-                          .type = METRIC_COUNTER,
-                          .help = "Times that budget was asked for: shared, in Redis; part: of "
-                                  "this process's part, Redis was away.",
-                          .labels = { "from" } },
     [M_REPO_OUTCOMES] = { .name = "crcr_dispatch_repo_outcomes_total",
                           .type = METRIC_COUNTER,
                           .help = "Outcomes by downstream, and why; each attempt has one.",
                           .labels = { "repo", "outcome", "reason" } },
 };
 const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatcher_metrics[0]);
-const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT, M_BUDGET_WAITS,
-                                                            M_BUDGET_SLICES };
+const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT,
+                                                            M_BUDGET_WAITS };
 
 const struct worker_metrics dispatcher_worker_metrics = { .not_stored = M_NOT_STORED,
                                                           .dlq = M_DLQ,

@@ -27,7 +27,6 @@ enum {
     M_ALLOWLIST_REPOS,
     M_BUDGET_LEFT,   /* class, bucket */
     M_BUDGET_WAITS,  /* class, bucket */
-    M_BUDGET_SLICES, /* from */
     M_REPO_OUTCOMES, /* repo, outcome, reason */
 };
 

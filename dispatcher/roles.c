@@ -1,7 +1,6 @@
 /* What every role of the dispatcher begins with. */
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
-#include "../common/view/budget.h"
 #include "dispatcher.h"
 
 enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct why *why)
@@ -19,9 +18,10 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
         .key = d->key,
         .client = client,
         .budget = d->budget,
-        .store = budget_take_from,
-        .store_opaque = budget,
-        .low = level >= 1 && level <= 3,
+        .redis = budget,
+        .class = level == 4 ? BUDGET_L4
+                 : level    ? BUDGET_REST
+                            : BUDGET_AGGREGATE,
     };
     return github_new(ret, &options, why);
 }

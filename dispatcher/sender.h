@@ -1,5 +1,6 @@
-/* Private to the sender: the tasks of one tier → GitHub. sender.c is its loop, task_in_hand.c what
- * happens to one task, dispatch_decide.c why, expand_task.c a task of kind expand.
+/* Private to the sender: the tasks of one tier → GitHub. sender.c is its loop, task_start.c
+ * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, expand_task.c a
+ * task of kind expand.
  *
  *   IN_LANE ──▶ CLAIMING ──▶ CALLING ──▶ DECIDED ──▶ PUBLISHING ──▶ STORED ──▶ gone
  *      ▲            │ no call needed        ▲ │
@@ -78,7 +79,12 @@ void task_drop(struct task_in_hand *t);
 /* Frees it; what is in hand is given back by the worker. NULL is fine. */
 void task_forget(struct task_in_hand *t);
 
-/* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX. */
+/* What was decided before a call, or in its place. */
+void task_follow(struct task_in_hand *t, const struct dispatch_decision *decision);
+/* 0…1 */
+double sender_jitter(struct sender *s);
+
+/* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX (task_start.c). */
 void tasks_start(struct sender *s);
 /* Finishes or gives back the claims of what is decided or stored, and goes on with it: publishes
  * what follows; is done. */

@@ -9,7 +9,6 @@
 #include "../common/base/mem.h"
 #include "../common/daemon/config.h"
 #include "../common/model/ids.h"
-#include "../common/view/budget.h"
 #include "../common/worker/park.h"
 
 #define BUSY_MAX       8 /* commits worked on at the same time */
@@ -289,8 +288,7 @@ static enum err github_open(struct reconcile *r, struct why *why)
         .key = r->reporter->app_key,
         .client = r->client,
         .budget = r->reporter->budget,
-        .store = budget_take_from,
-        .store_opaque = r->redis, /* nobody waits for a reply there while a call is started */
+        .redis = r->redis, /* nobody waits for a reply there while a call is started */
     };
     return github_new(&r->github, &options, why);
 }

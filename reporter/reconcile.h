@@ -7,8 +7,6 @@
 
 #include "../common/base/standstill.h"
 #include "../common/github/check_runs.h"
-#include "../common/view/checks.h"
-#include "desired.h"
 #include "outage.h"
 #include "reporter.h"
 
@@ -39,10 +37,8 @@ struct target {
     int failures;     /* passes in a row that did not get through */
     int64_t due_ms;   /* WAITING: monotonic clock */
     int64_t began_ms; /* its last pass; monotonic clock */
-    int64_t look_ms;  /* wall clock: when the aggregate is to be looked at again; 0: not */
     bool held;        /* WAITING for our budget: what costs another part of it may go */
     bool leaving;     /* its partition goes: the pass ends after the call under way */
-    struct pass *pass;
     UT_hash_handle hh;
 };
 

@@ -18,7 +18,8 @@ struct reporter {
     struct kafka_options kafka;
     struct redis_options redis;
     struct view_times times;
-    int64_t quiet_ms; /* CRCR_RUN_QUIET_SECONDS */
+    int64_t quiet_ms;       /* CRCR_RUN_QUIET_SECONDS */
+    int64_t job_checks_max; /* CRCR_JOB_CHECKS_MAX */
     const char *upstream_repo;
     struct allowlist_feed *feed; /* locks for itself */
     struct jwt_key *app_key;     /* NULL without the role reconcile */
@@ -49,7 +50,6 @@ enum reporter_metric {
     METRIC_BUDGET,
     METRIC_BUDGET_LEFT,
     METRIC_BUDGET_WAITS,
-    METRIC_BUDGET_SLICES,
     METRIC_VIEW_WHOLE,
     METRIC_REBUILD_RECORDS,
     METRIC_REBUILD_SECONDS,

@@ -7,6 +7,7 @@
 #include "../base/buf.h"
 #include "../io/kafka.h"
 #include "../io/redis.h"
+#include "../model/budget.h"
 
 enum daemon { DAEMON_INGEST = 1, DAEMON_DISPATCHER = 2, DAEMON_REPORTER = 4, DAEMON_CTL = 8 };
 
@@ -61,6 +62,10 @@ bool config_is_set(const struct config *c, const char *name);
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
 /* How to reach Redis, with the usual time-outs; all is borrowed from c. */
 struct redis_options config_redis(const struct config *c);
+
+/* CRCR_BUDGET_*: GitHub's limits. ERR_STOP: CRCR_BUDGET_CONTENT_CALLS names something else. */
+enum err config_budget(const struct config *c, struct budget_rules *ret,
+                       struct why *why) MUST_CHECK;
 
 /* --help: usage and the daemon's properties. roles: text that is printed as it is, may be NULL. */
 void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,

@@ -72,7 +72,7 @@ bool role_stopping(const struct role_ctx *r);
  * lag: records waiting
  * (-1 unknown); role_waiting(true) while standing still on purpose (throttled, delay not due).
  * /healthz answers 503 when a role's thread ended, was not alive for 25 s, or has lag and no
- * progress for 25 s without waiting. */
+ * progress for 90 s without waiting; the watchdog then ends the daemon (watchdog.h). */
 void role_alive(struct role_ctx *r);
 void role_progress(struct role_ctx *r);
 void role_lag(struct role_ctx *r, int64_t lag);

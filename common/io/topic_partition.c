@@ -8,7 +8,6 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_record.h"
-#include "topic_standing.h"
 
 struct topic_partition *topic_partition_new(const char *topic, int32_t id)
 {
@@ -16,8 +15,7 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id)
 
     p->topic = mem_dup(topic);
     p->id = id;
-    p->asked_ms = p->anew_ms = clock_mono_ms();
-    p->patience_ms = TOPIC_STANDING_SILENT_MS;
+    p->moved_ms = clock_mono_ms();
     p->committing = -1;
     watermark_init(&p->mark);
     return p;
@@ -71,6 +69,7 @@ struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t 
     rd_kafka_message_destroy(message);
     h->bytes = topic_record_bytes(&h->record);
     DL_APPEND(p->held, h);
+    p->moved_ms = clock_mono_ms();
     p->n_held++;
     p->held_bytes += h->bytes;
     return h;

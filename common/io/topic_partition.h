@@ -25,13 +25,9 @@ struct topic_partition {
     struct held *held; /* in hand, in the order of taking */
     size_t n_held;
     size_t held_bytes;
-    bool paused;         /* as librdkafka was told last */
-    bool standing;       /* librdkafka gave up before it read anything (topic_standing.h) */
-    int64_t asked_ms;    /* monotonic: since when it should be read, pauses left out */
-    int64_t anew_ms;     /* the same, since it was assigned last, first or anew */
-    int64_t patience_ms; /* until it is assigned anew again */
-    int64_t paused_ms;   /* monotonic: when it was paused last */
-    int64_t committing;  /* the offset last sent to the broker; -1: none, or it failed */
+    bool paused;        /* as librdkafka was told last */
+    int64_t moved_ms;   /* monotonic: a record or the end came, or it was paused or resumed */
+    int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
 };
 
 struct topic_partition *topic_partition_new(const char *topic, int32_t id);

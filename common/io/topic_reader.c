@@ -9,7 +9,6 @@
 #include "../base/str.h"
 #include "topic_nudge.h"
 #include "topic_reader_inner.h"
-#include "topic_standing.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -30,7 +29,6 @@ static const topic_setting reader_defaults[] = {
      * asked the others, which have nothing. librdkafka: 500. */
     { "fetch.wait.max.ms", "100" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -93,7 +91,7 @@ static void partition_pause(struct topic_reader *r, struct topic_partition *p, b
         rd_kafka_resume_partitions(r->client.rk, one);
     rd_kafka_topic_partition_list_destroy(one);
     p->paused = pause;
-    topic_standing_paused(p, pause, clock_mono_ms());
+    p->moved_ms = clock_mono_ms();
     r->n_paused += pause ? 1 : (size_t)-1;
 }
 
@@ -305,7 +303,6 @@ struct topic_reader_share topic_reader_share(const struct topic_reader *r)
     struct topic_reader_share share = r->moved;
 
     share.now = r->n_partitions;
-    topic_standing_count(r, &share, clock_mono_ms());
     return share;
 }
 
@@ -339,11 +336,11 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
         message->rkt ? topic_reader_find(r, rd_kafka_topic_name(message->rkt), message->partition)
                      : NULL;
 
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p)
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
         watermark_pass(&p->mark, message->offset);
-    else if (message->err) {
+        p->moved_ms = clock_mono_ms();
+    } else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
-        topic_standing_note(r, p, clock_mono_ms());
     }
     if (message->err || !p) {
         rd_kafka_message_destroy(message);
@@ -367,9 +364,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         return NULL;
     for (;; now = clock_mono_ms()) {
         resume_those_with_room(r);
-        topic_standing_restart(r, now);
         if (now >= r->commit_due) {
-            topic_standing_look(r, now);
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
@@ -445,5 +440,19 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r)
 
 bool topic_reader_fatal(struct topic_reader *r, struct why *why)
 {
-    return topic_client_fatal(&r->client, why) || topic_client_astray(&r->client, why);
+    return topic_client_fatal(&r->client, why);
+}
+
+size_t topic_reader_idle(const struct topic_reader *r, struct topic_idle *ret, size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_partitions && n < max; i++) {
+        const struct topic_partition *p = r->partitions[i];
+        if (p->paused || p->n_held)
+            continue;
+        ret[n++] =
+            (struct topic_idle){ .at = { p->topic, p->id, p->mark.next }, .since_ms = p->moved_ms };
+    }
+    return n;
 }

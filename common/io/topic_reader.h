@@ -100,15 +100,17 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r);
 struct topic_reader_share {
     size_t now;
     uint64_t taken, given, lost;
-    size_t unread;     /* of now: not paused, and neither a record nor the end was heard yet */
-    int64_t unread_ms; /* for how long of the first of these, pauses left out; 0: there is none */
 };
 struct topic_reader_share topic_reader_share(const struct topic_reader *r);
-/* What to tell of the unread ones: the first, and what librdkafka complained of last. ERR_RETRY;
- * OK: there is none, nor a paused one. */
-enum err topic_reader_judge_unread(struct topic_reader *r, struct why *why) MUST_CHECK;
-/* True once librdkafka reported a fatal error, or asks for a partition where it is not: only a new
- * process reads on. */
+/* The partitions of which nothing is in hand and that are not paused: offset is one past what was
+ * read, -1 when neither a record nor the end was heard yet. Topics are borrowed until the next
+ * call of topic_reader_next. Returns how many, at most max. */
+struct topic_idle {
+    struct topic_position at;
+    int64_t since_ms; /* monotonic: when that offset changed last, or reading was paused */
+};
+size_t topic_reader_idle(const struct topic_reader *r, struct topic_idle *ret, size_t max);
+/* True once librdkafka reported a fatal error: only a new process reads on. */
 bool topic_reader_fatal(struct topic_reader *r, struct why *why);
 
 #endif

@@ -23,14 +23,12 @@ struct topic_reader {
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_mono_ms);
     void *opaque;
-    bool paused;         /* by topic_reader_pause */
-    bool revoking;       /* inside revoked(): next hands out nothing */
-    bool was_assigned;   /* something or nothing, ever */
-    size_t n_paused;     /* partitions */
-    int64_t commit_due;  /* monotonic ms */
-    size_t since_nudge;  /* bytes taken */
-    int64_t restart_due; /* monotonic ms; 0: no partition stands */
-    int64_t looked_ms;   /* monotonic: topic_standing_look */
+    bool paused;        /* by topic_reader_pause */
+    bool revoking;      /* inside revoked(): next hands out nothing */
+    bool was_assigned;  /* something or nothing, ever */
+    size_t n_paused;    /* partitions */
+    int64_t commit_due; /* monotonic ms */
+    size_t since_nudge; /* bytes taken */
 };
 
 /* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which
