@@ -38,7 +38,7 @@ struct expand_task {
     int status;                  /* of GitHub's last answer; 0: it was not asked */
 };
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 void expand_task_free(struct expand_task *e)
 {
@@ -115,7 +115,7 @@ static void stored(void *opaque)
     succeed(opaque, NULL);
 }
 
-/* ---- what it becomes ------------------------------------------------------------------------- */
+/* ---- what it becomes ---- */
 
 static struct str event_key_of(const struct task *task)
 {
@@ -181,7 +181,7 @@ static void put_routes(struct expand_task *e, const struct routes *routes)
     }
 }
 
-/* ---- a check suite --------------------------------------------------------------------------- */
+/* ---- a check suite ---- */
 
 static void check_found(void *opaque, const struct check_run_found *found)
 {
@@ -246,7 +246,7 @@ static void suite_start(struct expand_task *e)
         fail_unsent(e, err, &why);
 }
 
-/* ---- an aggregate check: a fresh dispatch ---------------------------------------------------- */
+/* ---- an aggregate check: a fresh dispatch ---- */
 
 /* Into the lane of the pull request, so that it keeps its place among the pull request's own
  * events: behind all that the pull request was when it was read, before all that it becomes. */
@@ -313,7 +313,7 @@ static void pull_came(void *opaque, const struct github_answer *answer)
         put_dispatch(e, &pull);
 }
 
-/* ---- an aggregate check: the view ------------------------------------------------------------ */
+/* ---- an aggregate check: the view ---- */
 
 /* ERR_RETRY while the view is away or not whole: what it lacks says nothing then. */
 static enum err read_jobs(struct redis *redis, const struct task *task, struct job_list *ret,
@@ -370,7 +370,7 @@ static void aggregate_start(struct expand_task *e)
     job_list_clear(&jobs);
 }
 
-/* ---- the start ------------------------------------------------------------------------------- */
+/* ---- the start ---- */
 
 void expand_task_start(struct task_in_hand *t)
 {

@@ -20,7 +20,7 @@ static void count(const struct task_in_hand *t, size_t family, const char *secon
     metrics_add(role_metrics(t->s->role), family, METRIC_LABELS(t->s->tier, str_of(second)), 1);
 }
 
-/* ---- in hand, and no longer ------------------------------------------------------------------ */
+/* ---- in hand, and no longer ---- */
 
 void task_take(struct sender *s, struct work *work)
 {
@@ -66,8 +66,7 @@ static void done(struct task_in_hand *t)
     free(t);
 }
 
-/* ---- decided ----------------------------------------------------------------------------------
- */
+/* ---- decided ---- */
 
 static void log_decided(const struct task_in_hand *t)
 {
@@ -191,8 +190,7 @@ void task_answered(void *opaque, const struct github_answer *answer)
     decide(t, &decision, answer);
 }
 
-/* ---- calling ----------------------------------------------------------------------------------
- */
+/* ---- calling ---- */
 
 static enum err sign_token(void *opaque, int64_t sent_ms, char **ret, struct why *why)
 {
@@ -245,9 +243,7 @@ static void call(struct task_in_hand *t)
     task_answered(t, &unsent);
 }
 
-/* ---- before the call
- * -----------------------------------------------------------------------------
- */
+/* ---- before the call ---- */
 
 static void hold(struct task_in_hand *t, int64_t until_ms)
 {
@@ -267,8 +263,7 @@ void task_follow(struct task_in_hand *t, const struct dispatch_decision *decisio
     }
 }
 
-/* ---- publishing -------------------------------------------------------------------------------
- */
+/* ---- publishing ---- */
 
 /* All that was put for it is stored. A claim that is done says from now on that it was published,
  * so that a repeat is a plain duplicate. */
@@ -315,8 +310,7 @@ static void publish(struct task_in_hand *t)
     work_then(t->work, stored, t);
 }
 
-/* ---- the ends of claims -----------------------------------------------------------------------
- */
+/* ---- the ends of claims ---- */
 
 enum claim_end { KEEP, FINISH, RELEASE };
 
