@@ -11,6 +11,7 @@ struct breaker {
     char repo[REPO_MAX + 1];
     int failures;     /* in a row */
     int64_t probe_ms; /* open: when the next call may go */
+    int64_t opened_ms;
     int64_t asked_ms; /* when it was last asked for, or failed */
 };
 
@@ -65,10 +66,9 @@ void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgo
     }
 }
 
-bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, bool *probe)
+bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms)
 {
     struct breaker *one = find(b, repo);
-    *probe = false;
     if (one)
         one->asked_ms = now_ms;
     if (!one || !is_open(one))
@@ -76,21 +76,13 @@ bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, bool *p
     if (now_ms < one->probe_ms)
         return false;
     one->probe_ms = now_ms + BREAKER_PROBE_MS;
-    *probe = true;
     return true;
 }
 
-void breaker_unasked(struct breakers *b, struct str repo)
-{
-    struct breaker *one = find(b, repo);
-    if (one)
-        one->probe_ms = 0;
-}
-
-int64_t breaker_until(const struct breakers *b, struct str repo, int64_t now_ms)
+int64_t breaker_open_since(const struct breakers *b, struct str repo, int64_t now_ms)
 {
     const struct breaker *one = find(b, repo);
-    return one && is_open(one) && one->probe_ms > now_ms ? one->probe_ms : now_ms;
+    return one && is_open(one) ? one->opened_ms : now_ms;
 }
 
 static enum breaker_change failed(struct breakers *b, struct str repo, int64_t now_ms)
@@ -106,6 +98,7 @@ static enum breaker_change failed(struct breakers *b, struct str repo, int64_t n
         return BREAKER_SAME;
     one->failures++;
     one->probe_ms = now_ms + BREAKER_PROBE_MS;
+    one->opened_ms = now_ms;
     return is_open(one) ? BREAKER_OPENED : BREAKER_SAME;
 }
 
@@ -122,6 +115,9 @@ static enum breaker_change worked(struct breakers *b, struct str repo)
 enum breaker_change breaker_answered(struct breakers *b, struct str repo,
                                      const struct github_answer *answer, int64_t now_ms)
 {
+    struct breaker *one = answer->sent_ms ? NULL : find(b, repo);
+    if (one)
+        one->probe_ms = now_ms;
     if (!answer->sent_ms || answer->limited || answer->err == ERR_RETRY)
         return BREAKER_SAME;
     return answer->err == ERR_UNKNOWN ? failed(b, repo, now_ms) : worked(b, repo);

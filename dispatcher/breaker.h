@@ -1,6 +1,5 @@
 /* A breaker per downstream: one that fails again and again is left alone, but for one probe every
- * 30 s. What waits for it is parked, spends no attempt, and leaves the room in hand to others.
- * PURE.
+ * 30 s. What waits for it is parked (dispatch_decide.h). PURE.
  *
  *            5 failures in a row
  *   closed ───────────────────────▶ open ──┐ every 30 s one call may go: the probe
@@ -14,8 +13,9 @@
 
 #define BREAKER_FAILURES 5
 #define BREAKER_PROBE_MS 30000
-/* Unasked for so long: nothing of that downstream waits here, the longest delay being an hour. */
-#define BREAKER_IDLE_MS  7200000
+/* Unasked for so long: what waits for that downstream has come back meanwhile (dispatch_decide.h).
+ */
+#define BREAKER_IDLE_MS  900000
 
 /* One for each downstream that fails now; the others cost nothing. */
 struct breakers;
@@ -23,23 +23,20 @@ struct breakers;
 struct breakers *breakers_new(void);
 /* NULL is fine. */
 void breakers_free(struct breakers *b);
-/* Forgets those that nobody has asked for since then (INT64_MAX: all), and calls for each that was
- * open. */
+/* Forgets those that nobody has asked for since then, and calls for each that was open. */
 typedef void breaker_forgotten_fn(void *opaque, struct str repo);
 void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgotten_fn *forgotten,
                      void *opaque);
 
-/* True when a call for that repo may go; the caller makes it. *probe: it is the probe. */
-bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms, bool *probe);
-/* The probe asked nothing of the downstream: another may go at once. */
-void breaker_unasked(struct breakers *b, struct str repo);
-/* When the next probe may go; now_ms when it need not wait. */
-int64_t breaker_until(const struct breakers *b, struct str repo, int64_t now_ms);
+/* True when a call for that repo may go; the caller makes it, and it may be the probe. */
+bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms);
+/* Since when it is open; now_ms when it is not. */
+int64_t breaker_open_since(const struct breakers *b, struct str repo, int64_t now_ms);
 
 enum breaker_change { BREAKER_SAME, BREAKER_OPENED, BREAKER_CLOSED };
 /* What became of a call. Unknown (5xx, time-out, reset) is a failure; whatever else the call was
- * answered with is an answer, a refusal too; a limit, a refused token and what was not sent say
- * nothing about the downstream. */
+ * answered with is an answer, a refusal too; a limit and a refused token say nothing about the
+ * downstream. Of what was not sent neither, and if it was the probe another may go at once. */
 enum breaker_change breaker_answered(struct breakers *b, struct str repo,
                                      const struct github_answer *answer, int64_t now_ms);
 

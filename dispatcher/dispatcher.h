@@ -48,9 +48,5 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);
 /* By how much the clocks of two of us may differ. */
 #define DISPATCHER_CLOCKS_MS 5000
-/* Ready once partitions are assigned; a replica that gets none for 15 s is a spare one, and ready.
- */
-struct topic_reader;
-void dispatcher_ready(struct role_ctx *role, const struct topic_reader *reader, int64_t started_ms);
 
 #endif

@@ -27,7 +27,7 @@ struct downstream {
     size_t n_lanes, n_out;
     struct downstream **in; /* open, full or NULL */
     int64_t full_ms;        /* when its places were all taken last */
-    bool is_slow;
+    int64_t slow_ms;        /* since when it is slow; 0: it is not */
     size_t key_len;
     char key[];
 };
@@ -96,7 +96,7 @@ static void move(struct downstream *d, struct downstream **to)
 }
 
 /* To where its lanes and its places say; one without lanes is gone. */
-static void settle(struct lanes *l, struct downstream *d)
+static void file_again(struct lanes *l, struct downstream *d)
 {
     move(d, !d->ready ? NULL : d->n_out < l->max_out ? &l->open : &l->full);
     if (d->n_lanes)
@@ -121,7 +121,7 @@ static struct lane *lane_of(struct lanes *l, struct str key)
     lane->downstream->n_lanes++;
     HASH_ADD_KEYPTR(hh, l->by_key, lane->key, lane->key_len, lane);
     DL_APPEND(lane->downstream->ready, lane);
-    settle(l, lane->downstream);
+    file_again(l, lane->downstream);
     return lane;
 }
 
@@ -161,7 +161,7 @@ static void wake_those_due(struct lanes *l, int64_t now_ms)
         DL_DELETE(l->waiting, due);
         due->state = LANE_READY;
         DL_APPEND(due->downstream->ready, due);
-        settle(l, due->downstream);
+        file_again(l, due->downstream);
     }
 }
 
@@ -174,7 +174,7 @@ static struct lane_item *take_of(struct lanes *l, struct downstream *d)
     DL_DELETE(lane->items, item);
     d->n_out++;
     move(d, NULL); /* its next turn is after the others' */
-    settle(l, d);
+    file_again(l, d);
     return item;
 }
 
@@ -187,19 +187,21 @@ struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
     struct lane_item *item = take_of(l, d);
     if (d->n_out == l->max_out) {
         if (now_ms - d->full_ms < LANES_SLOW_MS)
-            d->is_slow = false;
+            d->slow_ms = 0;
         d->full_ms = now_ms;
     }
     return item;
 }
 
 /* At most as many downstreams are full as the owner has items out, divided by max_out. */
-struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms)
+struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *since_ms)
 {
     struct downstream *d;
     DL_FOREACH(l->full, d)
-    if (d->is_slow || now_ms - d->full_ms >= LANES_SLOW_MS) {
-        d->is_slow = true;
+    if (d->slow_ms || now_ms - d->full_ms >= LANES_SLOW_MS) {
+        if (!d->slow_ms)
+            d->slow_ms = now_ms;
+        *since_ms = d->slow_ms;
         return take_of(l, d);
     }
     return NULL;
@@ -213,7 +215,7 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)
     lane->due_ms = until_ms;
     insert_waiting(l, lane);
     lane->downstream->n_out--;
-    settle(l, lane->downstream);
+    file_again(l, lane->downstream);
 }
 
 /* An idle lane without items is gone. */
@@ -240,7 +242,7 @@ void lanes_end(struct lanes *l, struct lane_item *item)
     DL_APPEND(d->ready, lane);
     d->n_out--;
     drop_if_empty(l, lane);
-    settle(l, d);
+    file_again(l, d);
 }
 
 void lanes_remove(struct lanes *l, struct lane_item *item)
@@ -250,7 +252,7 @@ void lanes_remove(struct lanes *l, struct lane_item *item)
     item->lane = NULL;
     DL_DELETE(lane->items, item);
     drop_if_empty(l, lane);
-    settle(l, d);
+    file_again(l, d);
 }
 
 int64_t lanes_due(const struct lanes *l)

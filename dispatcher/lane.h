@@ -36,10 +36,10 @@ void lanes_put(struct lanes *l, struct str key, struct lane_item *item);
 /* The first item of a lane that is due and whose downstream has a place left; the lane is busy
  * until hold or end. NULL: there is none. */
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
-/* An item that waits for a place of a slow downstream: to be put off rather than kept in hand,
- * where it takes the room of others. Taken beyond max_out; to be held or ended as any other. NULL:
- * there is none. */
-struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms);
+/* An item that waits for a place of a slow downstream: to be parked rather than kept in hand, where
+ * it takes the room of others. *since_ms: since when it is slow. Taken beyond max_out; to be held
+ * or ended as any other. NULL: there is none. */
+struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *since_ms);
 /* A taken item goes back to its place; nothing of its lane is handed out before until_ms. */
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
 /* A taken item is finished with. */

@@ -1,11 +1,7 @@
 /* What every role of the dispatcher begins with. */
-#include "../common/base/clock.h"
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
-#include "../common/io/topic_reader.h"
 #include "dispatcher.h"
-
-#define SPARE_AFTER_MS 15000
 
 enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct why *why)
 {
@@ -39,12 +35,4 @@ void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d
         if (!role_stopping(role))
             wake_wait(role_wake(role), 100);
     }
-}
-
-void dispatcher_ready(struct role_ctx *role, const struct topic_reader *reader, int64_t started_ms)
-{
-    if (topic_reader_assigned(reader) > 0 || clock_mono_ms() - started_ms > SPARE_AFTER_MS)
-        role_ready(role, NULL);
-    else
-        role_ready(role, "no partition is assigned yet");
 }

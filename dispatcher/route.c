@@ -8,11 +8,6 @@
 #include "../common/model/ids.h"
 
 #define CHECK_PREFIX "crcr/"
-#define RERUN_LEVEL  3 /* and above */
-
-static const char too_old[] = "the event is older than CRCR_MAX_EVENT_AGE";
-static const char not_listed[] = "the repository is not in the allowlist";
-static const char no_reruns[] = "re-runs are for levels 3 and 4";
 
 void routes_add(struct routes *r, struct route route)
 {
@@ -77,15 +72,14 @@ static bool check_target(struct route *to, bool aggregate, struct str external_i
     return str_to_u64(to->run_id, &number) && number > 0;
 }
 
-/* Who replays an event --again knows how old it is. */
-static bool event_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms)
+bool route_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms)
 {
     return !event->again.len && now_ms - event->received_ms > max_age_ms;
 }
 
 static bool is_old(const struct route_input *in)
 {
-    return event_is_old(in->event, in->now_ms, in->max_age_ms);
+    return route_is_old(in->event, in->now_ms, in->max_age_ms);
 }
 
 /* A name alone can be faked by any other App, so the App that made the check run decides. */
@@ -100,15 +94,15 @@ const char *route_check(const struct route_input *in, const struct check_asked *
         return "the check run's name is none that we give";
     const struct allowlist_entry *entry = allowlist_find(in->list, repo);
     if (!entry) /* there is no tier to tell an outcome of */
-        return not_listed;
+        return ROUTE_NOT_LISTED;
     *ret = (struct route){ .repo = entry->repo, .level = entry->level };
     if (!check_target(ret, aggregate, check->external_id))
         ret->skipped = aggregate ? "the aggregate check names no delivery"
                                  : "the check run names no GitHub Actions run";
     if (is_old(in))
-        ret->skipped = too_old;
-    if (entry->level < RERUN_LEVEL)
-        ret->skipped = no_reruns;
+        ret->skipped = ROUTE_TOO_OLD;
+    if (entry->level < ROUTE_RERUN_LEVEL)
+        ret->skipped = ROUTE_NO_RERUNS;
     return NULL;
 }
 
@@ -138,7 +132,7 @@ static void rerun_suite(const struct route_input *in, struct routes *ret)
         ret->nothing = "the event names no repository";
         return;
     }
-    to.skipped = is_old(in) ? too_old : NULL;
+    to.skipped = is_old(in) ? ROUTE_TOO_OLD : NULL;
     snprintf(ret->suite, sizeof(ret->suite), "%" PRId64, in->facts->check_suite_id);
     to.run_id = str_of(ret->suite);
     routes_add(ret, to);
@@ -163,7 +157,7 @@ static bool is_label_fact(struct str action)
 void route(const struct route_input *in, struct routes *ret)
 {
     const struct event *event = in->event;
-    const char *old = is_old(in) ? too_old : NULL;
+    const char *old = is_old(in) ? ROUTE_TOO_OLD : NULL;
     *ret = (struct routes){ 0 };
     switch (event->kind) {
     case EVENT_PULL_REQUEST:
@@ -193,19 +187,4 @@ void routes_clear(struct routes *r)
 {
     free(r->at);
     *r = (struct routes){ 0 };
-}
-
-const char *route_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,
-                           int64_t max_age_ms)
-{
-    const struct allowlist_entry *entry = list ? allowlist_find(list, task->repo) : NULL;
-    if (event_is_old(&task->event, now_ms, max_age_ms))
-        return too_old;
-    if (!list || route_is_suite(task)) /* the upstream itself is in no list */
-        return NULL;
-    if (!entry)
-        return not_listed;
-    if (task->kind == TASK_DISPATCH)
-        return entry->pull_request ? NULL : "the repository takes nightly runs only";
-    return entry->level >= RERUN_LEVEL ? NULL : no_reruns;
 }

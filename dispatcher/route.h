@@ -5,6 +5,12 @@
 #include "../common/model/allowlist.h"
 #include "../common/model/task.h"
 
+/* Why a task is not wanted, also when it is looked at again before its call (dispatch_decide.c). */
+#define ROUTE_TOO_OLD     "the event is older than CRCR_MAX_EVENT_AGE"
+#define ROUTE_NOT_LISTED  "the repository is not in the allowlist"
+#define ROUTE_NO_RERUNS   "re-runs are for levels 3 and 4"
+#define ROUTE_RERUN_LEVEL 3 /* and above */
+
 struct route_input {
     const struct event *event;
     const struct event_facts *facts;
@@ -53,9 +59,7 @@ const char *route_check(const struct route_input *in, const struct check_asked *
 bool route_aggregate_id(struct str external_id, struct str *delivery, int64_t *pr);
 /* An expand of a whole check suite is the upstream's; any other is a downstream's. */
 bool route_is_suite(const struct task *task);
-
-/* For the sender, perhaps days later: why the task is not wanted any more, NULL when it is. */
-const char *route_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,
-                           int64_t max_age_ms);
+/* Who replays an event --again knows how old it is: it never is. now_ms is the wall clock. */
+bool route_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms);
 
 #endif

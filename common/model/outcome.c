@@ -39,8 +39,7 @@ void outcome_init(struct outcome *o, const struct task *task)
     o->attempt = task->attempt;
     o->maybe_duplicate = task->maybe_duplicate;
     ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
-    if (bar < 0 || task->kind != TASK_DISPATCH || task->event.kind != EVENT_PULL_REQUEST ||
-        *o->again)
+    if (bar < 0 || !task_can_be_superseded(task))
         return;
     task_seq_text(&task->seq, o->seq);
     str_copy(o->event_key, sizeof(o->event_key), str_from(task->lane, (size_t)bar + 1));

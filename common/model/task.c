@@ -156,6 +156,12 @@ void task_to_headers(const struct task *task, struct headers *to)
     headers_put(to, "payload_trimmed", task->payload_trimmed);
 }
 
+bool task_can_be_superseded(const struct task *task)
+{
+    return task->kind == TASK_DISPATCH && task->event.kind == EVENT_PULL_REQUEST &&
+           !task->event.again.len;
+}
+
 void task_key(struct buf *to, struct str repo, struct str event_key)
 {
     buf_put(to, repo);

@@ -47,6 +47,9 @@ struct task {
     struct str payload_trimmed; /* JSON array of what payload_fit dropped; absent when verbatim */
     struct str lane;            /* the record's key: <downstream>|<event key> */
 };
+/* Whether a later event of its pull request makes it needless. What is replayed --again is wanted
+ * although it is old; it neither is superseded nor supersedes. */
+bool task_can_be_superseded(const struct task *task);
 /* ERR_REFUSE (poison): a header is missing or malformed. */
 enum err task_from_record(struct task *ret, struct str key, const struct headers *headers,
                           struct why *why) MUST_CHECK;

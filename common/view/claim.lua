@@ -1,3 +1,4 @@
+-- with: seq.lua
 -- Takes the claim of one dispatch, or says why not.
 -- KEYS: the claim; crcr:epoch; the lane's last seq when this dispatch can be superseded.
 -- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms
@@ -14,17 +15,6 @@
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local ttl = tonumber(ARGV[4])
-
--- "<updated_ms>:<partition>:<offset>", as task_seq_cmp orders them.
-local function later(a, b)
-  local pattern = '^(%d+):(%d+):(%d+)$'
-  local a1, a2, a3 = string.match(a, pattern)
-  local b1, b2, b3 = string.match(b, pattern)
-  if not a1 or not b1 then return false end
-  if a1 ~= b1 then return tonumber(a1) > tonumber(b1) end
-  if a2 ~= b2 then return tonumber(a2) > tonumber(b2) end
-  return tonumber(a3) > tonumber(b3)
-end
 
 local claim = redis.call('HMGET', KEYS[1], 'state', 'owner', 'until_ms', 'outcome')
 local state, owner, until_ms = claim[1], claim[2], tonumber(claim[3] or '0')

@@ -1,3 +1,4 @@
+-- with: seq.lua
 -- Restores what an outcome tells of a claim and of the last seq of its lane.
 -- KEYS: the claim; the lane's last seq or crcr:none.
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
@@ -6,17 +7,6 @@
 -- the outcome says that it was sent, a sending that has run out is over, and so is the one of that very
 -- call, of whose end Redis was not told because it was away.
 local ttl = tonumber(ARGV[3])
-
--- As in claim.lua.
-local function later(a, b)
-  local pattern = '^(%d+):(%d+):(%d+)$'
-  local a1, a2, a3 = string.match(a, pattern)
-  local b1, b2, b3 = string.match(b, pattern)
-  if not a1 or not b1 then return false end
-  if a1 ~= b1 then return tonumber(a1) > tonumber(b1) end
-  if a2 ~= b2 then return tonumber(a2) > tonumber(b2) end
-  return tonumber(a3) > tonumber(b3)
-end
 
 local claim = redis.call('HMGET', KEYS[1], 'state', 'until_ms', 'dispatched_ms')
 local state = claim[1]

@@ -490,6 +490,11 @@ bool worker_may_act(const struct worker *w, int64_t since_ms)
            topic_reader_holds(w->reader, PAUSE_MS);
 }
 
+void worker_limit_span(struct worker *w, size_t records)
+{
+    topic_reader_limit_span(w->reader, records);
+}
+
 struct work *worker_first(struct worker *w)
 {
     return w->items ? &w->items->work : NULL;

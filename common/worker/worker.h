@@ -88,6 +88,8 @@ void worker_not_ready(struct worker *w, const char *reason);
  * machine) since then: drop what was decided, and read again what it goes by. A pause between this
  * call and the effect goes unseen, and so does one of a virtual machine whose clocks stop. */
 bool worker_may_act(const struct worker *w, int64_t since_ms);
+/* topic_reader_limit_span, of the reader; 0: as it began. */
+void worker_limit_span(struct worker *w, size_t records);
 /* The first work in hand, oldest first, and the one after it: NULL at the end. */
 struct work *worker_first(struct worker *w);
 struct work *work_next(struct work *work);

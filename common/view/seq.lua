@@ -1,0 +1,12 @@
+-- Whether one seq of a lane is later than another: "<updated_ms>:<partition>:<offset>", as task_seq_cmp
+-- orders them. What is none of these is never later.
+local function later(a, b)
+  local pattern = '^(%d+):(%d+):(%d+)$'
+  local a1, a2, a3 = string.match(a, pattern)
+  local b1, b2, b3 = string.match(b, pattern)
+  if not a1 or not b1 then return false end
+  if a1 ~= b1 then return tonumber(a1) > tonumber(b1) end
+  if a2 ~= b2 then return tonumber(a2) > tonumber(b2) end
+  return tonumber(a3) > tonumber(b3)
+end
+

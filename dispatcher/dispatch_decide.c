@@ -1,0 +1,150 @@
+#include "dispatch_decide.h"
+
+#include "../common/worker/park.h"
+#include "route.h"
+
+unsigned dispatch_facts_of(const struct task *task, const struct allowlist *list, int64_t now_ms,
+                           int64_t max_age_ms)
+{
+    unsigned known = route_is_old(&task->event, now_ms, max_age_ms) ? FACT_TOO_OLD : 0;
+    if (!list || route_is_suite(task)) /* the upstream itself is in no list */
+        return known;
+    const struct allowlist_entry *entry = allowlist_find(list, task->repo);
+    if (!entry)
+        return known | FACT_NOT_LISTED;
+    if (task->kind == TASK_DISPATCH)
+        return known | (entry->pull_request ? 0 : FACT_NIGHTLY_ONLY);
+    return known | (entry->level >= ROUTE_RERUN_LEVEL ? 0 : FACT_NO_RERUNS);
+}
+
+/* ---- before the call ---- */
+
+/* A wait that is told: in hand when it is short, else parked. */
+static void wait_until(struct dispatch_decision *d, int64_t until_ms, int64_t now_ms)
+{
+    d->next = until_ms - now_ms <= DISPATCH_IN_HAND_MS ? DISPATCH_WAIT : DISPATCH_PARK;
+    d->until_ms = until_ms;
+}
+
+static int64_t as_long_as_it_lasted(const struct dispatch_facts *facts)
+{
+    int64_t wait_ms = facts->now_ms - facts->since_ms;
+    if (wait_ms < DISPATCH_AWAY_MIN_MS)
+        wait_ms = DISPATCH_AWAY_MIN_MS;
+    if (wait_ms > DISPATCH_AWAY_MAX_MS)
+        wait_ms = DISPATCH_AWAY_MAX_MS;
+    return facts->now_ms + wait_ms + (int64_t)(facts->jitter * (double)wait_ms / 2);
+}
+
+#define ANY_CLAIM (-1)
+enum moment { NOW, CLAIM_END, AS_LONG_AS_IT_LASTED };
+
+/* The first row that holds decides. */
+static const struct {
+    unsigned fact;
+    int claim; /* enum claim_verdict */
+    enum dispatch_next next;
+    enum outcome_kind outcome;
+    enum moment until;   /* of waits */
+    enum task_mark mark; /* of calls */
+    const char *reason;
+} rows[] = {
+    /* Nobody wants it any more. */
+    { FACT_TOO_OLD, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_TOO_OLD },
+    { FACT_NOT_LISTED, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_NOT_LISTED },
+    { FACT_NIGHTLY_ONLY, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED,
+      .reason = "the repository takes nightly runs only" },
+    { FACT_NO_RERUNS, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_NO_RERUNS },
+    /* It would only take the room of others. */
+    { FACT_SLOW, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
+      .reason = "the downstream is slow: all its places are taken" },
+    /* It was sent, is being sent, or has been overtaken. */
+    { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_REPEAT, OUTCOME_DUPLICATE, .reason = NULL },
+    { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_SKIP, OUTCOME_SUPERSEDED,
+      .reason = "a later event of this pull request was sent already" },
+    { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, CLAIM_END, .reason = NULL },
+    /* It must not be called now. */
+    { FACT_PAUSED, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, NOW,
+      .reason = "this process stood still after it had claimed it" },
+    { FACT_BREAKER_OPEN, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
+      .reason = "the downstream failed again and again: its breaker is open" },
+    /* It is called. */
+    { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, .mark = MARK_NONE },
+    { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, .mark = MARK_CLAIM_EXPIRED },
+    { FACT_CLAIM_ASKED, CLAIM_FORGOTTEN, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
+    { FACT_REDIS_UNAVAILABLE, ANY_CLAIM, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
+};
+
+struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!(facts->known & rows[i].fact) ||
+            (rows[i].claim != ANY_CLAIM && rows[i].claim != (int)facts->claim))
+            continue;
+        struct dispatch_decision d = { .next = rows[i].next,
+                                       .outcome = rows[i].outcome,
+                                       .mark = facts->is_expand ? MARK_NONE : rows[i].mark,
+                                       .attempt = facts->attempt,
+                                       .reason = rows[i].reason };
+        if (d.next == DISPATCH_REPEAT && facts->outcome_unreadable) {
+            d.next = DISPATCH_SKIP;
+            d.reason = "it was sent; what was stored of it is unreadable";
+        }
+        const int64_t until_ms[] = { [NOW] = facts->now_ms,
+                                     [CLAIM_END] = facts->busy_until_ms,
+                                     [AS_LONG_AS_IT_LASTED] = as_long_as_it_lasted(facts) };
+        d.until_ms = until_ms[rows[i].until];
+        if (d.next == DISPATCH_WAIT)
+            wait_until(&d, d.until_ms, facts->now_ms);
+        return d;
+    }
+    return (struct dispatch_decision){ .next = DISPATCH_CLAIM, .attempt = facts->attempt };
+}
+
+/* ---- after the answer ----
+ *
+ *   GitHub took it                    done
+ *   GitHub refuses it                 DLQ, refused
+ *   a limit, GitHub's or our own      wait until it says; the attempt is not spent
+ *   no answer seen, or 5xx            wait; the next attempt is marked answer_unseen
+ *   surely not sent                   wait; the next attempt is not marked
+ *
+ *   attempt 1 ─10 s─▶ 2 ─1 m─▶ 3 ─10 m─▶ 4 ─1 h─▶ 5 ──▶ DLQ, exhausted */
+struct dispatch_decision dispatch_decide_answer(const struct github_answer *answer, int attempt,
+                                                int64_t now_ms, double jitter)
+{
+    struct dispatch_decision d = { .attempt = attempt,
+                                   .reason = answer->err ? answer->reason : NULL };
+    if (answer->err == OK) {
+        d.next = DISPATCH_DONE;
+        d.outcome = OUTCOME_DISPATCHED;
+        return d;
+    }
+    if (answer->err == ERR_REFUSE) {
+        d.next = DISPATCH_DEAD;
+        d.outcome = OUTCOME_FAILED;
+        d.dlq_class = "refused";
+        return d;
+    }
+    d.outcome = answer->err == ERR_UNKNOWN ? OUTCOME_UNKNOWN : OUTCOME_WAITING;
+    if (answer->limited) {
+        /* A moment that GitHub names, it names to all; our own are one for each, in order. */
+        int64_t spread_ms = answer->sent_ms ? (int64_t)(jitter * 1000) : 0;
+        d.outcome = OUTCOME_WAITING;
+        wait_until(&d, answer->wait_until_ms + spread_ms, now_ms);
+        return d;
+    }
+    if (answer->err == ERR_UNKNOWN)
+        d.mark = MARK_ANSWER_UNSEEN;
+    d.attempt = attempt + 1;
+    int64_t step_ms = park_wait_ms(attempt);
+    if (!step_ms) {
+        d.next = DISPATCH_DEAD;
+        d.outcome = OUTCOME_FAILED;
+        d.dlq_class = "exhausted";
+        return d;
+    }
+    int64_t until_ms = now_ms + (int64_t)((double)step_ms * (0.8 + 0.2 * jitter));
+    wait_until(&d, until_ms < answer->wait_until_ms ? answer->wait_until_ms : until_ms, now_ms);
+    return d;
+}

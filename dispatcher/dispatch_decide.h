@@ -1,0 +1,76 @@
+/* What happens to a task, and why. Two decisions, each a table read top to bottom
+ * (dispatch_decide.c): before the call, and after GitHub's answer. PURE. */
+#ifndef CRCR_DISPATCHER_DISPATCH_DECIDE_H
+#define CRCR_DISPATCHER_DISPATCH_DECIDE_H
+
+#include "../common/github/github.h"
+#include "../common/model/allowlist.h"
+#include "../common/view/claims.h"
+
+/* Waits up to this long stay in hand and hold their lane; longer ones are parked. */
+#define DISPATCH_IN_HAND_MS  10000
+/* What waits for a slow or a broken downstream waits as long as it has been so: at least and at
+ * most so long, and up to half as long again, so that not all come back at once. Each return is
+ * three records; a downstream that is broken for hours costs few, and one that was for a minute
+ * gets its tasks within another. */
+#define DISPATCH_AWAY_MIN_MS 30000
+#define DISPATCH_AWAY_MAX_MS 300000
+
+enum dispatch_next {
+    DISPATCH_CLAIM,  /* nothing known so far speaks against the call: take its claim */
+    DISPATCH_CALL,   /* marked, if mark says so */
+    DISPATCH_HOLD,   /* waits in its lane until until_ms; no outcome */
+    DISPATCH_WAIT,   /* an outcome; then again at until_ms, in hand */
+    DISPATCH_PARK,   /* an outcome; then again at until_ms, by way of a delay topic */
+    DISPATCH_SKIP,   /* an outcome; no call */
+    DISPATCH_REPEAT, /* it was sent: the stored outcome is published again */
+    DISPATCH_DONE,   /* an outcome; GitHub took it */
+    DISPATCH_DEAD,   /* an outcome; into the DLQ as dlq_class */
+};
+
+struct dispatch_decision {
+    enum dispatch_next next;
+    enum outcome_kind outcome;
+    enum task_mark mark;   /* why the call, or the next one, may be the second */
+    int64_t until_ms;      /* monotonic */
+    int attempt;           /* the next one's number */
+    const char *reason;    /* for people, or NULL; as long as what was decided from */
+    const char *dlq_class; /* "refused" or "exhausted" */
+};
+
+/* What is known before a call. A fact is true or not known to be. */
+enum dispatch_fact {
+    FACT_TOO_OLD = 1 << 0,           /* the event, and it is no replay --again */
+    FACT_NOT_LISTED = 1 << 1,        /* the allowlist in force no longer has the repository */
+    FACT_NIGHTLY_ONLY = 1 << 2,      /* it takes no dispatches */
+    FACT_NO_RERUNS = 1 << 3,         /* it is below L3, and this is a re-run */
+    FACT_SLOW = 1 << 4,              /* all its calls are under way, and none has ended for 5 s */
+    FACT_CLAIM_ASKED = 1 << 5,       /* claim says what Redis answered */
+    FACT_REDIS_UNAVAILABLE = 1 << 6, /* it answered nothing */
+    FACT_BREAKER_OPEN = 1 << 7,      /* and this is not its probe */
+    FACT_PAUSED = 1 << 8,            /* the process stood still since the claim was asked for */
+};
+struct dispatch_facts {
+    unsigned known; /* enum dispatch_fact, joined */
+    enum claim_verdict claim;
+    bool outcome_unreadable; /* CLAIM_DONE: what is stored of it */
+    bool is_expand;          /* a question, which has no effect of its own: it is never marked */
+    int attempt;
+    int64_t now_ms;        /* monotonic, as all moments here */
+    int64_t busy_until_ms; /* CLAIM_BUSY: when that claim has run out */
+    int64_t since_ms;      /* FACT_SLOW, FACT_BREAKER_OPEN: since when */
+    double jitter;         /* 0…1 */
+};
+
+/* What the task, its age and the allowlist in force (NULL: there is none yet) say. now_ms is the
+ * wall clock. */
+unsigned dispatch_facts_of(const struct task *task, const struct allowlist *list, int64_t now_ms,
+                           int64_t max_age_ms);
+struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts);
+
+/* What follows GitHub's answer to that attempt, or one that could not be made. jitter: 0…1, spreads
+ * what failed together. Never before the moment that GitHub named. */
+struct dispatch_decision dispatch_decide_answer(const struct github_answer *answer, int attempt,
+                                                int64_t now_ms, double jitter);
+
+#endif

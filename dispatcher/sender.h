@@ -1,0 +1,103 @@
+/* Private to the sender: the tasks of one tier → GitHub. sender.c is its loop, task_start.c
+ * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, expand_task.c a
+ * task of kind expand.
+ *
+ *   IN_LANE ──▶ CLAIMING ──▶ CALLING ──▶ DECIDED ──▶ PUBLISHING ──▶ STORED ──▶ gone
+ *      ▲            │ no call needed        ▲ │
+ *      │            ├───────────────────────┘ │
+ *      │            │ another is calling      │ wait ≤ 10 s
+ *      └────────────┴─────────────────────────┘
+ *
+ * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
+ * decided or stored since the last turn. Everything is on the tier's own thread. */
+#ifndef CRCR_DISPATCHER_SENDER_H
+#define CRCR_DISPATCHER_SENDER_H
+
+#include "../common/base/standstill.h"
+#include "../common/io/redis.h"
+#include "../common/worker/worker.h"
+#include "breaker.h"
+#include "dispatch_decide.h"
+#include "dispatcher.h"
+#include "lane.h"
+
+/* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
+#define SENDER_IN_FLIGHT_MAX   64
+/* Of these for one downstream: eight that hang leave the others theirs. */
+#define SENDER_DOWNSTREAM_MAX  8
+/* In hand of one partition; while Redis is unavailable nothing is read further past the oldest. */
+#define SENDER_IN_HAND_RECORDS 200
+
+struct sender {
+    struct role_ctx *role;
+    struct dispatcher *d;
+    int level;
+    struct str tier; /* "L1" … for metrics */
+    struct http_client *client;
+    struct github *github;
+    struct redis *redis;
+    struct worker *worker;
+    struct lanes *lanes;
+    struct breakers *breakers;
+    struct task_in_hand *finishing; /* DECIDED or STORED: their claims are next */
+    size_t in_flight;               /* CALLING */
+    struct standstill standstill;
+    int64_t claiming_ms;    /* monotonic: when the last batch was about to ask for its claims */
+    uint64_t claims;        /* so far: makes each owner name unique */
+    unsigned jitter;        /* state of rand_r */
+    bool redis_unavailable; /* since the last batch of claims */
+};
+
+enum task_state {
+    TASK_IN_LANE,    /* waits for its turn, or for its time */
+    TASK_CLAIMING,   /* Redis is asked for its claim */
+    TASK_CALLING,    /* GitHub has it, or its expand is under way */
+    TASK_DECIDED,    /* what follows is known; its claim is finished or given back first */
+    TASK_PUBLISHING, /* its outcome, and what else follows, is on its way to Kafka */
+    TASK_STORED,     /* all of that is stored; its claim says so, and it is done */
+};
+
+struct task_in_hand {
+    struct lane_item item;            /* first: a lane hands out these */
+    struct task_in_hand *prev, *next; /* in sender.finishing */
+    struct sender *s;
+    struct work *work;
+    struct task task; /* borrows from the work's record */
+    enum task_state state;
+    char owner[128];                   /* of the claim; "" while this attempt has asked for none */
+    struct dispatch_decision decision; /* from DECIDED on; its reason is in outcome.error */
+    struct outcome outcome;
+    int64_t claimed_ms;         /* wall clock; until the call ends it counts as dispatched_at */
+    int64_t signed_ms;          /* wall clock: what the callback token says; 0: there is none */
+    struct expand_task *expand; /* TASK_EXPAND, while it is under way */
+};
+
+/* A record of the tier's topic was read: its task goes into its lane, or the record to the DLQ. */
+void task_take(struct sender *s, struct work *work);
+/* Its partition is another's soon: it is given back, unless something of it is under way. */
+void task_drop(struct task_in_hand *t);
+/* Frees it; what is in hand is given back by the worker. NULL is fine. */
+void task_forget(struct task_in_hand *t);
+
+/* What was decided before a call, or in its place. */
+void task_follow(struct task_in_hand *t, const struct dispatch_decision *decision);
+/* 0…1 */
+double sender_jitter(struct sender *s);
+
+/* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX (task_start.c). */
+void tasks_start(struct sender *s);
+/* Finishes or gives back the claims of what is decided or stored, and goes on with it: publishes
+ * what follows; is done. */
+void tasks_finish(struct sender *s);
+
+/* GitHub's answer, to a call or to a question of an expand. */
+void task_answered(void *opaque, const struct github_answer *answer);
+/* What is CALLING ends without an answer, or with what followed from one. The reason is copied. */
+void task_decided(struct task_in_hand *t, const struct dispatch_decision *decision);
+
+/* Begins to expand a task that is CALLING; ends in task_answered or task_decided. */
+void expand_task_start(struct task_in_hand *t);
+/* NULL is fine. */
+void expand_task_free(struct expand_task *e);
+
+#endif

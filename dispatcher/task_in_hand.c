@@ -1,0 +1,370 @@
+/* One task, from the moment it is read until what became of it is stored (sender.h has the
+ * picture).
+ */
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/fault.h"
+#include "../common/base/log.h"
+#include "../common/base/mem.h"
+#include "../common/github/actions.h"
+#include "../common/github/dispatch.h"
+#include "../common/worker/park.h"
+#include "metrics.h"
+#include "posts.h"
+#include "sender.h"
+
+static void count(const struct task_in_hand *t, size_t family, const char *second)
+{
+    metrics_add(role_metrics(t->s->role), family, METRIC_LABELS(t->s->tier, str_of(second)), 1);
+}
+
+/* ---- in hand, and no longer ---- */
+
+void task_take(struct sender *s, struct work *work)
+{
+    const struct record *record = work->record;
+    struct why why;
+    struct task task;
+    enum err err = task_from_record(&task, record->key, &record->headers, &why);
+    if (!err && task.level != s->level)
+        err = why_set(&why, ERR_REFUSE, "a task of L%d in the topic of L%d", task.level, s->level);
+    if (err) {
+        work_dead(work, "poison", why.text);
+        work_done(work);
+        return;
+    }
+    struct task_in_hand *t = mem_alloc(1, sizeof(*t));
+    t->s = s;
+    t->work = work;
+    t->task = task;
+    t->item.seq = task.seq;
+    work->user = t;
+    lanes_put(s->lanes, task.lane, &t->item);
+}
+
+void task_drop(struct task_in_hand *t)
+{
+    if (t->state != TASK_IN_LANE)
+        return;
+    lanes_remove(t->s->lanes, &t->item);
+    work_drop(t->work);
+    free(t);
+}
+
+void task_forget(struct task_in_hand *t)
+{
+    if (t)
+        expand_task_free(t->expand);
+    free(t);
+}
+
+static void done(struct task_in_hand *t)
+{
+    work_done(t->work);
+    free(t);
+}
+
+/* ---- decided ---- */
+
+static void log_decided(const struct task_in_hand *t)
+{
+    static const struct {
+        const char *event;
+        enum log_level level;
+    } kinds[] = {
+        [OUTCOME_DISPATCHED] = { "dispatch_sent", LOG_INFO },
+        [OUTCOME_UNKNOWN] = { "dispatch_unknown", LOG_WARN },
+        [OUTCOME_WAITING] = { "dispatch_waiting", LOG_INFO },
+        [OUTCOME_FAILED] = { "dispatch_failed", LOG_WARN },
+        [OUTCOME_SUPERSEDED] = { "dispatch_skipped", LOG_INFO },
+        [OUTCOME_SKIPPED] = { "dispatch_skipped", LOG_INFO },
+        [OUTCOME_DUPLICATE] = { "dispatch_skipped", LOG_INFO },
+    };
+    const struct outcome *o = &t->outcome;
+    bool repeated = t->decision.next == DISPATCH_REPEAT;
+    log_write(
+        repeated ? LOG_INFO : kinds[o->outcome].level,
+        repeated ? "dispatch_repeated" : kinds[o->outcome].event,
+        (const struct log_field[]){
+            LOG_STR("delivery", t->task.event.delivery),
+            LOG_STR("repo", t->task.repo),
+            LOG_STR("tier", t->s->tier),
+            LOG_STR("kind", str_of(o->kind)),
+            LOG_STR("outcome", str_of(outcome_kind_name(o->outcome))),
+            LOG_INT("attempt", o->attempt),
+            LOG_INT("status", o->http_status),
+            LOG_INT("latency_ms", o->latency_ms),
+            LOG_STR("maybe_duplicate",
+                    o->maybe_duplicate ? str_of(task_mark_name(o->maybe_duplicate)) : STR_NONE),
+            LOG_STR("error", o->error[0] ? str_of(o->error) : STR_NONE),
+            { .name = NULL },
+        });
+}
+
+/* The first reason stays. */
+static void mark(struct task_in_hand *t, enum task_mark reason)
+{
+    if (!t->task.maybe_duplicate)
+        t->task.maybe_duplicate = reason;
+}
+
+/* answer: GitHub's, to a call; else NULL. A repeated outcome is there already. */
+static void decide(struct task_in_hand *t, const struct dispatch_decision *decision,
+                   const struct github_answer *answer)
+{
+    struct outcome *o = &t->outcome;
+    if (t->state == TASK_CALLING)
+        t->s->in_flight--;
+    t->state = TASK_DECIDED;
+    t->decision = *decision;
+    if (decision->next != DISPATCH_REPEAT) {
+        outcome_init(o, &t->task);
+        o->outcome = decision->outcome;
+        o->at_ms = clock_wall_ms();
+        o->latency_ms = o->at_ms - t->task.event.received_ms;
+        str_copy(o->error, sizeof(o->error), str_of(decision->reason));
+    }
+    if (answer)
+        o->http_status = answer->status;
+    if (answer && answer->sent_ms)
+        o->at_ms = t->signed_ms ? t->signed_ms : answer->sent_ms;
+    t->decision.reason = NULL;
+    log_decided(t);
+    mark(t, decision->mark);
+    role_progress(t->s->role); /* also a time-out: it is GitHub that does not move, not we */
+    DL_APPEND(t->s->finishing, t);
+}
+
+void task_decided(struct task_in_hand *t, const struct dispatch_decision *decision)
+{
+    decide(t, decision, NULL);
+}
+
+double sender_jitter(struct sender *s)
+{
+    return (double)rand_r(&s->jitter) / RAND_MAX;
+}
+
+static void tell_breaker(struct task_in_hand *t, const struct github_answer *answer)
+{
+    struct sender *s = t->s;
+    const struct str repo = t->task.repo;
+    enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_mono_ms());
+    if (change == BREAKER_SAME)
+        return;
+    metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(repo),
+                change == BREAKER_OPENED);
+    if (change == BREAKER_OPENED)
+        log_warn("breaker_opened", LOG_STR("repo", repo), LOG_STR("tier", s->tier),
+                 LOG_STR("error", str_of(answer->reason)), LOG_INT("probe_ms", BREAKER_PROBE_MS));
+    else
+        log_info("breaker_closed", LOG_STR("repo", repo), LOG_STR("tier", s->tier),
+                 LOG_INT("status", answer->status));
+}
+
+static void measure(const struct task_in_hand *t, const struct github_answer *answer)
+{
+    struct metrics *m = role_metrics(t->s->role);
+    const struct str *tier = METRIC_LABELS(t->s->tier);
+    if (answer->sent_ms)
+        metrics_observe(m, M_CALL, tier, (double)answer->micros / 1e6);
+    if (answer->sent_ms && t->task.maybe_duplicate)
+        count(t, M_MAYBE_DUPLICATE, task_mark_name(t->task.maybe_duplicate));
+    /* How long ago a redelivered or replayed event was received says nothing of our speed. */
+    if (!answer->err && str_is(t->task.event.source, "webhook"))
+        metrics_observe(m, M_LATENCY, tier,
+                        (double)(clock_wall_ms() - t->task.event.received_ms) / 1e3);
+}
+
+void task_answered(void *opaque, const struct github_answer *answer)
+{
+    struct task_in_hand *t = opaque;
+    FAULT_POINT("sender.posted");
+    if (t->task.kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
+        tell_breaker(t, answer);
+    measure(t, answer);
+    const struct dispatch_decision decision =
+        dispatch_decide_answer(answer, t->task.attempt, clock_mono_ms(), sender_jitter(t->s));
+    decide(t, &decision, answer);
+}
+
+/* ---- calling ---- */
+
+static enum err sign_token(void *opaque, int64_t sent_ms, char **ret, struct why *why)
+{
+    struct task_in_hand *t = opaque;
+    const struct task *task = &t->task;
+    struct callback_token token = {
+        .pr = task->event.pr,
+        .dispatched_ms = sent_ms,
+        .issued_s = sent_ms / 1000,
+    };
+    t->signed_ms = sent_ms;
+    if (!str_copy(token.delivery, sizeof(token.delivery), task->event.delivery) ||
+        !str_copy(token.repo, sizeof(token.repo), task->repo) ||
+        (task->event.head_sha.ptr &&
+         !str_copy(token.head_sha, sizeof(token.head_sha), task->event.head_sha)))
+        return why_set(why, ERR_REFUSE, "delivery, repo or head_sha is too long");
+    return callback_token_sign(t->s->d->callback_keys, &token, ret, why);
+}
+
+static void call(struct task_in_hand *t)
+{
+    struct sender *s = t->s;
+    const struct task *task = &t->task;
+    const struct dispatch dispatch = {
+        .repo = task->repo,
+        .event_type = event_kind_name(task->event.kind),
+        .delivery = task->event.delivery,
+        .payload = t->work->record->value,
+        .sign = s->d->callback_keys ? sign_token : NULL,
+        .sign_opaque = t,
+        .trimmed = task->payload_trimmed,
+        .claimed_ms = s->claiming_ms,
+    };
+    struct why why;
+    enum err err;
+    t->state = TASK_CALLING;
+    s->in_flight++;
+    if (task->kind == TASK_EXPAND) {
+        expand_task_start(t);
+        return;
+    }
+    if (task->kind == TASK_DISPATCH)
+        err = dispatch_start(s->github, &dispatch, task_answered, t, &why);
+    else
+        err = actions_rerun(s->github, task->repo, task->run_id, task->kind == TASK_RERUN_FAILED,
+                            s->claiming_ms, task_answered, t, &why);
+    if (!err)
+        return;
+    const struct github_answer unsent = github_unsent(s->github, task->repo, err, &why);
+    task_answered(t, &unsent);
+}
+
+/* ---- before the call ---- */
+
+static void hold(struct task_in_hand *t, int64_t until_ms)
+{
+    t->state = TASK_IN_LANE;
+    lanes_hold(t->s->lanes, &t->item, until_ms);
+}
+
+void task_follow(struct task_in_hand *t, const struct dispatch_decision *decision)
+{
+    if (decision->next == DISPATCH_HOLD) {
+        hold(t, decision->until_ms);
+    } else if (decision->next == DISPATCH_CALL) {
+        mark(t, decision->mark);
+        call(t);
+    } else {
+        decide(t, decision, NULL);
+    }
+}
+
+/* ---- publishing ---- */
+
+/* All that was put for it is stored. A claim that is done says from now on that it was published,
+ * so that a repeat is a plain duplicate. */
+static void stored(void *opaque)
+{
+    struct task_in_hand *t = opaque;
+    bool is_news = t->decision.next == DISPATCH_DONE ||
+                   (t->decision.next == DISPATCH_REPEAT && t->outcome.outcome != OUTCOME_DUPLICATE);
+    if (!is_news) {
+        done(t);
+        return;
+    }
+    t->state = TASK_STORED;
+    t->outcome.outcome = OUTCOME_DUPLICATE;
+    DL_APPEND(t->s->finishing, t);
+}
+
+static void publish(struct task_in_hand *t)
+{
+    const struct dispatch_decision *d = &t->decision;
+    struct outcome *o = &t->outcome;
+    int64_t wait_ms = d->until_ms - clock_mono_ms();
+    headers_leave_room(&t->work->record->headers, 6); /* the mark, and what parking adds */
+    if (t->task.maybe_duplicate)                      /* also for whoever replays it from the DLQ */
+        headers_set(&t->work->record->headers, "maybe_duplicate",
+                    str_of(task_mark_name(t->task.maybe_duplicate)));
+    const struct park park = { .wait_ms = wait_ms > 0 ? wait_ms : 0,
+                               .attempt = d->attempt,
+                               .error = o->error,
+                               .label = topic_base_name(park_topic(wait_ms)) };
+    if (d->next == DISPATCH_PARK && !work_park(t->work, &park))
+        o->outcome = OUTCOME_FAILED; /* it is in the DLQ: too large to be parked */
+    if (d->next == DISPATCH_DEAD)
+        work_dead(t->work, d->dlq_class, o->error);
+    post_outcome(t->work, o);
+    dispatcher_count_outcome(role_metrics(t->s->role), o);
+    if (d->next == DISPATCH_WAIT) {
+        t->task.attempt = d->attempt;
+        hold(t, d->until_ms);
+        return;
+    }
+    lanes_end(t->s->lanes, &t->item);
+    t->state = TASK_PUBLISHING;
+    work_then(t->work, stored, t);
+}
+
+/* ---- the ends of claims ---- */
+
+enum claim_end { KEEP, FINISH, RELEASE };
+
+static enum claim_end claim_end_of(const struct task_in_hand *t)
+{
+    if (t->state == TASK_STORED)
+        return FINISH;
+    if (!t->owner[0]) /* none was asked for */
+        return KEEP;
+    switch (t->decision.next) {
+    case DISPATCH_SKIP: /* none was taken */
+    case DISPATCH_REPEAT:
+        return KEEP;
+    case DISPATCH_DONE:
+        return FINISH;
+    default: /* it was surely not called, unless it is marked: then it is unknown */
+        return t->task.maybe_duplicate ? FINISH : RELEASE;
+    }
+}
+
+/* Claims end before anything is published: what a crash from here on leaves behind is not called a
+ * second time (done), or is known to be perhaps the second (unknown). One that Redis did not take
+ * is finished once more when all is stored; then the fold restores it from the outcome. */
+void tasks_finish(struct sender *s)
+{
+    struct task_in_hand *due = s->finishing, *t, *next;
+    struct why why = { "" };
+    size_t queued = 0;
+    enum err queue_err = OK;
+    s->finishing = NULL;
+    DL_FOREACH(due, t)
+    {
+        enum claim_end how = claim_end_of(t);
+        if (how == KEEP || queue_err)
+            continue;
+        queue_err = how == FINISH ? claim_finish_queue(s->redis, &t->task, t->owner, &t->outcome,
+                                                       task_can_be_superseded(&t->task), &why)
+                                  : claim_release_queue(s->redis, &t->task, t->owner, &why);
+        queued += !queue_err;
+    }
+    DL_FOREACH_SAFE(due, t, next)
+    {
+        enum err err = OK;
+        if (claim_end_of(t) != KEEP) {
+            err = queued ? claim_end_collect(s->redis, &why) : queue_err;
+            queued -= queued > 0;
+            FAULT_POINT("sender.claim_done");
+        }
+        if (err && !s->redis_unavailable)
+            log_warn("claim_not_settled", LOG_STR("delivery", t->task.event.delivery),
+                     LOG_STR("repo", t->task.repo), LOG_STR("error", str_of(why.text)));
+        if (t->state == TASK_STORED)
+            done(t);
+        else
+            publish(t);
+    }
+}
