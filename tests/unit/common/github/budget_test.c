@@ -131,6 +131,7 @@ static void a_class_does_not_wait_for_one_below_it(void **state)
     struct github_budget *b = github_budget_new(&rules);
     struct budget_payer rest = payer(state, b, BUDGET_REST), four = payer(state, b, BUDGET_L4);
     assert_int_equal(sent(&rest, 200, &refusal), 22);
+    assert_true(budget_held(&rest, REPO, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &refusal));
     assert_in_range(sent(&four, 40, &refusal), 18, 19);
     assert_false(call(&four, "POST", "/x/dispatches", REPO, STR_NONE, BUDGET_URGENT, &refusal));
     github_budget_free(b);
