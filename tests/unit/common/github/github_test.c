@@ -41,6 +41,8 @@ struct silent {
     enum err again;            /* what came of the call that the answer made */
 };
 
+static struct github_budget *budget; /* of the next open_by; NULL: none */
+
 /* ca_file NULL: by http. */
 static void open_by(struct silent *s, const char *ca_file)
 {
@@ -59,7 +61,11 @@ static void open_by(struct silent *s, const char *ca_file)
     assert_int_equal(jwt_key_new(&s->key, str_of(KEY_A_PKCS8), &why), OK);
     assert_int_equal(http_client_new(&s->client, &http, &why), OK);
     const struct github_options options = {
-        .api_url = s->url, .app_id = "12345", .key = s->key, .client = s->client
+        .api_url = s->url,
+        .app_id = "12345",
+        .key = s->key,
+        .client = s->client,
+        .budget = budget,
     };
     assert_int_equal(github_new(&s->github, &options, &why), OK);
 }
@@ -240,6 +246,28 @@ static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
     silent_close(&s);
 }
 
+/* Who knows what others have sent in the meantime. */
+static void a_call_that_waited_long_for_its_token_pays_again(void **state)
+{
+    const struct budget_rules rules = { .limit = { [BUDGET_REQUESTS_HOUR] = 2 }, .replicas = 1 };
+    struct silent s;
+    (void)state;
+    budget = github_budget_new(&rules);
+    silent_open(&s);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered),
+                     OK); /* the last one that there is */
+    mono_ahead_s = 2;
+    say_more(&s, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n{\"id\":7}");
+    say(&s, "HTTP/1.1 201 Created\r\nContent-Length: 49\r\n\r\n"
+            "{\"token\":\"t\",\"expires_at\":\"2099-01-01T00:00:00Z\"}");
+    mono_ahead_s = 0;
+    assert_int_equal(s.answers, 1);
+    assert_true(s.last.err == ERR_RETRY && s.last.limited && s.last.ours && !s.last.sent_ms);
+    silent_close(&s);
+    github_budget_free(budget);
+    budget = NULL;
+}
+
 /* As one that is refused: it can be mended, and then the call is made. */
 static void without_certificates_nothing_is_sent_and_nothing_given_up(void **state)
 {
@@ -265,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
         cmocka_unit_test(a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones),
         cmocka_unit_test(a_refused_token_is_a_wait_for_the_whole_account),
+        cmocka_unit_test(a_call_that_waited_long_for_its_token_pays_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,9 @@ static void one_that_floods_holds_up_none_that_has_had_little(void **state)
 static void one_that_is_alone_loses_nothing_by_its_share(void **state)
 {
     assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 1000), 93, 94); /* less 25 % */
+    /* And what it took beyond its share does not keep it over it for longer. */
+    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("crcr:budget:org|org/a")), 1,
+                    125 * 3602000LL / 375 + 100);
 }
 
 static void case_of_the_names_does_not_matter(void **state)
