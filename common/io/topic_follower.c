@@ -134,6 +134,7 @@ enum err topic_follower_start(struct topic_follower *f,
     rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
     if (code)
         return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
+    f->moved_ms = clock_mono_ms(); /* nothing can have come before */
     return OK;
 }
 
