@@ -59,7 +59,7 @@ static void put_script(struct buf *to)
 {
     extern const char view_budget_take_lua[];
     struct str text = str_of(view_budget_take_lua);
-    ptrdiff_t end = str_find_str(text, STR_LIT("-- budget.lua stands before this"));
+    ptrdiff_t end = str_find_str(text, STR_LIT("-- with: budget.lua"));
     assert_true(end > 0);
     buf_put(to, (struct str){ text.ptr, (size_t)end });
     buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], KEYS[2], ARGV, 2)");
