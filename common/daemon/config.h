@@ -59,8 +59,9 @@ bool config_bool(const struct config *c, const char *name);
 bool config_is_set(const struct config *c, const char *name);
 /* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
-/* How to reach Redis, with the usual time-outs; all is borrowed from c. */
-struct redis_options config_redis(const struct config *c);
+/* How to reach Redis, with the usual time-outs; all is borrowed from c. key_prefix: that of the
+ * installation (topics.h), borrowed too. */
+struct redis_options config_redis(const struct config *c, const char *key_prefix);
 
 /* --help: usage and the daemon's properties. roles: text that is printed as it is, may be NULL. */
 void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,

@@ -193,9 +193,10 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     if (str_is(str_of(state), "done")) /* it has been told: this is where we have it from */
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
+    struct str claim = outcome_key(&key, outcome);
     const struct str argv[] = {
-        outcome_key(&key, outcome),
-        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : STR_LIT(KEY_NONE),
+        claim,
+        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : claim,
         str_of(state),
         buf_str(&json),
         number(numbers[0], ttl_s),

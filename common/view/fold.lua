@@ -2,7 +2,7 @@
 -- and writing. The outcome depends only on which facts were folded, not on their order or number.
 --
 -- KEYS  1 job hash  2 delivery zset  3 repo zset  4 repos zset  5 zombies zset
---       6 head set or crcr:none  7 pr zset or crcr:none  8 spent hash
+--       6 head set  7 pr zset (1 again: there is none)  8 spent hash
 --       9 crcr:epoch, which must be there; for a rebuild crcr:rebuild, whose fence must be 9
 -- ARGV  1 state  2 received_ms  3 run_attempt  4 ttl_s  5 zombie_ms  6 job key  7 delivery
 --       8 repo  9 fence or ''  10 received_ms of the last fact  11 ranks, '' for a fact
@@ -267,13 +267,13 @@ if job.status == 'in_progress' then
 else
     redis.call('ZREM', KEYS[5], job_key)
 end
-if KEYS[6] ~= 'crcr:none' then
+if KEYS[6] ~= KEYS[1] then
     if redis.call('SCARD', KEYS[6]) < HEAD_MAX then
         redis.call('SADD', KEYS[6], job_key)
     end
     keep(KEYS[6], ttl)
 end
-if KEYS[7] ~= 'crcr:none' then
+if KEYS[7] ~= KEYS[1] then
     redis.call('ZADD', KEYS[7], 'LT', ARGV[2], delivery)
     keep(KEYS[7], ttl)
 end

@@ -123,7 +123,7 @@ def test_nothing_is_called_that_neither_redis_nor_kafka_would_know_of(redis_node
         wait_for("calls to be held back", lambda: "calls_held_back" in bench.relay.parts["dispatcher"].text())
         assert http("GET", bench.relay.url("admin_dispatcher", "/healthz"))[0] == 200
         assert not bench.outcomes(delivery) and not bench.dispatches(delivery)
-        late.start().client().set("crcr:epoch", "1")
+        late.start().client(bench.relay.prefix).set("crcr:epoch", "1")
         assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
         assert bench.metric("crcr_claims_total", verdict="none") in (None, 0)
     finally:
@@ -143,7 +143,7 @@ def test_an_older_event_does_not_follow_one_that_was_sent_without_a_claim(own, t
     assert {one["outcome"] for one in bench.wait_outcomes(older, 4)} == {"superseded"}
     late.start()
     try:
-        redis = late.client()
+        redis = late.client(bench.relay.prefix)
         redis.set("crcr:epoch", "1")
         wait_for("Redis to learn of the order", lambda: len(list(redis.scan_iter("crcr:seq:*"))) == 4)
         bench.start("second", REDIS_ENDPOINT=late.endpoint).ready("second")
@@ -216,8 +216,9 @@ def test_the_twin_is_not_sent_either_when_redis_lost_the_claim(own):
 
 def test_an_older_event_does_not_follow_one_that_was_sent_before_redis_went_away(own, tmp_path):
     node = RedisServer(tmp_path / "node").start()
-    node.client().set("crcr:epoch", "1")
-    bench = own().start(REDIS_ENDPOINT=node.endpoint).ready()
+    bench = own()
+    node.client(bench.relay.prefix).set("crcr:epoch", "1")
+    bench.start(REDIS_ENDPOINT=node.endpoint).ready()
     number = next(bench.numbers)
     newer = bench.pull_request(number, updated_at="2026-11-21T04:00:00Z")
     assert {one["outcome"] for one in bench.wait_outcomes(newer, 4)} == {"dispatched"}
