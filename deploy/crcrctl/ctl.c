@@ -68,7 +68,7 @@ int ctl_needs_kafka(const struct ctl *ctl)
 
 struct redis_options ctl_redis(const struct ctl *ctl)
 {
-    return config_redis(ctl->config);
+    return config_redis(ctl->config, ctl->topics.key_prefix);
 }
 
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)

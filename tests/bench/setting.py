@@ -57,6 +57,7 @@ class Setting:
                                    "ALLOWLIST_URL": str(folder / "contents" / "pytorch" / "pytorch" /
                                                         ".github" / "allowlist.yml"),
                                    "HUD_API_URL": "", "CRCR_LOG_LEVEL": "info", **environment})
+        self.redis.topic_prefix = relay.prefix
         self.relays.append(relay)
         return relay
 

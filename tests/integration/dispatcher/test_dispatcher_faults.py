@@ -176,8 +176,9 @@ class TestNothingIsLost:
 
     def test_a_redis_that_hangs_slows_nobody_down_for_long(self, own, tmp_path):
         node = RedisServer(tmp_path / "hung").start()
-        node.client().set("crcr:epoch", "1")
-        bench = own(environment={"REDIS_ENDPOINT": node.endpoint}).start().ready()
+        bench = own(environment={"REDIS_ENDPOINT": node.endpoint})
+        node.client(bench.relay.prefix).set("crcr:epoch", "1")
+        bench.start().ready()
         bench.wait_outcomes(bench.pull_request(), 4)
         node.process.signal(signal.SIGSTOP)
         try:

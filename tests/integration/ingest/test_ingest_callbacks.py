@@ -270,7 +270,8 @@ def send_until_429(one, issuer, limit):
 
 def test_rate_limit_is_shared_through_redis(own, issuer, redis_node):
     redis_node.client().flushall()
-    first, second = own(RATE_LIMIT_PER_MIN="1"), own(RATE_LIMIT_PER_MIN="1")
+    first = own(RATE_LIMIT_PER_MIN="1")
+    second = own(prefix=first.prefix, RATE_LIMIT_PER_MIN="1")
     for one in (first, second):
         one.publish_allowlist()
         one.start().wait_ready()
