@@ -39,12 +39,6 @@ struct delivery *deliveries_find(const struct deliveries *d, struct str guid)
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
-struct attempt {
-    struct str guid, event, action;
-    int64_t id, at_ms, status;
-    bool redelivery;
-};
-
 static struct str text_of(const json_t *row, const char *name)
 {
     const json_t *value = json_object_get(row, name);
@@ -52,78 +46,60 @@ static struct str text_of(const json_t *row, const char *name)
     return (struct str){ json_string_value(value), json_string_length(value) };
 }
 
-static enum err read_attempt(const json_t *row, struct attempt *ret, struct why *why)
+/* One attempt. Newest first: the first attempt of a GUID that is met is its newest. */
+static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_ms, int64_t now_ms)
 {
-    *ret = (struct attempt){
-        .guid = text_of(row, "guid"),
-        .event = text_of(row, "event"),
-        .action = text_of(row, "action"),
-        .id = json_integer_value(json_object_get(row, "id")),
-        .status = json_integer_value(json_object_get(row, "status_code")),
-        .redelivery = json_is_true(json_object_get(row, "redelivery")),
-    };
-    if (!ret->guid.ptr || ret->id <= 0)
-        return why_set(why, ERR_REFUSE, "GitHub's list of deliveries: an entry without guid or id");
-    enum err err = clock_parse(text_of(row, "delivered_at"), &ret->at_ms, why);
-    return err ? why_prefix(why, err, "GitHub's list of deliveries: delivered_at") : OK;
-}
+    int64_t status = json_integer_value(json_object_get(row, "status_code"));
+    struct str guid = text_of(row, "guid");
+    struct delivery *one = deliveries_find(d, guid);
 
-/* Newest first: the first attempt of a GUID that is met is its newest. */
-static struct delivery *delivery_of(struct deliveries *d, const struct attempt *a)
-{
-    struct delivery *one = deliveries_find(d, a->guid);
-
-    if (one)
-        return one;
-    one = mem_alloc(1, sizeof(*one));
-    str_copy(one->guid, sizeof(one->guid), a->guid);
-    one->id = a->id;
-    one->kind = event_kind_of(a->event);
-    if (!event_may_count(one->kind, a->action)) {
-        one->state = DELIVERY_SKIPPED;
-        one->skipped = one->kind == EVENT_OTHER ? "other_event" : "other_action";
-    }
-    HASH_ADD_KEYPTR(hh, d->by_guid, one->guid, a->guid.len, one);
-    return one;
-}
-
-static void add(struct deliveries *d, const struct attempt *a, int64_t now_ms)
-{
     d->attempts++;
-    if (!delivery_valid(a->guid)) {
+    if (!delivery_valid(guid)) {
         d->n_malformed++;
         return;
     }
-    struct delivery *one = delivery_of(d, a);
-    one->first_ms = a->at_ms;
-    one->has_first |= !a->redelivery;
-    if (a->status >= 200 && a->status < 300)
+    if (!one) {
+        one = mem_alloc(1, sizeof(*one));
+        str_copy(one->guid, sizeof(one->guid), guid);
+        one->id = id;
+        one->kind = event_kind_of(text_of(row, "event"));
+        if (!event_may_count(one->kind, text_of(row, "action"))) {
+            one->state = DELIVERY_SKIPPED;
+            one->skipped = one->kind == EVENT_OTHER ? "other_event" : "other_action";
+        }
+        HASH_ADD_KEYPTR(hh, d->by_guid, one->guid, guid.len, one);
+    }
+    one->first_ms = at_ms;
+    one->has_first |= !json_is_true(json_object_get(row, "redelivery"));
+    if (status >= 200 && status < 300)
         one->state = DELIVERY_DELIVERED;
-    else if (one->state == DELIVERY_MISSING && a->status == 0 && now_ms - a->at_ms < PENDING_MS)
+    else if (one->state == DELIVERY_MISSING && status == 0 && now_ms - at_ms < PENDING_MS)
         one->state = DELIVERY_PENDING;
 }
 
 enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
                         bool *older, struct why *why)
 {
-    json_error_t fault;
-    json_t *rows = json_loadb(page.ptr ? page.ptr : "", page.len, 0, &fault), *row;
+    json_t *rows = json_loadb(page.ptr ? page.ptr : "", page.len, 0, NULL), *row;
     enum err err = OK;
     size_t i;
 
     *older = false;
-    if (!json_is_array(rows)) {
-        json_decref(rows);
-        return why_set(why, ERR_REFUSE, "GitHub's list of deliveries is no JSON array");
-    }
+    if (!json_is_array(rows))
+        err = why_set(why, ERR_REFUSE, "GitHub's list of deliveries is no JSON array");
     json_array_foreach(rows, i, row)
     {
-        struct attempt attempt;
-        err = read_attempt(row, &attempt, why);
-        *older = !err && attempt.at_ms < since_ms;
+        int64_t at_ms, id = json_integer_value(json_object_get(row, "id"));
+        if (!text_of(row, "guid").ptr || id <= 0)
+            err = why_set(why, ERR_REFUSE,
+                          "GitHub's list of deliveries: an entry without guid or id");
+        else if ((err = clock_parse(text_of(row, "delivered_at"), &at_ms, why)))
+            (void)why_prefix(why, err, "GitHub's list of deliveries: delivered_at");
+        else
+            *older = at_ms < since_ms;
         if (err || *older)
             break;
-        add(d, &attempt, now_ms);
+        add(d, row, id, at_ms, now_ms);
     }
     json_decref(rows);
     return err;

@@ -159,18 +159,12 @@ struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static bool from_topic(struct str wanted, const struct topics *topics, struct str source)
-{
-    enum topic topic = topics_find(topics, source);
-
-    return str_eq(wanted, source) ||
-           (topic != TOPIC_COUNT && str_is(wanted, topic_base_name(topic)));
-}
-
 bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
                  const struct dlq_entry *entry)
 {
     bool placed = f->n_places == 0;
+    struct str source = str_of(entry->source_topic);
+    enum topic topic = topics_find(topics, source);
 
     for (size_t i = 0; i < f->n_places && !placed; i++)
         placed = !compare_places(&f->places[i], &entry->at);
@@ -182,16 +176,11 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
         return false;
     if (f->delivery.len && !str_is(f->delivery, entry->delivery))
         return false;
-    return !f->source.len || from_topic(f->source, topics, str_of(entry->source_topic));
+    return !f->source.len || str_eq(f->source, source) ||
+           (topic != TOPIC_COUNT && str_is(f->source, topic_base_name(topic)));
 }
 
 /* ---- going back ----------------------------------------------------------------------------- */
-
-static bool takes_back(enum topic topic)
-{
-    return topic == TOPIC_EVENTS || topic == TOPIC_CALLBACKS || topic == TOPIC_RECONCILE ||
-           topic == TOPIC_RESULTS || (topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4);
-}
 
 enum err dlq_unpark(const struct topics *topics, const struct record *record, enum topic *target,
                     struct headers *to, struct why *why)
@@ -209,7 +198,8 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
         source = headers_get(&record->headers, "to_topic");
         topic = topics_find(topics, source);
     }
-    if (!takes_back(topic))
+    if (topic != TOPIC_EVENTS && topic != TOPIC_CALLBACKS && topic != TOPIC_RECONCILE &&
+        topic != TOPIC_RESULTS && !(topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4))
         return why_set(why, ERR_REFUSE, "it came from '%.*s', where nothing can be put back",
                        STR_ARG(source));
     headers_copy(to, &record->headers);

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
-#include "clean.h"
+#include "out.h"
 
 #define STEPS "deploy/downstream/README.md"
 
@@ -255,17 +254,17 @@ void probe_text(const struct probe_facts *facts, const struct probe_line lines[P
 void probe_json(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)
 {
-    buf_puts(to, "{\"repo\":");
-    json_text_put(to, facts->repo);
-    buf_printf(to, ",\"something_to_do\":%s,\"checks\":[",
-               probe_has_todo(lines) ? "true" : "false");
+    buf_putc(to, '{');
+    json_str(to, "repo", facts->repo);
+    json_bool(to, "something_to_do", probe_has_todo(lines));
+    json_name(to, "checks");
+    buf_putc(to, '[');
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        buf_puts(to, i ? ",{\"name\":" : "{\"name\":");
-        json_text_put(to, str_of(lines[i].name));
-        buf_printf(to, ",\"state\":\"%s\",\"text\":", probe_state_name(lines[i].state));
-        json_text_put(to, str_of(lines[i].text));
-        buf_puts(to, ",\"todo\":");
-        json_text_put(to, *lines[i].todo ? str_of(lines[i].todo) : STR_NONE);
+        json_element(to);
+        json_str(to, "name", str_of(lines[i].name));
+        json_str(to, "state", str_of(probe_state_name(lines[i].state)));
+        json_str(to, "text", str_of(lines[i].text));
+        json_text(to, "todo", lines[i].todo);
         buf_putc(to, '}');
     }
     buf_puts(to, "]}\n");

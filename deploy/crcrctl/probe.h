@@ -6,7 +6,7 @@
 #include "../../common/base/buf.h"
 #include "../../common/model/allowlist.h"
 #include "../../common/model/demotions.h"
-#include "../../common/model/workflow_file.h"
+#include "workflow_file.h"
 
 /* What an answer was. */
 enum probe_asked {
