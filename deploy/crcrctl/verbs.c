@@ -1,5 +1,7 @@
 #include "verbs.h"
 
+#include "dlq.h"
+
 #define OPT(name_, type_, field, ...)                                                              \
     {                                                                                              \
         .name = name_, .type = OPTION_##type_, .at = offsetof(struct args, field),                 \
@@ -95,7 +97,7 @@ const struct verb verbs[] = {
          "all of one record of the dead-letter queue", NULL,
          "1 nothing is there, 3 Kafka does not answer", NONE),
     VERB(
-        "dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, MANY,
+        "dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
         "put records back to where they came from",
         "Wants positions or a filter. Puts each record back as a first attempt, waits until it is "
         "stored, and then notes in the queue that it was. " NOTED " Killed between storing and "
@@ -105,7 +107,7 @@ const struct verb verbs[] = {
         "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both.",
         "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", DRY_RUN, RATE,
         DLQ_FILTER),
-    VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, MANY,
+    VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
          "note that records need nothing more", "Wants positions or a filter. " NOTED,
          "1 some are left, or nothing is there, 3 Kafka does not answer", DRY_RUN, RATE,
          DLQ_FILTER),
