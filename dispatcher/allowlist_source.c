@@ -10,6 +10,7 @@
 #include "../common/crypto/hmac.h"
 #include "../common/io/redis.h"
 #include "../common/view/keys.h"
+#include "../common/worker/worker.h"
 #include "metrics.h"
 
 #define AGAIN_MS       60000 /* after a fetch that failed */
@@ -37,7 +38,7 @@ struct allowlist_source {
     struct github *github;
     struct http_client *client;
     struct redis *redis;
-    struct outbox *outbox;
+    struct worker *worker;
     struct watched files[2];
     size_t n;
     bool told_known;             /* what is in force, to the metrics */
@@ -60,7 +61,7 @@ enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int6
 
 struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct dispatcher *d,
                                               struct github *github, struct http_client *client,
-                                              struct redis *redis, struct outbox *outbox)
+                                              struct redis *redis, struct worker *worker)
 {
     struct allowlist_source *s = mem_alloc(1, sizeof(*s));
     *s = (struct allowlist_source){
@@ -69,7 +70,7 @@ struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct disp
         .github = github,
         .client = client,
         .redis = redis,
-        .outbox = outbox,
+        .worker = worker,
     };
     s->files[s->n++] = (struct watched){
         .source = s, .name = "allowlist", .from = &d->allowlist, .is_list = true
@@ -173,12 +174,12 @@ static void publish(struct watched *w, struct str body, const char *sha, size_t 
     headers_put(&headers, "sha", str_of(sha));
     headers_put_i64(&headers, "fetched_ms", clock_wall_ms());
     struct post post = {
-        .topic = w->source->d->topics.name[TOPIC_ALLOWLIST],
+        .topic = TOPIC_ALLOWLIST,
         .key = str_of(w->name),
         .value = body,
         .headers = &headers,
     };
-    outbox_put(w->source->outbox, &post, NULL, w);
+    worker_put(w->source->worker, &post);
     memcpy(w->published, sha, sizeof(w->published));
     log_info("allowlist_loaded", LOG_STR("file", str_of(w->name)),
              LOG_STR("source", str_of(w->from->text)), LOG_STR("sha", str_of(sha)),

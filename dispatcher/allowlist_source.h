@@ -12,15 +12,15 @@
 #include "../common/github/github.h"
 #include "../common/model/event.h"
 #include "dispatcher.h"
-#include "outbox.h"
 
 struct allowlist_source;
 struct redis;
+struct worker;
 
 /* All are borrowed and outlive it, except the http_client behind github, which is freed first. */
 struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct dispatcher *d,
                                               struct github *github, struct http_client *client,
-                                              struct redis *redis, struct outbox *outbox);
+                                              struct redis *redis, struct worker *worker);
 void allowlist_source_free(struct allowlist_source *s);
 /* Starts the fetches that are due, once the topic has been read to its end. */
 void allowlist_source_turn(struct allowlist_source *s);

@@ -39,8 +39,8 @@ enum err delay_run(struct role_ctx *role, struct dispatcher *d, struct why *why)
 /* Clients of a role's own thread. */
 enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
                           struct why *why) MUST_CHECK;
-/* budget: a Redis connection for nothing but GitHub's budget. level: of a sender, else 0; L1 to L3
- * leave alone what is kept of the budget. */
+/* budget: a Redis connection for nothing but GitHub's budget. level: of a sender, else 0; it
+ * decides the class of the calls. */
 enum err dispatcher_github(const struct dispatcher *d, struct http_client *client, int level,
                            struct redis *budget, struct github **ret, struct why *why) MUST_CHECK;
 /* Waits until the allowlist topic has been read: nothing is skipped by a version that is not the
@@ -48,10 +48,6 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);
 /* By how much the clocks of two of us may differ. */
 #define DISPATCHER_CLOCKS_MS 5000
-/* Whether it may have been in the hands of another, or in ours, before: at_ms, by the wall clock,
- * is when it could first be acted on, and its partition was assigned to us later. */
-struct record;
-bool dispatcher_reads_again(const struct record *record, int64_t at_ms);
 /* Ready once partitions are assigned; a replica that gets none for 15 s is a spare one, and ready.
  */
 struct topic_reader;

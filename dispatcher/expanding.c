@@ -132,11 +132,6 @@ static struct str upstream_of(const struct task *task)
     return repo;
 }
 
-static bool reads_again(const struct sending *g)
-{
-    return g->task.reread || dispatcher_reads_again(g->record, g->record->timestamp_ms);
-}
-
 static struct task task_for(const struct expanding *e, const struct route *to)
 {
     const struct task *task = &e->g->task;
@@ -148,7 +143,6 @@ static struct task task_for(const struct expanding *e, const struct route *to)
         .run_id = to->run_id,
         .attempt = 1,
         .seq = task->seq,
-        .reread = reads_again(e->g),
         .payload_trimmed = to->kind == TASK_EXPAND ? task->payload_trimmed : STR_NONE,
     };
 }
@@ -286,7 +280,6 @@ static void post_dispatch(struct expanding *e, const struct pull *pull)
         .kind = TASK_DISPATCH,
         .attempt = 1,
         .seq = { pull->updated_ms, LATEST_PARTITION, asked->seq.offset },
-        .reread = reads_again(e->g),
         .payload_trimmed = e->trimmed.len ? buf_str(&e->trimmed) : STR_NONE,
     };
     buf_init(&key, FRESH_EVENT_KEY);

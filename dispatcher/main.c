@@ -89,28 +89,6 @@ static enum err read_sources(struct dispatcher *d, struct why *why)
     return OK;
 }
 
-static enum err read_budget(struct dispatcher *d, struct why *why)
-{
-    const char *content = config_text(d->config, "CRCR_BUDGET_CONTENT_CALLS");
-    struct budget_rules rules = {
-        .limit = { [BUDGET_REQUESTS_HOUR] = config_number(d->config, "CRCR_BUDGET_REQUESTS_HOUR"),
-                   [BUDGET_POINTS_MINUTE] = config_number(d->config, "CRCR_BUDGET_POINTS_MINUTE"),
-                   [BUDGET_CONTENT_MINUTE] = config_number(d->config, "CRCR_BUDGET_CONTENT_MINUTE"),
-                   [BUDGET_CONTENT_HOUR] = config_number(d->config, "CRCR_BUDGET_CONTENT_HOUR") },
-        .minute_ms = config_number(d->config, "CRCR_BUDGET_MINUTE") * 1000,
-        .kept_percent = (int)config_number(d->config, "CRCR_BUDGET_KEPT_PERCENT"),
-        .replicas = (int)config_number(d->config, "CRCR_BUDGET_REPLICAS"),
-        .whole_app = str_is(str_of(config_text(d->config, "CRCR_BUDGET_SCOPE")), "app"),
-    };
-    if (!budget_content_parse(&rules, str_of(content)))
-        return why_set(why, ERR_STOP,
-                       "CRCR_BUDGET_CONTENT_CALLS: \"%s\"; accepted are dispatch, check_run and "
-                       "comment, comma-separated, or none",
-                       content);
-    d->budget = github_budget_new(&rules);
-    return OK;
-}
-
 static enum err read_config(struct dispatcher *d, const struct config *config, struct why *why)
 {
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
@@ -131,9 +109,12 @@ static enum err read_config(struct dispatcher *d, const struct config *config, s
     };
     if (topics_init(&d->topics, config_text(config, "CRCR_TOPIC_PREFIX"), why))
         return ERR_STOP;
+    struct budget_rules rules;
     enum err err = read_keys(d, why);
     if (!err)
-        err = read_budget(d, why);
+        err = config_budget(d->config, &rules, why);
+    if (!err)
+        d->budget = github_budget_new(&rules);
     return err ? err : read_sources(d, why);
 }
 

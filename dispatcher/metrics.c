@@ -5,6 +5,7 @@
 #include "../common/github/github.h"
 #include "../common/model/ids.h"
 #include "../common/model/task.h"
+#include "../common/worker/worker.h"
 
 const struct metric_family dispatcher_metrics[] = {
     [M_EVENTS] = { .name = "crcr_events_routed_total",
@@ -38,12 +39,13 @@ const struct metric_family dispatcher_metrics[] = {
                     .labels = { "tier" } },
     [M_CLAIMS] = { .name = "crcr_claims_total",
                    .type = METRIC_COUNTER,
-                   .help = "Claims by verdict; none: Redis was away, sent without one.",
+                   .help = "Claims by verdict; none: Redis was unavailable, sent without one.",
                    .labels = { "tier", "verdict" } },
     [M_MAYBE_DUPLICATE] = { .name = "crcr_dispatches_maybe_duplicate_total",
                             .type = METRIC_COUNTER,
-                            .help = "Calls that may be the second to arrive.",
-                            .labels = { "tier" } },
+                            .help = "Calls that may be the second to arrive, by why: "
+                                    "answer_unseen, claim_expired, no_claim.",
+                            .labels = { "tier", "reason" } },
     [M_BREAKER_OPEN] = { .name = "crcr_breaker_open",
                          .type = METRIC_GAUGE,
                          .help = "1 while a downstream that failed again and again is left alone, "
@@ -101,19 +103,18 @@ const struct metric_family dispatcher_metrics[] = {
                          .type = METRIC_COUNTER,
                          .help = "Calls to GitHub that our own budget held back.",
                          .labels = { "class", "bucket" } },
-    [M_BUDGET_SLICES] = { .name = "crcr_budget_slices_total",
-                          .type = METRIC_COUNTER,
-                          .help = "Times that budget was asked for: shared, in Redis; part: of "
-                                  "this process's part, Redis was away.",
-                          .labels = { "from" } },
     [M_REPO_OUTCOMES] = { .name = "crcr_dispatch_repo_outcomes_total",
                           .type = METRIC_COUNTER,
                           .help = "Outcomes by downstream, and why; each attempt has one.",
                           .labels = { "repo", "outcome", "reason" } },
 };
 const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatcher_metrics[0]);
-const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT, M_BUDGET_WAITS,
-                                                            M_BUDGET_SLICES };
+const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT,
+                                                            M_BUDGET_WAITS };
+
+const struct worker_metrics dispatcher_worker_metrics = { .not_stored = M_NOT_STORED,
+                                                          .dlq = M_DLQ,
+                                                          .delayed = M_PARKED };
 
 void dispatcher_outcome_reason(const struct outcome *o, char *to)
 {

@@ -13,7 +13,7 @@ enum {
     M_IN_FLIGHT,         /* tier */
     M_IN_HAND,           /* tier */
     M_CLAIMS,            /* tier, verdict */
-    M_MAYBE_DUPLICATE,   /* tier */
+    M_MAYBE_DUPLICATE,   /* tier, reason */
     M_BREAKER_OPEN,      /* repo */
     M_PARKED,            /* delay */
     M_RELEASED,          /* delay */
@@ -27,7 +27,6 @@ enum {
     M_ALLOWLIST_REPOS,
     M_BUDGET_LEFT,   /* class, bucket */
     M_BUDGET_WAITS,  /* class, bucket */
-    M_BUDGET_SLICES, /* from */
     M_REPO_OUTCOMES, /* repo, outcome, reason */
 };
 
@@ -35,6 +34,8 @@ extern const struct metric_family dispatcher_metrics[];
 extern const size_t dispatcher_n_metrics;
 struct budget_families;
 extern const struct budget_families dispatcher_budget_families;
+struct worker_metrics;
+extern const struct worker_metrics dispatcher_worker_metrics;
 
 /* Counts one outcome as it goes into the dispatches topic: by tier, and by repository and reason.
  */

@@ -154,8 +154,6 @@ static void not_stored(struct letter *l, enum err err, const char *reason)
         return;
     }
     l->due_ms = clock_mono_ms() + AGAIN_MS;
-    if (headers_get(&l->headers, "attempt").ptr) /* a task: it may be stored all the same */
-        headers_set(&l->headers, "reread", STR_LIT("1"));
     DL_APPEND2(o->due, l, due_prev, due_next);
     metrics_add(o->metrics, o->not_stored, METRIC_LABELS(str_of(l->topic)), 1);
     if (!o->failing)

@@ -3,7 +3,6 @@
 #include "../common/github/github.h"
 #include "../common/io/redis.h"
 #include "../common/io/topic_reader.h"
-#include "../common/view/budget.h"
 #include "dispatcher.h"
 
 #define SPARE_AFTER_MS 15000
@@ -23,9 +22,10 @@ enum err dispatcher_github(const struct dispatcher *d, struct http_client *clien
         .key = d->key,
         .client = client,
         .budget = d->budget,
-        .store = budget_take_from,
-        .store_opaque = budget,
-        .low = level >= 1 && level <= 3,
+        .redis = budget,
+        .class = level == 4 ? BUDGET_L4
+                 : level    ? BUDGET_REST
+                            : BUDGET_AGGREGATE,
     };
     return github_new(ret, &options, why);
 }
@@ -39,11 +39,6 @@ void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d
         if (!role_stopping(role))
             wake_wait(role_wake(role), 100);
     }
-}
-
-bool dispatcher_reads_again(const struct record *record, int64_t at_ms)
-{
-    return at_ms < record_assigned_ms(record) + DISPATCHER_CLOCKS_MS;
 }
 
 void dispatcher_ready(struct role_ctx *role, const struct topic_reader *reader, int64_t started_ms)

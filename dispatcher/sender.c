@@ -9,14 +9,13 @@
 #include "metrics.h"
 #include "sending.h"
 
-#define READ_MAX        64  /* records a turn */
-#define IN_HAND_RECORDS 200 /* a partition */
-#define IN_HAND_BYTES   (1u << 20)
-#define ENOUGH          (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are under way */
-#define ASK_MS          200                        /* the reader all the same: its membership */
-#define TICK_MS         1000
-#define DRAIN_MS        20000
-#define FLUSH_MS        3000
+#define READ_MAX      64                         /* records a turn */
+#define IN_HAND_BYTES (1u << 20)                 /* a partition */
+#define ENOUGH        (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are under way */
+#define ASK_MS        200                        /* the reader all the same: its membership */
+#define TICK_MS       1000
+#define DRAIN_MS      20000
+#define FLUSH_MS      3000
 
 /* ---- partitions that go away ---- */
 
@@ -94,7 +93,6 @@ static void sender_free(struct sender *s)
     lanes_free(s->lanes);
     breakers_free(s->breakers);
     pace_free(s->pace);
-    called_free(s->called);
 }
 
 static enum err sender_init(struct sender *s, struct why *why)
@@ -113,7 +111,6 @@ static enum err sender_init(struct sender *s, struct why *why)
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
     s->pace = pace_new();
-    s->called = called_new();
     s->jitter = (unsigned)clock_mono_us();
     enum err err = dispatcher_redis(s->d, &s->redis, why);
     if (!err)
@@ -138,9 +135,8 @@ static enum err sender_init(struct sender *s, struct why *why)
         .group = topics->group[group_of_tier(s->level)],
         .topics = &tier_topic,
         .n_topics = 1,
-        .max_in_hand = IN_HAND_RECORDS,
+        .max_in_hand = SENDER_IN_HAND_RECORDS,
         .max_in_hand_bytes = IN_HAND_BYTES,
-        .unclaimed = true,
         .wake = role_wake(s->role),
         .revoked = revoked,
         .opaque = s,
@@ -224,7 +220,9 @@ enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, stru
                         .started_ms = clock_mono_ms() };
     role_declare_dlq(role, M_DLQ, s.tier);
     metrics_add(role_metrics(role), M_CLAIMS, METRIC_LABELS(s.tier, STR_LIT("none")), 0);
-    metrics_add(role_metrics(role), M_MAYBE_DUPLICATE, METRIC_LABELS(s.tier), 0);
+    for (enum task_mark mark = MARK_ANSWER_UNSEEN; mark <= MARK_NO_CLAIM; mark++)
+        metrics_add(role_metrics(role), M_MAYBE_DUPLICATE,
+                    METRIC_LABELS(s.tier, str_of(task_mark_name(mark))), 0);
     enum err err = sender_init(&s, why);
     while (!err && !role_stopping(role))
         err = turn(&s, why);

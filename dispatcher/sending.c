@@ -19,13 +19,6 @@ static const char *const verdict_names[] = {
     [CLAIM_BUSY] = "busy",   [CLAIM_DONE] = "done",           [CLAIM_SUPERSEDED] = "superseded",
 };
 
-/* When Kafka is told again that calls may be made without a claim. */
-#define TELL_AGAIN_MS 100
-/* It is worth a word when that has failed for so long. */
-#define TELL_FAILS_MS 1000
-/* What Redis did not take is told again this often, when no claim is asked for. */
-#define TELL_REDIS_MS 1000
-
 static const char superseded[] = "a later event of this pull request was sent already";
 
 double sender_jitter(struct sender *s)
@@ -156,111 +149,10 @@ static void call(struct sending *g)
 
 /* ---- claiming ---- */
 
-/* What is replayed --again is wanted although it is old; it neither is superseded nor supersedes.
- */
-static bool can_be_superseded(const struct task *task)
+bool sending_can_be_superseded(const struct task *task)
 {
     return task->kind == TASK_DISPATCH && task->event.kind == EVENT_PULL_REQUEST &&
            !task->event.again.len;
-}
-
-bool sending_is_remembered(const struct task *task)
-{
-    return task->kind == TASK_DISPATCH && !task->event.again.len;
-}
-
-/* What became of it, or of a twin, in our hands: a record may be there twice (a sender parked it,
- * and another read its source again; librdkafka wrote it once more; GitHub sent the webhook again).
- */
-static enum called_as called_before(const struct sending *g)
-{
-    return sending_is_remembered(&g->task)
-               ? called_how(g->s->called, g->task.lane, g->task.event.delivery)
-               : CALLED_NOT;
-}
-
-static void remember(struct sending *g, bool claimed)
-{
-    if (!sending_is_remembered(&g->task))
-        return;
-    g->task.maybe_duplicate |= called_before(g) == CALLED_MAYBE;
-    called_put(g->s->called, g->task.lane, &g->task.seq, g->task.event.delivery,
-               claimed || !can_be_superseded(&g->task));
-}
-
-/* It was sent by us, and Redis does not know. A claim that it took for this is told so. */
-static bool skip_if_sent(struct sending *g, bool claimed)
-{
-    if (called_before(g) != CALLED_SENT)
-        return false;
-    g->told = claimed;
-    sending_skip(g, OUTCOME_DUPLICATE, "this process has sent it");
-    return true;
-}
-
-/* A newer event of its pull request was called by us, and Redis does not know, or not any more. */
-static bool skip_if_older(struct sending *g, bool claimed)
-{
-    if (!can_be_superseded(&g->task) || !called_is_later(g->s->called, g->task.lane, &g->task.seq))
-        return false;
-    if (claimed)
-        called_tell_again(g->s->called, g->task.lane);
-    g->told = claimed;
-    sending_skip(g, OUTCOME_SUPERSEDED, superseded);
-    return true;
-}
-
-/* Somebody may have had this task, or its twin, in hand before: where Redis knows nothing, nobody
- * knows whether it was called. */
-static bool was_anothers(const struct sending *g)
-{
-    return g->was_busy || g->task.reread ||
-           dispatcher_reads_again(g->record, g->record->timestamp_ms);
-}
-
-/* Redis knows of no claim, but a call without one may have been made: by an earlier owner of the
- * partition, or for a twin of this record by us. */
-static bool was_unclaimed(const struct sending *g)
-{
-    return record_was_unclaimed(g->record) ||
-           (g->task.reread && record_may_be_unclaimed(g->record));
-}
-
-/* Says so once, when it lasts: a rebalance or another commit is in the way for a moment only. */
-static void note_held_back(struct sender *s, enum err err, const struct why *why)
-{
-    int64_t now = clock_mono_ms();
-    if (!err) {
-        s->held_back_ms = 0;
-        return;
-    }
-    if (!s->held_back_ms)
-        s->held_back_ms = now + TELL_FAILS_MS;
-    if (now < s->held_back_ms)
-        return;
-    log_warn("calls_held_back", LOG_STR("tier", s->tier), LOG_STR("error", str_of(why->text)));
-    s->held_back_ms = INT64_MAX;
-}
-
-/* Whether whoever owns the partition after us will know that this may have been called: Kafka has
- * to be told before a call that Redis does not know of. One commit tells it of hundreds of records.
- */
-static bool leaves_trace(struct sending *g)
-{
-    struct sender *s = g->s;
-    struct why why;
-    int64_t now = clock_mono_ms();
-    if (record_may_be_unclaimed(g->record))
-        return true;
-    if (now < s->tell_kafka_ms)
-        return false;
-    standstill_look(&s->standstill, now);
-    note_held_back(s, topic_reader_tell_unclaimed(s->reader, &why), &why);
-    /* It may take its time. Kafka takes it from the partition's owner only, or no call is made. */
-    s->standstill.seen_ms = clock_mono_ms();
-    /* The longer it took the longer the pause: Kafka away does not stop what is under way. */
-    s->tell_kafka_ms = clock_mono_ms() + TELL_AGAIN_MS + (clock_mono_ms() - now);
-    return record_may_be_unclaimed(g->record);
 }
 
 static void back_to_lane(struct sending *g, int64_t until_ms)
@@ -269,29 +161,29 @@ static void back_to_lane(struct sending *g, int64_t until_ms)
     lanes_hold(g->s->lanes, &g->item, until_ms);
 }
 
-static void without_claim(struct sending *g, const char *reason)
+/* The first reason stays. An expand has no effect of its own. */
+static void mark(struct sending *g, enum task_mark reason)
 {
-    struct sender *s = g->s;
-    if (!s->redis_was_down)
-        log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
-    s->redis_was_down = true;
-    if (skip_if_sent(g, false) || skip_if_older(g, false))
-        return;
-    if (!is_expand(g) && !leaves_trace(g)) {
-        back_to_lane(g, clock_mono_ms() + TELL_AGAIN_MS);
-        return;
-    }
-    metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
-    g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
-    remember(g, false);
-    call(g);
+    if (!g->task.maybe_duplicate && !is_expand(g))
+        g->task.maybe_duplicate = reason;
 }
 
-static void call_claimed(struct sending *g)
+/* Without Redis a crash repeats all that was called past the oldest open record, so less is read
+ * past it. */
+static void redis_answers(struct sender *s, bool answers, const char *reason)
 {
-    if (skip_if_sent(g, true) || skip_if_older(g, true))
-        return;
-    remember(g, true);
+    if (!answers && !s->redis_unavailable)
+        log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
+    if (answers == s->redis_unavailable)
+        topic_reader_limit_span(s->reader, answers ? 0 : SENDER_IN_HAND_RECORDS);
+    s->redis_unavailable = !answers;
+}
+
+static void without_claim(struct sending *g)
+{
+    struct sender *s = g->s;
+    metrics_add(role_metrics(s->role), M_CLAIMS, METRIC_LABELS(s->tier, STR_LIT("none")), 1);
+    mark(g, MARK_NO_CLAIM);
     call(g);
 }
 
@@ -300,22 +192,19 @@ static void act_on(struct sending *g, const struct claim_answer *claim)
     struct sender *s = g->s;
     metrics_add(role_metrics(s->role), M_CLAIMS,
                 METRIC_LABELS(s->tier, str_of(verdict_names[claim->verdict])), 1);
-    s->redis_was_down = false;
     switch (claim->verdict) {
-    case CLAIM_EXPIRED:
-        g->task.maybe_duplicate = !is_expand(g); /* which has no effect of its own */
-        call_claimed(g);
-        break;
     case CLAIM_TAKEN: /* also after CLAIM_BUSY: its owner gave it back, and so did not call */
-        g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g) && was_unclaimed(g);
-        call_claimed(g);
+        call(g);
+        break;
+    case CLAIM_EXPIRED:
+        mark(g, MARK_CLAIM_EXPIRED);
+        call(g);
         break;
     case CLAIM_FORGOTTEN:
-        g->task.maybe_duplicate |= !is_expand(g) && was_anothers(g);
-        call_claimed(g);
+        mark(g, MARK_NO_CLAIM);
+        call(g);
         break;
     case CLAIM_BUSY:
-        g->was_busy = true;
         back_to_lane(g, clock_mono_ms() + claim->wait_ms + 1);
         break;
     case CLAIM_DONE:
@@ -346,13 +235,6 @@ static void expand_all(struct sending *const *batch, size_t n)
             expanding_start(batch[i]);
 }
 
-/* Before any claim is asked for: it is judged by the seqs that Redis has. */
-static enum err tell_untold(struct sender *s, struct why *why)
-{
-    s->tell_redis_ms = clock_mono_ms() + TELL_REDIS_MS;
-    return called_tell(s->called, s->redis, why);
-}
-
 /* One round trip for all: they are queued first, then read in the same order. */
 static void claim_and_call(struct sender *s, struct sending *const *batch, size_t n)
 {
@@ -360,20 +242,20 @@ static void claim_and_call(struct sender *s, struct sending *const *batch, size_
     size_t queued = 0;
     for (size_t i = 0; i < n; i++)
         name_owner(batch[i]);
-    bool told = tell_untold(s, &why) == OK;
     s->claiming_ms = clock_mono_ms();
     standstill_look(&s->standstill, s->claiming_ms);
-    while (told && queued < n &&
-           claim_queue(s->redis, &batch[queued]->task, batch[queued]->owner,
-                       batch[queued]->claimed_ms, can_be_superseded(&batch[queued]->task),
-                       &why) == OK)
+    while (queued < n && claim_queue(s->redis, &batch[queued]->task, batch[queued]->owner,
+                                     batch[queued]->claimed_ms,
+                                     sending_can_be_superseded(&batch[queued]->task), &why) == OK)
         queued++;
     for (size_t i = 0; i < n; i++) {
         struct claim_answer claim;
-        if (i >= queued || claim_collect(s->redis, &claim, &why))
-            without_claim(batch[i], why.text);
-        else
+        bool answered = i < queued && claim_collect(s->redis, &claim, &why) == OK;
+        redis_answers(s, answered, why.text);
+        if (answered)
             act_on(batch[i], &claim);
+        else
+            without_claim(batch[i]);
     }
     for (size_t i = 0; i < n; i++)
         if (!batch[i]->calling && !batch[i]->answered)
@@ -448,7 +330,7 @@ void sendings_start(struct sender *s)
             batch[n++] = g;
     }
     allowlist_feed_release(s->d->feed, version);
-    if (n || clock_mono_ms() >= s->tell_redis_ms)
+    if (n)
         claim_and_call(s, batch, n);
     put_off_refused(refused);
     put_off_stuck(s);

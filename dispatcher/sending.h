@@ -5,8 +5,7 @@
  *      ▲          │ busy                              │ wait ≤ 10 s
  *      └──────────┴───────────────────────────────────┘   everything on the tier's own thread
  *
- * Without Redis a call leaves a trace all the same: before it Kafka is told that such calls may be
- * made (topic_reader_tell_unclaimed), and its seq is remembered until Redis takes it (called.h).
+ * Without Redis a call goes out without a claim, and is marked.
  *
  * Redis is asked in batches, one round trip each: the claims of all that start, of all that were
  * answered, of all that were stored since the last turn. */
@@ -18,7 +17,6 @@
 #include "../common/io/redis.h"
 #include "../common/view/claims.h"
 #include "breaker.h"
-#include "called.h"
 #include "dispatcher.h"
 #include "lane.h"
 #include "outbox.h"
@@ -26,11 +24,13 @@
 #include "retry.h"
 
 /* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
-#define SENDER_IN_FLIGHT_MAX  64
+#define SENDER_IN_FLIGHT_MAX   64
 /* Of these for one downstream: eight that hang leave the others theirs. */
-#define SENDER_DOWNSTREAM_MAX 8
+#define SENDER_DOWNSTREAM_MAX  8
+/* In hand of one partition; while Redis is unavailable nothing is read further past the oldest. */
+#define SENDER_IN_HAND_RECORDS 200
 /* How long what waits for a place of a slow downstream is put off at least. */
-#define SENDER_SLOW_WAIT_MS   30000
+#define SENDER_SLOW_WAIT_MS    30000
 
 struct sender {
     struct role_ctx *role;
@@ -45,22 +45,18 @@ struct sender {
     struct topic_reader *reader;
     struct lanes *lanes;
     struct breakers *breakers;
-    struct pace *pace;     /* of what is put off */
-    struct called *called; /* what we called last, in each lane */
+    struct pace *pace; /* of what is put off */
     struct sending *all;
     struct sending *answered; /* not settled yet */
     struct sending *stored;   /* all that became of them is; not done yet */
     size_t n, in_flight;
     struct standstill standstill;
-    int64_t claiming_ms;   /* monotonic: when the last batch was about to ask for its claims */
-    uint64_t taken;        /* claims so far: makes each owner name unique */
-    unsigned jitter;       /* state of rand_r */
-    int64_t started_ms;    /* monotonic */
-    int64_t ask_ms;        /* monotonic: the reader must be asked again */
-    int64_t tell_redis_ms; /* monotonic: when it is told of calls without a claim to ask for */
-    int64_t tell_kafka_ms; /* monotonic: not before then again that calls may have no claim */
-    bool redis_was_down;   /* said so in the log already */
-    int64_t held_back_ms;  /* monotonic: when to say that Kafka does not take it; 0: it does */
+    int64_t claiming_ms;    /* monotonic: when the last batch was about to ask for its claims */
+    uint64_t taken;         /* claims so far: makes each owner name unique */
+    unsigned jitter;        /* state of rand_r */
+    int64_t started_ms;     /* monotonic */
+    int64_t ask_ms;         /* monotonic: the reader must be asked again */
+    bool redis_unavailable; /* since the last batch of claims */
 };
 
 struct sending {
@@ -72,7 +68,6 @@ struct sending {
     struct task task;            /* borrows from record */
     char owner[128];             /* of the claim; "" while this attempt has none */
     bool out;                    /* taken from its lane */
-    bool was_busy;               /* another owner's claim was seen */
     bool probe;                  /* of an open breaker */
     bool calling;                /* GitHub has it */
     bool answered;               /* and its answer waits to be settled */
@@ -88,9 +83,9 @@ struct sending {
     struct outcome outcome;
 };
 
-/* Whether what was called of it is kept in s->called: a replay --again is another call of the same
- * delivery, and other kinds have no lane's order. */
-bool sending_is_remembered(const struct task *task);
+/* Whether a later event of its pull request makes it needless. What is replayed --again is wanted
+ * although it is old; it neither is superseded nor supersedes. */
+bool sending_can_be_superseded(const struct task *task);
 /* A record of the tier's topic is read: its task goes into its lane, or the record into the dlq. */
 void sending_read(struct sender *s, struct record *record);
 /* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX. */

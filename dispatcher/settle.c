@@ -52,8 +52,7 @@ static void post_parked(struct sending *g, const char *error)
     headers_leave_room(&headers, 6);
     headers_set_i64(&headers, "attempt", retry->attempt);
     if (g->task.maybe_duplicate)
-        headers_set(&headers, "maybe_duplicate", STR_LIT("1"));
-    headers_set(&headers, "reread", STR_LIT("1")); /* the record here may be read again, and sent */
+        headers_set(&headers, "maybe_duplicate", str_of(task_mark_name(g->task.maybe_duplicate)));
     headers_set(&headers, "to_topic", str_of(s->d->topics.name[to]));
     headers_set_i64(&headers, "not_before_ms", clock_wall_ms() + wait_ms);
     headers_set(&headers, "error", str_of(error));
@@ -77,7 +76,8 @@ static void post_parked(struct sending *g, const char *error)
 static void post_dead(struct sending *g, const char *error)
 {
     if (g->task.maybe_duplicate) /* for whoever replays it */
-        headers_set(&g->record->headers, "maybe_duplicate", STR_LIT("1"));
+        headers_set(&g->record->headers, "maybe_duplicate",
+                    str_of(task_mark_name(g->task.maybe_duplicate)));
     g->posts++;
     outbox_bury(g->s->outbox, g->s->d->topics.name[TOPIC_DLQ], g->record, g->retry.cls, error,
                 stored, g);
@@ -134,19 +134,21 @@ static void log_answer(const struct sending *g, const struct retry *retry)
         [OUTCOME_SKIPPED] = { "dispatch_skipped", LOG_INFO },
     };
     const struct outcome *o = &g->outcome;
-    log_write(kinds[retry->outcome].level, kinds[retry->outcome].event,
-              (const struct log_field[]){
-                  LOG_STR("delivery", g->task.event.delivery),
-                  LOG_STR("repo", g->task.repo),
-                  LOG_STR("tier", g->s->tier),
-                  LOG_STR("kind", str_of(o->kind)),
-                  LOG_INT("attempt", o->attempt),
-                  LOG_INT("status", o->http_status),
-                  LOG_INT("latency_ms", o->latency_ms),
-                  LOG_BOOL("maybe_duplicate", o->maybe_duplicate),
-                  LOG_STR("error", o->error[0] ? str_of(o->error) : STR_NONE),
-                  { .name = NULL },
-              });
+    log_write(
+        kinds[retry->outcome].level, kinds[retry->outcome].event,
+        (const struct log_field[]){
+            LOG_STR("delivery", g->task.event.delivery),
+            LOG_STR("repo", g->task.repo),
+            LOG_STR("tier", g->s->tier),
+            LOG_STR("kind", str_of(o->kind)),
+            LOG_INT("attempt", o->attempt),
+            LOG_INT("status", o->http_status),
+            LOG_INT("latency_ms", o->latency_ms),
+            LOG_STR("maybe_duplicate",
+                    o->maybe_duplicate ? str_of(task_mark_name(o->maybe_duplicate)) : STR_NONE),
+            LOG_STR("error", o->error[0] ? str_of(o->error) : STR_NONE),
+            { .name = NULL },
+        });
 }
 
 static void measure(const struct sending *g, const struct github_answer *answer)
@@ -156,7 +158,7 @@ static void measure(const struct sending *g, const struct github_answer *answer)
     if (answer->sent_ms)
         metrics_observe(m, M_CALL, tier, (double)answer->micros / 1e6);
     if (answer->sent_ms && g->task.maybe_duplicate)
-        metrics_add(m, M_MAYBE_DUPLICATE, tier, 1);
+        count(g, M_MAYBE_DUPLICATE, task_mark_name(g->task.maybe_duplicate));
     /* How long ago a redelivered or replayed event was received says nothing of our speed. */
     if (!answer->err && str_is(g->task.event.source, "webhook"))
         metrics_observe(m, M_LATENCY, tier, (double)g->outcome.latency_ms / 1e3);
@@ -212,14 +214,10 @@ static void decide(struct sending *g, const struct github_answer *answer)
     g->outcome.http_status = answer->status;
     if (answer->sent_ms)
         g->outcome.at_ms = g->signed_ms ? g->signed_ms : answer->sent_ms;
-    if (sending_is_remembered(&g->task))
-        called_ended(s->called, g->task.lane, g->task.event.delivery,
-                     g->retry.outcome == OUTCOME_DISPATCHED ? CALLED_SENT
-                     : g->retry.maybe_duplicate             ? CALLED_MAYBE
-                                                            : CALLED_NOT);
     measure(g, answer);
     log_answer(g, &g->retry);
-    g->task.maybe_duplicate |= g->retry.maybe_duplicate;
+    if (g->retry.maybe_duplicate && !g->task.maybe_duplicate)
+        g->task.maybe_duplicate = MARK_ANSWER_UNSEEN;
     role_progress(s->role); /* also a time-out: it is GitHub that does not move, not we */
     DL_APPEND2(s->answered, g, turn_prev, turn_next);
 }
@@ -282,7 +280,8 @@ static enum err queue_answered(struct sending *g, struct why *why)
 {
     struct redis *redis = g->s->redis;
     if (g->retry.next == RETRY_DONE || g->task.maybe_duplicate)
-        return claim_finish_queue(redis, &g->task, g->owner, &g->outcome, why);
+        return claim_finish_queue(redis, &g->task, g->owner, &g->outcome,
+                                  sending_can_be_superseded(&g->task), why);
     return claim_release_queue(redis, &g->task, g->owner, why);
 }
 
@@ -291,7 +290,7 @@ static void collected_answered(struct sending *g, enum err err, const struct why
     FAULT_POINT("sender.claim_done");
     /* Redis did not take it: once more when it is stored, or who reads it next calls again. */
     g->told = g->retry.next == RETRY_DONE && err != ERR_REFUSE;
-    if (err && !g->s->redis_was_down)
+    if (err && !g->s->redis_unavailable)
         log_warn("claim_not_settled", LOG_STR("delivery", g->task.event.delivery),
                  LOG_STR("repo", g->task.repo), LOG_STR("error", str_of(why->text)));
     go_on(g);
@@ -301,7 +300,8 @@ static void collected_answered(struct sending *g, enum err err, const struct why
 static enum err queue_stored(struct sending *g, struct why *why)
 {
     g->outcome.outcome = OUTCOME_DUPLICATE;
-    return claim_finish_queue(g->s->redis, &g->task, g->owner, &g->outcome, why);
+    return claim_finish_queue(g->s->redis, &g->task, g->owner, &g->outcome,
+                              sending_can_be_superseded(&g->task), why);
 }
 
 static void finish(struct sending *g)

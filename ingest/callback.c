@@ -18,9 +18,10 @@ bool callback_bearer(struct str authorization, struct str *token, struct verdict
     return true;
 }
 
-bool callback_body_read(struct str body, struct callback_body *ret, struct verdict *v)
+bool callback_body_read(struct str body, struct str attempt, struct callback_body *ret,
+                        struct verdict *v)
 {
-    ret->fields_valid = callback_parse(body, &ret->fields, &ret->fault) == OK;
+    ret->fields_valid = callback_parse(body, attempt, &ret->fields, &ret->fault) == OK;
     if (ret->fields_valid)
         return true;
     /* A second look, only at what will be refused: is it the JSON, or what it says? */
@@ -98,6 +99,8 @@ void callback_to_headers(const struct callback *fields, const struct callback_or
     headers_put(to, "repo", origin->repo);
     headers_put(to, "level", str_of(level_name(origin->level)));
     headers_put(to, "issuer", origin->issuer);
+    if (origin->run_attempt.len > 0) /* the body need not have it */
+        headers_put(to, "run_attempt", origin->run_attempt);
     headers_put(to, "provenance", str_of(provenance_name(provenance->kind)));
     headers_put(to, "delivery", str_of(fields->delivery_id));
     if (provenance->pr > 0)

@@ -22,8 +22,9 @@ struct callback_body {
     bool fields_valid;
     struct why fault;
 };
-/* Step 5. True: *ret is the caller's to clear. */
-bool callback_body_read(struct str body, struct callback_body *ret, struct verdict *v) MUST_CHECK;
+/* Step 5. attempt: of the token's claim, or "". True: *ret is the caller's to clear. */
+bool callback_body_read(struct str body, struct str attempt, struct callback_body *ret,
+                        struct verdict *v) MUST_CHECK;
 void callback_body_clear(struct callback_body *body);
 
 /* Step 3. list NULL: none yet. True: *entry is the repo's, of level 2 or more. */
@@ -44,6 +45,7 @@ struct callback_origin {
     struct str repo; /* as the allowlist writes it */
     int level;
     struct str issuer;
+    struct str run_attempt; /* of the token's claim; empty: it has none */
     int64_t received_ms;
 };
 void callback_key(struct buf *to, const struct callback *fields, struct str repo);

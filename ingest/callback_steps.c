@@ -11,6 +11,7 @@
 #include "../common/view/keys.h"
 #include "callback.h"
 #include "identity.h"
+#include "run_claims.h"
 
 #define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
 #define JOB_KEY_MAX  8192
@@ -20,6 +21,7 @@ struct visit {
     const struct callback_worker *worker;
     struct request request;
     char *claims, *issuer;
+    struct run_claims run;
     struct callback_body body;
     const struct allowlist_version *version;
     const struct allowlist_entry *entry; /* of version */
@@ -77,12 +79,15 @@ static bool step_rate(struct visit *t)
 /* Only now: parsing costs, and whoever has a token of the issuer could have us do it. */
 static bool step_body(struct visit *t)
 {
-    if (!callback_body_read(http_body(t->request.x), &t->body, &t->verdict))
+    run_claims_read(str_of(t->issuer), str_of(t->claims), &t->run);
+    if (!callback_body_read(http_body(t->request.x), str_of(t->run.run_attempt), &t->body,
+                            &t->verdict))
         return false;
     if (t->body.fields_valid)
         (void)str_copy(t->request.delivery, sizeof t->request.delivery,
                        str_of(t->body.fields.delivery_id));
-    return callback_fields_judge(&t->body, t->entry, &t->verdict);
+    return callback_fields_judge(&t->body, t->entry, &t->verdict) &&
+           run_claims_check(&t->run, &t->body.fields, &t->verdict);
 }
 
 static bool provenance_by_token(struct visit *t)
@@ -156,6 +161,7 @@ static void publish(struct visit *t)
     const struct callback_origin origin = { .repo = t->entry->repo,
                                             .level = t->entry->level,
                                             .issuer = str_of(t->issuer),
+                                            .run_attempt = str_of(t->run.run_attempt),
                                             .received_ms = http_received_ms(t->request.x) };
     struct headers headers;
     headers_init(&headers);

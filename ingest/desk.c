@@ -91,7 +91,7 @@ void desk_answer(struct desk *desk, const struct request *request, const struct 
 void desk_refused(struct desk *desk, struct http_exchange *x, const struct route_names *names,
                   int status)
 {
-    const char *reason = status == 413 ? "too_large" : "overloaded";
+    const char *reason = status == 413 ? "too_large" : status == 408 ? "too_slow" : "overloaded";
     struct request request;
     request_init(&request, x, names, http_header(x, "X-GitHub-Delivery"));
     count(desk, &request, status, reason);

@@ -44,8 +44,8 @@ void desk_declare(struct desk *desk, const char *const *topics, size_t n);
 /* Answers now. The exchange is gone afterwards. */
 void desk_answer(struct desk *desk, const struct request *request, const struct verdict *v);
 
-/* The server has answered already: the body is too large (413), or there is no room for it (503).
- */
+/* The server has answered already: the body is too large (413), there is no room for it (503), or
+ * it did not come in time (408). */
 void desk_refused(struct desk *desk, struct http_exchange *x, const struct route_names *names,
                   int status);
 

@@ -242,7 +242,7 @@ static void drain(struct service *s, struct role_ctx *role)
     struct wake *wake = role_wake(role);
     role_leave(role, s->server, config_number(role_config(role), "CRCR_SHUTDOWN_DELAY"));
     int64_t until_ms = clock_mono_ms() + DRAIN_MS;
-    while (http_server_awaits(s->server) && clock_mono_ms() < until_ms) {
+    while (http_server_in_flight(s->server) > 0 && clock_mono_ms() < until_ms) {
         role_alive(role);
         wake_reset(wake);
         wake_wait(wake, 20);

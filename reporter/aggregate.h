@@ -25,7 +25,9 @@ struct aggregate_view {
     const struct dispatch_view *dispatch;
     const struct result_record *jobs; /* those of other deliveries are passed over */
     size_t n_jobs;
-    bool more_jobs; /* there are more than jobs holds */
+    bool more_jobs;     /* there are more than jobs holds */
+    size_t unchecked;   /* (workflow, job) pairs that have no check run of their own, */
+    int64_t checks_max; /* for no more have one */
     const struct run_answers *answers;
     int64_t now_ms;
     int64_t silent_ms; /* nobody answers for so long: timed out */
@@ -48,17 +50,17 @@ enum aggregate_cause {
 /* One run of the downstream's CI. */
 struct run_sum {
     const char *run_id;
-    bool actions;                    /* of GitHub Actions */
-    bool ended;                      /* nothing more is expected of it */
-    bool refused;                    /* GitHub does not tell about it: answer->error, or too many */
-    bool busy;                       /* a job is in progress */
-    bool said_complete;              /* run_complete */
-    bool ask;                        /* GitHub is to be asked now */
-    const char *conclusion;          /* so far, the worst; NULL: none yet */
-    const char *from_github;         /* what GitHub said the run came to, or NULL */
-    int64_t first_ms, last_ms;       /* of what its jobs told */
-    int64_t attempt;                 /* newest of its jobs */
-    int64_t look_ms;                 /* when to look again; 0: when something comes */
+    bool actions;              /* of GitHub Actions */
+    bool ended;                /* nothing more is expected of it */
+    bool refused;              /* GitHub gives no answer about it: answer->error, or too many */
+    bool busy;                 /* a job is in progress */
+    bool said_complete;        /* run_complete */
+    bool ask;                  /* GitHub is to be asked now */
+    const char *conclusion;    /* so far, the worst; NULL: none yet */
+    const char *from_github;   /* what GitHub said the run came to, or NULL */
+    int64_t first_ms, last_ms; /* of what its jobs reported */
+    int64_t attempt;           /* newest of its jobs */
+    int64_t look_ms;           /* when to look again; 0: when something comes */
     const struct run_answer *answer; /* or NULL */
 };
 
@@ -80,10 +82,12 @@ struct aggregate {
 /* *ret is to be cleared before view's lists are. */
 void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret);
 void aggregate_clear(struct aggregate *a);
-/* The conclusion that GitHub is told of a job that ended; NULL for one that has not. "stale" is
+/* When the job was first heard of; wall clock, 0 unknown. */
+int64_t job_first_ms(const struct result_record *job);
+/* The conclusion of a job that ended, as GitHub takes it; NULL for one that has not. "stale" is
  * GitHub's own to set, and a completed check run needs one: neutral. */
 const char *job_conclusion(const struct result_record *job);
-/* True when a job or run that ended so keeps the whole from being green. */
+/* True when a job or run that ended so keeps the aggregate from being green. */
 bool conclusion_is_bad(const char *conclusion);
 
 #endif

@@ -124,6 +124,11 @@ static void put_cause(struct buf *to, const struct aggregate *a, const struct ag
     }
     if (a->more_jobs)
         buf_printf(to, "\nThere are more jobs than the %zu that are looked at.\n", view->n_jobs);
+    if (view->unchecked > 0)
+        buf_printf(to,
+                   "\n%zu %s no check run of %s own: at most %" PRId64 " of a commit have one.\n",
+                   view->unchecked, view->unchecked == 1 ? "job has" : "jobs have",
+                   view->unchecked == 1 ? "its" : "their", view->checks_max);
 }
 
 static void put_run(struct buf *to, const struct run_sum *run, const struct aggregate_view *view)

@@ -9,7 +9,7 @@
 
 /* What the headers say; text is borrowed. */
 struct identity {
-    struct str repo, delivery, head_sha, provenance, issuer;
+    struct str repo, delivery, head_sha, provenance, issuer, run_attempt;
     int64_t level, pr, dispatched_ms, received_ms;
 };
 
@@ -21,6 +21,7 @@ static enum err identity_read(const struct headers *h, struct identity *ret, str
         .head_sha = headers_get(h, "head_sha"),
         .provenance = headers_get(h, "provenance"),
         .issuer = headers_get(h, "issuer"),
+        .run_attempt = headers_get(h, "run_attempt"),
         .level = level_parse(headers_get(h, "level")),
         .pr = headers_get_i64(h, "pr", 0),
         .dispatched_ms = headers_get_i64(h, "dispatched_ms", -1),
@@ -132,7 +133,7 @@ enum err callback_fact_read(const struct headers *headers, struct str body,
     if (err != OK)
         return err;
     struct callback *c = mem_alloc(1, sizeof(*c));
-    err = callback_parse(body, c, why);
+    err = callback_parse(body, id.run_attempt, c, why);
     if (err == OK) {
         result_record_init(&ret->job);
         job_fill(&ret->job, &id, c, upstream_repo);

@@ -78,7 +78,7 @@ static enum err labels_read(struct fact *fact, struct event_facts *facts, struct
     return OK;
 }
 
-struct fact *fact_new(struct record *record, const struct reporter *reporter,
+struct fact *fact_new(const struct record *record, const struct reporter *reporter,
                       struct event_facts *scratch)
 {
     struct fact *fact = mem_alloc(1, sizeof(*fact));

@@ -13,23 +13,23 @@ const char *fact_kind_name(enum fact_kind kind);
 
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │
- *   FACT_READ ──folded, put──▶ FACT_PUBLISHING ──all acknowledged──▶ record_done
- *     │                             ▲
- *     ▼                             │ dispatch known, or 10 s over: then to delay or dlq
+ *   FACT_READ ──folded, put──▶ FACT_PUBLISHING ──all acknowledged──▶ work_done
+ *     │  ▲
+ *     ▼  │ the dispatch is known; after 10 s: a delay topic, then the DLQ
  *   FACT_WAITING (its dispatch is not known; looked for each second) */
 enum fact_state { FACT_READ, FACT_WAITING, FACT_PUBLISHING };
 enum fact_step { FACT_FOLD, FACT_TO_DELAY, FACT_TO_DLQ };
 
 struct fact {
-    struct record *record; /* NULL once its partition was taken away */
+    const struct record *record; /* borrowed */
+    struct work *work;           /* of the fold; NULL in a rebuild */
     struct fold *fold;
     enum fact_kind kind;
     enum fact_state state;
     enum fact_step step;
     const char *class; /* of the dead-letter queue */
     char error[256];
-    int unacknowledged;    /* records put and not reported yet */
-    bool lost;             /* one of them was not stored */
+    bool not_stored;       /* one of the records that follow from it */
     int64_t look_again_ms; /* not before; monotonic clock */
     int64_t give_up_ms;    /* FACT_WAITING; 0: it has not waited yet */
 
@@ -47,10 +47,10 @@ struct fact {
 };
 
 /* Reads a record of callbacks, dispatches or events; what cannot be read gets the step
- * FACT_TO_DLQ. scratch is overwritten. The fact owns the record. */
-struct fact *fact_new(struct record *record, const struct reporter *reporter,
+ * FACT_TO_DLQ. scratch is overwritten. The record is borrowed. */
+struct fact *fact_new(const struct record *record, const struct reporter *reporter,
                       struct event_facts *scratch);
-/* Frees the fact; the record must be done or dropped before. */
+/* NULL is fine. */
 void fact_free(struct fact *fact);
 /* Decides that the record is moved aside, at its next turn. */
 void fact_refuse(struct fact *fact, const char *class, const char *error);

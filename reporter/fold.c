@@ -16,10 +16,7 @@
 #define BATCH        256  /* facts folded in one round trip */
 #define FACTS_MAX    2000 /* in hand over all partitions */
 #define TICK_MS      1000
-#define FULL_MS      2000 /* then the reader is paused, and asked, which keeps its membership */
-#define CROWDED_MS   20
 #define AWAY_MS      200
-#define FLUSH_MS     5000
 /* What is not published by then is given up, and folded again by whoever has the partition. */
 #define PUBLISHED_MS STANDSTILL_MS
 
@@ -29,9 +26,9 @@ static void tell_ready(struct fold *f)
 {
     bool ready = !f->redis_away && f->whole;
     role_waiting(f->role, !ready);
-    role_ready(f->role, f->redis_away ? "Redis is away"
-                        : f->whole    ? NULL
-                                      : "the view is being rebuilt");
+    worker_not_ready(f->worker, f->redis_away ? "Redis is away"
+                                : f->whole    ? NULL
+                                              : "the view is being rebuilt");
 }
 
 static void redis_seen(struct fold *f, bool up, const char *reason)
@@ -125,7 +122,7 @@ static void folded(struct fold *f, const struct fact *fact, const char *verdict)
  * put a job back. */
 static bool may_publish(const struct fold *f)
 {
-    return topic_reader_holds(f->reader, PUBLISHED_MS);
+    return worker_holds(f->worker, PUBLISHED_MS);
 }
 
 static enum err callback_collect(struct fold *f, struct fact *fact, struct why *why)
@@ -161,7 +158,7 @@ static void fact_collect(struct fold *f, struct fact *fact)
         err = outcome_collect(f, fact, &why);
         if (err == OK) {
             folded(f, fact, "merged");
-            fold_publish_outcome(f, fact);
+            fold_publish_outcome(fact);
         }
         break;
     default:
@@ -187,7 +184,7 @@ static bool is_pending(const struct fact *fact)
 static bool fact_prepare(struct fold *f, struct fact *fact)
 {
     if (fact->step != FACT_FOLD) {
-        fold_publish_parked(f, fact);
+        fold_park(f, fact);
         return false;
     }
     if (fact->kind == FACT_NOTHING) {
@@ -237,37 +234,22 @@ static void fold_batch(struct fold *f)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* True when nothing new is to be read. A pause throws away what librdkafka has fetched, so it is
- * for long waits: Redis away, or no acknowledgement for a while. A short one just does not ask. */
-static bool holds_back(struct fold *f)
+/* Nothing is read while it cannot be folded. */
+static bool full(void *opaque)
 {
-    int64_t now = clock_mono_ms();
-    bool full = f->n_facts >= FACTS_MAX;
-    if (!full)
-        f->full_since_ms = 0;
-    else if (f->full_since_ms == 0)
-        f->full_since_ms = now;
-    bool pause = f->redis_away || !f->whole || (full && now - f->full_since_ms >= FULL_MS);
-    if (pause != f->paused)
-        topic_reader_pause(f->reader, pause);
-    f->paused = pause;
-    return full && !pause;
+    const struct fold *f = opaque;
+    return f->n_facts >= FACTS_MAX || f->redis_away || !f->whole;
 }
 
-static size_t facts_read(struct fold *f)
+static void take(void *opaque, struct work *work)
 {
-    size_t n = 0;
-    struct record *record;
-    if (holds_back(f))
-        return 0;
-    while (n < BATCH && (record = topic_reader_next(f->reader, 0))) {
-        struct fact *fact = fact_new(record, f->reporter, f->scratch);
-        fact->fold = f;
-        DL_APPEND(f->facts, fact);
-        f->n_facts++;
-        n++;
-    }
-    return n;
+    struct fold *f = opaque;
+    struct fact *fact = fact_new(work->record, f->reporter, f->scratch);
+    fact->fold = f;
+    fact->work = work;
+    work->user = fact;
+    DL_APPEND(f->facts, fact);
+    f->n_facts++;
 }
 
 /* How many facts are due, and how many wait for their dispatch. */
@@ -285,33 +267,19 @@ static size_t facts_due(struct fold *f, size_t *waiting)
     return due;
 }
 
-static bool concerns(const struct fact *fact, const struct topic_position *at, size_t n)
+/* What was put for it may arrive; the rest is folded by the next owner. */
+static void drop(void *opaque, struct work *work)
 {
-    for (size_t i = 0; i < n; i++)
-        if (fact->record && fact->record->at.partition == at[i].partition &&
-            str_is(str_of(fact->record->at.topic), at[i].topic))
-            return true;
-    return false;
+    struct fact *fact = work->user;
+    if (fact->state == FACT_PUBLISHING)
+        return;
+    fold_forget(opaque, fact);
+    work_drop(work);
 }
 
-static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
-                    int64_t deadline_mono_ms)
+static void forget(void *opaque, struct work *work)
 {
-    struct fold *f = opaque;
-    struct fact *fact, *next;
-    struct why why;
-    int64_t left = deadline_mono_ms - clock_mono_ms();
-    if (left > 0 && topic_writer_flush(f->writer, (int)left, &why) != OK)
-        log_warn("fold_flush_incomplete", LOG_STR("error", str_of(why.text)));
-    DL_FOREACH_SAFE(f->facts, fact, next)
-    {
-        if (!concerns(fact, partitions, n))
-            continue;
-        record_drop(fact->record);
-        fact->record = NULL;
-        if (fact->unacknowledged == 0)
-            fold_forget(f, fact);
-    }
+    fold_forget(opaque, work->user);
 }
 
 /* Looks whether the view is whole, and makes it so. */
@@ -328,104 +296,66 @@ static void view_tend(struct fold *f, size_t due)
     view_seen(f, whole);
 }
 
-static void turn(struct fold *f)
+static int tick(void *opaque)
 {
-    struct wake *wake = role_wake(f->role);
-    size_t waiting, read, due;
+    struct fold *f = opaque;
+    size_t waiting, due = facts_due(f, &waiting);
     bool ours = may_publish(f);
-    role_alive(f->role);
-    wake_reset(wake);
-    f->crowded = false;
-    read = facts_read(f);
-    due = facts_due(f, &waiting);
     view_tend(f, due);
     if (due > 0 && f->whole && ours)
         fold_batch(f);
-    int reported = topic_writer_poll(f->writer, 0);
-    role_reads(f->role, f->reader);
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
     if (rebuild_is_busy(f->rebuild))
-        return;
+        return 0;
     if (f->redis_away || !f->whole || !ours)
-        wake_wait(wake, AWAY_MS);
-    else if (f->crowded)
-        wake_wait(wake, CROWDED_MS);
-    else if (read == 0 && due == 0 && reported == 0)
-        wake_wait(wake, TICK_MS);
-}
-
-static void fold_close(struct fold *f)
-{
-    struct why why;
-    struct fact *fact, *next;
-    if (f->writer && topic_writer_flush(f->writer, FLUSH_MS, &why) != OK)
-        log_warn("fold_flush_incomplete", LOG_STR("error", str_of(why.text)));
-    topic_reader_free(f->reader);
-    topic_writer_free(f->writer);
-    DL_FOREACH_SAFE(f->facts, fact, next)
-    {
-        fold_forget(f, fact);
-    }
-    rebuild_free(f->rebuild);
-    redis_free(f->redis);
-    free(f->scratch);
+        return AWAY_MS;
+    return due > 0 ? 0 : TICK_MS;
 }
 
 static enum err fold_open(struct fold *f, struct why *why)
 {
+    static const enum topic reads[] = { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS };
+    static const enum topic writes[] = { TOPIC_RESULTS, TOPIC_RECONCILE, TOPIC_DELAY_1M };
+    static const struct worker_role does = {
+        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
+    };
     const struct reporter *r = f->reporter;
-    const struct topics *topics = &r->topics;
-    const char *const inputs[] = { topics->name[TOPIC_CALLBACKS], topics->name[TOPIC_DISPATCHES],
-                                   topics->name[TOPIC_EVENTS] };
-    const char *const all[] = { inputs[0],
-                                inputs[1],
-                                inputs[2],
-                                topics->name[TOPIC_ALLOWLIST],
-                                topics->name[TOPIC_RESULTS],
-                                topics->name[TOPIC_RECONCILE],
-                                topics->name[TOPIC_DELAY_1M],
-                                topics->name[TOPIC_DLQ] };
-    const struct topic_writer_options writer = { .kafka = r->kafka,
-                                                 .message_timeout_ms = PUBLISHED_MS,
-                                                 .wake = role_wake(f->role) };
-    const struct topic_reader_options reader = {
-        .kafka = r->kafka,
-        .group = topics->group[GROUP_FOLD],
-        .topics = inputs,
-        .n_topics = sizeof(inputs) / sizeof(inputs[0]),
-        .wake = role_wake(f->role),
-        .revoked = revoked,
+    const struct worker_options worker = {
+        .role = f->role,
+        .kafka = &r->kafka,
+        .topics = &r->topics,
+        .group = GROUP_FOLD,
+        .reads = reads,
+        .n_reads = sizeof(reads) / sizeof(reads[0]),
+        .writes = writes,
+        .n_writes = sizeof(writes) / sizeof(writes[0]),
+        .message_timeout_ms = PUBLISHED_MS,
+        .metrics = reporter_worker_metrics,
+        .does = &does,
         .opaque = f,
     };
-    f->scratch = mem_alloc(1, sizeof(*f->scratch));
     enum err err = redis_new(&f->redis, &r->redis, why);
-    if (err == OK)
-        err = topic_writer_new(&f->writer, &writer, why);
-    if (err == OK)
-        err = role_wait_topics(f->role, f->writer, all, sizeof(all) / sizeof(all[0]), why);
-    if (err == OK) /* a label that no tier was known for would be done with, and forgotten */
-        reporter_wait_allowlist(r, f->role);
-    if (err == OK)
-        err = topic_reader_new(&f->reader, &reader, why);
-    if (err == OK)
-        f->rebuild = rebuild_new(r, f->role, f->redis, f->scratch);
-    return err;
+    if (!err)
+        err = worker_new(&f->worker, &worker, why);
+    if (err)
+        return err;
+    f->rebuild = rebuild_new(r, f->role, f->redis, f->scratch);
+    reporter_wait_allowlist(r, f->role); /* a label that no tier is known for would be lost */
+    tell_ready(f);
+    metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), 1);
+    return worker_read(f->worker, why);
 }
 
 enum err fold_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct fold f = { .reporter = reporter, .role = role };
-    role_declare_dlq(role, METRIC_DLQ, STR_LIT("fold"));
+    f.scratch = mem_alloc(1, sizeof(*f.scratch));
     enum err err = fold_open(&f, why);
-    if (err == OK) {
-        tell_ready(&f);
-        metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), 1);
-    }
-    while (err == OK && !role_stopping(role)) {
-        turn(&f);
-        if (topic_reader_fatal(f.reader, why) || topic_writer_fatal(f.writer, why))
-            err = ERR_STOP;
-    }
-    fold_close(&f);
+    if (!err)
+        err = worker_run(f.worker, why);
+    worker_free(f.worker);
+    rebuild_free(f.rebuild);
+    redis_free(f.redis);
+    free(f.scratch);
     return err;
 }

@@ -9,16 +9,12 @@ struct fold {
     const struct reporter *reporter;
     struct role_ctx *role;
     struct redis *redis;
-    struct topic_reader *reader;
-    struct topic_writer *writer;
+    struct worker *worker;
     struct event_facts *scratch;
     struct fact *facts; /* in hand, oldest first */
     size_t n_facts;
     bool redis_away;
-    bool paused;           /* the reader */
-    int64_t full_since_ms; /* monotonic clock; 0: there is room */
-    int64_t batch_ms;      /* when the batch at hand was sent to Redis; monotonic clock */
-    bool crowded;          /* the writer's queue was full: wait a little */
+    int64_t batch_ms; /* when the batch at hand was sent to Redis; monotonic clock */
     struct rebuild *rebuild;
     bool whole; /* the view, when last looked */
 };
@@ -48,13 +44,13 @@ enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *
 
 /* Puts the merged record into results and marks what it touches in reconcile. */
 void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged);
-void fold_publish_outcome(struct fold *f, struct fact *fact);
+void fold_publish_outcome(struct fact *fact);
 void fold_publish_labels(struct fold *f, struct fact *fact);
-/* Moves the record aside, as fact->step says. */
-void fold_publish_parked(struct fold *f, struct fact *fact);
-/* The record is done with: nothing follows from it. */
+/* Moves the record aside, as fact->step says, and is done with it. */
+void fold_park(struct fold *f, struct fact *fact);
+/* The record is finished: nothing more follows from it. */
 void fold_finish(struct fold *f, struct fact *fact);
-/* Takes the fact off the list and frees it; its record is done or dropped already. */
+/* Takes the fact off the list and frees it; its work ends otherwise. */
 void fold_forget(struct fold *f, struct fact *fact);
 
 #endif

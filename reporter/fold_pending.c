@@ -6,11 +6,9 @@
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "fold.h"
-#include "park.h"
 
-#define LOOK_MS    1000
-#define HOLD_MS    10000
-#define DELAYS_MAX 1 /* stays in a delay topic, before the dead-letter queue */
+#define LOOK_MS 1000
+#define HOLD_MS 10000
 
 struct target {
     int64_t pr, dispatched_ms;
@@ -50,7 +48,7 @@ static void target_wait(struct fact *fact)
         return;
     }
     fact_refuse(fact, "refused", "no dispatch known of this delivery to this repository");
-    if (park_count(fact->record) < DELAYS_MAX)
+    if (headers_get_i64(&fact->record->headers, "attempt", 1) <= 1) /* once, before the DLQ */
         fact->step = FACT_TO_DELAY;
 }
 

@@ -4,13 +4,13 @@
 
 #include "../common/base/clock.h"
 #include "../common/base/fault.h"
-#include "../common/base/log.h"
 #include "../common/model/ids.h"
+#include "../common/worker/park.h"
 #include "fold.h"
-#include "park.h"
 
 #define RECONCILE_KEY_MAX (SHA_MAX + 1 + REPO_MAX)
-#define LOST_WAIT_MS      100
+#define AGAIN_MS          100
+#define PENDING_STEP      2 /* of the ladder: 1 m */
 
 void fold_forget(struct fold *f, struct fact *fact)
 {
@@ -23,83 +23,55 @@ void fold_finish(struct fold *f, struct fact *fact)
 {
     if (fact->kind == FACT_CALLBACK)
         FAULT_POINT("fold.published");
-    record_done(fact->record);
-    role_progress(f->role);
+    work_done(fact->work);
     fold_forget(f, fact);
 }
 
-/* Everything that was put for the fact is reported. */
-static void settled(struct fact *fact)
+/* Everything that follows from the fact is reported. What was not stored is folded again, so that
+ * what is put then is the record of then, not of now. */
+static void reported(void *opaque)
 {
-    if (!fact->record) {
-        fold_forget(fact->fold, fact);
+    struct fact *fact = opaque;
+    if (!fact->not_stored) {
+        fold_finish(fact->fold, fact);
         return;
     }
-    if (fact->lost) { /* folded again, so that what is put is the record of then, not of now */
-        fact->lost = false;
-        fact->state = FACT_READ;
-        fact->look_again_ms = clock_mono_ms() + LOST_WAIT_MS;
-        return;
-    }
-    fold_finish(fact->fold, fact);
-}
-
-static void released(struct fact *fact)
-{
-    if (--fact->unacknowledged == 0)
-        settled(fact);
+    fact->not_stored = false;
+    fact->state = FACT_READ;
+    fact->look_again_ms = clock_mono_ms() + AGAIN_MS;
 }
 
 /* What Kafka refuses it refuses again: one such record must not hold up its partition for ever. */
-static void not_stored(struct fact *fact, enum err err, const char *reason)
-{
-    log_warn("fold_not_published", LOG_STR("error", str_of(reason)));
-    fact->lost = true;
-    if (err == ERR_REFUSE && fact->step == FACT_FOLD)
-        fact_refuse(fact, "refused", reason);
-}
-
-static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+static bool not_stored(void *opaque, enum err err, const char *reason)
 {
     struct fact *fact = opaque;
-    (void)at;
-    if (err != OK && fact->record)
-        not_stored(fact, err, reason);
-    released(fact);
+    fact->not_stored = true;
+    if (err == ERR_REFUSE)
+        fact_refuse(fact, "refused", reason);
+    return true;
 }
 
-/* Counted once it is there. */
-static void parked(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+static void put(struct fact *fact, enum topic topic, struct str key, struct str value,
+                const struct headers *headers)
 {
-    const struct fact *fact = opaque;
-    struct metrics *m = role_metrics(fact->fold->role);
-    if (err == OK && fact->step == FACT_TO_DELAY)
-        metrics_add(m, METRIC_DELAYED, METRIC_LABELS(STR_LIT("dispatch_unknown")), 1);
-    else if (err == OK)
-        metrics_add(m, METRIC_DLQ, METRIC_LABELS(STR_LIT("fold"), str_of(fact->class)), 1);
-    written(opaque, err, at, reason);
+    const struct post post = {
+        .topic = topic,
+        .key = key,
+        .value = value,
+        .headers = headers,
+        .failed = not_stored,
+        .opaque = fact,
+    };
+    work_put(fact->work, &post);
 }
 
-/* A put that is not queued is made up for when the others are reported. */
-static void put(struct fold *f, struct fact *fact, enum topic topic, struct str key,
-                struct str value, const struct headers *headers)
+static void await(struct fact *fact)
 {
-    struct why why;
-    fact->unacknowledged++;
-    enum err err = topic_writer_put(f->writer, f->reporter->topics.name[topic], key, value, headers,
-                                    written, fact, &why);
-    if (err == OK)
-        return;
-    fact->unacknowledged--;
-    f->crowded = true;
-    if (err == ERR_RETRY)
-        fact->lost = true;
-    else
-        not_stored(fact, err, why.text);
+    fact->state = FACT_PUBLISHING;
+    work_then(fact->work, reported, fact);
 }
 
-static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struct str repo,
-                       struct str reason)
+static void mark_dirty(struct fact *fact, const char *sha, struct str repo, struct str reason)
 {
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, RECONCILE_KEY_MAX);
@@ -109,7 +81,7 @@ static void mark_dirty(struct fold *f, struct fact *fact, const char *sha, struc
     buf_putc(&key, '/');
     for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
         buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
-    put(f, fact, TOPIC_RECONCILE, buf_str(&key), reason, NULL);
+    put(fact, TOPIC_RECONCILE, buf_str(&key), reason, NULL);
 }
 
 /* The commit is the delivery's name; whether it exists upstream is asked under the upstream's name
@@ -118,42 +90,33 @@ static void ask_for_commit(struct fold *f, struct fact *fact, const struct resul
 {
     if (merged->level >= 2 && result_record_is_self(merged) &&
         sha_valid(str_of(merged->delivery_id)))
-        mark_dirty(f, fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
+        mark_dirty(fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
                    str_of(merged->event_type));
-}
-
-/* Held while putting, so that a quick report cannot settle a fact that is not complete. */
-static void hold(struct fact *fact)
-{
-    fact->state = FACT_PUBLISHING;
-    fact->unacknowledged = 1;
 }
 
 void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
 {
     struct buf CLEANUP(buf_clear) json;
     struct headers headers;
-    hold(fact);
     buf_init(&json, RECORD_MAX_BYTES);
     headers_init(&headers);
     result_record_to_json(merged, &json);
     result_record_to_headers(merged, &headers);
     if (merged->top_level >= 2) /* a row that was begun is ended, also after a demotion */
-        put(f, fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
+        put(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
     if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
-        mark_dirty(f, fact, merged->head_sha, str_of(merged->repo),
+        mark_dirty(fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)));
     ask_for_commit(f, fact, merged);
-    released(fact);
+    await(fact);
 }
 
-void fold_publish_outcome(struct fold *f, struct fact *fact)
+void fold_publish_outcome(struct fact *fact)
 {
-    hold(fact);
     if (fact->outcome.level >= 3)
-        mark_dirty(f, fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
+        mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
                    str_of(outcome_kind_name(fact->outcome.outcome)));
-    released(fact);
+    await(fact);
 }
 
 static bool has_device(const char *lines, struct str device)
@@ -168,7 +131,6 @@ static bool has_device(const char *lines, struct str device)
 /* Also those whose label went: the gate is asked again for each of them. */
 void fold_publish_labels(struct fold *f, struct fact *fact)
 {
-    hold(fact);
     if (*fact->labels.in_force || fact->labels.changed) {
         const struct allowlist_version *version = allowlist_feed_get(f->reporter->feed);
         size_t n = version->list ? allowlist_size(version->list) : 0;
@@ -176,35 +138,23 @@ void fold_publish_labels(struct fold *f, struct fact *fact)
             const struct allowlist_entry *entry = allowlist_at(version->list, i);
             if (entry->level == 3 && (has_device(fact->labels.in_force, entry->device) ||
                                       has_device(fact->labels.changed, entry->device)))
-                mark_dirty(f, fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
+                mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
         }
         allowlist_feed_release(f->reporter->feed, version);
     }
-    released(fact);
+    await(fact);
 }
 
-void fold_publish_parked(struct fold *f, struct fact *fact)
+void fold_park(struct fold *f, struct fact *fact)
 {
-    struct why why;
-    enum err err;
-    const char *class = fact->step == FACT_TO_DELAY ? "delayed" : fact->class;
-    hold(fact);
-    fact->unacknowledged++;
+    const struct park park = { .wait_ms = park_wait_ms(PENDING_STEP),
+                               .attempt = PENDING_STEP,
+                               .error = fact->error,
+                               .label = "dispatch_unknown" };
     if (fact->step == FACT_TO_DELAY)
-        err = park_in_delay(f->writer, &f->reporter->topics, fact->record, fact->error, parked,
-                            fact, &why);
+        work_park(fact->work, &park);
     else
-        err = park_in_dlq(f->writer, &f->reporter->topics, fact->record, fact->class, fact->error,
-                          parked, fact, &why);
-    if (err != OK) {
-        fact->unacknowledged--;
-        fact->lost = true;
-        f->crowded = true;
-    } else {
-        log_warn("parked", LOG_STR("class", str_of(class)),
-                 LOG_STR("delivery", headers_get(&fact->record->headers, "delivery")),
-                 LOG_STR("repo", headers_get(&fact->record->headers, "repo")),
-                 LOG_STR("error", str_of(fact->error)));
-    }
-    released(fact);
+        work_dead(fact->work, fact->class, fact->error);
+    work_done(fact->work);
+    fold_forget(f, fact);
 }

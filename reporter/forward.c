@@ -1,196 +1,330 @@
-/* One post at a time for each job, many jobs at once; while the HUD is away everything stands
- * still, in hand and in the topic, and goes on where it stood. */
-#include "forward.h"
-
+/* The role forward: results → HUD API. The rows of one job go one after the other, those of many
+ * jobs at once. While the HUD is unavailable everything waits, in hand and in the topic, and goes
+ * on where it stopped.
+ *
+ *   QUEUED ──▶ POSTING ──2xx──▶ work_done
+ *     ▲           ├──4xx, 5xx too often──▶ the DLQ
+ *     └── later ◀─┴──5xx, no answer */
 #include <stdio.h>
 #include <stdlib.h>
+#include <uthash.h>
 #include <utlist.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/base/standstill.h"
+#include "../common/io/http_client.h"
+#include "../common/io/retry_after.h"
 #include "forward_body.h"
+#include "reporter.h"
 
-#define POSTS_MAX      16  /* at the same time */
+#define POSTING_MAX    16  /* at the same time */
 #define IN_HAND_MAX    500 /* over all partitions */
 #define BODY_MAX_BYTES (2u << 20)
 #define TICK_MS        1000
-#define FLUSH_MS       5000
-/* After a standstill: until Kafka had time to say which partitions are another's by now. That takes
- * a heartbeat, 1.5 s, and what is in hand of them may be older than what the HUD was told. */
+#define WAIT_FIRST_MS  1000 /* doubled up to WAIT_MOST_MS while the HUD is unavailable */
+#define WAIT_MOST_MS   30000
+/* After a process pause: until Kafka had time to say which partitions are another's by now. That
+ * takes a heartbeat, 1.5 s, and what is in hand of them may be older than what the HUD has. */
 #define HEAR_MS        3000
 
-static struct lane *lane_of(struct forward *f, struct str key)
+struct row {
+    struct forward *forward;
+    struct work *work;
+    bool posting;
+    int64_t retries;       /* how often the HUD answered 5xx; no answer says nothing about a row */
+    int64_t not_before_ms; /* monotonic */
+    int64_t wait_ms;       /* the last wait of this one */
+    struct buf body;
+    struct lane *lane;
+    struct row *prev, *next; /* in its lane */
+};
+
+/* The rows of one job, in order. */
+struct lane {
+    char *key;
+    size_t key_len;
+    struct row *rows;
+    UT_hash_handle hh;
+};
+
+struct forward {
+    struct role_ctx *role;
+    struct worker *worker;
+    struct http_client *client;
+    char url[2048];
+    const char *bot_key;
+    struct lane *lanes;  /* by key; in the order in which they are tried */
+    int64_t max_retries; /* 0: for ever */
+    size_t n_posting;
+    bool unavailable;
+    int64_t not_before_ms; /* monotonic: when the HUD is asked again */
+    int64_t wait_ms;
+    struct standstill standstill;
+};
+
+/* ---- rows and lanes ---------------------------------------------------------------------------
+ */
+
+static void row_add(struct forward *f, struct work *work)
 {
+    struct str key = work->record->key.ptr ? work->record->key : STR_LIT("");
+    struct row *row = mem_alloc(1, sizeof(*row));
     struct lane *lane;
     HASH_FIND(hh, f->lanes, key.ptr, key.len, lane);
-    if (lane)
-        return lane;
-    lane = mem_alloc(1, sizeof(*lane));
-    lane->key = str_dup(key);
-    lane->key_len = key.len;
-    HASH_ADD_KEYPTR(hh, f->lanes, lane->key, key.len, lane);
-    return lane;
+    if (!lane) {
+        lane = mem_alloc(1, sizeof(*lane));
+        lane->key = str_dup(key);
+        lane->key_len = key.len;
+        HASH_ADD_KEYPTR(hh, f->lanes, lane->key, key.len, lane);
+    }
+    row->forward = f;
+    row->work = work;
+    row->lane = lane;
+    buf_init(&row->body, BODY_MAX_BYTES);
+    work->user = row;
+    DL_APPEND(lane->rows, row);
 }
 
-static void record_take(struct forward *f, struct record *record)
+static void row_free(struct row *row)
 {
+    struct lane *lane = row->lane;
+    DL_DELETE(lane->rows, row);
+    buf_clear(&row->body);
+    if (!lane->rows) {
+        HASH_DEL(row->forward->lanes, lane);
+        free(lane->key);
+        free(lane);
+    }
+    free(row);
+}
+
+static void row_done(struct row *row)
+{
+    work_done(row->work);
+    row_free(row);
+}
+
+static void row_dead(struct row *row, const char *class, const char *error)
+{
+    work_dead(row->work, class, error);
+    row_done(row);
+}
+
+static void take(void *opaque, struct work *work)
+{
+    struct forward *f = opaque;
     struct result_record result;
     struct why why;
-    if (!record->value.ptr) { /* a tombstone: the row was taken back */
-        record_done(record);
+    if (!work->record->value.ptr) { /* a tombstone: the row was taken back */
+        work_done(work);
         return;
     }
-    struct post *p = mem_alloc(1, sizeof(*p));
-    p->forward = f;
-    p->record = record;
-    buf_init(&p->body, BODY_MAX_BYTES);
-    p->lane = lane_of(f, record->key.ptr ? record->key : STR_LIT(""));
-    DL_APPEND(p->lane->posts, p);
-    if (result_record_from_json(record->value, &result, &why) != OK) {
-        post_refuse(p, "poison", why.text);
+    row_add(f, work);
+    struct row *row = work->user;
+    if (result_record_from_json(work->record->value, &result, &why) != OK) {
+        row_dead(row, "poison", why.text);
         return;
     }
-    forward_body(&result, &p->body);
+    forward_body(&result, &row->body);
     result_record_clear(&result);
-    if (buf_full(&p->body))
-        post_refuse(p, "refused", "the result is larger than 2 MiB");
+    if (buf_full(&row->body))
+        row_dead(row, "refused", "the result is larger than 2 MiB");
 }
 
-static void records_read(struct forward *f)
-{
-    struct record *record;
-    bool pause = topic_reader_in_hand(f->reader) >= IN_HAND_MAX;
-    if (pause != f->paused)
-        topic_reader_pause(f->reader, pause);
-    f->paused = pause;
-    while ((record = topic_reader_next(f->reader, 0))) {
-        record_take(f, record);
-        if (topic_reader_in_hand(f->reader) >= IN_HAND_MAX)
-            return;
-    }
-}
-
-/* Starts the first of each lane. While the HUD is away one post at a time asks whether it is back.
+/* ---- what the HUD answers ---------------------------------------------------------------------
  */
-static void posts_start(struct forward *f)
+
+static int64_t wait_longer(int64_t wait_ms)
 {
-    struct lane *lane, *next;
-    int64_t now = clock_mono_ms();
-    bool waiting = now < f->not_before_ms || now < f->standstill.ended_ms + HEAR_MS;
-    size_t most = f->away ? 1 : POSTS_MAX;
-    role_waiting(f->role, f->away);
-    HASH_ITER(hh, f->lanes, lane, next)
-    {
-        struct post *p = lane->posts;
-        if (p->state != POST_QUEUED)
-            continue;
-        if (p->class)
-            post_park(p);
-        else if (!waiting && now >= p->not_before_ms && f->n_posting < most)
-            post_start(p);
+    int64_t next = wait_ms ? wait_ms * 2 : WAIT_FIRST_MS;
+    return next > WAIT_MOST_MS ? WAIT_MOST_MS : next;
+}
+
+/* Goes behind the others, and waits on its own besides: while one row is answered 5xx the next are
+ * tried, and find out that the HUD is there. */
+static void row_wait(struct row *row, int status, const char *reason)
+{
+    bool about_the_row = status >= 500; /* 408 and 429 are about us */
+    struct forward *f = row->forward;
+    struct lane *lane = row->lane;
+    row->wait_ms = wait_longer(row->wait_ms);
+    row->not_before_ms = clock_mono_ms() + row->wait_ms;
+    HASH_DEL(f->lanes, lane);
+    HASH_ADD_KEYPTR(hh, f->lanes, lane->key, lane->key_len, lane);
+    if (about_the_row && f->max_retries > 0 && ++row->retries > f->max_retries)
+        row_dead(row, "exhausted", reason);
+}
+
+static void hud_answered(struct forward *f)
+{
+    if (f->unavailable)
+        log_info("hud_back", LOG_STR("url", str_of(f->url)));
+    f->unavailable = false;
+    f->wait_ms = 0;
+}
+
+static void hud_failed(struct forward *f, const char *reason)
+{
+    if (!f->unavailable)
+        log_warn("hud_away", LOG_STR("url", str_of(f->url)), LOG_STR("error", str_of(reason)));
+    f->unavailable = true;
+    if (f->not_before_ms > clock_mono_ms()) /* another post has found out a moment ago */
+        return;
+    f->wait_ms = wait_longer(f->wait_ms);
+    f->not_before_ms = clock_mono_ms() + f->wait_ms;
+}
+
+/* 408 and 429: the HUD says when all may go on (RFC 9110 section 10.2.3). */
+static void obey_retry_after(struct forward *f, const struct http_answer *answer)
+{
+    int64_t wall_ms = clock_wall_ms(), until_ms;
+    if (answer->err != OK || (answer->status != 408 && answer->status != 429) ||
+        !retry_after(answer->headers, wall_ms, &until_ms))
+        return;
+    until_ms += clock_mono_ms() - wall_ms;
+    if (until_ms > f->not_before_ms)
+        f->not_before_ms = until_ms;
+}
+
+static const char *const verdicts[] = {
+    [FORWARD_SENT] = "sent", [FORWARD_WAIT] = "waiting", [FORWARD_REFUSED] = "refused"
+};
+
+static void answered(void *opaque, const struct http_answer *answer)
+{
+    struct row *row = opaque;
+    struct forward *f = row->forward;
+    struct metrics *m = role_metrics(f->role);
+    int status = answer->err == OK ? answer->status : 0;
+    enum forward_verdict verdict = forward_judge(status);
+    char reason[160];
+    FAULT_POINT("forward.posted");
+    f->n_posting--;
+    row->posting = false;
+    if (answer->stale) /* the HUD did not get it */
+        return;
+    metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(verdicts[verdict])), 1);
+    metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);
+    if (answer->err == OK)
+        snprintf(reason, sizeof(reason), "the HUD answered %d", answer->status);
+    else
+        snprintf(reason, sizeof(reason), "the HUD did not answer: %s", answer->reason);
+    if (verdict == FORWARD_WAIT)
+        hud_failed(f, reason);
+    else
+        hud_answered(f);
+    obey_retry_after(f, answer);
+    if (verdict == FORWARD_SENT)
+        row_done(row);
+    else if (verdict == FORWARD_REFUSED)
+        row_dead(row, "refused", reason);
+    else
+        row_wait(row, status, reason);
+}
+
+static void row_post(struct row *row)
+{
+    struct forward *f = row->forward;
+    struct headers headers;
+    struct why why;
+    headers_init(&headers);
+    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    headers_put(&headers, "x-hud-internal-bot", str_of(f->bot_key));
+    const struct http_request request = {
+        .method = "POST",
+        .url = f->url,
+        .headers = &headers,
+        .body = buf_str(&row->body),
+        .known_ms = f->standstill.seen_ms /* the lane was ours then */
+    };
+    if (http_client_start(f->client, &request, answered, row, &why) != OK) {
+        hud_failed(f, why.text);
+        return;
     }
+    row->posting = true;
+    f->n_posting++;
 }
 
-static bool concerns(const struct post *p, const struct topic_position *at, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (p->record && p->record->at.partition == at[i].partition)
-            return true;
-    return false;
-}
+/* ---- the role ---------------------------------------------------------------------------------
+ */
 
-static void lane_drop(struct lane *lane, const struct topic_position *at, size_t n)
-{
-    struct post *p, *next;
-    for (p = lane->posts; p; p = next) { /* the lane goes with its last post */
-        next = p->next;
-        if (!concerns(p, at, n))
-            continue;
-        record_drop(p->record);
-        p->record = NULL;
-        if (p->state == POST_QUEUED)
-            post_free(p);
-    }
-}
-
-static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
-                    int64_t deadline_mono_ms)
+/* Starts the first of each lane. While the HUD is unavailable one post at a time asks whether it is
+ * back. */
+static int tick(void *opaque)
 {
     struct forward *f = opaque;
     struct lane *lane, *next;
-    while (f->n_posting + f->n_parking > 0 && clock_mono_ms() < deadline_mono_ms) {
-        http_client_poll(f->client, NULL, 50);
-        topic_writer_poll(f->writer, 0);
-        role_alive(f->role);
-    }
+    int64_t now = clock_mono_ms();
+    standstill_look(&f->standstill, now);
+    bool waiting = now < f->not_before_ms || now < f->standstill.ended_ms + HEAR_MS;
+    role_waiting(f->role, f->unavailable);
     HASH_ITER(hh, f->lanes, lane, next)
     {
-        lane_drop(lane, partitions, n);
+        struct row *row = lane->rows;
+        if (waiting || f->n_posting >= (f->unavailable ? 1 : POSTING_MAX))
+            break;
+        if (!row->posting && now >= row->not_before_ms)
+            row_post(row);
     }
+    return TICK_MS;
 }
 
-static void turn(struct forward *f)
+static void drop(void *opaque, struct work *work)
 {
-    role_alive(f->role);
-    standstill_look(&f->standstill, clock_mono_ms());
-    wake_reset(role_wake(f->role));
-    records_read(f);
-    posts_start(f);
-    topic_writer_poll(f->writer, 0);
-    role_reads(f->role, f->reader);
-    http_client_poll(f->client, role_wake(f->role), TICK_MS);
+    struct row *row = work->user;
+    (void)opaque;
+    if (row->posting)
+        return;
+    row_free(row);
+    work_drop(work);
 }
 
-static void forward_close(struct forward *f)
+static void forget(void *opaque, struct work *work)
 {
-    struct why why;
-    struct lane *lane, *next;
-    if (f->writer && topic_writer_flush(f->writer, FLUSH_MS, &why) != OK)
-        log_warn("forward_flush_incomplete", LOG_STR("error", str_of(why.text)));
-    topic_reader_free(f->reader);
-    http_client_free(f->client);
-    topic_writer_free(f->writer);
-    HASH_ITER(hh, f->lanes, lane, next)
-    {
-        struct post *p, *after;
-        for (p = lane->posts; p; p = after) {
-            after = p->next;
-            post_free(p);
-        }
-    }
+    (void)opaque;
+    row_free(work->user);
 }
 
-static enum err forward_open(struct forward *f, struct why *why)
+static bool full(void *opaque)
 {
-    const struct reporter *r = f->reporter;
-    const char *const inputs[] = { r->topics.name[TOPIC_RESULTS] };
-    const char *const all[] = { inputs[0], r->topics.name[TOPIC_DLQ] };
+    const struct forward *f = opaque;
+    return worker_in_hand(f->worker) >= IN_HAND_MAX;
+}
+
+static enum err forward_open(struct forward *f, const struct reporter *r, struct why *why)
+{
+    static const enum topic reads[] = { TOPIC_RESULTS };
+    static const struct worker_role does = {
+        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
+    };
     const struct http_client_options client = { .user_agent = "crcr-reporter",
                                                 .only_fresh = true,
                                                 .ca_file = r->ca_file,
                                                 .allow_http = r->allow_http };
-    const struct topic_writer_options writer = { .kafka = r->kafka, .wake = role_wake(f->role) };
-    const struct topic_reader_options reader = {
-        .kafka = r->kafka,
-        .group = r->topics.group[GROUP_FORWARD],
-        .topics = inputs,
-        .n_topics = 1,
-        .wake = role_wake(f->role),
-        .revoked = revoked,
+    enum err err = http_client_new(&f->client, &client, why);
+    const struct worker_options worker = {
+        .role = f->role,
+        .kafka = &r->kafka,
+        .topics = &r->topics,
+        .group = GROUP_FORWARD,
+        .reads = reads,
+        .n_reads = 1,
+        .http = f->client,
+        .metrics = reporter_worker_metrics,
+        .does = &does,
         .opaque = f,
     };
-    enum err err = http_client_new(&f->client, &client, why);
-    if (err == OK)
-        err = topic_writer_new(&f->writer, &writer, why);
-    if (err == OK)
-        err = role_wait_topics(f->role, f->writer, all, 2, why);
-    if (err == OK)
-        err = topic_reader_new(&f->reader, &reader, why);
+    if (!err)
+        err = worker_new(&f->worker, &worker, why);
+    if (!err)
+        err = worker_read(f->worker, why);
     return err;
 }
 
-/* No HUD is told of: nothing to do, and nothing wrong. */
+/* There is no HUD: nothing to do, and nothing wrong. */
 static enum err forward_off(struct role_ctx *role)
 {
     log_info("forward_off", LOG_STR("reason", STR_LIT("HUD_API_URL is empty")));
@@ -207,25 +341,20 @@ static enum err forward_off(struct role_ctx *role)
 
 enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
 {
-    struct forward f = { .reporter = reporter,
-                         .role = role,
-                         .standstill = { .seen_ms = clock_mono_ms() } };
+    struct forward f = { .role = role, .standstill = { .seen_ms = clock_mono_ms() } };
     const char *base = config_text(role_config(role), "HUD_API_URL");
     if (!base || !*base)
         return forward_off(role);
     f.bot_key = config_text(role_config(role), "HUD_BOT_KEY");
     f.max_retries = config_number(role_config(role), "HUD_MAX_RETRIES");
     snprintf(f.url, sizeof(f.url), "%s/crcr/results", base);
-    role_declare_dlq(role, METRIC_DLQ, STR_LIT("forward"));
-    posts_declare(role_metrics(role));
-    enum err err = forward_open(&f, why);
-    if (err == OK)
-        role_ready(role, NULL);
-    while (err == OK && !role_stopping(role)) {
-        turn(&f);
-        if (topic_reader_fatal(f.reader, why) || topic_writer_fatal(f.writer, why))
-            err = ERR_STOP;
-    }
-    forward_close(&f);
+    for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++)
+        metrics_add(role_metrics(role), METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(verdicts[i])),
+                    0); /* an alert sees the first */
+    enum err err = forward_open(&f, reporter, why);
+    if (!err)
+        err = worker_run(f.worker, why);
+    http_client_free(f.client);
+    worker_free(f.worker);
     return err;
 }

@@ -20,6 +20,10 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                          "budget, until our own budget for GitHub has room; dispatch_unknown, "
                          "callbacks whose dispatch is not known yet.",
                          { "why" } },
+    [METRIC_NOT_STORED] = { "crcr_records_not_stored_total",
+                            METRIC_COUNTER,
+                            "Records that the broker did not acknowledge; each is written again.",
+                            { "topic" } },
     [METRIC_REDIS_UP] = { "crcr_redis_up",
                           METRIC_GAUGE,
                           "1 while the role's last call to Redis worked.",
@@ -81,12 +85,6 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                               .type = METRIC_COUNTER,
                               .help = "Calls to GitHub that our own budget held back.",
                               .labels = { "class", "bucket" } },
-    [METRIC_BUDGET_SLICES] = { .name = "crcr_budget_slices_total",
-                               .type = METRIC_COUNTER,
-                               .help =
-                                   "Times that budget was asked for: shared, in Redis; part: of "
-                                   "this process's part, Redis was away.",
-                               .labels = { "from" } },
     [METRIC_VIEW_WHOLE] = { "crcr_view_whole",
                             METRIC_GAUGE,
                             "1 while the view was whole when last looked; else it is rebuilt.",
@@ -101,5 +99,7 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                                  { NULL } },
 };
 const struct budget_families reporter_budget_families = { METRIC_BUDGET, METRIC_BUDGET_LEFT,
-                                                          METRIC_BUDGET_WAITS,
-                                                          METRIC_BUDGET_SLICES };
+                                                          METRIC_BUDGET_WAITS };
+const struct worker_metrics reporter_worker_metrics = { .not_stored = METRIC_NOT_STORED,
+                                                        .dlq = METRIC_DLQ,
+                                                        .delayed = METRIC_DELAYED };

@@ -38,7 +38,7 @@ void oncall_marker(struct str repo, struct buf *to);
 /* Of several runs of one job the newest counts, also while it is still running. Appends the text
  * unless the word is ONCALL_NOTHING; to has room for ONCALL_TEXT_MAX. */
 enum oncall_word oncall_text(const struct oncall_view *view, struct buf *to);
-/* Tells two texts apart, nothing more. */
+/* Two texts differ in it, nothing more. */
 void oncall_digest(struct str text, char ret[17]);
 
 #endif

@@ -2,10 +2,10 @@
  * is not about them: none spends its attempts, and one pass at a time asks whether GitHub is back.
  * PURE.
  *
- *          3 commits in a row without an answer
- *   here ────────────────────────────────────────▶ away ──┐ every 5 s one pass may go: the probe
- *     ▲                                             │ ▲   │
- *     └────────────────── an answer ────────────────┘ └───┘ none                               */
+ *             3 commits in a row without an answer
+ *   available ────────────────────────────────────▶ unavailable ──┐ every 5 s one pass may go:
+ *       ▲                                              │    ▲     │ the probe
+ *       └───────────────── an answer ──────────────────┘    └─────┘ none                     */
 #ifndef CRCR_REPORTER_OUTAGE_H
 #define CRCR_REPORTER_OUTAGE_H
 
@@ -14,11 +14,11 @@
 #define OUTAGE_COMMITS  3
 #define OUTAGE_PROBE_MS 5000
 
-/* All 0: here. */
+/* All 0: available. */
 struct outage {
     unsigned last;    /* whose call was the last one that failed */
     int failed;       /* different ones in a row */
-    int64_t probe_ms; /* away: when the next pass may go */
+    int64_t probe_ms; /* unavailable: when the next pass may go */
 };
 
 bool outage_is(const struct outage *o);

@@ -8,9 +8,10 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/io/topic_span.h"
+#include "../common/io/topic_writer.h"
 #include "../common/model/ids.h"
 #include "../common/view/epoch.h"
-#include "../common/view/zombies.h"
+#include "../common/view/overdue.h"
 
 #define LOOK_MS    1000
 #define WORK_MS    100
@@ -128,7 +129,7 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
     buf_putc(&cursor, '0');
     do {
         struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-        enum err err = zombies_scan(b->fold.redis, &cursor, JOBS_CHUNK, &jobs, why);
+        enum err err = overdue_scan(b->fold.redis, &cursor, JOBS_CHUNK, &jobs, why);
         if (err != OK)
             return err;
         for (size_t i = 0; i < jobs.n; i++)

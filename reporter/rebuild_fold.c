@@ -141,7 +141,7 @@ static void mark_open(struct rebuild_fold *f, const struct callback_fact *callba
 {
     const struct result_record *job = &callback->job;
     if (job->level >= 3 && job->head_sha &&
-        f->now_ms - callback->received_ms < f->reporter->times.zombie_ms + AROUND_MS)
+        f->now_ms - callback->received_ms < f->reporter->times.overdue_ms + AROUND_MS)
         f->dirty(f->opaque, str_of(job->head_sha), str_of(job->repo));
 }
 
@@ -181,7 +181,7 @@ static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, s
     err = dispatch_fold_queue(f->redis, o, &times, why);
     if (err == OK)
         queued(f, dispatch_fold_collect, fact->record->value.len);
-    if (err == OK && o->level >= 3 && *o->head_sha && age_ms < times.zombie_ms + AROUND_MS)
+    if (err == OK && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
         f->dirty(f->opaque, str_of(o->head_sha), str_of(o->repo));
     return err;
 }
@@ -220,7 +220,7 @@ enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
         f->now_ms = clock_wall_ms();
     if (part == REBUILD_RESULTS)
         return result_queue(f, record, why);
-    struct fact *fact = fact_new((struct record *)(uintptr_t)record, f->reporter, f->scratch);
+    struct fact *fact = fact_new(record, f->reporter, f->scratch);
     enum err err = fact_queue(f, part, fact, why);
     fact_free(fact);
     return err;

@@ -9,8 +9,7 @@
 #include "../common/base/mem.h"
 #include "../common/daemon/config.h"
 #include "../common/model/ids.h"
-#include "../common/view/budget.h"
-#include "park.h"
+#include "../common/worker/park.h"
 
 #define BUSY_MAX       8 /* commits worked on at the same time */
 #define IN_HAND_MAX    1000
@@ -20,7 +19,6 @@
 #define HELD_MIN_MS    20
 #define HELD_MAX_MS    60000 /* in hand, for our budget */
 #define TICK_MS        1000
-#define FLUSH_MS       5000
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
@@ -42,28 +40,33 @@ static void target_free(struct target *t)
     free(t);
 }
 
+static void dirty_free(struct dirty *d)
+{
+    struct target *t = d->target;
+    DL_DELETE(t->records, d);
+    free(d);
+    if (!t->records && t->state != TARGET_BUSY)
+        target_free(t);
+}
+
 /* The records of the last pass are done; those that came meanwhile want another one. */
 static void target_done(struct target *t)
 {
     struct dirty *d, *next;
+    t->failures = 0;
+    t->state = TARGET_DIRTY;
     DL_FOREACH_SAFE(t->records, d, next)
     {
         if (!d->taken)
             continue;
-        record_done(d->record);
-        DL_DELETE(t->records, d);
-        free(d);
+        work_done(d->work);
+        dirty_free(d); /* frees the target with the last */
     }
-    role_progress(t->reconcile->role);
-    t->failures = 0;
-    t->state = TARGET_DIRTY;
-    if (!t->records)
-        target_free(t);
 }
 
 bool target_is_old(const struct target *t)
 {
-    return standstill_since(&t->reconcile->standstill, t->began_ms, clock_mono_ms());
+    return t->leaving || standstill_since(&t->reconcile->standstill, t->began_ms, clock_mono_ms());
 }
 
 static void target_wait(struct target *t, int64_t ms)
@@ -74,46 +77,21 @@ static void target_wait(struct target *t, int64_t ms)
 
 /* ---- moving aside ---------------------------------------------------------------------------- */
 
-static void parked(void *opaque, enum err err, const struct topic_position *at, const char *reason)
-{
-    struct target *t = opaque;
-    (void)at;
-    if (!t->records) { /* its partition was taken away meanwhile */
-        target_free(t);
-        return;
-    }
-    if (err == OK) {
-        struct metrics *m = role_metrics(t->reconcile->role);
-        if (t->later)
-            metrics_add(m, METRIC_DELAYED, METRIC_LABELS(str_of(t->class)), 1);
-        else
-            metrics_add(m, METRIC_DLQ, METRIC_LABELS(STR_LIT("reconcile"), str_of(t->class)), 1);
-        target_done(t);
-        return;
-    }
-    log_warn("not_parked", LOG_STR("error", str_of(reason)));
-    target_wait(t, FAILED_WAIT_MS);
-}
-
-/* One record speaks for all that were taken: they have the same key. */
+/* One record speaks for all that were taken: they have the same key. The ladder begins at its
+ * second step: the passes in hand were the first. */
 static void target_park(struct target *t, const char *class, const char *error)
 {
-    struct reconcile *r = t->reconcile;
-    const struct record *record = t->records->record;
-    struct why why;
-    bool later = str_is(str_of(class), "exhausted") && park_delay_left(park_count(record));
-    t->state = TARGET_PARKING;
-    t->later = later;
-    t->class = later ? "retry" : class;
-    enum err err =
-        later ? park_in_delay(r->writer, &r->reporter->topics, record, error, parked, t, &why)
-              : park_in_dlq(r->writer, &r->reporter->topics, record, class, error, parked, t, &why);
-    if (err != OK) {
-        target_wait(t, FAILED_WAIT_MS);
-        return;
-    }
-    log_warn("parked", LOG_STR("class", str_of(later ? "delayed" : class)),
-             LOG_STR("key", str_of(t->key)), LOG_STR("error", str_of(error)));
+    struct work *work = t->records->work;
+    int64_t attempt = headers_get_i64(&work->record->headers, "attempt", 1);
+    int next = attempt < 2 ? 2 : (int)attempt + 1;
+    const struct park park = {
+        .wait_ms = park_wait_ms(next), .attempt = next, .error = error, .label = "retry"
+    };
+    if (str_is(str_of(class), "exhausted") && park.wait_ms > 0)
+        work_park(work, &park);
+    else
+        work_dead(work, class, error);
+    target_done(t);
 }
 
 /* Behind all that had no turn yet. */
@@ -128,21 +106,18 @@ static void target_behind(struct target *t)
  * of it is looked at at once. */
 static void target_hold(struct target *t, int64_t until_ms, const char *reason)
 {
-    struct reconcile *r = t->reconcile;
     int64_t ms = until_ms - clock_mono_ms();
-    struct why why;
     log_debug("check_runs_held", LOG_STR("key", str_of(t->key)), LOG_INT("wait_ms", ms),
               LOG_STR("reason", str_of(reason)));
     t->failures = 0;
     target_behind(t);
-    if (ms > HELD_MAX_MS && park_until(r->writer, &r->reporter->topics, t->records->record, ms,
-                                       reason, parked, t, &why) == OK) {
-        t->state = TARGET_PARKING;
-        t->later = true;
-        t->class = "budget";
+    if (ms > HELD_MAX_MS) {
+        const struct park park = { .wait_ms = ms, .error = reason, .label = "budget" };
+        work_park(t->records->work, &park);
+        target_done(t);
         return;
     }
-    target_wait(t, ms > HELD_MAX_MS ? HELD_MAX_MS : ms < HELD_MIN_MS ? HELD_MIN_MS : ms);
+    target_wait(t, ms < HELD_MIN_MS ? HELD_MIN_MS : ms);
     t->held = true;
 }
 
@@ -169,10 +144,8 @@ void pass_ended(struct target *t, enum pass_end end, const char *reason)
 {
     struct reconcile *r = t->reconcile;
     r->n_busy--;
-    if (!t->records) { /* its partition was taken away meanwhile */
-        target_free(t);
-        return;
-    }
+    t->state = TARGET_DIRTY;
+    t->leaving = false;
     switch (end) {
     case PASS_EQUAL:
         outage_unasked(&r->outage); /* else an answer has ended it */
@@ -238,11 +211,12 @@ static void targets_start(struct reconcile *r)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void record_take(struct reconcile *r, struct record *record)
+static void take(void *opaque, struct work *work)
 {
+    struct reconcile *r = opaque;
     struct target *t;
     struct dirty *d = mem_alloc(1, sizeof(*d));
-    struct str key = record->key.ptr ? record->key : STR_LIT("");
+    struct str key = work->record->key.ptr ? work->record->key : STR_LIT("");
     HASH_FIND(hh, r->targets, key.ptr, key.len, t);
     if (!t) {
         t = mem_alloc(1, sizeof(*t));
@@ -252,106 +226,50 @@ static void record_take(struct reconcile *r, struct record *record)
             t->repo[0] = '\0';
         HASH_ADD_KEYPTR(hh, r->targets, t->key, key.len, t);
     }
-    d->record = record;
+    d->target = t;
+    d->work = work;
+    work->user = d;
     DL_APPEND(t->records, d);
     if (t->state == TARGET_WAITING && t->held)
         t->state = TARGET_DIRTY;
 }
 
-static void records_read(struct reconcile *r)
-{
-    struct record *record;
-    bool pause = topic_reader_in_hand(r->reader) >= IN_HAND_MAX;
-    if (pause != r->paused)
-        topic_reader_pause(r->reader, pause);
-    r->paused = pause;
-    while ((record = topic_reader_next(r->reader, 0))) {
-        record_take(r, record);
-        if (topic_reader_in_hand(r->reader) >= IN_HAND_MAX)
-            return;
-    }
-}
-
-static bool concerns(const struct target *t, const struct topic_position *at, size_t n)
-{
-    for (size_t i = 0; i < n; i++) /* records of one key lie in one partition */
-        if (t->records && t->records->record->at.partition == at[i].partition)
-            return true;
-    return false;
-}
-
-static bool busy_among(const struct reconcile *r, const struct topic_position *at, size_t n)
-{
-    for (const struct target *t = r->targets; t; t = t->hh.next)
-        if (concerns(t, at, n) && (t->state == TARGET_BUSY || t->state == TARGET_PARKING))
-            return true;
-    return false;
-}
-
-/* Frees the records; a target whose call is under way is freed when that ends. */
-static void target_drop(struct target *t)
-{
-    struct dirty *d, *next;
-    t->began_ms = -1;
-    DL_FOREACH_SAFE(t->records, d, next)
-    {
-        record_drop(d->record);
-        DL_DELETE(t->records, d);
-        free(d);
-    }
-    if (t->state != TARGET_BUSY && t->state != TARGET_PARKING)
-        target_free(t);
-}
-
-static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
-                    int64_t deadline_mono_ms)
+static int tick(void *opaque)
 {
     struct reconcile *r = opaque;
-    struct target *t, *next;
-    r->revoking = true;
-    while (busy_among(r, partitions, n) && clock_mono_ms() < deadline_mono_ms) {
-        http_client_poll(r->client, NULL, 50);
-        topic_writer_poll(r->writer, 0);
-        role_alive(r->role);
-        standstill_look(&r->standstill, clock_mono_ms());
-    }
-    r->revoking = false;
-    HASH_ITER(hh, r->targets, t, next)
-    {
-        if (concerns(t, partitions, n))
-            target_drop(t);
-    }
-}
-
-static void turn(struct reconcile *r)
-{
-    role_alive(r->role);
     standstill_look(&r->standstill, clock_mono_ms());
-    wake_reset(role_wake(r->role));
-    records_read(r);
     targets_start(r);
-    topic_writer_poll(r->writer, 0);
-    role_reads(r->role, r->reader);
     github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families,
                        STR_LIT("reconcile"));
-    http_client_poll(r->client, role_wake(r->role), TICK_MS);
+    return TICK_MS;
 }
 
-static void reconcile_close(struct reconcile *r)
+/* The call under way ends, no other begins. */
+static void drop(void *opaque, struct work *work)
 {
-    struct why why;
-    if (r->writer && topic_writer_flush(r->writer, FLUSH_MS, &why) != OK)
-        log_warn("reconcile_flush_incomplete", LOG_STR("error", str_of(why.text)));
-    topic_reader_free(r->reader);
-    github_free(r->github);
-    http_client_free(r->client);
-    topic_writer_free(r->writer);
-    struct target *t, *next;
-    HASH_ITER(hh, r->targets, t, next)
-    {
-        target_free(t);
+    struct dirty *d = work->user;
+    struct target *t = d->target;
+    (void)opaque;
+    if (t->state == TARGET_BUSY) {
+        t->leaving = true;
+        return;
     }
-    redis_free(r->redis);
+    work_drop(work);
+    dirty_free(d);
+}
+
+static void forget(void *opaque, struct work *work)
+{
+    struct dirty *d = work->user;
+    (void)opaque;
+    d->target->state = TARGET_DIRTY; /* nothing is under way any more */
+    dirty_free(d);
+}
+
+static bool full(void *opaque)
+{
+    const struct reconcile *r = opaque;
+    return worker_in_hand(r->worker) >= IN_HAND_MAX;
 }
 
 static enum err github_open(struct reconcile *r, struct why *why)
@@ -370,60 +288,53 @@ static enum err github_open(struct reconcile *r, struct why *why)
         .key = r->reporter->app_key,
         .client = r->client,
         .budget = r->reporter->budget,
-        .store = budget_take_from,
-        .store_opaque = r->redis, /* nobody waits for a reply there while a call is started */
+        .redis = r->redis, /* nobody waits for a reply there while a call is started */
     };
     return github_new(&r->github, &options, why);
 }
 
 static enum err reconcile_open(struct reconcile *r, struct why *why)
 {
-    const struct reporter *reporter = r->reporter;
-    const struct topics *topics = &reporter->topics;
-    const char *const inputs[] = { topics->name[TOPIC_RECONCILE] };
-    const char *const all[] = { inputs[0],
-                                topics->name[TOPIC_ALLOWLIST],
-                                topics->name[TOPIC_DELAY_1M],
-                                topics->name[TOPIC_DELAY_10M],
-                                topics->name[TOPIC_DELAY_1H],
-                                topics->name[TOPIC_DLQ] };
-    const struct topic_writer_options writer = { .kafka = reporter->kafka,
-                                                 .wake = role_wake(r->role) };
-    const struct topic_reader_options reader = {
-        .kafka = reporter->kafka,
-        .group = topics->group[GROUP_RECONCILE],
-        .topics = inputs,
-        .n_topics = 1,
-        .wake = role_wake(r->role),
-        .revoked = revoked,
+    static const enum topic reads[] = { TOPIC_RECONCILE };
+    static const enum topic writes[] = { TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H };
+    static const struct worker_role does = {
+        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
+    };
+    enum err err = redis_new(&r->redis, &r->reporter->redis, why);
+    if (!err)
+        err = github_open(r, why);
+    if (err)
+        return err;
+    const struct worker_options worker = {
+        .role = r->role,
+        .kafka = &r->reporter->kafka,
+        .topics = &r->reporter->topics,
+        .group = GROUP_RECONCILE,
+        .reads = reads,
+        .n_reads = 1,
+        .writes = writes,
+        .n_writes = sizeof(writes) / sizeof(writes[0]),
+        .http = r->client,
+        .metrics = reporter_worker_metrics,
+        .does = &does,
         .opaque = r,
     };
-    enum err err = redis_new(&r->redis, &reporter->redis, why);
-    if (err == OK)
-        err = github_open(r, why);
-    if (err == OK)
-        err = topic_writer_new(&r->writer, &writer, why);
-    if (err == OK)
-        err = role_wait_topics(r->role, r->writer, all, sizeof(all) / sizeof(all[0]), why);
-    if (err == OK)
-        reporter_wait_allowlist(reporter, r->role);
-    if (err == OK)
-        err = topic_reader_new(&r->reader, &reader, why);
-    return err;
+    err = worker_new(&r->worker, &worker, why);
+    if (err)
+        return err;
+    reporter_wait_allowlist(r->reporter, r->role);
+    return worker_read(r->worker, why);
 }
 
 enum err reconcile_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct reconcile r = { .reporter = reporter, .role = role };
-    role_declare_dlq(role, METRIC_DLQ, STR_LIT("reconcile"));
     enum err err = reconcile_open(&r, why);
-    if (err == OK)
-        role_ready(role, NULL);
-    while (err == OK && !role_stopping(role)) {
-        turn(&r);
-        if (topic_reader_fatal(r.reader, why) || topic_writer_fatal(r.writer, why))
-            err = ERR_STOP;
-    }
-    reconcile_close(&r);
+    if (!err)
+        err = worker_run(r.worker, why);
+    github_free(r.github);
+    http_client_free(r.client);
+    worker_free(r.worker);
+    redis_free(r.redis);
     return err;
 }

@@ -7,23 +7,22 @@
 
 #include "../common/base/standstill.h"
 #include "../common/github/check_runs.h"
-#include "../common/view/checks.h"
-#include "desired.h"
 #include "outage.h"
 #include "reporter.h"
 
 /* A commit and a downstream, and the records that call it dirty.
  *
  *   DIRTY ──pass──▶ BUSY ──all equal──▶ its records are done (DIRTY again when more came)
- *     ▲              ├──limit, no answer, Redis away──▶ WAITING ──due──▶ DIRTY
- *     │              ├──GitHub is away (outage.h)──▶ WAITING, and costs no attempt
- *     │              ├──our budget is used up─▶ WAITING ──due, or more came──▶ DIRTY
- *     └─not stored───┴──refused, or too often in vain──▶ PARKING ──stored──▶ its records are done
+ *                    ├──limit, no answer, Redis unavailable──▶ WAITING ──due──▶ DIRTY
+ *                    ├──GitHub is unavailable (outage.h)──▶ WAITING, and costs no attempt
+ *                    ├──our budget is used up──▶ WAITING ──due, or more came──▶ DIRTY
+ *                    └──refused, or too often in vain──▶ parked or in the DLQ, its records are done
  */
-enum target_state { TARGET_DIRTY, TARGET_BUSY, TARGET_WAITING, TARGET_PARKING };
+enum target_state { TARGET_DIRTY, TARGET_BUSY, TARGET_WAITING };
 
 struct dirty {
-    struct record *record;
+    struct target *target;
+    struct work *work;
     bool taken; /* was there when the pass began */
     struct dirty *prev, *next;
 };
@@ -34,15 +33,12 @@ struct target {
     char head_sha[SHA_MAX + 1];
     char repo[REPO_MAX + 1];
     enum target_state state;
-    bool later;        /* PARKING: in a delay topic, */
-    const char *class; /* why; else the class of the DLQ */
     struct dirty *records;
     int failures;     /* passes in a row that did not get through */
     int64_t due_ms;   /* WAITING: monotonic clock */
-    int64_t began_ms; /* its last pass; monotonic clock. -1: its partition was taken away since */
-    int64_t look_ms;  /* wall clock: when the aggregate is to be looked at again; 0: not */
+    int64_t began_ms; /* its last pass; monotonic clock */
     bool held;        /* WAITING for our budget: what costs another part of it may go */
-    struct pass *pass;
+    bool leaving;     /* its partition goes: the pass ends after the call under way */
     UT_hash_handle hh;
 };
 
@@ -50,8 +46,7 @@ struct reconcile {
     const struct reporter *reporter;
     struct role_ctx *role;
     struct redis *redis;
-    struct topic_reader *reader;
-    struct topic_writer *writer;
+    struct worker *worker;
     struct http_client *client;
     struct github *github;
     struct target *targets; /* by key */
@@ -60,10 +55,8 @@ struct reconcile {
     int64_t limited_until_ms; /* monotonic: GitHub told us to wait */
     struct outage outage;
     struct standstill standstill;
-    bool paused;          /* the reader */
     bool view_lost;       /* the last pass found no whole view */
     int64_t view_look_ms; /* then none begins before; monotonic clock */
-    bool revoking;        /* passes end after the call under way */
 };
 
 /* What a pass came to. */
@@ -78,8 +71,8 @@ enum pass_end {
 /* Reads the view and starts what is to be done; pass_ended is called exactly once, perhaps before
  * this returns. reconcile_pass.c */
 void pass_start(struct target *target);
-/* True when another replica may have the target by now, and may have told GitHub more than the pass
- * under way knows of: it writes no more. Also where it is still ours: then it is read again. */
+/* True when the partition of the target goes, or another replica may have it by now, and may have
+ * told GitHub more than the pass under way knows of: the pass writes no more. */
 bool target_is_old(const struct target *target);
 /* Ends the pass of a target; text for people. With PASS_HELD held_until_ms of the reconcile says
  * until when. reconcile.c */

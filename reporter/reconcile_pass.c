@@ -1,112 +1,107 @@
-/* One pass over one commit and downstream: read the view, compare, call GitHub one check run after
- * the other.
- *
- *   next check ─▶ known here? ─yes─▶ equal, or completed there: skip
- *        ▲             │   └────────▶ update ─────────┐
- *        │             no ─▶ find at GitHub ─▶ update or create
- *        └──────────── remember what was sent ◀───────┘ */
 #include "reconcile_pass.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "reconcile_commit.h"
+#include "../common/github/commits.h"
+#include "../common/view/commits.h"
+#include "../common/view/due.h"
 
-#define NO_DIGEST "-" /* of nothing that is ever wanted */
+#define NO_DIGEST     "-" /* of nothing that is ever wanted */
+#define LOOK_LATER_MS 1000
 
-static void pass_free(struct pass *p)
+/* How each action calls GitHub. */
+static const struct {
+    const char *call;        /* label of its metrics; NULL: no call */
+    bool check_run;          /* says whether GitHub answers about check runs (outage.h) */
+    enum budget_call budget; /* of check runs */
+} kinds[ACTION_KINDS] = {
+    [ACTION_CHECK_FIND] = { "find", true, BUDGET_READ },
+    [ACTION_CHECK_CREATE] = { "create", true, BUDGET_CHECK_RUN },
+    [ACTION_CHECK_UPDATE] = { "update", true, BUDGET_WRITE },
+    [ACTION_COMMENT_FIND] = { .call = "comment_find" },
+    [ACTION_COMMENT_CREATE] = { .call = "comment_create" },
+    [ACTION_COMMENT_EDIT] = { .call = "comment_edit" },
+    [ACTION_COMMIT_ASK] = { .call = "commit_get" },
+};
+
+static struct action *action_at(const struct pass *p)
 {
-    for (size_t i = 0; i < p->n; i++)
-        wanted_check_clear(&p->wanted[i]);
-    free(p->wanted);
-    free(p->sent);
-    job_list_clear(&p->jobs);
-    job_list_clear(&p->more);
-    run_answers_clear(&p->answers);
-    free(p->commented);
-    free(p);
+    return &p->actions[p->at];
 }
 
-void pass_finish(struct pass *p, enum pass_end end, const char *reason)
+static const struct wanted_check *wanted_at(const struct pass *p)
 {
-    struct target *target = p->target;
-    char text[256];
-    target->reconcile->held_until_ms = p->held_ms;
-    snprintf(text, sizeof(text), "%s", reason);
-    target->pass = NULL;
-    pass_free(p);
-    pass_ended(target, end, text);
+    return &p->wanted[action_at(p)->check];
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+static struct str upstream_of(const struct pass *p)
+{
+    return str_of(p->target->reconcile->reporter->upstream_repo);
+}
 
-void pass_count(struct pass *p, const char *call, const struct github_answer *answer)
+/* ---- how a pass goes on and ends ------------------------------------------------------------- */
+
+void pass_stop(struct pass *p, enum pass_end end, const char *reason)
+{
+    p->over = true;
+    p->end = end;
+    snprintf(p->reason, sizeof(p->reason), "%s", reason);
+}
+
+void pass_redis_failed(struct pass *p, enum err err, const struct why *why)
+{
+    pass_stop(p, err == ERR_REFUSE ? PASS_FAILED : PASS_WAIT, why->text);
+}
+
+void pass_next(struct pass *p)
+{
+    comment_end(p);
+    p->at++;
+    p->begun = false;
+}
+
+/* Of what is left out for now. */
+static void note(struct pass *p, const char *reason)
+{
+    if (!p->refused && !p->failed && !p->held_ms)
+        snprintf(p->reason, sizeof(p->reason), "%s", reason);
+}
+
+/* at_ms: wall clock; 0: no more. */
+static enum err due_note(struct pass *p, int64_t at_ms, struct why *why)
+{
+    return due_set(p->target->reconcile->redis, str_of(p->target->key), at_ms, why);
+}
+
+static void due_try(struct pass *p, int64_t at_ms)
+{
+    struct why why;
+    if (due_note(p, at_ms, &why) != OK)
+        log_warn("due_not_noted", LOG_STR("error", str_of(why.text)));
+}
+
+void pass_count(struct pass *p, const char *call, bool check_run,
+                const struct github_answer *answer)
 {
     struct metrics *m = role_metrics(p->target->reconcile->role);
-    metrics_add(
-        m, METRIC_CHECK_RUNS,
-        METRIC_LABELS(str_of(call), str_of(answer->limited ? "limited" : err_name(answer->err))),
-        1);
-    metrics_observe(m, METRIC_CHECK_RUN_SECONDS, METRIC_LABELS(str_of(call)),
-                    (double)answer->micros / 1e6);
+    struct str outcome = str_of(answer->limited ? "limited" : err_name(answer->err));
+    metrics_add(m, check_run ? METRIC_CHECK_RUNS : METRIC_UPSTREAM_CALLS,
+                METRIC_LABELS(str_of(call), outcome), 1);
+    if (check_run)
+        metrics_observe(m, METRIC_CHECK_RUN_SECONDS, METRIC_LABELS(str_of(call)),
+                        (double)answer->micros / 1e6);
 }
 
-static void wait_until(struct reconcile *r, int64_t mono_ms)
-{
-    if (mono_ms > r->limited_until_ms)
-        r->limited_until_ms = mono_ms;
-}
-
-/* What one job's check meets must not keep the aggregate, which may block a merge, from being told;
- * the other jobs' wait for the next pass. */
-static void pass_failed(struct pass *p, const char *reason)
-{
-    if (!p->failed)
-        snprintf(p->reason, sizeof(p->reason), "%s", reason);
-    p->failed = true;
-    p->i = p->n;
-    pass_step(p);
-}
-
-/* The pass goes on with check run next: the others of the commit are made all the same. */
-static void refused(struct pass *p, size_t next, const char *reason)
-{
-    if (!p->refused && !p->failed)
-        snprintf(p->reason, sizeof(p->reason), "%s", reason);
-    p->refused = true;
-    if (p->wanted[p->i].aggregate)
-        pass_forget_due(p);
-    p->i = next;
-    pass_step(p);
-}
-
-static void keep_held(struct pass *p, int64_t until_ms, const char *reason)
-{
-    if (!p->held_ms && !p->refused && !p->failed)
-        snprintf(p->reason, sizeof(p->reason), "%s", reason);
-    if (!p->held_ms || until_ms < p->held_ms)
-        p->held_ms = until_ms;
-}
-
-/* This check run waits for our budget; others may need none of that part of it. */
-static void held(struct pass *p, const struct github_answer *answer)
-{
-    keep_held(p, answer->wait_until_ms, answer->reason);
-    p->i++;
-    pass_step(p);
-}
-
-/* Whether GitHub as a whole has stopped answering, or does again. */
+/* Whether GitHub has stopped answering anybody, or does again. */
 static void look_for_outage(struct pass *p, const struct github_answer *answer)
 {
-    struct reconcile *r = p->target->reconcile;
-    enum outage_change change =
-        outage_answered(&r->outage, p->target->hh.hashv, answer, clock_mono_ms());
+    enum outage_change change = outage_answered(&p->target->reconcile->outage, p->target->hh.hashv,
+                                                answer, clock_mono_ms());
     if (change == OUTAGE_BEGAN)
         log_warn("check_runs_away", LOG_STR("error", str_of(answer->reason)),
                  LOG_INT("probe_ms", OUTAGE_PROBE_MS));
@@ -114,141 +109,172 @@ static void look_for_outage(struct pass *p, const struct github_answer *answer)
         log_info("check_runs_back", LOG_INT("status", answer->status));
 }
 
-/* True when the answer lets the pass go on. */
-static bool answered(struct pass *p, const char *call, const struct github_answer *answer)
+/* Our budget has no room for this action; others may need none of that part of it. A check run
+ * holds the target until there is room. What waits behind check runs must not hold them up: it is
+ * looked at again at that time. */
+static void held(struct pass *p, const struct github_answer *answer)
+{
+    struct why why;
+    if (kinds[action_at(p)->kind].check_run) {
+        note(p, answer->reason);
+        if (!p->held_ms || answer->wait_until_ms < p->held_ms)
+            p->held_ms = answer->wait_until_ms;
+        pass_next(p);
+        return;
+    }
+    int64_t ms = answer->wait_until_ms - clock_mono_ms();
+    int64_t at_ms = clock_wall_ms() + (ms > LOOK_LATER_MS ? ms : LOOK_LATER_MS);
+    if (!p->look_ms || at_ms < p->look_ms)
+        p->look_ms = at_ms;
+    pass_count(p, kinds[action_at(p)->kind].call, false, answer);
+    enum err err = due_note(p, p->look_ms, &why);
+    if (err != OK)
+        pass_redis_failed(p, err, &why);
+    else
+        pass_next(p);
+}
+
+bool pass_answered(struct pass *p, const struct github_answer *answer)
 {
     struct reconcile *r = p->target->reconcile;
+    const enum action_kind kind = action_at(p)->kind;
     const char *reason = answer->reason ? answer->reason : "GitHub refused";
     if (answer->ours) {
         held(p, answer);
         return false;
     }
-    pass_count(p, call, answer);
-    look_for_outage(p, answer);
+    pass_count(p, kinds[kind].call, kinds[kind].check_run, answer);
+    if (kinds[kind].check_run)
+        look_for_outage(p, answer);
     role_progress(r->role);
-    switch (answer->err) {
-    case OK:
+    if (answer->err == OK)
         return true;
-    case ERR_REFUSE:
-        if (!answer->no_token) {
-            refused(p, p->i + 1, reason);
-            return false;
+    if (answer->err == ERR_REFUSE && !answer->no_token) { /* the others are made all the same */
+        note(p, reason);
+        p->refused = true;
+        if (kinds[kind].check_run && wanted_at(p)->aggregate && !target_is_old(p->target)) {
+            p->look_ms = 0; /* no more looking for its sake */
+            due_try(p, 0);
         }
+        pass_next(p);
+        return false;
+    }
+    if (answer->err == ERR_REFUSE)
         log_warn("check_runs_no_token", LOG_STR("error", str_of(reason)),
                  LOG_INT("wait_ms", answer->wait_until_ms - clock_mono_ms()));
-        /* fall through */
-    case ERR_RETRY:
-        wait_until(r, answer->wait_until_ms);
-        if (answer->wait_until_ms > 0)
-            pass_finish(p, PASS_WAIT, reason);
-        else
-            pass_failed(p, reason);
-        return false;
-    default:
-        pass_failed(p, reason);
+    if (answer->err != ERR_UNKNOWN && answer->wait_until_ms > 0) { /* for all alike */
+        if (answer->wait_until_ms > r->limited_until_ms)
+            r->limited_until_ms = answer->wait_until_ms;
+        pass_stop(p, PASS_WAIT, reason);
         return false;
     }
+    if (!p->failed)
+        snprintf(p->reason, sizeof(p->reason), "%s", reason);
+    p->failed = true;
+    pass_next(p);
+    return false;
 }
 
-/* A call that was not even sent. A limit that another pass ran into costs no attempt here either.
- */
-static void not_started(struct pass *p, enum err err, const struct why *why)
-{
-    struct reconcile *r = p->target->reconcile;
-    struct github_answer answer =
-        github_unsent(r->github, str_of(r->reporter->upstream_repo), err, why);
-    if (answer.ours) {
-        held(p, &answer);
-        return;
-    }
-    look_for_outage(p, &answer);
-    if (answer.limited) {
-        wait_until(r, answer.wait_until_ms);
-        pass_finish(p, PASS_WAIT, why->text);
-    } else if (err == ERR_REFUSE)
-        refused(p, p->n, why->text);
-    else
-        pass_failed(p, why->text);
-}
+/* ---- check runs ------------------------------------------------------------------------------ */
 
 /* Of what an old pass wrote nobody knows whether it was before or after what another did: one more
  * write makes it right. */
 static void remember(struct pass *p, int64_t id, bool completed)
 {
     struct reconcile *r = p->target->reconcile;
-    const struct wanted_check *w = &p->wanted[p->i];
-    const struct check_slot slot = pass_slot(w);
+    const struct check_slot slot = wanted_check_slot(wanted_at(p));
     struct check_sent sent = { .id = id, .completed = completed };
     struct why why;
     bool old = target_is_old(p->target);
-    snprintf(sent.digest, sizeof(sent.digest), "%s", old ? NO_DIGEST : w->digest);
+    snprintf(sent.digest, sizeof(sent.digest), "%s", old ? NO_DIGEST : wanted_at(p)->digest);
     /* When this fails the check run is found again at GitHub. */
     if (check_sent_put(r->redis, str_of(p->target->head_sha), &slot, &sent, &r->reporter->times,
                        &why) != OK)
         log_warn("check_run_not_remembered", LOG_STR("error", str_of(why.text)));
     if (old)
-        pass_look_again(p);
+        due_try(p, clock_wall_ms());
 }
 
-static void check_write(struct pass *p);
-
-/* The check run that was known cannot be written to: deleted (404), or of an App that was ours
- * before (403). Where it is our rights that lack, a new one is refused as well. */
-static bool is_gone(const struct pass *p, const struct github_answer *answer)
-{
-    return p->found_id && p->wanted[p->i].may_start && answer->err == ERR_REFUSE &&
-           answer->sent_ms > 0 && (answer->status == 404 || answer->status == 403);
-}
-
-static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
+static void check_found(void *opaque, const struct check_run_found *run)
 {
     struct pass *p = opaque;
-    const struct wanted_check *w = &p->wanted[p->i];
-    FAULT_POINT("reconcile.written");
-    if (is_gone(p, answer)) {
-        pass_count(p, "update", answer);
-        p->found_id = 0;
-        check_write(p);
+    if (!wanted_check_is(wanted_at(p), run->external_id, run->summary) || run->id < p->has.sent.id)
+        return; /* of several the newest, which is the one that GitHub shows */
+    p->has.sent =
+        (struct check_sent){ .id = run->id, .completed = str_is(run->status, "completed") };
+}
+
+/* The action becomes the one that the plan has for what GitHub has now. */
+static void check_plan_again(struct pass *p)
+{
+    p->has.looked = true;
+    action_at(p)->kind = plan_check(wanted_at(p), &p->has);
+    if (action_at(p)->kind == ACTION_NONE)
+        pass_next(p);
+}
+
+static void search_ended(void *opaque, const struct github_answer *answer, int64_t id)
+{
+    struct pass *p = opaque;
+    (void)id;
+    if (pass_answered(p, answer))
+        check_plan_again(p);
+    pass_step(p);
+}
+
+static void write_came(struct pass *p, const struct github_answer *answer, int64_t id)
+{
+    const struct wanted_check *w = wanted_at(p);
+    const bool sent = answer->sent_ms > 0, refused = answer->err == ERR_REFUSE && sent;
+    /* Deleted (404), or of an App that was ours before (403). Where it is our rights that lack, a
+     * new one is refused as well. */
+    if (action_at(p)->kind == ACTION_CHECK_UPDATE && w->may_start && refused &&
+        (answer->status == 404 || answer->status == 403)) {
+        pass_count(p, "update", true, answer);
+        p->has.sent = (struct check_sent){ .id = 0 };
+        check_plan_again(p);
         return;
     }
-    bool for_good = answer->err == ERR_REFUSE && answer->status == 422; /* as it will each time */
-    bool unknown = answer->err != OK && answer->sent_ms > 0 && target_is_old(p->target);
+    bool for_good = refused && answer->status == 422; /* as it will each time */
+    bool unknown = answer->err != OK && sent && target_is_old(p->target);
     if (for_good || unknown)
-        remember(p, p->found_id, p->found_completed);
-    if (!answered(p, p->found_id ? "update" : "create", answer))
+        remember(p, p->has.sent.id, p->has.sent.completed);
+    if (!pass_answered(p, answer))
         return;
     log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
              LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
              LOG_STR("head_sha", str_of(p->target->head_sha)), LOG_STR("status", str_of(w->status)),
              LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
     remember(p, id, w->completed);
-    p->i++;
-    pass_step(p);
+    pass_next(p);
 }
 
-/* What completes, and the first sign of an aggregate, go before the rest when budget is scarce: a
- * job that completes meanwhile needs one call instead of two. */
-static bool can_wait(const struct pass *p)
+static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
 {
-    const struct wanted_check *w = &p->wanted[p->i];
-    return !w->completed && (p->found_id || !w->aggregate);
+    FAULT_POINT("reconcile.written");
+    write_came(opaque, answer, id);
+    pass_step(opaque);
 }
 
-static void pass_leave(struct pass *p)
+/* True when it is known that our budget has no room for this one. Then it is not even searched
+ * for. */
+static bool check_is_held(struct pass *p, struct github_answer *ret)
 {
-    pass_finish(p, PASS_WAIT, "the partition moves to another replica, or may have");
+    struct github *g = p->target->reconcile->github;
+    const enum action_kind kind = action_at(p)->kind;
+    struct str repo = str_of(p->target->repo);
+    enum budget_class class = plan_class(wanted_at(p), kind);
+    if (kind != ACTION_CHECK_FIND)
+        return github_held(g, upstream_of(p), repo, kinds[kind].budget, class, ret);
+    return github_held(g, upstream_of(p), repo, BUDGET_CHECK_RUN, class, ret) ||
+           github_held(g, upstream_of(p), repo, BUDGET_READ, BUDGET_AGGREGATE, ret);
 }
 
-/* Creates the check run, or updates the one that was found. */
-static void check_write(struct pass *p)
+static enum err check_call(struct pass *p, struct why *why)
 {
-    if (target_is_old(p->target)) {
-        pass_leave(p);
-        return;
-    }
-    struct reconcile *r = p->target->reconcile;
-    const struct wanted_check *w = &p->wanted[p->i];
-    struct str upstream = str_of(r->reporter->upstream_repo);
+    struct github *g = p->target->reconcile->github;
+    const struct wanted_check *w = wanted_at(p);
+    const enum action_kind kind = action_at(p)->kind;
     const struct check_run run = {
         .name = str_of(w->name),
         .head_sha = str_of(p->target->head_sha),
@@ -260,186 +286,154 @@ static void check_write(struct pass *p)
         .completed_at = str_of(w->completed_at),
         .title = str_of(w->title),
         .summary = str_of(w->summary),
-        .low = can_wait(p),
+        .class = plan_class(w, kind),
+        .downstream = str_of(p->target->repo),
     };
-    struct why why;
-    enum err err =
-        p->found_id
-            ? check_run_update(r->github, upstream, p->found_id, &run, check_written, p, &why)
-            : check_run_create(r->github, upstream, &run, check_written, p, &why);
-    if (err != OK)
-        not_started(p, err, &why);
-}
-
-/* Ours when the name, the external_id and, where there is one, the marker are. */
-static void check_found(void *opaque, const struct check_run_found *run)
-{
-    struct pass *p = opaque;
-    const struct wanted_check *w = &p->wanted[p->i];
-    bool same = str_find_str(run->summary, str_of(w->marker)) >= 0;
-    bool marked = str_find_str(run->summary, STR_LIT("<!-- crcr:")) >= 0;
-    if (marked && !same)
-        return;
-    if (w->aggregate ? !same : !str_is(run->external_id, w->external_id))
-        return;                /* an aggregate goes on under the next delivery's external_id */
-    if (run->id < p->found_id) /* the newest, which is the one that GitHub shows */
-        return;
-    p->found_id = run->id;
-    p->found_completed = str_is(run->status, "completed");
-}
-
-static void search_done(void *opaque, const struct github_answer *answer, int64_t id)
-{
-    struct pass *p = opaque;
-    (void)id;
-    if (!answered(p, "find", answer))
-        return;
-    const struct wanted_check *w = &p->wanted[p->i];
-    if (p->found_id && p->found_completed && !w->completed) {
-        if (!w->aggregate) {
-            p->i++;
-            pass_step(p);
-            return;
-        }
-        p->found_id = 0; /* never back from completed: the next one of the same name */
+    if (kind == ACTION_CHECK_FIND)
+        return check_run_find(g, upstream_of(p), run.head_sha, run.name, check_found, search_ended,
+                              p, why);
+    if (kind == ACTION_CHECK_CREATE) {
+        p->has.sent = (struct check_sent){ .id = 0 }; /* of one that completed */
+        return check_run_create(g, upstream_of(p), &run, check_written, p, why);
     }
-    check_write(p);
+    return check_run_update(g, upstream_of(p), p->has.sent.id, &run, check_written, p, why);
 }
 
-static void check_search(struct pass *p)
+/* ---- commits of self-reports ----------------------------------------------------------------- */
+
+static bool target_is_commit(const struct target *target)
 {
+    return str_eq_nocase(str_of(target->repo), str_of(target->reconcile->reporter->upstream_repo));
+}
+
+static void commit_came(void *opaque, const struct github_answer *answer, bool exists)
+{
+    struct pass *p = opaque;
     struct reconcile *r = p->target->reconcile;
+    struct str sha = str_of(p->target->head_sha);
     struct why why;
+    if (pass_answered(p, answer)) {
+        log_info("commit_asked", LOG_STR("head_sha", sha),
+                 LOG_STR("exists", str_of(exists ? "yes" : "no")));
+        enum err err = commit_seen_put(r->redis, sha, exists ? COMMIT_EXISTS : COMMIT_ABSENT,
+                                       &r->reporter->times, &why);
+        if (err != OK)
+            pass_redis_failed(p, err, &why);
+        else
+            pass_next(p);
+    }
+    pass_step(p);
+}
+
+static enum err commit_plan(struct pass *p, struct why *why)
+{
+    enum commit_seen seen = COMMIT_UNKNOWN;
+    p->actions = mem_alloc(1, sizeof(*p->actions));
     enum err err =
-        check_run_find(r->github, str_of(r->reporter->upstream_repo), str_of(p->target->head_sha),
-                       str_of(p->wanted[p->i].name), check_found, search_done, p, &why);
-    if (err != OK)
-        not_started(p, err, &why);
+        commit_seen_get(p->target->reconcile->redis, str_of(p->target->head_sha), &seen, why);
+    if (err == OK && seen == COMMIT_UNKNOWN)
+        p->actions[p->n_actions++] = (struct action){ .kind = ACTION_COMMIT_ASK };
+    return err;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* The check run that is there cannot say what is wanted, and another one may. */
-static bool starts_anew(const struct check_sent *sent, const struct wanted_check *w)
+static void pass_end(struct pass *p)
 {
-    return w->aggregate && sent->completed && !w->completed && w->may_start;
+    struct target *target = p->target;
+    char reason[sizeof(p->reason)];
+    enum pass_end end = p->over      ? p->end
+                        : p->failed  ? PASS_FAILED
+                        : p->held_ms ? PASS_HELD /* the refused ones are met again then */
+                        : p->refused ? PASS_REFUSED
+                                     : PASS_EQUAL;
+    target->reconcile->held_until_ms = p->held_ms;
+    snprintf(reason, sizeof(reason), "%s", p->reason);
+    comment_end(p);
+    for (size_t i = 0; i < p->n; i++)
+        wanted_check_clear(&p->wanted[i]);
+    free(p->wanted);
+    free(p->sent);
+    free(p->actions);
+    job_list_clear(&p->jobs);
+    job_list_clear(&p->more);
+    run_answers_clear(&p->answers);
+    free(p);
+    pass_ended(target, end, reason);
 }
 
-/* GitHub says what is wanted or refused just that, or has it completed, which it never leaves. */
-static bool is_settled(const struct check_sent *sent, const struct wanted_check *w)
+/* True when a call of the action at hand is under way. */
+static bool action_start(struct pass *p)
 {
-    return str_is(str_of(sent->digest), w->digest) || (sent->completed && !w->completed);
-}
-
-static void comments_done(void *opaque, enum pass_end end, const char *reason)
-{
-    struct pass *p = opaque;
-    bool through = end == PASS_EQUAL || end == PASS_REFUSED;
-    if (through && p->held_ms) /* first: the records of what was refused would be done */
-        pass_finish(p, PASS_HELD, p->reason);
-    else if (end == PASS_EQUAL && p->refused)
-        pass_finish(p, PASS_REFUSED, p->reason);
-    else
-        pass_finish(p, end, reason);
-}
-
-/* The check runs are as they should be; the comments that follow from them come last. */
-static void pass_end_last(struct pass *p)
-{
-    size_t n = 0;
-    if (p->failed) { /* all of it again, soon */
-        pass_finish(p, PASS_FAILED, p->reason);
-        return;
-    }
-    p->commented = mem_alloc(p->n + 1, sizeof(*p->commented));
-    for (size_t i = 0; i < p->n; i++) {
-        const struct wanted_check *w = &p->wanted[i];
-        if (w->job && (w->may_start || p->sent[i].id))
-            p->commented[n++] = (struct oncall_job){ w->job, w->details_url };
-    }
-    comments_start(p->target, p->commented, n, comments_done, p);
-}
-
-/* True when it is known that our budget has no room for this one; nothing is asked for it then, not
- * even the search for what might be there. */
-static bool is_held(struct pass *p)
-{
-    struct reconcile *r = p->target->reconcile;
-    struct str upstream = str_of(r->reporter->upstream_repo);
+    struct github *g = p->target->reconcile->github;
+    const enum action_kind kind = action_at(p)->kind;
     struct github_answer answer;
-    bool known = p->found_id;
-    if (!github_held(r->github, upstream, known ? BUDGET_WRITE : BUDGET_CHECK_RUN, can_wait(p),
-                     &answer) &&
-        (known || !github_held(r->github, upstream, BUDGET_READ, false, &answer)))
+    struct why why;
+    enum err err;
+    if (!p->begun && kinds[kind].check_run)
+        p->has = (struct check_has){ .sent = p->sent[action_at(p)->check] };
+    p->begun = true;
+    if (kind == ACTION_LOOK_AGAIN) {
+        err = due_note(p, p->look_ms, &why);
+        if (err != OK)
+            pass_redis_failed(p, err, &why);
+        else
+            pass_next(p);
         return false;
-    keep_held(p, answer.wait_until_ms, answer.reason);
-    return true;
+    }
+    if (kind == ACTION_COMMENT) {
+        comment_prepare(p);
+        return false;
+    }
+    if (kinds[kind].check_run && check_is_held(p, &answer)) {
+        held(p, &answer);
+        return false;
+    }
+    err = kinds[kind].check_run ? check_call(p, &why)
+          : kind == ACTION_COMMIT_ASK
+              ? commit_ask(g, upstream_of(p), str_of(p->target->head_sha), commit_came, p, &why)
+              : comment_call(p, &why);
+    if (err == OK)
+        return true;
+    if (!p->over) {
+        answer = github_unsent(g, upstream_of(p), err, &why);
+        (void)pass_answered(p, &answer);
+    }
+    return false;
 }
 
-/* The first sign of an aggregate, which may block a merge, does not wait behind jobs for budget. */
-static bool aggregate_first(const struct pass *p)
+/* What one job's check run meets must not keep back the aggregate, which may block a merge; the
+ * others wait for the next pass. */
+static bool is_skipped(const struct pass *p)
 {
-    return p->i == 0 && p->has_dispatch && p->may_start && !p->sent[p->n].id;
-}
-
-static void put_last_first(struct pass *p)
-{
-    size_t last = p->n - 1;
-    struct wanted_check wanted = p->wanted[last];
-    struct check_sent sent = p->sent[last];
-    memmove(p->wanted + 1, p->wanted, last * sizeof(wanted));
-    memmove(p->sent + 1, p->sent, last * sizeof(sent));
-    p->wanted[0] = wanted;
-    p->sent[0] = sent;
+    return p->failed && !(kinds[action_at(p)->kind].check_run && wanted_at(p)->aggregate);
 }
 
 void pass_step(struct pass *p)
 {
-    const struct reconcile *r = p->target->reconcile;
-    for (; !r->revoking && !target_is_old(p->target); p->i++) {
-        if (!p->summed_up && aggregate_first(p)) {
-            if (!pass_sum_up(p))
-                return;
-            put_last_first(p);
-        }
-        if (p->i == p->n && !p->summed_up && !pass_sum_up(p))
-            return;
-        if (p->i == p->n) {
-            pass_end_last(p);
-            return;
-        }
-        const struct wanted_check *w = &p->wanted[p->i];
-        const struct check_sent *sent = &p->sent[p->i];
-        bool anew = sent->id && starts_anew(sent, w);
-        p->found_id = anew ? 0 : sent->id;
-        p->found_completed = !anew && sent->completed;
-        if ((is_settled(sent, w) && !anew) || (!sent->id && !w->may_start))
-            continue;
-        if (is_held(p))
-            continue;
-        if (p->found_id)
-            check_write(p);
+    while (!p->over && (!p->actions || p->at < p->n_actions)) {
+        bool under_way = false;
+        if (target_is_old(p->target))
+            pass_stop(p, PASS_WAIT, "the partition moves to another replica, or may have");
+        else if (!p->actions)
+            under_way = !pass_plan(p);
+        else if (is_skipped(p))
+            pass_next(p);
         else
-            check_search(p);
-        return;
+            under_way = action_start(p);
+        if (under_way)
+            return;
     }
-    pass_leave(p);
+    pass_end(p);
 }
 
 void pass_start(struct target *target)
 {
-    if (target_is_commit(target)) {
-        commit_pass_start(target);
-        return;
-    }
     struct pass *p = mem_alloc(1, sizeof(*p));
     struct why why;
     p->target = target;
-    target->look_ms = 0;
-    target->pass = p;
-    enum err err = pass_view_read(p, &why);
-    if (err == OK)
-        pass_step(p);
-    else /* what Redis refuses does not heal by waiting */
-        pass_finish(p, err == ERR_REFUSE ? PASS_FAILED : PASS_WAIT, why.text);
+    enum err err = target_is_commit(target) ? commit_plan(p, &why) : pass_view_read(p, &why);
+    if (err != OK)
+        pass_redis_failed(p, err, &why);
+    pass_step(p);
 }

@@ -1,56 +1,91 @@
-/* One pass over one commit and downstream, in its parts: what it read (reconcile_view.c) and what
- * it does about it (reconcile_pass.c). */
+/* One pass over one commit and downstream: read the view (reconcile_view.c), ask GitHub about runs,
+ * plan (reconcile_plan.h), carry the plan out one action after the other (reconcile_pass.c;
+ * comments in reconcile_comment.c). What is wanted does not change while the plan is carried out.
+ */
 #ifndef CRCR_REPORTER_RECONCILE_PASS_H
 #define CRCR_REPORTER_RECONCILE_PASS_H
 
 #include "../common/view/dispatches.h"
 #include "../common/view/runs.h"
-#include "reconcile_comment.h"
+#include "reconcile.h"
+#include "reconcile_plan.h"
 
 #define AGGREGATE_JOBS_MAX 2000 /* looked at for an aggregate */
 
+/* The comment at hand. */
+struct pass_comment {
+    bool leased;
+    bool searched; /* for it, at GitHub */
+    char *repo;    /* as the allowlist writes it */
+    struct buf text;
+    enum oncall_word word;
+    char digest[17];
+    struct comment_sent sent;
+};
+
 struct pass {
     struct target *target;
+
+    /* What was read. */
     struct job_list jobs;
-    struct wanted_check *wanted;
-    struct check_sent *sent; /* of each, as the pass began: nobody else sends for this target while
-                                it is ours (target_is_old) */
-    size_t n, i;
-    int64_t found_id; /* by the search at GitHub; 0: none */
-    bool found_completed;
+    struct job_list more; /* of the dispatch, when those of the commit are too many for its set */
+    bool has_dispatch;
+    struct dispatch_view dispatch;
+    struct run_answers answers;
+    char asking[RUN_ID_MAX + 1]; /* the run that GitHub is being asked about */
+
+    /* What is wanted, and what was sent of each as the pass began: nobody else sends for this
+     * target while it is ours (target_is_old). */
+    struct wanted_check *wanted; /* the aggregate's, if there is one, is the last */
+    struct check_sent *sent;
+    size_t n;
+    bool may_start;   /* the aggregate */
+    size_t unchecked; /* (workflow, job) pairs beyond CRCR_JOB_CHECKS_MAX */
+
+    /* The plan, once there is one, and how far it is. */
+    struct action *actions;
+    size_t n_actions, at;
+    bool begun;           /* the action at hand */
+    struct check_has has; /* of its check run */
+    struct pass_comment comment;
+
+    /* How it will end. */
+    int64_t look_ms; /* wall clock: when to look again; 0: when something comes */
+    bool over;       /* with end, after what is under way; not with the rest of the plan */
+    enum pass_end end;
     bool refused, failed;
     int64_t held_ms;  /* monotonic: when our budget may have room for what was left out; 0: none */
     char reason[512]; /* of the first refusal, or of the failure; as long as a why */
-
-    /* The aggregate: worked out after the checks of the jobs, for it may ask GitHub. */
-    bool summed_up; /* its check, if there is one, is the last of wanted */
-    bool has_dispatch;
-    bool may_start;
-    struct dispatch_view dispatch;
-    struct run_answers answers;
-    struct job_list more; /* instead of jobs, when those of the commit are too many for its set */
-    char asking[RUN_ID_MAX + 1];
-
-    struct oncall_job *commented; /* those with a check run: what on-call comments are about */
 };
 
-/* Where it is remembered what was sent of a check run; borrowed from w. */
-struct check_slot pass_slot(const struct wanted_check *w);
 /* Reads the view: the jobs, what is wanted of them now, and what was sent before. */
 enum err pass_view_read(struct pass *p, struct why *why) MUST_CHECK;
 
-/* Goes on with the next check run that differs; ends the pass after the last one. */
+/* Makes the plan. False: GitHub is being asked about a run first, for the aggregate depends on it;
+ * pass_step goes on from there. */
+bool pass_plan(struct pass *p);
+
+/* Goes on after an answer; may end the pass, and free it. */
 void pass_step(struct pass *p);
-/* Ends the pass and frees it. */
-void pass_finish(struct pass *p, enum pass_end end, const char *reason);
-/* The aggregate's check run will not be taken: no more looking for its sake. */
-void pass_forget_due(struct pass *p);
-/* Has the target looked at again at once, by whoever has it. */
-void pass_look_again(struct pass *p);
-/* Counts a call to GitHub. */
-void pass_count(struct pass *p, const char *call, const struct github_answer *answer);
-/* Asks GitHub about runs where it is time to, notes when to look again, and adds the aggregate's
- * check to wanted. False: the pass goes on from elsewhere, or has ended. reconcile_aggregate.c */
-bool pass_sum_up(struct pass *p);
+/* Counts a call to GitHub: about check runs, or about the rest. */
+void pass_count(struct pass *p, const char *call, bool check_run,
+                const struct github_answer *answer);
+/* Ends the pass without the rest of the plan. */
+void pass_stop(struct pass *p, enum pass_end end, const char *reason);
+/* The same after a call to Redis: waiting heals a Redis that is unavailable, but not one that
+ * refuses. */
+void pass_redis_failed(struct pass *p, enum err err, const struct why *why);
+/* What the answer to the action at hand means for the pass. True: it worked, and what follows is
+ * the caller's. Otherwise it is noted, and the pass has moved on. */
+bool pass_answered(struct pass *p, const struct github_answer *answer);
+/* The action at hand is finished. */
+void pass_next(struct pass *p);
+
+/* Does ACTION_COMMENT: the action becomes the call that is to be made, or is finished. */
+void comment_prepare(struct pass *p);
+/* Starts the call of the action at hand; the pass may be over instead (Redis). */
+enum err comment_call(struct pass *p, struct why *why) MUST_CHECK;
+/* Gives back the lease and frees the text; nothing happens when there is none. */
+void comment_end(struct pass *p);
 
 #endif

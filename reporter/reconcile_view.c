@@ -1,8 +1,12 @@
-/* What a pass goes by: jobs, labels, the tier in force, and what was sent before. */
+/* What a pass goes by: jobs, labels, the tier in force, what was sent before, what GitHub says of
+ * the runs; and the plan that follows from it. */
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "../common/base/clock.h"
+#include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/github/actions.h"
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
 #include "reconcile_pass.h"
@@ -50,19 +54,6 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
     return OK;
 }
 
-/* They are what people wait for, when not all can be told at once. */
-static void completed_first(struct wanted_check *at, size_t n)
-{
-    struct wanted_check *copy = mem_alloc(n + 1, sizeof(*copy));
-    size_t to = 0;
-    memcpy(copy, at, n * sizeof(*copy));
-    for (int completed = 1; completed >= 0; completed--)
-        for (size_t i = 0; i < n; i++)
-            if (copy[i].completed == completed)
-                at[to++] = copy[i];
-    free(copy);
-}
-
 static void wanted_work_out(struct pass *p, const struct label_sets *labels)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
@@ -79,15 +70,9 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
         .n_jobs = p->jobs.n,
     };
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
-    p->n = desired_checks(&view, p->wanted);
-    completed_first(p->wanted, p->n);
+    p->n = plan_job_checks(&view, p->wanted);
     p->may_start = p->has_dispatch && check_may_start(&view, p->dispatch.pr);
     allowlist_feed_release(feed, version);
-}
-
-struct check_slot pass_slot(const struct wanted_check *w)
-{
-    return (struct check_slot){ str_of(w->name), str_of(w->slot) };
 }
 
 static enum err sent_read(struct pass *p, struct why *why)
@@ -96,7 +81,7 @@ static enum err sent_read(struct pass *p, struct why *why)
     struct check_slot *slots = mem_alloc(p->n + 1, sizeof(*slots));
     buf_init(&name, VIEW_NAME_MAX);
     for (size_t i = 0; i < p->n; i++)
-        slots[i] = pass_slot(&p->wanted[i]);
+        slots[i] = wanted_check_slot(&p->wanted[i]);
     if (p->has_dispatch)
         slots[p->n] = aggregate_slot(&name, p->dispatch.repo);
     p->sent = mem_alloc(p->n + 1, sizeof(*p->sent));
@@ -132,11 +117,15 @@ static enum err view_read(struct pass *p, struct why *why)
     if (err != OK)
         return err;
     wanted_work_out(p, &labels);
-    return sent_read(p, why);
+    err = sent_read(p, why);
+    if (err == OK)
+        p->unchecked = plan_limit(p->wanted, p->sent, p->n,
+                                  (size_t)p->target->reconcile->reporter->job_checks_max);
+    return err;
 }
 
 /* What a view lacks that was emptied meanwhile would pass for what is not wanted: the same epoch
- * before and after says that it was whole all the while. */
+ * before and after says that it was consistent all the while. */
 enum err pass_view_read(struct pass *p, struct why *why)
 {
     struct redis *redis = p->target->reconcile->redis;
@@ -150,4 +139,102 @@ enum err pass_view_read(struct pass *p, struct why *why)
     if (p->target->reconcile->view_lost)
         return why_set(why, ERR_RETRY, "the view is being rebuilt");
     return err;
+}
+
+/* ---- questions about runs, then the plan ----------------------------------------------------- */
+
+static struct aggregate_view aggregate_view_of(const struct pass *p)
+{
+    const struct reporter *r = p->target->reconcile->reporter;
+    const struct job_list *jobs = p->more.at ? &p->more : &p->jobs;
+    return (struct aggregate_view){
+        .dispatch = &p->dispatch,
+        .jobs = jobs->at,
+        .n_jobs = jobs->n,
+        .more_jobs = p->more.n >= AGGREGATE_JOBS_MAX,
+        .unchecked = p->unchecked,
+        .checks_max = r->job_checks_max,
+        .answers = &p->answers,
+        .now_ms = clock_wall_ms(),
+        .silent_ms = r->times.overdue_ms,
+        .quiet_ms = r->quiet_ms,
+    };
+}
+
+/* A limit, or no answer, spends one of the times to ask; the next one comes within a minute. */
+static void run_answer_keep(struct pass *p, const struct github_answer *answer,
+                            const struct actions_run *run)
+{
+    struct reconcile *r = p->target->reconcile;
+    struct run_answer kept = { .said = RUN_SAID_NOTHING, .asked_ms = clock_wall_ms() };
+    struct why why;
+    snprintf(kept.run_id, sizeof(kept.run_id), "%s", p->asking);
+    if (run) {
+        kept.said = str_is(run->status, "completed") ? RUN_SAID_COMPLETED : RUN_SAID_GOING;
+        kept.attempt = run->attempt;
+        str_copy(kept.conclusion, sizeof(kept.conclusion), run->conclusion);
+    } else if (answer->err == ERR_REFUSE) {
+        kept.said = RUN_SAID_NO;
+        snprintf(kept.error, sizeof(kept.error), "%s", answer->reason);
+    }
+    run_answers_set(&p->answers, &kept);
+    if (run_answer_put(r->redis, str_of(p->target->head_sha), str_of(p->target->repo), &kept,
+                       &r->reporter->times, &why) != OK)
+        log_warn("run_answer_not_remembered", LOG_STR("error", str_of(why.text)));
+}
+
+static void run_came(void *opaque, const struct github_answer *answer,
+                     const struct actions_run *run)
+{
+    struct pass *p = opaque;
+    pass_count(p, "ask_run", true, answer);
+    role_progress(p->target->reconcile->role);
+    if (!target_is_old(p->target)) { /* else another may have asked later than we did */
+        run_answer_keep(p, answer, run);
+        log_info("run_asked", LOG_STR("repo", str_of(p->dispatch.repo)),
+                 LOG_STR("run_id", str_of(p->asking)), LOG_INT("status", answer->status),
+                 LOG_STR("run", run ? run->status : STR_NONE));
+    }
+    pass_step(p);
+}
+
+/* Starts the question about the next run that is due for one; false: there is none. */
+static bool run_ask(struct pass *p, const struct aggregate *a)
+{
+    struct why why;
+    for (size_t i = 0; i < a->n_runs; i++) {
+        if (!a->runs[i].ask)
+            continue;
+        snprintf(p->asking, sizeof(p->asking), "%s", a->runs[i].run_id);
+        enum err err = actions_run_get(p->target->reconcile->github, str_of(p->dispatch.repo),
+                                       str_of(p->asking), run_came, p, &why);
+        if (err == OK)
+            return true;
+        const struct github_answer unsent = { .err = err, .reason = why.text };
+        run_answer_keep(p, &unsent, NULL);
+    }
+    return false;
+}
+
+bool pass_plan(struct pass *p)
+{
+    const struct reporter *r = p->target->reconcile->reporter;
+    struct aggregate CLEANUP(aggregate_clear) a = { .jobs = NULL };
+    if (p->has_dispatch && (p->may_start || p->sent[p->n].id)) {
+        struct aggregate_view view = aggregate_view_of(p);
+        aggregate_work_out(&view, &a);
+        if (run_ask(p, &a))
+            return false;
+        aggregate_clear(&a);
+        view = aggregate_view_of(p); /* with what could not be asked */
+        aggregate_work_out(&view, &a);
+        p->look_ms = a.look_ms;
+        wanted_check_of_aggregate(&a, &view, p->may_start, &p->wanted[p->n++]);
+    }
+    const struct plan_view plan = {
+        .wanted = p->wanted, .sent = p->sent, .n = p->n, .comments = r->oncall_comments
+    };
+    p->actions = mem_alloc(plan_most_actions(p->n), sizeof(*p->actions));
+    p->n_actions = plan_actions(&plan, p->actions);
+    return true;
 }

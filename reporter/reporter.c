@@ -10,38 +10,18 @@
 
 #define ALLOWLIST_TICK_MS 100
 
-static enum err budget_init(struct reporter *r, const struct config *config, struct why *why)
-{
-    const char *content = config_text(config, "CRCR_BUDGET_CONTENT_CALLS");
-    struct budget_rules rules = {
-        .limit = { [BUDGET_REQUESTS_HOUR] = config_number(config, "CRCR_BUDGET_REQUESTS_HOUR"),
-                   [BUDGET_POINTS_MINUTE] = config_number(config, "CRCR_BUDGET_POINTS_MINUTE"),
-                   [BUDGET_CONTENT_MINUTE] = config_number(config, "CRCR_BUDGET_CONTENT_MINUTE"),
-                   [BUDGET_CONTENT_HOUR] = config_number(config, "CRCR_BUDGET_CONTENT_HOUR") },
-        .minute_ms = config_number(config, "CRCR_BUDGET_MINUTE") * 1000,
-        .kept_percent = (int)config_number(config, "CRCR_BUDGET_KEPT_PERCENT"),
-        .replicas = (int)config_number(config, "CRCR_BUDGET_REPLICAS"),
-        .whole_app = str_is(str_of(config_text(config, "CRCR_BUDGET_SCOPE")), "app"),
-    };
-    if (!budget_content_parse(&rules, str_of(content)))
-        return why_set(why, ERR_STOP,
-                       "CRCR_BUDGET_CONTENT_CALLS: \"%s\"; accepted are dispatch, check_run and "
-                       "comment, comma-separated, or none",
-                       content);
-    r->budget = github_budget_new(&rules);
-    return OK;
-}
-
 /* What can be wrong in the configuration and is not seen in one value alone. */
 static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct why *why)
 {
     const struct config *config = daemon_config(ctx);
     struct redis *redis = NULL;
+    struct budget_rules rules;
     r->kafka = config_kafka(config, "crcr-reporter");
     r->redis = config_redis(config);
     r->times.ttl_s = config_number(config, "CRCR_STATUS_TTL");
-    r->times.zombie_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
+    r->times.overdue_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
     r->quiet_ms = config_number(config, "CRCR_RUN_QUIET_SECONDS") * 1000;
+    r->job_checks_max = config_number(config, "CRCR_JOB_CHECKS_MAX");
     r->upstream_repo = config_text(config, "UPSTREAM_REPO");
     r->ca_file = config_text(config, "CRCR_CA_FILE");
     r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");
@@ -51,7 +31,9 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
         err = redis_new(&redis, &r->redis, why); /* does not connect */
     redis_free(redis);
     if (err == OK)
-        err = budget_init(r, config, why);
+        err = config_budget(config, &rules, why);
+    if (err == OK)
+        r->budget = github_budget_new(&rules);
     if (err == OK && daemon_has_role(ctx, "reconcile"))
         err = jwt_key_new(&r->app_key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
     return err;

@@ -5,11 +5,10 @@
 
 #include "../common/daemon/daemon.h"
 #include "../common/io/redis.h"
-#include "../common/io/topic_reader.h"
-#include "../common/io/topic_writer.h"
 #include "../common/model/topics.h"
 #include "../common/view/allowlist_feed.h"
 #include "../common/view/jobs.h"
+#include "../common/worker/worker.h"
 
 struct jwt_key;
 struct github_budget;
@@ -19,7 +18,8 @@ struct reporter {
     struct kafka_options kafka;
     struct redis_options redis;
     struct view_times times;
-    int64_t quiet_ms; /* CRCR_RUN_QUIET_SECONDS */
+    int64_t quiet_ms;       /* CRCR_RUN_QUIET_SECONDS */
+    int64_t job_checks_max; /* CRCR_JOB_CHECKS_MAX */
     const char *upstream_repo;
     struct allowlist_feed *feed; /* locks for itself */
     struct jwt_key *app_key;     /* NULL without the role reconcile */
@@ -35,6 +35,7 @@ enum reporter_metric {
     METRIC_FACTS_WAITING,
     METRIC_DLQ,
     METRIC_DELAYED,
+    METRIC_NOT_STORED,
     METRIC_REDIS_UP,
     METRIC_RESULTS_POSTED,
     METRIC_POST_SECONDS,
@@ -49,7 +50,6 @@ enum reporter_metric {
     METRIC_BUDGET,
     METRIC_BUDGET_LEFT,
     METRIC_BUDGET_WAITS,
-    METRIC_BUDGET_SLICES,
     METRIC_VIEW_WHOLE,
     METRIC_REBUILD_RECORDS,
     METRIC_REBUILD_SECONDS,
@@ -58,6 +58,7 @@ enum reporter_metric {
 extern const struct metric_family reporter_metrics[METRIC_COUNT];
 struct budget_families;
 extern const struct budget_families reporter_budget_families;
+extern const struct worker_metrics reporter_worker_metrics;
 
 /* Waits until the allowlist has been read: before, nobody knows a tier or a device. Meanwhile the
  * role is alive and not ready. Returns at once when the role is to stop. */

@@ -1,38 +1,50 @@
-/* The role sweep: jobs that have been in progress for too long → callbacks. Any number of replicas;
- * a lease keeps two from taking the same job.
+/* The role sweep: what is done because time has passed. It writes nothing itself but records. Any
+ * number of replicas; a lease keeps two from taking the same.
  *
- *   crcr:zombies ──leased──▶ callbacks ──acknowledged──▶ off crcr:zombies
- *        ▲                       │                            └── the fold does the rest
- *        └── the lease ran out ◀─┘ not acknowledged, or killed: the same callback again */
-#include "sweep.h"
-
+ *   jobs in progress past their deadline ──leased──▶ callbacks ──acknowledged──▶ off the set
+ *   commits that are to be looked at again ─leased─▶ reconcile ──acknowledged──▶ off crcr:due
+ *        ▲                                    │                └── fold and reconcile do the rest
+ *        └── the lease ran out ◀── not acknowledged, or killed: the same record again */
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "../common/view/zombies.h"
+#include "../common/io/topic_writer.h"
+#include "../common/view/due.h"
+#include "../common/view/overdue.h"
+#include "reporter.h"
 #include "sweep_callback.h"
 
-#define BATCH    100  /* jobs leased at a time */
-#define AWAY_MS  1000 /* between two looks while Redis is away */
-#define FLUSH_MS 1000
-#define ROLE     METRIC_LABELS(STR_LIT("sweep"))
+#define BATCH          100  /* leased at a time */
+#define DUE_MS         1000 /* between two looks for what is due */
+#define UNAVAILABLE_MS 1000 /* between two looks for jobs while Redis is unavailable */
+#define FLUSH_MS       1000
+#define ROLE           METRIC_LABELS(STR_LIT("sweep"))
 
-/* One zombie on its way into the topic; it stays until it is reported. */
-struct errand {
-    const struct zombie *zombie;
-    bool stored;
+/* One thing that is looked for. */
+struct look {
+    int64_t next_ms; /* monotonic clock */
+    size_t lost;     /* not published at the last look: leased still */
 };
 
-/* ---- Redis ----------------------------------------------------------------------------------- */
+struct sweep {
+    const struct reporter *reporter;
+    struct role_ctx *role;
+    struct redis *redis;
+    struct topic_writer *writer;
+    int64_t period_ms; /* between two looks for jobs */
+    struct look jobs, due;
+    bool redis_unavailable;
+};
 
-/* A Redis that refuses is waited out as one that is away: it would refuse every job alike. */
-void sweep_redis_seen(struct sweep *s, bool up, const char *reason)
+/* A Redis that refuses is waited out as one that is unavailable: it would refuse every job alike.
+ */
+static void redis_seen(struct sweep *s, bool up, const char *reason)
 {
-    if (up != s->redis_away)
+    if (up != s->redis_unavailable)
         return;
-    s->redis_away = !up;
+    s->redis_unavailable = !up;
     role_waiting(s->role, !up);
     role_ready(s->role, up ? NULL : "Redis is away");
     metrics_set(role_metrics(s->role), METRIC_REDIS_UP, ROLE, up);
@@ -42,26 +54,21 @@ void sweep_redis_seen(struct sweep *s, bool up, const char *reason)
         log_warn("redis_away", LOG_STR("role", STR_LIT("sweep")), LOG_STR("error", str_of(reason)));
 }
 
-void sweep_lag(struct sweep *s)
-{
-    role_lag(s->role, (int64_t)(s->lost_jobs + s->lost_due));
-}
-
-bool sweep_may_write(struct sweep *s)
+/* What cannot be published is not leased: others that may would find it only when the lease has run
+ * out. */
+static bool may_write(struct sweep *s)
 {
     struct why why;
     return !role_stopping(s->role) && !topic_writer_fatal(s->writer, &why);
 }
 
-static void zombie_done(struct sweep *s, const struct zombie *zombie)
-{
-    struct why why;
-    if (zombie_remove(s->redis, zombie, &why) != OK)
-        sweep_redis_seen(s, false,
-                         why.text); /* the same callback again when the lease has run out */
-}
-
 /* ---- one batch ------------------------------------------------------------------------------- */
+
+/* One record on its way; it stays until it is reported. */
+struct errand {
+    const char *event; /* of the log, when it is not stored */
+    bool stored;
+};
 
 static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
 {
@@ -69,99 +76,134 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
     (void)at;
     errand->stored = err == OK;
     if (err != OK)
-        log_warn("sweep_not_published", LOG_STR("error", str_of(reason)));
+        log_warn(errand->event, LOG_STR("error", str_of(reason)));
 }
 
-static void publish(struct sweep *s, struct errand *errand)
+static void publish(struct sweep *s, enum topic topic, struct str key, struct str value,
+                    const struct headers *headers, struct errand *errand)
 {
-    const struct result_record *job = &errand->zombie->job;
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) body;
-    struct headers headers;
     struct why why;
-    buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
-    buf_init(&body, SWEEP_BODY_MAX);
-    sweep_callback_key(job, &key);
-    sweep_callback_headers(job, errand->zombie->deadline_ms, &headers);
-    sweep_callback_body(job, &body);
-    if (topic_writer_put(s->writer, s->reporter->topics.name[TOPIC_CALLBACKS], buf_str(&key),
-                         buf_str(&body), &headers, written, errand, &why) != OK)
-        log_warn("sweep_not_published", LOG_STR("error", str_of(why.text)));
+    if (topic_writer_put(s->writer, s->reporter->topics.name[topic], key, value, headers, written,
+                         errand, &why) != OK)
+        log_warn(errand->event, LOG_STR("error", str_of(why.text)));
 }
 
-static void timed_out(struct sweep *s, const struct zombie *zombie)
-{
-    const struct result_record *job = &zombie->job;
-    metrics_add(role_metrics(s->role), METRIC_SWEEP_TIMED_OUT, NULL, 1);
-    role_progress(s->role);
-    log_info("timed_out", LOG_STR("delivery", str_of(job->delivery_id)),
-             LOG_STR("repo", str_of(job->repo)), LOG_STR("job", str_of(job->job_name)),
-             LOG_STR("run_attempt", str_of(job->run_attempt)));
-    zombie_done(s, zombie);
-}
-
-/* Every record is reported within the writer's 7 s, also while the brokers are away: nothing of
- * errands is freed before. */
-static void settle(struct sweep *s)
+/* Every record is reported within the writer's 7 s, also while the brokers are unavailable: nothing
+ * of its errands is freed before. */
+static void all_reported(struct sweep *s)
 {
     struct why why;
     while (topic_writer_flush(s->writer, FLUSH_MS, &why) != OK)
         role_alive(s->role);
 }
 
-/* Gives how many were not stored. */
-static size_t batch_publish(struct sweep *s, const struct zombie_list *list)
+static void callback_publish(struct sweep *s, const struct overdue_job *overdue,
+                             struct errand *errand)
 {
-    struct errand *errands = mem_alloc(list->n, sizeof(*errands));
-    size_t n = 0, lost = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        const struct zombie *zombie = &list->at[i];
-        if (!sweep_callback_possible(&zombie->job)) {
-            log_error("zombie_dropped", LOG_STR("key", str_of(zombie->job.key)));
-            zombie_done(s, zombie);
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) body;
+    struct headers headers;
+    buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
+    buf_init(&body, SWEEP_BODY_MAX);
+    sweep_callback_key(&overdue->job, &key);
+    sweep_callback_headers(&overdue->job, overdue->deadline_ms, &headers);
+    sweep_callback_body(&overdue->job, &body);
+    publish(s, TOPIC_CALLBACKS, buf_str(&key), buf_str(&body), &headers, errand);
+}
+
+/* Times out one batch of jobs. Gives how many there were. */
+static size_t jobs_batch(struct sweep *s)
+{
+    struct metrics *m = role_metrics(s->role);
+    struct overdue_list list = { .at = NULL };
+    struct why why;
+    int64_t past = 0;
+    if (overdue_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
+        redis_seen(s, false, why.text);
+        return 0;
+    }
+    redis_seen(s, true, NULL);
+    metrics_set(m, METRIC_ZOMBIES, NULL, (double)past);
+    struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
+    for (size_t i = 0; i < list.n; i++) {
+        errands[i].event = "sweep_not_published";
+        if (sweep_callback_possible(&list.at[i].job))
+            callback_publish(s, &list.at[i], &errands[i]);
+    }
+    all_reported(s);
+    for (size_t i = 0; i < list.n; i++) {
+        const struct result_record *job = &list.at[i].job;
+        if (!sweep_callback_possible(job))
+            log_error("zombie_dropped", LOG_STR("key", str_of(job->key)));
+        else if (!errands[i].stored) {
+            s->jobs.lost++;
+            continue;
+        } else {
+            metrics_add(m, METRIC_SWEEP_TIMED_OUT, NULL, 1);
+            role_progress(s->role);
+            log_info("timed_out", LOG_STR("delivery", str_of(job->delivery_id)),
+                     LOG_STR("repo", str_of(job->repo)), LOG_STR("job", str_of(job->job_name)),
+                     LOG_STR("run_attempt", str_of(job->run_attempt)));
+        }
+        if (overdue_remove(s->redis, &list.at[i], &why) != OK)
+            redis_seen(s, false, why.text); /* the same again when the lease has run out */
+    }
+    size_t n = list.n;
+    free(errands);
+    overdue_list_clear(&list);
+    return n;
+}
+
+/* Marks one batch of commits in reconcile. Gives how many there were. */
+static size_t due_batch(struct sweep *s)
+{
+    struct metrics *m = role_metrics(s->role);
+    struct due_list list = { .at = NULL };
+    struct why why;
+    int64_t past = 0;
+    if (due_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
+        redis_seen(s, false, why.text);
+        return 0;
+    }
+    redis_seen(s, true, NULL);
+    metrics_set(m, METRIC_DUE, NULL, (double)past);
+    struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
+    for (size_t i = 0; i < list.n; i++) {
+        errands[i].event = "due_not_published";
+        publish(s, TOPIC_RECONCILE, str_of(list.at[i]), STR_LIT("due"), NULL, &errands[i]);
+    }
+    all_reported(s);
+    for (size_t i = 0; i < list.n; i++) {
+        if (!errands[i].stored) {
+            s->due.lost++;
             continue;
         }
-        errands[n].zombie = zombie;
-        publish(s, &errands[n++]);
+        metrics_add(m, METRIC_DUE_MARKED, NULL, 1);
+        role_progress(s->role);
+        if (due_remove(s->redis, list.at[i], list.lease_end_ms, &why) != OK)
+            redis_seen(s, false, why.text); /* marked once more than needed */
     }
-    settle(s);
-    for (size_t i = 0; i < n; i++) {
-        lost += !errands[i].stored;
-        if (errands[i].stored)
-            timed_out(s, errands[i].zombie);
-    }
+    size_t n = list.n;
     free(errands);
-    return lost;
+    due_list_clear(&list);
+    return n;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Batch after batch, until none is left to take. */
-static void sweep_all(struct sweep *s)
+static void look(struct sweep *s, struct look *what, size_t (*batch)(struct sweep *),
+                 int64_t period_ms)
 {
-    size_t n, lost = 0;
-    s->next_ms = clock_mono_ms() + s->period_ms;
-    do {
-        struct zombie_list list;
-        struct why why;
-        int64_t past = 0;
-        if (zombies_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
-            sweep_redis_seen(s, false, why.text);
-            break;
-        }
-        sweep_redis_seen(s, true, NULL);
-        metrics_set(role_metrics(s->role), METRIC_ZOMBIES, NULL, (double)past);
-        n = list.n;
-        if (n > 0)
-            lost += batch_publish(s, &list);
-        zombie_list_clear(&list);
+    what->lost = 0;
+    while (batch(s) > 0 && !s->redis_unavailable && may_write(s))
         role_alive(s->role);
-    } while (n > 0 && !s->redis_away && sweep_may_write(s));
-    s->lost_jobs = lost;
-    sweep_lag(s);
-    if (s->redis_away)
-        s->next_ms = clock_mono_ms() + AWAY_MS;
-    else if (lost > 0 && s->period_ms > ZOMBIE_LEASE_MS)
-        s->next_ms = clock_mono_ms() + ZOMBIE_LEASE_MS;
+    role_alive(s->role);
+    role_lag(s->role, (int64_t)(s->jobs.lost + s->due.lost));
+    if (s->redis_unavailable && period_ms > UNAVAILABLE_MS)
+        period_ms = UNAVAILABLE_MS;
+    if (what->lost > 0 && period_ms > OVERDUE_LEASE_MS)
+        period_ms = OVERDUE_LEASE_MS; /* when they can be leased again */
+    what->next_ms = clock_mono_ms() + period_ms;
 }
 
 static void turn(struct sweep *s)
@@ -170,15 +212,13 @@ static void turn(struct sweep *s)
     role_alive(s->role);
     wake_reset(wake);
     topic_writer_poll(s->writer, 0); /* sees a producer that is broken, and makes it anew */
-    if (sweep_may_write(s) && clock_mono_ms() >= s->next_ms)
-        sweep_all(s);
-    if (sweep_may_write(s) && clock_mono_ms() >= s->next_due_ms)
-        sweep_due(s);
-    if (!sweep_may_write(s))
-        return;
-    int64_t next = s->next_ms < s->next_due_ms ? s->next_ms : s->next_due_ms;
+    if (may_write(s) && clock_mono_ms() >= s->jobs.next_ms)
+        look(s, &s->jobs, jobs_batch, s->period_ms);
+    if (may_write(s) && clock_mono_ms() >= s->due.next_ms)
+        look(s, &s->due, due_batch, DUE_MS);
+    int64_t next = s->jobs.next_ms < s->due.next_ms ? s->jobs.next_ms : s->due.next_ms;
     int64_t left = next - clock_mono_ms();
-    if (left > 0)
+    if (may_write(s) && left > 0)
         wake_wait(wake, (int)left);
 }
 

@@ -1,6 +1,6 @@
 /* The callback that the sweep publishes in the name of a job that fell silent. It has the job's own
  * key, so that the fold, and nobody else, writes the job. The same job and deadline give the same
- * record to the byte: told twice it is one fact. PURE. */
+ * record to the byte: published twice it is one fact. PURE. */
 #ifndef CRCR_REPORTER_SWEEP_CALLBACK_H
 #define CRCR_REPORTER_SWEEP_CALLBACK_H
 

@@ -3,6 +3,7 @@ import collections
 import contextlib
 import importlib.util
 import pathlib
+import secrets
 import shutil
 import sys
 import tempfile
@@ -13,7 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lib.kafka import Kafka  # noqa: E402 (after the path is set)
+from lib.kafka import Kafka, create_topics  # noqa: E402 (after the path is set)
+from lib.mock_kafka import MockKafka  # noqa: E402
 from lib.processes import wait_for  # noqa: E402
 from lib.relay import Relay  # noqa: E402
 
@@ -88,3 +90,20 @@ def kafka_node(request, tmp_path_factory):
     node = Kafka(tmp_path_factory.mktemp("kafka")).start()
     yield node
     node.stop()
+
+
+Topics = collections.namedtuple("Topics", "brokers prefix")
+
+
+@pytest.fixture(scope="module", params=["kafka", "embedded"])
+def either_broker(request, tmp_path_factory):
+    """Our topics on a real broker, then on the one of `deploy/try` (`crcr-sim broker`): what a newcomer is shown is the
+    same on both."""
+    if request.param == "kafka":
+        node, prefix = request.getfixturevalue("kafka_node"), f"t{secrets.token_hex(4)}."
+        create_topics(node.brokers, prefix)
+        yield Topics(node.brokers, prefix)
+        return
+    broker = MockKafka(tmp_path_factory.mktemp("embedded")).start()
+    yield Topics(broker.brokers, broker.prefix)
+    broker.stop()

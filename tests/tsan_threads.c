@@ -118,9 +118,8 @@ int cnd_wait(cnd_t *condition, mtx_t *lock)
     return result_of(pthread_cond_wait((pthread_cond_t *)condition, (pthread_mutex_t *)lock));
 }
 
-/* Weak: programs that talk to Kafka have one of their own (common/io/topic_client.c). */
-__attribute__((weak)) int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock,
-                                        const struct timespec *restrict until)
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock,
+                  const struct timespec *restrict until)
 {
     return result_of(
         pthread_cond_timedwait((pthread_cond_t *)condition, (pthread_mutex_t *)lock, until));

@@ -21,7 +21,6 @@ enum {
     ROLE_BACKLOG,
     ROLE_STILL,
     ROLE_PARTITIONS,
-    ROLE_UNREAD,
     ROLE_LOST,
     N_FAMILIES
 };
@@ -75,11 +74,6 @@ static const struct metric_family families[N_FAMILIES] = {
                           METRIC_GAUGE,
                           "Partitions that the role reads now.",
                           { "role" } },
-    [ROLE_UNREAD] = { "crcr_role_partitions_unread",
-                      METRIC_GAUGE,
-                      "Partitions of the role of which nothing was heard yet, neither a record nor "
-                      "the end; partitions_unread in the log says why.",
-                      { "role" } },
     [ROLE_LOST] = { "crcr_role_partitions_lost_total",
                     METRIC_COUNTER,
                     "Partitions that went to another replica because this one was not heard of.",
@@ -162,7 +156,6 @@ static void refresh(struct admin *a)
         if (!share.taken) /* it reads nothing in a group, or nothing yet */
             continue;
         set(a, ROLE_PARTITIONS, labels, (double)share.now);
-        set(a, ROLE_UNREAD, labels, (double)share.unread);
         set(a, ROLE_LOST, labels, (double)share.lost);
     }
 }

@@ -127,8 +127,12 @@ static void refuse_unknown(struct str name, const char *value, struct buf *fault
 {
     if (config_is_service_link(name, str_of(value)))
         return;
-    const char *near = config_suggest(name);
+    const char *near = config_suggest(name), *removed = config_removed(name);
     put_fault(faults, name, NULL);
+    if (removed) {
+        buf_printf(faults, "this setting was removed: %s; unset it\n", removed);
+        return;
+    }
     buf_puts(faults, "unknown name");
     if (near)
         buf_printf(faults, "; did you mean %s?", near);

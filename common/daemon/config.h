@@ -1,5 +1,5 @@
 /* Configuration: environment variables, one property table (config_table.c) that also prints --help
- * and the README's table. A name with _FILE appended reads the value from a file (one trailing
+ * and deploy/CONFIGURATION.md. A name with _FILE appended reads the value from a file (one trailing
  * newline is taken off). */
 #ifndef CRCR_DAEMON_CONFIG_H
 #define CRCR_DAEMON_CONFIG_H
@@ -7,6 +7,7 @@
 #include "../base/buf.h"
 #include "../io/kafka.h"
 #include "../io/redis.h"
+#include "../model/budget.h"
 
 enum daemon { DAEMON_INGEST = 1, DAEMON_DISPATCHER = 2, DAEMON_REPORTER = 4, DAEMON_CTL = 8 };
 
@@ -62,10 +63,14 @@ struct kafka_options config_kafka(const struct config *c, const char *client_id)
 /* How to reach Redis, with the usual time-outs; all is borrowed from c. */
 struct redis_options config_redis(const struct config *c);
 
+/* CRCR_BUDGET_*: GitHub's limits. ERR_STOP: CRCR_BUDGET_CONTENT_CALLS names something else. */
+enum err config_budget(const struct config *c, struct budget_rules *ret,
+                       struct why *why) MUST_CHECK;
+
 /* --help: usage and the daemon's properties. roles: text that is printed as it is, may be NULL. */
 void config_help(enum daemon daemon, const char *program, const char *summary, const char *roles,
                  struct buf *to);
-/* The README's table (Markdown), all daemons. */
+/* The table of deploy/CONFIGURATION.md (Markdown), all daemons. */
 void config_markdown(struct buf *to);
 /* Name and value of each property in force, secrets as "(set)". For --check-config. */
 void config_print(const struct config *c, struct buf *to);

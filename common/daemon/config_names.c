@@ -75,3 +75,17 @@ const char *config_suggest(struct str name)
     }
     return best;
 }
+
+const char *config_removed(struct str name)
+{
+    static const struct {
+        const char *name, *why;
+    } removed[] = {
+        { "CRCR_BUDGET_KEPT_PERCENT", "what each class of calls leaves to others is fixed now" },
+        { "CRCR_BUDGET_MINUTE", "it was for tests only" },
+    };
+    for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++)
+        if (str_is(name, removed[i].name))
+            return removed[i].why;
+    return NULL;
+}

@@ -43,5 +43,7 @@ bool config_kafka_is_secret(const char *name);
 bool config_is_service_link(struct str name, struct str value);
 /* The known name that is most like this one, or NULL when none is close. */
 const char *config_suggest(struct str name);
+/* Why a setting of older versions was removed, or NULL when the name never was one. */
+const char *config_removed(struct str name);
 
 #endif

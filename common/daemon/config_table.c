@@ -93,34 +93,14 @@ const struct property config_properties[] = {
                 "together.",
     },
     {
-        .name = "CRCR_BUDGET_KEPT_PERCENT",
-        .type = PROPERTY_NUMBER,
-        .daemons = DISPATCHER | REPORTER,
-        .fallback = "20",
-        .min = 0,
-        .max = 90,
-        .help =
-            "What L1 to L3 and check runs that can wait leave of each limit to L4 and the other "
-            "check runs.",
-    },
-    {
         .name = "CRCR_BUDGET_REPLICAS",
         .type = PROPERTY_NUMBER,
         .daemons = DISPATCHER | REPORTER,
         .fallback = "8",
         .min = 1,
         .max = 10000,
-        .help = "While Redis is away each process takes this part of the limits: how many "
+        .help = "While Redis is unavailable each process takes this part of the limits: how many "
                 "dispatchers and reporters there are at most.",
-    },
-    {
-        .name = "CRCR_BUDGET_MINUTE",
-        .type = PROPERTY_SECONDS,
-        .daemons = DISPATCHER | REPORTER,
-        .fallback = "60",
-        .min = 5,
-        .max = 3600,
-        .help = "How long a minute of these limits is, and a 60th of an hour: for tests.",
     },
     {
         .name = "UPSTREAM_REPO",
@@ -257,6 +237,16 @@ const struct property config_properties[] = {
         .max = 30 * 86400,
         .help = "A run of another CI than GitHub Actions that does not say run_complete has ended "
                 "when nothing was in progress for so long.",
+    },
+    {
+        .name = "CRCR_JOB_CHECKS_MAX",
+        .type = PROPERTY_NUMBER,
+        .daemons = REPORTER,
+        .fallback = "50",
+        .min = 1,
+        .max = 1000,
+        .help = "How many jobs of a downstream have a check run of their own on one commit; the "
+                "aggregate lists the others.",
     },
     {
         .name = "CRCR_SWEEP_SECONDS",

@@ -216,8 +216,14 @@ static int live(struct daemon_ctx *ctx)
     } else {
         log_info("started", LOG_STR("version", str_of(daemon_version())),
                  LOG_STR("owner", str_of(ctx->owner)));
-        code = run_roles(ctx, opaque);
+        err = watchdog_new(&ctx->watchdog, ctx, &why);
+        if (err)
+            log_error("start_failed", LOG_STR("reason", str_of(why.text)));
+        code = err ? EXIT_FAILED : run_roles(ctx, opaque);
     }
+    watchdog_free(ctx->watchdog);
+    if (atomic_load(&ctx->stalled))
+        code = EXIT_FAILED;
     ctx->spec->stop(opaque);
     if (ctx->stop) {
         stop_free(ctx->stop);

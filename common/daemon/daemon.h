@@ -60,6 +60,8 @@ bool daemon_stopping(const struct daemon_ctx *ctx);
  * 503 with the name once nothing was written for 25 s. At most one a daemon; name is kept. */
 atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name);
 
+/* "router": static. */
+const char *role_name(const struct role_ctx *r);
 const struct config *role_config(const struct role_ctx *r);
 struct metrics *role_metrics(const struct role_ctx *r);
 struct daemon_ctx *role_daemon(const struct role_ctx *r);
@@ -70,7 +72,7 @@ bool role_stopping(const struct role_ctx *r);
  * lag: records waiting
  * (-1 unknown); role_waiting(true) while standing still on purpose (throttled, delay not due).
  * /healthz answers 503 when a role's thread ended, was not alive for 25 s, or has lag and no
- * progress for 25 s without waiting. */
+ * progress for 90 s without waiting; the watchdog then ends the daemon (watchdog.h). */
 void role_alive(struct role_ctx *r);
 void role_progress(struct role_ctx *r);
 void role_lag(struct role_ctx *r, int64_t lag);

@@ -8,6 +8,16 @@
 #include "daemon.h"
 #include "health.h"
 #include "stop.h"
+#include "watchdog.h"
+
+/* A partition of which nothing is in hand and nothing was read since since_ms (monotonic). */
+struct idle_partition {
+    char topic[128];
+    int32_t partition;
+    int64_t offset; /* one past what was read; -1: nothing was, nor was the end heard */
+    int64_t since_ms;
+};
+#define ROLE_IDLE_MAX 64
 
 struct role_ctx {
     const struct role *role;
@@ -22,7 +32,8 @@ struct role_ctx {
     pthread_mutex_t lock; /* guards the rest */
     struct health health;
     struct topic_reader_share share;
-    bool told_unread;    /* the thread's own */
+    struct idle_partition idle[ROLE_IDLE_MAX];
+    size_t n_idle;
     char not_ready[512]; /* "" = ready */
 };
 
@@ -33,7 +44,9 @@ struct daemon_ctx {
     struct stop *stop;
     struct admin *admin;
     char owner[96];
+    struct watchdog *watchdog;
     atomic_bool stopping;
+    atomic_bool stalled;    /* the watchdog has given up */
     struct role_ctx *roles; /* the chosen ones */
     size_t n_roles;
     _Atomic(const char *) watched; /* the thread of daemon_watch; NULL: none */
@@ -53,8 +66,10 @@ enum err role_join(struct role_ctx *r);
 enum err role_judge_health(struct role_ctx *r, struct why *why) MUST_CHECK;
 enum err role_judge_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
-/* As role_reads last told. */
+/* As of the last role_reads. */
 struct topic_reader_share role_share_now(struct role_ctx *r);
+/* The partitions that are idle since before_ms or longer, to ret (ROLE_IDLE_MAX); how many. */
+size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret);
 
 /* ---- watch.c ---- */
 

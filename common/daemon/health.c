@@ -47,10 +47,10 @@ enum err health_judge(const struct health *h, int64_t now_ms, struct why *why)
     if (h->ended)
         return why_set(why, ERR_STOP, "its thread has ended");
     int64_t silent_ms = now_ms - h->alive_ms;
-    if (silent_ms > HEALTH_PATIENCE_MS)
+    if (silent_ms > HEALTH_SILENT_MS)
         return why_set(why, ERR_STOP, "no sign of life for %" PRId64 " s", silent_ms / 1000);
     int64_t still_ms = now_ms - h->progress_ms;
-    if (h->lag > 0 && !h->waiting && still_ms > HEALTH_PATIENCE_MS)
+    if (h->lag > 0 && !h->waiting && still_ms > HEALTH_STALLED_MS)
         return why_set(why, ERR_STOP,
                        "%" PRId64 " records wait and nothing moved for %" PRId64 " s", h->lag,
                        still_ms / 1000);

@@ -5,9 +5,10 @@
 #include "../base/err.h"
 #include "../base/str.h"
 
-/* A loop that shows no sign for so long hangs; lag that stands for so long is stuck. What asks
- * every few seconds still sees it within 30 s of its beginning. */
-#define HEALTH_PATIENCE_MS 25000
+/* A loop that shows no sign for so long hangs. */
+#define HEALTH_SILENT_MS  25000
+/* Lag without progress, and without a reason to wait, for so long is a stall. */
+#define HEALTH_STALLED_MS 90000
 
 struct health {
     bool ended;          /* the thread is gone */

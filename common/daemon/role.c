@@ -7,8 +7,6 @@
 
 /* Longer than a session: what the role reads may be another's by now. */
 #define STOOD_STILL_MS 6000
-/* Not told before: while a role starts, or brokers move, partitions are not read for seconds. */
-#define UNREAD_MS      60000
 
 enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
                    struct why *why)
@@ -106,6 +104,11 @@ enum err role_judge_ready(struct role_ctx *r, struct why *why)
     return err;
 }
 
+const char *role_name(const struct role_ctx *r)
+{
+    return r->role->name;
+}
+
 const struct config *role_config(const struct role_ctx *r)
 {
     return daemon_config(r->daemon);
@@ -178,23 +181,6 @@ static void log_share(const struct role_ctx *r, const struct topic_reader_share 
                  LOG_INT("now", (int64_t)is->now));
 }
 
-static void log_unread(struct role_ctx *r, struct topic_reader *reader,
-                       const struct topic_reader_share *share)
-{
-    struct str role = str_of(r->role->name);
-    struct why why;
-    if (r->told_unread && topic_reader_judge_unread(reader, &why) == OK) {
-        log_info("partitions_read_again", LOG_STR("role", role));
-        r->told_unread = false;
-    }
-    if (share->unread_ms < UNREAD_MS || r->told_unread || !topic_reader_judge_unread(reader, &why))
-        return;
-    log_warn("partitions_unread", LOG_STR("role", role), LOG_INT("unread", (int64_t)share->unread),
-             LOG_INT("now", (int64_t)share->now), LOG_INT("ms", share->unread_ms),
-             LOG_STR("error", str_of(why.text)));
-    r->told_unread = true;
-}
-
 struct topic_reader_share role_share_now(struct role_ctx *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -203,14 +189,33 @@ struct topic_reader_share role_share_now(struct role_ctx *r)
     return share;
 }
 
+size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->n_idle; i++)
+        if (r->idle[i].since_ms <= before_ms)
+            ret[n++] = r->idle[i];
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
 void role_reads(struct role_ctx *r, struct topic_reader *reader)
 {
     int64_t lag = topic_reader_lag(reader), oldest_ms = topic_reader_oldest_ms(reader);
     struct topic_reader_share share = topic_reader_share(reader);
+    struct topic_idle idle[ROLE_IDLE_MAX];
+    size_t n_idle = topic_reader_idle(reader, idle, ROLE_IDLE_MAX);
     log_share(r, &r->share, &share);
-    log_unread(r, reader, &share);
     pthread_mutex_lock(&r->lock);
     r->share = share;
+    r->n_idle = n_idle;
+    for (size_t i = 0; i < n_idle; i++) {
+        r->idle[i] = (struct idle_partition){ .partition = idle[i].at.partition,
+                                              .offset = idle[i].at.offset,
+                                              .since_ms = idle[i].since_ms };
+        str_copy(r->idle[i].topic, sizeof(r->idle[i].topic), str_of(idle[i].at.topic));
+    }
     health_lag(&r->health, lag, clock_mono_ms());
     health_oldest(&r->health, oldest_ms);
     pthread_mutex_unlock(&r->lock);

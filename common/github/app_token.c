@@ -30,7 +30,8 @@ struct account {
     int64_t token_end_ms; /* monotonic, as is the next */
     int64_t limited_until_ms;
     int limits_in_row;
-    bool found_again; /* the id was looked up anew in this round */
+    int64_t left, limit, reset_ms; /* GitHub's last numbers; reset_ms 0: none yet */
+    bool found_again;              /* the id was looked up anew in this round */
     struct app_token_waiter *waiters;
     struct lookup *lookup; /* under way, or NULL */
 };
@@ -133,7 +134,24 @@ static void account_answered(struct account *a, struct github_answer *answer)
 
 void app_token_answered(struct app_tokens *t, struct str repo, struct github_answer *answer)
 {
-    account_answered(account_of(t, repo), answer);
+    struct account *a = account_of(t, repo);
+    account_answered(a, answer);
+    if (answer->budget_left < 0 || !answer->budget_reset_ms)
+        return;
+    a->left = answer->budget_left;
+    a->limit = answer->budget_limit;
+    a->reset_ms = answer->budget_reset_ms;
+}
+
+int64_t app_tokens_least_left(const struct app_tokens *t)
+{
+    int64_t least = -1, now_ms = clock_mono_ms();
+    for (const struct account *a = t->accounts; a; a = a->hh.next) {
+        int64_t left = a->reset_ms <= now_ms && a->limit > 0 ? a->limit : a->left;
+        if (a->reset_ms && (least < 0 || left < least))
+            least = left;
+    }
+    return least;
 }
 
 /* ---- access tokens ---- */

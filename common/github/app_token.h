@@ -48,5 +48,8 @@ void app_token_drop(struct app_tokens *t, struct str repo, const char *token);
  * installation until it ends. Where GitHub did not say until when, each limit in a row doubles the
  * wait, and answer->wait_until_ms is set to that. */
 void app_token_answered(struct app_tokens *t, struct str repo, struct github_answer *answer);
+/* x-ratelimit-remaining of the installation with least; once GitHub's hour is over it has its whole
+ * limit again. -1: none was seen. */
+int64_t app_tokens_least_left(const struct app_tokens *t);
 
 #endif

@@ -1,5 +1,6 @@
 #include "budget.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,376 +9,312 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/limits.h"
-#include "budget_parts.h"
+#include "../view/budget.h"
 
-#define SLICE_MAX     32
-#define SLICES        20 /* at least so many slices in a limit: what lapses is little */
-#define TELL_MS       1000
-#define PACE_AHEAD_MS 3600000 /* nobody is told to come later than that after the first */
-#define PART_AGAIN_MS 10000   /* after that the store may be back, and have more */
-#define WHOLE_APP     "*"     /* no owner's name */
-#define COSTS         3       /* read, write, content */
-#define LIMITED_BY_MS 1000    /* a limit that ends so little later is the same */
+#define REPORT_MS       1000
+#define ALONE_AGAIN_MS  10000   /* after that Redis may be back, and have more */
+#define QUEUE_MAX_MS    3600000 /* no moment is later than that after the first */
+#define REFUSALS_MAX    1000
+#define LIMIT_WAVERS_US 1000000 /* a limit that ends so little later is the same */
+#define KEY_SIZE        (2 * REPO_MAX + 32)
 
-/* ---- of a thread ----------------------------------------------------------------------------- */
-
-/* What is in hand for calls of one class and cost. Times are of the monotonic clock. */
-struct slice {
-    int calls, size;
-    int64_t until_ms;
-    int64_t refused_ms; /* until then the answer is known */
-    int64_t next_ms;    /* when the next one that is refused should come */
-    int64_t pace_ms;
-    enum budget_bucket bucket; /* that refused */
-    bool limited;              /* none of ours refused: GitHub told one of us to wait */
-    bool from_part;
-};
-
-struct purse {
+/* All times are of the monotonic clock. */
+struct account {
     UT_hash_handle hh;
-    char account[REPO_MAX + 1];
-    struct slice slices[BUDGET_CLASSES][COSTS];
-    int64_t seen_left, seen_limit, seen_reset_ms; /* GitHub's last word */
-    int64_t limited_ms;                           /* and until then it told us to wait */
-    int64_t refusal_ms;                           /* the last one stands until then */
-    struct github_answer refusal;
-    char reason[512];
+    char name[REPO_MAX + 1];          /* of the owner, lower case; "*": the whole App */
+    struct budget_state state;        /* while Redis answers: what it said last */
+    int64_t seen_limit;               /* x-ratelimit-limit; 0: unknown */
+    int64_t seen_left, seen_reset_ms; /* GitHub's numbers, for the next call to take along */
 };
 
-/* Since the last purses_tell. */
-struct budget_stats {
-    int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS];
-    int64_t shared, part; /* asks */
+/* Until then no such call is asked for. */
+struct refusal {
+    UT_hash_handle hh;
+    char key[KEY_SIZE];
+    int64_t until_ms;
+    int64_t next_ms, step_ms; /* the moment that the next one gets; and how much later one more */
+    enum budget_bucket bucket;
+    char what[96]; /* "900 points a minute" */
 };
 
-struct purses {
-    struct github_budget *budget;
-    github_budget_store_fn *store;
-    void *opaque;
-    bool low, limits;
-    struct purse *by_account;
-    struct budget_stats stats;
-    int64_t tell_ms; /* when what is left is told again */
+struct github_budget {
+    struct budget_rules rules;
+    pthread_mutex_t lock; /* of what follows; not held while Redis is asked */
+    struct account *accounts;
+    struct refusal *refusals;                      /* oldest first */
+    int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS]; /* since they were reported */
 };
 
-struct purses *purses_new(struct github_budget *b, github_budget_store_fn *store, void *opaque,
-                          bool low)
+struct github_budget *github_budget_new(const struct budget_rules *rules)
 {
-    struct purses *p = mem_alloc(1, sizeof(*p));
-    p->budget = b;
-    p->store = store;
-    p->opaque = opaque;
-    p->low = low;
-    p->limits = b && budget_limits(&b->rules);
-    return p;
+    struct github_budget *b = mem_alloc(1, sizeof(*b));
+    b->rules = *rules;
+    pthread_mutex_init(&b->lock, NULL);
+    return b;
 }
 
-void purses_free(struct purses *p)
+static void refusal_forget(struct github_budget *b, struct refusal *r)
 {
-    struct purse *one, *next;
-    if (!p)
+    HASH_DEL(b->refusals, r);
+    free(r);
+}
+
+void github_budget_free(struct github_budget *b)
+{
+    struct account *a, *next;
+    if (!b)
         return;
-    HASH_ITER(hh, p->by_account, one, next)
+    HASH_ITER(hh, b->accounts, a, next)
     {
-        HASH_DEL(p->by_account, one);
-        free(one);
+        HASH_DEL(b->accounts, a);
+        free(a);
     }
-    free(p);
+    while (b->refusals)
+        refusal_forget(b, b->refusals);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
 }
 
-static struct purse *purse_at(struct purses *p, const char *account)
+/* Locked. What it gives lives as long as b. */
+static struct account *account_of(struct github_budget *b, struct str repo)
 {
-    struct purse *one;
-    HASH_FIND_STR(p->by_account, account, one);
-    if (one)
-        return one;
-    one = mem_alloc(1, sizeof(*one));
-    memcpy(one->account, account, strlen(account) + 1);
-    one->seen_left = -1;
-    HASH_ADD_STR(p->by_account, account, one);
-    return one;
-}
-
-static struct purse *purse_of_owner(struct purses *p, struct str repo)
-{
-    char account[REPO_MAX + 1];
+    char name[REPO_MAX + 1];
+    struct account *a;
     ptrdiff_t slash = str_find(repo, '/');
     if (slash >= 0)
         repo.len = (size_t)slash;
-    str_lower(account, sizeof(account), repo);
-    return purse_at(p, account);
+    str_lower(name, sizeof(name), b->rules.whole_app ? STR_LIT("*") : repo);
+    HASH_FIND_STR(b->accounts, name, a);
+    if (a)
+        return a;
+    a = mem_alloc(1, sizeof(*a));
+    memcpy(a->name, name, strlen(name) + 1);
+    HASH_ADD_STR(b->accounts, name, a);
+    return a;
 }
 
-static struct purse *purse_of(struct purses *p, struct str repo)
+/* Locked. The refusal that such a call would get, also one whose time is over, or NULL. Content has
+ * one for each downstream: one may be over its share and another not. */
+static struct refusal *refusal_find(struct github_budget *b, const struct account *a,
+                                    struct str downstream, enum budget_call call,
+                                    enum budget_class class, char key[KEY_SIZE])
 {
-    return p->budget->rules.whole_app ? purse_at(p, WHOLE_APP) : purse_of_owner(p, repo);
+    struct refusal *r;
+    bool content = b->rules.content[call];
+    const char *cost = content ? "content" : call == BUDGET_READ ? "read" : "write";
+    snprintf(key, KEY_SIZE, "%s|%s|%s|%.*s", a->name, budget_class_names[class], cost,
+             STR_ARG(content ? downstream : STR_LIT("")));
+    HASH_FIND_STR(b->refusals, key, r);
+    return r;
 }
 
-/* So many calls that what lapses in a second is a small part of the limit. */
-static int slice_max(const struct budget_rules *rules, const struct budget_cost *cost)
+static struct refusal *refusal_new(struct github_budget *b, const char *key)
 {
-    int64_t max = SLICE_MAX;
-    for (int b = 0; b < BUDGET_BUCKETS; b++) {
-        if (!rules->limit[b] || !cost->of[b])
-            continue;
-        int64_t calls = rules->limit[b] / cost->of[b] / SLICES;
-        if (calls < max)
-            max = calls;
-    }
-    return max > 1 ? (int)max : 1;
+    struct refusal *r = mem_alloc(1, sizeof(*r));
+    if (HASH_COUNT(b->refusals) >= REFUSALS_MAX)
+        refusal_forget(b, b->refusals);
+    memcpy(r->key, key, strlen(key) + 1);
+    HASH_ADD_STR(b->refusals, key, r);
+    return r;
 }
 
-/* Used up before its time: twice as many. Lapsed: as many as were used. */
-static void resize(struct slice *s, int64_t now_ms, int max)
+/* What a call gets that was not sent; r is NULL when GitHub told us to wait. */
+static struct github_answer answer_of(struct budget_payer *p, const struct account *a,
+                                      const struct refusal *r, enum budget_class class,
+                                      int64_t until_ms)
 {
-    if (s->calls)
-        s->size -= s->calls;
-    else if (now_ms < s->until_ms)
-        s->size *= 2;
-    if (s->size > max)
-        s->size = max;
-    if (s->size < 1)
-        s->size = 1;
+    const char *who = p->budget->rules.whole_app ? "the App" : a->name;
+    char until[CLOCK_TEXT_SIZE];
+    clock_format(clock_wall_ms() + until_ms - clock_mono_ms(), until);
+    if (r) {
+        snprintf(p->reason, sizeof(p->reason),
+                 "our own budget of %s for %s is used up for class %s until %s", r->what, who,
+                 budget_class_names[class], until);
+    } else
+        snprintf(p->reason, sizeof(p->reason), "GitHub told us to wait for %s until %s", who,
+                 until);
+    return (struct github_answer){ .err = ERR_RETRY,
+                                   .limited = true,
+                                   .ours = r,
+                                   .told = !r,
+                                   .wait_until_ms = until_ms,
+                                   .budget_left = -1,
+                                   .reason = p->reason };
 }
 
-/* Asks the store, or takes of this process's part when it is away. */
-static void ask(struct purses *p, struct purse *one, struct budget_ask *what, int64_t now_ms,
-                struct budget_grant *grant, struct slice *s)
+/* Locked. The limit of requests is the lower of ours and GitHub's. */
+static struct budget_rules rules_of(const struct github_budget *b, const struct account *a)
 {
+    struct budget_rules rules = b->rules;
+    int64_t *requests = &rules.limit[BUDGET_REQUESTS_HOUR];
+    if (a->seen_limit > 0 && a->seen_limit < *requests)
+        *requests = a->seen_limit;
+    return rules;
+}
+
+/* Locked, but not while it asks Redis. True: this process counted alone. *rules are what it counted
+ * by. */
+static bool take(struct budget_payer *p, struct account *a, struct str downstream,
+                 enum budget_call call, enum budget_class class, int64_t limited_us,
+                 struct budget_rules *rules, struct budget_answer *ret)
+{
+    struct github_budget *b = p->budget;
+    struct budget_ask what;
     struct why why;
-    struct budget_windows untold;
-    budget_untold_take(p->budget, one->account, now_ms, what, &untold);
-    s->from_part = !p->store || p->store(p->opaque, &p->budget->rules, what, grant, &why) != OK;
-    if (s->from_part)
-        budget_take_part(p->budget, one->account, now_ms, what, &untold, grant);
-    else
-        budget_took(p->budget, one->account, now_ms, what, grant);
-    *(s->from_part ? &p->stats.part : &p->stats.shared) += 1;
-}
-
-static void refill(struct purses *p, struct purse *one, struct slice *s,
-                   const struct budget_cost *cost, bool low)
-{
-    const struct budget_rules *rules = &p->budget->rules;
-    int64_t now = clock_mono_ms();
-    struct budget_grant grant;
-    resize(s, now, slice_max(rules, cost));
-    struct budget_ask what = {
-        .account = str_of(one->account),
-        .low = low,
-        .calls = s->size,
-        .cost = *cost,
-        .seen_left = one->seen_reset_ms > now ? one->seen_left : -1,
-        .seen_limit = one->seen_limit,
-        .seen_reset_ms = one->seen_reset_ms - now,
-        .seen_limited_ms = one->limited_ms - now,
-    };
-    ask(p, one, &what, now, &grant, s);
-    s->calls = s->size = grant.calls;
-    s->until_ms = now + BUDGET_HAND_MS;
-    if (s->from_part && !grant.limited && grant.wait_ms > PART_AGAIN_MS)
-        grant.wait_ms = PART_AGAIN_MS;
-    s->refused_ms = grant.calls ? 0 : now + grant.wait_ms;
-    if (grant.calls)
-        return;
-    s->bucket = grant.bucket;
-    s->limited = grant.limited;
-    s->pace_ms =
-        s->limited
-            ? 0
-            : budget_pace_ms(rules, s->bucket,
-                             budget_cap(rules, s->bucket, low, s->from_part, cost->of[s->bucket]),
-                             cost->of[s->bucket]);
-}
-
-/* ---- refusals -------------------------------------------------------------------------------- */
-
-static void explain(const struct purses *p, struct purse *one, const struct slice *s, bool low,
-                    int64_t until_wall_ms)
-{
-    const struct budget_rules *rules = &p->budget->rules;
-    char until[CLOCK_TEXT_SIZE], what[64], kept[48] = "", part[48] = "";
-    clock_format(until_wall_ms, until);
-    budget_describe(rules, s->bucket, what, sizeof(what));
-    if (s->limited) {
-        snprintf(one->reason, sizeof(one->reason), "GitHub told us to wait for %s until %s",
-                 one->account, until);
-        return;
+    int64_t now_us = clock_mono_us();
+    int64_t left = a->seen_reset_ms * 1000 > now_us ? a->seen_left : -1;
+    a->seen_reset_ms = 0;
+    *rules = rules_of(b, a);
+    if (p->redis) {
+        budget_price(rules, call, class, left, &what);
+        what.limited_us = limited_us;
+        pthread_mutex_unlock(&b->lock);
+        enum err err = budget_take_shared(p->redis, str_of(a->name), downstream, &what, ret, &why);
+        pthread_mutex_lock(&b->lock);
+        for (int i = 0; !err && i < BUDGET_BUCKETS; i++)
+            a->state.full_us[i] = now_us + ret->used_us[i];
+        if (!err)
+            return false;
     }
-    if (low && rules->kept_percent)
-        snprintf(kept, sizeof(kept), " (less %d %% for L4 and check runs)", rules->kept_percent);
-    if (s->from_part)
-        snprintf(part, sizeof(part), ", of which 1/%d without Redis,", rules->replicas);
-    snprintf(one->reason, sizeof(one->reason),
-             "our own budget of %s%s%s for %s is used up until %s", what, kept, part,
-             rules->whole_app ? "the App" : one->account, until);
+    *rules = budget_rules_alone(rules);
+    budget_price(rules, call, class, left, &what);
+    what.limited_us = limited_us;
+    budget_take(&a->state, &what, now_us, ret);
+    return true;
 }
 
-static struct github_answer refusal_of(const struct purse *one, const struct slice *s,
-                                       int64_t until_ms)
+/* Locked. The same for what is known to be refused and for what is refused now. */
+static bool pay(struct budget_payer *p, const struct github_request *request,
+                enum budget_class class, struct github_answer *ret)
 {
-    return (struct github_answer){
-        .err = ERR_RETRY,
-        .limited = true,
-        .ours = !s->limited,
-        .told = s->limited,
-        .wait_until_ms = until_ms,
-        .budget_left = -1,
-        .reason = one->reason,
-    };
-}
-
-/* Each is told a moment of its own: when all came at once, all but a few would be refused again. */
-static void refuse(struct purses *p, struct purse *one, struct slice *s, bool low,
-                   struct github_answer *ret)
-{
-    int64_t now = clock_mono_ms();
-    if (s->next_ms < s->refused_ms || s->next_ms > s->refused_ms + PACE_AHEAD_MS)
-        s->next_ms = s->refused_ms;
-    explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
-    /* Where GitHub spoke there is no queue, and its word is not about ours. */
-    one->refusal = refusal_of(one, s, s->limited ? s->refused_ms : s->next_ms);
-    one->refusal_ms = s->refused_ms;
-    s->next_ms += s->pace_ms;
-    p->stats.waits[low][s->bucket] += !s->limited;
-    *ret = one->refusal;
-}
-
-static size_t cost_kind(const struct budget_rules *rules, enum budget_call call)
-{
-    if (call == BUDGET_READ)
-        return 0;
-    return rules->content[call] ? 2 : 1;
-}
-
-bool purses_take(struct purses *p, struct str repo, const char *method, const char *path, bool low,
-                 struct github_answer *ret)
-{
-    if (!p->limits)
-        return true;
-    low |= p->low;
-    enum budget_call call = budget_call_of(method, path);
-    struct budget_cost cost = budget_cost_of(&p->budget->rules, call);
-    struct purse *one = purse_of(p, repo);
-    struct slice *s = &one->slices[low][cost_kind(&p->budget->rules, call)];
-    int64_t now = clock_mono_ms();
-    if (now >= s->refused_ms && (!s->calls || now >= s->until_ms))
-        refill(p, one, s, &cost, low);
-    if (s->calls && now < s->until_ms) {
-        s->calls--;
-        return true;
+    struct github_budget *b = p->budget;
+    enum budget_call call = budget_call_of(request->method, request->path);
+    struct str downstream = request->downstream.ptr ? request->downstream : request->repo;
+    struct account *a = account_of(b, request->repo);
+    char key[KEY_SIZE];
+    struct refusal *r = refusal_find(b, a, downstream, call, class, key);
+    if (!r || r->until_ms <= clock_mono_ms()) {
+        struct budget_rules rules;
+        struct budget_ask price;
+        struct budget_answer answer;
+        char what[64];
+        bool alone = take(p, a, downstream, call, class, 0, &rules, &answer);
+        if (!answer.wait_us)
+            return true;
+        int64_t now_ms = clock_mono_ms(), wait_ms = (answer.wait_us + 999) / 1000;
+        if (answer.limited) {
+            *ret = answer_of(p, a, NULL, class, now_ms + wait_ms);
+            return false;
+        }
+        if (alone && wait_ms > ALONE_AGAIN_MS)
+            wait_ms = ALONE_AGAIN_MS;
+        r = refusal_find(b, a, downstream, call, class, key); /* another thread's, meanwhile */
+        if (!r)
+            r = refusal_new(b, key);
+        r->until_ms = now_ms + wait_ms;
+        budget_price(&rules, call, class, -1, &price);
+        r->step_ms = (price.of[answer.bucket].cost_us + 999) / 1000;
+        r->bucket = answer.bucket;
+        budget_describe(&rules, r->bucket, what, sizeof(what));
+        snprintf(r->what, sizeof(r->what), "%s%s", what, alone ? " without Redis" : "");
+        if (r->next_ms < r->until_ms || r->next_ms > r->until_ms + QUEUE_MAX_MS)
+            r->next_ms = r->until_ms;
     }
-    refuse(p, one, s, low, ret);
+    *ret = answer_of(p, a, r, class, r->next_ms);
+    r->next_ms += r->step_ms;
+    b->waits[class][r->bucket]++;
     return false;
 }
 
-bool purses_held(struct purses *p, struct str repo, enum budget_call call, bool low,
-                 struct github_answer *ret)
+bool budget_pay(struct budget_payer *p, const struct github_request *request,
+                struct github_answer *ret)
 {
-    if (!p->limits)
+    if (!p->budget || !budget_limits(&p->budget->rules))
+        return true;
+    pthread_mutex_lock(&p->budget->lock);
+    bool paid = pay(p, request, request->class > p->class ? request->class : p->class, ret);
+    pthread_mutex_unlock(&p->budget->lock);
+    return paid;
+}
+
+bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
+                 enum budget_call call, enum budget_class class, struct github_answer *ret)
+{
+    struct github_budget *b = p->budget;
+    char key[KEY_SIZE];
+    if (!b)
         return false;
-    low |= p->low;
-    struct purse *one = purse_of(p, repo);
-    const struct slice *s = &one->slices[low][cost_kind(&p->budget->rules, call)];
-    int64_t now = clock_mono_ms();
-    if (s->refused_ms <= now)
-        return false;
-    explain(p, one, s, low, clock_wall_ms() + s->refused_ms - now);
-    *ret = refusal_of(one, s, s->refused_ms);
-    return true;
+    if (class < p->class)
+        class = p->class;
+    pthread_mutex_lock(&b->lock);
+    const struct account *a = account_of(b, repo);
+    const struct refusal *r = refusal_find(b, a, downstream, call, class, key);
+    bool held = r && r->until_ms > clock_mono_ms();
+    if (held)
+        *ret = answer_of(p, a, r, class, r->until_ms);
+    pthread_mutex_unlock(&b->lock);
+    return held;
 }
 
-bool purses_refused(struct purses *p, struct str repo, struct github_answer *ret)
+void budget_saw(struct budget_payer *p, struct str repo, const struct github_answer *answer)
 {
-    const struct purse *one = p->limits ? purse_of(p, repo) : NULL;
-    if (!one || one->refusal_ms <= clock_mono_ms())
-        return false;
-    *ret = one->refusal;
-    return true;
+    struct github_budget *b = p->budget;
+    int64_t until_us = 1000 * (answer->limited            ? answer->wait_until_ms
+                               : answer->budget_left == 0 ? answer->budget_reset_ms
+                                                          : 0);
+    if (!b || !budget_limits(&b->rules) || b->rules.whole_app)
+        return;
+    pthread_mutex_lock(&b->lock);
+    struct account *a = account_of(b, repo);
+    if (answer->budget_left >= 0) {
+        a->seen_limit = answer->budget_limit;
+        a->seen_left = answer->budget_left;
+        a->seen_reset_ms = answer->budget_reset_ms;
+    }
+    int64_t now_us = clock_mono_us();
+    if (until_us > now_us && until_us > a->state.limited_us + LIMIT_WAVERS_US) {
+        struct budget_rules rules; /* for a read, which this very limit refuses: it takes nothing */
+        struct budget_answer ignored;
+        a->state.limited_us = until_us;
+        (void)take(p, a, repo, BUDGET_READ, BUDGET_AGGREGATE, until_us - now_us, &rules, &ignored);
+    }
+    pthread_mutex_unlock(&b->lock);
 }
 
-void purses_seen(struct purses *p, struct str repo, const struct github_answer *answer)
-{
-    if (answer->budget_left < 0 || !answer->budget_reset_ms)
-        return;
-    struct purse *one = purse_of_owner(p, repo); /* of the whole App it says nothing */
-    one->seen_left = answer->budget_left;
-    one->seen_limit = answer->budget_limit;
-    one->seen_reset_ms = answer->budget_reset_ms;
-}
-
-void purses_limited(struct purses *p, struct str repo, int64_t until_ms)
-{
-    if (!p->limits || p->budget->rules.whole_app)
-        return;
-    struct purse *one = purse_of_owner(p, repo);
-    struct budget_grant grant;
-    struct slice none = { 0 };
-    int64_t now = clock_mono_ms();
-    if (until_ms <= now || until_ms <= one->limited_ms + LIMITED_BY_MS)
-        return;
-    one->limited_ms = until_ms;
-    struct budget_ask what = {
-        .account = str_of(one->account),
-        .low = p->low,
-        .seen_left = -1,
-        .seen_limited_ms = until_ms - now,
-    };
-    ask(p, one, &what, now, &grant, &none);
-}
-
-/* ---- metrics --------------------------------------------------------------------------------- */
-
-static const struct str classes[BUDGET_CLASSES] = {
-    [BUDGET_HIGH] = { "high", 4 },
-    [BUDGET_LOW] = { "low", 3 },
-};
-
-/* Of the installation that has least; GitHub's hour over, it has all again. -1: none was seen. */
-static int64_t least_seen(const struct purses *p, int64_t now_ms)
+/* Locked. Of the account that has least; -1: there is none, or no limit. */
+static int64_t least_left(const struct github_budget *b, enum budget_class class,
+                          enum budget_bucket bucket, int64_t now_us)
 {
     int64_t least = -1;
-    for (const struct purse *one = p->by_account; one; one = one->hh.next) {
-        bool over = one->seen_reset_ms <= now_ms && one->seen_limit > 0;
-        int64_t left = over ? one->seen_limit : one->seen_left;
-        if (left >= 0 && (least < 0 || left < least))
+    for (const struct account *a = b->accounts; a; a = a->hh.next) {
+        struct budget_rules rules = rules_of(b, a);
+        int64_t left = budget_left(&rules, bucket, class, a->state.full_us[bucket] - now_us);
+        if (least < 0 || left < least)
             least = left;
     }
     return least;
 }
 
-static void tell_left(struct purses *p, struct metrics *m, const struct budget_families *to,
-                      struct str who, int64_t now_ms)
+void budget_report(struct budget_payer *p, struct metrics *m, const struct budget_families *to)
 {
-    int64_t seen = least_seen(p, now_ms);
-    if (seen >= 0)
-        metrics_set(m, to->github, METRIC_LABELS(who), (double)seen);
-    for (int c = 0; p->limits && c < BUDGET_CLASSES; c++)
-        for (int b = 0; b < BUDGET_BUCKETS; b++) {
-            int64_t left =
-                budget_least_left(p->budget, (enum budget_class)c, (enum budget_bucket)b, now_ms);
-            if (left >= 0)
-                metrics_set(m, to->left, METRIC_LABELS(classes[c], str_of(budget_bucket_names[b])),
-                            (double)left);
-        }
-}
-
-void purses_tell(struct purses *p, struct metrics *m, const struct budget_families *to,
-                 struct str who)
-{
-    int64_t now = clock_mono_ms();
-    for (int c = 0; c < BUDGET_CLASSES; c++)
-        for (int b = 0; b < BUDGET_BUCKETS; b++)
-            if (p->stats.waits[c][b])
-                metrics_add(m, to->waits, METRIC_LABELS(classes[c], str_of(budget_bucket_names[b])),
-                            (double)p->stats.waits[c][b]);
-    if (p->stats.shared)
-        metrics_add(m, to->slices, METRIC_LABELS(STR_LIT("shared")), (double)p->stats.shared);
-    if (p->stats.part)
-        metrics_add(m, to->slices, METRIC_LABELS(STR_LIT("part")), (double)p->stats.part);
-    p->stats = (struct budget_stats){ 0 };
-    if (now < p->tell_ms)
+    struct github_budget *b = p->budget;
+    int64_t now_us = clock_mono_us();
+    bool is_time = now_us >= p->report_us;
+    if (!b)
         return;
-    p->tell_ms = now + TELL_MS;
-    tell_left(p, m, to, who, now);
+    if (is_time)
+        p->report_us = now_us + REPORT_MS * 1000;
+    pthread_mutex_lock(&b->lock);
+    for (enum budget_class c = 0; c < BUDGET_CLASSES; c++)
+        for (enum budget_bucket i = 0; i < BUDGET_BUCKETS; i++) {
+            const struct str *labels =
+                METRIC_LABELS(str_of(budget_class_names[c]), str_of(budget_bucket_names[i]));
+            int64_t left = is_time ? least_left(b, c, i, now_us) : -1;
+            if (left >= 0)
+                metrics_set(m, to->left, labels, (double)left);
+            if (b->waits[c][i])
+                metrics_add(m, to->waits, labels, (double)b->waits[c][i]);
+            b->waits[c][i] = 0;
+        }
+    pthread_mutex_unlock(&b->lock);
 }

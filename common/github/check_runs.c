@@ -127,7 +127,8 @@ static enum err write_start(struct github *g, const char *method, struct str rep
         .repo = repo,
         .path = path,
         .body = buf_str(&w->body),
-        .low = run->low,
+        .class = run->class,
+        .downstream = run->downstream,
     };
     enum err err = buf_full(&w->body)
                        ? why_set(why, ERR_REFUSE, "the check run's text is too large")

@@ -1,8 +1,6 @@
 /* Check runs on a commit of the upstream repository, as our App
  * (https://docs.github.com/en/rest/checks/runs). Implemented in check_runs.c on top of
- * github_start: limits, redirects and tokens are judged there.
- *
- * Agreed between common/github (implements) and reporter/reconcile (calls). */
+ * github_start: limits, redirects and tokens are handled there. */
 #ifndef CRCR_GITHUB_CHECK_RUNS_H
 #define CRCR_GITHUB_CHECK_RUNS_H
 
@@ -22,7 +20,8 @@ struct check_run {
     struct str external_id;
     struct str started_at, completed_at; /* RFC 3339 */
     struct str title, summary;           /* output; summary: Markdown, ≤ 65,535 characters */
-    bool low; /* it waits for others of ours when GitHub's budget is scarce */
+    enum budget_class class;
+    struct str downstream; /* whose it is; absent: the repo's */
 };
 
 /* id: of the check run that was created or updated; 0 unless answer->err is OK. ERR_UNKNOWN when a
@@ -52,7 +51,7 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
                         check_run_found_fn *found, check_run_written_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 
-/* The newest check run of each name in a check suite, of whatever App, told as by check_run_find;
+/* The newest check run of each name in a check suite, of whatever App, given as by check_run_find;
  * ERR_REFUSE when they are more than 10,000.
  * GET /repos/{repo}/check-suites/{suite_id}/check-runs?filter=latest&per_page=100
  * (https://docs.github.com/en/rest/checks/runs#list-check-runs-in-a-check-suite) */

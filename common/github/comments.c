@@ -89,7 +89,7 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
         .repo = str_of(f->repo),
         .path = path,
         .max_body_bytes = PAGE_MAX_BYTES,
-        .low = true, /* check runs go first */
+        .class = BUDGET_REST,
     };
     f->pages++;
     return github_start(f->g, &request, page_came, f, why);
@@ -183,7 +183,7 @@ static enum err write_start(struct github *g, const char *method, struct str rep
         .repo = repo,
         .path = path,
         .body = buf_str(&w->body),
-        .low = true, /* check runs go first */
+        .class = BUDGET_REST,
     };
     enum err err = buf_full(&w->body) ? why_set(why, ERR_REFUSE, "the comment's text is too large")
                                       : github_start(g, &request, written, w, why);

@@ -1,6 +1,6 @@
 /* Comments on a pull request of the upstream repository, as our App
  * (https://docs.github.com/en/rest/issues/comments). Asynchronous as github_start: limits,
- * redirects and tokens are judged there. */
+ * redirects and tokens are handled there. */
 #ifndef CRCR_GITHUB_COMMENTS_H
 #define CRCR_GITHUB_COMMENTS_H
 
@@ -17,7 +17,7 @@ struct comment_found {
 typedef void comment_found_fn(void *opaque, const struct github_answer *answer,
                               const struct comment_found *found);
 /* The oldest comment of our own App on that pull request whose text begins with the marker.
- * Whose it is, GitHub tells in performed_via_github_app: a marker alone can be written by anyone.
+ * Whose it is, is in performed_via_github_app: a marker alone can be written by anyone.
  * GET /repos/{repo}/issues/{pr}/comments, page after page, at most 3,000 comments. */
 enum err comment_find(struct github *g, struct str repo, int64_t pr, struct str marker,
                       comment_found_fn *done, void *opaque, struct why *why) MUST_CHECK;

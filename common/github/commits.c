@@ -36,7 +36,7 @@ enum err commit_ask(struct github *g, struct str repo, struct str sha, commit_as
         .method = "GET",
         .repo = repo,
         .path = path,
-        .low = true,                            /* check runs go first */
+        .class = BUDGET_REST,
         .accept = "application/vnd.github.sha", /* not 300 files with their patches */
     };
     struct asking *a = mem_alloc(1, sizeof(*a));

@@ -17,7 +17,7 @@ struct call {
     struct call *prev, *next;
     struct github *g; /* NULL: given up, free it when the http_client lets go */
     struct github_request request;
-    char *method, *path, *accept, *repo, *etag; /* what request points to */
+    char *method, *path, *accept, *repo, *etag, *downstream; /* what request points to */
     bool waiting;
     bool refreshed;  /* 401 was answered with a new token once */
     int64_t paid_ms; /* monotonic: when its budget was taken */
@@ -32,7 +32,7 @@ struct github {
     char *url;
     struct app_jwt jwt;
     struct app_tokens *tokens;
-    struct purses *purses;
+    struct budget_payer payer;
     struct github_answer refused; /* by our budget: the last github_start; err OK: it was not */
     struct call *calls;
     bool closing;
@@ -59,7 +59,9 @@ enum err github_new(struct github **ret, const struct github_options *options, s
     g->api = (struct api){ g->url, options->client };
     app_jwt_init(&g->jwt, options->app_id, options->key);
     g->tokens = app_tokens_new(&g->api, &g->jwt);
-    g->purses = purses_new(options->budget, options->store, options->store_opaque, options->low);
+    g->payer = (struct budget_payer){ .budget = options->budget,
+                                      .redis = options->redis,
+                                      .class = options->class };
     *ret = g;
     return OK;
 }
@@ -71,6 +73,7 @@ static void call_free(struct call *c)
     free(c->accept);
     free(c->repo);
     free(c->etag);
+    free(c->downstream);
     free(c->authority);
     free(c);
 }
@@ -98,7 +101,6 @@ void github_free(struct github *g)
         call_free(c);
     }
     app_tokens_free(g->tokens);
-    purses_free(g->purses);
     app_jwt_clear(&g->jwt);
     free(g->url);
     free(g);
@@ -111,13 +113,13 @@ const char *github_app_id(const struct github *g)
 
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret)
 {
-    return app_token_blocked(g->tokens, repo, ret) || purses_refused(g->purses, repo, ret);
+    return app_token_blocked(g->tokens, repo, ret);
 }
 
-bool github_held(struct github *g, struct str repo, enum budget_call call, bool low,
-                 struct github_answer *ret)
+bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
+                 enum budget_class class, struct github_answer *ret)
 {
-    return purses_held(g->purses, repo, call, low, ret);
+    return budget_held(&g->payer, repo, downstream, call, class, ret);
 }
 
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
@@ -132,7 +134,10 @@ struct github_answer github_unsent(struct github *g, struct str repo, enum err e
 void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to,
                         struct str who)
 {
-    purses_tell(g->purses, m, to, who);
+    int64_t left = app_tokens_least_left(g->tokens);
+    if (left >= 0)
+        metrics_set(m, to->github, METRIC_LABELS(who), (double)left);
+    budget_report(&g->payer, m, to);
 }
 
 static void call_finish(struct call *c, const struct github_answer *answer)
@@ -148,9 +153,7 @@ static github_answered_fn call_answered;
 static bool pay(struct call *c, struct github_answer *refused)
 {
     c->paid_ms = clock_mono_ms();
-    if (c->request.auth == GITHUB_AS_APP ||
-        purses_take(c->g->purses, c->request.repo, c->request.method, c->request.path,
-                    c->request.low, refused))
+    if (c->request.auth == GITHUB_AS_APP || budget_pay(&c->g->payer, &c->request, refused))
         return true;
     if (!refused->ours) /* another thread or replica met a limit of GitHub's */
         app_token_answered(c->g->tokens, c->request.repo, refused);
@@ -184,7 +187,7 @@ static void token_came(struct app_token_waiter *w, const char *token,
     struct why why;
     struct github_answer refused;
     c->waiting = false;
-    if (token && clock_mono_ms() - c->paid_ms > BUDGET_HAND_MS && !pay(c, &refused)) {
+    if (token && clock_mono_ms() - c->paid_ms > BUDGET_TOKEN_WAIT_MS && !pay(c, &refused)) {
         token = NULL; /* what was taken when the wait began has lapsed */
         failure = &refused;
     }
@@ -252,9 +255,7 @@ static void call_answered(void *opaque, const struct github_answer *answer)
         return;
     if (c->request.auth == GITHUB_AS_INSTALLATION) {
         app_token_answered(c->g->tokens, c->request.repo, &seen);
-        purses_seen(c->g->purses, c->request.repo, &seen);
-        if (seen.limited)
-            purses_limited(c->g->purses, c->request.repo, seen.wait_until_ms);
+        budget_saw(&c->g->payer, c->request.repo, &seen);
     }
     call_finish(c, &seen);
 }
@@ -294,6 +295,10 @@ enum err github_start(struct github *g, const struct github_request *request,
     c->request.repo = str_of(c->repo);
     c->etag = str_dup(request->etag);
     c->request.etag = str_of(c->etag);
+    if (request->downstream.ptr) {
+        c->downstream = str_dup(request->downstream);
+        c->request.downstream = str_of(c->downstream);
+    }
     c->done = done;
     c->opaque = opaque;
     err = pay(c, &g->refused) ? call_begin(c, why)

@@ -17,12 +17,9 @@
 
 struct github;
 
-/* Takes calls out of the budget that all replicas share; a program joins view/budget to it. Errors:
- * it is away, and this process takes of its own part (CRCR_BUDGET_REPLICAS). */
-typedef enum err github_budget_store_fn(void *opaque, const struct budget_rules *rules,
-                                        const struct budget_ask *ask, struct budget_grant *ret,
-                                        struct why *why);
-/* What the threads of a process share of it; any thread. Free it after all that took from it. */
+struct redis;
+
+/* GitHub's limits as a process keeps them; any thread. Free it after all that were given it. */
 struct github_budget;
 struct github_budget *github_budget_new(const struct budget_rules *rules);
 void github_budget_free(struct github_budget *b);
@@ -33,10 +30,10 @@ struct github_options {
     const struct jwt_key *key;  /* borrowed */
     struct http_client *client; /* borrowed; the same thread */
 
-    struct github_budget *budget;  /* borrowed; NULL: only GitHub itself says when to wait */
-    github_budget_store_fn *store; /* NULL: this process's part only */
-    void *store_opaque;            /* of this thread */
-    bool low;                      /* its calls leave alone what is kept for L4 and check runs */
+    struct github_budget *budget; /* borrowed; NULL: only GitHub itself says when to wait */
+    struct redis *redis;     /* borrowed, of this thread, without replies outstanding; counts the
+                                budget for all replicas. NULL: this process counts alone */
+    enum budget_class class; /* no call is of a class above it */
 };
 
 enum github_auth { GITHUB_AS_INSTALLATION, GITHUB_AS_APP };
@@ -55,8 +52,9 @@ struct github_request {
     const char *accept; /* NULL: application/vnd.github+json */
     struct str etag;    /* sent as If-None-Match when not empty */
     size_t max_body_bytes;
-    bool low;         /* this one waits for others of ours when GitHub's budget is scarce */
-    int64_t known_ms; /* as in http_request */
+    enum budget_class class;
+    struct str downstream; /* whose share of the content it takes; absent: the repo's */
+    int64_t known_ms;      /* as in http_request */
 };
 
 /* err says what follows (behaviour.md, GitHub answers):
@@ -96,24 +94,22 @@ void github_free(struct github *g);
  * says until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
-/* True when a call for that repo would fail now without being sent: *ret is the answer that it
- * would get (sent_ms 0). The reason is borrowed until the next call of a github function. Of our
- * budget it knows what the last call was refused; another kind of call may still go. */
+/* True when every call for that repo would fail now without being sent: *ret is the answer that it
+ * would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
-/* True while a call of that kind is known to find our budget used up, low as in github_request:
- * *ret is the answer that it would get. Takes nothing. reason as above. */
-bool github_held(struct github *g, struct str repo, enum budget_call call, bool low,
-                 struct github_answer *ret);
+/* True while such a call is known to find our budget used up; downstream and class as in
+ * github_request: *ret is the answer, with the first moment at which one may go. Takes nothing,
+ * asks nobody. reason as above. */
+bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
+                 enum budget_class class, struct github_answer *ret);
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why);
-/* Metric families of a program, by index: labels (tier), (class, bucket), (class, bucket), (from).
- */
+/* Metric families of a program, by index: labels (tier), (class, bucket), (class, bucket). */
 struct budget_families {
     size_t github; /* gauge: what GitHub says is left, of this github's installation with least */
     size_t left;   /* gauge: of ours, of the process's account with least */
     size_t waits;  /* counter: calls held back */
-    size_t slices; /* counter: taken from the shared budget, or of this process's part */
 };
 /* Adds what happened to the budget since the last time; what is left, once a second. who is the
  * label of GitHub's number. */

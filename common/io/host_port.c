@@ -1,6 +1,13 @@
 #include "host_port.h"
 
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024 };
 
 enum err host_port_parse(const char *text, struct host_port *to, struct why *why)
 {
@@ -19,5 +26,46 @@ enum err host_port_parse(const char *text, struct host_port *to, struct why *why
     if (strpbrk(parsed.host, "[]") || (!bracketed && strchr(parsed.host, ':')))
         return why_set(why, ERR_REFUSE, "address '%s': an IPv6 address needs brackets", text);
     *to = parsed;
+    return OK;
+}
+
+static int listener_open(const struct addrinfo *a)
+{
+    int one = 1;
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+enum err host_port_listen(const char *text, int *fd, int *port, struct why *why)
+{
+    struct host_port at;
+    enum err err = host_port_parse(text, &at, why);
+    if (err)
+        return why_prefix(why, err, "listen");
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
+    int failed = getaddrinfo(at.host, at.port, &hints, &found);
+    if (failed)
+        return why_set(why, ERR_REFUSE, "listen address '%s': %s", text, gai_strerror(failed));
+    int opened = -1;
+    for (struct addrinfo *a = found; a && opened < 0; a = a->ai_next)
+        opened = listener_open(a);
+    int reason = errno;
+    freeaddrinfo(found);
+    if (opened < 0)
+        return why_set(why, ERR_STOP, "cannot listen on %s: %s", text, strerror(reason));
+    struct sockaddr_storage bound = { 0 };
+    socklen_t len = sizeof(bound);
+    (void)getsockname(opened, (struct sockaddr *)&bound, &len);
+    *fd = opened;
+    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
     return OK;
 }

@@ -13,4 +13,8 @@ struct host_port {
 /* ERR_REFUSE: anything else, said with the text. */
 enum err host_port_parse(const char *text, struct host_port *to, struct why *why) MUST_CHECK;
 
+/* A listening socket, non-blocking, on "host:port"; *port becomes the one that it got (0 asks for a
+ * free one). ERR_REFUSE: the address; ERR_STOP: it cannot be had, such as a port that is taken. */
+enum err host_port_listen(const char *text, int *fd, int *port, struct why *why) MUST_CHECK;
+
 #endif

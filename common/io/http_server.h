@@ -27,8 +27,8 @@ struct http_route {
     int body_ms; /* the body must be complete so long after the head: else 408; 0: no such limit */
 };
 
-/* The server has answered a route's request itself, for its body: too large (413), or too much in
- * hand in all (503). On a thread of the server's. */
+/* The server has answered a route's request itself, for its body: too large (413), too much in hand
+ * in all (503), or not complete in time (408). On a thread of the server's. */
 typedef void http_refused_fn(void *opaque, struct http_exchange *x, int status);
 
 struct http_server_options {
@@ -53,14 +53,17 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
 void http_server_free(struct http_server *s, int drain_ms);
 /* From now on each answer says "Connection: close"; new connections are still taken. */
 void http_server_last_requests(struct http_server *s);
-/* Closes the listening socket, goes on with what was accepted. */
+/* Closes the listening socket, goes on with the requests that it has. Who connects at that moment,
+ * or has connected and sent nothing that was read yet, may be reset: a load balancer must have
+ * forgotten this replica before (readiness, CRCR_SHUTDOWN_DELAY). */
 void http_server_quiesce(struct http_server *s);
 int http_server_port(const struct http_server *s);
+/* Requests begun and not answered. */
 size_t http_server_in_flight(struct http_server *s);
-/* After http_server_quiesce: whether to go on before http_server_free. Requests are under way, or a
- * connection is less than a second old and its first request not here yet: closed now, it would be
- * lost (RFC 9112 section 9.6). */
-bool http_server_awaits(struct http_server *s);
+/* How many connections are taken at once where so many are wanted (0: the default): at most three
+ * quarters of the descriptors, so that Kafka, Redis and the issuers stay within reach however many
+ * clients come. */
+size_t http_server_max_connections(int wanted);
 
 /* Parts of the request, borrowed until the reply is sent. Absent: STR_NONE. */
 struct str http_method(const struct http_exchange *x);
@@ -77,8 +80,6 @@ struct str http_body(const struct http_exchange *x);
 int64_t http_received_ms(const struct http_exchange *x);
 /* The body as a malloc'ed block that is now the caller's; http_body is empty afterwards. */
 char *http_take_body(struct http_exchange *x, size_t *len);
-void http_set_user(struct http_exchange *x, void *user);
-void *http_user(const struct http_exchange *x);
 
 /* Answers. Exactly one call per exchange that was handled (also when the deadline has answered
  * already: then it does nothing but release x, and returns false). body is copied; extra may be

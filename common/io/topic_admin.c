@@ -361,16 +361,6 @@ enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_spec
     return err;
 }
 
-/* The broker of `crcr-sim broker` has no configs, and never answers when it is asked for them. */
-static bool is_in_memory(struct topic_admin *a)
-{
-    char *id = rd_kafka_clusterid(a->client.rk, a->timeout_ms);
-    bool is = id && str_starts(str_of(id), "mockCluster");
-
-    rd_kafka_mem_free(a->client.rk, id);
-    return is;
-}
-
 enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
                            const char *prefix, struct topic_report *reports, struct why *why)
 {
@@ -380,8 +370,8 @@ enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *spec
         reports[i] = (struct topic_report){ .state = TOPIC_STATE_MISSING };
     enum err err =
         topic_client_topics(&a->client, a->timeout_ms, compare_partitions, &comparison, why);
-    if (err != OK || is_in_memory(a))
-        return err;
+    if (err != OK || topic_client_is_mock(&a->client, a->timeout_ms))
+        return err; /* it has no configs, and never answers when it is asked for them */
     for (size_t i = 0; err == OK && i < specs->n; i++)
         if (reports[i].state != TOPIC_STATE_MISSING)
             err = compare_topic(a, &specs->at[i], prefix, &reports[i], why);

@@ -62,4 +62,10 @@ enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *c
                          size_t n_topics, struct partition_lag **ret, size_t *n,
                          struct why *why) MUST_CHECK;
 
+/* Whether there is more to read of partitions than was read: at[i].offset is one past what was, -1
+ * when nothing was, nor was the end heard. *ret is the index of the first that has more, -1 when
+ * none has. ERR_RETRY: not known, e.g. while a leader is unavailable. */
+enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
+                            ptrdiff_t *ret, struct why *why) MUST_CHECK;
+
 #endif

@@ -142,3 +142,21 @@ enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *c
     rd_kafka_topic_partition_list_destroy(wanted.list);
     return err;
 }
+
+enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
+                            ptrdiff_t *ret, struct why *why)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
+    struct topic_end *ends = mem_alloc(n, sizeof(*ends));
+
+    for (size_t i = 0; i < n; i++)
+        rd_kafka_topic_partition_list_add(list, at[i].topic, at[i].partition);
+    enum err err = topic_ends_ask(a->client.rk, list, a->timeout_ms, ends, why);
+    *ret = -1;
+    for (size_t i = 0; err == OK && *ret < 0 && i < n; i++)
+        if (at[i].offset < ends[i].end)
+            *ret = (ptrdiff_t)i;
+    free(ends);
+    rd_kafka_topic_partition_list_destroy(list);
+    return err;
+}

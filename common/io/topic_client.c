@@ -1,36 +1,13 @@
 #include "topic_client.h"
 
-#include <errno.h>
 #include <librdkafka/rdkafka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <threads.h>
-#include <time.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-
-/* ---- librdkafka's waits -----------------------------------------------------------------------
- */
-
-/* Instead of glibc's, which librdkafka calls with a moment of the wall clock: when that is set back
- * by ten minutes, its threads would wait for ten minutes, and the members of a group with them.
- * What is left of the wait is told by the same clock as the moment, and waited for by the monotonic
- * one. (A cnd_t is a pthread_cond_t in glibc, and so is the mutex.) */
-int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict at)
-{
-    int64_t at_us = (int64_t)at->tv_sec * 1000000 + at->tv_nsec / 1000;
-    int64_t until_us = clock_mono_us() + at_us - clock_wall_ms() * 1000;
-    if (until_us < 0)
-        until_us = 0;
-    struct timespec until = { .tv_sec = (time_t)(until_us / 1000000),
-                              .tv_nsec = (long)(until_us % 1000000) * 1000 };
-    int failed = pthread_cond_clockwait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex,
-                                        CLOCK_MONOTONIC, &until);
-    return failed == 0 ? thrd_success : failed == ETIMEDOUT ? thrd_timedout : thrd_error;
-}
 
 /* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
 static const topic_setting common_settings[] = {
@@ -69,7 +46,6 @@ void topic_client_init(struct topic_client *c, const struct kafka_options *optio
     c->trouble[0] = '\0';
     c->remedy = is_it_running;
     c->away = false;
-    topic_placement_init(&c->placement);
     pthread_mutex_init(&c->lock, NULL);
 }
 
@@ -79,7 +55,6 @@ void topic_client_clear(struct topic_client *c)
         return;
     free(c->brokers);
     c->brokers = NULL;
-    topic_placement_clear(&c->placement);
     pthread_mutex_destroy(&c->lock);
 }
 
@@ -167,6 +142,8 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
         rd_kafka_conf_destroy(conf);
         return err;
     }
+    /* Only consumers have it, from librdkafka 2.2 on; else topic_nudge.h. */
+    rd_kafka_conf_set(conf, "fetch.queue.backoff.ms", "10", NULL, 0);
     rd_kafka_conf_set_opaque(conf, c);
     rd_kafka_conf_set_error_cb(conf, on_error);
     rd_kafka_conf_set_log_cb(conf, NULL);
@@ -174,41 +151,15 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
     return OK;
 }
 
-static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
-{
-    struct topic_client *c = opaque;
-
-    if (rk != c->rk) /* of the one before */
-        return 0;
-    pthread_mutex_lock(&c->lock);
-    topic_placement_see(&c->placement, (struct str){ json, len });
-    pthread_mutex_unlock(&c->lock);
-    return 0; /* librdkafka frees it */
-}
-
-static bool has_rack(const rd_kafka_conf_t *conf)
-{
-    char rack[2] = ""; /* what does not fit is told by its size */
-    size_t size = sizeof(rack);
-
-    return rd_kafka_conf_get(conf, "client.rack", rack, &size) == RD_KAFKA_CONF_OK && size > 1;
-}
-
 enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
                            struct why *why)
 {
     char text[256];
 
-    if (producer || !has_rack(conf))
-        rd_kafka_conf_set_stats_cb(conf, on_statistics);
     c->rk =
         rd_kafka_new(producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, text, sizeof(text));
-    if (c->rk) {
-        pthread_mutex_lock(&c->lock);
-        topic_placement_clear(&c->placement); /* of the handle before it */
-        pthread_mutex_unlock(&c->lock);
+    if (c->rk)
         return OK;
-    }
     rd_kafka_conf_destroy(conf);
     return why_set(why, ERR_STOP, "cannot set up the Kafka client: %s", text);
 }
@@ -237,14 +188,12 @@ bool topic_client_fatal(struct topic_client *c, struct why *why)
     return true;
 }
 
-bool topic_client_astray(struct topic_client *c, struct why *why)
+bool topic_client_away(struct topic_client *c)
 {
     pthread_mutex_lock(&c->lock);
-    const char *astray = topic_placement_astray(&c->placement);
-    if (astray)
-        (void)why_set(why, ERR_STOP, "Kafka client: %s", astray);
+    bool away = c->away;
     pthread_mutex_unlock(&c->lock);
-    return astray;
+    return away;
 }
 
 enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
@@ -264,4 +213,13 @@ enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found
     }
     rd_kafka_metadata_destroy(metadata);
     return OK;
+}
+
+bool topic_client_is_mock(struct topic_client *c, int timeout_ms)
+{
+    char *id = rd_kafka_clusterid(c->rk, timeout_ms);
+    bool is = id && str_starts(str_of(id), "mockCluster");
+
+    rd_kafka_mem_free(c->rk, id);
+    return is;
 }

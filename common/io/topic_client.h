@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include "kafka.h"
-#include "topic_placement.h"
 
 /* 26 MiB: a webhook of 25 MiB, its key, its headers and the batch around it. */
 #define TOPIC_MESSAGE_MAX_BYTES "27262976"
@@ -22,10 +21,9 @@ struct topic_client {
     struct rd_kafka_s *rk;
     char *brokers; /* for error texts */
     pthread_mutex_t lock;
-    char trouble[256];                /* under lock: what librdkafka last complained of */
-    const char *remedy;               /* under lock, static: what to do about it */
-    bool away;                        /* under lock: librdkafka has lost every broker */
-    struct topic_placement placement; /* under lock */
+    char trouble[256];  /* under lock: what librdkafka last complained of */
+    const char *remedy; /* under lock, static: what to do about it */
+    bool away;          /* under lock: librdkafka has lost every broker */
 };
 
 /* Names and values; the last one has a NULL name. */
@@ -40,9 +38,7 @@ void topic_client_clear(struct topic_client *c);
 enum err topic_client_configure(struct topic_client *c, const struct kafka_options *options,
                                 const topic_setting *defaults, const topic_setting *fixed,
                                 struct rd_kafka_conf_s **ret, struct why *why) MUST_CHECK;
-/* Creates the handle; takes over conf also when it fails. With statistics
- * (TOPIC_PLACEMENT_EVERY_MS) it watches where its partitions are; but not where a consumer may ask
- * the brokers of its rack. */
+/* Creates the handle; takes over conf also when it fails. */
 enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
                            struct why *why) MUST_CHECK;
 /* A broker has answered: it is not away. Any thread. */
@@ -55,12 +51,15 @@ void topic_client_trouble(struct topic_client *c, const char *text);
 enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 /* True when librdkafka cannot go on. */
 bool topic_client_fatal(struct topic_client *c, struct why *why);
-/* True when one of its partitions is at a broker that does not lead it, and is to stay there. */
-bool topic_client_astray(struct topic_client *c, struct why *why);
+/* True while librdkafka has lost every broker. Any thread. */
+bool topic_client_away(struct topic_client *c);
 /* Asks for the metadata of the whole cluster and calls found for each topic that exists.
  * ERR_RETRY when no broker answers in timeout_ms. */
 typedef void topic_found_fn(void *opaque, const char *topic, int partitions);
 enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
                              void *opaque, struct why *why) MUST_CHECK;
+/* True at librdkafka's mock cluster (`crcr-sim broker`), which knows neither configs nor the times
+ * of its records. Waits at most timeout_ms; not at all after topic_client_topics. */
+bool topic_client_is_mock(struct topic_client *c, int timeout_ms);
 
 #endif

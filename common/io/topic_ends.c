@@ -54,3 +54,20 @@ enum err topic_ends_ask(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *o
     rd_kafka_topic_partition_list_destroy(lasts);
     return err;
 }
+
+enum err topic_ends_at_times(struct topic_client *c, rd_kafka_topic_partition_list_t *list,
+                             int timeout_ms, struct why *why)
+{
+    if (topic_client_is_mock(c, timeout_ms)) {
+        for (int i = 0; i < list->cnt; i++)
+            list->elems[i].offset = RD_KAFKA_OFFSET_BEGINNING;
+        return OK;
+    }
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(c->rk, list, timeout_ms);
+    for (int i = 0; !code && i < list->cnt; i++)
+        code = list->elems[i].err;
+    return code ? why_set(why, ERR_RETRY, "cannot find offsets by time: %s", rd_kafka_err2str(code))
+                : OK;
+}

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "../base/err.h"
+#include "topic_client.h"
 
 struct rd_kafka_s;
 struct rd_kafka_topic_partition_list_s;
@@ -20,5 +20,12 @@ struct topic_end {
  * one was not told, named; or none, for librdkafka does not say whose leader is away. */
 enum err topic_ends_ask(struct rd_kafka_s *rk, const struct rd_kafka_topic_partition_list_s *of,
                         int timeout_ms, struct topic_end *ends, struct why *why) MUST_CHECK;
+
+/* The list's offsets are times, wall-clock ms. Each becomes the offset of the first record of that
+ * time or later, or RD_KAFKA_OFFSET_END when there is none. A mock cluster says "none" of every
+ * time: there each becomes RD_KAFKA_OFFSET_BEGINNING, and the caller reads older records too.
+ * ERR_RETRY: at least one has no answer. Waits at most timeout_ms. */
+enum err topic_ends_at_times(struct topic_client *c, struct rd_kafka_topic_partition_list_s *list,
+                             int timeout_ms, struct why *why) MUST_CHECK;
 
 #endif

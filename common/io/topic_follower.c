@@ -7,21 +7,28 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
+#include "topic_ends.h"
 #include "topic_nudge.h"
 #include "topic_record.h"
 
-#define START_MS   5000
-#define OFFSETS_MS 15000 /* a broker that has just come back has no leaders for some seconds */
-#define AGAIN_MS   250
+#define START_MS     5000
+#define OFFSETS_MS   15000 /* a broker that has just come back has no leaders for some seconds */
+#define AGAIN_MS     250
+#define STALLED_MS   90000
+#define ASK_EVERY_MS 30000
+#define ASK_MS       2000
 
 struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
     struct record record;       /* the one that is out */
     rd_kafka_message_t *message;
     rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was reached */
-    int64_t *ends;      /* of each: where it ended when its first record came; -1 before */
-    int n_behind;       /* partitions whose end was not reached yet */
-    size_t since_nudge; /* bytes taken */
+    int64_t *ends;          /* of each: where it ended when its first record came; -1 before */
+    int n_behind;           /* partitions whose end was not reached yet */
+    size_t since_nudge;     /* bytes taken */
+    int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
+    int64_t moved_ms;       /* monotonic: when a record or an end came last */
+    int64_t asked_ms;       /* monotonic: topic_follower_stalled */
 };
 
 /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty one
@@ -31,7 +38,6 @@ static const topic_setting follower_defaults[] = {
     { "queued.max.messages.kbytes", "4096" },
     { "fetch.message.max.bytes", "1048576" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -83,31 +89,26 @@ static enum err all_found(const struct topic_follower *f,
 }
 
 /* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
-static rd_kafka_resp_err_t ask_offsets(struct topic_follower *f, int64_t from_ms)
+static enum err ask_offsets(struct topic_follower *f, int64_t from_ms, struct why *why)
 {
-    for (int i = 0; i < f->partitions->cnt; i++) {
+    for (int i = 0; i < f->partitions->cnt; i++)
         f->partitions->elems[i].offset = from_ms;
-        f->partitions->elems[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
-    }
-    rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(f->client.rk, f->partitions, START_MS);
-    for (int i = 0; !err && i < f->partitions->cnt; i++)
-        err = f->partitions->elems[i].err;
-    return err;
+    return topic_ends_at_times(&f->client, f->partitions, START_MS, why);
 }
 
 static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struct why *why)
 {
     int64_t deadline = clock_mono_ms() + OFFSETS_MS;
-    rd_kafka_resp_err_t err = ask_offsets(f, from_ms);
+    struct why reason;
+    enum err err = ask_offsets(f, from_ms, &reason);
 
-    while (err && clock_mono_ms() < deadline) {
+    while (err != OK && clock_mono_ms() < deadline) {
         topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
-        err = ask_offsets(f, from_ms);
+        err = ask_offsets(f, from_ms, &reason);
     }
-    if (err)
-        return why_set(why, ERR_RETRY,
-                       "cannot find offsets by time: %s; run this again in a moment",
-                       rd_kafka_err2str(err));
+    if (err != OK)
+        return why_set(why, err, "%s; run this again in a moment", reason.text);
+    f->skip_before_ms = f->partitions->elems[0].offset == RD_KAFKA_OFFSET_BEGINNING ? from_ms : 0;
     return OK;
 }
 
@@ -242,11 +243,16 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             topic_client_answered(&f->client);
             note_end(f, message);
         }
+        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            f->moved_ms = clock_mono_ms();
         if (!message->err) {
+            let_go(f);
             f->message = message;
             topic_record_fill(&f->record, message);
             nudge_when_due(f, message->len);
-            return &f->record;
+            if (f->record.timestamp_ms >= f->skip_before_ms)
+                return &f->record;
+            continue;
         }
         if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
             topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
@@ -292,7 +298,26 @@ bool topic_follower_lost(struct topic_follower *f, struct why *why)
     return away;
 }
 
-bool topic_follower_astray(struct topic_follower *f, struct why *why)
+bool topic_follower_stalled(struct topic_follower *f, struct why *why)
 {
-    return topic_client_astray(&f->client, why);
+    int64_t now = clock_mono_ms();
+    bool stalled = false;
+
+    if (now - f->moved_ms < STALLED_MS || now - f->asked_ms < ASK_EVERY_MS)
+        return false;
+    f->asked_ms = now;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(f->partitions);
+    struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
+    if (topic_ends_ask(f->client.rk, list, ASK_MS, ends, why) == OK &&
+        rd_kafka_position(f->client.rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        for (int i = 0; i < list->cnt && !stalled; i++) {
+            const rd_kafka_topic_partition_t *p = &list->elems[i];
+            stalled = ends[i].end > (p->offset >= 0 ? p->offset : ends[i].first);
+            if (stalled)
+                (void)why_set(why, ERR_STOP, "%s [%d] has records that are not read", p->topic,
+                              (int)p->partition);
+        }
+    free(ends);
+    rd_kafka_topic_partition_list_destroy(list);
+    return stalled;
 }

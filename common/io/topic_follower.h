@@ -46,8 +46,9 @@ size_t topic_follower_behind(const struct topic_follower *f, struct topic_positi
 /* True once for each time that every broker was lost: why says which and what to do. Nothing else
  * is to be done but to go on: it comes back by itself. */
 bool topic_follower_lost(struct topic_follower *f, struct why *why);
-/* True while it asks for a partition where it is not (topic_placement.h): only a new one reads on.
- */
-bool topic_follower_astray(struct topic_follower *f, struct why *why);
+/* True when nothing was read for 90 s though there is more: librdkafka may ask a broker that no
+ * longer leads the partition (its pull request 5593), and only a new follower reads on. Asks the
+ * brokers, 4 s at most, each 30 s in which nothing comes. */
+bool topic_follower_stalled(struct topic_follower *f, struct why *why);
 
 #endif

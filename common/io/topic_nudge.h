@@ -2,6 +2,7 @@
  * something happens on its connection; when it finds the queue full (queued.max.messages.kbytes) it
  * sleeps up to a second, and neither an emptied queue nor a resumed partition wakes it: 240 MB of
  * backlog at 100 µs a record take 31 s instead of 1.3 s. Any request to that broker wakes it.
+ * From 2.2 on fetch.queue.backoff.ms does that, and this does nothing.
  * Private to common/io/topic_*.c. */
 #ifndef CRCR_IO_TOPIC_NUDGE_H
 #define CRCR_IO_TOPIC_NUDGE_H

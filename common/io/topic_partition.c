@@ -8,20 +8,15 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_record.h"
-#include "topic_standing.h"
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed)
+struct topic_partition *topic_partition_new(const char *topic, int32_t id)
 {
     struct topic_partition *p = mem_alloc(1, sizeof(*p));
 
     p->topic = mem_dup(topic);
     p->id = id;
-    p->assigned_ms = clock_wall_ms();
-    p->asked_ms = p->anew_ms = clock_mono_ms();
-    p->patience_ms = TOPIC_STANDING_SILENT_MS;
+    p->moved_ms = clock_mono_ms();
     p->committing = -1;
-    p->unanswered = -1;
-    topic_unclaimed_init(&p->unclaimed, unclaimed);
     watermark_init(&p->mark);
     return p;
 }
@@ -67,7 +62,6 @@ struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t 
         go_back(p, message->offset);
         (void)watermark_take(&p->mark, message->offset);
     }
-    topic_unclaimed_see(&p->unclaimed, message->offset);
     struct held *h = mem_alloc(1, sizeof(*h));
     h->partition = p;
     topic_record_fill(&h->record, message);
@@ -75,6 +69,7 @@ struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t 
     rd_kafka_message_destroy(message);
     h->bytes = topic_record_bytes(&h->record);
     DL_APPEND(p->held, h);
+    p->moved_ms = clock_mono_ms();
     p->n_held++;
     p->held_bytes += h->bytes;
     return h;
@@ -98,7 +93,7 @@ int64_t topic_partition_due(const struct topic_partition *p)
 {
     int64_t offset = watermark_offset(&p->mark);
 
-    return offset == p->committing || !p->unclaimed.known ? -1 : offset;
+    return offset == p->committing ? -1 : offset;
 }
 
 void record_done(struct record *record)
@@ -116,12 +111,6 @@ void record_drop(struct record *record)
 {
     if (record)
         held_free((struct held *)record);
-}
-
-int64_t record_assigned_ms(const struct record *record)
-{
-    const struct topic_partition *p = ((const struct held *)(const void *)record)->partition;
-    return p ? p->assigned_ms : clock_wall_ms();
 }
 
 bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n)

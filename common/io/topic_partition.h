@@ -4,7 +4,6 @@
 #define CRCR_IO_TOPIC_PARTITION_H
 
 #include "topic_reader.h"
-#include "topic_unclaimed.h"
 #include "watermark.h"
 
 struct rd_kafka_message_s;
@@ -22,24 +21,16 @@ struct held {
 struct topic_partition {
     char *topic;
     int32_t id;
-    int64_t assigned_ms; /* wall */
     struct watermark mark;
     struct held *held; /* in hand, in the order of taking */
     size_t n_held;
     size_t held_bytes;
-    bool paused;         /* as librdkafka was told last */
-    bool standing;       /* librdkafka gave up before it read anything (topic_standing.h) */
-    int64_t asked_ms;    /* monotonic: since when it should be read, pauses left out */
-    int64_t anew_ms;     /* the same, since it was assigned last, first or anew */
-    int64_t patience_ms; /* until it is assigned anew again */
-    int64_t paused_ms;   /* monotonic: when it was paused last */
-    int64_t committing;  /* the offset last sent to the broker; -1: none, or it failed */
-    int64_t unanswered;  /* the offset last sent without waiting, until it is answered; else -1 */
-    struct topic_unclaimed unclaimed;
+    bool paused;        /* as librdkafka was told last */
+    int64_t moved_ms;   /* monotonic: a record or the end came, or it was paused or resumed */
+    int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
 };
 
-/* unclaimed: its committed metadata will be asked for. */
-struct topic_partition *topic_partition_new(const char *topic, int32_t id, bool unclaimed);
+struct topic_partition *topic_partition_new(const char *topic, int32_t id);
 /* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
@@ -47,8 +38,7 @@ void topic_partition_free(struct topic_partition *p);
 struct held *topic_partition_take(struct topic_partition *p, struct rd_kafka_message_s *message);
 /* Lets go of everything in hand. */
 void topic_partition_orphan(struct topic_partition *p);
-/* The offset that should be committed and has not been sent yet, else -1. Nothing is while it is
- * not known what the commit has to carry. */
+/* The offset that should be committed and has not been sent yet, else -1. */
 int64_t topic_partition_due(const struct topic_partition *p);
 
 #endif

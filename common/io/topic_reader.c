@@ -9,7 +9,6 @@
 #include "../base/str.h"
 #include "topic_nudge.h"
 #include "topic_reader_inner.h"
-#include "topic_standing.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -30,7 +29,6 @@ static const topic_setting reader_defaults[] = {
      * asked the others, which have nothing. librdkafka: 500. */
     { "fetch.wait.max.ms", "100" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -63,7 +61,7 @@ static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
         return;
     r->partitions =
         mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
-    r->partitions[r->n_partitions++] = topic_partition_new(topic, id, r->unclaimed);
+    r->partitions[r->n_partitions++] = topic_partition_new(topic, id);
 }
 
 static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
@@ -93,7 +91,7 @@ static void partition_pause(struct topic_reader *r, struct topic_partition *p, b
         rd_kafka_resume_partitions(r->client.rk, one);
     rd_kafka_topic_partition_list_destroy(one);
     p->paused = pause;
-    topic_standing_paused(p, pause, clock_mono_ms());
+    p->moved_ms = clock_mono_ms();
     r->n_paused += pause ? 1 : (size_t)-1;
 }
 
@@ -102,7 +100,7 @@ static bool is_full(const struct topic_reader *r, const struct topic_partition *
     size_t max = (size_t)r->max_in_hand;
 
     return p->n_held >= max || p->held_bytes >= r->max_in_hand_bytes ||
-           watermark_span(&p->mark) >= max * MAX_SPAN_FACTOR;
+           watermark_span(&p->mark) >= r->max_span;
 }
 
 /* Half of what is_full wants: librdkafka throws away what it has fetched for a partition at each
@@ -112,7 +110,7 @@ static bool has_room(const struct topic_reader *r, const struct topic_partition 
     size_t max = (size_t)r->max_in_hand;
 
     return p->n_held <= max / 2 && p->held_bytes <= r->max_in_hand_bytes / 2 &&
-           watermark_span(&p->mark) <= max * MAX_SPAN_FACTOR / 2;
+           watermark_span(&p->mark) <= r->max_span / 2;
 }
 
 static void nudge(struct topic_reader *r)
@@ -165,7 +163,6 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
     }
     r->moved.taken += (uint64_t)list->cnt;
     atomic_store(&r->joining.settled, true);
-    topic_reader_ask_unclaimed(r);
 }
 
 static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
@@ -286,9 +283,9 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
 
     topic_client_init(&r->client, &options->kafka);
     r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    topic_reader_limit_span(r, 0);
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
-    r->unclaimed = options->unclaimed;
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
@@ -306,7 +303,6 @@ struct topic_reader_share topic_reader_share(const struct topic_reader *r)
     struct topic_reader_share share = r->moved;
 
     share.now = r->n_partitions;
-    topic_standing_count(r, &share, clock_mono_ms());
     return share;
 }
 
@@ -342,10 +338,9 @@ static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
 
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
         watermark_pass(&p->mark, message->offset);
-        topic_unclaimed_end(&p->unclaimed, message->offset);
+        p->moved_ms = clock_mono_ms();
     } else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
-        topic_standing_note(r, p, clock_mono_ms());
     }
     if (message->err || !p) {
         rd_kafka_message_destroy(message);
@@ -369,10 +364,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         return NULL;
     for (;; now = clock_mono_ms()) {
         resume_those_with_room(r);
-        topic_standing_restart(r, now);
         if (now >= r->commit_due) {
-            topic_reader_ask_unclaimed(r);
-            topic_standing_look(r, now);
             topic_reader_commit_start(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
@@ -385,6 +377,11 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         if (!message && clock_mono_ms() >= deadline)
             return NULL;
     }
+}
+
+void topic_reader_limit_span(struct topic_reader *r, size_t records)
+{
+    r->max_span = records ? records : (size_t)r->max_in_hand * MAX_SPAN_FACTOR;
 }
 
 void topic_reader_pause(struct topic_reader *r, bool pause)
@@ -443,5 +440,19 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r)
 
 bool topic_reader_fatal(struct topic_reader *r, struct why *why)
 {
-    return topic_client_fatal(&r->client, why) || topic_client_astray(&r->client, why);
+    return topic_client_fatal(&r->client, why);
+}
+
+size_t topic_reader_idle(const struct topic_reader *r, struct topic_idle *ret, size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_partitions && n < max; i++) {
+        const struct topic_partition *p = r->partitions[i];
+        if (p->paused || p->n_held)
+            continue;
+        ret[n++] =
+            (struct topic_idle){ .at = { p->topic, p->id, p->mark.next }, .since_ms = p->moved_ms };
+    }
+    return n;
 }

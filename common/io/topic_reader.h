@@ -14,9 +14,6 @@
  * comes again. Inside revoked() topic_reader_next gives NULL and nothing else of the reader may be
  * called but record_done, record_drop and the counters.
  *
- * What is done with a record may leave its only trace in Redis (a claim). For a time without Redis
- * the trace is the committed offset's metadata (topic_unclaimed.h): see
- * topic_reader_tell_unclaimed.
  *
  * All functions are for the one thread that owns the reader. */
 #ifndef CRCR_IO_TOPIC_READER_H
@@ -46,7 +43,6 @@ struct topic_reader_options {
     int max_in_hand; /* per partition; 0: 1,000 */
     /* Keys, values and headers; per partition; 0: 16 MiB. One larger record is still handed out. */
     size_t max_in_hand_bytes;
-    bool unclaimed;    /* read and keep what metadata tells of unclaimed records */
     struct wake *wake; /* woken when a record may be waiting; borrowed, may be NULL */
     /* Called from topic_reader_next or _free when partitions are being taken away in an orderly
      * way. The owner stops starting work for them, lets what is in flight end (until
@@ -76,23 +72,13 @@ void record_drop(struct record *record);
 
 /* Whether it is of one of these n partitions, e.g. those that revoked() names. */
 bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n);
-/* When its partition was assigned to us, in milliseconds since 1970; of one that was taken away
- * since: now. What is older may have been in another's hands, or in ours before. */
-int64_t record_assigned_ms(const struct record *record);
-
-/* Tells the brokers that records in hand, and some that follow, may be acted on without a claim,
- * and waits for them, at most 2 s. With options.unclaimed only; also inside revoked(). ERR_RETRY:
- * not told, e.g. while the group is being rebalanced or another commit is under way. */
-enum err topic_reader_tell_unclaimed(struct topic_reader *r, struct why *why) MUST_CHECK;
-/* Whether the brokers have been told so of this one: then it may be. */
-bool record_may_be_unclaimed(const struct record *record);
-/* Whether an earlier owner of the partition, or we before we lost it, may have acted on it without
- * a claim. True also while the brokers have not said yet what was told them. */
-bool record_was_unclaimed(const struct record *record);
 
 /* Commits the watermarks now and waits for the broker, at most 5 s. ERR_RETRY: not committed, e.g.
  * while the group is being rebalanced; the next regular commit tries again. */
 enum err topic_reader_commit(struct topic_reader *r, struct why *why) MUST_CHECK;
+/* Of each partition no record is read that is so many or more behind the oldest one in hand: what a
+ * crash repeats is at most that. 0: 16 times max_in_hand, as at the beginning. */
+void topic_reader_limit_span(struct topic_reader *r, size_t records);
 /* Stops (or goes on with) fetching from all partitions, e.g. while Redis is down. Membership stays.
  */
 void topic_reader_pause(struct topic_reader *r, bool pause);
@@ -114,15 +100,17 @@ int64_t topic_reader_oldest_ms(const struct topic_reader *r);
 struct topic_reader_share {
     size_t now;
     uint64_t taken, given, lost;
-    size_t unread;     /* of now: not paused, and neither a record nor the end was heard yet */
-    int64_t unread_ms; /* for how long of the first of these, pauses left out; 0: there is none */
 };
 struct topic_reader_share topic_reader_share(const struct topic_reader *r);
-/* What to tell of the unread ones: the first, and what librdkafka complained of last. ERR_RETRY;
- * OK: there is none, nor a paused one. */
-enum err topic_reader_judge_unread(struct topic_reader *r, struct why *why) MUST_CHECK;
-/* True once librdkafka reported a fatal error, or asks for a partition where it is not: only a new
- * process reads on. */
+/* The partitions of which nothing is in hand and that are not paused: offset is one past what was
+ * read, -1 when neither a record nor the end was heard yet. Topics are borrowed until the next
+ * call of topic_reader_next. Returns how many, at most max. */
+struct topic_idle {
+    struct topic_position at;
+    int64_t since_ms; /* monotonic: when that offset changed last, or reading was paused */
+};
+size_t topic_reader_idle(const struct topic_reader *r, struct topic_idle *ret, size_t max);
+/* True once librdkafka reported a fatal error: only a new process reads on. */
 bool topic_reader_fatal(struct topic_reader *r, struct why *why);
 
 #endif

@@ -1,25 +1,8 @@
 #include <librdkafka/rdkafka.h>
-#include <string.h>
 
 #include "topic_reader_inner.h"
 
 #define COMMIT_WAIT_MS 5000
-
-void topic_reader_commit_put(rd_kafka_topic_partition_list_t *list, struct topic_partition *p,
-                             int64_t offset, int64_t until)
-{
-    rd_kafka_topic_partition_t *t = rd_kafka_topic_partition_list_add(list, p->topic, p->id);
-    char text[TOPIC_UNCLAIMED_TEXT_SIZE];
-
-    topic_unclaimed_text(until, offset, text);
-    t->offset = offset;
-    p->committing = offset;
-    if (!text[0])
-        return;
-    t->metadata_size = strlen(text);
-    t->metadata = rd_kafka_mem_malloc(NULL, t->metadata_size); /* freed with the list */
-    memcpy(t->metadata, text, t->metadata_size);
-}
 
 /* What is due of the listed partitions (NULL: all); NULL when there is nothing. */
 static rd_kafka_topic_partition_list_t *offsets_due(struct topic_reader *r,
@@ -34,7 +17,8 @@ static rd_kafka_topic_partition_list_t *offsets_due(struct topic_reader *r,
             continue;
         if (!list)
             list = rd_kafka_topic_partition_list_new((int)r->n_partitions);
-        topic_reader_commit_put(list, p, offset, p->unclaimed.until);
+        rd_kafka_topic_partition_list_add(list, p->topic, p->id)->offset = offset;
+        p->committing = offset;
     }
     return list;
 }
@@ -49,8 +33,6 @@ void topic_reader_commit_settle(struct topic_reader *r, int err,
         struct topic_partition *p = topic_reader_find(r, t->topic, t->partition);
         if (p && (err || t->err) && p->committing == t->offset)
             p->committing = -1;
-        if (p && p->unanswered == t->offset)
-            p->unanswered = -1;
     }
 }
 
@@ -63,31 +45,32 @@ void topic_reader_commit_start(struct topic_reader *r)
     list = offsets_due(r, NULL);
     if (!list)
         return;
-    for (int i = 0; i < list->cnt; i++)
-        topic_reader_find(r, list->elems[i].topic, list->elems[i].partition)->unanswered =
-            list->elems[i].offset;
     rd_kafka_resp_err_t err = rd_kafka_commit(r->client.rk, list, 1);
     if (err)
         topic_reader_commit_settle(r, err, list);
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-static int first_error(const rd_kafka_topic_partition_list_t *list)
+static rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t *list)
 {
     for (int i = 0; list && i < list->cnt; i++)
         if (list->elems[i].err)
             return list->elems[i].err;
-    return 0;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /* rd_kafka_commit would wait for ever when the broker is gone. */
-enum err topic_reader_commit_list(struct topic_reader *r,
-                                  const rd_kafka_topic_partition_list_t *list, int timeout_ms,
-                                  struct why *why)
+enum err topic_reader_commit_wait(struct topic_reader *r,
+                                  const rd_kafka_topic_partition_list_t *only, struct why *why)
 {
+    if (atomic_load(&r->joining.now))
+        return why_set(why, ERR_RETRY, "cannot commit offsets: the group is being rebalanced");
+    rd_kafka_topic_partition_list_t *list = offsets_due(r, only);
+    if (!list)
+        return OK;
     rd_kafka_queue_t *answers = rd_kafka_queue_new(r->client.rk);
     rd_kafka_resp_err_t err = rd_kafka_commit_queue(r->client.rk, list, answers, NULL, NULL);
-    rd_kafka_event_t *event = err ? NULL : rd_kafka_queue_poll(answers, timeout_ms);
+    rd_kafka_event_t *event = err ? NULL : rd_kafka_queue_poll(answers, COMMIT_WAIT_MS);
     if (event) {
         err = rd_kafka_event_error(event);
         if (!err)
@@ -98,22 +81,10 @@ enum err topic_reader_commit_list(struct topic_reader *r,
     if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(answers);
+    rd_kafka_topic_partition_list_destroy(list);
     if (!err)
         return OK;
     return why_set(why, ERR_RETRY, "cannot commit offsets: %s", rd_kafka_err2str(err));
-}
-
-enum err topic_reader_commit_wait(struct topic_reader *r,
-                                  const rd_kafka_topic_partition_list_t *only, struct why *why)
-{
-    if (atomic_load(&r->joining.now))
-        return why_set(why, ERR_RETRY, "cannot commit offsets: the group is being rebalanced");
-    rd_kafka_topic_partition_list_t *list = offsets_due(r, only);
-    if (!list)
-        return OK;
-    enum err err = topic_reader_commit_list(r, list, COMMIT_WAIT_MS, why);
-    rd_kafka_topic_partition_list_destroy(list);
-    return err;
 }
 
 enum err topic_reader_commit(struct topic_reader *r, struct why *why)

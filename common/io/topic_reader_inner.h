@@ -18,19 +18,17 @@ struct topic_reader {
     size_t n_partitions;
     struct topic_reader_share moved; /* all but now */
     int max_in_hand;
+    size_t max_span;
     size_t max_in_hand_bytes;
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_mono_ms);
     void *opaque;
-    bool paused;         /* by topic_reader_pause */
-    bool unclaimed;      /* committed metadata is asked for and told */
-    bool revoking;       /* inside revoked(): next hands out nothing */
-    bool was_assigned;   /* something or nothing, ever */
-    size_t n_paused;     /* partitions */
-    int64_t commit_due;  /* monotonic ms */
-    size_t since_nudge;  /* bytes taken */
-    int64_t restart_due; /* monotonic ms; 0: no partition stands */
-    int64_t looked_ms;   /* monotonic: topic_standing_look */
+    bool paused;        /* by topic_reader_pause */
+    bool revoking;      /* inside revoked(): next hands out nothing */
+    bool was_assigned;  /* something or nothing, ever */
+    size_t n_paused;    /* partitions */
+    int64_t commit_due; /* monotonic ms */
+    size_t since_nudge; /* bytes taken */
 };
 
 /* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which
@@ -46,16 +44,6 @@ void topic_reader_commit_start(struct topic_reader *r);
 enum err topic_reader_commit_wait(struct topic_reader *r,
                                   const struct rd_kafka_topic_partition_list_s *only,
                                   struct why *why) MUST_CHECK;
-/* Sends list and waits for the broker, at most timeout_ms; of what failed all is due again. */
-enum err topic_reader_commit_list(struct topic_reader *r,
-                                  const struct rd_kafka_topic_partition_list_s *list,
-                                  int timeout_ms, struct why *why) MUST_CHECK;
-/* Puts one partition's offset into a list to be committed, with what has to be told until there. */
-void topic_reader_commit_put(struct rd_kafka_topic_partition_list_s *list,
-                             struct topic_partition *p, int64_t offset, int64_t until);
-/* Asks what was committed with the partitions of which that is not known yet, at most 2 s; what is
- * not answered is asked again at the next commit. */
-void topic_reader_ask_unclaimed(struct topic_reader *r);
 /* The answer to what was started: failed ones become due again. list may be NULL. */
 void topic_reader_commit_settle(struct topic_reader *r, int err,
                                 const struct rd_kafka_topic_partition_list_s *list);

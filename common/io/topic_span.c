@@ -103,27 +103,23 @@ static enum err ask_starts(struct topic_span *s, const struct topic_span_part *p
                            struct why *why)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_spans);
-    rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    enum err err = OK;
     for (size_t i = 0; i < s->n_spans; i++)
         if (parts[s->spans[i].part].from_ms > 0 && s->spans[i].start < s->spans[i].end)
             rd_kafka_topic_partition_list_add(list, s->topics[s->spans[i].part],
                                               s->spans[i].partition)
                 ->offset = parts[s->spans[i].part].from_ms;
     if (list->cnt > 0)
-        err = rd_kafka_offsets_for_times(s->client.rk, list, START_MS);
-    for (size_t i = 0; !err && i < s->n_spans; i++) {
+        err = topic_ends_at_times(&s->client, list, START_MS, why);
+    for (size_t i = 0; err == OK && i < s->n_spans; i++) {
         struct span *p = &s->spans[i];
         const rd_kafka_topic_partition_t *found =
             rd_kafka_topic_partition_list_find(list, s->topics[p->part], p->partition);
-        if (found && found->err)
-            err = found->err;
-        else if (found)
+        if (found && found->offset != RD_KAFKA_OFFSET_BEGINNING)
             p->start = found->offset >= 0 && found->offset < p->end ? found->offset : p->end;
     }
     rd_kafka_topic_partition_list_destroy(list);
-    if (err)
-        return why_set(why, ERR_RETRY, "cannot find offsets by time: %s", rd_kafka_err2str(err));
-    return OK;
+    return err;
 }
 
 /* ---- the part that is read ------------------------------------------------------------------- */

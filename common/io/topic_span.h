@@ -11,7 +11,7 @@ struct topic_span;
 
 struct topic_span_part {
     const char *topic; /* borrowed for the call */
-    int64_t from_ms;   /* wall clock; 0: from the beginning */
+    int64_t from_ms;   /* wall clock; 0: from the beginning. Older records may come too */
 };
 
 /* Asks the brokers for the partitions and their ends, waiting 5 s at most for each answer.

@@ -33,7 +33,6 @@ static const topic_setting writer_defaults[] = {
     { "queue.buffering.max.kbytes", "65536" },
     { "compression.type", "none" },
     { "linger.ms", "1" },
-    { "statistics.interval.ms", TOPIC_PLACEMENT_EVERY_MS },
     { NULL, NULL },
 };
 
@@ -94,6 +93,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     atomic_fetch_add(&w->served, 1);
     if (!message->err)
         atomic_store(&w->stored, true);
+    if (message->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
+        topic_writer_late(w, clock_mono_ms());
     if (!report || !report->done) {
         free(report);
         return;

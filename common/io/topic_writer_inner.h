@@ -18,6 +18,8 @@ struct topic_writer {
     struct wake *wake;                /* borrowed; may be NULL */
     atomic_int served;                /* reports handed out so far; wraps */
     atomic_bool stored;               /* something, by this producer */
+    atomic_llong late_since_ms;       /* monotonic: the first of the records that timed out … */
+    atomic_llong late_ms;             /* … and the last; 0: none */
     atomic_bool hopeless;             /* it is broken, and another one would be */
     struct why broken;                /* what ended the producer; the polling thread's */
     struct rd_kafka_s *retired; /* the one before, while it has records to report; swap, to write */
@@ -38,6 +40,8 @@ struct rd_kafka_s *topic_writer_hold(struct topic_writer *w);
 void topic_writer_let_go(struct topic_writer *w);
 /* Ends the producer, reporting what it still has. NULL is fine. */
 void topic_writer_close(struct rd_kafka_s *rk, struct rd_kafka_queue_s *reports);
+/* A record timed out. */
+void topic_writer_late(struct topic_writer *w, int64_t now_ms);
 /* Puts a new producer in the place of a broken one, and serves the reports of that. On the polling
  * thread, outside of reports. */
 void topic_writer_renew(struct topic_writer *w);

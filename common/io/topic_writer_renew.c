@@ -2,13 +2,17 @@
  * that it goes on with: one that hung for longer than message.timeout.ms and came back is enough
  * (OUT_OF_ORDER_SEQUENCE_NUMBER). All that was stored is stored, what was not acknowledged is
  * unknown, as after any time-out: a new producer can go on. One that is refused before it stored
- * anything (no right to write) is not made again. And one whose partition is astray
- * (topic_placement.h) would never write to it. */
+ * anything (no right to write) is not made again.
+ *
+ * A producer may also stick to a broker that no longer leads a partition (its pull request 5593):
+ * one whose records time out for 30 s on end, while brokers are there, is replaced, too. */
 #include <librdkafka/rdkafka.h>
 
 #include "topic_writer_inner.h"
 
-#define CLOSE_MS 1000
+#define CLOSE_MS    1000
+#define LATE_MS     30000 /* records time out for so long: a new producer */
+#define LATE_GAP_MS 15000 /* between two that belong together */
 
 enum err topic_writer_open(struct topic_writer *w, struct why *why)
 {
@@ -111,6 +115,26 @@ static bool swap(struct topic_writer *w)
     return w->retired;
 }
 
+void topic_writer_late(struct topic_writer *w, int64_t now_ms)
+{
+    if (now_ms - atomic_load(&w->late_ms) > LATE_GAP_MS)
+        atomic_store(&w->late_since_ms, now_ms);
+    atomic_store(&w->late_ms, now_ms);
+}
+
+static bool is_stuck(struct topic_writer *w)
+{
+    int64_t since_ms = atomic_load(&w->late_since_ms), last_ms = atomic_load(&w->late_ms);
+
+    if (!since_ms || last_ms - since_ms < LATE_MS || topic_client_away(&w->client))
+        return false;
+    (void)why_set(&w->broken, ERR_UNKNOWN, "Kafka client: records timed out for %d s on end",
+                  LATE_MS / 1000);
+    atomic_store(&w->late_since_ms, 0);
+    atomic_store(&w->late_ms, 0);
+    return true;
+}
+
 /* One that takes its place works from the beginning, also while a thread of the old one hangs. */
 void topic_writer_renew(struct topic_writer *w)
 {
@@ -121,7 +145,7 @@ void topic_writer_renew(struct topic_writer *w)
     if (atomic_load(&w->hopeless))
         return;
     bool fatal = topic_client_fatal(&w->client, &w->broken);
-    if (!fatal && !topic_client_astray(&w->client, &w->broken))
+    if (!fatal && !is_stuck(w))
         return;
     if (fatal && !atomic_load(&w->stored)) {
         atomic_store(&w->hopeless, true);

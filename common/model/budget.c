@@ -4,26 +4,39 @@
 #include <stdio.h>
 #include <string.h>
 
-/* GitHub lets the end of its hour waver by a second or so from answer to answer. */
-#define RESET_WAVERS_MS 5000
+#define CAPACITY_PART 4       /* of the limit; the rest is the refill of a window */
+#define ON_THE_WAY_US 2000000 /* BUDGET_TOKEN_WAIT_MS, and a second to GitHub */
+#define SHARE_PART    4       /* of the content, that is a downstream's share */
+#define OVER_PERCENT  25      /* left alone in addition by one that is over its share */
 
 static const struct {
     const char *unit, *window;
-    int minutes;
+    int64_t window_us;
+    int64_t most; /* that one call costs */
 } buckets[BUDGET_BUCKETS] = {
-    [BUDGET_REQUESTS_HOUR] = { "requests", "an hour", 60 },
-    [BUDGET_POINTS_MINUTE] = { "points", "a minute", 1 },
-    [BUDGET_CONTENT_MINUTE] = { "contents", "a minute", 1 },
-    [BUDGET_CONTENT_HOUR] = { "contents", "an hour", 60 },
+    [BUDGET_REQUESTS_HOUR] = { "requests", "an hour", 3600000000, 1 },
+    [BUDGET_POINTS_MINUTE] = { "points", "a minute", 60000000, 5 },
+    [BUDGET_CONTENT_MINUTE] = { "contents", "a minute", 60000000, 1 },
+    [BUDGET_CONTENT_HOUR] = { "contents", "an hour", 3600000000, 1 },
 };
-
+static const int leaves_percent[BUDGET_CLASSES] = {
+    [BUDGET_AGGREGATE] = 0,
+    [BUDGET_L4] = 10,
+    [BUDGET_URGENT] = 25,
+    [BUDGET_REST] = 50,
+};
 const char *const budget_bucket_names[BUDGET_BUCKETS] = {
     [BUDGET_REQUESTS_HOUR] = "requests_hour",
     [BUDGET_POINTS_MINUTE] = "points_minute",
     [BUDGET_CONTENT_MINUTE] = "content_minute",
     [BUDGET_CONTENT_HOUR] = "content_hour",
 };
-
+const char *const budget_class_names[BUDGET_CLASSES] = {
+    [BUDGET_AGGREGATE] = "aggregate",
+    [BUDGET_L4] = "l4",
+    [BUDGET_URGENT] = "urgent",
+    [BUDGET_REST] = "rest",
+};
 static const struct {
     const char *name, *method, *end; /* end of the path; NULL: any */
 } calls[BUDGET_CALLS] = {
@@ -68,43 +81,72 @@ enum budget_call budget_call_of(const char *method, const char *path)
     return BUDGET_WRITE;
 }
 
-struct budget_cost budget_cost_of(const struct budget_rules *rules, enum budget_call call)
+struct budget_rules budget_rules_alone(const struct budget_rules *rules)
+{
+    struct budget_rules alone = *rules;
+    for (int b = 0; b < BUDGET_BUCKETS; b++)
+        if (alone.limit[b] > 0)
+            alone.limit[b] = alone.limit[b] > alone.replicas ? alone.limit[b] / alone.replicas : 1;
+    return alone;
+}
+
+static int64_t capacity(const struct budget_rules *rules, int b)
+{
+    int64_t tokens = rules->limit[b] / CAPACITY_PART;
+    return tokens > buckets[b].most ? tokens : buckets[b].most;
+}
+
+/* What one token takes to come. */
+static int64_t token_us(const struct budget_rules *rules, int b)
+{
+    int64_t refill = rules->limit[b] - capacity(rules, b);
+    if (refill < 1)
+        refill = 1;
+    return (buckets[b].window_us + ON_THE_WAY_US + refill - 1) / refill;
+}
+
+static int64_t room(const struct budget_rules *rules, int b, int leaves)
+{
+    return capacity(rules, b) * (100 - leaves) / 100;
+}
+
+void budget_price(const struct budget_rules *rules, enum budget_call call, enum budget_class class,
+                  int64_t seen_left, struct budget_ask *ret)
 {
     int content = rules->content[call];
-    return (struct budget_cost){ {
+    const int cost[BUDGET_BUCKETS] = {
         [BUDGET_REQUESTS_HOUR] = 1,
         [BUDGET_POINTS_MINUTE] = call == BUDGET_READ ? 1 : 5,
         [BUDGET_CONTENT_MINUTE] = content,
         [BUDGET_CONTENT_HOUR] = content,
-    } };
+    };
+    *ret = (struct budget_ask){ 0 };
+    for (int b = 0; b < BUDGET_BUCKETS; b++) {
+        if (!rules->limit[b])
+            continue;
+        int64_t us = token_us(rules, b);
+        int leaves = leaves_percent[class];
+        ret->of[b].cost_us = cost[b] * us;
+        ret->of[b].room_us = room(rules, b, leaves) * us;
+        ret->of[b].over_us = room(rules, b, leaves + OVER_PERCENT) * us;
+        ret->of[b].full_us = capacity(rules, b) * us;
+    }
+    int b = rules->limit[BUDGET_CONTENT_HOUR] ? BUDGET_CONTENT_HOUR : BUDGET_CONTENT_MINUTE;
+    ret->share_cost_us = ret->of[b].cost_us * SHARE_PART;
+    ret->share_room_us = ret->of[b].full_us; /* a part of the tokens, each a multiple of the time */
+    b = BUDGET_REQUESTS_HOUR;
+    if (rules->limit[b] && seen_left >= 0)
+        ret->lower_us = (capacity(rules, b) - seen_left) * token_us(rules, b);
 }
 
-int64_t budget_window_ms(const struct budget_rules *rules, enum budget_bucket bucket)
+int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,
+                    enum budget_class class, int64_t used_us)
 {
-    return rules->minute_ms * buckets[bucket].minutes;
-}
-
-int64_t budget_cap(const struct budget_rules *rules, enum budget_bucket bucket, bool low, bool part,
-                   int cost)
-{
-    int64_t cap = rules->limit[bucket];
-    if (part)
-        cap /= rules->replicas;
-    if (low)
-        cap = cap * (100 - rules->kept_percent) / 100;
-    return cap < cost ? cost : cap;
-}
-
-static int64_t slot_ms(const struct budget_rules *rules, enum budget_bucket bucket)
-{
-    return budget_window_ms(rules, bucket) / BUDGET_SLOTS;
-}
-
-int64_t budget_pace_ms(const struct budget_rules *rules, enum budget_bucket bucket, int64_t cap,
-                       int cost)
-{
-    int64_t counted_ms = budget_window_ms(rules, bucket) + BUDGET_LIFE_MS + slot_ms(rules, bucket);
-    return counted_ms * cost / cap;
+    if (!rules->limit[bucket])
+        return -1;
+    int64_t us = token_us(rules, bucket);
+    int64_t left_us = room(rules, bucket, leaves_percent[class]) * us - (used_us > 0 ? used_us : 0);
+    return left_us > 0 ? left_us / us : 0;
 }
 
 void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket, char *to,
@@ -114,160 +156,44 @@ void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket
              buckets[bucket].window);
 }
 
-/* ---- windows --------------------------------------------------------------------------------- */
-
-static int32_t *slot_at(struct budget_window *w, int64_t slot)
+static int64_t least(int64_t a, int64_t b)
 {
-    return &w->taken[slot % BUDGET_RING];
+    return a < b ? a : b;
 }
 
-/* How many slots before the present one still count. */
-static int64_t slots_back(const struct budget_rules *rules, enum budget_bucket bucket)
+static int64_t most(int64_t a, int64_t b)
 {
-    int64_t width = slot_ms(rules, bucket);
-    return BUDGET_SLOTS + (BUDGET_LIFE_MS + width - 1) / width;
+    return a > b ? a : b;
 }
 
-/* Forgets what counts no more. */
-static void advance(struct budget_window *w, int64_t slot)
+/* budget.lua does the same. */
+void budget_take(struct budget_state *state, const struct budget_ask *ask, int64_t now_us,
+                 struct budget_answer *ret)
 {
-    if (slot - w->newest >= BUDGET_RING)
-        memset(w->taken, 0, sizeof(w->taken));
-    else
-        for (int64_t s = w->newest + 1; s <= slot; s++)
-            *slot_at(w, s) = 0;
-    if (slot > w->newest)
-        w->newest = slot;
-}
-
-static int64_t taken(struct budget_window *w, int64_t back)
-{
-    int64_t sum = 0;
-    for (int64_t s = w->newest - back; s <= w->newest; s++)
-        sum += s < 0 ? 0 : *slot_at(w, s);
-    return sum;
-}
-
-int64_t budget_windows_taken(struct budget_windows *w, const struct budget_rules *rules,
-                             enum budget_bucket bucket, int64_t now_ms)
-{
-    advance(&w->of[bucket], now_ms / slot_ms(rules, bucket));
-    return taken(&w->of[bucket], slots_back(rules, bucket));
-}
-
-/* When enough of the oldest slots are gone, from now on. */
-static int64_t wait_ms(struct budget_window *w, const struct budget_rules *rules,
-                       enum budget_bucket bucket, int64_t too_many, int64_t now_ms)
-{
-    int64_t back = slots_back(rules, bucket), width = slot_ms(rules, bucket);
-    int64_t s = w->newest - back;
-    for (; s < w->newest; s++) {
-        too_many -= s < 0 ? 0 : *slot_at(w, s);
-        if (too_many <= 0)
-            break;
+    *ret = (struct budget_answer){ 0 };
+    if (ask->limited_us > 0)
+        state->limited_us = most(state->limited_us, now_us + ask->limited_us);
+    if (state->limited_us > now_us) {
+        ret->wait_us = state->limited_us - now_us;
+        ret->limited = true;
     }
-    return (s + back + 1) * width - now_ms;
-}
-
-void budget_windows_add(struct budget_windows *w, const struct budget_rules *rules,
-                        const struct budget_cost *cost, int n_calls, int64_t now_ms)
-{
     for (int b = 0; b < BUDGET_BUCKETS; b++) {
-        int64_t slot = now_ms / slot_ms(rules, (enum budget_bucket)b);
-        advance(&w->of[b], slot);
-        *slot_at(&w->of[b], w->of[b].newest) += n_calls * cost->of[b];
+        int64_t cost_us = ask->of[b].cost_us;
+        /* No more than the capacity: the clock may have been set back. */
+        int64_t used_us = most(0, least(state->full_us[b] - now_us, ask->of[b].full_us));
+        if (b == BUDGET_REQUESTS_HOUR)
+            used_us = most(used_us, ask->lower_us);
+        ret->used_us[b] = used_us;
+        int64_t wait_us = used_us + cost_us - most(ask->of[b].room_us, cost_us);
+        if (cost_us && wait_us > ret->wait_us) {
+            ret->wait_us = wait_us;
+            ret->bucket = (enum budget_bucket)b;
+            ret->limited = false;
+        }
     }
-    if (w->reset_ms > now_ms)
-        w->left -= n_calls * cost->of[BUDGET_REQUESTS_HOUR];
-}
-
-/* Downwards within one of GitHub's hours. */
-static void see(struct budget_windows *w, const struct budget_ask *ask, int64_t now_ms)
-{
-    int64_t reset_ms = now_ms + ask->seen_reset_ms;
-    if (ask->seen_limited_ms > 0 && now_ms + ask->seen_limited_ms > w->limited_ms)
-        w->limited_ms = now_ms + ask->seen_limited_ms;
-    if (ask->seen_left < 0 || ask->seen_reset_ms <= 0 || reset_ms < w->reset_ms - RESET_WAVERS_MS)
-        return;
-    if (w->reset_ms <= now_ms || reset_ms > w->reset_ms + RESET_WAVERS_MS) {
-        w->reset_ms = reset_ms;
-        w->limit = ask->seen_limit;
-        w->left = ask->seen_left;
-    } else if (ask->seen_left < w->left)
-        w->left = ask->seen_left;
-}
-
-static void refuse(struct budget_grant *ret, enum budget_bucket bucket, int64_t ms)
-{
-    ret->calls = 0;
-    if (ms <= ret->wait_ms)
-        return;
-    ret->wait_ms = ms;
-    ret->bucket = bucket;
-}
-
-/* How many calls there is room for in one bucket. */
-static void fit(struct budget_windows *w, const struct budget_rules *rules, enum budget_bucket b,
-                const struct budget_ask *ask, bool part, int64_t now_ms, struct budget_grant *ret)
-{
-    int cost = ask->cost.of[b];
-    int64_t used = budget_windows_taken(w, rules, b, now_ms);
-    int64_t cap = budget_cap(rules, b, ask->low, part, cost);
-    ret->left[b] = cap > used ? cap - used : 0;
-    if (!cost)
-        return;
-    if (used + cost > cap)
-        refuse(ret, b, wait_ms(&w->of[b], rules, b, used + cost - cap, now_ms));
-    else if (ret->calls > (cap - used) / cost)
-        ret->calls = (int)((cap - used) / cost);
-}
-
-/* What GitHub says is left is one hour's requests. */
-static void fit_seen(const struct budget_windows *w, const struct budget_rules *rules,
-                     const struct budget_ask *ask, int64_t now_ms, struct budget_grant *ret)
-{
-    enum budget_bucket b = BUDGET_REQUESTS_HOUR;
-    if (w->reset_ms <= now_ms || !rules->limit[b])
-        return;
-    int64_t limit = w->limit > 0 && w->limit < rules->limit[b] ? w->limit : rules->limit[b];
-    int64_t kept = ask->low ? limit * rules->kept_percent / 100 : 0;
-    int64_t left = w->left > kept ? w->left - kept : 0;
-    if (left < ret->left[b])
-        ret->left[b] = left;
-    if (left < ask->cost.of[b])
-        refuse(ret, b, w->reset_ms - now_ms);
-    else if (ret->calls > left)
-        ret->calls = (int)left;
-}
-
-static void fit_limited(const struct budget_windows *w, int64_t now_ms, struct budget_grant *ret)
-{
-    int64_t wait_ms = w->limited_ms - now_ms;
-    if (wait_ms <= 0)
-        return;
-    ret->calls = 0;
-    ret->limited = wait_ms > ret->wait_ms;
-    if (ret->limited)
-        ret->wait_ms = wait_ms;
-}
-
-void budget_windows_ask(struct budget_windows *w, const struct budget_rules *rules,
-                        const struct budget_ask *ask, bool part, int64_t now_ms,
-                        struct budget_grant *ret)
-{
-    *ret = (struct budget_grant){ .calls = ask->calls };
-    see(w, ask, now_ms);
     for (int b = 0; b < BUDGET_BUCKETS; b++) {
-        ret->left[b] = -1;
-        if (rules->limit[b])
-            fit(w, rules, (enum budget_bucket)b, ask, part, now_ms, ret);
+        if (!ret->wait_us)
+            ret->used_us[b] += ask->of[b].cost_us;
+        state->full_us[b] = now_us + ret->used_us[b];
     }
-    fit_seen(w, rules, ask, now_ms, ret);
-    fit_limited(w, now_ms, ret);
-    if (!ret->calls)
-        return;
-    budget_windows_add(w, rules, &ask->cost, ret->calls, now_ms);
-    for (int b = 0; b < BUDGET_BUCKETS; b++)
-        if (ret->left[b] > 0)
-            ret->left[b] -= ret->calls * ask->cost.of[b];
 }

@@ -1,27 +1,49 @@
-/* GitHub's limits, what a call takes of them, and the windows in which that is counted. PURE: the
- * time is an argument.
+/* How our calls stay within GitHub's limits, before GitHub has to refuse one. PURE.
  *
- *   requests   5,000 an hour           each call 1
- *   points       900 a minute          GET 1, any other method 5
- *   content       80 a minute,         what makes something: by configuration, since GitHub does
- * not 500 an hour           say whether dispatches and check runs count
+ *   requests_hour   5,000 an hour    each call 1
+ *   points_minute     900 a minute   GET 1, any other method 5
+ *   content_minute     80 a minute   1, if it creates something: by configuration, since GitHub
+ * does content_hour      500 an hour    not say whether dispatches and check runs count
  *
  * https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
  *
- * No minute and no hour, wherever it begins, may hold more than the limit. So what was taken counts
- * in slots of a twentieth of the window until it cannot be in any window with what is taken now:
+ * Buckets. An account (the owner of a repo, who has one installation of the App; or the whole App)
+ * has a token bucket for each limit. It holds a quarter of the limit and is refilled evenly with
+ * the other three quarters, so that no window, wherever it begins, holds more than the limit:
  *
- *   taken ──life──▶ last moment it can reach GitHub ──window──▶ free again, by whole slots */
+ *     capacity + refill × (window + 2 s) ≤ limit        2 s: from here to GitHub at the latest
+ *
+ * A bucket is one number, the moment at which it is full again (GCRA). A call moves that moment on
+ * by cost ÷ refill in all buckets, or in none: it is refused until every bucket has its cost, and
+ * what its class leaves. A call that needs more than a full bucket may take a full one.
+ *
+ * Classes. Each leaves a part of the capacity to those above it. So a higher class finds tokens
+ * when it comes, and has all the refill until it needs no more; one that is alone has all of it
+ * too.
+ *
+ *     aggregate   0 %   the aggregate check run; the few reads before a write
+ *     l4         10 %   dispatches of L4
+ *     urgent     25 %   check runs of completed jobs
+ *     rest       50 %   dispatches of L1 to L3, other check runs, comments
+ *
+ * Fair share. A downstream that has had more than a quarter of the content (the hour's; where that
+ * has no limit, the minute's) leaves 25 % more, until it is within its share again. So it never
+ * holds up one that has had little, and it loses nothing while it is alone.
+ *
+ * GitHub's word. The limit of requests is the lower of ours and x-ratelimit-limit.
+ * x-ratelimit-remaining lowers the bucket of requests, and never raises it. While a rate limit of
+ * GitHub's lasts nothing is taken.
+ *
+ * Redis counts for all replicas (view/budget.lua, the same arithmetic, by its clock). While it is
+ * unavailable each process counts alone with limit ÷ replicas, without shares, and begins at the
+ * level that it saw last. Redis does not hear of that: in the window in which it comes back a
+ * quarter of the limit more than the limit can go out. */
 #ifndef CRCR_MODEL_BUDGET_H
 #define CRCR_MODEL_BUDGET_H
 
 #include "../base/str.h"
 
-/* From taking to reaching GitHub: a second in a replica's hand, a second on the way. */
-#define BUDGET_HAND_MS    1000
-#define BUDGET_LIFE_MS    2000
-#define BUDGET_SLOTS      20   /* in a window; budget.lua has the same */
-#define BUDGET_MINUTE_MIN 5000 /* ms: a shorter window has not enough slots for the life */
+#define BUDGET_TOKEN_WAIT_MS 1000 /* a call that is not sent by then takes again */
 
 enum budget_bucket {
     BUDGET_REQUESTS_HOUR,
@@ -30,9 +52,8 @@ enum budget_bucket {
     BUDGET_CONTENT_HOUR,
     BUDGET_BUCKETS
 };
-/* Low may not take what is kept for high. */
-enum budget_class { BUDGET_HIGH, BUDGET_LOW, BUDGET_CLASSES };
-/* What calls are told apart by; the first three can be told to be content. */
+enum budget_class { BUDGET_AGGREGATE, BUDGET_L4, BUDGET_URGENT, BUDGET_REST, BUDGET_CLASSES };
+/* What calls are told apart by; configuration says which of the first three are content. */
 enum budget_call {
     BUDGET_DISPATCH,
     BUDGET_CHECK_RUN, /* its creation; an update is a plain write */
@@ -41,86 +62,61 @@ enum budget_call {
     BUDGET_READ,
     BUDGET_CALLS
 };
+extern const char *const budget_bucket_names[BUDGET_BUCKETS]; /* "requests_hour" … for metrics */
+extern const char *const budget_class_names[BUDGET_CLASSES];  /* "aggregate" … */
 
 struct budget_rules {
     int64_t limit[BUDGET_BUCKETS]; /* 0: none */
-    int64_t minute_ms;             /* 60,000; tests have shorter ones. An hour is 60 of them */
-    int kept_percent;              /* of each limit, for high */
-    int replicas;                  /* who share the limit while Redis is away */
+    int replicas;                  /* processes that share the limits while Redis is unavailable */
     bool whole_app;                /* one budget for all installations */
     bool content[BUDGET_CALLS];
 };
-struct budget_cost {
-    int of[BUDGET_BUCKETS];
-};
 
-/* A request for budget. Either what calls times cost comes to, as many of the calls as there is
- * room for in every bucket; or nothing. The store gives at most a twentieth of what GitHub said is
- * left at once, but one: none of the last calls of GitHub's hour lapses in a hand. */
+/* What one call asks for, in µs of each bucket's refill. */
 struct budget_ask {
-    struct str account; /* lower case */
-    bool low;
-    int calls;
-    struct budget_cost cost;        /* of one call */
-    int64_t untold[BUDGET_BUCKETS]; /* taken meanwhile without asking: counted first */
-    int64_t seen_left;              /* x-ratelimit-remaining, -1: none was seen */
-    int64_t seen_limit;             /* x-ratelimit-limit; 0: none was seen */
-    int64_t seen_reset_ms;          /* and for how much longer it holds */
-    int64_t seen_limited_ms; /* for how much longer GitHub told us to wait; ≤ 0: it did not */
+    struct {
+        int64_t cost_us; /* 0: nothing of this bucket */
+        int64_t room_us; /* the capacity less what the class leaves */
+        int64_t over_us; /* the same when the downstream is over its share */
+        int64_t full_us; /* the capacity */
+    } of[BUDGET_BUCKETS];
+    int64_t share_cost_us, share_room_us; /* of the downstream's share; 0: not content */
+    int64_t lower_us;   /* at least so much of the requests is used, says GitHub */
+    int64_t limited_us; /* for how much longer GitHub told us to wait; 0: it did not */
 };
-struct budget_grant {
-    int calls;                    /* 0: refused */
-    int64_t wait_ms;              /* refused: before this nothing comes free */
-    enum budget_bucket bucket;    /* refused: the one that is free last */
-    bool limited;                 /* refused: none of ours; GitHub told one of us to wait */
-    int64_t left[BUDGET_BUCKETS]; /* for this class, after the grant; -1: no limit */
+struct budget_answer {
+    int64_t wait_us;                 /* 0: taken; else nothing is free before that */
+    enum budget_bucket bucket;       /* refused: the one that is free last */
+    bool limited;                    /* refused: by no bucket; GitHub told us to wait */
+    int64_t used_us[BUDGET_BUCKETS]; /* until each is full again */
 };
 
-extern const char *const budget_bucket_names[BUDGET_BUCKETS]; /* "requests_hour" … for metrics */
-
-/* True when at least one limit stands. */
+/* True when at least one limit is set. */
 bool budget_limits(const struct budget_rules *rules);
 /* "dispatch,check_run,comment" or a part of it, or "none". False: something else is in it. */
 bool budget_content_parse(struct budget_rules *rules, struct str text);
 /* Which call it is, by method and path. */
 enum budget_call budget_call_of(const char *method, const char *path);
-struct budget_cost budget_cost_of(const struct budget_rules *rules, enum budget_call call);
-/* The length of a bucket's window. */
-int64_t budget_window_ms(const struct budget_rules *rules, enum budget_bucket bucket);
-/* How much of a bucket may be taken in one window: of the limit, or of a replica's part; low has
- * what is kept for high taken off. Never less than cost, or such a call could never go. */
-int64_t budget_cap(const struct budget_rules *rules, enum budget_bucket bucket, bool low, bool part,
-                   int cost);
-/* After a refusal, how much later each further call should come, so that not all come at once to be
- * refused again. */
-int64_t budget_pace_ms(const struct budget_rules *rules, enum budget_bucket bucket, int64_t cap,
-                       int cost);
+/* The rules of a process that counts alone: limit ÷ replicas, at least 1. */
+struct budget_rules budget_rules_alone(const struct budget_rules *rules);
+/* What such a call asks for. seen_left: x-ratelimit-remaining; -1: not known. */
+void budget_price(const struct budget_rules *rules, enum budget_call call, enum budget_class class,
+                  int64_t seen_left, struct budget_ask *ret);
+/* How many tokens a class can have of a bucket that is full again in used_us (0 or less: it is
+ * full); -1: no limit. */
+int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,
+                    enum budget_class class, int64_t used_us);
 /* "80 contents a minute" */
 void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket, char *to,
                      size_t size);
 
-/* ---- windows in memory: what budget.lua does in Redis ---- */
-
-#define BUDGET_RING 32 /* slots of a window and of the life, for BUDGET_MINUTE_MIN */
-struct budget_window {
-    int64_t newest; /* number of the newest slot */
-    int32_t taken[BUDGET_RING];
+/* An account's buckets in memory; zeroed they are full. */
+struct budget_state {
+    int64_t full_us[BUDGET_BUCKETS]; /* when each is full again */
+    int64_t limited_us;              /* until then GitHub told us to wait */
 };
-/* Zeroed it is empty. */
-struct budget_windows {
-    struct budget_window of[BUDGET_BUCKETS];
-    int64_t left, limit, reset_ms; /* what GitHub said last, as long as reset_ms is to come */
-    int64_t limited_ms;            /* until then it takes nothing */
-};
-/* now_ms: one clock for all calls on the same windows. part: a replica's part of the limits. */
-void budget_windows_ask(struct budget_windows *w, const struct budget_rules *rules,
-                        const struct budget_ask *ask, bool part, int64_t now_ms,
-                        struct budget_grant *ret);
-/* Counts what was taken elsewhere. */
-void budget_windows_add(struct budget_windows *w, const struct budget_rules *rules,
-                        const struct budget_cost *cost, int calls, int64_t now_ms);
-/* What still counts. */
-int64_t budget_windows_taken(struct budget_windows *w, const struct budget_rules *rules,
-                             enum budget_bucket bucket, int64_t now_ms);
+/* Takes a call's cost, or nothing. now_us: one clock for all calls on a state. */
+void budget_take(struct budget_state *state, const struct budget_ask *ask, int64_t now_us,
+                 struct budget_answer *ret);
 
 #endif

@@ -325,13 +325,14 @@ static enum err check_state(struct callback *c, struct why *why)
                    c->conclusion[0] ? "unknown" : "missing");
 }
 
-static void set_defaults(struct reading *r)
+static void set_defaults(struct reading *r, struct str attempt)
 {
     struct callback *c = r->c;
     const int64_t *n = r->counts;
     if (!c->job_name[0])
         str_copy(c->job_name, sizeof(c->job_name), str_of(c->workflow_name));
-    if (!c->run_attempt[0])
+    if (!c->run_attempt[0] &&
+        (attempt.len == 0 || !str_copy(c->run_attempt, sizeof(c->run_attempt), attempt)))
         strcpy(c->run_attempt, "1");
     if (!c->check_run_id[0] || is_zero(c->check_run_id)) {
         size_t len = strlen(c->run_id);
@@ -346,7 +347,7 @@ static void set_defaults(struct reading *r)
     c->total = n[3] >= 0 ? n[3] : c->passed + c->failed + c->skipped;
 }
 
-enum err callback_parse(struct str body, struct callback *ret, struct why *why)
+enum err callback_parse(struct str body, struct str attempt, struct callback *ret, struct why *why)
 {
     memset(ret, 0, sizeof(*ret));
     struct reading r = { .c = ret, .counts = { -1, -1, -1, -1 }, .why = why };
@@ -359,7 +360,7 @@ enum err callback_parse(struct str body, struct callback *ret, struct why *why)
     if (err) {
         callback_clear(ret);
     } else {
-        set_defaults(&r);
+        set_defaults(&r, attempt);
         ret->failed_tests = failed_tests_take(&r.tests);
         ret->failed_tests_cut = r.tests.left_out;
     }

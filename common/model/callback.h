@@ -28,8 +28,8 @@ struct callback {
     char workflow_name[NAME_MAX_BYTES + 1];
     char job_name[NAME_MAX_BYTES + 1];
     char run_id[RUN_ID_MAX + 1];
-    char run_attempt[32];
-    char check_run_id[RUN_ID_MAX + 40];
+    char run_attempt[RUN_ATTEMPT_MAX + 1];
+    char check_run_id[RUN_ID_MAX + 1 + RUN_ATTEMPT_MAX + 1];
     char url[URL_MAX + 1];
     char artifact_url[URL_MAX + 1];
     char started_at[40], completed_at[40];
@@ -43,9 +43,11 @@ struct callback {
 };
 
 /* Checks the whole body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and
- * reads it. payload is skipped. ERR_REFUSE with the field and what is accepted. On an error nothing
- * is to be cleared. */
-enum err callback_parse(struct str body, struct callback *ret, struct why *why) MUST_CHECK;
+ * reads it. payload is skipped. attempt: what an absent run_attempt is (a proven one, from the
+ * claim or the header), "1" when empty. ERR_REFUSE with the field and what is accepted. On an error
+ * nothing is to be cleared. */
+enum err callback_parse(struct str body, struct str attempt, struct callback *ret,
+                        struct why *why) MUST_CHECK;
 void callback_clear(struct callback *c);
 /* nightly and periodic: self-reports. */
 bool callback_is_self(const struct callback *c);

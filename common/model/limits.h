@@ -16,6 +16,7 @@
 #define SHA_MAX              64
 #define NAME_MAX_BYTES       512 /* workflow, job */
 #define RUN_ID_MAX           128
+#define RUN_ATTEMPT_MAX      31
 #define URL_MAX              2048
 
 #endif

@@ -88,8 +88,8 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
         put_text(to, "seq", o->seq);
         put_text(to, "event_key", o->event_key);
     }
-    buf_printf(to, ",\"at\":\"%s\",\"maybe_duplicate\":%s", at,
-               o->maybe_duplicate ? "true" : "false");
+    buf_printf(to, ",\"at\":\"%s\"", at);
+    put_text(to, "maybe_duplicate", task_mark_name(o->maybe_duplicate));
     put_text(to, "action", o->action);
     put_number(to, "received_ms", o->received_ms);
     buf_putc(to, '}');
@@ -156,7 +156,9 @@ static enum err read_numbers(const json_t *json, struct outcome *o, struct why *
     o->pr_number = json_integer_value(json_object_get(json, "pr_number"));
     o->latency_ms = json_integer_value(json_object_get(json, "latency_ms"));
     o->received_ms = json_integer_value(json_object_get(json, "received_ms"));
-    o->maybe_duplicate = json_is_true(json_object_get(json, "maybe_duplicate"));
+    const json_t *mark = json_object_get(json, "maybe_duplicate");
+    o->maybe_duplicate =
+        json_is_true(mark) ? MARK_ANSWER_UNSEEN : task_mark_parse(str_of(json_string_value(mark)));
     const char *tier = json_string_value(json_object_get(json, "tier"));
     o->level = level_parse(str_of(tier));
     if (!o->level)

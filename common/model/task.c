@@ -14,6 +14,26 @@ static const char *const kind_names[] = {
     [TASK_RERUN_ALL] = "rerun_all",
 };
 
+static const char *const mark_names[] = {
+    [MARK_NONE] = "",
+    [MARK_ANSWER_UNSEEN] = "answer_unseen",
+    [MARK_CLAIM_EXPIRED] = "claim_expired",
+    [MARK_NO_CLAIM] = "no_claim",
+};
+
+const char *task_mark_name(enum task_mark mark)
+{
+    return mark_names[mark];
+}
+
+enum task_mark task_mark_parse(struct str text)
+{
+    for (size_t i = 0; i < sizeof(mark_names) / sizeof(mark_names[0]); i++)
+        if (str_is(text, mark_names[i]))
+            return (enum task_mark)i;
+    return text.len ? MARK_ANSWER_UNSEEN : MARK_NONE;
+}
+
 const char *task_kind_name(enum task_kind kind)
 {
     return kind_names[kind];
@@ -96,8 +116,7 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
     struct str attempt_text = headers_get(headers, "attempt");
     t.run_id = headers_get(headers, "run_id");
     t.level = level_parse(tier);
-    t.maybe_duplicate = str_is(headers_get(headers, "maybe_duplicate"), "1");
-    t.reread = str_is(headers_get(headers, "reread"), "1");
+    t.maybe_duplicate = task_mark_parse(headers_get(headers, "maybe_duplicate"));
     t.payload_trimmed = headers_get(headers, "payload_trimmed");
     int64_t attempt = 1;
 
@@ -133,9 +152,7 @@ void task_to_headers(const struct task *task, struct headers *to)
     headers_put_i64(to, "attempt", task->attempt);
     headers_put_copy(to, "seq", str_of(seq));
     if (task->maybe_duplicate)
-        headers_put(to, "maybe_duplicate", STR_LIT("1"));
-    if (task->reread)
-        headers_put(to, "reread", STR_LIT("1"));
+        headers_put(to, "maybe_duplicate", str_of(task_mark_name(task->maybe_duplicate)));
     headers_put(to, "payload_trimmed", task->payload_trimmed);
 }
 

@@ -20,6 +20,19 @@ int task_seq_cmp(const struct task_seq *a, const struct task_seq *b);
 #define TASK_SEQ_TEXT_SIZE 64
 void task_seq_text(const struct task_seq *seq, char to[TASK_SEQ_TEXT_SIZE]);
 
+/* Why a call may be the second one for its delivery and downstream. Once set it stays with the
+ * task, also where it waits or is in the DLQ. The text is that of the header and of the outcome;
+ * one that we do not know (older records hold 1 or true) reads as answer_unseen: no mark is lost.
+ */
+enum task_mark {
+    MARK_NONE,          /* "" */
+    MARK_ANSWER_UNSEEN, /* "answer_unseen": GitHub's answer to an earlier attempt did not come */
+    MARK_CLAIM_EXPIRED, /* "claim_expired": another's claim was never finished */
+    MARK_NO_CLAIM,      /* "no_claim": Redis was unavailable, or emptied since the event came */
+};
+const char *task_mark_name(enum task_mark mark);
+enum task_mark task_mark_parse(struct str text);
+
 struct task {
     struct event event;
     struct str repo; /* downstream */
@@ -30,8 +43,7 @@ struct task {
     struct str run_id;
     int attempt; /* 1 the first time */
     struct task_seq seq;
-    bool maybe_duplicate;
-    bool reread; /* whoever wrote this may have done so twice: there may be another record of it */
+    enum task_mark maybe_duplicate;
     struct str payload_trimmed; /* JSON array of what payload_fit dropped; absent when verbatim */
     struct str lane;            /* the record's key: <downstream>|<event key> */
 };
@@ -71,7 +83,7 @@ struct outcome {
     int64_t latency_ms; /* received → answered */
     char error[512];
     int64_t at_ms; /* the moment the call was sent; for others the moment it was decided */
-    bool maybe_duplicate;
+    enum task_mark maybe_duplicate;
     /* Of a dispatch for a pull request, where one supersedes another; else "", as in old records
      * and those of a replay --again. */
     char seq[TASK_SEQ_TEXT_SIZE];

@@ -64,7 +64,7 @@ static void *follow(void *opaque)
     while (goes_on(f)) {
         const struct record *record = topic_follower_next(f->follower, TICK_MS);
         struct why why;
-        if (topic_follower_astray(f->follower, &why)) {
+        if (topic_follower_stalled(f->follower, &why)) {
             f->refused(&why);
             return NULL;
         }

@@ -1,6 +1,27 @@
--- Ends a claim; written whole, so that a flushed Redis learns of it again. What is done stays done.
--- KEYS: the claim. ARGV: owner, state (done, unknown), outcome, ttl_s, pr, head_sha, level,
--- event_type, dispatched_ms. Returns 1, or 0 when another owner is sending, or has sent.
+-- Ends a claim; written whole, also where no claim was taken: Redis was unavailable or was emptied since.
+-- What is done stays done. The seq of the call becomes the lane's last, unless a later one is.
+-- KEYS: the claim; the lane's last seq, or crcr:none.
+-- ARGV: owner, state (done, unknown), outcome, ttl_s, pr, head_sha, level, event_type, dispatched_ms, seq.
+-- Returns 1, or 0 when another owner is sending, or has sent.
+local ttl = tonumber(ARGV[4])
+
+-- As in claim.lua.
+local function later(a, b)
+  local pattern = '^(%d+):(%d+):(%d+)$'
+  local a1, a2, a3 = string.match(a, pattern)
+  local b1, b2, b3 = string.match(b, pattern)
+  if not a1 or not b1 then return false end
+  if a1 ~= b1 then return tonumber(a1) > tonumber(b1) end
+  if a2 ~= b2 then return tonumber(a2) > tonumber(b2) end
+  return tonumber(a3) > tonumber(b3)
+end
+
+if KEYS[2] ~= 'crcr:none' then
+  local last = redis.call('GET', KEYS[2])
+  if not last or later(ARGV[10], last) then
+    redis.call('SET', KEYS[2], ARGV[10], 'EX', ttl)
+  end
+end
 local claim = redis.call('HMGET', KEYS[1], 'state', 'owner')
 local state, owner = claim[1], claim[2]
 if owner ~= ARGV[1] and (state == 'sending' or (state == 'done' and ARGV[2] ~= 'done')) then
@@ -9,5 +30,5 @@ end
 redis.call('HMSET', KEYS[1], 'state', ARGV[2], 'owner', ARGV[1], 'outcome', ARGV[3],
            'pr', ARGV[5], 'head_sha', ARGV[6], 'level', ARGV[7], 'event_type', ARGV[8],
            'dispatched_ms', ARGV[9])
-redis.call('EXPIRE', KEYS[1], tonumber(ARGV[4]))
+redis.call('EXPIRE', KEYS[1], ttl)
 return 1

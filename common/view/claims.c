@@ -108,16 +108,20 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
 }
 
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
-                            const struct outcome *outcome, struct why *why)
+                            const struct outcome *outcome, bool supersede, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
+    char seq[TASK_SEQ_TEXT_SIZE];
     char ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX], at[NUMBER_MAX];
     bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_DUPLICATE;
     buf_init(&key, VIEW_KEY_MAX);
     buf_init(&json, 8192);
+    buf_init(&seq_key, VIEW_KEY_MAX);
+    task_seq_text(&task->seq, seq);
     outcome_to_json(outcome, &json);
     const struct str argv[] = {
         claim_key(&key, task),
+        supersede ? lane_key(&seq_key, task->lane) : STR_LIT(KEY_NONE),
         str_of(owner),
         done ? STR_LIT("done") : STR_LIT("unknown"),
         buf_str(&json),
@@ -127,8 +131,9 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
         number(level, task->level),
         str_of(event_kind_name(task->event.kind)),
         number(at, outcome->at_ms),
+        str_of(seq),
     };
-    return redis_queue_script(r, &finish_script, 1, sizeof(argv) / sizeof(argv[0]), argv, why);
+    return redis_queue_script(r, &finish_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
@@ -205,30 +210,6 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
         str_of(outcome->event_type),
         number(numbers[3], outcome->at_ms),
         str_of(outcome->seq),
-    };
-    return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
-}
-
-enum err lane_restore_queue(struct redis *r, struct str lane, const struct task_seq *seq,
-                            struct why *why)
-{
-    struct buf CLEANUP(buf_clear) key;
-    char text[TASK_SEQ_TEXT_SIZE], ttl[NUMBER_MAX];
-    const struct str nothing = STR_LIT("");
-    buf_init(&key, VIEW_KEY_MAX);
-    task_seq_text(seq, text);
-    const struct str argv[] = {
-        STR_LIT(KEY_NONE),
-        lane_key(&key, lane),
-        nothing,
-        nothing,
-        number(ttl, CLAIM_TTL_S),
-        nothing,
-        nothing,
-        nothing,
-        nothing,
-        nothing,
-        str_of(text),
     };
     return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }

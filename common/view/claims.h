@@ -11,8 +11,8 @@
 
 enum claim_verdict {
     CLAIM_TAKEN,      /* ours: call */
-    CLAIM_FORGOTTEN,  /* ours, but Redis lost its memory since the event was received: whoever had
-                         the task before us may have called */
+    CLAIM_FORGOTTEN,  /* ours, but Redis was emptied since the event was received: an earlier call
+                         may have been forgotten */
     CLAIM_EXPIRED,    /* ours, but an earlier owner never told how its call ended: call with
                          maybe_duplicate */
     CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */
@@ -38,10 +38,12 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
 /* The end of a claim, queued and collected in the same way. finish: sending → done(outcome) when
  * the outcome is dispatched or duplicate, else → unknown (whoever claims next gets CLAIM_EXPIRED).
- * A done claim may be finished again by anyone, as done: what is stored is what CLAIM_DONE gives.
- */
+ * Also where no claim was taken: Redis was unavailable then. A done claim may be finished again by
+ * anyone, as done: what is stored is what CLAIM_DONE gives. supersede, as for claim_queue: the seq
+ * becomes the lane's last in the same step, unless a later one is. */
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
-                            const struct outcome *outcome, struct why *why) MUST_CHECK;
+                            const struct outcome *outcome, bool supersede,
+                            struct why *why) MUST_CHECK;
 /* Gives a claim back because no call of this task was ever made (wait, parked). */
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
                              struct why *why) MUST_CHECK;
@@ -55,11 +57,6 @@ enum err claim_end_collect(struct redis *r, struct why *why) MUST_CHECK;
  * age_ms: of the outcome; *queued: claim_end_collect is to follow. */
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why) MUST_CHECK;
-
-/* What a call without a claim could not record: the last seq of a lane
- * (<downstream>|<event key>). A later one that is there stays. claim_end_collect is to follow. */
-enum err lane_restore_queue(struct redis *r, struct str lane, const struct task_seq *seq,
-                            struct why *why) MUST_CHECK;
 
 /* For ingest: the record of the dispatch of a delivery to a repo. */
 struct dispatch_record {

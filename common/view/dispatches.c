@@ -94,7 +94,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("at_ms"),
         at,
         STR_LIT("maybe_duplicate"),
-        o->maybe_duplicate ? STR_LIT("1") : STR_LIT("0"),
+        str_of(task_mark_name(o->maybe_duplicate)),
     };
     return redis_queue_script(r, &fold_script, 6, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
@@ -146,7 +146,8 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
         if (str_is(name, "unknown_ms") && !str_to_i64(value, &unknown_ms))
             unknown_ms = 0;
         if (str_is(name, "maybe_duplicate"))
-            view->maybe_duplicate = str_is(value, "1");
+            view->maybe_duplicate =
+                str_is(value, "0") ? MARK_NONE : task_mark_parse(value); /* older: "0", "1" */
     }
     if (!view->dispatched_ms)
         view->dispatched_ms = unknown_ms;

@@ -16,7 +16,7 @@ struct dispatch_view {
     int64_t level, pr, http_status, attempt;
     int64_t at_ms;         /* of that outcome */
     int64_t dispatched_ms; /* when the call went out, 0: it did not, or is not known to have */
-    bool maybe_duplicate;
+    enum task_mark maybe_duplicate;
 };
 
 /* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs tell). */

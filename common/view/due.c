@@ -9,10 +9,10 @@
 
 #define NUMBER_MAX 24
 
-extern const char view_due_lua[], view_due_done_lua[];
+extern const char view_due_lua[], view_zset_remove_lua[];
 /* A script remembers its SHA; one set a thread, because that memory is not locked. */
 static _Thread_local struct redis_script take_script = { .source = view_due_lua };
-static _Thread_local struct redis_script done_script = { .source = view_due_done_lua };
+static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
 
 static struct str number_text(char to[NUMBER_MAX], int64_t n)
 {
@@ -71,5 +71,5 @@ enum err due_remove(struct redis *r, const char *member, int64_t lease_end_ms, s
     const struct redis_value *v;
     const struct str argv[] = { STR_LIT(KEY_DUE), str_of(member),
                                 number_text(lease_end, lease_end_ms) };
-    return redis_call_script(r, &done_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
 }

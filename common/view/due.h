@@ -20,7 +20,8 @@ void due_list_clear(struct due_list *list);
 enum err due_set(struct redis *r, struct str member, int64_t at_ms, struct why *why) MUST_CHECK;
 /* Takes up to most members whose time had come at now_ms, earliest first, and puts their time off
  * by the lease, so that no other sweeper takes them meanwhile, and one that dies loses none. None
- * while the view is not whole (crcr:epoch). *past: how many there were. *ret is the caller's. */
+ * while the view is not consistent (crcr:epoch). *past: how many there were. *ret is the caller's.
+ */
 enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list *ret, int64_t *past,
                   struct why *why) MUST_CHECK;
 /* It is marked dirty. A time that was noted since it was taken stays. */

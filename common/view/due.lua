@@ -1,5 +1,4 @@
--- Gives a sweeper some members whose time has come. Their time is put off by a lease instead of
--- being taken away: one that dies loses none, and whoever notes a time meanwhile overwrites the
+-- Gives a sweeper some members whose time has come. Their time is put off by a lease; they stay in the set: one that dies loses none, and whoever notes a time meanwhile overwrites the
 -- lease, and is not forgotten when the sweeper has done.
 --
 -- KEYS  1 due zset  2 epoch

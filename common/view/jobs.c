@@ -80,7 +80,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = number_text(numbers[0], first_ms);
     argv[n++] = str_of(fact->run_attempt);
     argv[n++] = number_text(numbers[1], times->ttl_s);
-    argv[n++] = number_text(numbers[2], times->zombie_ms);
+    argv[n++] = number_text(numbers[2], times->overdue_ms);
     argv[n++] = str_of(fact->key);
     argv[n++] = str_of(fact->delivery_id);
     argv[n++] = str_of(fact->repo);
@@ -260,7 +260,7 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
     return jobs_get(r, &names, false, ret, why);
 }
 
-enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t whole_max,
+enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
@@ -273,7 +273,7 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
     if (err != OK)
         return err;
     struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
-    return jobs_get(r, &names, names.n > whole_max, ret, why);
+    return jobs_get(r, &names, names.n > full_max, ret, why);
 }
 
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,

@@ -9,9 +9,9 @@
 
 /* How long what is folded stays, and when a job in progress counts as lost. */
 struct view_times {
-    int64_t ttl_s;     /* CRCR_STATUS_TTL */
-    int64_t zombie_ms; /* ZOMBIE_TIMEOUT_SECONDS */
-    int64_t fence;     /* of the rebuild that folds (epoch.h); 0: the view must be whole */
+    int64_t ttl_s;      /* CRCR_STATUS_TTL */
+    int64_t overdue_ms; /* ZOMBIE_TIMEOUT_SECONDS */
+    int64_t fence;      /* of the rebuild that folds (epoch.h); 0: the view must be consistent */
 };
 
 enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL, FOLD_FULL };
@@ -49,8 +49,8 @@ void job_list_clear(struct job_list *list);
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why) MUST_CHECK;
 /* The first jobs of a delivery by time, at most limit. Without failed tests and verdicts when they
- * are more than whole_max: a bad day of a large project would not fit into memory. */
-enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t whole_max,
+ * are more than full_max: a bad day of a large project would not fit into memory. */
+enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why) MUST_CHECK;
 #define HEAD_JOBS_MAX 1000 /* of a commit and downstream, as fold.lua keeps */
 /* The first jobs of one downstream in a delivery by time, at most limit; without failed tests and

@@ -82,6 +82,14 @@ struct str key_budget(struct buf *to, struct str account)
     return of_repo(to, "budget", account);
 }
 
+struct str key_budget_share(struct buf *to, struct str account, struct str downstream)
+{
+    (void)key_budget(to, account);
+    buf_putc(to, '|');
+    put_lower(to, downstream);
+    return buf_str(to);
+}
+
 struct str key_job(struct buf *to, struct str job_key)
 {
     return of_text(to, "job", job_key);

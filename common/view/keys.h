@@ -53,9 +53,11 @@
  *   job keys in progress by deadline
  * crcr:zombies:leased                       zset    sweep       sweep              -
  *   job keys that a sweeper has in hand, by the end of its lease
- * crcr:budget:<account>                     hash    dispatcher, reporter           1 h 3 min
- *   what was taken of GitHub's limits for an owner's installation (* is the whole App), by bucket
- *   and part of its window; what GitHub says is left, and until when
+ * crcr:budget:<account>                     hash    dispatcher, reporter           until all full
+ *   when each bucket of GitHub's limits is full again, for an owner's installation (* is the whole
+ *   App), and until when GitHub told one of us to wait, in us
+ * crcr:budget:<account>|<repo>              string  dispatcher, reporter           until full
+ *   when the share of that downstream in the account's content is full again, in us
  * crcr:allowlist                            hash    router      web                -
  *   source, sha, fetched_at, error of the last fetch
  *
@@ -79,6 +81,7 @@ struct str key_claim_again(struct buf *to, struct str delivery, struct str repo,
 struct str key_seq(struct buf *to, struct str repo, struct str event_key);
 struct str key_rate(struct buf *to, struct str repo);
 struct str key_budget(struct buf *to, struct str account);
+struct str key_budget_share(struct buf *to, struct str account, struct str downstream);
 struct str key_job(struct buf *to, struct str job_key);
 struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
 struct str key_delivery(struct buf *to, struct str delivery);

@@ -210,8 +210,6 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     headers_remove(to, "dlq");
     snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, record->at.partition, record->at.offset);
     headers_put_copy(to, "dlq", str_of(place));
-    if (topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4)
-        headers_set(to, "reread", STR_LIT("1")); /* may be put back, and so sent, once more */
     *target = topic;
     return OK;
 }

@@ -59,7 +59,7 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
     progress_init(&progress, ctl->verb);
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
-        if (topic_follower_astray(follower, why)) {
+        if (topic_follower_stalled(follower, why)) {
             progress_end();
             return why_prefix(why, ERR_RETRY, "run this again");
         }

@@ -171,14 +171,37 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
     return OK;
 }
 
+/* An id as text; NULL when it is neither a string nor a whole number. */
+static json_t *id_as_text(const json_t *id)
+{
+    return json_is_integer(id)  ? json_sprintf("%lld", (long long)json_integer_value(id))
+           : json_is_string(id) ? json_string(json_string_value(id))
+                                : NULL;
+}
+
+/* The claims run_id and run_attempt that GitHub's token for this report has. The body is sent as it
+ * is: what is missing or malformed there is for the relay to say. */
+static json_t *run_claims_of(struct str body)
+{
+    json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *workflow = json_object_get(root, "workflow"), *claims = json_object();
+    json_t *run_id = id_as_text(json_object_get(workflow, "run_id"));
+    json_t *attempt = id_as_text(json_object_get(workflow, "run_attempt"));
+
+    json_object_set_new(claims, "run_id", run_id ? run_id : json_string("1"));
+    json_object_set_new(claims, "run_attempt", attempt ? attempt : json_string("1"));
+    json_decref(root);
+    return claims;
+}
+
 /* The simulator is an issuer that the relay of deploy/try trusts. */
-static enum err token_of_sim(const struct ctl *ctl, const struct args *a, char **ret,
+static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t *run, char **ret,
                              struct why *why)
 {
     struct buf CLEANUP(buf_clear) url;
     struct post_answer answer;
     struct headers headers;
-    json_t *ask = json_pack("{s:s}", "repo", a->repo);
+    json_t *ask = json_pack("{s:s, s:O}", "repo", a->repo, "claims", run);
     char *CLEANUP(mem_free_char) body = json_dumps(ask, JSON_COMPACT);
 
     json_decref(ask);
@@ -201,7 +224,7 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, char *
 }
 
 /* The claims that ingest asks for, as GitHub's own tokens have them. */
-static char *claims_of(const struct args *a)
+static char *claims_of(const struct args *a, json_t *run)
 {
     struct str owner = str_of(a->repo);
     int64_t now_s = clock_wall_ms() / 1000;
@@ -211,15 +234,16 @@ static char *claims_of(const struct args *a)
                                AUDIENCE, "repository", a->repo, "repository_owner", owner.ptr,
                                owner.len, "sub", "crcrctl", "iat", (json_int_t)now_s, "nbf",
                                (json_int_t)now_s, "exp", (json_int_t)(now_s + TOKEN_LIFE_S));
+    json_object_update(claims, run);
     char *text = json_dumps(claims, JSON_COMPACT);
     json_decref(claims);
     return text;
 }
 
-static enum err token_of_key(const struct args *a, char **ret, struct why *why)
+static enum err token_of_key(const struct args *a, json_t *run, char **ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) pem;
-    char *CLEANUP(mem_free_char) claims = claims_of(a);
+    char *CLEANUP(mem_free_char) claims = claims_of(a, run);
     struct jwt_key *key;
 
     buf_init(&pem, TOKEN_MAX);
@@ -233,18 +257,23 @@ static enum err token_of_key(const struct args *a, char **ret, struct why *why)
     return err;
 }
 
-static enum err token_get(const struct ctl *ctl, const struct args *a, char **ret, struct why *why)
+static enum err token_get(const struct ctl *ctl, const struct args *a, struct str body, char **ret,
+                          struct why *why)
 {
     struct buf CLEANUP(buf_clear) text;
+    enum err err = OK;
 
     buf_init(&text, TOKEN_MAX);
-    if (a->sim)
-        return token_of_sim(ctl, a, ret, why);
-    if (a->key)
-        return token_of_key(a, ret, why);
+    if (a->sim || a->key) {
+        json_t *run = run_claims_of(body);
+        err = a->sim ? token_of_sim(ctl, a, run, ret, why) : token_of_key(a, run, ret, why);
+        json_decref(run);
+        return err;
+    }
     if (a->token)
         buf_puts(&text, a->token);
-    enum err err = a->token ? OK : ctl_read_file(&text, a->token_file, why);
+    else
+        err = ctl_read_file(&text, a->token_file, why);
     if (err == OK)
         *ret = str_dup(str_trim(buf_str(&text)));
     return err;
@@ -285,7 +314,7 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     if (err == OK && args->state)
         err = workflow_add(args, &body, &why);
     if (err == OK)
-        err = token_get(ctl, args, &token, &why);
+        err = token_get(ctl, args, buf_str(&body), &token, &why);
     if (err == OK) {
         buf_printf(&bearer, "Bearer %s", token);
         headers_init(&headers);

@@ -131,9 +131,10 @@ static void of_outcome(struct summary *s, const struct record *r)
     if (o.http_status)
         used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%sHTTP %d",
                          used ? ", " : "", o.http_status);
-    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%s%" PRId64 " ms%s%s%s%s%.300s",
-             used ? ", " : "", o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate" : "",
-             *o.again ? ", again " : "", o.again, *o.error ? ": " : "", o.error);
+    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%s%" PRId64 " ms%s%s%s%s%s%.300s",
+             used ? ", " : "", o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate: " : "",
+             task_mark_name(o.maybe_duplicate), *o.again ? ", again " : "", o.again,
+             *o.error ? ": " : "", o.error);
 }
 
 /* Texts that a scan looks for, and where each goes. */
@@ -187,12 +188,13 @@ static void identify_job(struct summary *s, const struct headers *h, const char 
 
     s->job_state = swept ? JOB_TIMED_OUT : job_state_of(str_of(status));
     COPY(s->job, str_of(s->detail));
-    if (!*attempt)
-        attempt = "1";
-    if (str_to_u64(str_of(attempt), &number) && number <= INT32_MAX)
+    struct str said = *attempt ? str_of(attempt) : headers_get(h, "run_attempt");
+    if (said.len == 0)
+        said = STR_LIT("1");
+    if (str_to_u64(said, &number) && number <= INT32_MAX)
         s->attempt = (int64_t)number;
     if (!*s->check_run_id)
-        snprintf(s->check_run_id, sizeof(s->check_run_id), "%s-%s", s->run_id, attempt);
+        snprintf(s->check_run_id, sizeof(s->check_run_id), "%s-%.*s", s->run_id, STR_ARG(said));
 }
 
 static void of_callback(struct summary *s, const struct record *r)

@@ -1,13 +1,21 @@
-"""Test results from JUnit XML: counts, and the failed tests within the relay's limits. Part of crcr-report."""
-import glob
+"""Test results from JUnit XML: counts, and the failed tests within the relay's limits. Part of crcr-report.
+
+The files may be made by a pull request: no link is followed, and files, bytes and depth are bounded.
+"""
+import fnmatch
 import json
 import os
+import re
+import stat
 import xml.parsers.expat
 
 ROWS_MAX, NAME_MAX, MESSAGE_MAX, STACKTRACE_MAX = 1000, 1024, 1024, 4096  # bytes, but for the rows
 # Of all rows: the relay takes bodies of at most 2 MiB. The first mebibyte may hold stack traces; the names and messages
 # of a thousand tests have room after it.
 STACKTRACES_BYTES_MAX, ROWS_BYTES_MAX = 1024 << 10, 1792 << 10
+FILES_MAX, FILE_BYTES_MAX, BYTES_MAX, DEPTH_MAX, FAULTS_MAX = 5000, 64 << 20, 256 << 20, 32, 20
+# Expat may scan an unfinished tag again with each piece: large pieces keep a tag of many megabytes cheap.
+PIECE_BYTES = 1 << 20
 
 
 def dump(value):
@@ -20,11 +28,47 @@ def cut(text, max_bytes):
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
+def open_regular(path):
+    """Opens a file for reading. OSError for anything else: a link, a pipe that would block, a device."""
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    file = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("not a regular file")
+    return file
+
+
+def matches(names, patterns):
+    """A path's names against a glob's; ** is any number of folders."""
+    if not patterns or not names:
+        return not names and all(one == "**" for one in patterns)
+    if patterns[0] == "**":
+        return matches(names, patterns[1:]) or matches(names[1:], patterns)
+    return fnmatch.fnmatchcase(names[0], patterns[0]) and matches(names[1:], patterns[1:])
+
+
+def files_of(pattern):
+    """What a glob matches, but never by way of a link below the part of it that has no wildcard. As in glob, names
+    that begin with a dot are passed over."""
+    parts = pattern.replace(os.sep, "/").split("/")
+    fixed = 0
+    while fixed < len(parts) - 1 and not re.search(r"[*?[]", parts[fixed]):
+        fixed += 1
+    root, patterns = "/".join(parts[:fixed] + [""]), parts[fixed:]
+    depth_max = DEPTH_MAX if "**" in patterns else len(patterns) - 1
+    for folder, folders, names in os.walk(root or "."):
+        inner = [one for one in os.path.relpath(folder, root or ".").replace(os.sep, "/").split("/") if one != "."]
+        folders[:] = [one for one in folders if not one.startswith(".") and len(inner) < depth_max]
+        for name in names:
+            if not name.startswith(".") and matches(inner + [name], patterns):
+                yield root + "/".join(inner + [name])
+
+
 class JUnit:
     """Counts of test cases and the rows of failed ones, from any number of files.
 
-    Read as a stream: neither a file of hundreds of megabytes nor a long stack trace is ever in memory whole. A
-    document type is refused, so entities cannot blow up. What stood before a fault in a file counts.
+    Read as a stream: neither a large file nor a long stack trace is ever in memory whole. A document type is refused,
+    so entities cannot blow up. What stood before a fault in a file counts.
     """
     BAD, SKIPPED = ("failure", "error"), ("skipped", "disabled")
 
@@ -34,6 +78,7 @@ class JUnit:
         self.faults = []  # texts for people
         self.rows, self.rows_bytes, self.rows_left_out = [], 0, 0
         self.case = None  # the one that is open
+        self.bytes_left = BYTES_MAX
 
     def read(self, path):
         self.case = None
@@ -44,11 +89,21 @@ class JUnit:
         self.parser.CharacterDataHandler = self.on_text
         self.parser.StartDoctypeDeclHandler = self.on_doctype
         try:
-            with open(path, "rb") as file:
-                self.parser.ParseFile(file)
+            with open_regular(path) as file:
+                self.parse(file)
             self.files += 1
         except (OSError, ValueError, xml.parsers.expat.ExpatError) as error:
             self.faults.append("%s: %s; what stood before it counts" % (path, error))
+
+    def parse(self, file):
+        left = min(FILE_BYTES_MAX, self.bytes_left)
+        for piece in iter(lambda: file.read(PIECE_BYTES), b""):
+            if len(piece) > left:
+                raise ValueError("more than %d MiB, or %d MiB in all" % (FILE_BYTES_MAX >> 20, BYTES_MAX >> 20))
+            left -= len(piece)
+            self.bytes_left -= len(piece)
+            self.parser.Parse(piece, False)
+        self.parser.Parse(b"", True)
 
     def on_doctype(self, *_):
         raise ValueError("a document type is not accepted in JUnit XML")
@@ -116,12 +171,16 @@ class JUnit:
 def junit_read(patterns):
     """Reads the files that the globs match. (results, faults): results is None when there was nothing to count,
     which is not the same as no tests."""
-    found = sorted({path for pattern in patterns for path in glob.glob(pattern, recursive=True)
-                    if os.path.isfile(path)})
+    found = sorted({path for pattern in patterns for path in files_of(pattern)})
     if patterns and not found:
         return None, ["no file matches %s: no test results are reported" % ", ".join(patterns)]
     results = JUnit()
-    for path in found:
+    for path in found[:FILES_MAX]:
         results.read(path)
+    faults = results.faults[:FAULTS_MAX]
+    if len(found) > FILES_MAX:
+        faults.append("%d files match; the first %d were read" % (len(found), FILES_MAX))
+    if len(results.faults) > FAULTS_MAX:
+        faults.append("%d more files have a fault" % (len(results.faults) - FAULTS_MAX))
     counted = results.files or results.passed + results.failed + results.skipped
-    return results if counted else None, results.faults
+    return results if counted else None, faults

@@ -131,8 +131,7 @@ static void put_dispatch(struct buf *to, const struct dispatch_view *d)
     api_time(to, "dispatched_at", d->dispatched_ms);
     put_count(to, "http_status", d->http_status);
     put_count(to, "attempt", d->attempt);
-    api_name(to, "maybe_duplicate");
-    buf_puts(to, d->maybe_duplicate ? "true" : "false");
+    api_text(to, "maybe_duplicate", str_of(task_mark_name(d->maybe_duplicate)));
     api_text(to, "error", str_of(d->error));
     buf_putc(to, '}');
 }

@@ -183,7 +183,7 @@ function showRepo(data) {
 function dispatchCell(dispatch) {
   if (!dispatch) return "–";
   const note = dispatch.error ? [el("br"), el("small", dispatch.error)]
-    : dispatch.maybe_duplicate ? [el("br"), el("small", "may have been sent twice")] : [];
+    : dispatch.maybe_duplicate ? [el("br"), el("small", `may have been sent twice: ${dispatch.maybe_duplicate}`)] : [];
   return [state(dispatch.outcome), ...note];
 }
 

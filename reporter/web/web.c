@@ -23,7 +23,7 @@
 #define PR_DELIVERIES    25
 #define PR_JOBS          400 /* of each delivery */
 #define DELIVERY_JOBS    1000
-#define DELIVERY_WHOLE   100 /* jobs; of more, failed tests and verdicts are left out */
+#define DELIVERY_FULL    100 /* jobs; of more, failed tests and verdicts are left out */
 #define SUMMARY_FRESH_MS 2000
 #define DRAIN_MS         5000
 #define TICK_MS          1000
@@ -84,7 +84,7 @@ static void reply_away(struct web *w, struct http_exchange *x, const char *route
 }
 
 /* False when the answer was given: a view that is being rebuilt lacks what it will show again. */
-static bool view_is_whole(struct web *w, struct http_exchange *x, const char *route)
+static bool view_is_consistent(struct web *w, struct http_exchange *x, const char *route)
 {
     struct why why;
     int64_t epoch = 0;
@@ -190,7 +190,7 @@ static void summary(void *opaque, struct http_exchange *x)
     struct web *w = opaque;
     struct why why;
     int64_t now = clock_mono_ms();
-    if (!view_is_whole(w, x, "summary"))
+    if (!view_is_consistent(w, x, "summary"))
         return;
     if (w->summary.len == 0 || now - w->summary_ms >= SUMMARY_FRESH_MS) {
         buf_reset(&w->summary);
@@ -224,7 +224,7 @@ static void repo_page(void *opaque, struct http_exchange *x)
         reply_not_found(w, x, "repo");
         return;
     }
-    if (!view_is_whole(w, x, "repo"))
+    if (!view_is_consistent(w, x, "repo"))
         return;
     if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why) != OK) {
         reply_away(w, x, "repo", &why);
@@ -254,15 +254,15 @@ static enum err commit_seen(struct web *w, struct str id, const struct job_list 
     return commit_seen_get(w->redis, id, ret, why);
 }
 
-/* *known: something is there. limit and whole_max as jobs_of_delivery. */
-static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t whole_max,
+/* *known: something is there. limit and full_max as jobs_of_delivery. */
+static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t full_max,
                              struct buf *to, bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
     size_t n = 0;
     enum commit_seen seen = COMMIT_UNKNOWN;
-    enum err err = jobs_of_delivery(w->redis, id, limit, whole_max, &jobs, why);
+    enum err err = jobs_of_delivery(w->redis, id, limit, full_max, &jobs, why);
     if (err == OK)
         err = commit_seen(w, id, &jobs, &seen, why);
     if (err == OK)
@@ -286,9 +286,9 @@ static void delivery_page(void *opaque, struct http_exchange *x)
     buf_init(&body, BODY_MAX_BYTES);
     if (!delivery_valid(id))
         reply_not_found(w, x, "delivery");
-    else if (!view_is_whole(w, x, "delivery"))
+    else if (!view_is_consistent(w, x, "delivery"))
         return;
-    else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_WHOLE, &body, &known, &why) != OK)
+    else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_FULL, &body, &known, &why) != OK)
         reply_away(w, x, "delivery", &why);
     else if (!known)
         reply_not_found(w, x, "delivery");
@@ -344,7 +344,7 @@ static void pr_page(void *opaque, struct http_exchange *x)
     buf_init(&body, BODY_MAX_BYTES);
     if (!str_to_u64(path_rest(x, "/api/crcr/prs/"), &pr) || pr == 0 || pr > INT32_MAX)
         reply_not_found(w, x, "pr");
-    else if (!view_is_whole(w, x, "pr"))
+    else if (!view_is_consistent(w, x, "pr"))
         return;
     else if (pr_put(w, (int64_t)pr, &body, &known, &why) != OK)
         reply_away(w, x, "pr", &why);

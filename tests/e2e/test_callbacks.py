@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import urllib.parse
-import uuid
 
 import jwt
 import pytest
@@ -61,15 +60,27 @@ def test_two_attempts_are_two_rows_and_only_the_first_was_queued(relay, downstre
     assert second["execution_time"] is not None
 
 
-def test_a_run_id_may_be_a_uuid(relay, downstream):
-    four, run_id = downstream(L4), str(uuid.uuid4())
-    payload = four.opened(6003)
-    url = f"https://ci.example/{run_id}"
-    assert four.report(payload, "completed", "success", run_id=run_id, url=url)[0] == 200
-    [row] = four.wait_rows(payload["delivery_id"], ("completed", "success"))
-    assert (row["run_id"], row["check_run_id"]) == (run_id, f"{run_id}-1")
-    run = wait_for("the check run", lambda: four.check_runs(sha_of(6003)))[0]
-    assert run["external_id"] == f"{run_id}:6003" and run["details_url"] == url
+def test_a_job_of_actions_reports_on_its_own_run_only(relay, downstream):
+    """Whoever holds a token of one run cannot speak for another run of the same repository."""
+    two = downstream(L2)
+    payload = two.opened(6003)
+    assert two.report(payload, "in_progress", run_id="811", run_attempt="2")[0] == 200
+    two.wait_rows(payload["delivery_id"], ("in_progress", None))
+    for claims, says in (({"run_id": "812"}, "accepted is 812"), ({"run_attempt": "1"}, "accepted is 1")):
+        status, answer = two.report(payload, "completed", "success", run_id="811", run_attempt="2", claims=claims)
+        assert status == 403 and says in answer["detail"]
+    assert two.report(payload, "completed", "failure", run_id="811", run_attempt="2")[0] == 200
+    [row] = two.wait_rows(payload["delivery_id"], ("completed", "failure"))
+    assert (row["run_id"], row["run_attempt"]) == ("811", 2)
+
+
+def test_an_attempt_that_the_report_lacks_is_the_tokens(relay, downstream):
+    two = downstream(L2)
+    payload = two.opened(6014)
+    assert two.report(payload, "completed", "success", run_id="813", run_attempt=..., check_run_id=...,
+                      claims={"run_attempt": "3"})[0] == 200
+    [row] = two.wait_rows(payload["delivery_id"], ("completed", "success"))
+    assert (row["run_attempt"], row["check_run_id"], row["queue_time"]) == (3, "813-3", None)
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))

@@ -1,6 +1,6 @@
-"""Ten L4 back ends run ten jobs each on one pull request: 110 check runs, aggregates included, while GitHub takes 80 in a
-minute and refuses what is more. A minute is 6 seconds here for the relay, and 4 for GitHub: on a busy machine
-a call may come late after the relay has counted it."""
+"""Ten L4 back ends run ten jobs each on one pull request: 110 check runs, aggregates included, while GitHub takes 80 in 4
+seconds and refuses what is more. The relay's bucket holds 60 and is refilled with 180 in 62 seconds: no more than 78 come in 6 seconds,
+since on a busy machine a call may come late after the relay has counted it."""
 import collections
 
 from lib.downstream import post
@@ -9,12 +9,12 @@ from lib.relay import pull_request
 
 REPOS = [f"org-{n}/backend" for n in range(10)]
 JOBS = 10
-RELAYS_S, WINDOW_S, LIMIT = 6, 4, 80
+RELAYS, WINDOW_S, LIMIT = 240, 4, 80
 ALLOWLIST = "L4:\n" + "".join(f"  - {repo}: carol\n" for repo in REPOS)
 
 
 def budget(**others):
-    return {"CRCR_BUDGET_MINUTE": str(RELAYS_S), "CRCR_BUDGET_CONTENT_MINUTE": str(LIMIT), **others}
+    return {"CRCR_BUDGET_CONTENT_MINUTE": str(RELAYS), **others}
 
 
 class Storm:
@@ -85,7 +85,7 @@ def test_github_never_has_to_refuse_and_what_is_completed_goes_first(fresh_relay
     storm = Storm(fresh_relay).start("reporter")
     storm.blow()
     count, made = storm.assert_ended_right()
-    assert storm.held() > 0, "80 is less than 110"
+    assert storm.held() > 0, "60 is less than 110"
     said = [one["body"]["status"] for one in made]
     aggregates = [one for one in made if one["body"]["name"] in {f"crcr/{repo}" for repo in REPOS}]
     assert len(aggregates) == len(REPOS)

@@ -7,7 +7,7 @@ from hashlib import sha1
 
 import pytest
 
-from lib.actions import Job
+from lib.actions import Job, Leg
 from lib.processes import wait_for
 from lib.relay import http as ask
 from lib.relay import pull_request
@@ -33,7 +33,8 @@ class TokenService:
                 service.asked += 1
                 query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
                 good = self.headers["Authorization"] == "Bearer request-secret" and query["api-version"] == ["2.0"]
-                body = json.dumps({"repo": repo, "claims": {"aud": query["audience"][0], **claims}}).encode()
+                body = json.dumps({"repo": repo, "claims": {"aud": query["audience"][0], "run_id": "811",
+                                                            "run_attempt": "1", **claims}}).encode()
                 token = json.loads(ask("POST", relay.url("github", "/_sim/oidc"), body)[1])["token"]
                 answer = json.dumps({"count": len(token), "value": token}).encode()
                 self.send_response(200 if good else 401)
@@ -101,7 +102,8 @@ def begin(relay):
 
 
 def end(relay, **more):
-    return {"status": "completed", "callback_url": relay.url("ingest", "/github/callback"), **more}
+    return {"status": "completed", "callback_url": relay.url("ingest", "/github/callback"), "conclusion": "success",
+            **more}
 
 
 def test_a_job_that_reports_has_a_row_and_a_check_run(relay, tokens, dispatched, tmp_path):
@@ -117,10 +119,32 @@ def test_a_job_that_reports_has_a_row_and_a_check_run(relay, tokens, dispatched,
     assert (code, outputs["outcome"]) == (0, "reported"), log
     row = wait_row(relay, delivery, L4, "completed")
     assert (row["conclusion"], row["job_name"], row["run_id"], row["check_run_id"]) == (
-        "success", "test", "811", "700811")
+        "success", "test", "811", "811-1")
     assert row["workflow_run_url"] == f"https://github.com/{L4}/actions/runs/811"
     assert row["execution_time"] is not None
     wait_for("the check run to be green", lambda: (check_run(relay, L4, 5001) or {}).get("conclusion") == "success", 30)
+
+
+def test_the_three_jobs_of_a_leg_are_one_job_to_the_relay(relay, tokens, dispatched, tmp_path):
+    """begin and report are other jobs than test, each with a token of its own; the relay sees test go from in_progress to
+    its conclusion."""
+    delivery, event = dispatched(L4, 5010)
+    service = tokens(L4)
+    leg = Leg(tmp_path, L4, event, service.url, relay.url("ingest", "/github/callback"))
+    leg.tests(f"mkdir -p $2; echo '{JUNIT}' >$2/r.xml; exit 1\n")
+    assert leg.run() == {"begin": "success", "test": "failure", "report": "success"}, leg.logs
+    assert service.asked == 2
+    row = wait_row(relay, delivery, L4, "completed")
+    assert [row[name] for name in ("conclusion", "job_name", "check_run_id", "total_tests", "failed_tests")] == [
+        "failure", "test (cpu)", "811-1", 4, 1]
+    assert row["queue_time"] is not None and row["execution_time"] is not None
+    assert [one["job_name"] for one in relay.api(f"/api/crcr/deliveries/{delivery}")["jobs"]
+            if one["downstream_repo"] == L4] == ["test (cpu)"]
+    name, sha = f"crcr/{L4}/PyTorch CI/test (cpu)", sha1(b"5010").hexdigest()
+
+    def checks():
+        return [run["conclusion"] for run in relay.state()["check_runs"] if run["name"] == name and run["head_sha"] == sha]
+    wait_for("its check run to fail", lambda: checks() == ["failure"], 30)
 
 
 def test_test_results_and_failed_tests_come_to_the_row(relay, tokens, dispatched, tmp_path):
@@ -129,8 +153,8 @@ def test_test_results_and_failed_tests_come_to_the_row(relay, tokens, dispatched
     (tmp_path / "results" / "one.xml").write_text(JUNIT)
     (tmp_path / "verdict.json").write_text(json.dumps({
         "schema_version": 1, "category": "upstream", "confidence": "high", "summary": "matmul lost precision"}))
-    job = Job(tmp_path, L2, event, tokens(L2).url, status="failure")
-    code, log, _ = job.run(**end(relay, junit="results/**/*.xml\n", artifact_url="https://example.org/artifacts/1",
+    job = Job(tmp_path, L2, event, tokens(L2).url)
+    code, log, _ = job.run(**end(relay, conclusion="failure", junit="results/**/*.xml\n", artifact_url="https://example.org/artifacts/1",
                                  environment="NPU 910B", triage_verdict_file="verdict.json"))
     assert code == 0, log
     row = wait_row(relay, delivery, L2, "completed")

@@ -11,7 +11,8 @@ from lib.processes import ROOT, wait_for
 from lib.relay import http, payload, pull_request
 from lib.vendor import sha_of
 
-TEMPLATES = {"the upstream's": ROOT / "tests/e2e/workflows/ci-integration.yml", "ours": FOLDER / "workflow.yml"}
+TEMPLATES = {"the upstream's": [ROOT / "tests/e2e/workflows/ci-integration.yml"],
+             "ours": [FOLDER / "workflow.yml", FOLDER / "leg.yml"]}
 REPO = "org-four/backend-four"
 MIB = 1 << 20
 # What behaviour.md promises to keep.
@@ -21,9 +22,9 @@ KEPT = ["action", "number", "pull_request.number", "pull_request.title", "pull_r
         "sender.login"]
 
 
-def expressions(path):
-    """Every expression of the file that reads the dispatch: within ${{ }}, and what stands bare after `if:`."""
-    text = path.read_text()
+def expressions(paths):
+    """Every expression of the files that reads the dispatch: within ${{ }}, and what is bare after `if:`."""
+    text = "".join(path.read_text() for path in paths)
     found = re.findall(r"\$\{\{(.*?)\}\}", text, re.S)
     found += [one for one in re.findall(r"^\s*if: (.+)$", text, re.M) if "${{" not in one]
     return [one for one in found if "client_payload" in one]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 
 import pytest
 
@@ -165,6 +166,18 @@ def test_gitlab_reports_from_its_after_script(downstream, crcr_report):
     row = the_row(two, payload, "completed", "failure")
     assert (row["workflow_name"], row["job_name"], row["run_id"], row["check_run_id"]) == ("vendor/oot", "test 1/2", "51", "99")
     assert row["workflow_run_url"] == environment["CI_JOB_URL"]
+
+
+def test_a_run_id_may_be_a_uuid(downstream):
+    """Of another CI than GitHub Actions, whose tokens are bound to a run."""
+    four, run_id = downstream(L4), str(uuid.uuid4())
+    payload = four.opened(6309)
+    url = f"https://ci.example/{run_id}"
+    assert four.report(payload, "completed", "success", run_id=run_id, url=url, claims={"iss": GITLAB})[0] == 200
+    row = the_row(four, payload, "completed", "success")
+    assert (row["run_id"], row["check_run_id"]) == (run_id, f"{run_id}-1")
+    run = wait_for("the check run", lambda: four.check_runs(sha_of(6309)))[0]
+    assert run["external_id"] == f"{run_id}:6309" and run["details_url"] == url
 
 
 def test_jenkins_reports_from_its_post_section(downstream, crcr_report):

@@ -5,6 +5,7 @@ import collections
 import datetime
 import itertools
 import json
+import re
 
 from history import Lines
 
@@ -20,6 +21,13 @@ KNOWN_MS, KNOWN_MAX_MS = 1000, 60_000  # from a call's effect until its outcome 
 LATE_MS = 5000  # after Redis is back: calls that were begun without it
 # What lies in the dead-letter queue from these is no task.
 NO_TASKS = ("callbacks", "dispatches", "results", "reconcile", "allowlist")
+TASK_TOPICS = tuple(f"dispatch.l{tier}" for tier in range(1, 5))
+DELAY_TOPICS = tuple(f"delay.{wait}" for wait in ("10s", "1m", "10m", "1h"))
+REPOS_MAX = 16  # downstreams of one record
+POISON = "kind_of_poison"  # the header that row 13 gives what it writes: nobody's task
+# Why a call may be the second one. Today's releases write only that it may be ("1", true).
+REASONS = ("answer_unseen", "claim_expired", "no_claim")
+NO_REASON, UNTOLD = "no reason given", "the sender was killed"
 
 
 def updated_at(body):
@@ -44,11 +52,33 @@ def known_ms(outcome):
     return at_ms(outcome)
 
 
+def origin(topic, headers):
+    """The topic that a record is of: past the dead-letter queue, and past the delay topics."""
+    topic = headers.get("source_topic", "") if topic == "dlq" else topic
+    return headers.get("to_topic", "") if "delay." in topic else topic
+
+
 def is_a_task(headers):
-    """Whether it is a task, or the event of tasks, that was parked, not a callback, a result, …: from where it came, past the delay
-    topics."""
-    source = headers.get("source_topic", "")
-    return not (headers.get("to_topic", "") if "delay." in source else source).endswith(NO_TASKS)
+    """Whether it is a task, or the event of tasks, that was parked, not a callback, a result, …"""
+    return not origin("dlq", headers).endswith(NO_TASKS)
+
+
+def downstreams(headers):
+    """Whom a record is for, in lower case: header `repos`, up to 16 of them; or `repo`, as it was
+    before the router grouped them."""
+    names = (headers.get("repos") or headers.get("repo") or "").lower().split(",")
+    return [name.strip() for name in names if name.strip()]
+
+
+def mark_of(value):
+    """Why a call, or a task, may be the second one; None where it is not."""
+    if value in (None, False, "", "0"):
+        return None
+    return NO_REASON if value in (True, "1") else value
+
+
+def is_marked(outcome):
+    return mark_of(outcome.get("maybe_duplicate")) is not None
 
 
 class Findings:
@@ -57,7 +87,8 @@ class Findings:
     KINDS = ("acknowledged but not stored", "lost", "second dispatch although the first was known",
              "more dispatches than marked ones", "dispatched and ended otherwise", "ended without a reason",
              "failed without a dead letter", "out of order", "superseded by nothing", "dispatch without a final outcome",
-             "callback lost in results", "callback lost in Redis", "state went back")
+             "record names no downstream", "record names too many downstreams", "record under another key",
+             "marked for no known reason", "callback lost in results", "callback lost in Redis", "state went back")
 
     def __init__(self):
         self.by_kind = {kind: [] for kind in self.KINDS}
@@ -82,10 +113,13 @@ class Checker:
         self.attempts = {}                             # delivery → what was sent first
         self.acknowledged, self.stored = {}, {}        # delivery → what was sent; → (pr, position)
         self.seq = {}                                  # delivery → (updated_at, offset)
+        self.event_keys = {}                           # delivery → key of its record in events
         self.dispatches = collections.defaultdict(list)  # (delivery, repo) → lines of github.jsonl
         self.calls = collections.defaultdict(list)     # (repo, pr) → deliveries in order of effect
         self.outcomes = collections.defaultdict(list)  # (delivery, repo) → outcomes
-        self.parked = collections.defaultdict(list)    # (delivery, repo) → headers in the dlq
+        self.parked = collections.defaultdict(list)    # (delivery, repo) → headers in the dlq; repo "": of an event
+        self.dead = set()                              # of these the keys of tasks, and of events, which are for all
+        self.tasks = set()                             # (delivery, repo) that a record of dispatch.* or delay.* names
         self.replays = collections.Counter()           # (delivery, repo) → how often it was put back from the dlq
         self.callbacks = {}                            # job → state that was answered with 2xx, or stored
         self.refusals = []                             # callbacks that were answered with 4xx
@@ -143,22 +177,58 @@ class Checker:
         if headers.get("event") in ("pull_request", "push") and headers.get("delivery"):
             self.stored.setdefault(headers["delivery"], (headers.get("pr"), partition, offset))
             self.seq.setdefault(headers["delivery"], (updated_at(value), offset))
+            self.event_keys.setdefault(headers["delivery"], key)
 
     def _outcome(self, key, value, headers, *_):
         try:
             outcome = json.loads(value)
             if outcome["kind"] == "dispatch":
                 self.outcomes[outcome["delivery_id"], outcome["repo"].lower()].append(outcome)
+                self._check_mark(outcome.get("maybe_duplicate"), f"{outcome['delivery_id']} for {outcome['repo']}")
         except (ValueError, KeyError, TypeError, RecursionError):
             self.counts["foreign records"] += 1
 
     def _dead(self, key, value, headers, *_):
         self.counts["dlq " + headers.get("class", "?")] += 1
-        key = headers.get("delivery"), (headers.get("repo") or "").lower()
-        if "resolves" in headers:  # what an operator did with a record of it
-            self.replays[key] += headers.get("class") == "replayed"
-        else:
-            self.parked[key].append(headers)
+        delivery, is_of = headers.get("delivery"), origin("dlq", headers)
+        if "resolves" not in headers:
+            self._check_record("dlq", key, headers)
+        # An event is for all downstreams because it is one, never because a record names none.
+        for repo in downstreams(headers) or [""]:
+            if "resolves" in headers:  # what an operator did with a record of it
+                self.replays[delivery, repo] += headers.get("class") == "replayed"
+                continue
+            self.parked[delivery, repo].append(headers)
+            if is_of.endswith("events") or repo and is_of.endswith(TASK_TOPICS):
+                self.dead.add((delivery, repo))
+
+    def read_task(self, topic, key, headers):
+        """A record of dispatch.* or delay.*, by its name without the prefix. Of a re-run nothing more
+        is known here than that its record is well."""
+        if not self._check_record(topic, key, headers) or headers.get("kind") != "dispatch":
+            return
+        self.tasks.update((headers.get("delivery"), repo) for repo in downstreams(headers))
+
+    def _check_record(self, topic, key, headers):
+        """Whether it is a task's, of ours, and for whom is known. One that names no downstream is an
+        error, and never the whole event."""
+        if POISON in headers or not origin(topic, headers).endswith(TASK_TOPICS):
+            return False
+        names, kind, where = downstreams(headers), headers.get("kind"), f"{headers.get('delivery')} in {topic}"
+        if not names:
+            self.findings.add("record names no downstream", where)
+            return False
+        if len(names) > (REPOS_MAX if kind == "dispatch" else 1):
+            self.findings.add("record names too many downstreams", f"{where}: {kind} for {len(names)}")
+        if kind == "dispatch" and (event_key := self.event_keys.get(headers.get("delivery"))) is not None:
+            if key != (event_key if "repos" in headers else f"{headers.get('repo')}|{event_key}"):
+                self.findings.add("record under another key", f"{where}: {key}")
+        self._check_mark(headers.get("maybe_duplicate"), where)
+        return True
+
+    def _check_mark(self, value, where):
+        if mark_of(value) not in (None, NO_REASON, *REASONS):
+            self.findings.add("marked for no known reason", f"{where}: {value!r}")
 
     def _result(self, key, value, headers, *_):
         if value is None:
@@ -189,10 +259,12 @@ class Checker:
         """A dispatch, or a record that says why there is none."""
         key = delivery, repo
         return (key in self.dispatches or any(o["outcome"] in TERMINAL for o in self.outcomes[key])
-                or key in self.parked or (delivery, "") in self.parked)
+                or key in self.dead or (delivery, "") in self.dead)
 
     def open_dispatches(self):
-        return [(d, r) for d in self.stored for r in self.eligible if not self._ended(d, r)]
+        """Of what is stored; and, once they were read, of what a task names."""
+        wanted = [(d, r) for d in self.stored for r in self.eligible]
+        return [key for key in wanted + sorted(self.tasks.difference(wanted)) if not self._ended(*key)]
 
     def open_callbacks(self):
         reached = {}
@@ -203,7 +275,7 @@ class Checker:
 
     def untold(self):
         """Dispatches that are not over yet: no outcome tells of them, or one that is followed by another try."""
-        return [key for key in self.dispatches if key not in self.parked and (key[0], "") not in self.parked
+        return [key for key in self.dispatches if key not in self.dead and (key[0], "") not in self.dead
                 and FINAL.isdisjoint(o["outcome"] for o in self.outcomes[key])]
 
     def waits_ms(self, since_ms=0):
@@ -228,14 +300,27 @@ class Checker:
     def unknown(self):
         """(delivery, repo) of which a call's end was not seen, as the relay itself counts them."""
         return {key for key, outcomes in self.outcomes.items()
-                if any(o["outcome"] == "unknown" or o["maybe_duplicate"] for o in outcomes)}
+                if any(o["outcome"] == "unknown" or is_marked(o) for o in outcomes)}
 
     def duplicates(self):
         return {key: len(lines) - 1 for key, lines in self.dispatches.items() if len(lines) > 1}
 
-    def verdict(self, jobs_in_redis=None):
-        """jobs_in_redis: job → state, or None where Redis is not looked at."""
+    def reasons(self):
+        """Why each second call was made: reason → how many. Of a task's calls the last ones count, for
+        of those that were not seen to work some had no effect."""
+        found = collections.Counter()
+        for key, extra in self.duplicates().items():
+            told = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
+            marks = [mark for o in told if (mark := mark_of(o.get("maybe_duplicate")))][-extra:]
+            found.update(marks + [UNTOLD if self.senders_killed else NO_REASON] * (extra - len(marks)))
+        return found
+
+    def verdict(self, jobs_in_redis=None, tasks=()):
+        """jobs_in_redis: job → state, or None where Redis is not looked at. tasks: the records of
+        dispatch.* and delay.*, as (topic without its prefix, key, headers)."""
         found = self.findings
+        for record in tasks:
+            self.read_task(*record)
         for delivery in self.acknowledged:
             if delivery not in self.stored:
                 found.add("acknowledged but not stored", delivery)
@@ -276,12 +361,12 @@ class Checker:
         """Dispatches beyond the first that there may be: each was marked. Only the first goes without a mark; where it has
         one, that pays for none."""
         told = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
-        if any(not o["maybe_duplicate"] for o in told[1:]):
+        if not all(is_marked(o) for o in told[1:]):
             return 0
-        marked = sum(o["maybe_duplicate"] for o in told)
+        marked = sum(is_marked(o) for o in told)
         untold = max(0, len(self.dispatches[key]) - len(told)) if self.senders_killed else 0  # nobody was left to tell
         if untold:  # the first one may be among them
-            unknown_first = told and told[0]["outcome"] == "unknown" and not told[0]["maybe_duplicate"]
+            unknown_first = told and told[0]["outcome"] == "unknown" and not is_marked(told[0])
             return marked + untold - (not unknown_first)
         return marked - (marked == len(told))
 
@@ -301,7 +386,7 @@ class Checker:
                 if o["outcome"] in TERMINAL and not o.get("error"):
                     self.findings.add("ended without a reason", f"{key}: {o['outcome']}")
             ends = {o["outcome"] for o in outcomes}
-            if "failed" in ends and key not in self.dispatches and key not in self.parked and (key[0], "") not in self.parked:
+            if "failed" in ends and key not in self.dispatches and key not in self.dead and (key[0], "") not in self.dead:
                 self.findings.add("failed without a dead letter", f"{key}: {outcomes[-1].get('error')}")
         for key, parked in self.parked.items():
             for one in parked:

@@ -64,6 +64,10 @@ class Topic:
                 for number in self.next}
 
     def read(self, timeout=30):
+        return [record for batch in self.batches(timeout) for record in batch]
+
+    def batches(self, timeout=30):
+        """As read(), some at a time: the bodies of a long run's tasks are too much for memory."""
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -74,9 +78,8 @@ class Topic:
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
-        records = []
         while any(self.next[number] < high for number, (low, high) in ends.items() if high > low):
-            messages = self.consumer.consume(1000, 1.0)
+            messages, records = self.consumer.consume(1000, 1.0), []
             for message in messages:
                 if message.error() is None:
                     self.next[message.partition()] = message.offset() + 1
@@ -86,7 +89,7 @@ class Topic:
                                      for k, v in message.headers() or []},
                                     message.partition(), message.offset()))
             assert messages or time.monotonic() < deadline, f"{self.topic}: nothing came in {timeout} s"
-        return records
+            yield records
 
     def close(self):
         self.consumer.close()

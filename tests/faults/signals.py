@@ -10,7 +10,7 @@ SAYS = {
     "8": ("partitions_lost",),
     "9": ("partitions_lost", "role_stood_still"),
     "11": ("breaker_opened", "breaker_closed"),
-    "13": ("event_buried", "task_unreadable"),
+    "13": ("dead_letter",),
     "15": ("partitions_moved",),
     "18": ("hud_away", "hud_back", "check_runs_away", "check_runs_back"),
     "23": ("allowlist_refused", "allowlist_held", "allowlist_unreachable"),

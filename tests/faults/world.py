@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from checker import Checker
+from checker import DELAY_TOPICS, TASK_TOPICS, Checker
 from history import History, Lines, Topic
 from load import Load
 from outside import missing
@@ -50,9 +50,18 @@ class Result:
     duplicated: int = 0
     recovery_s: float = 0.0
     note: str = ""
+    reasons: dict = dataclasses.field(default_factory=dict)  # why second calls were made → how many
     behind: int = 0  # second calls that came after a newer one of their pull request
     problems: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
+
+    def add(self, other):
+        """Of another part of the same row."""
+        for name in ("events", "lost", "unknown", "duplicated"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.reasons = dict(collections.Counter(self.reasons) + collections.Counter(other.reasons))
+        self.recovery_s = max(self.recovery_s, other.recovery_s)
+        self.problems += other.problems
 
 
 class World:
@@ -235,6 +244,16 @@ class Case:
             self.say(f"{self.name}: {len(wrong)} not shown, such as {wrong[0]}")
         return wrong
 
+    def tasks(self):
+        """The records of dispatch.* and delay.*, for the verdict. Read only then: rows measure meanwhile."""
+        for name in TASK_TOPICS + DELAY_TOPICS:
+            topic = Topic(self.kafka.brokers, self.relay.topic(name), **getattr(self.kafka, "reader_settings", {}))
+            try:
+                for batch in topic.batches():
+                    yield from ((name, key, headers) for key, _, headers, *_ in batch)
+            finally:
+                topic.close()
+
     def jobs_in_redis(self):
         """(repo, delivery, run, job) → state, of all jobs in the view."""
         client, jobs = self.redis.client(), {}
@@ -256,7 +275,7 @@ class Case:
         unseen = self.outside(OUTSIDE_S * patience) if self.shows else []
         problems = self.read_to_the_end(READ_S * patience)
         self.settle(settle_s * patience)  # what was called back meanwhile
-        found = self.checker.verdict(self.jobs_in_redis())
+        found = self.checker.verdict(self.jobs_in_redis(), self.tasks())
         counts = self.checker.counts
         if recovery_s is None:
             recovery_s = max(self.checker.waits_ms().values(), default=0) / 1000
@@ -266,6 +285,7 @@ class Case:
                                   "callback lost in Redis")),
                         unknown=len(self.checker.unknown()),
                         duplicated=sum(self.checker.duplicates().values()),
+                        reasons=dict(self.checker.reasons()),
                         recovery_s=recovery_s, note=note, behind=counts["repeats behind a newer call"],
                         problems=problems + found.problems())
         for kind, found in (("not shown", unseen), ("given up", [] if self.gives_up else self.checker.given_up()),

@@ -14,7 +14,7 @@ from lib.standing import HeldThread
 
 DAEMONS = ("ingest", "dispatcher", "reporter")
 SEEN_MAX_S = 30
-PATIENCE_S = 25  # HEALTH_PATIENCE_MS
+PATIENCE_S = 25  # HEALTH_SILENT_MS
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ STACK = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = STACK["services"]
 READERS = {"ingest": "ingest", "dispatcher": "dispatcher", "reporter": "reporter", "crcrctl": "crcrctl"}
 # The stack's own, which nobody sets: its brokers, names and listeners; one process has all roles; a minute is a minute. TLS: deploy/compose/tls.
-NOT_PASSED_ON = {"CRCR_TOPIC_PREFIX", "CRCR_LISTEN", "CRCR_HUD_LISTEN", "CRCR_ROLES", "CRCR_BUDGET_MINUTE", "CRCR_CA_FILE",
+NOT_PASSED_ON = {"CRCR_TOPIC_PREFIX", "CRCR_LISTEN", "CRCR_HUD_LISTEN", "CRCR_ROLES", "CRCR_CA_FILE",
                  "CRCR_REDIS_TLS", "CRCR_REDIS_CA_FILE"}
 CONSTANT = {"KAFKA_BROKERS", "REDIS_ENDPOINT", "CRCR_ADMIN_LISTEN"}
 
 
 def settings():
-    """Name -> who reads it, as the README's table says (tests/lint/config_table holds it to the code)."""
-    table = (ROOT / "README.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
+    """Name -> who reads it, as deploy/CONFIGURATION.md says (tests/lint/config_table holds it to the code)."""
+    table = (ROOT / "deploy" / "CONFIGURATION.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
     rows = re.findall(r"^\| `([A-Z_]+)` \| ([\w, ]+) \|", table, re.MULTILINE)
     assert len(rows) > 30
     return {name: who.split(", ") for name, who in rows}

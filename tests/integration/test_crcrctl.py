@@ -178,6 +178,20 @@ def test_tail_filters(ctl, life, filters, expected):
     assert len(done.stdout.splitlines()) == expected, done.stdout
 
 
+def test_tail_since_shows_that_time_and_later(either_broker):
+    ctl = Ctl(either_broker.brokers, either_broker.prefix)
+    now = int(time.time() * 1000)
+    for minutes in (90, 40, 20):
+        ctl.write("events", f"pytorch/pytorch#{minutes}", b"{}", now - minutes * 60_000, event="push", delivery=f"d-{minutes}",
+                  received_ms=now - minutes * 60_000)
+
+    def seen(since, *more):
+        return [json.loads(line)["delivery"] for line in
+                ctl("tail", "--json", "--since", since, *more, "events").stdout.splitlines()]
+    assert seen("1h") == ["d-40", "d-20"] and seen("2h") == ["d-90", "d-40", "d-20"] and seen("10m") == []
+    assert seen("1h", "--delivery", "d-90") == []
+
+
 def test_tail_is_in_order_of_time_across_topics_and_partitions(ctl, life):
     rows = [json.loads(line)["at"] for line in ctl("tail", "--json", "all").stdout.splitlines()]
     assert len(rows) >= 7 and rows == sorted(rows)

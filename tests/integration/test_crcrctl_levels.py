@@ -70,9 +70,8 @@ class Past:
 
 
 @pytest.fixture(scope="module")
-def past(kafka_node):
-    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
-    create_topics(ctl.brokers, ctl.prefix)
+def past(either_broker):
+    ctl = Ctl(either_broker.brokers, either_broker.prefix)
     past = Past(ctl)
     old = [repo for repo in READY if repo != "org/young"]
     past.list(45, allowlist(l1=READY + STAY))

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from lib.ctl import Ctl
-from lib.kafka import create_topics
 from lib.processes import wait_for
 from lib.sim import Inbox, Sim
 from test_reporter import Job, Reporter
@@ -24,8 +23,8 @@ SHA = "a" * 40
 
 
 class Probe(Ctl):
-    def __init__(self, brokers, sim):
-        super().__init__(brokers, f"t{secrets.token_hex(4)}.")
+    def __init__(self, broker, sim):
+        super().__init__(broker.brokers, broker.prefix)
         self.sim = sim
         self.github = {"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": str(sim.key),
                        "CRCR_GITHUB_API_URL": f"http://127.0.0.1:{sim.port}"}
@@ -56,11 +55,10 @@ class Probe(Ctl):
 
 
 @pytest.fixture(scope="module")
-def probe(kafka_node, tmp_path_factory):
+def probe(either_broker, tmp_path_factory):
     inbox = Inbox()
     sim = Sim(tmp_path_factory.mktemp("sim"), inbox)
-    one = Probe(kafka_node.brokers, sim)
-    create_topics(one.brokers, one.prefix)
+    one = Probe(either_broker, sim)
     one.write("allowlist", "allowlist", LIST.encode(), source="https://example.org/allowlist.yml", sha="0" * 64,
               fetched_ms=int(time.time() * 1000) - 86_400_000)
     yield one

@@ -67,6 +67,7 @@ def test_a_token_is_made_with_a_key_of_ones_own(send, inbox, tmp_path):
     token = sent(inbox)[0]
     claims = jwt.decode(token, public, algorithms=["RS256"], audience="pytorch-cross-repo-ci-relay")
     assert (claims["iss"], claims["repository"], claims["repository_owner"]) == ("https://ci.example.org", "org/a", "org")
+    assert (claims["run_id"], claims["run_attempt"]) == ("1", "1")
     assert jwt.get_unverified_header(token)["kid"] == "k7"
     assert 0 < claims["exp"] - time.time() <= 300
 
@@ -77,6 +78,10 @@ def test_a_token_of_the_simulator(send, inbox, tmp_path):
         send("--sim", f"http://127.0.0.1:{sim.port}", "--repo", "org/a")
         claims = jwt.decode(sent(inbox)[0], options={"verify_signature": False})
         assert claims["repository"] == "org/a" and claims["aud"] == "pytorch-cross-repo-ci-relay"
+        send("--sim", f"http://127.0.0.1:{sim.port}", "--repo", "org/a", "--status", "in_progress", "--run-id", "77",
+             "--attempt", "2")
+        claims = jwt.decode(sent(inbox)[0], options={"verify_signature": False})
+        assert (claims["run_id"], claims["run_attempt"]) == ("77", "2"), "those of the body: the relay compares them"
     finally:
         assert sim.process.stop() == 0
 

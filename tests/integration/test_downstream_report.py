@@ -1,17 +1,16 @@
 """deploy/downstream/crcr-report against small servers: JUnit, retries, the token, other CIs, exit codes."""
 import argparse
 import email.utils
-import http.server
+import glob
 import json
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
-from lib.actions import FOLDER, Job
+from lib.actions import FOLDER, JWT, Job, Server
 from lib.ports import free_port
 
 sys.path.insert(0, str(FOLDER))
@@ -19,41 +18,8 @@ sys.dont_write_bytecode = True
 import crcr_junit  # noqa: E402
 import crcr_send  # noqa: E402
 
-JWT = "aGVhZA.eyJhdWQiOiJ4IiwicmVwb3NpdG9yeSI6Im9yZy9hIn0.c2ln"
 PAYLOAD = {"event_type": "pull_request", "delivery_id": "d-1", "callback_token": "a.b.c",
            "payload": {"action": "opened", "title": "größer ✓"}}
-
-
-class Server:
-    """Answers with the given (status, headers, body) in turn, then 200; keeps what it was sent."""
-
-    def __init__(self):
-        self.requests, self.answers = [], []
-        server = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                server.requests.append((self.path, self.headers, body, time.monotonic()))
-                status, headers, text = (server.answers.pop(0) if server.answers
-                                         else (200, {}, b'{"ok":true,"status":"in_progress"}'))
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(text)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_POST
-
-            def log_message(self, *_):
-                pass
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}/github/callback"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def bodies(self):
-        return [json.loads(body) for _, _, body, _ in self.requests]
 
 
 @pytest.fixture
@@ -154,6 +120,18 @@ def test_other_encodings_and_namespaces_are_read(tmp_path):
     assert (results.rows[0]["name"], results.rows[0]["message"]) == ("ü", "ö")
 
 
+def test_globs_find_what_glob_finds_but_follow_no_link(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("top.xml", "r/a.xml", "r/b/c.xml", "r/b/d/e.xml", "r/.hidden.xml", ".h/f.xml", "r/x.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("<testsuite/>")
+    for pattern in ("*.xml", "top.xml", "r/*.xml", "r/**/*.xml", "**/*.xml", "r/b/**/e.xml", "r/*/*.xml", "./r/*.xml", "no/*.xml",
+                    ".h/*.xml", "r/[ab].xml", f"{tmp_path}/**/*.xml", f"{tmp_path}/top.xml"):
+        assert sorted(crcr_junit.files_of(pattern)) == sorted(glob.glob(pattern, recursive=True)), pattern
+    os.symlink("b", tmp_path / "r" / "link")
+    assert sorted(crcr_junit.files_of("r/**/*.xml")) == ["r/a.xml", "r/b/c.xml", "r/b/d/e.xml"]
+
+
 def test_no_file_is_not_the_same_as_no_tests(tmp_path):
     assert crcr_junit.junit_read([str(tmp_path / "none-*.xml")])[0] is None
     assert junit(tmp_path, "<testsuite/>")[0].passed == 0
@@ -197,6 +175,21 @@ def test_what_is_broken_beside_the_result_is_left_out_and_said(relay, report):
     assert not {"triage_verdict", "test_results", "failed_tests_detail"} & set(workflow)
     for what in ("triage verdict", "--test-results", "--failed-tests-detail", "none/*.xml"):
         assert what in said
+
+
+@pytest.mark.parametrize("text", ["[" * 30_000, '{"a":' * 10_000, '{"summary":"' + "x" * 70_000 + '"}', "\x00", "[]"],
+                         ids=["nesting", "nesting of objects", "too large", "no JSON", "no object"])
+def test_a_hostile_verdict_is_left_out(relay, report, tmp_path, text):
+    (tmp_path / "verdict.json").write_text(text)
+    code, said = report("completed", "--conclusion", "failure", "--triage-verdict-file", "verdict.json")
+    assert code == 0 and "left out" in said and "triage_verdict" not in relay.bodies()[0]["workflow"]
+
+
+def test_a_verdict_is_not_read_through_a_link(relay, report, tmp_path):
+    (tmp_path / "real.json").write_text('{"schema_version":1}')
+    os.symlink("real.json", tmp_path / "verdict.json")
+    code, said = report("completed", "--conclusion", "failure", "--triage-verdict-file", "verdict.json")
+    assert code == 0 and "left out" in said and "triage_verdict" not in relay.bodies()[0]["workflow"]
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(relay, report):

@@ -1,4 +1,5 @@
-"""deploy/downstream/action.yml and workflow.yml hold together, and run on payloads that the relay trimmed."""
+"""deploy/downstream/action.yml, workflow.yml and leg.yml hold together, run on payloads that the relay trimmed, and give
+the means to mint tokens only to jobs that run nothing of a pull request."""
 import json
 import re
 import shutil
@@ -14,8 +15,10 @@ from lib.relay import payload
 ENVELOPE = {"event_type", "delivery_id", "callback_token"}
 PROTECTED = re.findall(r'^    "([a-z_.*\[\]]+)",$', (ROOT / "common/github/payload_path.c").read_text(), re.M)
 WORKFLOW = load("workflow.yml")
-TEXT = (FOLDER / "workflow.yml").read_text()
-TEST = WORKFLOW["jobs"]["test"]
+LEG = load("leg.yml")
+TEXT = (FOLDER / "workflow.yml").read_text() + (FOLDER / "leg.yml").read_text()
+BEGIN, TEST, REPORT = (LEG["jobs"][name] for name in ("begin", "test", "report"))
+REPORTER = "./.github/actions/crcr-report"
 
 
 def protected(path):
@@ -72,8 +75,8 @@ def test_the_commit_under_test_is_the_head_of_the_pull_request_or_what_was_pushe
     assert fill(checkout["with"]["repository"], PULL) == pull["repository"]["full_name"]
 
 
-@pytest.mark.parametrize("action, runs", [("opened", "test"), ("synchronize", "test"), ("reopened", "test"),
-                                          ("closed", "closed"), (None, "test")])
+@pytest.mark.parametrize("action, runs", [("opened", "legs"), ("synchronize", "legs"), ("reopened", "legs"),
+                                          ("closed", "closed"), (None, "legs")])
 def test_closed_only_cancels(action, runs):
     event = json.loads(json.dumps(PULL))
     event["github"]["event"]["client_payload"]["payload"]["action"] = action
@@ -88,32 +91,84 @@ def test_runs_are_named_after_what_they_test():
         "push", PUSH["github"]["event"]["client_payload"]["payload"]["ref"]]
 
 
-def test_both_dispatches_start_it_and_only_the_test_job_may_mint_tokens():
+def steps_that_use(job, what):
+    return [step for step in job["steps"] if step.get("uses", "").split("@")[0] == what]
+
+
+def test_both_dispatches_start_it():
     assert set(WORKFLOW["on"]["repository_dispatch"]["types"]) == {"pull_request", "push"}
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-    assert TEST["permissions"] == {"contents": "read", "id-token": "write"}
+    assert WORKFLOW["permissions"] == LEG["permissions"] == {"contents": "read"}
     assert WORKFLOW["jobs"]["closed"]["permissions"] == {}
 
 
-def test_the_job_reports_first_and_last_and_always():
-    reports = [step for step in TEST["steps"] if step.get("uses") == "./.github/actions/crcr-report"]
-    assert [step["with"]["status"] for step in reports] == ["in_progress", "completed"]
-    assert TEST["steps"][1] is reports[0] and TEST["steps"][-1] is reports[1]
-    assert reports[1]["if"] == "always()" and "job.status" in reports[1]["with"]["conclusion"]
+def test_each_leg_is_a_call_of_leg_yml():
+    legs = WORKFLOW["jobs"]["legs"]
+    assert legs["uses"] == "./.github/workflows/pytorch-leg.yml" and set(LEG["on"]) == {"workflow_call"}
+    assert set(legs["with"]) == set(LEG["on"]["workflow_call"]["inputs"]) and "secrets" not in legs
+    assert legs["strategy"]["fail-fast"] is False
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in legs["strategy"]["matrix"]["leg"])
+
+
+def test_only_begin_and_report_may_mint_tokens():
+    assert list(LEG["jobs"]) == ["begin", "test", "report"]
+    assert TEST["permissions"] == {"contents": "read"}
+    for job in (BEGIN, REPORT, WORKFLOW["jobs"]["legs"]):
+        assert job["permissions"] == {"contents": "read", "id-token": "write"}
+
+
+def test_jobs_that_may_mint_tokens_run_nothing_of_a_pull_request():
+    """No script, no checkout but of the reporter from the default branch, no machine that has run other things, no cache, no
+    output of the job that ran the code under test. Bytes of an artifact lie outside of the workspace, and come first."""
+    for job in (BEGIN, REPORT):
+        assert job["runs-on"] == "ubuntu-latest" and "container" not in job and "services" not in job
+        assert not [step for step in job["steps"] if "run" in step or "env" in step] and "env" not in job
+        uses = [step["uses"] for step in job["steps"]]
+        assert set(uses) <= {"actions/checkout@v4", "actions/download-artifact@v4", REPORTER}
+        [checkout] = steps_that_use(job, "actions/checkout")
+        assert checkout["with"] == {"sparse-checkout": REPORTER[2:], "persist-credentials": False}
+        assert uses[-2:] == ["actions/checkout@v4", REPORTER]
+        assert not re.search(r"needs\.\w+\.outputs|steps\.|secrets\b|github\.token|client_payload", str(job["steps"]))
+    [download] = steps_that_use(REPORT, "actions/download-artifact")
+    assert REPORT["steps"][0] is download and download["with"]["path"].startswith("${{ runner.temp }}/")
+    assert download["continue-on-error"] is True and download["timeout-minutes"] <= 10
+    assert "outputs" not in TEST and "outputs" not in BEGIN
+
+
+def test_the_job_that_runs_the_code_under_test_has_no_secret():
+    assert "env" not in LEG and "env" not in WORKFLOW and "secrets." not in TEXT and "github.token" not in TEXT
+    for step in steps_that_use(TEST, "actions/checkout"):
+        assert step["with"]["persist-credentials"] is False
+    assert not steps_that_use(TEST, REPORTER)
+    # An expression within a script would be a way in: titles and branch names are anyone's.
+    assert not [step for step in TEST["steps"] if "${{" in step.get("run", "")]
+
+
+def test_both_reports_are_of_the_tested_job_and_the_conclusion_is_githubs():
+    [begin], [end] = steps_that_use(BEGIN, REPORTER), steps_that_use(REPORT, REPORTER)
+    assert (begin["with"]["status"], end["with"]["status"]) == ("in_progress", "completed")
+    assert begin["with"]["job-name"] == end["with"]["job-name"] == "test (${{ inputs.leg }})"
+    assert not {"check-run-id"} & (set(begin["with"]) | set(end["with"])), "the default: <run id>-<run attempt>"
+    assert TEST["needs"] == "begin" and REPORT["needs"] == "test" and REPORT["if"] == "always()"
+    for result, conclusion in (("success", "success"), ("failure", "failure"), ("cancelled", "cancelled"),
+                               ("skipped", "cancelled")):
+        assert fill(end["with"]["conclusion"], {"needs": {"test": {"result": result}}}) == conclusion
     declared = load("action.yml")["inputs"]
-    for step in reports:
+    for step in (begin, end):
         assert set(step["with"]) <= set(declared)
         assert {name for name, what in declared.items() if what.get("required")} <= set(step["with"])
 
 
-def test_the_code_under_test_is_not_handed_the_means_to_mint_tokens():
-    build = next(step for step in TEST["steps"] if step.get("name") == "Build and test")
-    assert "-u ACTIONS_ID_TOKEN_REQUEST_TOKEN" in build["run"] and "-u ACTIONS_ID_TOKEN_REQUEST_URL" in build["run"]
-    for step in TEST["steps"]:
-        if "checkout" in step.get("uses", ""):
-            assert step["with"]["persist-credentials"] is False
-    # An expression within a script would be a way in: titles and branch names are anyone's.
-    assert not [step for step in TEST["steps"] if "${{" in step.get("run", "")]
+def test_the_results_that_are_kept_are_those_that_are_fetched():
+    [upload] = steps_that_use(TEST, "actions/upload-artifact")
+    [download] = steps_that_use(REPORT, "actions/download-artifact")
+    assert upload["if"] == "always()" and upload["with"]["name"] == download["with"]["name"]
+    assert "inputs.leg" in upload["with"]["name"] and "github.run_attempt" in upload["with"]["name"]
+
+
+def test_the_action_takes_no_conclusion_of_the_job_that_reports():
+    """That job is green; only the tested job's result counts."""
+    inputs = load("action.yml")["inputs"]
+    assert "default" not in inputs["conclusion"] and "default" not in inputs["check-run-id"]
 
 
 def test_every_input_of_the_action_reaches_the_script_under_a_name_it_reads():
@@ -162,7 +217,8 @@ def test_snippets_of_the_readme_are_yaml_with_inputs_that_exist():
 if shutil.which("actionlint"):  # a second opinion where it is installed
     def test_actionlint_finds_nothing(tmp_path):
         (tmp_path / ".git").mkdir()
-        for source, place in (("workflow.yml", "workflows/pytorch.yml"), ("action.yml", "actions/crcr-report/action.yml")):
+        for source, place in (("workflow.yml", "workflows/pytorch.yml"), ("leg.yml", "workflows/pytorch-leg.yml"),
+                              ("action.yml", "actions/crcr-report/action.yml")):
             target = tmp_path / ".github" / place
             target.parent.mkdir(parents=True)
             shutil.copy(FOLDER / source, target)

@@ -10,12 +10,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 from rows import row_03_rolling as rolling  # noqa: E402 (after the path is set)
 from rows import row_15_storm as storm  # noqa: E402
-from story import HEADERS, Story, called, outcome, parked, result, wrong  # noqa: E402
+from story import EVENT_KEY, HEADERS, Story, called, outcome, parked, result, wrong  # noqa: E402
 
 
-@pytest.fixture
-def story():
-    return Story()
+@pytest.fixture(params=["repo", "repos"])
+def story(request):
+    """With records of tasks for one downstream each, and with records for all."""
+    return Story(request.param)
 
 
 def test_nothing_is_found_when_all_went_well(story, tmp_path):
@@ -264,7 +265,7 @@ def test_a_repeat_of_what_is_unknown_may_come_late_and_is_counted(story, tmp_pat
 
 
 def test_an_older_update_that_came_later_may_be_sent_first(story, tmp_path):
-    story.events = [("k", json.dumps({"pull_request": {"updated_at": f"2026-11-21T03:2{9 - n}:00Z"}}).encode(),
+    story.events = [(EVENT_KEY, json.dumps({"pull_request": {"updated_at": f"2026-11-21T03:2{9 - n}:00Z"}}).encode(),
                      {**HEADERS, "delivery": d}, 0, n) for n, d in enumerate(("d1", "d2"))]
     assert wrong(story.check(tmp_path)[1]) == {"out of order"}
     story.github[:4] = [called(d, r) for d in ("d2", "d1") for r in ("org/a", "org/b")]

@@ -4,6 +4,7 @@ The promise: which facts were folded decides the record; their order and number 
 import itertools
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -17,6 +18,16 @@ JOB = "org%2Ffour/d-1/ci/build/77-1"
 KEYS = ["crcr:job:" + JOB, "crcr:delivery:d-1", "crcr:repo:org/four", "crcr:repos", "crcr:zombies",
         "crcr:head:" + SHA + "/org/four", "crcr:pr:42", "crcr:spent:org/four", "crcr:epoch"]
 ZOMBIE_MS = 21_600_000
+
+
+def script(name):
+    """As the build makes it: behind the texts that its line "-- with:" names."""
+    text = (VIEW / name).read_text()
+    parts = re.findall(r"[a-z_/]+\.lua", re.search(r"^-- with: (.*)$", text, re.MULTILINE)[1])
+    return "".join((VIEW / part).read_text() for part in parts) + text
+
+
+FOLD, FOLD_DISPATCH, FOLD_LABELS = script("fold.lua"), script("fold_dispatch.lua"), script("fold_labels.lua")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +72,7 @@ def fact(state, received_ms, attempt="1", **fields):
 def step(db, keys, state, received_ms, attempt, fields, job=JOB, fence="", last_ms=None, ranks=""):
     """One step of fold.lua; its answer as it is."""
     pairs = [part for pair in fields.items() for part in pair]
-    return db.eval((VIEW / "fold.lua").read_text(), len(keys), *keys, state, received_ms, attempt, 3000,
+    return db.eval(FOLD, len(keys), *keys, state, received_ms, attempt, 3000,
                    ZOMBIE_MS, job, DELIVERY, REPO, fence, last_ms or received_ms, ranks, *pairs)
 
 
@@ -381,7 +392,7 @@ def test_what_is_folded_late_shortens_no_life(db):
 def outcome(db, weight, at_ms, sent, name):
     keys = ["crcr:dispatch:d-1/org/four", "crcr:delivery:d-1", "crcr:repos", "crcr:pr:42",
             f"crcr:sent:{SHA}/org/four", "crcr:epoch"]
-    db.eval((VIEW / "fold_dispatch.lua").read_text(), 6, *keys, weight, at_ms, sent, 3000, DELIVERY,
+    db.eval(FOLD_DISPATCH, 6, *keys, weight, at_ms, sent, 3000, DELIVERY,
             REPO, at_ms - 100, "", "outcome", name, "at_ms", at_ms)
     return db.hgetall(keys[0])
 
@@ -406,7 +417,7 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
 
 
 def labels(db, updated_ms, received_ms, text, head="a" * 40):
-    return db.eval((VIEW / "fold_labels.lua").read_text(), 2, "crcr:labels:42", "crcr:epoch",
+    return db.eval(FOLD_LABELS, 2, "crcr:labels:42", "crcr:epoch",
                    updated_ms, received_ms, 3000, text, head, "")
 
 

@@ -159,7 +159,8 @@ def test_what_an_alert_takes_the_rate_of_starts_at_0(relay):
               "dispatcher": [f'crcr_records_not_stored_total{{topic="{relay.topic(topic)}"}}'
                              for topic in ("dispatches", "dlq", "delay.1m", "dispatch.l1", "callbacks", "allowlist")] +
                             [f'crcr_claims_total{{tier="{tier}",verdict="none"}}' for tier in ("L1", "L4")] +
-                            [f'crcr_dispatches_maybe_duplicate_total{{tier="{tier}"}}' for tier in ("L1", "L4")],
+                            [f'crcr_dispatches_maybe_duplicate_total{{tier="{tier}",reason="{reason}"}}' for tier in ("L1", "L4")
+                             for reason in ("answer_unseen", "claim_expired", "no_claim")],
               "reporter": ['crcr_results_posted_total{outcome="refused"}']}
     for part, series in wanted.items():
         text = scraped(relay, part)

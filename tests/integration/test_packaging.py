@@ -118,7 +118,7 @@ def test_a_daemon_takes_the_environment_of_its_unit(installed, tmp_path, program
 
 
 def test_the_environment_file_names_only_settings_also_where_they_are_commented_out():
-    table = (ROOT / "README.md").read_text()
+    table = (ROOT / "deploy" / "CONFIGURATION.md").read_text()
     known = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     named = set(re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/systemd/crcr.env").read_text(), re.MULTILINE))
     assert len(named) >= 8 and named <= known, named - known
@@ -157,7 +157,7 @@ def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(
     assert {"librdkafka1", "libcurl4", "libmicrohttpd12"} <= set(
         re.findall(r"[\w.-]+", run("dpkg-deb", "-f", package, "Depends")))
     run("dpkg-deb", "-x", package, tmp_path / "root")
-    for name in ("README.md", "deploy/README.md", "deploy/systemd/README.md"):
+    for name in ("README.md", "deploy/README.md", "deploy/CONFIGURATION.md", "deploy/systemd/README.md"):
         assert (tmp_path / "root/usr/share/doc/crcr" / name).read_bytes() == (ROOT / name).read_bytes()
     for name, lines in units(tmp_path / "root", "/usr").items():
         assert dict(lines)["ExecStart"].startswith("/usr/bin/crcr"), name

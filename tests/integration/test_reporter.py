@@ -27,9 +27,10 @@ _numbers = itertools.count(1)
 class Reporter:
     """A reporter with its own topics and Redis."""
 
-    def __init__(self, folder, brokers):
+    def __init__(self, folder, brokers, prefix=None):
         self.redis = RedisServer(folder / "redis").start()
-        self.relay = Relay(folder, brokers, self.redis.endpoint)
+        self.relay = Relay(folder, brokers, self.redis.endpoint, prefix=prefix)
+        self.redis.topic_prefix = self.relay.prefix
         self.relay.start_github()
         self.put("allowlist", "allowlist", ALLOWLIST,
                  {"source": "test", "sha": "0" * 40, "fetched_ms": "1"})

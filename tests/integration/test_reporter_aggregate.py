@@ -255,6 +255,29 @@ def test_a_refused_job_check_does_not_keep_the_aggregate_back(reporter):
     job.sent().wait("completed", "success")
 
 
+def test_jobs_beyond_the_limit_are_listed_and_have_no_check_run_also_after_a_rebuild(reporter):
+    reporter.relay.parts["reporter"].stop()
+    reporter.start(CRCR_JOB_CHECKS_MAX="2")
+    try:
+        job = Sum(reporter).sent()
+        for at_ms, name in ((1000, "z"), (1001, "y"), (1002, "a")):
+            job.call("in_progress", at_ms, job_name=name, check_run_id=name)
+        summary = job.wait("in_progress", title="0 of 3 jobs ended")["output"]["summary"]
+        assert "1 job has no check run of its own: at most 2 of a commit have one." in summary
+        assert "<code>a</code>" in summary
+        reporter.redis.client().flushall()
+        for name in "za":
+            job.call("completed", 3000, conclusion="success", job_name=name, check_run_id=name)
+        job.wait("in_progress", title="2 of 3 jobs ended")
+        settled(reporter)
+        assert {(run["name"], run["status"]) for run in reporter.checks(job.sha)} == {
+            ("crcr/org/four", "in_progress"), ("crcr/org/four/ci/z", "completed"),
+            ("crcr/org/four/ci/y", "in_progress")}
+    finally:
+        reporter.relay.parts["reporter"].stop()
+        reporter.start()
+
+
 def test_a_lost_view_of_check_runs_finds_the_aggregate_again(reporter):
     job = Sum(reporter).sent()
     first = job.wait("queued")["id"]

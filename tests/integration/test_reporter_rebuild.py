@@ -62,8 +62,17 @@ def all_kinds(reporter):
     return jobs
 
 
-def test_the_rebuilt_view_equals_the_lost_one(reporter):
-    jobs = all_kinds(reporter)
+@pytest.fixture
+def either(either_broker, tmp_path_factory):
+    one = Rebuilding(tmp_path_factory.mktemp("either"), *either_broker)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def test_the_rebuilt_view_equals_the_lost_one(either):
+    reporter, jobs = either, all_kinds(either)
     jobs["pending"].wait_result()
     jobs["pending"].outcome("dispatched", 8000)  # a later call of it is known by the time of the rebuild
     settled(reporter)
@@ -75,6 +84,8 @@ def test_the_rebuilt_view_equals_the_lost_one(reporter):
     reporter.wait_whole()
     settled(reporter)
     assert differences(before, dump(reporter.client())) == {}
+    assert reporter.said("rebuild_done")[-1]["records"] == \
+        sum(len(reporter.topic(name)) for name in ("dispatches", "results", "events", "callbacks"))
     row = jobs["pending"].wait_result()
     assert row["queue_time"] is None  # completed only; and the pages show all of it again
     assert len(reporter.relay.api("/api/crcr/prs/9")["deliveries"]) == 2

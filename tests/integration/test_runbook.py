@@ -189,7 +189,7 @@ def test_every_metric_exists():
 
 
 def settings():
-    table = (ROOT / "README.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
+    table = (ROOT / "deploy" / "CONFIGURATION.md").read_text().split("<!-- config:begin -->")[1].split("<!-- config:end -->")[0]
     return set(re.findall(r"^\| `([A-Z_]+)", table, re.MULTILINE))
 
 

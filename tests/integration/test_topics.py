@@ -10,7 +10,7 @@ from lib.kafka import Kafka
 from lib.processes import BIN
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROGRAMS = ("topic_writer_live", "topic_reader_live", "topic_memory_live", "topic_unclaimed_live")
+PROGRAMS = ("topic_writer_live", "topic_reader_live", "topic_memory_live")
 CASES = [(program, name) for program in PROGRAMS
          for name in re.findall(r"cmocka_unit_test\((\w+)\)", (HERE / f"{program}.c").read_text())]
 

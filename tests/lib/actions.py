@@ -1,7 +1,15 @@
-"""As much of GitHub Actions as the tests of deploy/downstream need: expressions, and one composite action."""
+"""As much of GitHub Actions as the tests of deploy/downstream need: expressions, one composite action, and a runner for
+the jobs of leg.yml."""
+import contextlib
+import http.server
+import json
 import os
 import re
+import shutil
+import signal
 import subprocess
+import threading
+import time
 
 import yaml
 
@@ -10,6 +18,9 @@ from lib.processes import ROOT
 FOLDER = ROOT / "deploy" / "downstream"
 TOKENS = re.compile(r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_][\w.*-]*)|(?P<sign>\|\||&&|==|!=|!|\(|\)|,))")
 WORDS = {"true": True, "false": False, "null": None}
+JWT = "aGVhZA.eyJhdWQiOiJ4IiwicmVwb3NpdG9yeSI6Im9yZy9hIn0.c2ln"
+OK = {"POST": b'{"ok":true,"status":"in_progress"}', "GET": json.dumps({"value": JWT}).encode()}
+STATUS = ("success", "failure", "cancelled", "always")
 
 
 def tokens_of(expression):
@@ -23,7 +34,8 @@ def tokens_of(expression):
 
 
 class Expression:
-    """The part of GitHub's expressions that our files use: properties, texts, || && == != ! ( ) and format()."""
+    """The part of GitHub's expressions that our files use: properties, texts, || && == != ! ( ), format(), and the status
+    functions, which the context "status" answers."""
 
     def __init__(self, text, contexts):
         self.tokens, self.contexts = tokens_of(text), contexts
@@ -72,6 +84,9 @@ class Expression:
             return text[1:-1].replace("''", "'")
         if text == "format" and self.take("("):
             return self.format()
+        if text in STATUS and self.take("("):
+            assert self.take(")")
+            return text == "always" or self.contexts["status"][text]
         return WORDS[text] if text in WORDS else self.property(text)
 
     def format(self):
@@ -108,38 +123,83 @@ def load(name):
     return {("on" if key is True else key): value for key, value in document.items()}
 
 
+def composite(action, inputs, contexts):
+    """(script, environment) of the action's one step, for these inputs."""
+    declared = action["inputs"]
+    assert set(inputs) <= set(declared), set(inputs) - set(declared)
+    contexts = {**contexts, "inputs": {name: inputs.get(name, fill(what.get("default", ""), contexts))
+                                       for name, what in declared.items()}}
+    step = action["runs"]["steps"][0]
+    return step["run"], {name: fill(value, contexts) for name, value in step["env"].items()}
+
+
+def bash(script, file, **options):
+    """The script as a process, from a file, as a runner does it: bash stays the parent of what it runs."""
+    file.write_text(script)
+    return subprocess.Popen(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", file], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+
+
+def environment_of(folder, repo, job, run_id, attempt, token_url):
+    """What a runner gives to a job; with token_url the means to mint tokens."""
+    return {
+        "PATH": os.environ["PATH"], "HOME": str(folder), "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": repo,
+        "GITHUB_WORKFLOW": "PyTorch CI", "GITHUB_JOB": job, "GITHUB_RUN_ID": run_id,
+        "GITHUB_RUN_ATTEMPT": attempt, "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_EVENT_PATH": str(folder / "event.json"), "GITHUB_OUTPUT": str(folder / "outputs"),
+        **({"ACTIONS_ID_TOKEN_REQUEST_URL": token_url, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request-secret"}
+           if token_url is not None else {})}
+
+
+class Server:
+    """The relay and the token service: answers with the given (status, headers, body) in turn, then 200, and GET with
+    a token; keeps what it was sent."""
+
+    def __init__(self):
+        self.requests, self.answers = [], []
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                server.requests.append((self.path, self.headers, body, time.monotonic()))
+                status, headers, text = (server.answers.pop(0) if server.answers
+                                         else (200, {}, OK[self.command]))
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(text)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/github/callback"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def bodies(self):
+        return [json.loads(body) for _, _, body, _ in self.requests]
+
+
 class Job:
     """A job that was started by a repository_dispatch and calls our action, as a runner would."""
 
-    def __init__(self, folder, repo, event, token_url, run_id="811", attempt="1", status="success"):
+    def __init__(self, folder, repo, event, token_url, run_id="811", attempt="1"):
         self.folder, self.action = folder, load("action.yml")
         self.outputs = folder / "outputs"
-        self.event = folder / "event.json"
-        self.event.write_text(event)
-        self.status = status
-        self.environment = {
-            "PATH": os.environ["PATH"], "HOME": str(folder), "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": repo,
-            "GITHUB_WORKFLOW": "PyTorch CI", "GITHUB_JOB": "test", "GITHUB_RUN_ID": run_id,
-            "GITHUB_RUN_ATTEMPT": attempt, "GITHUB_SERVER_URL": "https://github.com",
-            "GITHUB_EVENT_PATH": str(self.event), "GITHUB_ACTION_PATH": str(FOLDER),
-            "GITHUB_OUTPUT": str(self.outputs), "ACTIONS_ID_TOKEN_REQUEST_URL": token_url,
-            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request-secret",
-        }
+        (folder / "event.json").write_text(event)
+        self.environment = {**environment_of(folder, repo, "test", run_id, attempt, token_url),
+                            "GITHUB_ACTION_PATH": str(FOLDER)}
 
     def start(self, **inputs):
         """The action as a process; names of inputs with underscores."""
-        contexts = {"github": {"job": "test"}, "job": {"status": self.status, "check_run_id": "700811"}}
-        given = {name.replace("_", "-"): value for name, value in inputs.items()}
-        declared = self.action["inputs"]
-        assert set(given) <= set(declared), set(given) - set(declared)
-        contexts["inputs"] = {name: given.get(name, fill(what.get("default", ""), contexts))
-                              for name, what in declared.items()}
-        step = self.action["runs"]["steps"][0]
-        environment = {**self.environment, **{k: fill(v, contexts) for k, v in step["env"].items()}}
+        script, environment = composite(self.action, {name.replace("_", "-"): value for name, value in inputs.items()},
+                                        {"github": {"job": "test"}})
         self.outputs.write_text("")
-        return subprocess.Popen(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-                                env=environment, cwd=self.folder, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT)
+        return bash(script, self.folder / "step.sh", env={**self.environment, **environment}, cwd=self.folder)
 
     def end(self, process, timeout=60):
         """(exit code, what the log shows, outputs). The runner takes ::add-mask:: out of the log."""
@@ -152,3 +212,97 @@ class Job:
 
     def run(self, **inputs):
         return self.end(self.start(**inputs))
+
+
+class Leg:
+    """A run of leg.yml. Each job has a machine of its own: workspace, environment, folder for temporary files. What
+    goes from one to the next are artifacts. `repository` is what a checkout of the back end's own repository gives,
+    `pytorch` what a checkout of the commit under test gives."""
+
+    def __init__(self, folder, repo, event, token_url, callback_url, attempt="1", leg="cpu"):
+        self.folder, self.repo, self.event, self.token_url = folder, repo, event, token_url
+        self.repository, self.pytorch, self.artifacts = folder / "repository", folder / "pytorch", folder / "artifacts"
+        self.jobs, self.results, self.logs = load("leg.yml")["jobs"], {}, {}
+        self.contexts = {
+            "github": {"event": json.loads(event), "run_id": "811", "run_attempt": attempt, "repository": repo,
+                       "server_url": "https://github.com"},
+            "inputs": {"leg": leg}, "vars": {"CRCR_CALLBACK_URL": callback_url}}
+        reporter = self.repository / ".github" / "actions" / "crcr-report"
+        shutil.copytree(FOLDER, reporter)
+        for one in (self.pytorch, self.artifacts, self.repository / "ci"):
+            one.mkdir()
+
+    def tests(self, script):
+        """What the back end's own ./ci/test-pytorch.sh does."""
+        file = self.repository / "ci" / "test-pytorch.sh"
+        file.write_text("#!/usr/bin/env bash\n" + script)
+        file.chmod(0o755)
+
+    def run(self, cancelled_before=None):
+        """Runs the jobs in their order; their results, as `needs` has them."""
+        cancelled = False
+        for name, job in self.jobs.items():
+            cancelled = cancelled or name == cancelled_before
+            needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
+            green = all(self.results[one] == "success" for one in needs) and not cancelled
+            contexts = {**self.contexts, "needs": {one: {"result": self.results[one]} for one in needs},
+                        "status": {"success": green, "cancelled": cancelled}}
+            wanted = fill("${{" + str(job.get("if", "success()")).replace("${{", "").replace("}}", "") + "}}", contexts)
+            self.results[name] = Machine(self, name, job, contexts).run() if wanted == "true" else "skipped"
+        return self.results
+
+
+class Machine:
+    """A runner with one job."""
+
+    def __init__(self, leg, name, job, contexts):
+        self.leg, self.name, self.job = leg, name, job
+        self.home = leg.folder / f"machine-{name}-{leg.contexts['github']['run_attempt']}"
+        self.workspace, temporary = self.home / "workspace", self.home / "temp"
+        for one in (self.workspace, temporary):
+            one.mkdir(parents=True)
+        (self.home / "event.json").write_text(leg.event)
+        github = {**contexts["github"], "job": name}
+        self.contexts = {**contexts, "github": github, "runner": {"temp": str(temporary)}}
+        mints = job["permissions"].get("id-token") == "write"
+        self.environment = environment_of(self.home, leg.repo, name, github["run_id"], github["run_attempt"],
+                                          leg.token_url if mints else None)
+
+    def run(self):
+        good, self.leg.logs[self.name] = True, ""
+        for step in self.job["steps"]:
+            if not good and step.get("if") != "always()":
+                continue
+            good = (self.step(step) or step.get("continue-on-error", False)) and good
+        return "success" if good else "failure"
+
+    def step(self, step):
+        given = {name: fill(value, self.contexts) for name, value in step.get("with", {}).items()}
+        uses = step.get("uses", "").split("@")[0]
+        if uses == "actions/checkout":
+            return self.copy(self.leg.pytorch if "repository" in given else self.leg.repository,
+                             self.workspace / given.get("path", "."))
+        if uses == "actions/upload-artifact":
+            return not (self.workspace / given["path"]).exists() or self.copy(self.workspace / given["path"], self.leg.artifacts / given["name"])
+        if uses == "actions/download-artifact":
+            return self.copy(self.leg.artifacts / given["name"], self.workspace / given["path"])
+        if uses.startswith("./"):  # an action of the workspace, whoever wrote it there
+            action = self.workspace / uses
+            script, environment = composite(yaml.safe_load((action / "action.yml").read_text()), given, self.contexts)
+            return self.bash(script, {**environment, "GITHUB_ACTION_PATH": str(action)})
+        return self.bash(step["run"], {name: fill(value, self.contexts) for name, value in step.get("env", {}).items()})
+
+    @staticmethod
+    def copy(source, target):
+        target.mkdir(parents=True, exist_ok=True)
+        return source.is_dir() and subprocess.run(["cp", "-a", f"{source}/.", target], check=False).returncode == 0
+
+    def bash(self, script, environment):
+        process = bash(script, self.home / "step.sh", env={**self.environment, **environment}, cwd=self.workspace,
+                       start_new_session=True)
+        try:
+            self.leg.logs[self.name] += process.communicate(timeout=120)[0]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what hangs, or was left behind
+        return process.returncode == 0

@@ -46,12 +46,13 @@ class Run:
 
     def report(self, status, job="build", echo=None, expect=200, **workflow):
         """One callback; echo changes the client_payload that it gives back, as a forger might."""
-        token = post(self.relay, "/_sim/oidc", {"repo": self.repo})["token"]
         body = copy.deepcopy(self.payload)
         if echo:
             echo(body)
         body["workflow"] = {**self.workflow, "status": status, "job_name": job,
                             "check_run_id": f"{self.workflow['run_id']}-{job.replace(' ', '-')}", **workflow}
+        claims = {name: str(body["workflow"][name]) for name in ("run_id", "run_attempt")}
+        token = post(self.relay, "/_sim/oidc", {"repo": self.repo, "claims": claims})["token"]
         got, answer = patient(lambda: http("POST", self.relay.url("ingest", "/github/callback"), json.dumps(body).encode(),
                                            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}))
         assert got == expect, (got, answer)

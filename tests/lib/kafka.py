@@ -188,14 +188,14 @@ def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compressi
     assert producer.flush(timeout) == 0 and not failures, failures
 
 
-def write_all(brokers, topic, records, batch=10_000):
+def write_all(brokers, topic, records, batch=10_000, partition=-1):
     """Many records at once, each (key, value, headers, milliseconds since 1970), in that order. A fetch gets
-    whole batches."""
+    whole batches. partition -1: by key."""
     failures = []
     producer = Producer({"bootstrap.servers": brokers, "acks": "all", "partitioner": "murmur2_random",
                          "batch.num.messages": batch})
     for key, value, headers, at_ms in records:
-        producer.produce(topic, key=key, value=value, headers=list(headers.items()), timestamp=at_ms,
+        producer.produce(topic, key=key, value=value, headers=list(headers.items()), timestamp=at_ms, partition=partition,
                          on_delivery=lambda error, _: failures.append(error) if error else None)
         producer.poll(0)
     assert producer.flush(60) == 0 and not failures, failures

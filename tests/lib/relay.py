@@ -154,6 +154,7 @@ class Relay:
                          self.folder / "contents", "--record", record, "--callback-url",
                          self.url("ingest", "/github/callback"), "--webhook-url",
                          self.url("ingest", "/github/webhook"), "--webhook-secret", SECRET,
+                         "--rate-limit", "1000000",  # in the way of no test
                          *self.sim_arguments], self.folder)
         self._wait_http("github", "/_sim/state")
 

@@ -17,6 +17,11 @@ def workflow(status, conclusion=None, **changes):
     return {name: value for name, value in fields.items() if value is not ...}
 
 
+def run_claims(fields):
+    """The claims of GitHub's token for a job of that run."""
+    return {name: "1" if fields.get(name) in (None, "") else str(fields[name]) for name in ("run_id", "run_attempt")}
+
+
 def buildkite_workflow(status, conclusion=None, build="018e5c1a-7b1f-4a54-9e0a-0a1b2c3d4e5f", **changes):
     """What the wrapper makes of a Buildkite build: its UUID is the run, the pipeline's slug the workflow."""
     return workflow(status, conclusion, **{

@@ -39,8 +39,9 @@ class Downstream:
     def report(self, payload, status, conclusion=None, fields=None, claims=None, **changes):
         """(HTTP status, answer) of one report in the shape of the upstream's action."""
         fields = fields or upstream_action.workflow(status, conclusion, **changes)
+        claims = {**upstream_action.run_claims(fields), **(claims or {})}
         code, answer, _ = upstream_action.send(self.relay.url("ingest", "/github/callback"),
-                                               self.token(**(claims or {})), payload, fields, self.folder)
+                                               self.token(**claims), payload, fields, self.folder)
         return code, answer
 
     def rows(self, delivery):

@@ -155,7 +155,7 @@ def documented(tree):
         '{\n    .name = "A_NAME",\n    .daemons = INGEST,\n}\n',
     )
     tree.put("ingest/main.c", 'config_text(c, "A_NAME");\n')
-    tree.put("README.md", f"before\n<!-- config:begin -->\n{row}\n<!-- config:end -->\nafter\n")
+    tree.put("deploy/CONFIGURATION.md", f"before\n<!-- config:begin -->\n{row}\n<!-- config:end -->\nafter\n")
     return tree
 
 
@@ -168,11 +168,11 @@ def test_an_equal_table_passes(documented):
 
 
 def test_another_table_is_found_and_mended(documented):
-    readme = documented.root / "README.md"
+    readme = documented.root / "deploy/CONFIGURATION.md"
     good = readme.read_text()
     readme.write_text(good.replace("A_NAME", "B_NAME"))
     code, output = run_config_table(documented)
-    assert code == 1 and "README.md:2: the table differs" in output
+    assert code == 1 and "deploy/CONFIGURATION.md:2: the table differs" in output
     assert run_config_table(documented, "--fix") == (0, "")
     assert readme.read_text() == good
 
@@ -196,7 +196,7 @@ def test_a_property_that_one_of_its_programs_does_not_read_is_found(documented):
 def test_missing_markers_and_a_missing_crcrctl_are_said(documented):
     code, output = documented.run("config_table", "--crcrctl", "/nowhere/crcrctl")
     assert code == 1 and "/nowhere/crcrctl is missing" in output
-    (documented.root / "README.md").write_text("nothing\n")
+    (documented.root / "deploy/CONFIGURATION.md").write_text("nothing\n")
     code, output = run_config_table(documented)
     assert code == 1 and "markers" in output
 

@@ -86,9 +86,6 @@ def run(world, short=False):
     result = killed(world, kills)
     if world.long:
         other = without_one(world, 30)
-        for name in ("events", "lost", "unknown", "duplicated"):
-            setattr(result, name, getattr(result, name) + getattr(other, name))
-        result.recovery_s = max(result.recovery_s, other.recovery_s)
+        result.add(other)
         result.faults += ", each of 3 brokers cut off for 30 s, and hung for 30 s"
-        result.problems += other.problems
     return result

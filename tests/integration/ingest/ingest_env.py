@@ -106,8 +106,8 @@ class Issuer:
 
     def token(self, repo="Org/Two", kid="kid-1", key=None, issuer=ACTIONS, without=(), **changes):
         now = int(time.time())
-        claims = {"iss": issuer, "aud": AUDIENCE, "sub": "repo:x", "repository": repo, "iat": now,
-                  "nbf": now, "exp": now + 300, **changes}
+        claims = {"iss": issuer, "aud": AUDIENCE, "sub": "repo:x", "repository": repo, "run_id": "99",
+                  "run_attempt": "1", "iat": now, "nbf": now, "exp": now + 300, **changes}
         claims = {name: value for name, value in claims.items() if name not in without}
         return jwt.encode(claims, key or self.keys[kid], algorithm="RS256", headers={"kid": kid})
 

@@ -22,7 +22,7 @@ def test_callback_with_token_stands_in_callbacks_byte_for_byte(ingest, issuer):
     assert record.key == "cb-1/Org/Two"
     head = dict(record.headers)
     assert abs(int(head.pop("received_ms")) - time.time() * 1000) < 60000
-    assert head == {"repo": "Org/Two", "level": "L2", "issuer": ACTIONS, "provenance": "token",
+    assert head == {"repo": "Org/Two", "level": "L2", "issuer": ACTIONS, "run_attempt": "1", "provenance": "token",
                     "delivery": "cb-1", "pr": "42", "head_sha": SHA, "dispatched_ms": "1763700000001"}
 
 
@@ -111,7 +111,7 @@ def test_buildkite_speaks_for_the_repo_it_is_registered_for(ingest, issuer):
     assert ingest.callback(body, issuer.token(**buildkite_claims()))[0] == 200
     [record] = ingest.records("callbacks", "bk-1")
     assert record.headers["repo"] == "org/four" and record.headers["issuer"] == BUILDKITE
-    assert record.headers["level"] == "L4"
+    assert record.headers["level"] == "L4" and "run_attempt" not in record.headers
 
 
 @pytest.mark.parametrize("status,changes", [
@@ -191,8 +191,38 @@ def test_another_attempt_under_the_same_check_run_id_is_news(ingest, issuer, red
     view.hset(own_id, mapping={"status": "completed", "conclusion": "failure", "run_attempt": "1"})
     again = callback("completed", token=callback_token(), conclusion="success",
                      check_run_id="own-id", run_attempt=2)
-    status, answer, _ = ingest.callback(again, issuer.token())
+    status, answer, _ = ingest.callback(again, issuer.token(run_attempt="2"))
     assert (status, json.loads(answer)) == (200, {"ok": True, "status": "completed"})
+
+
+@pytest.mark.parametrize("claims, says", [
+    ({"run_id": "98"}, "workflow.run_id differs from the claim run_id of the token; accepted is 98"),
+    ({"run_attempt": "2"}, "workflow.run_attempt differs from the claim run_attempt of the token; accepted is 2"),
+    ({"without": ["run_id"]}, "the token has no claim run_id"),
+    ({"without": ["run_attempt"]}, "the token has no claim run_attempt"),
+], ids=["another run", "another attempt", "no run_id", "no run_attempt"])
+def test_a_job_of_actions_reports_on_its_own_run_only(ingest, issuer, claims, says):
+    for body in (callback(delivery="run-1", token=callback_token(delivery_id="run-1"), run_attempt=1),
+                 callback("completed", delivery="run-1", event_type="nightly", conclusion=None, run_attempt=1)):
+        status, answer, _ = ingest.callback(body, issuer.token(**claims))
+        assert status == 403 and says in detail(answer)
+    assert ingest.records("callbacks", "run-1") == []
+
+
+def test_fields_are_judged_before_the_run(ingest, issuer):
+    status, answer, _ = ingest.callback(callback("queued", token=callback_token()), issuer.token(run_id="98"))
+    assert status == 400 and "workflow.status" in detail(answer)
+
+
+def test_an_absent_run_attempt_is_the_claims(ingest, issuer, redis_node):
+    """The body is stored as it came; the attempt goes along as a header. The view is asked for that attempt."""
+    body = callback(delivery="run-2", token=callback_token(delivery_id="run-2"))
+    redis_node.client().hset("crcr:job:Org%2FTwo/run-2/CI/CI/99-3", mapping={
+        "status": "in_progress", "conclusion": "", "run_attempt": "3"})
+    status, answer, _ = ingest.callback_judged(body, issuer.token(run_attempt="3"))
+    assert (status, json.loads(answer)["status"]) == (200, "duplicate")
+    record = ingest.records("callbacks", "run-2")[-1]
+    assert record.headers["run_attempt"] == "3" and "run_attempt" not in json.loads(record.value)["workflow"]
 
 
 def test_without_an_allowlist_callbacks_wait(own, issuer):

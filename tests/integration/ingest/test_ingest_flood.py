@@ -1,6 +1,7 @@
 """A stranger fills ingest with bodies that end in no valid webhook; honest webhooks are taken beside it."""
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -88,3 +89,11 @@ def test_a_flood_of_unsigned_bodies_costs_no_honest_webhook(one, sent):
 def test_a_flood_of_60_s_costs_no_honest_webhook(one, sent):
     answers = flood(one, sent, 60)
     assert any(answer.startswith(b"HTTP/1.1 408") for answer in answers)
+
+
+def test_a_slow_body_is_logged_and_counted(one):
+    with socket.create_connection(("127.0.0.1", one.port), 20) as link:
+        link.sendall(HEAD.replace(b"Host: x", b"Host: x\r\nX-GitHub-Delivery: slow") + b"half")
+        assert link.recv(4096).startswith(b"HTTP/1.1 408")
+    one.process.wait_text('"delivery":"slow","status":408,"reason":"too_slow"')
+    assert re.search(r'route="webhook",status="408",reason="too_slow"\} [1-9]', one.get_admin("/metrics")[1])

@@ -21,6 +21,7 @@ def report(ingest, issuer, tmp_path):
     """report(client_payload, workflow) as the action sends it → (status, answer, the stored records)."""
     def run(client_payload, fields, path="/github/callback", **claims):
         url = f"http://127.0.0.1:{ingest.port}{path}"
+        claims = {**action.run_claims(fields), **claims}
         status, answer, sent = action.send(url, issuer.token(**claims), client_payload, fields, tmp_path)
         stored = ingest.records("callbacks", client_payload.get("delivery_id"))
         assert status != 200 or answer["status"] == "ignored" or stored[-1].value == sent
@@ -42,7 +43,7 @@ def test_in_progress_then_completed_of_the_actions_shape_are_stored_as_they_came
 def test_the_trailing_slash_of_its_default_url_is_accepted(ingest, issuer, tmp_path):
     body = json.dumps({**dispatched("ua-2"), "workflow": action.workflow("in_progress")}).encode()
     status, answer, _ = ingest.post("/github/callback/", body, {
-        "Content-Type": "application/json", "Authorization": f"Bearer {issuer.token()}"})
+        "Content-Type": "application/json", "Authorization": f"Bearer {issuer.token(run_id='811')}"})
     assert (status, json.loads(answer)["status"]) == (200, "in_progress")
 
 

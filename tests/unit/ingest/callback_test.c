@@ -73,7 +73,7 @@ static void body_that_is_no_json_object_is_400_at_once(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct callback_body body = { 0 };
-        assert_false(callback_body_read(str_of(bad[i]), &body, &verdict));
+        assert_false(callback_body_read(str_of(bad[i]), STR_NONE, &body, &verdict));
         assert_int_equal(verdict.status, 400);
         assert_string_equal(verdict.reason, "body_malformed");
     }
@@ -87,7 +87,7 @@ static const struct allowlist_entry *entry_of(const char *repo)
 static bool judge_fields(const char *text, const char *repo)
 {
     struct callback_body body = { 0 };
-    if (!callback_body_read(str_of(text), &body, &verdict))
+    if (!callback_body_read(str_of(text), STR_NONE, &body, &verdict))
         fail_msg("%s: %s", text, verdict.text);
     bool good = callback_fields_judge(&body, entry_of(repo), &verdict);
     callback_body_clear(&body);
@@ -195,6 +195,7 @@ static void record_has_the_key_and_headers_of_the_design(void **state)
     const struct callback_origin origin = { .repo = STR_LIT("Org/Two"),
                                             .level = 2,
                                             .issuer = STR_LIT("https://issuer"),
+                                            .run_attempt = STR_LIT("2"),
                                             .received_ms = 1763700000123 };
     struct provenance provenance = {
         .kind = PROVENANCE_TOKEN, .pr = 7, .head_sha = SHA, .dispatched_ms = 1763700000001
@@ -206,8 +207,8 @@ static void record_has_the_key_and_headers_of_the_design(void **state)
     for (size_t i = 0; i < headers.n; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s=%.*s ",
                  STR_ARG(headers.at[i].name), STR_ARG(headers.at[i].value));
-    assert_string_equal(text, "repo=Org/Two level=L2 issuer=https://issuer provenance=token "
-                              "delivery=d-1 pr=7 head_sha=" SHA
+    assert_string_equal(text, "repo=Org/Two level=L2 issuer=https://issuer run_attempt=2 "
+                              "provenance=token delivery=d-1 pr=7 head_sha=" SHA
                               " dispatched_ms=1763700000001 received_ms=1763700000123 ");
     struct buf key;
     buf_init(&key, 300);
@@ -226,6 +227,7 @@ static void pending_record_leaves_out_what_is_not_known(void **state)
     headers_init(&headers);
     callback_to_headers(&fields, &origin, &provenance, &headers);
     assert_true(str_is(headers_get(&headers, "provenance"), "pending"));
+    assert_null(headers_get(&headers, "run_attempt").ptr);
     assert_null(headers_get(&headers, "pr").ptr);
     assert_null(headers_get(&headers, "head_sha").ptr);
     assert_null(headers_get(&headers, "dispatched_ms").ptr);

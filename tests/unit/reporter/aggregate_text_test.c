@@ -10,7 +10,7 @@
 
 #include "reporter/aggregate_text.h"
 #include "reporter/check_text.h"
-#include "reporter/desired.h"
+#include "reporter/wanted_check.h"
 #include "tests/unit/reporter/aggregate_scene.h"
 
 static void assert_title(struct scene *s, const char *expected)
@@ -95,6 +95,17 @@ static void what_github_said_or_would_not_say_of_a_run_is_told(void **state)
                    "for 15 min.");
 }
 
+static void jobs_beyond_those_that_have_a_check_run_are_counted(void **state)
+{
+    struct scene *s = *state;
+    job(s, "77", "a", "1", "success", 2000);
+    s->view.checks_max = 50;
+    s->view.unchecked = 1;
+    assert_says(s, "\n1 job has no check run of its own: at most 50 of a commit have one.\n");
+    s->view.unchecked = 7;
+    assert_says(s, "\n7 jobs have no check run of their own: at most 50 of a commit have one.\n");
+}
+
 static void names_from_outside_cannot_format_link_or_mention(void **state)
 {
     struct scene *s = *state;
@@ -137,16 +148,16 @@ static void the_summary_fits_and_counts_what_it_leaves_out(void **state)
 
 /* ---- the check run --------------------------------------------------------------------------- */
 
-static void desired(struct scene *s, bool may_start, struct wanted_check *check)
+static void want(struct scene *s, bool may_start, struct wanted_check *check)
 {
-    desired_aggregate(sum(s), &s->view, may_start, check);
+    wanted_check_of_aggregate(sum(s), &s->view, may_start, check);
 }
 
 static void name_external_id_and_marker_are_as_documented(void **state)
 {
     struct scene *s = *state;
     struct wanted_check check;
-    desired(s, true, &check);
+    want(s, true, &check);
     assert_string_equal(check.name, "crcr/org/four");
     assert_string_equal(check.external_id, "d:d-1:42");
     assert_string_equal(check.status, "queued");
@@ -160,11 +171,11 @@ static void it_starts_only_where_a_check_run_may_and_a_dispatch_came(void **stat
 {
     struct scene *s = *state;
     struct wanted_check check;
-    desired(s, false, &check);
+    want(s, false, &check);
     assert_false(check.may_start);
     wanted_check_clear(&check);
     strcpy(s->dispatch.outcome, "skipped");
-    desired(s, true, &check);
+    want(s, true, &check);
     assert_false(check.may_start);
     wanted_check_clear(&check);
 }
@@ -175,13 +186,13 @@ static void the_text_changes_only_when_something_happened(void **state)
     struct wanted_check first, later, next;
     of_actions(job(s, "77", "a", "1", "success", 2000));
     said(s, RUN_SAID_GOING, "", 1, 7000);
-    desired(s, true, &first);
+    want(s, true, &first);
     said(s, RUN_SAID_GOING, "", 1, 17000);
     now(s, 17000);
-    desired(s, true, &later);
+    want(s, true, &later);
     assert_string_equal(first.digest, later.digest);
     strcpy(s->dispatch.delivery, "d-2"); /* it goes on under the next delivery's name */
-    desired(s, true, &next);
+    want(s, true, &next);
     assert_string_not_equal(first.digest, next.digest);
     wanted_check_clear(&first);
     wanted_check_clear(&later);
@@ -194,7 +205,7 @@ static void it_links_to_the_run_that_is_worst_off(void **state)
     struct wanted_check check;
     job(s, "77", "a", "1", "success", 2000);
     job(s, "78", "b", "1", "failure", 2000);
-    desired(s, true, &check);
+    want(s, true, &check);
     assert_string_equal(check.details_url, "https://github.com/org/four/actions/runs/78");
     assert_string_equal(check.started_at, "1970-01-01T00:16:40.000Z");
     assert_string_equal(check.completed_at, "1970-01-01T00:16:42.000Z");
@@ -210,6 +221,7 @@ int main(void)
         TEST(each_job_is_listed_with_state_link_and_counts),
         TEST(the_reason_of_a_failed_dispatch_is_told),
         TEST(what_github_said_or_would_not_say_of_a_run_is_told),
+        TEST(jobs_beyond_those_that_have_a_check_run_are_counted),
         TEST(names_from_outside_cannot_format_link_or_mention),
         TEST(the_summary_fits_and_counts_what_it_leaves_out),
         TEST(name_external_id_and_marker_are_as_documented),

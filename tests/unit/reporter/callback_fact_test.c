@@ -69,6 +69,19 @@ static void the_issuer_is_kept_but_not_the_sweeps(void **state)
     result_record_clear(&fact.job);
 }
 
+static void an_attempt_that_the_body_lacks_is_the_headers(void **state)
+{
+    (void)state;
+    struct headers h;
+    struct callback_fact fact;
+    headers_fill(&h, "token");
+    headers_put(&h, "run_attempt", STR_LIT("3"));
+    assert_int_equal(read_fact(&h, BODY(""), &fact), OK);
+    assert_string_equal(fact.job.run_attempt, "3");
+    assert_string_equal(fact.job.key, "org%2Ffour/d-1/ci/ci/77-3");
+    result_record_clear(&fact.job);
+}
+
 static void what_was_not_told_stays_unknown(void **state)
 {
     (void)state;
@@ -153,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identity_comes_from_the_headers_only),
         cmocka_unit_test(the_issuer_is_kept_but_not_the_sweeps),
+        cmocka_unit_test(an_attempt_that_the_body_lacks_is_the_headers),
         cmocka_unit_test(what_was_not_told_stays_unknown),
         cmocka_unit_test(the_sweeper_times_out_and_never_completes),
         cmocka_unit_test(the_view_keeps_twenty_failed_tests_and_counts_the_rest),

@@ -8,7 +8,7 @@
 
 #include "common/daemon/health.h"
 
-enum { T = 1000000, PATIENCE = HEALTH_PATIENCE_MS };
+enum { T = 1000000, SILENT = HEALTH_SILENT_MS, PATIENCE = HEALTH_STALLED_MS };
 
 static void judged(const struct health *h, int64_t now_ms, const char *reason)
 {
@@ -35,8 +35,8 @@ static void a_silent_loop_is_not(void **state)
     (void)state;
     struct health h;
     health_init(&h, T);
-    judged(&h, T + PATIENCE, NULL);
-    judged(&h, T + PATIENCE + 1, "no sign of life for 25 s");
+    judged(&h, T + SILENT, NULL);
+    judged(&h, T + SILENT + 1, "no sign of life for 25 s");
 }
 
 static void an_ended_thread_is_not(void **state)
@@ -48,7 +48,7 @@ static void an_ended_thread_is_not(void **state)
     judged(&h, T, "ended");
 }
 
-static void lag_that_stands_is_not(void **state)
+static void lag_without_progress_is_not(void **state)
 {
     (void)state;
     struct health h;
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(a_loop_that_turns_with_nothing_to_do_is_healthy),
         cmocka_unit_test(a_silent_loop_is_not),
         cmocka_unit_test(an_ended_thread_is_not),
-        cmocka_unit_test(lag_that_stands_is_not),
+        cmocka_unit_test(lag_without_progress_is_not),
         cmocka_unit_test(lag_that_begins_after_a_quiet_hour_has_its_time),
         cmocka_unit_test(waiting_on_purpose_is_healthy_and_ends_with_its_time),
         cmocka_unit_test(the_backlog_is_the_age_of_the_oldest_record_in_hand),

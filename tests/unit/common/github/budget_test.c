@@ -1,316 +1,306 @@
-/* Purses: slices of the shared budget, and this process's part while that is away. */
+/* What a process keeps of the budget: with a real Redis, and without. */
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/github/app_token.h"
 #include "common/github/budget.h"
-#include "common/github/budget_parts.h"
+#include "common/model/limits.h"
+#include "tests/unit/support/redis_fixture.h"
 
 #define REPO STR_LIT("Org/repo")
-
-/* The shared budget, as view/budget would be. */
-struct shared {
-    struct budget_windows windows;
-    bool away;
-    int asks;
-    struct budget_ask last;
-    char account[200];
-};
-
-static enum err take(void *opaque, const struct budget_rules *rules, const struct budget_ask *ask,
-                     struct budget_grant *ret, struct why *why)
-{
-    struct shared *s = opaque;
-    if (s->away)
-        return why_set(why, ERR_RETRY, "away");
-    s->asks++;
-    s->last = *ask;
-    str_copy(s->account, sizeof(s->account), ask->account);
-    budget_windows_ask(&s->windows, rules, ask, false, clock_mono_ms(), ret);
-    return OK;
-}
 
 static struct budget_rules rules_of(int64_t points)
 {
     return (struct budget_rules){
         .limit = { [BUDGET_POINTS_MINUTE] = points },
-        .minute_ms = 60000,
-        .kept_percent = 20,
         .replicas = 8,
         .content = { [BUDGET_CHECK_RUN] = true },
     };
 }
 
-static int sent(struct purses *p, int calls, struct github_answer *refusal)
+static struct budget_payer payer(void **state, struct github_budget *b, enum budget_class class)
+{
+    struct redis_fixture *f = *state;
+    return (struct budget_payer){ .budget = b, .redis = f->redis, .class = class };
+}
+
+static struct budget_payer alone(struct github_budget *b, enum budget_class class)
+{
+    return (struct budget_payer){ .budget = b, .class = class };
+}
+
+static bool call(struct budget_payer *p, const char *method, const char *path, struct str repo,
+                 struct str downstream, enum budget_class class, struct github_answer *refusal)
+{
+    const struct github_request request = { .method = method,
+                                            .path = path,
+                                            .repo = repo,
+                                            .downstream = downstream,
+                                            .class = class };
+    return budget_pay(p, &request, refusal);
+}
+
+static int sent(struct budget_payer *p, int calls, struct github_answer *refusal)
 {
     int n = 0;
     for (int i = 0; i < calls; i++)
-        n += purses_take(p, REPO, "POST", "/repos/org/repo/dispatches", false, refusal);
+        n += call(p, "POST", "/repos/org/repo/dispatches", REPO, STR_NONE, 0, refusal);
     return n;
 }
 
-static void slices_grow_so_that_a_call_usually_asks_nobody(void **state)
+/* Commands that Redis has run since the last time, this one's own aside. */
+static int64_t asks(void **state)
 {
-    (void)state;
-    struct budget_rules rules = rules_of(0);
-    rules.limit[BUDGET_REQUESTS_HOUR] = 100000;
-    struct shared shared = { 0 };
-    struct github_answer refusal;
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    assert_int_equal(sent(p, 1000, &refusal), 1000);
-    assert_in_range(shared.asks, 5, 1000 / 8);
-    assert_string_equal(shared.account, "org");
-    purses_free(p);
-    github_budget_free(budget);
+    struct redis_fixture *f = *state;
+    const struct redis_value *v;
+    assert_int_equal(
+        redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("INFO"), STR_LIT("commandstats")), NULL), OK);
+    ptrdiff_t at = str_find_str(v->text, STR_LIT("cmdstat_evalsha:calls="));
+    int64_t n = 0;
+    for (ptrdiff_t i = at + 22; at >= 0 && v->text.ptr[i] >= '0' && v->text.ptr[i] <= '9'; i++)
+        n = 10 * n + v->text.ptr[i] - '0';
+    return n;
 }
 
-static void two_threads_do_not_pass_the_limit_together(void **state)
+static void threads_and_replicas_take_of_one_budget(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { 0 };
     struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *one = purses_new(budget, take, &shared, false);
-    struct purses *two = purses_new(budget, take, &shared, false);
+    struct github_budget *b = github_budget_new(&rules), *replica = github_budget_new(&rules);
+    struct budget_payer one = payer(state, b, BUDGET_AGGREGATE);
+    struct budget_payer two = payer(state, b, BUDGET_AGGREGATE);
+    struct budget_payer three = payer(state, replica, BUDGET_AGGREGATE);
     int n = 0;
-    for (int i = 0; i < 200; i++)
-        n += sent(one, 1, &refusal) + sent(two, 1, &refusal);
-    assert_in_range(n, 180 - 2 * 9, 180); /* at most a slice of each is left over */
-    purses_free(two);
-    purses_free(one);
-    github_budget_free(budget);
+    for (int i = 0; i < 30; i++)
+        n += sent(&one, 1, &refusal) + sent(&two, 1, &refusal) + sent(&three, 1, &refusal);
+    assert_in_range(n, 45, 46); /* 225 points */
+    github_budget_free(replica);
+    github_budget_free(b);
 }
 
 static void a_refusal_names_the_budget_and_spends_nothing(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { 0 };
-    struct github_answer refusal = { 0 }, again;
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, true);
-    assert_false(purses_refused(p, REPO, &again));
-    assert_int_equal(sent(p, 145, &refusal), 144);
+    struct github_answer refusal = { 0 };
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_REST);
+    assert_int_equal(sent(&p, 23, &refusal), 22);
     assert_int_equal(refusal.err, ERR_RETRY);
-    assert_true(refusal.limited && !refusal.told && refusal.sent_ms == 0 && refusal.status == 0);
-    assert_non_null(strstr(refusal.reason, "our own budget of 900 points a minute (less 20 % for "
-                                           "L4 and check runs) for org is used up until 20"));
-    assert_true(refusal.wait_until_ms > clock_mono_ms() + 50000);
-    assert_true(purses_refused(p, REPO, &again));
-    assert_int_equal(again.wait_until_ms, refusal.wait_until_ms);
-    assert_false(purses_refused(p, STR_LIT("other/repo"), &again));
-    purses_free(p);
-    github_budget_free(budget);
+    assert_true(refusal.limited && refusal.ours && !refusal.told);
+    assert_true(refusal.sent_ms == 0 && refusal.status == 0);
+    assert_non_null(strstr(refusal.reason, "our own budget of 900 points a minute for org is used "
+                                           "up for class rest until 20"));
+    assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 1, 500);
+    assert_true(call(&p, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
+    github_budget_free(b);
 }
 
-/* away: the threads of one process share it all the same. */
-static void all_hear_of_it(bool away)
+static void a_refusal_is_remembered_until_its_moment_and_asks_nobody(void **state)
 {
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { .away = away };
-    struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *one = purses_new(budget, take, &shared, true);
-    struct purses *two = purses_new(budget, take, &shared, false);
-    int64_t until_ms = clock_mono_ms() + 30000;
-    purses_limited(one, REPO, until_ms);
-    purses_limited(one, REPO, until_ms + 10); /* a call that was under way as well */
-    assert_int_equal(shared.asks, away ? 0 : 1);
-    assert_int_equal(sent(two, 1, &refusal), 0);
-    assert_true(refusal.limited && refusal.told && !refusal.ours && refusal.sent_ms == 0);
-    assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 1000);
-    assert_non_null(strstr(refusal.reason, "GitHub told us to wait for org until 20"));
-    if (away) /* the store here has one account */
-        assert_true(
-            purses_take(two, STR_LIT("other/repo"), "GET", "/repos/other/repo", false, &refusal));
-    purses_free(two);
-    purses_free(one);
-    github_budget_free(budget);
+    struct github_answer first = { 0 }, later = { 0 };
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    while (sent(&p, 1, &first))
+        ;
+    int64_t before = asks(state);
+    assert_int_equal(sent(&p, 300, &later), 0);
+    assert_int_equal(asks(state), before);
+    /* Each has a moment of its own: as many in a minute as there is refill. */
+    assert_in_range(later.wait_until_ms - first.wait_until_ms, 300 * 450, 300 * 470);
+    assert_true(budget_held(&p, REPO, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &later));
+    int64_t wait_ms = later.wait_until_ms - clock_mono_ms();
+    assert_in_range(wait_ms, 1, 470);
+    usleep((useconds_t)wait_ms * 1000 + 1000);
+    assert_false(budget_held(&p, REPO, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &later));
+    assert_int_equal(sent(&p, 1, &first), 1);
+    github_budget_free(b);
 }
 
-static void a_limit_of_github_s_is_told_to_all(void **state)
-{
-    (void)state;
-    all_hear_of_it(false);
-    all_hear_of_it(true);
-}
-
-/* Ours are told a place in a queue, which says nothing of when GitHub takes calls again. */
-static void a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours(void **state)
+static void a_class_does_not_wait_for_one_below_it(void **state)
 {
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { 0 };
     struct github_answer refusal = { 0 };
-    (void)state;
-    rules.minute_ms = 100;
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    struct purses *other = purses_new(budget, take, &shared, true);
-    sent(p, 100000, &refusal);
-    int64_t until_ms = clock_mono_ms() + 5000;
-    assert_true(refusal.ours && refusal.wait_until_ms > until_ms + 1000);
-    purses_limited(other, REPO, until_ms);
-    do
-        sent(p, 1, &refusal);
-    while (refusal.ours && clock_mono_ms() < until_ms - 1000);
-    assert_true(refusal.told);
-    assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 100);
-    purses_free(other);
-    purses_free(p);
-    github_budget_free(budget);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer rest = payer(state, b, BUDGET_REST), four = payer(state, b, BUDGET_L4);
+    assert_int_equal(sent(&rest, 200, &refusal), 22);
+    assert_in_range(sent(&four, 40, &refusal), 18, 19);
+    assert_false(call(&four, "POST", "/x/dispatches", REPO, STR_NONE, BUDGET_URGENT, &refusal));
+    github_budget_free(b);
 }
 
 static void what_costs_another_part_goes_on(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(0);
-    rules.limit[BUDGET_CONTENT_MINUTE] = 10;
-    struct shared shared = { 0 };
+    rules.limit[BUDGET_CONTENT_MINUTE] = 40;
     struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    int made[2] = { 0 };
-    for (int low = 1; low >= 0; low--)
-        while (purses_take(p, REPO, "POST", "/repos/org/repo/check-runs", low, &refusal))
-            made[low]++;
-    assert_int_equal(made[1], 8);
-    assert_int_equal(made[0], 2);
-    assert_true(purses_held(p, REPO, BUDGET_CHECK_RUN, false, &refusal) && refusal.ours);
-    assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 60000, 67000);
-    assert_false(purses_held(p, REPO, BUDGET_WRITE, true, &refusal));
-    assert_true(purses_take(p, REPO, "PATCH", "/repos/org/repo/check-runs/7", true, &refusal));
-    purses_free(p);
-    github_budget_free(budget);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    int made = 0;
+    while (call(&p, "POST", "/repos/org/repo/check-runs", REPO, STR_NONE, BUDGET_REST, &refusal))
+        made++;
+    assert_in_range(made, 2, 3);
+    assert_true(budget_held(&p, REPO, REPO, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
+    assert_true(refusal.ours);
+    assert_false(budget_held(&p, REPO, REPO, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, &refusal));
+    assert_false(budget_held(&p, REPO, REPO, BUDGET_WRITE, BUDGET_REST, &refusal));
+    assert_true(
+        call(&p, "PATCH", "/repos/org/repo/check-runs/7", REPO, STR_NONE, BUDGET_REST, &refusal));
+    github_budget_free(b);
 }
 
-static void those_who_wait_are_told_different_moments_without_asking(void **state)
+static void one_downstream_over_its_share_holds_up_no_other(void **state)
 {
-    (void)state;
-    struct budget_rules rules = rules_of(900);
-    struct shared shared = { 0 };
-    struct github_answer first = { 0 }, later = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    sent(p, 181, &first);
-    int asks = shared.asks;
-    sent(p, 180, &later);
-    assert_int_equal(shared.asks, asks);
-    assert_in_range(later.wait_until_ms - first.wait_until_ms, 60000, 70000); /* a window later */
-    purses_free(p);
-    github_budget_free(budget);
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_CONTENT_HOUR] = 500;
+    struct github_answer refusal = { 0 };
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    struct str flood = STR_LIT("a/flood"), other = STR_LIT("b/other");
+    int made = 0;
+    while (call(&p, "POST", "/repos/org/repo/check-runs", REPO, flood, BUDGET_REST, &refusal))
+        made++;
+    assert_in_range(made, 31, 32);
+    assert_true(budget_held(&p, REPO, flood, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
+    assert_false(budget_held(&p, REPO, other, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
+    assert_true(call(&p, "POST", "/repos/org/repo/check-runs", REPO, other, BUDGET_REST, &refusal));
+    github_budget_free(b);
 }
 
-static void the_higher_class_goes_when_the_lower_one_has_used_its_share(void **state)
+/* Without Redis the threads of one process share it all the same. */
+static void a_limit_of_github_s_holds_for_all(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { 0 };
-    struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *low = purses_new(budget, take, &shared, true);
-    struct purses *high = purses_new(budget, take, &shared, false);
-    assert_int_equal(sent(low, 200, &refusal), 144);
-    assert_int_equal(sent(high, 40, &refusal), 36);
-    assert_null(strstr(refusal.reason, "less"));
-    purses_free(high);
-    purses_free(low);
-    github_budget_free(budget);
+    for (int redis = 0; redis < 2; redis++) {
+        struct github_answer refusal = { 0 };
+        struct github_budget *b = github_budget_new(&rules), *c = github_budget_new(&rules);
+        struct budget_payer one = redis ? payer(state, b, 0) : alone(b, 0);
+        struct budget_payer two = redis ? payer(state, c, 0) : alone(b, 0);
+        int64_t until_ms = clock_mono_ms() + 30000, before = asks(state);
+        const struct github_answer limit = { .limited = true,
+                                             .wait_until_ms = until_ms,
+                                             .budget_left = -1 };
+        budget_saw(&one, REPO, &limit);
+        budget_saw(&one, REPO, &limit); /* of a call that was under way as well */
+        assert_int_equal(asks(state) - before, redis);
+        assert_int_equal(sent(&two, 1, &refusal), 0);
+        assert_true(refusal.limited && refusal.told && !refusal.ours && refusal.sent_ms == 0);
+        assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 1000);
+        assert_non_null(strstr(refusal.reason, "GitHub told us to wait for org until 20"));
+        assert_true(
+            call(&two, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
+        github_budget_free(c);
+        github_budget_free(b);
+    }
 }
 
-static void without_the_store_a_process_takes_its_part_over_all_threads(void **state)
+static void what_github_says_is_left_goes_with_the_next_call(void **state)
 {
-    (void)state;
-    struct budget_rules rules = rules_of(900);
-    struct shared shared = { .away = true };
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_REQUESTS_HOUR] = 5000;
     struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *one = purses_new(budget, take, &shared, false);
-    struct purses *two = purses_new(budget, take, &shared, false);
-    assert_int_equal(sent(one, 10, &refusal) + sent(two, 100, &refusal), 22); /* 112 points */
-    assert_non_null(strstr(refusal.reason, "of which 1/8 without Redis"));
-    purses_free(two);
-    purses_free(one);
-    github_budget_free(budget);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    const struct github_answer answer = { .budget_left = 5,
+                                          .budget_reset_ms = clock_mono_ms() + 60000 };
+    budget_saw(&p, REPO, &answer);
+    assert_int_equal(sent(&p, 6, &refusal), 5);
+    assert_true(refusal.ours);
+    const struct github_answer none = { .budget_left = 0,
+                                        .budget_reset_ms = clock_mono_ms() + 60000 };
+    struct budget_payer other = payer(state, b, BUDGET_AGGREGATE);
+    budget_saw(&p, STR_LIT("other/repo"), &none);
+    assert_false(call(&other, "GET", "/repos/other/b", STR_LIT("other/b"), STR_NONE, 0, &refusal));
+    assert_true(refusal.told); /* nothing before GitHub's hour is over */
+    assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 59000, 60000);
+    github_budget_free(b);
 }
 
-static void what_was_taken_without_the_store_is_told_when_it_is_back(void **state)
+/* A limit of ours that is higher would keep more for others than GitHub gives at all. */
+static void the_limit_of_requests_is_the_lower_of_ours_and_githubs(void **state)
 {
-    (void)state;
-    struct budget_rules rules = rules_of(900);
-    struct shared shared = { .away = true };
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_REQUESTS_HOUR] = 1000000;
     struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    assert_int_equal(sent(p, 7, &refusal), 7);
-    shared.away = false;
-    assert_int_equal(sent(p, 1, &refusal), 1);
-    assert_int_equal(shared.last.untold[BUDGET_POINTS_MINUTE], 35);
-    sent(p, 20, &refusal); /* asks again */
-    assert_int_equal(shared.last.untold[BUDGET_POINTS_MINUTE], 0);
-    purses_free(p);
-    github_budget_free(budget);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_REST);
+    const struct github_answer answer = { .budget_left = 99,
+                                          .budget_limit = 100,
+                                          .budget_reset_ms = clock_mono_ms() + 60000 };
+    budget_saw(&p, REPO, &answer);
+    assert_int_equal(sent(&p, 100, &refusal), 12);
+    assert_non_null(strstr(refusal.reason, "100 requests an hour"));
+    assert_true(call(&p, "GET", "/repos/other/a", STR_LIT("other/a"), STR_NONE, 0, &refusal));
+    github_budget_free(b);
 }
 
-static void what_was_taken_of_the_store_counts_in_the_part_when_it_goes(void **state)
+static void without_redis_a_process_takes_its_part_over_all_threads(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { 0 };
     struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    assert_int_equal(sent(p, 100, &refusal), 100);
-    shared.away = true;
-    assert_in_range(sent(p, 20, &refusal), 0, 9); /* what is left of the slice in hand */
-    purses_free(p);
-    github_budget_free(budget);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer one = alone(b, BUDGET_AGGREGATE), two = alone(b, BUDGET_AGGREGATE);
+    (void)state;
+    assert_int_equal(sent(&one, 2, &refusal) + sent(&two, 100, &refusal), 5); /* 28 points */
+    assert_non_null(strstr(refusal.reason, "112 points a minute without Redis for org"));
+    github_budget_free(b);
 }
 
-static void a_refusal_without_the_store_does_not_outlast_its_absence_for_long(void **state)
+static void when_redis_goes_the_level_that_it_told_is_where_a_process_begins(void **state)
 {
-    (void)state;
+    struct redis_options options = { .endpoint = "127.0.0.1:1" };
     struct budget_rules rules = rules_of(900);
-    struct shared shared = { .away = true };
     struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    sent(p, 30, &refusal);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    while (sent(&p, 1, &refusal))
+        ;
+    struct budget_payer other = alone(b, BUDGET_L4); /* a class that has no refusal yet */
+    assert_int_equal(redis_new(&other.redis, &options, NULL), OK);
+    assert_int_equal(sent(&other, 1, &refusal), 0);
     assert_non_null(strstr(refusal.reason, "without Redis"));
-    assert_true(purses_held(p, REPO, BUDGET_DISPATCH, false, &refusal));
-    assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 5000, 10000);
-    purses_free(p);
-    github_budget_free(budget);
+    redis_free(other.redis);
+    github_budget_free(b);
 }
 
-/* A moment that is over by the time anybody asks. */
-static enum err refuse_for_no_time(void *opaque, const struct budget_rules *rules,
-                                   const struct budget_ask *ask, struct budget_grant *ret,
-                                   struct why *why)
+static void a_refusal_without_redis_is_looked_at_again_after_10_s(void **state)
 {
-    (void)opaque, (void)rules, (void)ask, (void)why;
-    *ret = (struct budget_grant){ .bucket = BUDGET_POINTS_MINUTE };
-    return OK;
+    struct budget_rules rules = rules_of(0);
+    rules.limit[BUDGET_CONTENT_HOUR] = 500;
+    struct github_answer refusal = { 0 };
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = alone(b, BUDGET_AGGREGATE);
+    (void)state;
+    while (call(&p, "POST", "/repos/org/repo/check-runs", REPO, STR_NONE, 0, &refusal))
+        ;
+    assert_true(budget_held(&p, REPO, REPO, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, &refusal));
+    assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 9000, 10000);
+    github_budget_free(b);
 }
 
 static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(900);
     struct github_options options = { .api_url = "http://127.0.0.1:1",
                                       .app_id = "7",
-                                      .budget = github_budget_new(&rules),
-                                      .store = refuse_for_no_time };
+                                      .budget = github_budget_new(&rules) };
     struct github_request request = {
-        .auth = GITHUB_AS_INSTALLATION, .method = "GET", .repo = REPO, .path = "/repos/org/repo"
+        .auth = GITHUB_AS_INSTALLATION, .method = "POST", .repo = REPO, .path = "/repos/org/repo"
     };
+    struct budget_payer p = alone(options.budget, BUDGET_AGGREGATE);
+    struct github_answer refusal;
     struct github *g;
     struct why why;
+    (void)state;
+    while (sent(&p, 1, &refusal))
+        ;
     assert_int_equal(github_new(&g, &options, &why), OK);
     enum err err = github_start(g, &request, NULL, NULL, &why);
     assert_int_equal(err, ERR_RETRY);
@@ -322,166 +312,125 @@ static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(v
     github_budget_free(options.budget);
 }
 
-static void what_github_says_is_left_goes_with_the_next_ask(void **state)
-{
-    (void)state;
-    struct budget_rules rules = rules_of(0);
-    rules.limit[BUDGET_REQUESTS_HOUR] = 5000;
-    struct shared shared = { 0 };
-    struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    const struct github_answer answer = { .budget_left = 5,
-                                          .budget_limit = 5000,
-                                          .budget_reset_ms = clock_mono_ms() + 60000 };
-    purses_seen(p, REPO, &answer);
-    assert_int_equal(sent(p, 6, &refusal), 5);
-    assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 50000, 60000);
-    purses_free(p);
-    github_budget_free(budget);
-}
-
 static void no_limits_ask_nobody(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(0);
-    struct shared shared = { 0 };
     struct github_answer refusal;
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, true);
-    assert_int_equal(sent(p, 10000, &refusal), 10000);
-    assert_int_equal(shared.asks, 0);
-    purses_free(p);
-    github_budget_free(budget);
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_REST);
+    int64_t before = asks(state);
+    assert_int_equal(sent(&p, 10000, &refusal), 10000);
+    assert_int_equal(asks(state), before);
+    github_budget_free(b);
 }
 
 static void the_whole_app_can_be_one_account(void **state)
 {
-    (void)state;
     struct budget_rules rules = rules_of(900);
     rules.whole_app = true;
-    struct shared shared = { 0 };
     struct github_answer refusal;
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *p = purses_new(budget, take, &shared, false);
-    assert_int_equal(sent(p, 180, &refusal), 180);
-    assert_string_equal(shared.account, "*");
-    assert_false(purses_take(p, STR_LIT("other/repo"), "POST", "/repos/other/repo/dispatches",
-                             false, &refusal));
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    const struct github_answer limit = { .limited = true,
+                                         .wait_until_ms = clock_mono_ms() + 30000 };
+    budget_saw(&p, REPO, &limit); /* of one installation: says nothing of the others */
+    while (sent(&p, 1, &refusal))
+        ;
+    assert_false(call(&p, "POST", "/repos/other/repo/dispatches", STR_LIT("other/repo"), STR_NONE,
+                      0, &refusal));
     assert_non_null(strstr(refusal.reason, "for the App"));
-    purses_free(p);
-    github_budget_free(budget);
+    github_budget_free(b);
 }
 
-/* ---- what is told ---- */
+/* ---- metrics ---- */
 
 static const struct metric_family families[] = {
     { "github", METRIC_GAUGE, "", { "tier" } },
     { "left", METRIC_GAUGE, "", { "class", "bucket" } },
     { "waits", METRIC_COUNTER, "", { "class", "bucket" } },
-    { "slices", METRIC_COUNTER, "", { "from" } },
 };
-static const struct budget_families indexes = { 0, 1, 2, 3 };
+static const struct budget_families indexes = { 0, 1, 2 };
 
-static double told(struct purses *p, size_t family, const struct str *labels)
+static double reported(struct budget_payer *p, size_t family, const char *class)
 {
-    struct metrics *m = metrics_new(families, 4);
-    purses_tell(p, m, &indexes, STR_LIT("L1"));
-    double value = metrics_value(m, family, labels);
+    struct metrics *m = metrics_new(families, 3);
+    budget_report(p, m, &indexes);
+    double value = metrics_value(m, family, METRIC_LABELS(str_of(class), STR_LIT("points_minute")));
     metrics_free(m);
     return value;
 }
 
-static void what_is_left_is_told_of_the_account_with_least_whoever_asked_last(void **state)
+static void what_is_left_is_of_the_account_with_least_whoever_asked_last(void **state)
 {
-    (void)state;
-    struct budget_rules rules = rules_of(0);
-    rules.limit[BUDGET_REQUESTS_HOUR] = 800; /* 100 a process */
-    struct github_answer refusal = { 0 };
-    struct github_budget *budget = github_budget_new(&rules);
-    struct purses *one = purses_new(budget, NULL, NULL, false);
-    struct purses *two = purses_new(budget, NULL, NULL, false);
-    assert_int_equal(sent(one, 70, &refusal), 70);
-    assert_true(
-        purses_take(two, STR_LIT("other/repo"), "GET", "/repos/other/repo", false, &refusal));
-    const struct str *labels = METRIC_LABELS(STR_LIT("high"), STR_LIT("requests_hour"));
-    assert_int_equal(told(two, indexes.left, labels), 30);
-    assert_int_equal(told(one, indexes.left, labels), 30);
-    purses_free(two);
-    purses_free(one);
-    github_budget_free(budget);
-}
-
-static void what_is_left_is_all_again_when_nobody_asked_for_longer_than_the_window(void **state)
-{
-    (void)state;
-    enum { NOW = 1000000, HOUR = 3600000 };
     struct budget_rules rules = rules_of(900);
-    rules.limit[BUDGET_REQUESTS_HOUR] = 5000;
+    struct github_answer refusal = { 0 };
     struct github_budget *b = github_budget_new(&rules);
-    const struct budget_ask ask = { .low = true };
-    const struct budget_grant grant = { .left = { 7, 5, -1, -1 } };
-    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_REQUESTS_HOUR, NOW), -1);
-    budget_took(b, "org", NOW, &ask, &grant);
-    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_REQUESTS_HOUR, NOW + HOUR), 7);
-    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_POINTS_MINUTE, NOW + HOUR), 720);
-    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_REQUESTS_HOUR, NOW + 2 * HOUR), 4000);
-    assert_int_equal(budget_least_left(b, BUDGET_LOW, BUDGET_CONTENT_HOUR, NOW), -1);
-    assert_int_equal(budget_least_left(b, BUDGET_HIGH, BUDGET_REQUESTS_HOUR, NOW), -1);
+    struct budget_payer one = payer(state, b, 0), two = payer(state, b, 0);
+    assert_int_equal(sent(&one, 10, &refusal), 10);
+    assert_true(
+        call(&two, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
+    assert_in_range(reported(&two, 1, "aggregate"), 175, 178);
+    assert_in_range(reported(&one, 1, "rest"), 62, 65);
     github_budget_free(b);
 }
 
-static void github_said(struct purses *p, struct str repo, int64_t left, int64_t for_ms)
+static void calls_that_were_held_back_are_counted_once(void **state)
 {
-    const struct github_answer answer = { .budget_left = left,
-                                          .budget_limit = 5000,
-                                          .budget_reset_ms = clock_mono_ms() + for_ms };
-    purses_seen(p, repo, &answer);
+    struct budget_rules rules = rules_of(900);
+    struct github_answer refusal = { 0 };
+    struct github_budget *b = github_budget_new(&rules);
+    struct budget_payer p = payer(state, b, BUDGET_REST);
+    assert_int_equal(sent(&p, 25, &refusal), 22);
+    assert_int_equal(reported(&p, 2, "rest"), 3);
+    assert_int_equal(reported(&p, 2, "rest"), 0);
+    github_budget_free(b);
 }
 
 static void githubs_number_is_of_the_installation_with_least_until_its_hour_is_over(void **state)
 {
-    (void)state;
     static const struct {
-        int64_t left, for_ms;
-        double told;
+        int64_t left, for_ms, reported;
     } cases[] = { { 42, 60000, 42 }, { 42, -1, 4000 } };
-    const struct str *labels = METRIC_LABELS(STR_LIT("L1"));
-    struct budget_rules rules = rules_of(0);
-    rules.whole_app = true; /* our own budget makes no difference, nor that there is none */
+    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct github_budget *budget = i ? NULL : github_budget_new(&rules);
-        struct purses *p = purses_new(budget, NULL, NULL, false);
-        github_said(p, REPO, cases[i].left, cases[i].for_ms);
-        github_said(p, STR_LIT("other/repo"), 4000, 60000);
-        assert_int_equal(told(p, indexes.github, labels), cases[i].told);
-        purses_free(p);
-        github_budget_free(budget);
+        struct app_tokens *t = app_tokens_new(&(struct api){ 0 }, NULL);
+        struct github_answer one = { .budget_left = cases[i].left,
+                                     .budget_limit = 5000,
+                                     .budget_reset_ms = clock_mono_ms() + cases[i].for_ms };
+        struct github_answer other = { .budget_left = 4000,
+                                       .budget_limit = 5000,
+                                       .budget_reset_ms = clock_mono_ms() + 60000 };
+        assert_int_equal(app_tokens_least_left(t), -1);
+        app_token_answered(t, REPO, &one);
+        app_token_answered(t, STR_LIT("other/repo"), &other);
+        assert_int_equal(app_tokens_least_left(t), cases[i].reported);
+        app_tokens_free(t);
     }
 }
+
+#define TEST(name) cmocka_unit_test_setup(name, redis_fixture_empty)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_grow_so_that_a_call_usually_asks_nobody),
-        cmocka_unit_test(two_threads_do_not_pass_the_limit_together),
-        cmocka_unit_test(a_refusal_names_the_budget_and_spends_nothing),
-        cmocka_unit_test(a_limit_of_github_s_is_told_to_all),
-        cmocka_unit_test(a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours),
-        cmocka_unit_test(what_costs_another_part_goes_on),
-        cmocka_unit_test(those_who_wait_are_told_different_moments_without_asking),
-        cmocka_unit_test(the_higher_class_goes_when_the_lower_one_has_used_its_share),
-        cmocka_unit_test(without_the_store_a_process_takes_its_part_over_all_threads),
-        cmocka_unit_test(what_was_taken_without_the_store_is_told_when_it_is_back),
-        cmocka_unit_test(what_was_taken_of_the_store_counts_in_the_part_when_it_goes),
-        cmocka_unit_test(a_refusal_without_the_store_does_not_outlast_its_absence_for_long),
-        cmocka_unit_test(a_call_that_was_held_back_is_told_so_also_when_room_is_there_again),
-        cmocka_unit_test(what_github_says_is_left_goes_with_the_next_ask),
-        cmocka_unit_test(no_limits_ask_nobody),
-        cmocka_unit_test(the_whole_app_can_be_one_account),
-        cmocka_unit_test(what_is_left_is_told_of_the_account_with_least_whoever_asked_last),
-        cmocka_unit_test(what_is_left_is_all_again_when_nobody_asked_for_longer_than_the_window),
-        cmocka_unit_test(githubs_number_is_of_the_installation_with_least_until_its_hour_is_over),
+        TEST(threads_and_replicas_take_of_one_budget),
+        TEST(a_refusal_names_the_budget_and_spends_nothing),
+        TEST(a_refusal_is_remembered_until_its_moment_and_asks_nobody),
+        TEST(a_class_does_not_wait_for_one_below_it),
+        TEST(what_costs_another_part_goes_on),
+        TEST(one_downstream_over_its_share_holds_up_no_other),
+        TEST(a_limit_of_github_s_holds_for_all),
+        TEST(what_github_says_is_left_goes_with_the_next_call),
+        TEST(the_limit_of_requests_is_the_lower_of_ours_and_githubs),
+        TEST(without_redis_a_process_takes_its_part_over_all_threads),
+        TEST(when_redis_goes_the_level_that_it_told_is_where_a_process_begins),
+        TEST(a_refusal_without_redis_is_looked_at_again_after_10_s),
+        TEST(a_call_that_was_held_back_is_told_so_also_when_room_is_there_again),
+        TEST(no_limits_ask_nobody),
+        TEST(the_whole_app_can_be_one_account),
+        TEST(what_is_left_is_of_the_account_with_least_whoever_asked_last),
+        TEST(calls_that_were_held_back_are_counted_once),
+        TEST(githubs_number_is_of_the_installation_with_least_until_its_hour_is_over),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <errno.h>
 #include <cmocka.h>
 
 #include "common/base/clock.h"
@@ -12,39 +11,7 @@
 #include "http_fixture.h"
 #include "tcp_fixture.h"
 
-#define BODY_BYTES 65536
-
-static void what_is_given_up_does_not_arrive_later(void **state)
-{
-    static char body[BODY_BYTES], part[4096];
-    char url[64];
-    int port, fd = tcp_listen_slow(&port);
-    struct http_client *client = client_new();
-    struct got g = { 0 };
-    struct why why;
-    size_t arrived = 0;
-    ssize_t n;
-    (void)state;
-    memset(body, 'x', sizeof(body));
-    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
-    const struct http_request r = {
-        .method = "POST", .url = url, .body = { body, sizeof(body) }, .timeout_ms = 300
-    };
-    assert_int_equal(http_client_start(client, &r, got_answer, &g, &why), OK);
-    assert_true(client_finish(client));
-    assert_int_equal(g.err, ERR_UNKNOWN);
-    int taken = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-    while ((n = recv(taken, part, sizeof(part), 0)) > 0)
-        arrived += (size_t)n;
-    assert_int_equal(n, -1);
-    assert_int_equal(errno, ECONNRESET);
-    assert_true(arrived < sizeof(body));
-    close(taken);
-    close(fd);
-    http_client_free(client);
-}
-
-static void what_is_not_acknowledged_goes_after_as_long_as_a_request_may_take(void **state)
+static void what_is_not_acknowledged_goes_before_a_request_is_given_up(void **state)
 {
     char url[64];
     int port, fd = tcp_listen_slow(&port), user_timeout_ms = -1;
@@ -60,7 +27,7 @@ static void what_is_not_acknowledged_goes_after_as_long_as_a_request_may_take(vo
         http_client_poll(client, NULL, 100);
         user_timeout_ms = tcp_user_timeout_to(port);
     }
-    assert_int_equal(user_timeout_ms, 20000);
+    assert_int_equal(user_timeout_ms, 15000);
     http_client_free(client);
     close(fd);
 }
@@ -137,8 +104,7 @@ static void what_was_decided_before_a_standstill_is_not_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_given_up_does_not_arrive_later),
-        cmocka_unit_test(what_is_not_acknowledged_goes_after_as_long_as_a_request_may_take),
+        cmocka_unit_test(what_is_not_acknowledged_goes_before_a_request_is_given_up),
         cmocka_unit_test(what_was_started_before_a_standstill_is_not_sent),
         cmocka_unit_test(what_was_decided_before_a_standstill_is_not_sent),
     };

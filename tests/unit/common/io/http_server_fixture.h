@@ -19,6 +19,7 @@ struct fixture {
     struct http_exchange *held[HELD_MAX]; /* what `hold` took and nobody has answered yet */
     size_t n_held;
     atomic_int handled, begun;
+    atomic_int refused_by_server; /* the last status */
     atomic_bool blocking;
 };
 
@@ -127,6 +128,12 @@ static const struct http_route routes[] = {
     { "GET", "/tree/*", NULL, on_describe, 0, 0, 0 },
 };
 
+static void on_refused(void *opaque, struct http_exchange *x, int status)
+{
+    assert_true(http_path(x).len > 0);
+    ((struct fixture *)opaque)->refused_by_server = status;
+}
+
 static int setup_with(void **state, const char *listen, int threads, int idle_timeout_s)
 {
     struct fixture *f = calloc(1, sizeof(*f));
@@ -136,6 +143,7 @@ static int setup_with(void **state, const char *listen, int threads, int idle_ti
         .routes = routes,
         .n_routes = sizeof(routes) / sizeof(routes[0]),
         .opaque = f,
+        .refused = on_refused,
         .threads = threads,
         .idle_timeout_s = idle_timeout_s,
         .max_inflight_bytes = IN_FLIGHT,

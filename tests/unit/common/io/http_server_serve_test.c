@@ -112,22 +112,20 @@ static void what_begin_refuses_is_not_read_and_not_encouraged(void **state)
     close(fd);
 }
 
-static void client_that_sends_all_before_it_reads_still_sees_the_refusal(void **state)
+/* As much as the kernels hold of it; who sends more may see a reset. */
+static void client_that_sends_a_small_body_before_it_reads_still_sees_the_refusal(void **state)
 {
     struct fixture *f = *state;
-    size_t len = 8 << 20;
-    char *body = malloc(len);
-    assert_non_null(body);
-    memset(body, 'x', len);
-    for (int i = 0; i < 10; i++) {
+    static char body[64 * 1024];
+    (void)filled(body, sizeof(body));
+    for (int i = 0; i < 100; i++) {
         int fd = raw_connect(f->port);
         assert_true(
-            raw_send(fd, "POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Length: 8388608\r\n\r\n"));
-        assert_int_equal(send(fd, body, len, MSG_NOSIGNAL), len);
+            raw_send(fd, "POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n"));
+        (void)!send(fd, body, sizeof(body), MSG_NOSIGNAL);
         assert_true(raw_expect(fd, "401"));
         close(fd);
     }
-    free(body);
 }
 
 static void what_begin_lets_pass_is_handled(void **state)
@@ -175,16 +173,21 @@ static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **st
 }
 
 /* RFC 9110 section 15.5.9. */
-static void a_body_that_does_not_come_is_408(void **state)
+static void a_body_that_does_not_come_is_408_and_reported(void **state)
 {
     struct fixture *f = *state;
     int fd = raw_connect(f->port);
     assert_true(raw_send(fd, "POST /soon HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf"));
     assert_true(raw_expect(fd, "{\"detail\": \"the body did not come in time\"}"));
+    assert_true(raw_closed(fd));
+    assert_int_equal(f->refused_by_server, 408);
+    wait_idle(f);
+    f->refused_by_server = 0;
     close(fd);
     fd = raw_connect(f->port);
     assert_true(raw_send(fd, "POST /soon HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"));
     assert_true(raw_expect(fd, "\r\n\r\nhi"));
+    assert_int_equal(f->refused_by_server, 0);
     close(fd);
 }
 
@@ -224,11 +227,11 @@ int main(void)
         TEST(chunked_body_over_the_limit_is_413),
         TEST(chunked_body_within_the_limit_is_whole),
         TEST(what_begin_refuses_is_not_read_and_not_encouraged),
-        TEST(client_that_sends_all_before_it_reads_still_sees_the_refusal),
+        TEST(client_that_sends_a_small_body_before_it_reads_still_sees_the_refusal),
         TEST(what_begin_lets_pass_is_handled),
         TEST(bodies_over_the_in_flight_limit_are_503_until_room_is_made),
         TEST(bodies_that_are_only_announced_take_no_room),
-        TEST(a_body_that_does_not_come_is_408),
+        TEST(a_body_that_does_not_come_is_408_and_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

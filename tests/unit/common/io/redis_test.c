@@ -440,10 +440,13 @@ static void options_are_checked(void **state)
     assert_int_equal(redis_new(&r, &o, &why), ERR_REFUSE);
     o.endpoint = "::1:6379";
     assert_int_equal(redis_new(&r, &o, &why), ERR_REFUSE);
-#ifndef CRCR_HAVE_HIREDIS_SSL
     o.endpoint = "[::1]:6379";
     o.tls = true;
+    o.ca_file = "/nowhere/ca.pem";
     assert_int_equal(redis_new(&r, &o, &why), ERR_STOP);
+#ifdef CRCR_HAVE_HIREDIS_SSL
+    assert_non_null(strstr(why.text, "redis TLS: "));
+#else
     assert_non_null(strstr(why.text, "hiredis"));
 #endif
     assert_null(r);

@@ -58,7 +58,7 @@ static struct record *take(const struct broker *b, struct topic_partition *p, in
 static void what_is_in_hand_below_stays_when_offsets_go_back(void **state)
 {
     const struct broker *b = *state;
-    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0, false);
+    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0);
     struct record *first = take(b, p, 0);
 
     record_done(take(b, p, 1));

@@ -11,7 +11,8 @@
 
 #include "broker_fixture.h"
 #include "common/base/clock.h"
-#include "common/io/topic_standing.h"
+#include "common/io/topic_admin.h"
+#include "common/io/topic_reader_inner.h"
 
 #define AWAY_TOPIC "away" /* its leader is */
 #define GROUP      "readers"
@@ -52,7 +53,6 @@ static void what_is_unread_hides_no_lag(void **state)
 {
     struct topic_reader *r;
     struct record *record;
-    struct why why;
     int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
 
     (void)state;
@@ -62,98 +62,67 @@ static void what_is_unread_hides_no_lag(void **state)
     while (!(record = topic_reader_next(r, 10)))
         assert_true(clock_mono_ms() < deadline);
     assert_int_equal(topic_reader_lag(r), 1);
-    assert_int_equal(topic_reader_share(r).unread, 1);
-    assert_true(topic_reader_share(r).unread_ms > 0);
-    assert_int_equal(topic_reader_judge_unread(r, &why), ERR_RETRY);
-    assert_non_null(strstr(why.text, AWAY_TOPIC " [0]; last error: "));
-    assert_null(strstr(why.text, "none"));
-
-    topic_reader_pause(r, true);
-    assert_int_equal(topic_reader_share(r).unread, 0); /* on purpose */
-    topic_reader_pause(r, false);
-    assert_int_equal(topic_reader_share(r).unread, 1);
-
-    rd_kafka_mock_broker_set_up(b.cluster, 2);
-    while (topic_reader_share(r).unread) {
-        assert_null(topic_reader_next(r, 10));
-        assert_true(clock_mono_ms() < deadline);
-    }
-    assert_int_equal(topic_reader_share(r).unread_ms, 0);
-    assert_int_equal(topic_reader_judge_unread(r, &why), OK);
     record_done(record);
     assert_int_equal(topic_reader_lag(r), 0);
     topic_reader_free(r);
     brokers_end(&b);
 }
 
-/* Each second, as topic_reader_next does. */
-static void look(struct topic_reader *r, int64_t from_ms, int64_t to_ms)
+/* What the watchdog goes by. */
+static void an_idle_partition_says_how_far_it_was_read(void **state)
 {
-    for (int64_t now_ms = from_ms; now_ms < to_ms; now_ms += 1000)
-        topic_standing_look(r, now_ms);
-    topic_standing_look(r, to_ms);
-}
+    struct topic_reader *r;
+    struct topic_idle idle[2];
+    struct record *record;
+    int64_t deadline = clock_mono_ms() + 2 * LIMIT_MS;
 
-static void who_did_not_look_meanwhile_begins_the_minute_anew(void **state)
-{
     (void)state;
     struct brokers b = with_one_away();
-    struct topic_reader *r = reader_of_both(&b);
-    struct topic_partition *away = topic_reader_find(r, AWAY_TOPIC, 0);
-    int64_t now_ms = clock_mono_ms() + 2 * MINUTE_MS;
-
-    look(r, now_ms, now_ms + MINUTE_MS - 1);
-    assert_false(away->standing);
-    look(r, now_ms + MINUTE_MS, now_ms + MINUTE_MS);
-    assert_true(away->standing);
+    r = reader_of_both(&b);
+    brokers_write(&b, 1);
+    while (!(record = topic_reader_next(r, 10)))
+        assert_true(clock_mono_ms() < deadline);
+    assert_int_equal(topic_reader_idle(r, idle, 2), 1); /* the other has a record in hand */
+    assert_string_equal(idle[0].at.topic, AWAY_TOPIC);
+    assert_int_equal(idle[0].at.offset, -1);
+    int64_t since_ms = idle[0].since_ms;
+    topic_reader_pause(r, true);
+    assert_int_equal(topic_reader_idle(r, idle, 2), 0); /* on purpose */
+    topic_reader_pause(r, false);
+    assert_int_equal(topic_reader_idle(r, idle, 2), 1);
+    assert_true(idle[0].since_ms >= since_ms);
+    record_done(record);
+    assert_int_equal(topic_reader_idle(r, idle, 2), 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(idle[i].at.offset, strcmp(idle[i].at.topic, AWAY_TOPIC) ? 1 : -1);
     topic_reader_free(r);
     brokers_end(&b);
 }
 
-static void a_pause_does_not_count(void **state)
+static void whether_there_is_more_is_asked_of_the_leaders(void **state)
 {
-    (void)state;
-    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0, false);
-    int64_t asked_ms = p->asked_ms, anew_ms = p->anew_ms;
+    const struct topic_position at[] = { { BROKER_TOPIC, 0, 1 }, { AWAY_TOPIC, 0, -1 } };
+    const struct topic_position unread = { BROKER_TOPIC, 0, 0 };
+    struct topic_admin *admin;
+    ptrdiff_t behind;
+    struct why why;
 
-    topic_standing_paused(p, true, asked_ms + 10);
-    topic_standing_paused(p, false, asked_ms + 1010);
-    assert_int_equal(p->asked_ms, asked_ms + 1000);
-    assert_int_equal(p->anew_ms, anew_ms + 1000);
-    topic_partition_free(p);
-}
-
-static void what_is_unread_for_a_minute_is_assigned_anew_and_then_ever_more_rarely(void **state)
-{
     (void)state;
     struct brokers b = with_one_away();
-    struct topic_reader *r = reader_of_both(&b);
-    struct topic_partition *away = topic_reader_find(r, AWAY_TOPIC, 0);
-    int64_t asked_ms = away->asked_ms, now_ms = clock_mono_ms();
-
-    look(r, now_ms, now_ms);
-    now_ms = away->anew_ms;
-    look(r, now_ms, now_ms + MINUTE_MS - 1);
-    assert_false(away->standing);
-    look(r, now_ms + MINUTE_MS, now_ms + MINUTE_MS);
-    assert_true(away->standing);
-    assert_false(topic_reader_find(r, BROKER_TOPIC, 0)->standing);
-    now_ms += MINUTE_MS + 1000;
-    topic_standing_restart(r, now_ms);
-    assert_false(away->standing);
-    look(r, now_ms, now_ms + 2 * MINUTE_MS - 1);
-    assert_false(away->standing);
-    look(r, now_ms + 2 * MINUTE_MS, now_ms + 2 * MINUTE_MS);
-    assert_true(away->standing);
-    assert_int_equal(away->asked_ms, asked_ms); /* unread since then */
-
+    const struct kafka_options kafka = { .brokers = b.addresses };
+    brokers_write(&b, 1);
+    assert_int_equal(topic_admin_new(&admin, &kafka, 1000, &why), OK);
+    assert_int_equal(topic_admin_behind(admin, at, 1, &behind, &why), OK);
+    assert_int_equal(behind, -1);
+    assert_int_equal(topic_admin_behind(admin, &unread, 1, &behind, &why), OK);
+    assert_int_equal(behind, 0);
+    assert_int_equal(topic_admin_behind(admin, at, 2, &behind, &why), ERR_RETRY);
     rd_kafka_mock_broker_set_up(b.cluster, 2);
     int64_t deadline = clock_mono_ms() + LIMIT_MS;
-    while (topic_reader_share(r).unread) {
-        assert_null(topic_reader_next(r, 10));
+    while (topic_admin_behind(admin, at, 2, &behind, &why) != OK)
         assert_true(clock_mono_ms() < deadline);
-    }
-    topic_reader_free(r);
+    assert_int_equal(behind, 1); /* empty, but its end was never heard */
+    topic_admin_free(admin);
     brokers_end(&b);
 }
 
@@ -194,9 +163,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_unread_hides_no_lag),
         cmocka_unit_test(an_answer_that_did_not_come_prolongs_no_session),
-        cmocka_unit_test(a_pause_does_not_count),
-        cmocka_unit_test(who_did_not_look_meanwhile_begins_the_minute_anew),
-        cmocka_unit_test(what_is_unread_for_a_minute_is_assigned_anew_and_then_ever_more_rarely),
+        cmocka_unit_test(an_idle_partition_says_how_far_it_was_read),
+        cmocka_unit_test(whether_there_is_more_is_asked_of_the_leaders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

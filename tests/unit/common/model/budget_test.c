@@ -9,36 +9,36 @@
 
 #include "common/model/budget.h"
 
-#define MINUTE 60000
-#define CALLS  4000
+#define SECOND 1000000LL
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define START  (1000 * HOUR)
+#define CALLS  20000
 
 static const struct budget_rules github = {
     .limit = { 5000, 900, 80, 500 },
-    .minute_ms = MINUTE,
-    .kept_percent = 20,
     .replicas = 8,
     .content = { [BUDGET_CHECK_RUN] = true, [BUDGET_COMMENT] = true },
 };
 
-static struct budget_ask ask_of(const struct budget_rules *rules, enum budget_call call, int calls,
-                                bool low)
+static bool took(struct budget_state *s, const struct budget_rules *rules, enum budget_call call,
+                 enum budget_class class, int64_t now, struct budget_answer *answer)
 {
-    return (struct budget_ask){
-        .account = STR_LIT("org"),
-        .low = low,
-        .calls = calls,
-        .cost = budget_cost_of(rules, call),
-        .seen_left = -1,
-    };
+    struct budget_ask ask;
+    budget_price(rules, call, class, -1, &ask);
+    budget_take(s, &ask, now, answer);
+    return answer->wait_us == 0;
 }
 
-static int taken_at(struct budget_windows *w, const struct budget_rules *rules,
-                    enum budget_call call, int calls, bool low, int64_t now_ms,
-                    struct budget_grant *grant)
+/* As many as there are at once. */
+static int all(struct budget_state *s, const struct budget_rules *rules, enum budget_call call,
+               enum budget_class class, int64_t now)
 {
-    struct budget_ask ask = ask_of(rules, call, calls, low);
-    budget_windows_ask(w, rules, &ask, false, now_ms, grant);
-    return grant->calls;
+    struct budget_answer answer;
+    int n = 0;
+    while (n < CALLS && took(s, rules, call, class, now, &answer))
+        n++;
+    return n;
 }
 
 static void calls_are_told_apart_by_method_and_path(void **state)
@@ -73,9 +73,12 @@ static void a_read_costs_one_point_a_write_five_and_a_creation_one_content(void 
         { BUDGET_DISPATCH, { 1, 5, 0, 0 } },
         { BUDGET_CHECK_RUN, { 1, 5, 1, 1 } },
     };
+    static const int capacity[BUDGET_BUCKETS] = { 1250, 225, 20, 125 };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct budget_cost cost = budget_cost_of(&github, table[i].call);
-        assert_memory_equal(cost.of, table[i].cost, sizeof(cost.of));
+        struct budget_ask ask;
+        budget_price(&github, table[i].call, BUDGET_AGGREGATE, -1, &ask);
+        for (int b = 0; b < BUDGET_BUCKETS; b++)
+            assert_int_equal(ask.of[b].cost_us * capacity[b], ask.of[b].full_us * table[i].cost[b]);
     }
 }
 
@@ -91,158 +94,196 @@ static void what_is_content_is_configured(void **state)
     assert_false(budget_content_parse(&rules, STR_LIT("dispatch,everything")));
 }
 
-/* Takes whatever is granted at random moments for some minutes; then looks at every window. A call
- * may reach GitHub at any moment of its life. */
-static void no_window_holds_more_than_the_limit(void **state)
+/* Takes what it can at random moments, with pauses in which the buckets fill; a call reaches GitHub
+ * within two seconds. Then every window that begins with a call is looked at. Gives the calls. */
+static size_t fullest(const struct budget_rules *rules, enum budget_call call, int64_t window,
+                      int64_t length, int64_t step, size_t *most)
 {
-    (void)state;
     static int64_t at[CALLS];
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
     size_t n = 0;
-    srand(7);
-    for (int64_t now = 1000000; now < 1000000 + 15 * MINUTE; now += rand() % 400) {
-        int calls = taken_at(&w, &github, BUDGET_WRITE, 1 + rand() % 9, false, now, &grant);
-        for (int i = 0; i < calls && n < CALLS; i++)
-            at[n++] = now + (rand() % 3 ? rand() % 200 : rand() % BUDGET_LIFE_MS);
+    *most = 0;
+    for (int64_t now = START; now < START + length; now += 1 + rand() % step) {
+        for (int i = rand() % 40; i > 0 && n < CALLS; i--)
+            if (took(&s, rules, call, (enum budget_class)(rand() % BUDGET_CLASSES), now, &answer))
+                at[n++] = now + (rand() % 3 ? rand() % (SECOND / 5) : rand() % (2 * SECOND));
+        if (rand() % 500 == 0)
+            now += window / (1 + rand() % 4);
     }
     assert_true(n < CALLS);
     for (size_t i = 0; i < n; i++) {
-        int points = 0;
+        size_t count = 0;
         for (size_t k = 0; k < n; k++)
-            points += at[k] >= at[i] && at[k] < at[i] + MINUTE ? 5 : 0;
-        assert_in_range(points, 5, 900);
+            count += at[k] >= at[i] && at[k] < at[i] + window;
+        if (count > *most)
+            *most = count;
     }
-    /* And it is used: 15 windows with their life and a slot have at least 13 in them. */
-    assert_true(n >= 13 * 180);
+    return n;
 }
 
-static void an_hour_is_a_window_too(void **state)
+static void no_window_holds_more_than_the_limit(void **state)
 {
     (void)state;
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
-    int64_t now = 5000000;
+    size_t most;
+    srand(7);
+    size_t n = fullest(&github, BUDGET_WRITE, MINUTE, 30 * MINUTE, SECOND / 2, &most);
+    assert_in_range(most, 160, 180); /* 900 points */
+    assert_in_range(n, 20 * 100, 30 * 180);
+    n = fullest(&github, BUDGET_CHECK_RUN, MINUTE, 20 * MINUTE, SECOND, &most);
+    assert_in_range(most, 70, 80);
+    (void)fullest(&github, BUDGET_CHECK_RUN, HOUR, 6 * HOUR, 20 * SECOND, &most);
+    assert_in_range(most, 450, 500);
+}
+
+static void a_class_that_is_alone_has_all_the_refill(void **state)
+{
+    (void)state;
+    struct budget_rules points = { .limit = { [BUDGET_POINTS_MINUTE] = 900 } };
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
     int n = 0;
-    for (int i = 0; i < 59; i++, now += MINUTE)
-        n += taken_at(&w, &github, BUDGET_CHECK_RUN, 32, false, now, &grant);
-    assert_int_equal(n, 500);
-    assert_int_equal(grant.bucket, BUDGET_CONTENT_HOUR);
-    assert_in_range(grant.wait_ms, MINUTE, 8 * MINUTE);
-    assert_int_equal(taken_at(&w, &github, BUDGET_WRITE, 1, false, now, &grant), 1);
+    for (int64_t now = START; now < START + 10 * MINUTE; now += SECOND / 10)
+        n += took(&s, &points, BUDGET_DISPATCH, BUDGET_REST, now, &answer);
+    assert_in_range(n, 10 * 675 / 5 * 60 / 62, 10 * 675 / 5 + 23);
 }
 
 static void all_buckets_are_taken_from_or_none(void **state)
 {
     (void)state;
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
-    assert_int_equal(taken_at(&w, &github, BUDGET_CHECK_RUN, 100, false, 9000000, &grant), 80);
-    assert_int_equal(taken_at(&w, &github, BUDGET_CHECK_RUN, 1, false, 9000001, &grant), 0);
-    assert_int_equal(grant.bucket, BUDGET_CONTENT_MINUTE);
-    assert_int_equal(budget_windows_taken(&w, &github, BUDGET_POINTS_MINUTE, 9000002), 400);
-    assert_int_equal(budget_windows_taken(&w, &github, BUDGET_REQUESTS_HOUR, 9000002), 80);
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    assert_int_equal(all(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, START), 20);
+    assert_false(took(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, START, &answer));
+    assert_int_equal(answer.bucket, BUDGET_CONTENT_MINUTE);
+    assert_int_equal(all(&s, &github, BUDGET_WRITE, BUDGET_AGGREGATE, START), 45 - 20);
+    assert_int_equal(all(&s, &github, BUDGET_READ, BUDGET_AGGREGATE, START), 0);
 }
 
-static void the_told_wait_is_enough_and_not_too_long(void **state)
+static void the_wait_is_enough_and_not_too_long(void **state)
 {
     (void)state;
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
-    int64_t now = 123456789;
-    assert_int_equal(taken_at(&w, &github, BUDGET_CHECK_RUN, 80, false, now, &grant), 80);
-    assert_int_equal(taken_at(&w, &github, BUDGET_CHECK_RUN, 1, false, now + 10, &grant), 0);
-    assert_in_range(grant.wait_ms, MINUTE, MINUTE + BUDGET_LIFE_MS + 2 * MINUTE / BUDGET_SLOTS);
-    int64_t due = now + 10 + grant.wait_ms;
-    assert_int_equal(taken_at(&w, &github, BUDGET_CHECK_RUN, 1, false, due - 1, &grant), 0);
-    assert_int_equal(taken_at(&w, &github, BUDGET_CHECK_RUN, 1, false, due, &grant), 1);
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    assert_int_equal(all(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, START), 20);
+    assert_false(took(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, START + 10, &answer));
+    assert_in_range(answer.wait_us, SECOND, 62 * SECOND / 60 + 1);
+    int64_t due = START + 10 + answer.wait_us;
+    assert_false(took(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, due - 1, &answer));
+    assert_true(took(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, due, &answer));
 }
 
-static void the_lower_class_leaves_what_is_kept(void **state)
+static void each_class_leaves_a_part_to_those_above_it(void **state)
 {
     (void)state;
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
-    int64_t now = 7000000;
-    assert_int_equal(taken_at(&w, &github, BUDGET_WRITE, 1000, true, now, &grant), 144); /* 80 % */
-    assert_int_equal(taken_at(&w, &github, BUDGET_WRITE, 1, true, now, &grant), 0);
-    assert_int_equal(taken_at(&w, &github, BUDGET_WRITE, 1000, false, now, &grant), 36);
-    assert_int_equal(taken_at(&w, &github, BUDGET_WRITE, 1, false, now, &grant), 0);
+    static const int dispatches[BUDGET_CLASSES] = { 4, 7, 11, 22 }; /* of 45 */
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    for (int c = BUDGET_REST; c >= 0; c--) {
+        int n = all(&s, &github, BUDGET_DISPATCH, (enum budget_class)c, START);
+        assert_in_range(n, dispatches[c], dispatches[c] + 1);
+        assert_false(took(&s, &github, BUDGET_DISPATCH, BUDGET_REST, START, &answer));
+    }
+    /* What comes back is for the highest that asks. */
+    for (int64_t now = START; now < START + 20 * SECOND; now += 4 * SECOND) {
+        assert_false(took(&s, &github, BUDGET_DISPATCH, BUDGET_REST, now, &answer));
+        all(&s, &github, BUDGET_DISPATCH, BUDGET_AGGREGATE, now);
+    }
 }
 
 static void a_limit_of_0_is_none(void **state)
 {
     (void)state;
-    struct budget_rules rules = { .minute_ms = MINUTE, .replicas = 1 };
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
+    struct budget_rules rules = { .replicas = 1 };
+    struct budget_state s = { { 0 }, 0 };
     assert_false(budget_limits(&rules));
     rules.limit[BUDGET_CONTENT_MINUTE] = 1;
     assert_true(budget_limits(&rules));
-    assert_int_equal(taken_at(&w, &rules, BUDGET_WRITE, 100000, true, 1000, &grant), 100000);
-    assert_int_equal(grant.left[BUDGET_POINTS_MINUTE], -1);
+    assert_int_equal(all(&s, &rules, BUDGET_WRITE, BUDGET_REST, START), CALLS);
+    assert_int_equal(budget_left(&rules, BUDGET_POINTS_MINUTE, BUDGET_REST, 0), -1);
 }
 
-static void a_replica_has_its_part_and_never_less_than_a_call(void **state)
+static void a_process_alone_has_its_part_from_the_level_that_all_had(void **state)
 {
     (void)state;
-    struct budget_windows w = { 0 }, tiny = { 0 };
-    struct budget_rules rules = github;
-    struct budget_grant grant;
-    struct budget_ask ask = ask_of(&github, BUDGET_CHECK_RUN, 100, false);
-    budget_windows_ask(&w, &github, &ask, true, 1000000, &grant);
-    assert_int_equal(grant.calls, 10);
-    rules.limit[BUDGET_POINTS_MINUTE] = 4; /* less than a write costs: one at a time all the same */
-    ask.calls = 1;
-    budget_windows_ask(&tiny, &rules, &ask, true, 1000000, &grant);
-    assert_int_equal(grant.calls, 1);
-    budget_windows_ask(&tiny, &rules, &ask, true, 1000000, &grant);
-    assert_int_equal(grant.calls, 0);
+    struct budget_rules alone = budget_rules_alone(&github);
+    struct budget_state s = { { 0 }, 0 }, used = { { 0 }, 0 };
+    assert_int_equal(all(&s, &alone, BUDGET_WRITE, BUDGET_AGGREGATE, START), 28 / 5);
+    for (int i = 0; i < 40; i++)
+        assert_true(took(&used, &github, BUDGET_WRITE, BUDGET_AGGREGATE, START,
+                         &(struct budget_answer){ 0 })); /* 25 of 225 points are left: 3 of 28 */
+    assert_int_equal(all(&used, &alone, BUDGET_WRITE, BUDGET_AGGREGATE, START), 0);
+    assert_int_equal(all(&used, &alone, BUDGET_READ, BUDGET_AGGREGATE, START), 3);
 }
 
-/* Downwards within one of GitHub's hours, anew with the next. */
+static void a_limit_below_a_call_s_cost_lets_one_through_at_a_time(void **state)
+{
+    (void)state;
+    for (int64_t limit = 1; limit < 20; limit++) {
+        struct budget_rules rules = { .limit = { [BUDGET_POINTS_MINUTE] = limit }, .replicas = 8 };
+        struct budget_state s = { { 0 }, 0 };
+        struct budget_answer answer;
+        assert_int_equal(all(&s, &rules, BUDGET_WRITE, BUDGET_REST, START), 1);
+        assert_false(took(&s, &rules, BUDGET_WRITE, BUDGET_REST, START, &answer));
+        assert_true(took(&s, &rules, BUDGET_WRITE, BUDGET_REST, START + answer.wait_us, &answer));
+        rules = budget_rules_alone(&rules);
+        assert_int_equal(
+            all(&(struct budget_state){ { 0 }, 0 }, &rules, BUDGET_WRITE, BUDGET_REST, START), 1);
+    }
+}
+
 static void what_github_says_is_left_corrects_downwards(void **state)
 {
     (void)state;
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
-    struct budget_ask ask = ask_of(&github, BUDGET_READ, 100, false);
-    ask.seen_left = 3;
-    ask.seen_reset_ms = 40000;
-    budget_windows_ask(&w, &github, &ask, false, 1000000, &grant);
-    assert_int_equal(grant.calls, 3);
-    ask.seen_left = 4999; /* an older answer */
-    ask.seen_reset_ms = 39000;
-    budget_windows_ask(&w, &github, &ask, false, 1001000, &grant);
-    assert_int_equal(grant.calls, 0);
-    assert_int_equal(grant.bucket, BUDGET_REQUESTS_HOUR);
-    assert_int_equal(grant.wait_ms, 39000);
-    ask.seen_left = -1;
-    budget_windows_ask(&w, &github, &ask, false, 1040000, &grant);
-    assert_int_equal(grant.calls, 100);
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    struct budget_ask ask;
+    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 3, &ask);
+    budget_take(&s, &ask, START, &answer);
+    assert_int_equal(answer.wait_us, 0);
+    assert_int_equal(all(&s, &github, BUDGET_READ, BUDGET_AGGREGATE, START), 2);
+    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 4999, &ask); /* an older answer */
+    budget_take(&s, &ask, START, &answer);
+    assert_true(answer.wait_us > 0 && answer.bucket == BUDGET_REQUESTS_HOUR);
 }
 
 static void while_github_told_us_to_wait_nothing_is_taken(void **state)
 {
-    struct budget_windows w = { 0 };
-    struct budget_grant grant;
-    struct budget_ask ask = ask_of(&github, BUDGET_DISPATCH, 1, false);
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    struct budget_ask ask;
     (void)state;
-    ask.seen_limited_ms = 5000;
-    budget_windows_ask(&w, &github, &ask, false, MINUTE, &grant);
-    assert_true(grant.calls == 0 && grant.limited && grant.wait_ms == 5000);
-    assert_int_equal(taken_at(&w, &github, BUDGET_READ, 3, true, MINUTE + 4999, &grant), 0);
-    assert_true(grant.limited && grant.wait_ms == 1);
-    assert_int_equal(taken_at(&w, &github, BUDGET_READ, 3, true, MINUTE + 5000, &grant), 3);
-    assert_false(grant.limited);
-    assert_int_equal(budget_windows_taken(&w, &github, BUDGET_REQUESTS_HOUR, MINUTE + 5000), 3);
+    budget_price(&github, BUDGET_DISPATCH, BUDGET_L4, -1, &ask);
+    ask.limited_us = 5 * SECOND;
+    budget_take(&s, &ask, START, &answer);
+    assert_true(answer.limited && answer.wait_us == 5 * SECOND);
+    assert_false(took(&s, &github, BUDGET_READ, BUDGET_REST, START + 5 * SECOND - 1, &answer));
+    assert_true(answer.limited && answer.wait_us == 1);
+    assert_true(took(&s, &github, BUDGET_READ, BUDGET_REST, START + 5 * SECOND, &answer));
+    assert_int_equal(all(&s, &github, BUDGET_DISPATCH, BUDGET_AGGREGATE, START + 5 * SECOND), 44);
 }
 
-static void those_who_wait_come_at_the_rate_of_the_bucket(void **state)
+static void a_clock_that_is_set_back_empties_the_buckets_at_worst(void **state)
 {
     (void)state;
-    int64_t pace = budget_pace_ms(&github, BUDGET_POINTS_MINUTE, 900, 5);
-    assert_in_range(pace * 180, MINUTE, MINUTE + BUDGET_LIFE_MS + MINUTE / BUDGET_SLOTS);
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    assert_true(took(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, START, &answer));
+    assert_false(took(&s, &github, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, START - 9 * HOUR, &answer));
+    assert_in_range(answer.wait_us, SECOND, 10 * SECOND);
+}
+
+static void what_is_left_grows_to_what_the_class_may_have(void **state)
+{
+    (void)state;
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    assert_int_equal(budget_left(&github, BUDGET_POINTS_MINUTE, BUDGET_REST, -5), 112);
+    assert_true(took(&s, &github, BUDGET_WRITE, BUDGET_REST, START, &answer));
+    int64_t used = answer.used_us[BUDGET_POINTS_MINUTE];
+    assert_int_equal(budget_left(&github, BUDGET_POINTS_MINUTE, BUDGET_REST, used), 107);
+    assert_int_equal(budget_left(&github, BUDGET_POINTS_MINUTE, BUDGET_AGGREGATE, used), 220);
+    assert_int_equal(budget_left(&github, BUDGET_POINTS_MINUTE, BUDGET_REST, HOUR), 0);
 }
 
 int main(void)
@@ -252,15 +293,17 @@ int main(void)
         cmocka_unit_test(a_read_costs_one_point_a_write_five_and_a_creation_one_content),
         cmocka_unit_test(what_is_content_is_configured),
         cmocka_unit_test(no_window_holds_more_than_the_limit),
-        cmocka_unit_test(an_hour_is_a_window_too),
+        cmocka_unit_test(a_class_that_is_alone_has_all_the_refill),
         cmocka_unit_test(all_buckets_are_taken_from_or_none),
-        cmocka_unit_test(the_told_wait_is_enough_and_not_too_long),
-        cmocka_unit_test(the_lower_class_leaves_what_is_kept),
+        cmocka_unit_test(the_wait_is_enough_and_not_too_long),
+        cmocka_unit_test(each_class_leaves_a_part_to_those_above_it),
         cmocka_unit_test(a_limit_of_0_is_none),
-        cmocka_unit_test(a_replica_has_its_part_and_never_less_than_a_call),
+        cmocka_unit_test(a_process_alone_has_its_part_from_the_level_that_all_had),
+        cmocka_unit_test(a_limit_below_a_call_s_cost_lets_one_through_at_a_time),
         cmocka_unit_test(what_github_says_is_left_corrects_downwards),
         cmocka_unit_test(while_github_told_us_to_wait_nothing_is_taken),
-        cmocka_unit_test(those_who_wait_come_at_the_rate_of_the_bucket),
+        cmocka_unit_test(a_clock_that_is_set_back_empties_the_buckets_at_worst),
+        cmocka_unit_test(what_is_left_grows_to_what_the_class_may_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static struct callback parse(const char *body)
 {
     struct callback c;
     struct why why = { "" };
-    if (callback_parse(str_of(body), &c, &why) != OK)
+    if (callback_parse(str_of(body), STR_NONE, &c, &why) != OK)
         fail_msg("refused: %s\n%s", why.text, body);
     return c;
 }
@@ -32,7 +32,7 @@ static void assert_refused(const char *body, const char *holds)
 {
     struct callback c;
     struct why why = { "" };
-    if (callback_parse(str_of(body), &c, &why) != ERR_REFUSE)
+    if (callback_parse(str_of(body), STR_NONE, &c, &why) != ERR_REFUSE)
         fail_msg("was taken: %s", body);
     if (!strstr(why.text, holds))
         fail_msg("the reason is \"%s\", wanted \"%s\" for %s", why.text, holds, body);
@@ -115,6 +115,22 @@ static void what_is_not_told_has_its_default(void **state)
                           "\"failed_tests_detail\":null"));
     assert_string_equal(c.job_name, "CI");
     assert_string_equal(c.check_run_id, "17-1");
+    callback_clear(&c);
+}
+
+static void an_absent_attempt_is_the_proven_one(void **state)
+{
+    (void)state;
+    struct callback c;
+    struct why why;
+    assert_int_equal(callback_parse(STR_LIT(BODY(NEEDED)), STR_LIT("3"), &c, &why), OK);
+    assert_string_equal(c.run_attempt, "3");
+    assert_string_equal(c.check_run_id, "17-3");
+    callback_clear(&c);
+    assert_int_equal(
+        callback_parse(STR_LIT(BODY(NEEDED ",\"run_attempt\":2")), STR_LIT("3"), &c, &why), OK);
+    assert_string_equal(c.run_attempt, "2");
+    assert_string_equal(c.check_run_id, "17-2");
     callback_clear(&c);
 }
 
@@ -380,6 +396,7 @@ int main(void)
         cmocka_unit_test(githubs_conclusions_are_known),
         cmocka_unit_test(all_fields_are_read),
         cmocka_unit_test(what_is_not_told_has_its_default),
+        cmocka_unit_test(an_absent_attempt_is_the_proven_one),
         cmocka_unit_test(ids_may_be_numbers_or_strings),
         cmocka_unit_test(a_conclusion_before_the_end_is_not_believed),
         cmocka_unit_test(a_self_report_is_completed_and_may_lack_a_conclusion),

@@ -34,7 +34,7 @@ static void an_outcome_survives_its_json(void **state)
     struct buf json;
     struct why why;
     in.pr_number = 7;
-    in.maybe_duplicate = true;
+    in.maybe_duplicate = MARK_CLAIM_EXPIRED;
     strcpy(in.error, "quote \" and \xc3\xa9 and newline \n");
     buf_init(&json, 4096);
     outcome_to_json(&in, &json);
@@ -52,8 +52,33 @@ static void an_outcome_survives_its_json(void **state)
     assert_int_equal(out.latency_ms, 12);
     assert_string_equal(out.error, in.error);
     assert_true(out.at_ms == in.at_ms);
-    assert_true(out.maybe_duplicate);
+    assert_int_equal(out.maybe_duplicate, MARK_CLAIM_EXPIRED);
     buf_clear(&json);
+}
+
+static void the_mark_of_older_outcomes_is_understood(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        enum task_mark mark;
+    } table[] = {
+        { "true", MARK_ANSWER_UNSEEN },
+        { "false", MARK_NONE },
+        { "null", MARK_NONE },
+        { "\"no_claim\"", MARK_NO_CLAIM },
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char json[256];
+        struct outcome out;
+        snprintf(json, sizeof(json),
+                 "{\"delivery_id\":\"d\",\"repo\":\"o/r\",\"kind\":\"dispatch\",\"tier\":\"L1\","
+                 "\"outcome\":\"dispatched\",\"at\":\"2026-11-24T00:00:00Z\","
+                 "\"maybe_duplicate\":%s}",
+                 table[i].json);
+        assert_int_equal(outcome_from_json(str_of(json), &out, NULL), OK);
+        assert_int_equal(out.maybe_duplicate, table[i].mark);
+    }
 }
 
 static void the_json_has_the_fields_of_the_contract(void **state)
@@ -75,6 +100,7 @@ static void the_json_has_the_fields_of_the_contract(void **state)
     assert_string_equal(json_string_value(json_object_get(root, "at")), "2023-11-14T22:13:20.123Z");
     assert_true(json_is_null(json_object_get(root, "pr_number")));
     assert_true(json_is_null(json_object_get(root, "error")));
+    assert_true(json_is_null(json_object_get(root, "maybe_duplicate")));
     json_decref(root);
     buf_clear(&json);
 }
@@ -224,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outcome_survives_its_json),
+        cmocka_unit_test(the_mark_of_older_outcomes_is_understood),
         cmocka_unit_test(the_json_has_the_fields_of_the_contract),
         cmocka_unit_test(the_outcome_of_a_rerun_names_its_run),
         cmocka_unit_test(the_outcome_of_a_replay_again_says_so_and_moves_no_lane),

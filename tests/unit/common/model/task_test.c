@@ -33,7 +33,7 @@ static void a_task_survives_its_headers(void **state)
     struct task in = sample(), out;
     struct headers h;
     struct why why;
-    in.maybe_duplicate = in.reread = true;
+    in.maybe_duplicate = MARK_NO_CLAIM;
     in.payload_trimmed = STR_LIT("[\"_links\"]");
     in.kind = TASK_RERUN_ALL;
     in.run_id = STR_LIT("555");
@@ -49,10 +49,21 @@ static void a_task_survives_its_headers(void **state)
     assert_true(str_is(out.run_id, "555"));
     assert_int_equal(out.attempt, 2);
     assert_int_equal(task_seq_cmp(&in.seq, &out.seq), 0);
-    assert_true(out.maybe_duplicate);
-    assert_true(out.reread);
+    assert_int_equal(out.maybe_duplicate, MARK_NO_CLAIM);
+    assert_true(str_is(headers_get(&h, "maybe_duplicate"), "no_claim"));
     assert_true(str_is(out.payload_trimmed, "[\"_links\"]"));
     assert_true(str_eq(out.lane, in.lane));
+}
+
+static void a_mark_of_older_records_is_understood(void **state)
+{
+    (void)state;
+    assert_int_equal(task_mark_parse(STR_LIT("claim_expired")), MARK_CLAIM_EXPIRED);
+    assert_int_equal(task_mark_parse(STR_LIT("answer_unseen")), MARK_ANSWER_UNSEEN);
+    assert_int_equal(task_mark_parse(STR_LIT("1")), MARK_ANSWER_UNSEEN);
+    assert_int_equal(task_mark_parse(STR_LIT("of a later version")), MARK_ANSWER_UNSEEN);
+    assert_int_equal(task_mark_parse(STR_LIT("")), MARK_NONE);
+    assert_int_equal(task_mark_parse(STR_NONE), MARK_NONE);
 }
 
 static void headers_read_as_the_contract_says(void **state)
@@ -67,7 +78,6 @@ static void headers_read_as_the_contract_says(void **state)
     assert_true(str_is(headers_get(&h, "attempt"), "2"));
     assert_true(str_is(headers_get(&h, "seq"), "1700000000000:7:99"));
     assert_null(headers_get(&h, "maybe_duplicate").ptr);
-    assert_null(headers_get(&h, "reread").ptr);
     assert_null(headers_get(&h, "payload_trimmed").ptr);
     assert_null(headers_get(&h, "run_id").ptr);
 }
@@ -158,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_survives_its_headers),
+        cmocka_unit_test(a_mark_of_older_records_is_understood),
         cmocka_unit_test(headers_read_as_the_contract_says),
         cmocka_unit_test(seq_stays_whole_in_a_copy_of_the_headers),
         cmocka_unit_test(a_poisonous_header_is_named),

@@ -60,7 +60,7 @@ static inline void let_it_run_out(struct redis_fixture *f)
 static inline enum err finish(struct redis_fixture *f, const struct task *task, const char *owner,
                               const struct outcome *outcome)
 {
-    assert_int_equal(claim_finish_queue(f->redis, task, owner, outcome, NULL), OK);
+    assert_int_equal(claim_finish_queue(f->redis, task, owner, outcome, true, NULL), OK);
     return claim_end_collect(f->redis, NULL);
 }
 

@@ -71,7 +71,7 @@ static void what_was_perhaps_sent_is_known_to_be_so_after_a_flush(void **state)
     struct outcome unknown = an_outcome(&task, OUTCOME_UNKNOWN);
     struct outcome waiting = an_outcome(&task, OUTCOME_WAITING);
     assert_false(restore(*state, &waiting, 0));
-    waiting.maybe_duplicate = true;
+    waiting.maybe_duplicate = MARK_ANSWER_UNSEEN;
     assert_true(restore(*state, &unknown, 0));
     assert_true(restore(*state, &waiting, 0));
     assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_EXPIRED);

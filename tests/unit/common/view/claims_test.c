@@ -206,6 +206,26 @@ static void a_late_owner_cannot_end_what_another_is_sending_or_has_sent(void **s
     assert_int_equal(claim(state, &task, "three", NOW).verdict, CLAIM_DONE);
 }
 
+static void the_end_of_a_call_without_a_claim_stores_its_outcome_and_its_seq(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct task newer = a_task(), older = a_task(), newest = a_task();
+    struct outcome sent = an_outcome(&newer, OUTCOME_DISPATCHED);
+    older.event.delivery = STR_LIT("d-0");
+    older.seq.updated_ms--;
+    newest.event.delivery = STR_LIT("d-2");
+    newest.seq.updated_ms++;
+    assert_int_equal(claim(state, &newest, "one", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(finish(f, &newer, "two", &sent), OK); /* the later seq stays */
+    assert_int_equal(claim(state, &newer, "three", NOW).verdict, CLAIM_DONE);
+    newer.event.delivery = STR_LIT("d-3");
+    assert_int_equal(claim(state, &newer, "three", NOW).verdict, CLAIM_SUPERSEDED);
+    assert_int_equal(redis_fixture_whole(state), OK);
+    assert_int_equal(finish(f, &newer, "two", &sent), OK);
+    assert_int_equal(claim(state, &older, "three", NOW).verdict, CLAIM_SUPERSEDED);
+    assert_int_equal(claim(state, &newest, "three", NOW).verdict, CLAIM_TAKEN);
+}
+
 static void an_older_seq_of_the_lane_is_superseded_and_the_same_is_not(void **state)
 {
     static const struct {
@@ -317,6 +337,7 @@ int main(void)
         TEST(a_claim_that_is_there_counts_also_while_the_view_is_not_whole),
         TEST(a_released_claim_leaves_nothing),
         TEST(a_late_owner_cannot_end_what_another_is_sending_or_has_sent),
+        TEST(the_end_of_a_call_without_a_claim_stores_its_outcome_and_its_seq),
         TEST(an_older_seq_of_the_lane_is_superseded_and_the_same_is_not),
         TEST(what_cannot_be_superseded_neither_asks_nor_moves_the_lane),
         TEST(many_are_answered_in_the_order_of_queueing),

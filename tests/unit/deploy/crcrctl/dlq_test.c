@@ -150,7 +150,6 @@ static void a_task_goes_back_as_a_first_attempt(void **state)
     assert_int_equal(target, TOPIC_DISPATCH_L2);
     assert_true(str_is(headers_get(&h, "attempt"), "1"));
     assert_true(str_is(headers_get(&h, "maybe_duplicate"), "1"));
-    assert_true(str_is(headers_get(&h, "reread"), "1")); /* a second time, perhaps */
     assert_true(str_is(headers_get(&h, "delivery"), "d-1"));
     assert_true(str_is(headers_get(&h, "dlq"), "3@17"));
     static const char *const gone[] = { "source_topic", "class", "error", "parked_ms" };

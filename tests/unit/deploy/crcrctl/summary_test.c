@@ -77,6 +77,10 @@ static void a_callback_says_which_job_it_is_of_and_how_far_it_is(void **state)
     assert_string_equal(s.run_id, "17");
     assert_string_equal(s.check_run_id, "17-1");
     assert_int_equal(s.attempt, 1);
+    s = summarise(TOPIC_CALLBACKS, "{\"workflow\":{\"status\":\"in_progress\",\"run_id\":17}}",
+                  "run_attempt", "3", NULL);
+    assert_string_equal(s.check_run_id, "17-3");
+    assert_int_equal(s.attempt, 3);
 #define COMPLETED                                                                                  \
     "{\"workflow\":{\"status\":\"completed\",\"conclusion\":\"timed_out\",\"name\":\"CI\","        \
     "\"run_id\":\"17\",\"run_attempt\":\"2\",\"check_run_id\":\"7001\"}}"

@@ -1,0 +1,28 @@
+/* One thread a daemon that sees what no loop sees of itself, and ends the daemon so that it is
+ * started again: the other roles drain, the exit code is 1.
+ *
+ *   a role    without a sign of life, or with lag and no progress and no reason, for 90 s
+ *   a partition with more to read, nothing in hand, not paused by us, and its position unchanged,
+ *             for 90 s. librdkafka may ask a broker that no longer leads it (its pull request
+ * 5593), or never ask again for the committed offset that was refused once (its issue 5586).
+ *
+ * The ends of partitions are asked with a client of its own, since a reader that is stuck would not
+ * say. While no broker answers nothing is a stall. */
+#ifndef CRCR_DAEMON_WATCHDOG_H
+#define CRCR_DAEMON_WATCHDOG_H
+
+#include <stdint.h>
+
+#include "../base/err.h"
+
+struct daemon_ctx;
+struct watchdog;
+
+/* Watches the daemon's roles until it is freed. */
+enum err watchdog_new(struct watchdog **ret, struct daemon_ctx *daemon, struct why *why) MUST_CHECK;
+/* What its thread does each second. For tests. */
+void watchdog_look(struct watchdog *w, int64_t now_ms);
+/* NULL is fine. Waits until the thread has ended, 5 s at most while a broker is asked. */
+void watchdog_free(struct watchdog *w);
+
+#endif

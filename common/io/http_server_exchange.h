@@ -1,0 +1,84 @@
+/* One request and its answer, for http_server.c. What handlers may do with it is in http_server.h.
+ *
+ *   reading ──▶ handled ──▶ suspended ──▶ answered     answered is reached once, from any of the
+ *      └───────────┴───────────────────────▲           others: by the handler, by a refusal, by the
+ *                                                      deadline or by the end of the server */
+#ifndef CRCR_IO_HTTP_SERVER_EXCHANGE_H
+#define CRCR_IO_HTTP_SERVER_EXCHANGE_H
+
+#include <pthread.h>
+
+#include "../base/wake.h"
+#include "http_server.h"
+#include "http_server_body.h"
+#include "http_server_head.h"
+
+struct MHD_Connection;
+struct MHD_Response;
+struct http_peer;
+
+/* The requests of one loop that wait for their answer. */
+struct http_waiting {
+    struct wake wake; /* the loop must run: MHD_resume_connection wakes only microhttpd's threads */
+    atomic_bool woken;    /* written, and not read yet */
+    pthread_mutex_t lock; /* for what follows, and what an exchange says so of */
+    struct http_exchange *first;
+    bool stopping; /* what is complete from now on is answered 503 */
+};
+
+/* What lives as long as the server and each exchange: a handler may answer after either is gone. */
+struct http_shared {
+    atomic_int refs;
+    char *error_key;
+    struct http_inflight inflight;
+    size_t n_loops;
+    struct http_waiting waiting[]; /* one a loop */
+};
+
+/* With one reference. */
+struct http_shared *http_shared_new(const char *error_key, size_t max_inflight_bytes,
+                                    size_t n_loops);
+void http_shared_release(struct http_shared *shared);
+
+/* Counted: one reference is microhttpd's (until the request is completed), one the handler's (from
+ * handle until http_reply). */
+struct http_exchange {
+    struct http_shared *shared;
+    struct http_waiting *waiting;      /* its loop's */
+    struct MHD_Connection *connection; /* alive while suspended, and on its own thread */
+    struct http_peer *peer;            /* the same */
+    const struct http_route *route;    /* NULL: no such path or method */
+    struct http_head *head;
+    struct http_body body;
+    size_t discarded; /* bytes read after a refusal in mid-body */
+    int64_t received_ms;
+    bool handed_over; /* the handler owes a http_reply */
+    atomic_int refs;
+
+    /* Under waiting->lock: */
+    bool suspended, answered, listed; /* listed: handed over, not answered */
+    struct http_exchange *prev, *next;
+    int64_t due_ms;
+    unsigned status;
+    struct MHD_Response *response; /* NULL: close the connection */
+};
+
+struct http_exchange *http_exchange_new(struct http_shared *shared, struct http_waiting *waiting,
+                                        struct MHD_Connection *connection, const char *method,
+                                        const char *path);
+void http_exchange_release(struct http_exchange *x);
+bool http_exchange_answered(struct http_exchange *x);
+/* Answers {"detail": "…"} if nobody has; allow: the methods of a 405, else STR_NONE. */
+void http_exchange_refuse(struct http_exchange *x, int status, const char *detail,
+                          struct str allow);
+/* Calls the route's handle. From then until the reply the deadline (due_ms) may answer. False: it
+ * is answered now, by whomever; else the connection is suspended until then. */
+bool http_exchange_handle(struct http_exchange *x, void *opaque) MUST_CHECK;
+
+/* Answers 503 for what is due; gives when the next is. stopping: so is, from now on, what comes. */
+int64_t http_waiting_answer(struct http_shared *shared, struct http_waiting *w, int64_t now_ms,
+                            const char *detail, bool stopping);
+/* Any thread. */
+void http_waiting_wake(struct http_waiting *w);
+
+#endif

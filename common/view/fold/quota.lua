@@ -1,0 +1,23 @@
+-- What a downstream may write into the view within its TTL. Beyond that a job that is not there yet
+-- is refused, and of one that is only its short fields are taken: it still comes to its end.
+-- The hash crcr:spent:* has the bytes by the day on which their fact was received.
+
+local SPENT_MAX, DAY_MS = 1073741824, 86400000
+
+local function quota_is_full(key, received, ttl)
+    local first, sum = math.floor(received / DAY_MS) - math.ceil(tonumber(ttl) * 1000 / DAY_MS), 0
+    local flat = redis.call('HGETALL', key)
+    for i = 1, #flat, 2 do
+        if tonumber(flat[i]) < first then
+            redis.call('HDEL', key, flat[i])
+        else
+            sum = sum + tonumber(flat[i + 1])
+        end
+    end
+    return sum >= SPENT_MAX
+end
+
+local function quota_spend(key, received, ttl, bytes)
+    redis.call('HINCRBY', key, string.format('%.0f', math.floor(received / DAY_MS)), bytes)
+    keep(key, tonumber(ttl) + 2 * DAY_MS / 1000)
+end

@@ -1,0 +1,99 @@
+#include "overdue.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/mem.h"
+#include "keys.h"
+
+#define NUMBER_MAX 24
+
+extern const char view_overdue_lua[], view_zset_remove_lua[];
+/* A script remembers its SHA; one set a thread, because that memory is not locked. */
+static _Thread_local struct redis_script take_script = { .source = view_overdue_lua };
+static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
+
+static struct str number_text(char to[NUMBER_MAX], int64_t n)
+{
+    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
+    return (struct str){ to, (size_t)len };
+}
+
+void overdue_list_clear(struct overdue_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        result_record_clear(&list->at[i].job);
+    free(list->at);
+    *list = (struct overdue_list){ NULL, 0 };
+}
+
+/* { job key, deadline, field, value, … } */
+static bool overdue_read(struct overdue_job *to, const struct redis_value *v)
+{
+    result_record_init(&to->job);
+    if (v->type != REDIS_ARRAY || v->n % 2 != 0 || v->n < 2 ||
+        !str_to_i64(v->items[1].text, &to->deadline_ms))
+        return false;
+    result_record_set(&to->job, STR_LIT("dynamoKey"), v->items[0].text);
+    for (size_t i = 2; i < v->n; i += 2)
+        result_record_set(&to->job, v->items[i].text, v->items[i + 1].text);
+    return true;
+}
+
+enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overdue_list *ret,
+                      int64_t *past, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) prefix;
+    char now[NUMBER_MAX], lease_end[NUMBER_MAX], limit[NUMBER_MAX];
+    const struct redis_value *v;
+    buf_init(&prefix, VIEW_KEY_MAX);
+    const struct str argv[] = {
+        STR_LIT(KEY_ZOMBIES),
+        STR_LIT(KEY_ZOMBIES_LEASED),
+        STR_LIT(KEY_EPOCH),
+        number_text(now, now_ms),
+        number_text(lease_end, now_ms + OVERDUE_LEASE_MS),
+        number_text(limit, (int64_t)most),
+        key_job(&prefix, STR_LIT("")),
+    };
+    enum err err =
+        redis_call_script(r, &take_script, 3, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    if (err != OK)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n < 1 || v->items[0].type != REDIS_INT)
+        return why_set(why, ERR_REFUSE, "overdue.lua gave an answer that is not its own");
+    struct overdue_list list = { mem_alloc(v->n, sizeof(*list.at)), 0 };
+    for (size_t i = 1; i < v->n; i++)
+        list.n += overdue_read(&list.at[list.n], &v->items[i]);
+    *past = v->items[0].integer;
+    *ret = list;
+    return OK;
+}
+
+enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
+                      struct why *why)
+{
+    char count[NUMBER_MAX];
+    const struct redis_value *v;
+    enum err err = redis_call(r, &v,
+                              REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_ZOMBIES), buf_str(cursor),
+                                         STR_LIT("COUNT"), number_text(count, (int64_t)most)),
+                              why);
+    if (err != OK)
+        return err;
+    if (v->type != REDIS_ARRAY || v->n != 2)
+        return why_set(why, ERR_REFUSE, "crcr:zombies is no sorted set");
+    buf_reset(cursor);
+    buf_put(cursor, v->items[0].text);
+    return jobs_of_members(r, v->items[1].items, v->items[1].n, 2, ret, why);
+}
+
+enum err overdue_remove(struct redis *r, const struct overdue_job *job, struct why *why)
+{
+    char deadline[NUMBER_MAX];
+    const struct redis_value *v;
+    const struct str argv[] = { STR_LIT(KEY_ZOMBIES), str_of(job->job.key),
+                                number_text(deadline, job->deadline_ms) };
+    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+}

@@ -1,0 +1,21 @@
+/* The retry ladder, and the delay topics. PURE.
+ *
+ *   attempt 1 ─10 s─▶ 2 ─1 m─▶ 3 ─10 m─▶ 4 ─1 h─▶ 5 ─▶ the DLQ, exhausted */
+#ifndef CRCR_WORKER_PARK_H
+#define CRCR_WORKER_PARK_H
+
+#include "../base/headers.h"
+#include "../model/topics.h"
+
+/* How long after the failure of that attempt (1, 2, …) the next one waits; 0: there is none. */
+int64_t park_wait_ms(int attempt);
+/* The delay topic for a wait of that length: the shortest that is long enough, else the last. */
+enum topic park_topic(int64_t wait_ms);
+/* The longest wait that belongs into a delay topic; into the last one whatever is longer, too. */
+int64_t park_topic_ms(enum topic delay);
+/* Adds to headers what the role delay reads: to_topic (full name), not_before_ms (wall clock) and
+ * error. All are borrowed. */
+void park_headers(struct headers *headers, const char *to_topic, int64_t not_before_ms,
+                  const char *error);
+
+#endif

@@ -1,0 +1,493 @@
+#include "worker.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "../base/clock.h"
+#include "../base/log.h"
+#include "../base/mem.h"
+#include "../io/http_client.h"
+#include "dlq.h"
+#include "park.h"
+#include "postbox.h"
+
+#define READ_MAX       256  /* records a turn */
+#define POSTS_MAX      2000 /* on their way to the brokers: nothing more is read */
+#define POSTS_BYTES    (8u << 20)
+#define FULL_MS        2000 /* a short wait asks nobody; then the reader is paused, and asked */
+#define TICK_MS        1000
+#define DRAIN_TURN_MS  50
+#define FLUSH_MS       5000
+#define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */
+
+/* A record in hand.
+ *
+ *   OPEN ──work_done──▶ DONE ──all that was put is stored──▶ record_done
+ *     └────work_drop──▶ DROPPED ──────"──────"───────▶ record_drop */
+enum item_state { OPEN, DONE, DROPPED };
+
+struct item {
+    struct work work; /* first */
+    struct worker *worker;
+    struct item *prev, *next; /* in items, oldest first */
+    enum item_state state;
+    bool lost;    /* its partition is another's: drop() is asked each turn */
+    size_t posts; /* not stored yet */
+    void (*then)(void *opaque);
+    void *then_opaque;
+    struct item *then_prev, *then_next; /* in due_then */
+};
+
+struct worker {
+    struct worker_options options;
+    struct postbox *postbox;
+    struct topic_reader *reader; /* NULL until worker_read, and after the drain */
+    struct item *items, *due_then;
+    size_t n, n_lost;
+    char not_ready[256];
+    int64_t started_ms;
+    int64_t full_since_ms; /* monotonic; 0: there is room */
+    bool paused;
+};
+
+/* ---- one record -------------------------------------------------------------------------------
+ */
+
+static void item_end(struct item *item)
+{
+    struct worker *w = item->worker;
+    DL_DELETE(w->items, item);
+    w->n--;
+    w->n_lost -= item->lost;
+    if (item->state == DONE) {
+        role_progress(w->options.role);
+        record_done(item->work.record);
+    } else {
+        record_drop(item->work.record);
+    }
+    free(item);
+}
+
+/* Nothing of it is on its way any more. */
+static void item_settled(struct item *item)
+{
+    if (item->state != OPEN) {
+        item_end(item);
+    } else if (item->then && !item->then_prev) {
+        DL_APPEND2(item->worker->due_then, item, then_prev, then_next);
+    }
+}
+
+static void reported(void *owner)
+{
+    struct item *item = owner;
+    if (--item->posts == 0)
+        item_settled(item);
+}
+
+static void run_then(struct worker *w)
+{
+    while (w->due_then) {
+        struct item *item = w->due_then;
+        void (*then)(void *) = item->then;
+        DL_DELETE2(w->due_then, item, then_prev, then_next);
+        item->then_prev = NULL;
+        item->then = NULL;
+        then(item->then_opaque);
+    }
+}
+
+void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
+{
+    struct item *item = (struct item *)work;
+    item->then = then;
+    item->then_opaque = opaque;
+    if (item->posts == 0)
+        item_settled(item);
+}
+
+static void finish(struct work *work, enum item_state state)
+{
+    struct item *item = (struct item *)work;
+    if (item->then_prev)
+        DL_DELETE2(item->worker->due_then, item, then_prev, then_next);
+    item->then = NULL;
+    item->then_prev = NULL;
+    item->state = state;
+    if (item->posts == 0)
+        item_end(item);
+}
+
+void work_done(struct work *work)
+{
+    finish(work, DONE);
+}
+
+void work_drop(struct work *work)
+{
+    finish(work, DROPPED);
+}
+
+/* ---- what follows from it ---------------------------------------------------------------------
+ */
+
+static void put_counted(struct item *item, const struct post *post,
+                        const struct postbox_count *count)
+{
+    item->posts++;
+    postbox_put(item->worker->postbox, post, count, item);
+}
+
+void work_put(struct work *work, const struct post *post)
+{
+    put_counted((struct item *)work, post, NULL);
+}
+
+void worker_put(struct worker *w, const struct post *post)
+{
+    postbox_put(w->postbox, post, NULL, NULL);
+}
+
+static void log_aside(const struct work *work, enum log_level level, const char *event,
+                      const char *class, const char *topic, int64_t wait_ms, const char *error)
+{
+    const struct record *record = work->record;
+    log_write(level, event,
+              (const struct log_field[]){
+                  LOG_STR("class", str_of(class)),
+                  LOG_STR("delivery", headers_get(&record->headers, "delivery")),
+                  LOG_STR("repo", headers_get(&record->headers, "repo")),
+                  LOG_STR("from", str_of(record->at.topic)),
+                  LOG_INT("partition", record->at.partition),
+                  LOG_INT("offset", record->at.offset),
+                  LOG_STR("to", str_of(topic)),
+                  LOG_INT("wait_ms", wait_ms),
+                  LOG_STR("error", str_of(error)),
+                  { .name = NULL },
+              });
+}
+
+void work_dead(struct work *work, const char *class, const char *error)
+{
+    struct item *item = (struct item *)work;
+    const struct worker_options *o = &item->worker->options;
+    const struct record *record = work->record;
+    struct dlq_record dlq;
+    dlq_record_init(&dlq, record->key, record->value, &record->headers, record->at.topic, class,
+                    error, clock_wall_ms());
+    const struct post post = {
+        .topic = TOPIC_DLQ,
+        .key = dlq.key,
+        .value = dlq.value,
+        .lasting = true,
+        .headers = &dlq.headers,
+    };
+    const struct postbox_count count = { .family = o->metrics.dlq,
+                                         .a = str_of(role_name(o->role)),
+                                         .b = str_of(class) };
+    put_counted(item, &post, &count);
+    log_aside(work, LOG_WARN, "dead_letter", class, o->topics->name[TOPIC_DLQ], 0, error);
+}
+
+bool work_park(struct work *work, const struct park *park)
+{
+    struct item *item = (struct item *)work;
+    const struct worker_options *o = &item->worker->options;
+    const struct record *record = work->record;
+    enum topic delay = park_topic(park->wait_ms);
+    struct headers headers;
+    if (!dlq_fits(record->key, record->value, &record->headers)) {
+        work_dead(work, "refused", "too large to be put off");
+        return false;
+    }
+    headers_copy(&headers, park->headers ? park->headers : &record->headers);
+    park_headers(&headers, record->at.topic, clock_wall_ms() + park->wait_ms, park->error);
+    if (park->attempt)
+        headers_set_i64(&headers, "attempt", park->attempt);
+    const struct post post = {
+        .topic = delay,
+        .slot = topic_delay_place(topics_find(o->topics, str_of(record->at.topic))),
+        .key = record->key,
+        .value = park->value.ptr ? park->value : record->value,
+        .lasting = true,
+        .headers = &headers,
+    };
+    const struct postbox_count count = { .family = o->metrics.delayed, .a = str_of(park->label) };
+    put_counted(item, &post, &count);
+    log_aside(work, LOG_INFO, "parked", park->label, o->topics->name[delay], park->wait_ms,
+              park->error);
+    return true;
+}
+
+/* ---- a turn -----------------------------------------------------------------------------------
+ */
+
+static void idle(struct worker *w, int ms)
+{
+    struct wake *wake = role_wake(w->options.role);
+    if (w->due_then)
+        ms = 0;
+    if (w->options.http)
+        http_client_poll(w->options.http, wake, ms);
+    else if (ms > 0)
+        wake_wait(wake, ms);
+}
+
+/* What was under way when its partition went ends, and nothing more is begun for it. */
+static void drop_lost(struct worker *w)
+{
+    struct item *item, *next;
+    if (!w->n_lost)
+        return;
+    DL_FOREACH_SAFE(w->items, item, next)
+    {
+        if (item->lost && item->state == OPEN)
+            w->options.does->drop(w->options.opaque, &item->work);
+    }
+}
+
+static void begin_turn(struct worker *w)
+{
+    role_alive(w->options.role);
+    wake_reset(role_wake(w->options.role));
+    postbox_turn(w->postbox);
+    run_then(w);
+    drop_lost(w);
+}
+
+static bool is_full(struct worker *w)
+{
+    const struct worker_role *does = w->options.does;
+    return postbox_pending(w->postbox) >= POSTS_MAX ||
+           postbox_pending_bytes(w->postbox) >= POSTS_BYTES ||
+           (does->full && does->full(w->options.opaque));
+}
+
+static void take(struct worker *w, struct record *record)
+{
+    struct item *item = mem_alloc(1, sizeof(*item));
+    item->work.record = record;
+    item->worker = w;
+    DL_APPEND(w->items, item);
+    w->n++;
+    w->options.does->take(w->options.opaque, &item->work);
+}
+
+/* A pause throws away what librdkafka has fetched, so it is for long waits. */
+static void pause(struct worker *w, bool pause)
+{
+    if (pause != w->paused)
+        topic_reader_pause(w->reader, pause);
+    w->paused = pause;
+}
+
+/* True when there may be more. The reader must be asked now and then also while nothing is wanted:
+ * only so does it learn which partitions go. */
+static bool read_some(struct worker *w)
+{
+    int64_t now = clock_mono_ms();
+    bool full = is_full(w);
+    if (!full)
+        w->full_since_ms = 0;
+    else if (w->full_since_ms == 0)
+        w->full_since_ms = now;
+    bool long_full = full && now - w->full_since_ms >= FULL_MS;
+    if (full && !long_full)
+        return false;
+    pause(w, long_full);
+    for (int i = 0; i < READ_MAX && (i == 0 || !is_full(w)); i++) {
+        struct record *record = topic_reader_next(w->reader, 0);
+        if (!record)
+            return false;
+        take(w, record);
+    }
+    return !is_full(w);
+}
+
+static void tell_ready(struct worker *w)
+{
+    struct role_ctx *role = w->options.role;
+    bool spare = clock_mono_ms() - w->started_ms > SPARE_AFTER_MS;
+    if (w->not_ready[0])
+        role_ready(role, w->not_ready);
+    else if (w->reader && (topic_reader_assigned(w->reader) > 0 || spare))
+        role_ready(role, NULL);
+    else
+        role_ready(role, "no partition is assigned yet");
+}
+
+static bool is_fatal(struct worker *w, struct why *why)
+{
+    return (w->reader && topic_reader_fatal(w->reader, why)) ||
+           topic_writer_fatal(postbox_writer(w->postbox), why);
+}
+
+static enum err turn(struct worker *w, struct why *why)
+{
+    bool more = false;
+    begin_turn(w);
+    if (w->reader)
+        more = read_some(w);
+    int ms = w->options.does->tick(w->options.opaque);
+    if (w->reader)
+        role_reads(w->options.role, w->reader);
+    tell_ready(w);
+    if (is_fatal(w, why))
+        return ERR_STOP;
+    idle(w, more ? 0 : ms < TICK_MS ? ms : TICK_MS);
+    return OK;
+}
+
+/* ---- partitions that go away ------------------------------------------------------------------
+ */
+
+/* True while something of these partitions is in hand. */
+static bool drop_idle(struct worker *w, const struct topic_position *partitions, size_t n)
+{
+    struct item *item, *next;
+    bool left = false;
+    DL_FOREACH_SAFE(w->items, item, next)
+    {
+        if (item->state == OPEN && record_is_of(item->work.record, partitions, n))
+            w->options.does->drop(w->options.opaque, &item->work);
+    }
+    DL_FOREACH(w->items, item)
+    {
+        left |= record_is_of(item->work.record, partitions, n);
+    }
+    return left;
+}
+
+/* Called by the reader. What is under way still at the deadline (0: the session timed out, and
+ * another has the partition already) may end, and commits nothing. */
+static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_ms)
+{
+    struct worker *w = opaque;
+    while (drop_idle(w, partitions, n) && clock_mono_ms() < deadline_ms) {
+        begin_turn(w);
+        int ms = w->options.does->tick(w->options.opaque);
+        idle(w, ms < DRAIN_TURN_MS ? ms : DRAIN_TURN_MS);
+    }
+    struct item *item;
+    DL_FOREACH(w->items, item)
+    if (!item->lost && record_is_of(item->work.record, partitions, n)) {
+        item->lost = true;
+        w->n_lost++;
+    }
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+enum err worker_new(struct worker **ret, const struct worker_options *options, struct why *why)
+{
+    const struct topic_writer_options writer = {
+        .kafka = *options->kafka,
+        .message_timeout_ms = options->message_timeout_ms,
+        .wake = role_wake(options->role),
+    };
+    const char *names[TOPIC_COUNT + 1];
+    size_t n = 0;
+    struct worker *w = mem_alloc(1, sizeof(*w));
+    w->options = *options;
+    w->started_ms = clock_mono_ms();
+    role_declare_dlq(options->role, options->metrics.dlq, str_of(role_name(options->role)));
+    enum err err = postbox_new(&w->postbox, &writer, options->topics, role_metrics(options->role),
+                               options->metrics.not_stored, reported, why);
+    names[n++] = options->topics->name[TOPIC_DLQ];
+    for (size_t i = 0; i < options->n_writes; i++)
+        names[n++] = options->topics->name[options->writes[i]];
+    for (size_t i = 0; i < n; i++) /* a counter begins at 0: an alert sees the first failure */
+        metrics_add(role_metrics(options->role), options->metrics.not_stored,
+                    METRIC_LABELS(str_of(names[i])), 0);
+    for (size_t i = 0; i < options->n_reads; i++)
+        names[n++] = options->topics->name[options->reads[i]];
+    if (!err)
+        err = role_wait_topics(options->role, postbox_writer(w->postbox), names, n, why);
+    if (err) {
+        worker_free(w);
+        return err;
+    }
+    *ret = w;
+    return OK;
+}
+
+enum err worker_read(struct worker *w, struct why *why)
+{
+    const char *names[TOPIC_COUNT];
+    const struct worker_options *o = &w->options;
+    for (size_t i = 0; i < o->n_reads; i++)
+        names[i] = o->topics->name[o->reads[i]];
+    const struct topic_reader_options reader = {
+        .kafka = *o->kafka,
+        .group = o->topics->group[o->group],
+        .topics = names,
+        .n_topics = o->n_reads,
+        .max_in_hand = o->max_in_hand,
+        .max_in_hand_bytes = o->max_in_hand_bytes,
+        .wake = role_wake(o->role),
+        .revoked = revoked,
+        .opaque = w,
+    };
+    if (w->reader)
+        return OK;
+    w->started_ms = clock_mono_ms();
+    return topic_reader_new(&w->reader, &reader, why);
+}
+
+enum err worker_run(struct worker *w, struct why *why)
+{
+    enum err err = OK;
+    while (!err && !role_stopping(w->options.role))
+        err = turn(w, why);
+    topic_reader_free(w->reader); /* drains: revoked() */
+    w->reader = NULL;
+    return err;
+}
+
+void worker_free(struct worker *w)
+{
+    struct item *item, *next;
+    if (!w)
+        return;
+    topic_reader_free(w->reader);
+    if (w->postbox && !postbox_flush(w->postbox, FLUSH_MS))
+        log_warn("not_flushed", LOG_STR("role", str_of(role_name(w->options.role))),
+                 LOG_INT("records", (int64_t)postbox_pending(w->postbox)));
+    postbox_free(w->postbox);
+    DL_FOREACH_SAFE(w->items, item, next)
+    {
+        if (item->state == OPEN && w->options.does->forget)
+            w->options.does->forget(w->options.opaque, &item->work);
+        record_drop(item->work.record);
+        free(item);
+    }
+    free(w);
+}
+
+void worker_not_ready(struct worker *w, const char *reason)
+{
+    str_copy(w->not_ready, sizeof(w->not_ready), str_of(reason));
+}
+
+bool worker_holds(const struct worker *w, int64_t for_ms)
+{
+    return w->reader && topic_reader_holds(w->reader, for_ms);
+}
+
+struct work *worker_first(struct worker *w)
+{
+    return w->items ? &w->items->work : NULL;
+}
+
+struct work *work_next(struct work *work)
+{
+    struct item *item = (struct item *)work;
+    return item->next ? &item->next->work : NULL;
+}
+
+size_t worker_in_hand(const struct worker *w)
+{
+    return w->n;
+}

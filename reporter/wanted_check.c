@@ -1,0 +1,186 @@
+#include "wanted_check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/mem.h"
+#include "../common/io/http_client.h"
+#include "../common/model/ids.h"
+#include "aggregate_text.h"
+#include "check_text.h"
+
+#define LINE_MAX_BYTES   8192
+#define AGGREGATE_SLOT   "aggregate"
+#define AGGREGATE_MARKER "<!-- crcr:aggregate -->"
+#define MARKER_START     "<!-- crcr:"
+
+/* What each state of a job is at GitHub. */
+static const struct {
+    const char *status;
+    bool completed;
+} states[] = {
+    [JOB_NONE] = { "queued", false },
+    [JOB_DISPATCHED] = { "queued", false },
+    [JOB_IN_PROGRESS] = { "in_progress", false },
+    [JOB_TIMED_OUT] = { "completed", true },
+    [JOB_COMPLETED] = { "completed", true },
+};
+
+/* The caller's. */
+static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *text_of(const char *format, ...)
+{
+    char line[LINE_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    return mem_dup(line);
+}
+
+/* GitHub Actions numbers its runs; other CIs name theirs and report the URL. */
+static char *details_url(const struct result_record *job)
+{
+    uint64_t number;
+    if (job->run_id && str_to_u64(str_of(job->run_id), &number))
+        return text_of("https://github.com/%s/actions/runs/%s", job->repo, job->run_id);
+    return job->run_url && url_is_plain(str_of(job->run_url)) ? mem_dup(job->run_url) : NULL;
+}
+
+/* "<attempt>/<check_run_id>": which attempt of which job, among those of one name. With a slash in
+ * a name two jobs may have one: workflow CI, job a/b, and workflow CI/a, job b. Then the workflow
+ * is named too. */
+static char *attempt_id(const struct result_record *job)
+{
+    struct buf id;
+    buf_init(&id, LINE_MAX_BYTES);
+    http_encode(&id, str_of(job->run_attempt));
+    buf_putc(&id, '/');
+    http_encode(&id, str_of(job->check_run_id));
+    if (strchr(job->workflow_name, '/') || strchr(job->job_name, '/')) {
+        buf_putc(&id, '/');
+        http_encode(&id, str_of(job->workflow_name));
+    }
+    return buf_take(&id, NULL);
+}
+
+/* As GitHub takes it; "" for anything that is no time. */
+static void time_text(char to[32], const char *text)
+{
+    int64_t wall_ms;
+    struct why why;
+    to[0] = '\0';
+    if (text && clock_parse(str_of(text), &wall_ms, &why) == OK)
+        clock_format(wall_ms, to);
+}
+
+/* FNV-1a, 64 bits: two versions of one check run differ in it, nothing more. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (const char *c = text ? text : ""; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+static void digest_fill(struct wanted_check *check)
+{
+    const char *const parts[] = { check->status,      check->conclusion, check->details_url,
+                                  check->title,       check->summary,    check->started_at,
+                                  check->completed_at };
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        hash = hash_text(hash, parts[i]);
+    if (check->aggregate) /* goes on under the next delivery's */
+        hash = hash_text(hash, check->external_id);
+    snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, hash);
+}
+
+void wanted_check_of_job(const struct result_record *job, bool may_start, struct wanted_check *to)
+{
+    char *attempt = attempt_id(job);
+    struct buf name;
+    buf_init(&name, LINE_MAX_BYTES);
+    check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
+    *to = (struct wanted_check){
+        .job = job,
+        .delivery = job->delivery_id,
+        .may_start = may_start,
+        .status = states[job->state].status,
+        .completed = states[job->state].completed,
+        .conclusion = job_conclusion(job),
+        .name = buf_take(&name, NULL),
+        .external_id = text_of("%s:%" PRId64, job->run_id, job->pr_number),
+        .slot = text_of("%s:%" PRId64 "/%s", job->run_id, job->pr_number, attempt),
+        .marker = text_of(MARKER_START "%s -->", attempt),
+        .details_url = details_url(job),
+    };
+    free(attempt);
+    time_text(to->started_at, job->started_at);
+    if (to->completed)
+        time_text(to->completed_at, job->completed_at);
+    to->title = check_title(job, to->conclusion);
+    to->summary = check_summary(job, to->marker);
+    digest_fill(to);
+}
+
+void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
+                               bool may_start, struct wanted_check *to)
+{
+    const struct dispatch_view *dispatch = view->dispatch;
+    *to = (struct wanted_check){
+        .aggregate = true,
+        .delivery = dispatch->delivery,
+        .may_start = may_start && a->started,
+        .completed = a->conclusion != NULL,
+        .status = a->status,
+        .conclusion = a->conclusion,
+        .name = text_of("crcr/%s", dispatch->repo),
+        .external_id = text_of("d:%s:%" PRId64, dispatch->delivery, dispatch->pr),
+        .slot = mem_dup(AGGREGATE_SLOT),
+        .marker = mem_dup(AGGREGATE_MARKER),
+        /* of the only run, or of the job that is worst off */
+        .details_url = a->n_jobs > 0 ? details_url(a->jobs[0]) : NULL,
+        .title = aggregate_title(a, view),
+        .summary = aggregate_summary(a, view, AGGREGATE_MARKER),
+    };
+    if (dispatch->dispatched_ms > 0)
+        clock_format(dispatch->dispatched_ms, to->started_at);
+    if (to->completed && a->ended_ms > 0)
+        clock_format(a->ended_ms, to->completed_at);
+    digest_fill(to);
+}
+
+struct check_slot wanted_check_slot(const struct wanted_check *check)
+{
+    return (struct check_slot){ str_of(check->name), str_of(check->slot) };
+}
+
+struct check_slot aggregate_slot(struct buf *name, const char *repo)
+{
+    buf_reset(name);
+    buf_printf(name, "crcr/%s", repo);
+    return (struct check_slot){ buf_str(name), STR_LIT(AGGREGATE_SLOT) };
+}
+
+/* A check run without any marker is known by its external_id. An aggregate goes on under the next
+ * delivery's external_id, so only its marker counts. */
+bool wanted_check_is(const struct wanted_check *check, struct str external_id, struct str summary)
+{
+    bool same = str_find_str(summary, str_of(check->marker)) >= 0;
+    bool marked = str_find_str(summary, STR_LIT(MARKER_START)) >= 0;
+    if (check->aggregate)
+        return same;
+    return (same || !marked) && str_is(external_id, check->external_id);
+}
+
+void wanted_check_clear(struct wanted_check *check)
+{
+    char *const texts[] = { check->name,        check->external_id, check->slot,   check->marker,
+                            check->details_url, check->title,       check->summary };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        free(texts[i]);
+}
