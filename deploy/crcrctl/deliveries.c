@@ -13,28 +13,18 @@
 
 void deliveries_init(struct deliveries *d)
 {
-    *d = (struct deliveries){ .by_guid = NULL };
+    *d = (struct deliveries){ .by_guid.size = sizeof(struct delivery) };
 }
 
 void deliveries_clear(struct deliveries *d)
 {
-    struct delivery *one, *next;
-
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
-        HASH_DEL(d->by_guid, one);
-        free(one);
-    }
+    table_clear(&d->by_guid);
     deliveries_init(d);
 }
 
 struct delivery *deliveries_find(const struct deliveries *d, struct str guid)
 {
-    struct delivery *found = NULL;
-
-    if (guid.len)
-        HASH_FIND(hh, d->by_guid, guid.ptr, guid.len, found);
-    return found;
+    return table_get(&d->by_guid, guid);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
@@ -59,15 +49,14 @@ static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_
         return;
     }
     if (!one) {
-        one = mem_alloc(1, sizeof(*one));
-        str_copy(one->guid, sizeof(one->guid), guid);
+        one = table_make(&d->by_guid, guid);
+        one->guid = table_key(one);
         one->id = id;
         one->kind = event_kind_of(text_of(row, "event"));
         if (!event_may_count(one->kind, text_of(row, "action"))) {
             one->state = DELIVERY_SKIPPED;
             one->skipped = one->kind == EVENT_OTHER ? "other_event" : "other_action";
         }
-        HASH_ADD_KEYPTR(hh, d->by_guid, one->guid, guid.len, one);
     }
     one->first_ms = at_ms;
     one->has_first |= !json_is_true(json_object_get(row, "redelivery"));
@@ -107,10 +96,9 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
 
 void deliveries_doubt(struct deliveries *d)
 {
-    struct delivery *one, *next;
+    struct delivery *one;
 
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
+    for (one = NULL; (one = table_next(&d->by_guid, one));) {
         if (one->state == DELIVERY_DELIVERED)
             one->state = one->skipped ? DELIVERY_SKIPPED : DELIVERY_MISSING;
     }
@@ -130,12 +118,11 @@ static int by_age(const void *left, const void *right)
 
 size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 {
-    struct delivery **all = mem_alloc(HASH_COUNT(d->by_guid) + 1, sizeof(struct delivery *));
-    struct delivery *one, *next;
+    struct delivery **all = mem_alloc(table_count(&d->by_guid) + 1, sizeof(struct delivery *));
+    struct delivery *one;
     size_t n = 0;
 
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
+    for (one = NULL; (one = table_next(&d->by_guid, one));) {
         if (one->state == DELIVERY_MISSING)
             all[n++] = one;
     }
@@ -147,10 +134,9 @@ size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 {
     size_t n = state == DELIVERY_SKIPPED ? d->n_malformed : 0;
-    struct delivery *one, *next;
+    struct delivery *one;
 
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
+    for (one = NULL; (one = table_next(&d->by_guid, one));) {
         n += one->state == state;
     }
     return n;
@@ -162,13 +148,12 @@ static const char *const reasons[] = { "other_event", "other_action", "other_rep
 
 static void put_reasons(const struct deliveries *d, struct buf *to)
 {
-    struct delivery *one, *next;
+    struct delivery *one;
     const char *separator = " (";
 
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
         size_t n = 0;
-        HASH_ITER(hh, d->by_guid, one, next)
-        {
+        for (one = NULL; (one = table_next(&d->by_guid, one));) {
             n += one->state == DELIVERY_SKIPPED && str_is(str_of(one->skipped), reasons[i]);
         }
         if (!n)
@@ -187,7 +172,7 @@ void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
     buf_printf(to,
                "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
                "answered yet, %zu skipped",
-               HASH_COUNT(d->by_guid) + d->n_malformed, d->attempts,
+               table_count(&d->by_guid) + d->n_malformed, d->attempts,
                deliveries_count(d, DELIVERY_DELIVERED), deliveries_count(d, DELIVERY_STORED),
                deliveries_count(d, DELIVERY_PUBLISHED), dry_run ? "to publish" : "published",
                deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));

@@ -15,7 +15,7 @@ struct resolving {
     struct dlq_filter filter;
     enum dlq_state to;
     struct dlq dlq;
-    struct newest *rows;             /* of `results`, for what goes back there */
+    struct newest rows;              /* of `results`, for what goes back there */
     struct topic_follower *follower; /* of `results`; NULL: nothing goes back there */
     struct topic_writer *writer;     /* NULL in a dry run */
     struct pace pace;
@@ -65,9 +65,9 @@ static bool see_row(void *opaque, const struct record *record)
     if (r->put.topic && record->at.partition == r->put.partition &&
         record->at.offset == r->put.offset) {
         r->is_read = true;
-        r->was_newer = !newest_is(r->rows, record->key, record->value);
+        r->was_newer = !newest_is(&r->rows, record->key, record->value);
     }
-    newest_see(r->rows, record->key, record->value);
+    newest_see(&r->rows, record->key, record->value);
     return true;
 }
 
@@ -79,7 +79,7 @@ static enum err check_row(struct resolving *r, enum topic target, const struct r
         scan_more(r->follower, see_row, r);
     if (target != TOPIC_RESULTS)
         return OK;
-    if (newest_is(r->rows, record->key, record->value))
+    if (newest_is(&r->rows, record->key, record->value))
         return OK;
     return why_set(&r->why, ERR_REFUSE,
                    "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
@@ -247,10 +247,10 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
         !args->since_ms)
         return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
-    r.rows = newest_new();
-    code = dlq_read(ctl, &r.dlq, r.rows);
+    newest_init(&r.rows);
+    code = dlq_read(ctl, &r.dlq, &r.rows);
     if (code != CTL_OK) {
-        newest_free(r.rows);
+        newest_clear(&r.rows);
         return code;
     }
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */
@@ -260,7 +260,7 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
     code = report(&r);
     topic_writer_free(r.writer);
     topic_follower_free(r.follower);
-    newest_free(r.rows);
+    newest_clear(&r.rows);
     dlq_clear(&r.dlq);
     return code;
 }

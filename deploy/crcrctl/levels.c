@@ -2,55 +2,46 @@
 
 #include <stdlib.h>
 #include <string.h>
-#define uthash_fatal(msg) abort() /* as mem_alloc; the default is exit() */
-#include <uthash.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/model/ids.h"
+#include "table.h"
 
 #define TEXT(text) ((text) ? (text) : "")
 
+/* By the key of the topic. */
 struct row {
-    char *key;  /* of the topic */
-    char *repo; /* in lower case */
+    char repo[REPO_MAX + 1]; /* in lower case */
     char *run, *job;
     uint64_t attempt; /* 0 when it is no number: such rows replace nothing */
     bool ended, successful, timed_out;
     int64_t queue_ms, execution_ms, started_ms, completed_ms; /* -1 unknown */
-    UT_hash_handle hh;
 };
 
 struct levels {
-    struct row *by_key;
+    struct table rows;
     struct row **sorted; /* by repo, run, job, then the newest attempt first; NULL: not yet */
     size_t n;
 };
 
 struct levels *levels_new(void)
 {
-    return mem_alloc(1, sizeof(struct levels));
-}
+    struct levels *l = mem_alloc(1, sizeof(*l));
 
-static void row_free(struct row *r)
-{
-    free(r->key);
-    free(r->repo);
-    free(r->run);
-    free(r->job);
-    free(r);
+    l->rows.size = sizeof(struct row);
+    return l;
 }
 
 void levels_free(struct levels *l)
 {
-    struct row *r, *next;
     if (!l)
         return;
-    HASH_ITER(hh, l->by_key, r, next)
-    {
-        HASH_DEL(l->by_key, r);
-        row_free(r);
+    for (struct row *r = NULL; (r = table_next(&l->rows, r));) {
+        free(r->run);
+        free(r->job);
     }
+    table_clear(&l->rows);
     free(l->sorted);
     free(l);
 }
@@ -82,29 +73,24 @@ static int64_t time_ms(const char *text)
     return text && clock_parse(str_of(text), &ms, &why) == OK ? ms : -1;
 }
 
-static char *lower_repo(struct str repo)
+void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms)
 {
-    char to[REPO_MAX + 1];
-    if (!str_lower(to, sizeof(to), repo))
-        to[0] = '\0';
-    return mem_dup(to);
-}
-
-static void row_fill(struct row *r, const struct result_record *row, int64_t written_ms)
-{
-    struct buf run;
+    struct row *r = table_make(&l->rows, str_of(row->key));
     const char *conclusion = row->state == JOB_TIMED_OUT ? "timed_out" : row->conclusion;
-    const char *wanted = wanted_conclusion(row);
-    r->repo = lower_repo(str_of(row->repo));
+    struct buf run;
+
+    free(r->run);
+    free(r->job);
     buf_init(&run, 16384);
     buf_printf(&run, "%s\n%s\n%s", TEXT(row->delivery_id), TEXT(row->workflow_name),
                TEXT(row->run_id));
     r->run = buf_take(&run, NULL);
     r->job = mem_dup(TEXT(row->job_name));
+    (void)str_lower(r->repo, sizeof(r->repo), str_of(row->repo));
     if (!str_to_u64(str_of(row->run_attempt), &r->attempt))
         r->attempt = 0;
     r->ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
-    r->successful = r->ended && conclusion && strcmp(conclusion, wanted) == 0;
+    r->successful = r->ended && conclusion && strcmp(conclusion, wanted_conclusion(row)) == 0;
     r->timed_out = r->ended && conclusion && strcmp(conclusion, "timed_out") == 0 && !r->successful;
     r->queue_ms = row->queue_ms;
     r->execution_ms = row->execution_ms;
@@ -112,19 +98,6 @@ static void row_fill(struct row *r, const struct result_record *row, int64_t wri
     r->completed_ms = time_ms(row->completed_at);
     if (r->ended && (r->completed_ms < 0 || r->completed_ms > written_ms))
         r->completed_ms = written_ms;
-}
-
-void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms)
-{
-    struct row *old, *r = mem_alloc(1, sizeof(*r));
-    r->key = mem_dup(row->key);
-    row_fill(r, row, written_ms);
-    HASH_FIND_STR(l->by_key, r->key, old);
-    if (old) {
-        HASH_DEL(l->by_key, old);
-        row_free(old);
-    }
-    HASH_ADD_KEYPTR(hh, l->by_key, r->key, strlen(r->key), r);
     free(l->sorted);
     l->sorted = NULL;
 }
@@ -142,7 +115,7 @@ static int row_compare(const void *left, const void *right)
         order = strcmp(a->job, b->job);
     if (order == 0)
         order = (a->attempt < b->attempt) - (a->attempt > b->attempt);
-    return order != 0 ? order : strcmp(a->key, b->key);
+    return order != 0 ? order : str_cmp(table_key(a), table_key(b));
 }
 
 /* What is being added up. */
@@ -232,12 +205,14 @@ static int64_t median(int64_t *values, size_t n)
 void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
                     int64_t overrun_ms, struct level_figures *ret)
 {
-    char *key = lower_repo(repo);
+    char key[REPO_MAX + 1];
+
+    (void)str_lower(key, sizeof(key), repo);
     *ret = (struct level_figures){ .queue_mean_ms = -1 };
     if (!l->sorted) {
         l->n = 0;
-        l->sorted = mem_alloc(HASH_COUNT(l->by_key) + 1, sizeof(struct row *));
-        for (struct row *r = l->by_key; r; r = r->hh.next)
+        l->sorted = mem_alloc(table_count(&l->rows) + 1, sizeof(struct row *));
+        for (struct row *r = NULL; (r = table_next(&l->rows, r));)
             l->sorted[l->n++] = r;
         qsort(l->sorted, l->n, sizeof(struct row *), row_compare);
     }
@@ -264,5 +239,4 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
         ret->queue_mean_ms = s.queue_ms / (int64_t)ret->queued;
     ret->e2e_median_ms = median(s.e2e_ms, ret->runs);
     free(s.e2e_ms);
-    free(key);
 }

@@ -119,7 +119,7 @@ static bool on_payload(void *opaque, size_t want, enum json_type type, struct st
 static void fail(const struct redeliver *r, struct delivery *one, const struct why *why)
 {
     one->state = DELIVERY_FAILED;
-    ctl_say(r->ctl, "%s: %s", one->guid, why->text);
+    ctl_say(r->ctl, "%.*s: %s", STR_ARG(one->guid), why->text);
 }
 
 /* Under the key and headers that ingest would have given it. */
@@ -131,7 +131,7 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     struct event event = event_of_facts(one->kind, facts);
     struct headers headers;
 
-    event.delivery = str_of(one->guid);
+    event.delivery = one->guid;
     event.source = STR_LIT("redelivered");
     event.received_ms = one->first_ms;
     headers_init(&headers);
@@ -146,9 +146,9 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     }
     one->state = DELIVERY_PUBLISHED;
     progress_end();
-    printf("%s %s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published", one->guid,
-           event_kind_name(one->kind), event.action.len ? " " : "", STR_ARG(event.action),
-           buf_str(&key).ptr);
+    printf("%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
+           STR_ARG(one->guid), event_kind_name(one->kind), event.action.len ? " " : "",
+           STR_ARG(event.action), buf_str(&key).ptr);
     if (r->args->dry_run)
         printf("\n");
     else

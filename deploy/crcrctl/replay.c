@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
@@ -12,136 +11,96 @@
 #include "args.h"
 #include "scan.h"
 #include "summary.h"
+#include "table.h"
 
 #define LINE_MAX (64u << 10)
 
 /* ---- which records, and as what: PURE ------------------------------------------------------- */
 
 struct chosen {
-    UT_hash_handle hh;
-    int64_t at[2]; /* partition, offset */
     bool done;
-};
-
-struct seen_delivery {
-    UT_hash_handle hh;
-    char text[DELIVERY_MAX + 1];
 };
 
 struct replay {
     struct replay_filter filter;
     struct str id;
     bool events;
-    struct chosen *by_place;
-    struct seen_delivery *deliveries; /* events: those that are chosen */
+    struct table by_place;   /* of struct chosen; by place_key */
+    struct table deliveries; /* events: those that are chosen */
 };
 
 struct replay *replay_new(const struct replay_filter *filter, struct str id, bool events)
 {
     struct replay *r = mem_alloc(1, sizeof(*r));
 
-    *r = (struct replay){ .filter = *filter, .id = id, .events = events };
+    *r = (struct replay){
+        .filter = *filter, .id = id, .events = events, .by_place.size = sizeof(struct chosen)
+    };
     return r;
 }
 
 void replay_free(struct replay *r)
 {
-    struct chosen *c, *next;
-    struct seen_delivery *d, *d_next;
-
     if (!r)
         return;
-    HASH_ITER(hh, r->by_place, c, next)
-    {
-        HASH_DEL(r->by_place, c);
-        free(c);
-    }
-    HASH_ITER(hh, r->deliveries, d, d_next)
-    {
-        HASH_DEL(r->deliveries, d);
-        free(d);
-    }
+    table_clear(&r->by_place);
+    table_clear(&r->deliveries);
     free(r);
 }
 
-static struct chosen *chosen_at(struct replay *r, int32_t partition, int64_t offset, bool make)
+/* Partition and offset as the key of a table. */
+static struct str place_key(const int64_t at[2])
 {
-    const int64_t at[2] = { partition, offset };
-    struct chosen *found;
-
-    HASH_FIND(hh, r->by_place, at, sizeof(at), found);
-    if (found || !make)
-        return found;
-    found = mem_alloc(1, sizeof(*found));
-    found->at[0] = partition;
-    found->at[1] = offset;
-    HASH_ADD(hh, r->by_place, at, sizeof(found->at), found);
-    return found;
+    return (struct str){ (const char *)at, 2 * sizeof(*at) };
 }
 
-static bool is_first_of_delivery(struct replay *r, struct str delivery)
-{
-    struct seen_delivery *one;
-
-    if (!delivery.len || delivery.len > DELIVERY_MAX)
-        return true; /* the router parks it, as it did before */
-    HASH_FIND(hh, r->deliveries, delivery.ptr, delivery.len, one);
-    if (one)
-        return false;
-    one = mem_alloc(1, sizeof(*one));
-    str_copy(one->text, sizeof(one->text), delivery);
-    HASH_ADD_KEYPTR(hh, r->deliveries, one->text, delivery.len, one);
-    return true;
-}
-
-/* What this replay wrote before it was ended. A mark of it that comes before what it speaks of, as
- * offsets of other partitions may, makes the place known as done. */
-static void note_done(struct replay *r, const struct headers *h)
-{
-    struct dlq_place of;
-
-    if (str_eq(headers_get(h, "replay"), r->id) &&
-        dlq_place_parse(headers_get(h, "replay_of"), &of))
-        chosen_at(r, of.partition, of.offset, true)->done = true;
-}
-
+/* What this replay wrote before it was ended is done. A mark of it that comes before what it speaks
+ * of, as offsets of other partitions may, makes the place known as done. */
 void replay_add(struct replay *r, const struct record *record)
 {
     const struct replay_filter *f = &r->filter;
     const struct headers *h = &record->headers;
+    struct str delivery = headers_get(h, "delivery");
+    int64_t at[2] = { record->at.partition, record->at.offset };
+    struct dlq_place of;
 
     if (headers_get(h, "replay").ptr) {
-        note_done(r, h);
+        if (!str_eq(headers_get(h, "replay"), r->id) ||
+            !dlq_place_parse(headers_get(h, "replay_of"), &of))
+            return;
+        at[0] = of.partition;
+        at[1] = of.offset;
+        ((struct chosen *)table_make(&r->by_place, place_key(at)))->done = true;
         return;
     }
-    if (f->delivery.len && !str_eq(f->delivery, headers_get(h, "delivery")))
+    if (f->delivery.len && !str_eq(f->delivery, delivery))
         return;
     if ((f->pr && headers_get_i64(h, "pr", 0) != f->pr) || record->timestamp_ms < f->since_ms ||
         record->timestamp_ms >= f->until_ms)
         return;
-    if (!r->events || is_first_of_delivery(r, headers_get(h, "delivery")))
-        (void)chosen_at(r, record->at.partition, record->at.offset, true);
+    /* What has no valid id is parked by the router, as it was before. */
+    if (r->events && delivery.len && delivery.len <= DELIVERY_MAX) {
+        if (table_get(&r->deliveries, delivery))
+            return;
+        (void)table_make(&r->deliveries, delivery);
+    }
+    (void)table_make(&r->by_place, place_key(at));
 }
 
 size_t replay_todo(struct replay *r, size_t *done_before)
 {
-    struct chosen *c, *next;
     size_t todo = 0;
 
     *done_before = 0;
-    HASH_ITER(hh, r->by_place, c, next)
-    {
-        if (c->done)
-            ++*done_before;
-        else
-            todo++;
-    }
+    for (const struct chosen *c = NULL; (c = table_next(&r->by_place, c));)
+        *(c->done ? done_before : &todo) += 1;
     return todo;
 }
 
 bool replay_take(struct replay *r, const struct record *record)
 {
-    struct chosen *c = chosen_at(r, record->at.partition, record->at.offset, false);
+    const int64_t at[2] = { record->at.partition, record->at.offset };
+    struct chosen *c = table_get(&r->by_place, place_key(at));
 
     if (!c || c->done)
         return false;

@@ -1,50 +1,35 @@
 #include "tenure.h"
 
 #include <stdlib.h>
-#define uthash_fatal(msg) abort() /* as mem_alloc; the default is exit() */
-#include <uthash.h>
 
 #include "../../common/base/mem.h"
+#include "table.h"
 
+/* Of a repository, by its name in lower case. */
 struct stay {
-    char repo[REPO_MAX + 1]; /* in lower case */
     int level;
     int64_t since_ms;
     size_t version; /* the last one that lists it */
-    UT_hash_handle hh;
 };
 
 struct tenure {
-    struct stay *stays;
+    struct table stays;
     size_t version; /* how many have come */
 };
 
 struct tenure *tenure_new(void)
 {
-    return mem_alloc(1, sizeof(struct tenure));
+    struct tenure *t = mem_alloc(1, sizeof(*t));
+
+    t->stays.size = sizeof(struct stay);
+    return t;
 }
 
 void tenure_free(struct tenure *t)
 {
-    struct stay *stay, *next;
-    if (!t)
-        return;
-    HASH_ITER(hh, t->stays, stay, next)
-    {
-        HASH_DEL(t->stays, stay);
-        free(stay);
-    }
+    if (t)
+        table_clear(&t->stays);
     free(t);
-}
-
-static struct stay *find(const struct tenure *t, struct str repo)
-{
-    char key[REPO_MAX + 1];
-    struct stay *stay;
-    if (!str_lower(key, sizeof(key), repo))
-        return NULL;
-    HASH_FIND_STR(t->stays, key, stay);
-    return stay;
 }
 
 void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms)
@@ -52,12 +37,9 @@ void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms)
     t->version++;
     for (size_t i = 0; i < allowlist_size(list); i++) {
         const struct allowlist_entry *entry = allowlist_at(list, i);
-        struct stay *stay = find(t, entry->repo);
-        if (!stay) {
-            stay = mem_alloc(1, sizeof(*stay));
-            str_lower(stay->repo, sizeof(stay->repo), entry->repo);
-            HASH_ADD_STR(t->stays, repo, stay);
-        }
+        char key[REPO_MAX + 1];
+        str_lower(key, sizeof(key), entry->repo);
+        struct stay *stay = table_make(&t->stays, str_of(key));
         if (stay->level != entry->level || stay->version + 1 != t->version)
             stay->since_ms = at_ms;
         stay->level = entry->level;
@@ -67,6 +49,9 @@ void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms)
 
 int64_t tenure_since_ms(const struct tenure *t, struct str repo)
 {
-    const struct stay *stay = find(t, repo);
+    char key[REPO_MAX + 1];
+    const struct stay *stay =
+        str_lower(key, sizeof(key), repo) ? table_get(&t->stays, str_of(key)) : NULL;
+
     return stay && stay->version == t->version ? stay->since_ms : -1;
 }
