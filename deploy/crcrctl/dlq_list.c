@@ -1,5 +1,4 @@
 /* `crcrctl dlq list` and `show`: what is in the dead-letter queue. */
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -21,10 +20,10 @@ static const char *source_of(const struct dlq_entry *e, const struct topics *top
 
 static void put_line(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
-    char at[CLOCK_TEXT_SIZE], place[64];
+    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE];
 
     clock_format(e->parked_ms, at);
-    snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, e->at.partition, e->at.offset);
+    dlq_place_text(e->at, place);
     put_padded(to, place, 11);
     put_padded(to, at, 25);
     put_padded(to, e->class, 10);
@@ -38,9 +37,9 @@ static void put_line(struct buf *to, const struct dlq_entry *e, const struct top
 
 static void put_json(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
-    char place[64];
+    char place[DLQ_PLACE_SIZE];
 
-    snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, e->at.partition, e->at.offset);
+    dlq_place_text(e->at, place);
     json_element(to);
     json_text(to, "position", place);
     json_int(to, "partition", e->at.partition);
@@ -158,9 +157,8 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
         code = dlq_read(ctl, &dlq, NULL);
     if (code != CTL_OK)
         return code;
-    dlq_by_time(&dlq);
     for (size_t i = 0; i < dlq.n; i++) {
-        const struct dlq_entry *entry = &dlq.entries[i];
+        const struct dlq_entry *entry = dlq.entries[i];
         if (!dlq_matches(&filter, &ctl->topics, entry))
             continue;
         resolved += entry->state != DLQ_OPEN;

@@ -41,7 +41,7 @@ static void choose(struct resolving *r)
                 f->places[i].offset);
     }
     for (size_t i = 0; i < r->dlq.n; i++) {
-        struct dlq_entry *entry = &r->dlq.entries[i];
+        struct dlq_entry *entry = r->dlq.entries[i];
         if (!dlq_matches(f, &r->ctl->topics, entry))
             continue;
         entry->chosen = entry->state == DLQ_OPEN;
@@ -184,7 +184,7 @@ static enum err read_rows(struct resolving *r)
 
     for (size_t i = 0; i < r->dlq.n; i++)
         any = any ||
-              (r->dlq.entries[i].chosen && str_is(str_of(r->dlq.entries[i].source_topic), topic));
+              (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
     scan_add(&results, r->ctl, TOPIC_RESULTS);
     return any && r->to == DLQ_REPLAYED
                ? scan_begin(&results, r->ctl, see_row, r, &r->follower, &r->why)

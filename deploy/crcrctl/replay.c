@@ -1,6 +1,5 @@
 #include "replay.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@ struct replay {
     struct replay_filter filter;
     struct str id;
     bool events;
-    struct table by_place;   /* of struct chosen; by place_key */
+    struct table by_place;   /* of struct chosen; by place */
     struct table deliveries; /* events: those that are chosen */
 };
 
@@ -48,12 +47,6 @@ void replay_free(struct replay *r)
     free(r);
 }
 
-/* Partition and offset as the key of a table. */
-static struct str place_key(const int64_t at[2])
-{
-    return (struct str){ (const char *)at, 2 * sizeof(*at) };
-}
-
 /* What this replay wrote before it was ended is done. A mark of it that comes before what it speaks
  * of, as offsets of other partitions may, makes the place known as done. */
 void replay_add(struct replay *r, const struct record *record)
@@ -61,16 +54,15 @@ void replay_add(struct replay *r, const struct record *record)
     const struct replay_filter *f = &r->filter;
     const struct headers *h = &record->headers;
     struct str delivery = headers_get(h, "delivery");
-    int64_t at[2] = { record->at.partition, record->at.offset };
-    struct dlq_place of;
+    struct dlq_place at = { record->at.partition, record->at.offset };
+    char key[DLQ_PLACE_SIZE];
 
     if (headers_get(h, "replay").ptr) {
         if (!str_eq(headers_get(h, "replay"), r->id) ||
-            !dlq_place_parse(headers_get(h, "replay_of"), &of))
+            !dlq_place_parse(headers_get(h, "replay_of"), &at))
             return;
-        at[0] = of.partition;
-        at[1] = of.offset;
-        ((struct chosen *)table_make(&r->by_place, place_key(at)))->done = true;
+        dlq_place_text(at, key);
+        ((struct chosen *)table_make(&r->by_place, str_of(key)))->done = true;
         return;
     }
     if (f->delivery.len && !str_eq(f->delivery, delivery))
@@ -84,7 +76,8 @@ void replay_add(struct replay *r, const struct record *record)
             return;
         (void)table_make(&r->deliveries, delivery);
     }
-    (void)table_make(&r->by_place, place_key(at));
+    dlq_place_text(at, key);
+    (void)table_make(&r->by_place, str_of(key));
 }
 
 size_t replay_todo(struct replay *r, size_t *done_before)
@@ -99,8 +92,10 @@ size_t replay_todo(struct replay *r, size_t *done_before)
 
 bool replay_take(struct replay *r, const struct record *record)
 {
-    const int64_t at[2] = { record->at.partition, record->at.offset };
-    struct chosen *c = table_get(&r->by_place, place_key(at));
+    char key[DLQ_PLACE_SIZE];
+
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, key);
+    struct chosen *c = table_get(&r->by_place, str_of(key));
 
     if (!c || c->done)
         return false;
@@ -111,7 +106,7 @@ bool replay_take(struct replay *r, const struct record *record)
 void replay_headers(const struct record *record, struct str id, bool events, bool again,
                     struct headers *to)
 {
-    char place[64];
+    char place[DLQ_PLACE_SIZE];
 
     headers_copy(to, &record->headers);
     if (events)
@@ -120,7 +115,7 @@ void replay_headers(const struct record *record, struct str id, bool events, boo
     if (again)
         headers_put(to, "again", id);
     headers_put(to, "replay", id);
-    snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, record->at.partition, record->at.offset);
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
     headers_put_copy(to, "replay_of", str_of(place));
 }
 
