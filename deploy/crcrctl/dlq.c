@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
+#include "out.h"
 
 static const char *const state_names[] = {
     [DLQ_OPEN] = "open",
@@ -47,12 +48,6 @@ void dlq_clear(struct dlq *d)
 }
 
 /* ---- entries and resolutions ---------------------------------------------------------------- */
-
-static void copy(char *to, size_t size, struct str from)
-{
-    (void)str_copy(to, size, str_cut(from, size - 1));
-}
-#define COPY(to, from) copy((to), sizeof(to), (from))
 
 void dlq_add(struct dlq *d, const struct record *record)
 {

@@ -11,6 +11,9 @@ void clean_text(struct buf *to, struct str text);
 /* As a line; "" as "-"; then blanks up to width, and one more. */
 void put_padded(struct buf *to, const char *text, size_t width);
 
+/* Into a fixed array, cut to fit where characters end. */
+#define COPY(to, from) ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
+
 /* A member of an object, behind a comma where one is needed. */
 void json_name(struct buf *to, const char *name);
 void json_str(struct buf *to, const char *name, struct str text);   /* absent: null */

@@ -10,14 +10,6 @@
 #include "../../common/model/task.h"
 #include "out.h"
 
-static void copy(char *to, size_t size, struct str from)
-{
-    if (from.len >= size)
-        from.len = size - 1;
-    (void)str_copy(to, size, from);
-}
-#define COPY(to, from) copy((to), sizeof(to), (from))
-
 /* ---- the headers that all topics share ------------------------------------------------------ */
 
 static void from_headers(struct summary *s, const struct headers *h)
@@ -150,7 +142,7 @@ static bool on_text(void *opaque, size_t want, enum json_type type, struct str t
 
     (void)index;
     if (type == JSON_SCAN_STRING || type == JSON_SCAN_NUMBER)
-        copy(to->to, to->size, text);
+        (void)str_copy(to->to, to->size, str_cut(text, to->size - 1));
     return true;
 }
 
