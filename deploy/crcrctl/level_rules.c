@@ -56,7 +56,7 @@ static struct level_criterion timeouts(const struct level_rules *r, const struct
     return share("timeouts", f->timed_out, f->jobs, r->max_timeout_pct, false);
 }
 
-static void judge(struct level_verdict *v, bool unknown_is_ok, const struct level_figures *figures)
+static void sum_up(struct level_verdict *v, bool unknown_is_ok, const struct level_figures *figures)
 {
     v->no_jobs = figures->jobs == 0;
     v->all_ok = true;
@@ -78,7 +78,7 @@ void level_ready(const struct level_rules *rules, const struct level_figures *fi
     ret->at[4] = span("queue_mean", figures->queue_mean_ms, rules->max_queue_ms, false,
                       figures->queued, "jobs");
     ret->at[5] = timeouts(rules, figures);
-    judge(ret, false, figures);
+    sum_up(ret, false, figures);
 }
 
 void level_keep(const struct level_rules *rules, const struct level_figures *figures,
@@ -88,7 +88,7 @@ void level_keep(const struct level_rules *rules, const struct level_figures *fig
     ret->at[0] = pass_rate(rules, figures);
     ret->at[1] = timeouts(rules, figures);
     ret->at[2] = e2e(rules, figures);
-    judge(ret, true, figures);
+    sum_up(ret, true, figures);
 }
 
 /* ---- text -------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ static bool was_answered(struct probe_line *line, enum probe_asked asked, const 
     return false;
 }
 
-static void judge_app(const struct probe_facts *f, struct probe_line *line)
+static void check_app(const struct probe_facts *f, struct probe_line *line)
 {
     line->name = "app";
     if (!was_answered(line, f->app, f->app_text))
@@ -58,7 +58,7 @@ static void judge_app(const struct probe_facts *f, struct probe_line *line)
     DO(line, "install the App and choose this repository (step 1 of " STEPS ")");
 }
 
-static void judge_allowlist(const struct probe_facts *f, struct probe_line *line)
+static void check_allowlist(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char since[CLOCK_TEXT_SIZE];
@@ -89,7 +89,7 @@ static void judge_allowlist(const struct probe_facts *f, struct probe_line *line
     DO(line, "let the figures recover: `crcrctl levels` shows them");
 }
 
-static void judge_workflow(const struct probe_facts *f, struct probe_line *line)
+static void check_workflow(const struct probe_facts *f, struct probe_line *line)
 {
     line->name = "workflow";
     if (!was_answered(line, f->workflows, f->workflows_text))
@@ -118,7 +118,7 @@ static void judge_workflow(const struct probe_facts *f, struct probe_line *line)
         f->events.push ? "" : "; pushes start nothing, type push is not named");
 }
 
-static void judge_dispatch(const struct probe_facts *f, struct probe_line *line)
+static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char at[CLOCK_TEXT_SIZE];
@@ -140,7 +140,7 @@ static void judge_dispatch(const struct probe_facts *f, struct probe_line *line)
     }
 }
 
-static void judge_callback(const struct probe_facts *f, struct probe_line *line)
+static void check_callback(const struct probe_facts *f, struct probe_line *line)
 {
     char at[CLOCK_TEXT_SIZE];
     line->name = "last callback";
@@ -161,7 +161,7 @@ static void judge_callback(const struct probe_facts *f, struct probe_line *line)
        "CRCR_CALLBACK_URL set, has the job `id-token: write`? (\"The report says\" in " STEPS ")");
 }
 
-static void judge_check(const struct probe_facts *f, struct probe_line *line)
+static void check_check(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     line->name = "last check run";
@@ -182,14 +182,14 @@ static void judge_check(const struct probe_facts *f, struct probe_line *line)
         DO(line, "its operators: `crcrctl lag crcr-reconcile`, `crcrctl dlq list`");
 }
 
-void probe_judge(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
+void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
 {
-    static void (*const judges[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
-        judge_app, judge_workflow, judge_allowlist, judge_dispatch, judge_callback, judge_check,
+    static void (*const checks[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
+        check_app, check_workflow, check_allowlist, check_dispatch, check_callback, check_check,
     };
     for (size_t i = 0; i < PROBE_LINES; i++) {
         to[i] = (struct probe_line){ .name = NULL };
-        judges[i](facts, &to[i]);
+        checks[i](facts, &to[i]);
     }
 }
 

@@ -243,7 +243,7 @@ int verb_probe(struct ctl *ctl, const struct args *args)
     }
     ask_github(ctl, &f);
     ask_view(ctl, &f);
-    probe_judge(&f, lines);
+    probe_check(&f, lines);
     (args->json ? probe_json : probe_text)(&f, lines, &text);
     ctl_put(&text);
     allowlist_read_clear(&past);

@@ -20,7 +20,7 @@
 #include "verbs.h"
 
 #define PAGE_MAX   (8u << 20)
-#define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what stands around it */
+#define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what GitHub puts around it */
 /* Our clocks and GitHub's may differ by that much: an event may be stored "before" its attempt. */
 #define CLOCKS_MS  (3600 * 1000LL)
 #define FAILED_MS  30000

@@ -208,7 +208,7 @@ static bool on_second_pass(void *opaque, const struct record *record)
     return r->err == OK && r->done < r->todo;
 }
 
-/* How the same replay is gone on with: with moments in place of "2h ago". */
+/* How the same replay is continued: with moments in place of "2h ago". */
 static void print_resume(const struct replaying *r)
 {
     const struct replay_filter *f = &r->filter;

@@ -171,7 +171,7 @@ static void set_job(struct summary *s, const char *status, const char *conclusio
     snprintf(s->detail, sizeof(s->detail), "%s%s%s", workflow, *job ? " / " : "", job);
 }
 
-/* Facts as the fold reads them; a job that fell silent was told by the sweep. */
+/* Facts as the fold reads them; the sweep reports an overdue job. */
 static void identify_job(struct summary *s, const struct headers *h, const char *status,
                          const char *attempt)
 {

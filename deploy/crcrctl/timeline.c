@@ -92,7 +92,7 @@ static int compare_jobs(const void *left, const void *right)
 }
 
 /* Whether b says nothing that counts beside a, which comes before it in the order above. A run id
- * that is no number has no order: its jobs stand beside those of other runs. */
+ * that is no number has no order: its jobs count beside those of other runs. */
 static bool is_replaced(const struct summary *a, const struct summary *b)
 {
     uint64_t number;
@@ -193,7 +193,7 @@ static void jobs_sum(struct jobs_sum *ret, const struct summary *const *jobs, si
             fits = put_name(ret, jobs[i]->job);
 }
 
-/* ---- where each downstream stands ----------------------------------------------------------- */
+/* ---- how far each downstream is ------------------------------------------------------------- */
 
 static void age(char to[32], int64_t since_ms, int64_t now_ms)
 {
@@ -212,7 +212,7 @@ static bool is_tier_topic(enum topic topic)
     return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
-/* Whether a step says where its downstream stands. A result repeats a callback, a dirty mark says
+/* Whether a step says how far its downstream is. A result repeats a callback, a dirty mark says
  * nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
 {
@@ -308,7 +308,7 @@ struct downstream {
 };
 
 /* The outcome of a wait and the record that waits are written at once, in any order: the one that
- * says until when stands. */
+ * says until when counts. */
 static bool says_less(const struct summary *before, const struct summary *s)
 {
     return before && str_is(str_of(before->outcome), "waits") &&
@@ -340,7 +340,7 @@ static bool changes_nothing(const struct summary *s)
 }
 
 /* Jobs, once they have called back, unless something else is under way or has gone wrong since. */
-static void judge(struct standing *to, const struct downstream *d, int64_t now_ms)
+static void decide(struct standing *to, const struct downstream *d, int64_t now_ms)
 {
     bool as_before = !d->sending || changes_nothing(d->sending);
 
@@ -386,7 +386,7 @@ size_t timeline_standings(const struct timeline *t, size_t first, size_t end, in
         }
     *ret = mem_alloc(n + 1, sizeof(**ret));
     for (size_t i = 0; i < n; i++)
-        judge(&(*ret)[i], &all[i], now_ms);
+        decide(&(*ret)[i], &all[i], now_ms);
     qsort(*ret, n, sizeof(**ret), compare_standings);
     free(jobs);
     free(all);

@@ -16,7 +16,7 @@ void timeline_add(struct timeline *t, const struct summary *s);
 /* By delivery, then by time, then by the way of the data. */
 void timeline_sort(struct timeline *t);
 
-/* Where one downstream stands: by its jobs once they called back, else by the
+/* How far one downstream is: by its jobs once they called back, else by the
  * last step that says something of it. A dispatch whose outcome is repeated changes nothing. */
 struct standing {
     const char *repo; /* borrowed from the steps */

@@ -4,7 +4,7 @@
 #include "../../common/io/topic_admin.h"
 #include "verbs.h"
 
-#define TIMEOUT_MS  20000 /* a young broker tells of new topics when it gets to it */
+#define TIMEOUT_MS  20000 /* a broker that has just started lists new topics late */
 #define REPLICATION 3     /* where there are as many brokers */
 
 extern const char embedded_topics_conf[];
