@@ -161,7 +161,7 @@ static void check_callback(const struct probe_facts *f, struct probe_line *line)
        "CRCR_CALLBACK_URL set, has the job `id-token: write`? (\"The report says\" in " STEPS ")");
 }
 
-static void check_check(const struct probe_facts *f, struct probe_line *line)
+static void check_check_run(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     line->name = "last check run";
@@ -185,7 +185,7 @@ static void check_check(const struct probe_facts *f, struct probe_line *line)
 void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
 {
     static void (*const checks[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
-        check_app, check_workflow, check_allowlist, check_dispatch, check_callback, check_check,
+        check_app, check_workflow, check_allowlist, check_dispatch, check_callback, check_check_run,
     };
     for (size_t i = 0; i < PROBE_LINES; i++) {
         to[i] = (struct probe_line){ .name = NULL };
