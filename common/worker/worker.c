@@ -283,14 +283,6 @@ static void take(struct worker *w, struct record *record)
     w->options.does->take(w->options.opaque, &item->work);
 }
 
-/* A pause throws away what librdkafka has fetched, so it is for long waits. */
-static void pause(struct worker *w, bool pause)
-{
-    if (pause != w->paused)
-        topic_reader_pause(w->reader, pause);
-    w->paused = pause;
-}
-
 /* True when there may be more. The reader must be asked now and then also while nothing is wanted:
  * only so does it learn which partitions go. */
 static bool read_some(struct worker *w)
@@ -304,7 +296,9 @@ static bool read_some(struct worker *w)
     bool long_full = full && now - w->full_since_ms >= FULL_MS;
     if (full && !long_full)
         return false;
-    pause(w, long_full);
+    if (long_full != w->paused) /* it throws away what librdkafka has fetched: for long waits */
+        topic_reader_pause(w->reader, long_full);
+    w->paused = long_full;
     for (int i = 0; i < READ_MAX && (i == 0 || !is_full(w)); i++) {
         struct record *record = topic_reader_next(w->reader, 0);
         if (!record)
@@ -493,17 +487,6 @@ bool worker_may_act(const struct worker *w, int64_t since_ms)
 void worker_limit_span(struct worker *w, size_t records)
 {
     topic_reader_limit_span(w->reader, records);
-}
-
-struct work *worker_first(struct worker *w)
-{
-    return w->items ? &w->items->work : NULL;
-}
-
-struct work *work_next(struct work *work)
-{
-    struct item *item = (struct item *)work;
-    return item->next ? &item->next->work : NULL;
 }
 
 size_t worker_in_hand(const struct worker *w)

@@ -90,9 +90,6 @@ void worker_not_ready(struct worker *w, const char *reason);
 bool worker_may_act(const struct worker *w, int64_t since_ms);
 /* topic_reader_limit_span, of the reader; 0: as it began. */
 void worker_limit_span(struct worker *w, size_t records);
-/* The first work in hand, oldest first, and the one after it: NULL at the end. */
-struct work *worker_first(struct worker *w);
-struct work *work_next(struct work *work);
 /* How many are in hand. */
 size_t worker_in_hand(const struct worker *w);
 

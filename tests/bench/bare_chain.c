@@ -1,10 +1,11 @@
-/* The floor under a dispatch: librdkafka reads a task, libcurl posts it, librdkafka writes an outcome.
- * No claim, no order, no allowlist, no log. One thread; what a sender costs above it is ours.
+/* The floor under a dispatch: librdkafka reads a task, libcurl posts it, librdkafka writes an
+ * outcome. No claim, no order, no allowlist, no log. One thread; what a sender costs above it is
+ * ours.
  *
  *   usage: bare_chain BROKERS FROM TO URL COUNT IN_FLIGHT PER_RECORD
  *
- * Makes COUNT calls, PER_RECORD of them with each record of FROM, and writes an outcome of each to TO.
- * Prints {"calls", "seconds", "cpu_us"}, when all outcomes are acknowledged. */
+ * Makes COUNT calls, PER_RECORD of them with each record of FROM, and writes an outcome of each to
+ * TO. Prints {"calls", "seconds", "cpu_us"}, when all outcomes are acknowledged. */
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <librdkafka/rdkafka.h>
@@ -169,14 +170,15 @@ static void put_outcome(struct chain *c, const struct call *call, long status)
     char key[192], value[640], at[CLOCK_TEXT_SIZE];
     clock_format(clock_wall_ms(), at);
     snprintf(key, sizeof(key), "%s/bench/r%ld", call->delivery, call->number % 16);
-    snprintf(value, sizeof(value),
-             "{\"delivery_id\":\"%s\",\"repo\":\"bench/r%ld\",\"tier\":\"L1\",\"kind\":\"dispatch\","
-             "\"run_id\":null,\"event_type\":\"pull_request\",\"pr_number\":1,\"head_sha\":"
-             "\"da39a3ee5e6b4b0d3255bfef95601890afd80709\",\"outcome\":\"dispatched\","
-             "\"http_status\":%ld,\"attempt\":1,\"latency_ms\":5,\"error\":null,"
-             "\"seq\":\"1795231200000:3:17\",\"event_key\":\"pytorch/pytorch#1\",\"at\":\"%s\","
-             "\"maybe_duplicate\":false,\"action\":\"opened\",\"received_ms\":1795231200000}",
-             call->delivery, call->number % 16, status, at);
+    snprintf(
+        value, sizeof(value),
+        "{\"delivery_id\":\"%s\",\"repo\":\"bench/r%ld\",\"tier\":\"L1\",\"kind\":\"dispatch\","
+        "\"run_id\":null,\"event_type\":\"pull_request\",\"pr_number\":1,\"head_sha\":"
+        "\"da39a3ee5e6b4b0d3255bfef95601890afd80709\",\"outcome\":\"dispatched\","
+        "\"http_status\":%ld,\"attempt\":1,\"latency_ms\":5,\"error\":null,"
+        "\"seq\":\"1795231200000:3:17\",\"event_key\":\"pytorch/pytorch#1\",\"at\":\"%s\","
+        "\"maybe_duplicate\":false,\"action\":\"opened\",\"received_ms\":1795231200000}",
+        call->delivery, call->number % 16, status, at);
     rd_kafka_resp_err_t err = rd_kafka_producev(
         c->writer, RD_KAFKA_V_TOPIC(c->to), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
         RD_KAFKA_V_KEY(key, strlen(key)), RD_KAFKA_V_VALUE(value, strlen(value)),
