@@ -67,7 +67,7 @@ def test_what_is_too_large_to_be_put_off_is_parked_and_many_headers_leave_room_f
     assert parked.headers["error"] == "too large to be put off" and "cut" in parked.headers
     delayed, = wait_for("the other to be put off", lambda: [
         r for r in reporter.topic("delay.1m") if r.headers.get("delivery") == many.delivery], 40)
-    assert delayed.headers["to_topic"] == reporter.relay.topic("callbacks") and delayed.headers["delays"] == "1"
+    assert delayed.headers["to_topic"] == reporter.relay.topic("callbacks") and delayed.headers["attempt"] == "2"
 
 
 def test_two_jobs_whose_names_join_to_the_same_text_get_two_check_runs(reporter):
