@@ -162,11 +162,11 @@ static bool take(struct budget_payer *p, struct account *a, struct str downstrea
     struct budget_ask what;
     struct why why;
     int64_t now_us = clock_mono_us();
-    int64_t left = a->seen_reset_ms * 1000 > now_us ? a->seen_left : -1;
+    int64_t reset_us = a->seen_reset_ms * 1000 - now_us, left = reset_us > 0 ? a->seen_left : -1;
     a->seen_reset_ms = 0;
     *rules = rules_of(b, a);
     if (p->redis) {
-        budget_price(rules, call, class, left, &what);
+        budget_price(rules, call, class, left, reset_us, &what);
         what.limited_us = limited_us;
         pthread_mutex_unlock(&b->lock);
         enum err err = budget_take_shared(p->redis, str_of(a->name), downstream, &what, ret, &why);
@@ -177,7 +177,7 @@ static bool take(struct budget_payer *p, struct account *a, struct str downstrea
             return false;
     }
     *rules = budget_rules_alone(rules);
-    budget_price(rules, call, class, left, &what);
+    budget_price(rules, call, class, left, reset_us, &what);
     what.limited_us = limited_us;
     budget_take(&a->state, &what, now_us, ret);
     return true;
@@ -212,7 +212,7 @@ static bool pay(struct budget_payer *p, const struct github_request *request,
         if (!r)
             r = refusal_new(b, key);
         r->until_ms = now_ms + wait_ms;
-        budget_price(&rules, call, class, -1, &price);
+        budget_price(&rules, call, class, -1, 0, &price);
         r->step_ms = (price.of[answer.bucket].cost_us + 999) / 1000;
         r->bucket = answer.bucket;
         budget_describe(&rules, r->bucket, what, sizeof(what));

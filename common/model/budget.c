@@ -90,6 +90,16 @@ struct budget_rules budget_rules_alone(const struct budget_rules *rules)
     return alone;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int64_t capacity(const struct budget_rules *rules, int b)
 {
     int64_t tokens = rules->limit[b] / CAPACITY_PART;
@@ -111,7 +121,7 @@ static int64_t room(const struct budget_rules *rules, int b, int leaves)
 }
 
 void budget_price(const struct budget_rules *rules, enum budget_call call, enum budget_class class,
-                  int64_t seen_left, struct budget_ask *ret)
+                  int64_t seen_left, int64_t reset_us, struct budget_ask *ret)
 {
     int content = rules->content[call];
     const int cost[BUDGET_BUCKETS] = {
@@ -136,7 +146,7 @@ void budget_price(const struct budget_rules *rules, enum budget_call call, enum 
     ret->share_room_us = ret->of[b].full_us; /* a part of the tokens, each a multiple of the time */
     b = BUDGET_REQUESTS_HOUR;
     if (rules->limit[b] && seen_left >= 0)
-        ret->lower_us = (capacity(rules, b) - seen_left) * token_us(rules, b);
+        ret->lower_us = least((capacity(rules, b) - seen_left) * token_us(rules, b), reset_us);
 }
 
 int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,
@@ -154,16 +164,6 @@ void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket
 {
     snprintf(to, size, "%" PRId64 " %s %s", rules->limit[bucket], buckets[bucket].unit,
              buckets[bucket].window);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* budget.lua does the same. */

@@ -31,8 +31,9 @@
  * holds up one that has had little, and it loses nothing while it is alone.
  *
  * GitHub's word. The limit of requests is the lower of ours and x-ratelimit-limit.
- * x-ratelimit-remaining lowers the bucket of requests, and never raises it. While a rate limit of
- * GitHub's lasts nothing is taken.
+ * x-ratelimit-remaining lowers the bucket of requests, and never raises it: so that it is full by
+ * x-ratelimit-reset, when GitHub gives all again. With 0 left, and while a rate limit of GitHub's
+ * lasts, nothing is taken until then.
  *
  * Redis counts for all replicas (view/budget.lua, the same arithmetic, by its clock). While it is
  * unavailable each process counts alone with limit ÷ replicas, without shares, and begins at the
@@ -99,9 +100,9 @@ bool budget_content_parse(struct budget_rules *rules, struct str text);
 enum budget_call budget_call_of(const char *method, const char *path);
 /* The rules of a process that counts alone: limit ÷ replicas, at least 1. */
 struct budget_rules budget_rules_alone(const struct budget_rules *rules);
-/* What such a call asks for. seen_left: x-ratelimit-remaining; -1: not known. */
+/* What such a call asks for. seen_left: x-ratelimit-remaining, for reset_us more; -1: not known. */
 void budget_price(const struct budget_rules *rules, enum budget_call call, enum budget_class class,
-                  int64_t seen_left, struct budget_ask *ret);
+                  int64_t seen_left, int64_t reset_us, struct budget_ask *ret);
 /* How many tokens a class can have of a bucket that is full again in used_us (0 or less: it is
  * full); -1: no limit. */
 int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,

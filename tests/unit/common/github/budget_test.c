@@ -210,7 +210,7 @@ static void what_github_says_is_left_goes_with_the_next_call(void **state)
     struct github_budget *b = github_budget_new(&rules);
     struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
     const struct github_answer answer = { .budget_left = 5,
-                                          .budget_reset_ms = clock_mono_ms() + 60000 };
+                                          .budget_reset_ms = clock_mono_ms() + 3600000 };
     budget_saw(&p, REPO, &answer);
     assert_int_equal(sent(&p, 6, &refusal), 5);
     assert_true(refusal.ours);

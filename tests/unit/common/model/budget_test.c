@@ -25,7 +25,7 @@ static bool took(struct budget_state *s, const struct budget_rules *rules, enum 
                  enum budget_class class, int64_t now, struct budget_answer *answer)
 {
     struct budget_ask ask;
-    budget_price(rules, call, class, -1, &ask);
+    budget_price(rules, call, class, -1, 0, &ask);
     budget_take(s, &ask, now, answer);
     return answer->wait_us == 0;
 }
@@ -76,7 +76,7 @@ static void a_read_costs_one_point_a_write_five_and_a_creation_one_content(void 
     static const int capacity[BUDGET_BUCKETS] = { 1250, 225, 20, 125 };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct budget_ask ask;
-        budget_price(&github, table[i].call, BUDGET_AGGREGATE, -1, &ask);
+        budget_price(&github, table[i].call, BUDGET_AGGREGATE, -1, 0, &ask);
         for (int b = 0; b < BUDGET_BUCKETS; b++)
             assert_int_equal(ask.of[b].cost_us * capacity[b], ask.of[b].full_us * table[i].cost[b]);
     }
@@ -238,13 +238,25 @@ static void what_github_says_is_left_corrects_downwards(void **state)
     struct budget_state s = { { 0 }, 0 };
     struct budget_answer answer;
     struct budget_ask ask;
-    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 3, &ask);
+    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 3, HOUR, &ask);
     budget_take(&s, &ask, START, &answer);
     assert_int_equal(answer.wait_us, 0);
     assert_int_equal(all(&s, &github, BUDGET_READ, BUDGET_AGGREGATE, START), 2);
-    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 4999, &ask); /* an older answer */
+    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 4999, HOUR, &ask); /* an older answer */
     budget_take(&s, &ask, START, &answer);
     assert_true(answer.wait_us > 0 && answer.bucket == BUDGET_REQUESTS_HOUR);
+}
+
+static void what_github_says_is_left_is_forgotten_when_its_hour_is_over(void **state)
+{
+    (void)state;
+    struct budget_state s = { { 0 }, 0 };
+    struct budget_answer answer;
+    struct budget_ask ask;
+    budget_price(&github, BUDGET_READ, BUDGET_AGGREGATE, 0, 20 * SECOND, &ask);
+    budget_take(&s, &ask, START, &answer);
+    int64_t used_us = s.full_us[BUDGET_REQUESTS_HOUR] - START;
+    assert_in_range(used_us, 20 * SECOND, 21 * SECOND);
 }
 
 static void while_github_told_us_to_wait_nothing_is_taken(void **state)
@@ -253,7 +265,7 @@ static void while_github_told_us_to_wait_nothing_is_taken(void **state)
     struct budget_answer answer;
     struct budget_ask ask;
     (void)state;
-    budget_price(&github, BUDGET_DISPATCH, BUDGET_L4, -1, &ask);
+    budget_price(&github, BUDGET_DISPATCH, BUDGET_L4, -1, 0, &ask);
     ask.limited_us = 5 * SECOND;
     budget_take(&s, &ask, START, &answer);
     assert_true(answer.limited && answer.wait_us == 5 * SECOND);
@@ -301,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_process_alone_has_its_part_from_the_level_that_all_had),
         cmocka_unit_test(a_limit_below_a_call_s_cost_lets_one_through_at_a_time),
         cmocka_unit_test(what_github_says_is_left_corrects_downwards),
+        cmocka_unit_test(what_github_says_is_left_is_forgotten_when_its_hour_is_over),
         cmocka_unit_test(while_github_told_us_to_wait_nothing_is_taken),
         cmocka_unit_test(a_clock_that_is_set_back_empties_the_buckets_at_worst),
         cmocka_unit_test(what_is_left_grows_to_what_the_class_may_have),

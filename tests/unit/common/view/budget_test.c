@@ -29,7 +29,7 @@ static struct budget_answer take(void **state, const struct budget_rules *rules,
     struct redis_fixture *f = *state;
     struct budget_answer answer;
     struct budget_ask ask;
-    budget_price(rules, call, class, -1, &ask);
+    budget_price(rules, call, class, -1, 0, &ask);
     ask.limited_us = limited_us;
     assert_int_equal(budget_take_shared(f->redis, ACCOUNT, downstream, &ask, &answer, NULL), OK);
     return answer;
@@ -90,7 +90,7 @@ static void it_counts_as_memory_does(void **state)
         now += rand() % 20 ? rand() % 300000 : (i % 3 ? HOUR_US / 50 : -HOUR_US / 100);
         budget_price(&rules, (enum budget_call)(rand() % BUDGET_CALLS),
                      (enum budget_class)(rand() % BUDGET_CLASSES), rand() % 50 ? -1 : rand() % 1500,
-                     &ask);
+                     HOUR_US, &ask);
         ask.limited_us = rand() % 100 ? 0 : rand() % 5000000;
         int64_t numbers[NUMBERS] = { now, ask.limited_us, ask.lower_us, 0, 0 };
         memcpy(numbers + 5, ask.of, sizeof(ask.of));
