@@ -100,14 +100,16 @@ def test_no_row_is_written_while_the_coordinator_has_been_silent_for_long(relay)
     assert row.at_ms >= spoken_ms
 
 
-@pytest.mark.parametrize("error", [
-    "NOT_COORDINATOR", pytest.param("GROUP_AUTHORIZATION_FAILED", marks=pytest.mark.long),
-    pytest.param("COORDINATOR_NOT_AVAILABLE", marks=pytest.mark.long)])
-def test_partitions_are_read_although_their_committed_offsets_were_refused(relay, error):
+@pytest.mark.long  # two minutes until the watchdog is sure
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "GROUP_AUTHORIZATION_FAILED"])
+def test_a_reporter_whose_committed_offsets_were_refused_ends_and_reads_on_when_it_is_started_again(relay, error):
     assert relay.parts["reporter"].stop() == 0
     relay.broker.errors("offset_fetch", error, 6)
-    relay.start("reporter")
+    reporter = relay.start("reporter")
     call_back(relay)
+    wait_for("it to give up", lambda: not reporter.running(), 200)
+    assert reporter.popen.returncode == 1 and '"stalled"' in reporter.text()
+    relay.start("reporter")
     wait_for("the row", lambda: read_topic(relay.kafka, relay.topic("results")), 60)
 
 

@@ -72,7 +72,7 @@ def test_a_reporter_that_never_hears_of_its_offsets_ends_and_reads_on_when_it_is
     reporter = relay.parts["reporter"]
     wait_for("it to give up", lambda: not reporter.running(), 200)
     assert '"stalled"' in reporter.text() and "has records that are not read" in reporter.text()
-    assert reporter.process.returncode == 1
+    assert reporter.popen.returncode == 1
     acl(relay, "--remove", "--deny-principal", "User:ANONYMOUS", "--operation", "Describe")
     relay.start("reporter")
     wait_for("the rows of all", rows, 60)
