@@ -5,6 +5,13 @@ install(FILES deploy/topics/topics.conf deploy/systemd/crcr.env DESTINATION shar
 install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_kubernetes.yml deploy/monitoring/dashboard.json
               deploy/monitoring/prometheus.yml DESTINATION share/crcr/monitoring)
+# crcrctl prints its own manual page and completion.
+foreach(page manual completion)
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:crcrctl>\" ${page} COMMAND_ERROR_IS_FATAL ANY
+                                OUTPUT_FILE \"${CMAKE_BINARY_DIR}/crcrctl.${page}\")")
+endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/crcrctl.manual DESTINATION share/man/man1 RENAME crcrctl.1)
+install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion DESTINATION share/bash-completion/completions RENAME crcrctl)
 install(FILES README.md LICENSE DESTINATION share/doc/crcr)
 install(FILES deploy/CONFIGURATION.md DESTINATION share/doc/crcr/deploy)
 foreach(folder ingest dispatcher reporter deploy deploy/crcrctl deploy/monitoring deploy/systemd)

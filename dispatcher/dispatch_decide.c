@@ -37,7 +37,8 @@ static int64_t as_long_as_it_lasted(const struct dispatch_facts *facts)
 }
 
 #define ANY_CLAIM (-1)
-enum moment { NOW, CLAIM_END, AS_LONG_AS_IT_LASTED };
+#define SOON_MS   1000
+enum moment { NOW, SOON, CLAIM_END, AS_LONG_AS_IT_LASTED };
 
 /* The first row that holds decides. */
 static const struct {
@@ -64,14 +65,16 @@ static const struct {
       .reason = "a later event of this pull request was sent already" },
     { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, CLAIM_END, .reason = NULL },
     /* It must not be called now. */
-    { FACT_PAUSED, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, NOW,
-      .reason = "this process stood still after it had claimed it" },
+    { FACT_CLAIM_OLD, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, NOW,
+      .reason = "this process was paused after it had claimed it" },
     { FACT_BREAKER_OPEN, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
       .reason = "the downstream failed again and again: its breaker is open" },
     /* It is called. */
     { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, .mark = MARK_NONE },
     { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, .mark = MARK_CLAIM_EXPIRED },
     { FACT_CLAIM_ASKED, CLAIM_FORGOTTEN, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
+    /* Without a claim it must be surely ours. */
+    { FACT_NOT_SURELY_OURS, ANY_CLAIM, DISPATCH_HOLD, OUTCOME_WAITING, SOON, .reason = NULL },
     { FACT_REDIS_UNAVAILABLE, ANY_CLAIM, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
 };
 
@@ -91,6 +94,7 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
             d.reason = "it was sent; what was stored of it is unreadable";
         }
         const int64_t until_ms[] = { [NOW] = facts->now_ms,
+                                     [SOON] = facts->now_ms + SOON_MS,
                                      [CLAIM_END] = facts->busy_until_ms,
                                      [AS_LONG_AS_IT_LASTED] = as_long_as_it_lasted(facts) };
         d.until_ms = until_ms[rows[i].until];

@@ -48,7 +48,8 @@ enum dispatch_fact {
     FACT_CLAIM_ASKED = 1 << 5,       /* claim says what Redis answered */
     FACT_REDIS_UNAVAILABLE = 1 << 6, /* it answered nothing */
     FACT_BREAKER_OPEN = 1 << 7,      /* and this is not its probe */
-    FACT_PAUSED = 1 << 8,            /* the process stood still since the claim was asked for */
+    FACT_CLAIM_OLD = 1 << 8,         /* half of its lease is over: the process was paused */
+    FACT_NOT_SURELY_OURS = 1 << 9,   /* the partition: worker_may_act; a claim says more */
 };
 struct dispatch_facts {
     unsigned known; /* enum dispatch_fact, joined */

@@ -5,7 +5,7 @@
 
 enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct why *why)
 {
-    const struct redis_options options = config_redis(d->config);
+    const struct redis_options options = config_redis(d->config, d->topics.key_prefix);
     return redis_new(ret, &options, why);
 }
 

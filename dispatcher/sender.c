@@ -72,7 +72,6 @@ static enum err sender_init(struct sender *s, struct why *why)
                                   TOPIC_DISPATCH_L4, reads[0] };
     struct http_client_options http = s->d->http;
     http.max_connections_host = SENDER_IN_FLIGHT_MAX; /* a call that waited would time out there */
-    http.only_fresh = true; /* a claim may be another's after a process pause */
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
     s->jitter = (unsigned)clock_mono_us();

@@ -13,7 +13,6 @@
 #ifndef CRCR_DISPATCHER_SENDER_H
 #define CRCR_DISPATCHER_SENDER_H
 
-#include "../common/base/standstill.h"
 #include "../common/io/redis.h"
 #include "../common/worker/worker.h"
 #include "breaker.h"
@@ -41,8 +40,7 @@ struct sender {
     struct breakers *breakers;
     struct task_in_hand *finishing; /* DECIDED or STORED: their claims are next */
     size_t in_flight;               /* CALLING */
-    struct standstill standstill;
-    int64_t claiming_ms;    /* monotonic: when the last batch was about to ask for its claims */
+    int64_t claiming_ms;    /* clock_boot_ms: when the last batch was about to ask for its claims */
     uint64_t claims;        /* so far: makes each owner name unique */
     unsigned jitter;        /* state of rand_r */
     bool redis_unavailable; /* since the last batch of claims */

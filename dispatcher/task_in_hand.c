@@ -222,7 +222,7 @@ static void call(struct task_in_hand *t)
         .sign = s->d->callback_keys ? sign_token : NULL,
         .sign_opaque = t,
         .trimmed = task->payload_trimmed,
-        .claimed_ms = s->claiming_ms,
+        .send_by_ms = s->claiming_ms + CLAIM_HALF_MS,
     };
     struct why why;
     enum err err;
@@ -236,7 +236,7 @@ static void call(struct task_in_hand *t)
         err = dispatch_start(s->github, &dispatch, task_answered, t, &why);
     else
         err = actions_rerun(s->github, task->repo, task->run_id, task->kind == TASK_RERUN_FAILED,
-                            s->claiming_ms, task_answered, t, &why);
+                            s->claiming_ms + CLAIM_HALF_MS, task_answered, t, &why);
     if (!err)
         return;
     const struct github_answer unsent = github_unsent(s->github, task->repo, err, &why);

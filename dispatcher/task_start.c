@@ -67,8 +67,7 @@ static void claim_and_call(struct sender *s, struct task_in_hand *const *batch, 
     struct dispatch_facts facts[SENDER_IN_FLIGHT_MAX];
     struct why why = { "" };
     size_t queued = 0;
-    s->claiming_ms = clock_mono_ms();
-    standstill_look(&s->standstill, s->claiming_ms);
+    s->claiming_ms = clock_boot_ms();
     for (size_t i = 0; i < n; i++) {
         struct task_in_hand *t = batch[i];
         t->claimed_ms = clock_wall_ms();
@@ -85,8 +84,10 @@ static void claim_and_call(struct sender *s, struct task_in_hand *const *batch, 
     for (size_t i = 0; i < n; i++) {
         struct task_in_hand *t = batch[i];
         facts[i].now_ms = clock_mono_ms();
-        if (standstill_since(&s->standstill, s->claiming_ms, facts[i].now_ms))
-            facts[i].known |= FACT_PAUSED;
+        if (clock_boot_ms() > s->claiming_ms + CLAIM_HALF_MS)
+            facts[i].known |= FACT_CLAIM_OLD;
+        if (!worker_may_act(s->worker, s->claiming_ms))
+            facts[i].known |= FACT_NOT_SURELY_OURS;
         struct dispatch_decision decision = dispatch_decide(&facts[i]);
         /* Asked last: an open one gives its only probe away. */
         if (decision.next == DISPATCH_CALL && t->task.kind != TASK_EXPAND &&

@@ -113,17 +113,17 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
     return err == OK ? oidc_new(&s->oidc, &oidc, why) : err;
 }
 
-static struct redis_options redis_options_of(const struct config *c)
+static struct redis_options redis_options_of(const struct service *s, const struct config *c)
 {
-    struct redis_options options = config_redis(c);
+    struct redis_options options = config_redis(c, s->topics.key_prefix);
     options.connect_timeout_ms = options.command_timeout_ms = REDIS_TIMEOUT_MS;
     return options;
 }
 
 /* Connects to nothing: what is wrong with the options is told at the start. */
-static enum err redis_check(const struct config *c, struct why *why)
+static enum err redis_check(const struct service *s, const struct config *c, struct why *why)
 {
-    const struct redis_options options = redis_options_of(c);
+    const struct redis_options options = redis_options_of(s, c);
     struct redis *redis = NULL;
     enum err err = redis_new(&redis, &options, why);
     redis_free(redis);
@@ -156,7 +156,7 @@ static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct
         .oidc = s->oidc,
         .feed = s->feed,
         .keys = s->keys,
-        .redis = redis_options_of(c),
+        .redis = redis_options_of(s, c),
         .topic = s->topics.name[TOPIC_CALLBACKS],
         .requests_per_min = config_number(c, "RATE_LIMIT_PER_MIN"),
         .bytes_per_min = CALLBACK_BYTES_PER_MIN,
@@ -197,7 +197,7 @@ enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, s
     s->webhook.desk = &s->desk;
     enum err err = rules_init(s, c, check_only, why);
     if (err == OK)
-        err = redis_check(c, why);
+        err = redis_check(s, c, why);
     if (err != OK || check_only)
         return err;
     err = writer_start(s, c, why);

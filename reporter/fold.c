@@ -7,7 +7,6 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "../common/base/standstill.h"
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/epoch.h"
@@ -18,14 +17,12 @@
 #define TICK_MS      1000
 #define AWAY_MS      200
 /* What is not published by then is given up, and folded again by whoever has the partition. */
-#define PUBLISHED_MS STANDSTILL_MS
+#define PUBLISHED_MS 3000
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
 static void tell_ready(struct fold *f)
 {
-    bool ready = !f->redis_away && f->whole;
-    role_waiting(f->role, !ready);
     worker_not_ready(f->worker, f->redis_away ? "Redis is away"
                                 : f->whole    ? NULL
                                               : "the view is being rebuilt");
@@ -120,11 +117,6 @@ static void folded(struct fold *f, const struct fact *fact, const char *verdict)
 
 /* A row leaves while the partition is surely ours, or not at all: behind the next owner's it would
  * put a job back. */
-static bool may_publish(const struct fold *f)
-{
-    return worker_holds(f->worker, PUBLISHED_MS);
-}
-
 static enum err callback_collect(struct fold *f, struct fact *fact, struct why *why)
 {
     struct result_record merged;
@@ -134,7 +126,7 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
         return err;
     if (verdict == FOLD_FULL) {
         fact_refuse(fact, "refused", "the downstream has used up its part of the view");
-    } else if (clock_mono_ms() - f->batch_ms > STANDSTILL_MS || !may_publish(f)) {
+    } else if (!worker_may_act(f->worker, f->batch_ms)) {
         /* another may have published what it merged since: folded again, which gives that too */
         log_debug("folded_late", LOG_STR("delivery", str_of(merged.delivery_id)));
     } else {
@@ -227,7 +219,7 @@ static void fold_batch(struct fold *f)
         }
         batch[n++] = fact;
     }
-    f->batch_ms = clock_mono_ms();
+    f->batch_ms = clock_boot_ms();
     for (size_t i = 0; i < n; i++)
         fact_collect(f, batch[i]);
 }
@@ -300,8 +292,9 @@ static int tick(void *opaque)
 {
     struct fold *f = opaque;
     size_t waiting, due = facts_due(f, &waiting);
-    bool ours = may_publish(f);
+    bool ours = worker_may_act(f->worker, clock_boot_ms());
     view_tend(f, due);
+    role_waiting(f->role, f->redis_away || !f->whole || !ours);
     if (due > 0 && f->whole && ours)
         fold_batch(f);
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);

@@ -14,7 +14,7 @@ struct fold {
     struct fact *facts; /* in hand, oldest first */
     size_t n_facts;
     bool redis_away;
-    int64_t batch_ms; /* when the batch at hand was sent to Redis; monotonic clock */
+    int64_t batch_ms; /* when the batch at hand was sent to Redis; clock_boot_ms */
     struct rebuild *rebuild;
     bool whole; /* the view, when last looked */
 };

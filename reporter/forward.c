@@ -14,7 +14,6 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "../common/base/standstill.h"
 #include "../common/io/http_client.h"
 #include "../common/io/retry_after.h"
 #include "forward_body.h"
@@ -26,9 +25,6 @@
 #define TICK_MS        1000
 #define WAIT_FIRST_MS  1000 /* doubled up to WAIT_MOST_MS while the HUD is unavailable */
 #define WAIT_MOST_MS   30000
-/* After a process pause: until Kafka had time to say which partitions are another's by now. That
- * takes a heartbeat, 1.5 s, and what is in hand of them may be older than what the HUD has. */
-#define HEAR_MS        3000
 
 struct row {
     struct forward *forward;
@@ -62,7 +58,6 @@ struct forward {
     bool unavailable;
     int64_t not_before_ms; /* monotonic: when the HUD is asked again */
     int64_t wait_ms;
-    struct standstill standstill;
 };
 
 /* ---- rows and lanes ---------------------------------------------------------------------------
@@ -204,8 +199,6 @@ static void answered(void *opaque, const struct http_answer *answer)
     FAULT_POINT("forward.posted");
     f->n_posting--;
     row->posting = false;
-    if (answer->stale) /* the HUD did not get it */
-        return;
     metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(verdicts[verdict])), 1);
     metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);
     if (answer->err == OK)
@@ -238,7 +231,6 @@ static void row_post(struct row *row)
         .url = f->url,
         .headers = &headers,
         .body = buf_str(&row->body),
-        .known_ms = f->standstill.seen_ms /* the lane was ours then */
     };
     if (http_client_start(f->client, &request, answered, row, &why) != OK) {
         hud_failed(f, why.text);
@@ -258,9 +250,9 @@ static int tick(void *opaque)
     struct forward *f = opaque;
     struct lane *lane, *next;
     int64_t now = clock_mono_ms();
-    standstill_look(&f->standstill, now);
-    bool waiting = now < f->not_before_ms || now < f->standstill.ended_ms + HEAR_MS;
-    role_waiting(f->role, f->unavailable);
+    bool ours = worker_may_act(f->worker, clock_boot_ms());
+    bool waiting = now < f->not_before_ms || !ours;
+    role_waiting(f->role, f->unavailable || !ours);
     HASH_ITER(hh, f->lanes, lane, next)
     {
         struct row *row = lane->rows;
@@ -301,7 +293,6 @@ static enum err forward_open(struct forward *f, const struct reporter *r, struct
         .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
     };
     const struct http_client_options client = { .user_agent = "crcr-reporter",
-                                                .only_fresh = true,
                                                 .ca_file = r->ca_file,
                                                 .allow_http = r->allow_http };
     enum err err = http_client_new(&f->client, &client, why);
@@ -341,7 +332,7 @@ static enum err forward_off(struct role_ctx *role)
 
 enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
 {
-    struct forward f = { .role = role, .standstill = { .seen_ms = clock_mono_ms() } };
+    struct forward f = { .role = role };
     const char *base = config_text(role_config(role), "HUD_API_URL");
     if (!base || !*base)
         return forward_off(role);

@@ -66,7 +66,7 @@ static void target_done(struct target *t)
 
 bool target_is_old(const struct target *t)
 {
-    return t->leaving || standstill_since(&t->reconcile->standstill, t->began_ms, clock_mono_ms());
+    return t->leaving || !worker_may_act(t->reconcile->worker, t->began_ms);
 }
 
 static void target_wait(struct target *t, int64_t ms)
@@ -181,7 +181,7 @@ static void target_start(struct target *t)
     }
     t->state = TARGET_BUSY;
     t->held = false;
-    t->began_ms = clock_mono_ms();
+    t->began_ms = clock_boot_ms();
     t->reconcile->n_busy++;
     pass_start(t);
 }
@@ -192,12 +192,14 @@ static void targets_start(struct reconcile *r)
     struct target *t, *next;
     int64_t now = clock_mono_ms();
     bool limited = now < r->limited_until_ms, held = false;
+    bool ours = worker_may_act(r->worker, clock_boot_ms());
     HASH_ITER(hh, r->targets, t, next)
     {
         if (t->state == TARGET_WAITING && now >= t->due_ms)
             t->state = TARGET_DIRTY;
         held |= t->state == TARGET_WAITING && t->held;
-        if (t->state != TARGET_DIRTY || limited || now < r->view_look_ms || r->n_busy >= BUSY_MAX)
+        if (t->state != TARGET_DIRTY || !ours || limited || now < r->view_look_ms ||
+            r->n_busy >= BUSY_MAX)
             continue;
         if (!outage_allows(&r->outage, now))
             break;
@@ -205,7 +207,7 @@ static void targets_start(struct reconcile *r)
         if (r->view_lost) /* one asks for all */
             r->view_look_ms = now + REDIS_WAIT_MS;
     }
-    role_waiting(r->role, limited || r->view_lost || outage_is(&r->outage) ||
+    role_waiting(r->role, limited || !ours || r->view_lost || outage_is(&r->outage) ||
                               (held && !r->n_busy) || !redis_is_up(r->redis));
 }
 
@@ -237,7 +239,6 @@ static void take(void *opaque, struct work *work)
 static int tick(void *opaque)
 {
     struct reconcile *r = opaque;
-    standstill_look(&r->standstill, clock_mono_ms());
     targets_start(r);
     github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families,
                        STR_LIT("reconcile"));
@@ -276,7 +277,6 @@ static enum err github_open(struct reconcile *r, struct why *why)
 {
     const struct config *config = role_config(r->role);
     const struct http_client_options client = { .user_agent = "crcr-reporter",
-                                                .only_fresh = true,
                                                 .ca_file = r->reporter->ca_file,
                                                 .allow_http = r->reporter->allow_http };
     enum err err = http_client_new(&r->client, &client, why);

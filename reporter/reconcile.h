@@ -5,7 +5,6 @@
 
 #include <uthash.h>
 
-#include "../common/base/standstill.h"
 #include "../common/github/check_runs.h"
 #include "outage.h"
 #include "reporter.h"
@@ -36,7 +35,7 @@ struct target {
     struct dirty *records;
     int failures;     /* passes in a row that did not get through */
     int64_t due_ms;   /* WAITING: monotonic clock */
-    int64_t began_ms; /* its last pass; monotonic clock */
+    int64_t began_ms; /* its last pass; clock_boot_ms */
     bool held;        /* WAITING for our budget: what costs another part of it may go */
     bool leaving;     /* its partition goes: the pass ends after the call under way */
     UT_hash_handle hh;
@@ -54,7 +53,6 @@ struct reconcile {
     int64_t held_until_ms; /* monotonic: what the last pass that ended with PASS_HELD waits for */
     int64_t limited_until_ms; /* monotonic: GitHub told us to wait */
     struct outage outage;
-    struct standstill standstill;
     bool view_lost;       /* the last pass found no whole view */
     int64_t view_look_ms; /* then none begins before; monotonic clock */
 };

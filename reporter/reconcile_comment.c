@@ -21,16 +21,6 @@ static struct redis *redis_of(const struct pass *p)
     return p->target->reconcile->redis;
 }
 
-static struct str upstream_of(const struct pass *p)
-{
-    return str_of(p->target->reconcile->reporter->upstream_repo);
-}
-
-static struct action *action_at(const struct pass *p)
-{
-    return &p->actions[p->at];
-}
-
 static struct str owner_of(const struct pass *p, char to[OWNER_MAX])
 {
     snprintf(to, OWNER_MAX, "%s/%s", daemon_owner(role_daemon(p->target->reconcile->role)),

@@ -29,19 +29,9 @@ static const struct {
     [ACTION_COMMIT_ASK] = { .call = "commit_get" },
 };
 
-static struct action *action_at(const struct pass *p)
-{
-    return &p->actions[p->at];
-}
-
 static const struct wanted_check *wanted_at(const struct pass *p)
 {
     return &p->wanted[action_at(p)->check];
-}
-
-static struct str upstream_of(const struct pass *p)
-{
-    return str_of(p->target->reconcile->reporter->upstream_repo);
 }
 
 /* ---- how a pass goes on and ends ------------------------------------------------------------- */

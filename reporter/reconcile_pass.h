@@ -58,6 +58,16 @@ struct pass {
     char reason[512]; /* of the first refusal, or of the failure; as long as a why */
 };
 
+static inline struct action *action_at(const struct pass *p)
+{
+    return &p->actions[p->at];
+}
+
+static inline struct str upstream_of(const struct pass *p)
+{
+    return str_of(p->target->reconcile->reporter->upstream_repo);
+}
+
 /* Reads the view: the jobs, what is wanted of them now, and what was sent before. */
 enum err pass_view_read(struct pass *p, struct why *why) MUST_CHECK;
 

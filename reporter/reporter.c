@@ -17,7 +17,7 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
     struct redis *redis = NULL;
     struct budget_rules rules;
     r->kafka = config_kafka(config, "crcr-reporter");
-    r->redis = config_redis(config);
+    r->redis = config_redis(config, r->topics.key_prefix);
     r->times.ttl_s = config_number(config, "CRCR_STATUS_TTL");
     r->times.overdue_ms = config_number(config, "ZOMBIE_TIMEOUT_SECONDS") * 1000;
     r->quiet_ms = config_number(config, "CRCR_RUN_QUIET_SECONDS") * 1000;

@@ -20,6 +20,11 @@ int64_t clock_mono_ms(void)
     return read_us(CLOCK_MONOTONIC) / 1000;
 }
 
+int64_t clock_boot_ms(void)
+{
+    return read_us(CLOCK_BOOTTIME) / 1000;
+}
+
 int64_t clock_mono_us(void)
 {
     return read_us(CLOCK_MONOTONIC);

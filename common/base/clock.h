@@ -11,7 +11,10 @@
 int64_t clock_wall_ms(void);
 /* Milliseconds on a clock that never goes back, for time-outs. */
 int64_t clock_mono_ms(void);
-/* The same in microseconds, for latencies. */
+/* The same, but the time in which the machine was suspended counts (CLOCK_BOOTTIME, time(7)): for
+ * what others may have done meanwhile. */
+int64_t clock_boot_ms(void);
+/* As clock_mono_ms, in microseconds, for latencies. */
 int64_t clock_mono_us(void);
 
 /* RFC 3339 in UTC with milliseconds ("2026-11-21T03:20:00.000Z"); to holds CLOCK_TEXT_SIZE bytes.

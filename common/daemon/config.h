@@ -60,8 +60,9 @@ bool config_bool(const struct config *c, const char *name);
 bool config_is_set(const struct config *c, const char *name);
 /* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
-/* How to reach Redis, with the usual time-outs; all is borrowed from c. */
-struct redis_options config_redis(const struct config *c);
+/* How to reach Redis, with the usual time-outs; all is borrowed from c. key_prefix: that of the
+ * installation (topics.h), borrowed too. */
+struct redis_options config_redis(const struct config *c, const char *key_prefix);
 
 /* CRCR_BUDGET_*: GitHub's limits. ERR_STOP: CRCR_BUDGET_CONTENT_CALLS names something else. */
 enum err config_budget(const struct config *c, struct budget_rules *ret,

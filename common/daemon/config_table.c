@@ -180,8 +180,9 @@ const struct property config_properties[] = {
         .type = PROPERTY_PREFIX,
         .daemons = ALL,
         .fallback = "crcr.",
-        .help = "What the names of all topics begin with, and those of the consumer groups: "
-                "crcr.events, crcr-router.",
+        .help =
+            "What the names of all topics begin with, and those of the consumer groups and Redis "
+            "keys: crcr.events, crcr-router, crcr:job.",
     },
     {
         .name = "REDIS_ENDPOINT",

@@ -12,7 +12,7 @@ struct rerun {
     char repo[REPO_MAX + 1];
     uint64_t run_id;
     bool failed_only; /* of the call that is under way */
-    int64_t claimed_ms;
+    int64_t send_by_ms;
     github_answered_fn *done;
     void *opaque;
 };
@@ -29,7 +29,7 @@ static enum err rerun_start(struct rerun *r, struct why *why)
         .method = "POST",
         .repo = str_of(r->repo),
         .path = path,
-        .known_ms = r->claimed_ms,
+        .send_by_ms = r->send_by_ms,
     };
     return github_start(r->g, &request, answered, r, why);
 }
@@ -66,11 +66,11 @@ static void answered(void *opaque, const struct github_answer *answer)
 }
 
 enum err actions_rerun(struct github *g, struct str repo, struct str run_id, bool failed_only,
-                       int64_t claimed_ms, github_answered_fn *done, void *opaque, struct why *why)
+                       int64_t send_by_ms, github_answered_fn *done, void *opaque, struct why *why)
 {
     struct rerun *r = mem_alloc(1, sizeof(*r));
     *r = (struct rerun){
-        .g = g, .failed_only = failed_only, .claimed_ms = claimed_ms, .done = done, .opaque = opaque
+        .g = g, .failed_only = failed_only, .send_by_ms = send_by_ms, .done = done, .opaque = opaque
     };
     enum err err = OK;
     if (!str_to_u64(run_id, &r->run_id) || r->run_id == 0)

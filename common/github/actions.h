@@ -8,9 +8,9 @@
  * as github_start. "already running" (403) is what was wanted and comes back as OK. A run of which
  * nothing failed has no failed jobs to repeat (403): whoever asked for it wants it all the same, so
  * all its jobs are repeated; the answer is then that of the second call. run_id is digits, else
- * ERR_REFUSE. claimed_ms: as in struct dispatch. */
+ * ERR_REFUSE. send_by_ms: as in struct dispatch. */
 enum err actions_rerun(struct github *g, struct str repo, struct str run_id, bool failed_only,
-                       int64_t claimed_ms, github_answered_fn *done, void *opaque,
+                       int64_t send_by_ms, github_answered_fn *done, void *opaque,
                        struct why *why) MUST_CHECK;
 /* A workflow run as it is now; borrowed during the callback. */
 struct actions_run {

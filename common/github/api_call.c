@@ -18,7 +18,7 @@ struct api_call {
     char *method, *accept, *authorization, *etag, *repo;
     struct str body; /* the caller's */
     size_t max_body_bytes;
-    int64_t known_ms;
+    int64_t send_by_ms;
     bool redirected;
     int64_t sent_ms;
     github_answered_fn *done;
@@ -55,7 +55,7 @@ static enum err send_request(struct api_call *c, struct why *why)
         .headers = &headers,
         .body = c->body,
         .max_body_bytes = c->max_body_bytes,
-        .known_ms = c->known_ms,
+        .send_by_ms = c->send_by_ms,
     };
     c->sent_ms = clock_wall_ms();
     return http_client_start(c->api.client, &request, answered, c, why);
@@ -116,7 +116,7 @@ static void judge(const struct http_answer *http, struct github_answer *answer)
 }
 
 /* It waits for nothing but its turn, and has spent no attempt. */
-static void judge_stale(struct github_answer *answer)
+static void judge_late(struct github_answer *answer)
 {
     answer->limited = answer->ours = answer->told = true;
     answer->wait_until_ms = clock_mono_ms();
@@ -149,8 +149,8 @@ static void answered(void *opaque, const struct http_answer *http)
         answer.reason = "no answer";
     answer.sent_ms = is_unsent(http) ? 0 : c->sent_ms;
     answer.micros = http->micros;
-    if (http->stale)
-        judge_stale(&answer);
+    if (http->late)
+        judge_late(&answer);
     c->done(c->opaque, &answer);
     api_call_free(c);
 }
@@ -169,7 +169,7 @@ enum err api_call_start(const struct api *api, const struct github_request *requ
         .repo = str_dup(request->repo),
         .body = request->body,
         .max_body_bytes = request->max_body_bytes,
-        .known_ms = request->known_ms,
+        .send_by_ms = request->send_by_ms,
         .done = done,
         .opaque = opaque,
     };

@@ -110,7 +110,7 @@ static enum err send(struct sending *s, struct why *why)
         .path = path,
         .make_body = make_body,
         .make_opaque = s,
-        .known_ms = s->dispatch.claimed_ms,
+        .send_by_ms = s->dispatch.send_by_ms,
     };
     return github_start(s->g, &request, answered, s, why);
 }

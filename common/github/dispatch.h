@@ -23,7 +23,7 @@ struct dispatch {
     dispatch_sign_fn *sign; /* NULL: no callback token */
     void *sign_opaque;
     struct str trimmed; /* JSON array of what the router dropped; absent: nothing */
-    int64_t claimed_ms; /* monotonic: it is ours since then, unless we stood still */
+    int64_t send_by_ms; /* clock_boot_ms: its claim may be another's soon after; 0: whenever */
 };
 
 /* The request body; callback_token may be absent (PURE). The list of what was trimmed goes first

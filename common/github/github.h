@@ -54,7 +54,7 @@ struct github_request {
     size_t max_body_bytes;
     enum budget_class class;
     struct str downstream; /* whose share of the content it takes; absent: the repo's */
-    int64_t known_ms;      /* as in http_request */
+    int64_t send_by_ms;    /* as in http_request: later it waits for its turn, no attempt spent */
 };
 
 /* err says what follows (behaviour.md, GitHub answers):
@@ -66,8 +66,8 @@ struct github_answer {
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none told */
     bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
-    bool ours;     /* it was our own budget: other kinds of call may still go; or this process stood
-                      still (http_client.h, only_fresh): all may, now */
+    bool ours;     /* it was our own budget: other kinds of call may still go; or it was too late to
+                      send it (send_by_ms): all may, now */
     bool told;     /* the answer itself named wait_until_ms; else it is our guess */
     bool no_token; /* ERR_REFUSE: not the call, but the look-up of its installation or token was
                       refused; at wait_until_ms GitHub is asked again */

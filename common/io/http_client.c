@@ -12,7 +12,6 @@
 #include "../base/buf.h"
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "../base/standstill.h"
 
 enum {
     CONNECTIONS_HOST = 32,
@@ -35,14 +34,13 @@ struct http_call {
     struct curl_slist *headers;
     http_answered_fn *done;
     void *opaque;
-    int64_t started_us, known_ms;
+    int64_t started_us, send_by_ms;
     bool is_post;
-    bool begun;     /* curl was about to send: from here on the request may have arrived */
-    bool resend;    /* curl wanted to send it once more and was stopped */
-    bool too_large; /* the answer */
-    bool stale;     /* of before a standstill: not sent */
-    struct standstill *standstill; /* the client's; NULL: it does not matter */
-    struct buf head;               /* header lines of the answer as they came */
+    bool begun;      /* curl was about to send: from here on the request may have arrived */
+    bool resend;     /* curl wanted to send it once more and was stopped */
+    bool too_large;  /* the answer */
+    bool late;       /* for send_by_ms: not sent */
+    struct buf head; /* header lines of the answer as they came */
     struct buf body;
     char reason[CURL_ERROR_SIZE];
     struct http_call *prev, *next;
@@ -51,7 +49,6 @@ struct http_call {
 struct http_client {
     CURLM *multi;
     struct http_client_options options; /* with copies of the strings */
-    struct standstill standstill;
     struct http_call *in_flight;
     size_t n_in_flight;
     struct http_call *idle; /* a stack */
@@ -109,8 +106,8 @@ static int on_ready(void *opaque, char *remote_ip, char *local_ip, int remote_po
 {
     struct http_call *call = opaque;
     (void)remote_ip, (void)local_ip, (void)remote_port, (void)local_port;
-    if (call->standstill && standstill_since(call->standstill, call->known_ms, clock_mono_ms())) {
-        call->stale = !call->begun;
+    if (call->send_by_ms && clock_boot_ms() > call->send_by_ms) {
+        call->late = !call->begun;
         return CURL_PREREQFUNC_ABORT;
     }
     call->resend = call->begun && call->is_post;
@@ -241,7 +238,7 @@ static enum err call_set(struct http_call *call, const struct http_client_option
                          const struct http_request *r, struct why *why)
 {
     long timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : TIMEOUT_MS;
-    call->begun = call->resend = call->too_large = call->stale = false;
+    call->begun = call->resend = call->too_large = call->late = false;
     call->reason[0] = '\0';
     buf_reset(&call->head);
     buf_reset(&call->body);
@@ -261,7 +258,7 @@ static enum err call_set(struct http_call *call, const struct http_client_option
         return err;
     CURLcode failed = curl_easy_setopt(call->easy, CURLOPT_URL, r->url);
     call->started_us = clock_mono_us();
-    call->known_ms = r->known_ms ? r->known_ms : call->started_us / 1000;
+    call->send_by_ms = r->send_by_ms;
     return failed ? why_set(why, ERR_RETRY, "%s", curl_easy_strerror(failed)) : OK;
 }
 
@@ -292,8 +289,8 @@ static const char *reason_of(const struct http_call *call, CURLcode code)
 {
     if (call->too_large)
         return "the answer is too large";
-    if (call->stale)
-        return "not sent: this process stood still meanwhile";
+    if (call->late)
+        return "not sent: it was too late for it";
     if (call->resend)
         return "the connection broke before an answer came";
     return call->reason[0] ? call->reason : curl_easy_strerror(code);
@@ -332,7 +329,7 @@ static void call_answer(struct http_call *call, CURLcode code)
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     struct http_answer answer = {
         .err = classify(call, code),
-        .stale = call->stale,
+        .late = call->late,
         .status = (int)status,
         .headers = &headers,
         .body = buf_str(&call->body),
@@ -412,7 +409,6 @@ enum err http_client_start(struct http_client *c, const struct http_request *req
     enum err err = http_url_check(request->url, c->options.allow_http, why);
     if (err)
         return err;
-    standstill_look(&c->standstill, clock_mono_ms());
     struct http_call *call = c->closing ? NULL : call_take(c);
     if (!call)
         return why_set(why, ERR_RETRY, "no more requests are taken");
@@ -426,7 +422,6 @@ enum err http_client_start(struct http_client *c, const struct http_request *req
     }
     call->done = done;
     call->opaque = opaque;
-    call->standstill = c->options.only_fresh ? &c->standstill : NULL;
     DL_APPEND(c->in_flight, call);
     c->n_in_flight++;
     return OK;
@@ -481,12 +476,10 @@ void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
 {
     struct curl_waitfd extra = { .fd = wake ? wake->fd : -1, .events = CURL_WAIT_POLLIN };
     int running;
-    standstill_look(&c->standstill, clock_mono_ms());
     curl_multi_perform(c->multi, &running);
     if (deliver(c))
         timeout_ms = 0;
     curl_multi_poll(c->multi, &extra, wake ? 1 : 0, timeout_ms, NULL);
-    standstill_look(&c->standstill, clock_mono_ms());
     curl_multi_perform(c->multi, &running);
     deliver(c);
 }

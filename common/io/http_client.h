@@ -15,10 +15,6 @@ struct http_client_options {
     int max_connections_host; /* 0: 32 */
     int max_streams;          /* HTTP/2 streams a connection; 0: 100 */
     bool allow_http; /* plain http to hosts other than loopback, for networks of one's own */
-    /* What was started, or decided (known_ms), before this process stood still (standstill.h) and
-     * is not sent yet is not sent any more: ERR_RETRY. For those whose work is another's by then.
-     */
-    bool only_fresh;
 };
 
 struct http_request {
@@ -28,7 +24,7 @@ struct http_request {
     struct str body;               /* borrowed until answered; ptr NULL: none */
     int timeout_ms;                /* 0: 20,000 */
     size_t max_body_bytes;         /* of the answer; 0: 1 MiB; more is ERR_REFUSE */
-    int64_t known_ms; /* only_fresh: monotonic, of when what it goes by is known; 0: its start */
+    int64_t send_by_ms;            /* clock_boot_ms: not sent after that; 0: whenever it can be */
 };
 
 /* What came back; borrowed during the callback.
@@ -40,7 +36,7 @@ struct http_request {
  * ERR_REFUSE: certificate refused, surely not sent (status 0), or the answer is too large. */
 struct http_answer {
     enum err err;
-    bool stale; /* not sent for only_fresh: says nothing of the server */
+    bool late; /* ERR_RETRY for send_by_ms: says nothing of the server */
     int status;
     const struct headers *headers;
     struct str body;

@@ -32,6 +32,7 @@ enum err redis_new(struct redis **ret, const struct redis_options *options, stru
     r->at = at;
     r->tls = tls;
     set_login(r, options->login);
+    r->key_prefix = mem_dup(options->key_prefix ? options->key_prefix : "");
     r->connect_timeout_ms =
         options->connect_timeout_ms ? options->connect_timeout_ms : TIMEOUT_DEFAULT_MS;
     r->command_timeout_ms =
@@ -54,19 +55,25 @@ static void pending_free(struct redis_pending *p)
     free(p);
 }
 
-/* Copies the arguments of a script call, in case it must be made again. */
-static struct str *copy_args(size_t argc, const struct str *argv)
+/* Copies the arguments: with the prefix before each key, and of a script in case it must be called
+ * again. The keys are n_keys from the first on. */
+static struct str *copy_args(const struct redis *r, size_t first_key, size_t n_keys, size_t argc,
+                             const struct str *argv)
 {
-    size_t bytes = 0;
+    struct str prefix = str_of(r->key_prefix);
+    size_t bytes = n_keys * prefix.len;
     for (size_t i = 0; i < argc; i++)
         bytes += argv[i].len;
     struct str *copy = mem_alloc(1, argc * sizeof(*copy) + bytes + 1);
     char *to = (char *)(copy + argc);
     for (size_t i = 0; i < argc; i++) {
-        copy[i] = (struct str){ to, argv[i].len };
+        size_t before = i >= first_key && i < first_key + n_keys ? prefix.len : 0;
+        copy[i] = (struct str){ to, before + argv[i].len };
+        if (before)
+            memcpy(to, prefix.ptr, before);
         if (argv[i].len)
-            memcpy(to, argv[i].ptr, argv[i].len);
-        to += argv[i].len;
+            memcpy(to + before, argv[i].ptr, argv[i].len);
+        to += copy[i].len;
     }
     return copy;
 }
@@ -89,7 +96,9 @@ enum err redis_queue(struct redis *r, size_t argc, const struct str *argv, struc
     if (err)
         return err;
     struct redis_pending *p = mem_alloc(1, sizeof(*p));
-    return enqueue(r, p, redis_link_append(r, argc, argv, why));
+    p->argc = argc;
+    p->argv = copy_args(r, 1, argc > 1, argc, argv);
+    return enqueue(r, p, redis_link_append(r, argc, p->argv, why));
 }
 
 enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t n_keys,
@@ -102,7 +111,7 @@ enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t
     p->script = script;
     p->n_keys = n_keys;
     p->argc = argc;
-    p->argv = copy_args(argc, argv);
+    p->argv = copy_args(r, 0, n_keys, argc, argv);
     return enqueue(r, p, redis_script_append(r, p, why));
 }
 
@@ -195,5 +204,6 @@ void redis_free(struct redis *r)
     free(r->lens);
     free(r->user);
     free(r->password);
+    free(r->key_prefix);
     free(r);
 }

@@ -1,5 +1,6 @@
 /* One connection to Redis for one thread: pipelined commands, time-outs, reconnect with back-off,
- * TLS where hiredis has it. Knows no key names: those are in common/view. */
+ * TLS where hiredis has it. Knows no key names, those are in common/view; but puts key_prefix
+ * before each. Of a command only argv[1] is a key, and it is one. */
 #ifndef CRCR_IO_REDIS_H
 #define CRCR_IO_REDIS_H
 
@@ -14,6 +15,8 @@ struct redis_options {
     bool tls;
     const char *ca_file; /* NULL: the system's. hiredis checks the chain but not the host name, so
                             a CA of one's own is the safe choice */
+    const char *key_prefix; /* put before every key of every command and script; NULL for none.
+                               Copied */
     int connect_timeout_ms; /* 0: 1,000 */
     int command_timeout_ms; /* 0: 1,000 */
 };

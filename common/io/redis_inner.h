@@ -20,7 +20,7 @@ struct redis_pending {
     bool repaired;
     size_t n_keys;
     size_t argc;
-    struct str *argv; /* of a script: a copy, in one block with the texts */
+    struct str *argv; /* a copy, in one block with the texts; keys with their prefix */
     struct redisReply *reply;
     enum err err; /* the connection broke */
 };
@@ -29,6 +29,7 @@ struct redis {
     struct host_port at;
     char *user;
     char *password;
+    char *key_prefix;
     struct redis_tls *tls; /* NULL: plain */
     int connect_timeout_ms;
     int command_timeout_ms;

@@ -11,12 +11,13 @@
 #include "topic_nudge.h"
 #include "topic_record.h"
 
-#define START_MS     5000
-#define OFFSETS_MS   15000 /* a broker that has just come back has no leaders for some seconds */
-#define AGAIN_MS     250
-#define STALLED_MS   90000
-#define ASK_EVERY_MS 30000
-#define ASK_MS       2000
+#define START_MS      5000
+#define OFFSETS_MS    15000 /* a broker that has just come back has no leaders for some seconds */
+#define AGAIN_MS      250
+#define STALLED_MS    90000
+#define ASK_EVERY_MS  30000
+#define STALLED_TIMES 2 /* a record may come at the very moment */
+#define ASK_MS        2000
 
 struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
@@ -29,6 +30,7 @@ struct topic_follower {
     int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
     int64_t moved_ms;       /* monotonic: when a record or an end came last */
     int64_t asked_ms;       /* monotonic: topic_follower_stalled */
+    int times_behind;       /* in a row that there was more when it asked */
 };
 
 /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty one
@@ -134,6 +136,7 @@ enum err topic_follower_start(struct topic_follower *f,
     rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
     if (code)
         return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
+    f->moved_ms = clock_mono_ms();
     return OK;
 }
 
@@ -243,8 +246,10 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             topic_client_answered(&f->client);
             note_end(f, message);
         }
-        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
             f->moved_ms = clock_mono_ms();
+            f->times_behind = 0;
+        }
         if (!message->err) {
             let_go(f);
             f->message = message;
@@ -319,5 +324,6 @@ bool topic_follower_stalled(struct topic_follower *f, struct why *why)
         }
     free(ends);
     rd_kafka_topic_partition_list_destroy(list);
-    return stalled;
+    f->times_behind = stalled ? f->times_behind + 1 : 0;
+    return f->times_behind >= STALLED_TIMES;
 }

@@ -48,7 +48,7 @@ size_t topic_follower_behind(const struct topic_follower *f, struct topic_positi
 bool topic_follower_lost(struct topic_follower *f, struct why *why);
 /* True when nothing was read for 90 s though there is more: librdkafka may ask a broker that no
  * longer leads the partition (its pull request 5593), and only a new follower reads on. Asks the
- * brokers, 4 s at most, each 30 s in which nothing comes. */
+ * brokers, 4 s at most, each 30 s in which nothing comes, and wants the same answer twice. */
 bool topic_follower_stalled(struct topic_follower *f, struct why *why);
 
 #endif

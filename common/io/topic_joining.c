@@ -26,7 +26,7 @@ static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, i
         atomic_store(&joining->settled, false);
     }
     if (prolongs(key))
-        atomic_store(&joining->asked_ms, clock_mono_ms());
+        atomic_store(&joining->asked_ms, clock_boot_ms());
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 

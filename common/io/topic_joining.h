@@ -15,7 +15,7 @@ struct topic_joining {
     atomic_bool now;       /* set and read by different threads */
     atomic_bool settled;   /* no JoinGroup since the last assignment was taken over */
     atomic_bool answered;  /* a JoinGroup was, ever */
-    atomic_llong asked_ms; /* monotonic: the last request that prolongs the session was sent */
+    atomic_llong asked_ms; /* clock_boot_ms: the last request that prolongs the session was sent */
     atomic_llong known_ms; /* … of those that were answered: the session began anew after that */
 };
 

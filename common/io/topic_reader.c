@@ -403,7 +403,7 @@ size_t topic_reader_in_hand(const struct topic_reader *r)
 
 bool topic_reader_holds(const struct topic_reader *r, int64_t for_ms)
 {
-    return clock_mono_ms() + for_ms + HOLDS_MS < atomic_load(&r->joining.known_ms) + r->session_ms;
+    return clock_boot_ms() + for_ms + HOLDS_MS < atomic_load(&r->joining.known_ms) + r->session_ms;
 }
 
 int topic_reader_assigned(const struct topic_reader *r)

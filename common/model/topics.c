@@ -34,8 +34,9 @@ static const char *const group_names[GROUP_COUNT] = {
 /* What Kafka takes in a topic name (org.apache.kafka.common.internals.Topic). */
 static const char legal[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-/* The dot that parts the prefix from a topic's name becomes the hyphen before a group's. */
-static void name_groups(struct topics *t, const char *prefix)
+/* The dot that parts the prefix from a topic's name becomes the hyphen before a group's and the
+ * colon before a Redis key's. */
+static void name_the_rest(struct topics *t, const char *prefix)
 {
     struct str stem = str_of(prefix);
     if (stem.len && stem.ptr[stem.len - 1] == '.')
@@ -44,6 +45,7 @@ static void name_groups(struct topics *t, const char *prefix)
         stem = STR_LIT(DEFAULT_STEM);
     for (size_t i = 0; i < GROUP_COUNT; i++)
         snprintf(t->group[i], sizeof(t->group[i]), "%.*s-%s", STR_ARG(stem), group_names[i]);
+    snprintf(t->key_prefix, sizeof(t->key_prefix), "%.*s:", STR_ARG(stem));
 }
 
 enum err topics_init(struct topics *t, const char *prefix, struct why *why)
@@ -60,7 +62,7 @@ enum err topics_init(struct topics *t, const char *prefix, struct why *why)
                        strlen(prefix), room);
     for (size_t i = 0; i < TOPIC_COUNT; i++)
         snprintf(t->name[i], sizeof(t->name[i]), "%s%s", prefix, base_names[i]);
-    name_groups(t, prefix);
+    name_the_rest(t, prefix);
     return OK;
 }
 

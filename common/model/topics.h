@@ -42,9 +42,15 @@ enum group {
 /* All names under one prefix ("crcr." by default), and the consumer groups' ("crcr-router", …; of
  * "staging." they are "staging-router", …, of an empty one as of the default): in a group that two
  * relays of one cluster shared, each restart of the one would rebalance the other. */
+/* What an installation calls what it shares with others on the same Kafka and Redis. Of
+ * CRCR_TOPIC_PREFIX one dot at the end is dropped: topics keep the prefix as it is, groups begin
+ * with the rest and a hyphen, Redis keys with the rest and a colon. Of "crcr." that is crcr.events,
+ * crcr-router, crcr:job:…; of "staging" stagingevents, staging-router, staging:job:…; of "" events,
+ * crcr-router, crcr:job:…. Prefixes that differ only in that dot are one installation in Redis. */
 struct topics {
     char name[TOPIC_COUNT][96];
     char group[GROUP_COUNT][96];
+    char key_prefix[96]; /* redis_options.key_prefix */
 };
 /* ERR_REFUSE when the prefix has characters outside [A-Za-z0-9._-] or is too long. */
 enum err topics_init(struct topics *t, const char *prefix, struct why *why) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Private to common/model (allowlist, providers, workflow_file, scorecard): a YAML file as a tree
+/* A YAML file as a tree, for allowlist, providers, and the files that crcrctl reads
  * whose every node knows where it stands. libyaml underneath. What an outsider could use to make a
  * small file large or ambiguous is refused: anchors and aliases, tags, duplicate keys, several
  * documents, deep nesting. PURE. */

@@ -1,12 +1,12 @@
 -- with: seq.lua
 -- Ends a claim; written whole, also where no claim was taken: Redis was unavailable or was emptied since.
 -- What is done stays done. The seq of the call becomes the lane's last, unless a later one is.
--- KEYS: the claim; the lane's last seq, or crcr:none.
+-- KEYS: the claim; the lane's last seq (the claim again: there is none).
 -- ARGV: owner, state (done, unknown), outcome, ttl_s, pr, head_sha, level, event_type, dispatched_ms, seq.
 -- Returns 1, or 0 when another owner is sending, or has sent.
 local ttl = tonumber(ARGV[4])
 
-if KEYS[2] ~= 'crcr:none' then
+if KEYS[2] ~= KEYS[1] then
   local last = redis.call('GET', KEYS[2])
   if not last or later(ARGV[10], last) then
     redis.call('SET', KEYS[2], ARGV[10], 'EX', ttl)

@@ -1,6 +1,6 @@
 -- with: seq.lua
 -- Restores what an outcome tells of a claim and of the last seq of its lane.
--- KEYS: the claim; the lane's last seq or crcr:none.
+-- KEYS: the claim; the lane's last seq, or the claim again where there is none.
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
 -- dispatched_ms, seq. Returns 1.
 -- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched. But when
@@ -23,7 +23,7 @@ if ARGV[1] ~= '' and state ~= 'done' and state ~= 'sending' then
              'dispatched_ms', ARGV[8])
   redis.call('EXPIRE', KEYS[1], ttl)
 end
-if KEYS[2] ~= 'crcr:none' then
+if KEYS[2] ~= KEYS[1] then
   local last = redis.call('GET', KEYS[2])
   if not last or later(ARGV[9], last) then
     redis.call('SET', KEYS[2], ARGV[9], 'EX', ttl)

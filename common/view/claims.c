@@ -119,9 +119,10 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
     buf_init(&seq_key, VIEW_KEY_MAX);
     task_seq_text(&task->seq, seq);
     outcome_to_json(outcome, &json);
+    struct str claim = claim_key(&key, task);
     const struct str argv[] = {
-        claim_key(&key, task),
-        supersede ? lane_key(&seq_key, task->lane) : STR_LIT(KEY_NONE),
+        claim,
+        supersede ? lane_key(&seq_key, task->lane) : claim,
         str_of(owner),
         done ? STR_LIT("done") : STR_LIT("unknown"),
         buf_str(&json),
@@ -198,9 +199,10 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     if (str_is(str_of(state), "done")) /* it has been told: this is where we have it from */
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
+    struct str claim = outcome_key(&key, outcome);
     const struct str argv[] = {
-        outcome_key(&key, outcome),
-        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : STR_LIT(KEY_NONE),
+        claim,
+        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : claim,
         str_of(state),
         buf_str(&json),
         number(numbers[0], ttl_s),

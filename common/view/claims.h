@@ -8,6 +8,8 @@
 #include "../model/task.h"
 
 #define CLAIM_SENDING_MS 60000
+/* A call is sent within half of that, or claimed again: the process may have been paused. */
+#define CLAIM_HALF_MS    (CLAIM_SENDING_MS / 2)
 
 enum claim_verdict {
     CLAIM_TAKEN,      /* ours: call */

@@ -55,13 +55,13 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
     buf_init(&pr, VIEW_KEY_MAX);
     buf_init(&sent, VIEW_KEY_MAX);
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
-    struct str at = number_text(numbers[0], o->at_ms);
+    struct str at = number_text(numbers[0], o->at_ms), key = key_dispatch(&dispatch, id, repo);
     const struct str argv[] = {
-        key_dispatch(&dispatch, id, repo),
+        key,
         key_delivery(&delivery, id),
         STR_LIT(KEY_REPOS),
-        o->pr_number > 0 ? key_pr(&pr, o->pr_number) : STR_LIT(KEY_NONE),
-        is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : STR_LIT(KEY_NONE),
+        o->pr_number > 0 ? key_pr(&pr, o->pr_number) : key,
+        is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : key,
         times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
         str_of(outcomes[o->outcome].weight),
         at,

@@ -161,7 +161,7 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
     if (err != OK)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 8)
-        return why_set(why, ERR_REFUSE, "crcr:rebuild is no hash");
+        return why_set(why, ERR_REFUSE, "rebuild is no hash");
     struct view_rebuild rebuild = {
         .done = number_of(&v->items[3]),
         .total = number_of(&v->items[4]),

@@ -3,7 +3,7 @@
 -- writing.
 --
 -- KEYS  1 job hash  2 delivery zset  3 repo zset  4 repos zset  5 overdue zset
---       6 head set or crcr:none  7 pr zset or crcr:none  8 spent hash  9 guard (may_fold)
+--       6 head set  7 pr zset (1 again: there is none)  8 spent hash  9 guard (may_fold)
 -- ARGV  1 state  2 received_ms  3 run_attempt  4 ttl_s  5 overdue_ms  6 job key  7 delivery
 --       8 repo  9 fence or ''  10 received_ms of the last fact  11 ranks, '' for a fact
 --       then field, value, field, value, ...
@@ -20,7 +20,7 @@ if not may_fold(KEYS[9], ARGV[9]) then
 end
 
 local function given(key)
-    return key ~= 'crcr:none' and key
+    return key ~= KEYS[1] and key
 end
 
 local job, flat = {}, redis.call('HGETALL', KEYS[1])

@@ -3,7 +3,7 @@
 -- the facts do not matter: the outcome of the highest weight stays (of the same weight the newest),
 -- and the moment of the call is the earliest one reported.
 --
--- KEYS  1 dispatch hash  2 delivery zset  3 repos zset  4 pr zset or crcr:none  5 sent zset or crcr:none
+-- KEYS  1 dispatch hash  2 delivery zset  3 repos zset  4 pr zset  5 sent zset (1 again: there is none)
 --       6 guard (may_fold)
 -- ARGV  1 weight  2 at_ms  3 field of the moment the call was sent ('' when it was not)  4 ttl_s
 --       5 delivery  6 repo  7 when the delivery came: its score among those of the commit  8 fence or ''
@@ -37,11 +37,11 @@ keep(KEYS[1], ttl)
 redis.call('ZADD', KEYS[2], 'LT', ARGV[2], ARGV[6])
 keep(KEYS[2], ttl)
 redis.call('ZADD', KEYS[3], 'GT', ARGV[2], ARGV[6])
-if KEYS[4] ~= 'crcr:none' then
+if KEYS[4] ~= KEYS[1] then
     redis.call('ZADD', KEYS[4], 'LT', ARGV[2], ARGV[5])
     keep(KEYS[4], ttl)
 end
-if KEYS[5] ~= 'crcr:none' then
+if KEYS[5] ~= KEYS[1] then
     redis.call('ZADD', KEYS[5], 'LT', ARGV[7], ARGV[5])
     redis.call('ZREMRANGEBYRANK', KEYS[5], 0, -1 - SENT_MAX)
     keep(KEYS[5], ttl)

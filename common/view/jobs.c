@@ -56,8 +56,8 @@ static void fold_keys_init(struct fold_keys *keys, const struct result_record *f
     keys->text[3] = STR_LIT(KEY_REPOS);
     keys->text[4] = STR_LIT(KEY_ZOMBIES);
     keys->text[5] =
-        fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : STR_LIT(KEY_NONE);
-    keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : STR_LIT(KEY_NONE);
+        fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : keys->text[0];
+    keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : keys->text[0];
     keys->text[7] = key_spent(&keys->at[7], repo);
     keys->text[8] = fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
 }

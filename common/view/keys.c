@@ -14,7 +14,6 @@ static void put_lower(struct buf *to, struct str s)
 static void start(struct buf *to, const char *kind)
 {
     buf_reset(to);
-    buf_puts(to, "crcr:");
     buf_puts(to, kind);
     buf_putc(to, ':');
 }

@@ -1,4 +1,7 @@
-/* The Redis keys: the only code that knows their names, types and TTLs.
+/* The Redis keys: the only code that knows their names, types and TTLs. "crcr:" is the prefix of
+ * the installation, another one with another CRCR_TOPIC_PREFIX (topics.key_prefix). The functions
+ * give the rest: the client (redis_options.key_prefix) puts the prefix before it, and before the
+ * KEYS of scripts. A script makes keys only from its KEYS.
  *
  * key                                       type    written by  read by            TTL
  *   what it holds
@@ -72,7 +75,8 @@
  * check run id) and the rest. */
 #define VIEW_KEY_MAX 4608
 
-/* Each writes the key into to (reset first) and returns it, borrowed from to. */
+/* Each writes the key, without the prefix, into to (reset first) and returns it, borrowed from to.
+ */
 struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,
                      struct str run_id);
 /* Of a task that a `replay --again` made: the replay's id stands behind. */
@@ -96,15 +100,12 @@ struct str key_check(struct buf *to, struct str sha, struct str name);
 struct str key_comment(struct buf *to, int64_t pr, struct str repo);
 struct str key_comment_lease(struct buf *to, int64_t pr, struct str repo);
 struct str key_commit(struct buf *to, struct str sha);
-#define KEY_EPOCH          "crcr:epoch"
-#define KEY_REBUILD        "crcr:rebuild"
-#define KEY_REPOS          "crcr:repos"
-#define KEY_ZOMBIES        "crcr:zombies"
-#define KEY_ZOMBIES_LEASED "crcr:zombies:leased"
-#define KEY_DUE            "crcr:due"
-#define KEY_ALLOWLIST      "crcr:allowlist"
-/* What a script is given for a key that there is not; never read or written. An empty name would be
- * refused where the login may touch crcr:* only. */
-#define KEY_NONE           "crcr:none"
+#define KEY_EPOCH          "epoch"
+#define KEY_REBUILD        "rebuild"
+#define KEY_REPOS          "repos"
+#define KEY_ZOMBIES        "zombies"
+#define KEY_ZOMBIES_LEASED "zombies:leased"
+#define KEY_DUE            "due"
+#define KEY_ALLOWLIST      "allowlist"
 
 #endif

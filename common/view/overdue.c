@@ -52,13 +52,13 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
         STR_LIT(KEY_ZOMBIES),
         STR_LIT(KEY_ZOMBIES_LEASED),
         STR_LIT(KEY_EPOCH),
+        key_job(&prefix, STR_LIT("")),
         number_text(now, now_ms),
         number_text(lease_end, now_ms + OVERDUE_LEASE_MS),
         number_text(limit, (int64_t)most),
-        key_job(&prefix, STR_LIT("")),
     };
     enum err err =
-        redis_call_script(r, &take_script, 3, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+        redis_call_script(r, &take_script, 4, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
     if (err != OK)
         return err;
     if (v->type != REDIS_ARRAY || v->n < 1 || v->items[0].type != REDIS_INT)
@@ -83,7 +83,7 @@ enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct j
     if (err != OK)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 2)
-        return why_set(why, ERR_REFUSE, "crcr:zombies is no sorted set");
+        return why_set(why, ERR_REFUSE, "zombies is no sorted set");
     buf_reset(cursor);
     buf_put(cursor, v->items[0].text);
     return jobs_of_members(r, v->items[1].items, v->items[1].n, 2, ret, why);

@@ -2,7 +2,8 @@
 -- no other takes them meanwhile. They stay in the set: a sweeper that dies loses none.
 --
 -- KEYS  1 zset of jobs in progress, by deadline  2 leases zset  3 epoch
--- ARGV  1 now_ms  2 end of the lease  3 most  4 what the key of a job hash begins with
+--       4 what the key of a job hash begins with
+-- ARGV  1 now_ms  2 end of the lease  3 most
 -- Gives how many are past their time, leased ones too, then for each that was taken
 -- { job key, deadline, field, value, ... }. Nothing while the view is being rebuilt: what is missing
 -- in it may be the end of the job.
@@ -11,7 +12,7 @@ local FIELDS = { 'status', 'downstream_repo', 'downstream_repo_level', 'event_ty
                  'pytorch_head_sha', 'delivery_id', 'workflow_name', 'job_name', 'check_run_id',
                  'run_id', 'run_attempt', 'workflow_run_url', 'dispatched_ms' }
 local jobs, leases = KEYS[1], KEYS[2]
-local now, lease_end, most, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local now, lease_end, most, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), KEYS[4]
 local taken = {}
 
 local function take(key, deadline)

@@ -18,6 +18,10 @@
 #define TICK_MS        1000
 #define DRAIN_TURN_MS  50
 #define FLUSH_MS       5000
+/* A turn that takes longer is a pause of the process: less than the least time in which a partition
+ * is lost, a session (6 s) of which a heartbeat (1.5 s) was over. */
+#define PAUSE_MS       3000
+#define HEAR_MS        3000 /* after a pause: until Kafka had time to say what is another's by now */
 #define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */
 
 /* A record in hand.
@@ -47,6 +51,8 @@ struct worker {
     char not_ready[256];
     int64_t started_ms;
     int64_t full_since_ms; /* monotonic; 0: there is room */
+    int64_t turn_ms;       /* boot clock: this turn began */
+    int64_t resumed_ms;    /* boot clock: the last pause of the process ended */
     bool paused;
 };
 
@@ -248,6 +254,10 @@ static void drop_lost(struct worker *w)
 
 static void begin_turn(struct worker *w)
 {
+    int64_t now = clock_boot_ms();
+    if (now - w->turn_ms > PAUSE_MS)
+        w->resumed_ms = now;
+    w->turn_ms = now;
     role_alive(w->options.role);
     wake_reset(role_wake(w->options.role));
     postbox_turn(w->postbox);
@@ -273,14 +283,6 @@ static void take(struct worker *w, struct record *record)
     w->options.does->take(w->options.opaque, &item->work);
 }
 
-/* A pause throws away what librdkafka has fetched, so it is for long waits. */
-static void pause(struct worker *w, bool pause)
-{
-    if (pause != w->paused)
-        topic_reader_pause(w->reader, pause);
-    w->paused = pause;
-}
-
 /* True when there may be more. The reader must be asked now and then also while nothing is wanted:
  * only so does it learn which partitions go. */
 static bool read_some(struct worker *w)
@@ -294,7 +296,9 @@ static bool read_some(struct worker *w)
     bool long_full = full && now - w->full_since_ms >= FULL_MS;
     if (full && !long_full)
         return false;
-    pause(w, long_full);
+    if (long_full != w->paused) /* it throws away what librdkafka has fetched: for long waits */
+        topic_reader_pause(w->reader, long_full);
+    w->paused = long_full;
     for (int i = 0; i < READ_MAX && (i == 0 || !is_full(w)); i++) {
         struct record *record = topic_reader_next(w->reader, 0);
         if (!record)
@@ -392,6 +396,7 @@ enum err worker_new(struct worker **ret, const struct worker_options *options, s
     struct worker *w = mem_alloc(1, sizeof(*w));
     w->options = *options;
     w->started_ms = clock_mono_ms();
+    w->turn_ms = clock_boot_ms();
     role_declare_dlq(options->role, options->metrics.dlq, str_of(role_name(options->role)));
     enum err err = postbox_new(&w->postbox, &writer, options->topics, role_metrics(options->role),
                                options->metrics.not_stored, reported, why);
@@ -471,25 +476,17 @@ void worker_not_ready(struct worker *w, const char *reason)
     str_copy(w->not_ready, sizeof(w->not_ready), str_of(reason));
 }
 
-bool worker_holds(const struct worker *w, int64_t for_ms)
+bool worker_may_act(const struct worker *w, int64_t since_ms)
 {
-    return w->reader && topic_reader_holds(w->reader, for_ms);
+    int64_t now = clock_boot_ms();
+    bool paused = now - w->turn_ms > PAUSE_MS || since_ms < w->resumed_ms;
+    return w->reader && !paused && now - w->resumed_ms > HEAR_MS &&
+           topic_reader_holds(w->reader, PAUSE_MS);
 }
 
 void worker_limit_span(struct worker *w, size_t records)
 {
     topic_reader_limit_span(w->reader, records);
-}
-
-struct work *worker_first(struct worker *w)
-{
-    return w->items ? &w->items->work : NULL;
-}
-
-struct work *work_next(struct work *work)
-{
-    struct item *item = (struct item *)work;
-    return item->next ? &item->next->work : NULL;
 }
 
 size_t worker_in_hand(const struct worker *w)

@@ -82,13 +82,14 @@ void worker_free(struct worker *w);
 
 /* Why the role is not ready although it reads, or NULL; copied. /readyz says so. */
 void worker_not_ready(struct worker *w, const char *reason);
-/* Whether the partitions are surely nobody else's for for_ms from now (topic_reader_holds). */
-bool worker_holds(const struct worker *w, int64_t for_ms);
+/* Before each effect that follows from what was read at since_ms (clock_boot_ms): whether the
+ * partitions are surely still ours, and nobody can have had them since. False while the group's
+ * coordinator has not answered for 3 s, and when this process was paused (SIGSTOP, a suspended
+ * machine) since then: drop what was decided, and read again what it goes by. A pause between this
+ * call and the effect goes unseen, and so does one of a virtual machine whose clocks stop. */
+bool worker_may_act(const struct worker *w, int64_t since_ms);
 /* topic_reader_limit_span, of the reader; 0: as it began. */
 void worker_limit_span(struct worker *w, size_t records);
-/* The first work in hand, oldest first, and the one after it: NULL at the end. */
-struct work *worker_first(struct worker *w);
-struct work *work_next(struct work *work);
 /* How many are in hand. */
 size_t worker_in_hand(const struct worker *w);
 

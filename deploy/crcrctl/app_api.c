@@ -6,12 +6,11 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/github/github.h"
-#include "progress.h"
 
-#define MIME_RAW  "application/vnd.github.raw+json"
-#define TRIES     4
-#define PAUSE_MS  1000 /* before the second try; doubled for each one after */
-#define UNTOLD_MS 5000 /* a pause up to that is nothing to speak of */
+#define MIME_RAW "application/vnd.github.raw+json"
+#define TRIES    4
+#define PAUSE_MS 1000 /* before the second try; doubled for each one after */
+#define QUIET_MS 5000 /* a pause up to that is not worth a line */
 
 struct app_api {
     const struct ctl *ctl;
@@ -20,18 +19,6 @@ struct app_api {
     struct http_client *client;
     struct github *github;
 };
-
-static enum err needed(const struct ctl *ctl, const char *name, struct why *why)
-{
-    const char *value = config_text(ctl->config, name);
-
-    if (value && *value)
-        return OK;
-    return why_set(why, ERR_STOP,
-                   "%s is not set: it is needed to ask GitHub as the App (a file: "
-                   "%s_FILE)",
-                   name, name);
-}
 
 static enum err open_clients(struct app_api *a, struct why *why)
 {
@@ -60,15 +47,16 @@ static enum err open_clients(struct app_api *a, struct why *why)
 
 enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
 {
-    enum err err = needed(ctl, "GITHUB_APP_ID", why);
+    static const char *const needed[] = { "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY" };
 
-    if (!err)
-        err = needed(ctl, "GITHUB_APP_PRIVATE_KEY", why);
-    if (err)
-        return err;
+    for (size_t i = 0; i < 2; i++)
+        if (!str_of(config_text(ctl->config, needed[i])).len)
+            return why_set(why, ERR_STOP,
+                           "%s is not set: it is needed to ask GitHub as the App (a file: %s_FILE)",
+                           needed[i], needed[i]);
     struct app_api *a = mem_alloc(1, sizeof(*a));
     a->ctl = ctl;
-    err = open_clients(a, why);
+    enum err err = open_clients(a, why);
     if (err)
         app_api_free(a);
     else
@@ -153,75 +141,46 @@ static bool wait_for_next(const struct app_api *a, const struct answered *answer
     int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_mono_ms()
                                               : (int64_t)PAUSE_MS << try;
 
-    if (answered->limited || wait_ms > UNTOLD_MS) {
-        progress_end();
-        fprintf(stderr, "crcrctl %s: %s: going on in %" PRId64 " s (%s)\n", a->ctl->verb,
+    if (answered->limited || wait_ms > QUIET_MS) {
+        ctl_say(a->ctl, "%s: going on in %" PRId64 " s (%s)",
                 answered->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
                 answered->why.text);
     }
     return ctl_wait(wait_ms);
 }
 
-static enum err get(struct app_api *a, const struct github_request *request, bool once,
-                    struct answered *to, struct why *why)
+enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct buf *body,
+                     int *status, struct why *why)
 {
-    const struct answered fresh = *to;
-    for (int try = 0;; try++) {
-        *to = fresh;
-        buf_reset(to->body);
-        if (!a->github)
-            return why_set(why, ERR_RETRY, "stopped");
-        enum err err = ask(a, request, to);
-        if (err == OK && buf_full(to->body))
-            return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", request->path,
-                           to->body->max);
-        if (err == OK)
-            return OK;
-        if (to->limited)
-            try = 0; /* told to wait, which is no failure */
-        if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
-            (once && err == ERR_UNKNOWN && !to->limited) || !wait_for_next(a, to, try)) {
-            why_set(why, err, "%s", to->why.text);
-            return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
-                              "GET %s%s", a->url, request->path);
-        }
-    }
-}
-
-static enum err get_as_app(struct app_api *a, const char *path, bool once, struct buf *body,
-                           char *cursor, struct why *why)
-{
-    struct answered answered = { .body = body, .cursor = cursor };
     const struct github_request request = {
-        .auth = GITHUB_AS_APP, .method = "GET", .path = path, .max_body_bytes = body->max
-    };
-    return get(a, &request, once, &answered, why);
-}
-
-enum err app_api_get(struct app_api *a, const char *path, struct buf *body,
-                     char cursor[CURSOR_SIZE], struct why *why)
-{
-    return get_as_app(a, path, false, body, cursor, why);
-}
-
-enum err app_api_get_once(struct app_api *a, const char *path, struct buf *body, struct why *why)
-{
-    return get_as_app(a, path, true, body, NULL, why);
-}
-
-enum err app_api_get_of(struct app_api *a, struct str repo, const char *path, bool raw,
-                        struct buf *body, int *status, struct why *why)
-{
-    struct answered answered = { .body = body };
-    const struct github_request request = {
-        .auth = GITHUB_AS_INSTALLATION,
+        .auth = wanted->repo.len ? GITHUB_AS_INSTALLATION : GITHUB_AS_APP,
         .method = "GET",
-        .repo = repo,
-        .path = path,
-        .accept = raw ? MIME_RAW : NULL,
+        .repo = wanted->repo,
+        .path = wanted->path,
+        .accept = wanted->raw ? MIME_RAW : NULL,
         .max_body_bytes = body->max,
     };
-    enum err err = get(a, &request, false, &answered, why);
-    *status = answered.status;
-    return err;
+
+    for (int try = 0;; try++) {
+        struct answered to = { .body = body, .cursor = wanted->cursor };
+        buf_reset(body);
+        if (!a->github)
+            return why_set(why, ERR_RETRY, "stopped");
+        enum err err = ask(a, &request, &to);
+        if (status)
+            *status = to.status;
+        if (err == OK && buf_full(body))
+            return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", request.path,
+                           body->max);
+        if (err == OK)
+            return OK;
+        if (to.limited)
+            try = 0; /* GitHub said to wait, which is no failure */
+        if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
+            (wanted->once && err == ERR_UNKNOWN && !to.limited) || !wait_for_next(a, &to, try)) {
+            why_set(why, err, "%s", to.why.text);
+            return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
+                              "GET %s%s", a->url, request.path);
+        }
+    }
 }

@@ -1,16 +1,173 @@
 #include "ctl.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../common/base/clock.h"
-#include "clean.h"
+#include "out.h"
+
+#define CHECK_MS    5000
+#define TERMINAL_MS 200
+#define LINES_MS    5000
+#define SLICE_MS    200
 
 extern char **environ;
 
 static volatile sig_atomic_t stopped;
+static bool shown; /* progress is on the terminal, which has one line for it */
+
+int ctl_open(struct ctl *ctl)
+{
+    struct buf CLEANUP(buf_clear) faults;
+    struct why why;
+
+    buf_init(&faults, 64u << 10);
+    if (config_load(&ctl->config, DAEMON_CTL, environ, &faults) != OK) {
+        ctl_say(ctl, "%.*s", STR_ARG(str_trim(buf_str(&faults))));
+        return CTL_USAGE;
+    }
+    ctl->kafka = config_kafka(ctl->config, "crcrctl");
+    enum err err = topics_init(&ctl->topics, config_text(ctl->config, "CRCR_TOPIC_PREFIX"), &why);
+    if (err == OK)
+        return CTL_OK;
+    ctl_fail(ctl, err, &why);
+    return CTL_USAGE;
+}
+
+void ctl_close(struct ctl *ctl)
+{
+    config_free(ctl->config);
+    ctl->config = NULL;
+}
+
+int ctl_needs_kafka(const struct ctl *ctl)
+{
+    if (ctl->kafka.brokers)
+        return CTL_OK;
+    ctl_say(ctl, "KAFKA_BROKERS is not set: where Kafka is, host:port,host:port");
+    return CTL_USAGE;
+}
+
+struct redis_options ctl_redis(const struct ctl *ctl)
+{
+    return config_redis(ctl->config, ctl->topics.key_prefix);
+}
+
+enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer **ret,
+                    struct why *why)
+{
+    const struct topic_writer_options options = { .kafka = ctl->kafka };
+    const char *name = ctl->topics.name[topic];
+    enum err err = topic_writer_new(ret, &options, why);
+
+    return err == OK ? topic_writer_check(*ret, &name, 1, CHECK_MS, why) : err;
+}
+
+/* ---- what is printed ------------------------------------------------------------------------ */
+
+void ctl_say(const struct ctl *ctl, const char *format, ...)
+{
+    va_list args;
+
+    progress_end();
+    fprintf(stderr, "crcrctl %s: ", ctl->verb);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
+{
+    struct buf CLEANUP(buf_clear) text; /* may quote what somebody answered */
+
+    buf_init(&text, sizeof(why->text));
+    clean_line(&text, str_of(why->text));
+    ctl_say(ctl, "%.*s", STR_ARG(buf_str(&text)));
+    return err == ERR_RETRY || err == ERR_UNKNOWN ? CTL_UNREACHABLE : CTL_PROBLEM;
+}
+
+int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted)
+{
+    ctl_say(ctl, "%s '%s': accepted is %s", what, value, accepted);
+    return CTL_USAGE;
+}
+
+void ctl_put(const struct buf *text)
+{
+    fwrite(buf_str(text).ptr, 1, text->len, stdout);
+}
+
+bool ctl_color(FILE *out)
+{
+    const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
+
+    return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0")));
+}
+
+void progress_init(struct progress *p, const char *verb)
+{
+    *p = (struct progress){ .verb = verb, .due_ms = clock_mono_ms() + TERMINAL_MS };
+    if (!isatty(STDERR_FILENO))
+        p->due_ms = clock_mono_ms() + LINES_MS;
+}
+
+void progress_show(struct progress *p, const char *format, ...)
+{
+    bool terminal = isatty(STDERR_FILENO);
+    int64_t now = clock_mono_ms();
+    va_list args;
+
+    if (now < p->due_ms)
+        return;
+    p->due_ms = now + (terminal ? TERMINAL_MS : LINES_MS);
+    shown = true;
+    if (terminal)
+        fputs("\r", stderr);
+    else
+        fprintf(stderr, "crcrctl %s: ", p->verb);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputs(terminal ? "\033[K" : "\n", stderr);
+    fflush(stderr);
+}
+
+void progress_end(void)
+{
+    if (shown && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    shown = false;
+}
+
+/* ---- what is read --------------------------------------------------------------------------- */
+
+enum err ctl_read_file(struct buf *to, const char *name, struct why *why)
+{
+    char block[16384];
+    size_t n;
+    FILE *in = strcmp(name, "-") ? fopen(name, "r") : stdin;
+
+    if (!in)
+        return why_set(why, ERR_REFUSE, "%s: %s", name, strerror(errno));
+    while ((n = fread(block, 1, sizeof(block), in)) > 0)
+        buf_put(to, (struct str){ block, n });
+    bool failed = ferror(in);
+    if (in != stdin)
+        fclose(in);
+    if (failed)
+        return why_set(why, ERR_REFUSE, "%s: cannot be read", name);
+    if (buf_full(to))
+        return why_set(why, ERR_REFUSE, "%s: larger than %zu bytes", name, to->max);
+    return OK;
+}
+
+/* ---- signals and waiting -------------------------------------------------------------------- */
 
 static void on_signal(int number)
 {
@@ -31,71 +188,30 @@ bool ctl_stopped(void)
     return stopped;
 }
 
-int ctl_open(struct ctl *ctl)
+/* In slices: a signal between the check and the poll would else be seen only at its end. */
+bool ctl_wait(int64_t ms)
 {
-    struct buf faults;
-    struct why why;
+    int64_t end = clock_mono_ms() + ms, left;
 
-    buf_init(&faults, 64u << 10);
-    enum err err = config_load(&ctl->config, DAEMON_CTL, environ, &faults);
-    if (err != OK)
-        fprintf(stderr, "crcrctl %s: %.*s\n", ctl->verb, STR_ARG(str_trim(buf_str(&faults))));
-    buf_clear(&faults);
-    if (err != OK)
-        return CTL_USAGE;
-    ctl->kafka = config_kafka(ctl->config, "crcrctl");
-    err = topics_init(&ctl->topics, config_text(ctl->config, "CRCR_TOPIC_PREFIX"), &why);
-    if (err == OK)
-        return CTL_OK;
-    ctl_fail(ctl, err, &why);
-    return CTL_USAGE;
+    while (!ctl_stopped() && (left = end - clock_mono_ms()) > 0)
+        poll(NULL, 0, (int)(left < SLICE_MS ? left : SLICE_MS));
+    return !ctl_stopped();
 }
 
-void ctl_close(struct ctl *ctl)
+void pace_init(struct pace *p, int64_t per_second)
 {
-    config_free(ctl->config);
-    ctl->config = NULL;
+    *p = (struct pace){ .step_us = per_second > 0 ? 1000000 / per_second : 0 };
 }
 
-int ctl_needs_kafka(const struct ctl *ctl)
+bool pace_wait(struct pace *p)
 {
-    if (ctl->kafka.brokers)
-        return CTL_OK;
-    fprintf(stderr, "crcrctl %s: KAFKA_BROKERS is not set: where Kafka is, host:port,host:port\n",
-            ctl->verb);
-    return CTL_USAGE;
-}
+    int64_t now = clock_mono_us();
 
-struct redis_options ctl_redis(const struct ctl *ctl)
-{
-    return config_redis(ctl->config);
-}
-
-int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
-{
-    struct buf CLEANUP(buf_clear) text; /* may quote what somebody answered */
-
-    buf_init(&text, sizeof(why->text));
-    clean_line(&text, str_of(why->text));
-    fprintf(stderr, "crcrctl %s: %.*s\n", ctl->verb, STR_ARG(buf_str(&text)));
-    return err == ERR_RETRY || err == ERR_UNKNOWN ? CTL_UNREACHABLE : CTL_PROBLEM;
-}
-
-int ctl_usage(const struct ctl *ctl, bool help)
-{
-    fputs(ctl->usage, help ? stdout : stderr);
-    return help ? CTL_OK : CTL_USAGE;
-}
-
-int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted)
-{
-    fprintf(stderr, "crcrctl %s: %s '%s': accepted is %s\n", ctl->verb, what, value, accepted);
-    return CTL_USAGE;
-}
-
-bool ctl_color(FILE *out)
-{
-    const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
-
-    return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0")));
+    if (!p->step_us)
+        return !ctl_stopped();
+    if (p->due_us > now && !ctl_wait((p->due_us - now + 999) / 1000))
+        return false;
+    now = clock_mono_us();
+    p->due_us = (p->due_us > now - p->step_us ? p->due_us : now) + p->step_us;
+    return !ctl_stopped();
 }

@@ -1,4 +1,4 @@
-/* What the verbs of crcrctl share: configuration, exit codes, how errors are told. */
+/* What the verbs of crcrctl share: configuration, exit codes, errors, signals, progress. */
 #ifndef CRCR_CTL_CTL_H
 #define CRCR_CTL_CTL_H
 
@@ -6,6 +6,7 @@
 
 #include "../../common/daemon/config.h"
 #include "../../common/io/redis.h"
+#include "../../common/io/topic_writer.h"
 #include "../../common/model/topics.h"
 
 enum ctl_exit {
@@ -17,42 +18,61 @@ enum ctl_exit {
 
 struct ctl {
     const char *verb;
-    const char *usage; /* of the verb, as --help prints it */
     struct config *config;
     struct kafka_options kafka;
     struct topics topics;
 };
 
-/* One verb, with its own arguments; argv[0] is the verb. */
-typedef int verb_fn(struct ctl *ctl, int argc, char **argv);
-verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_allowlist, verb_lag,
-    verb_topics, verb_config, verb_levels, verb_probe, verb_redeliver, verb_dlq, verb_replay,
-    verb_rebuild_hud, verb_score;
-
 /* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
 int ctl_open(struct ctl *ctl);
 void ctl_close(struct ctl *ctl);
-/* CTL_USAGE, told on stderr, when nothing says where Kafka is. */
+/* CTL_USAGE, with a line on stderr, when nothing says where Kafka is. */
 int ctl_needs_kafka(const struct ctl *ctl);
 /* How the view is reached; endpoint is NULL or empty where REDIS_ENDPOINT is not set. */
 struct redis_options ctl_redis(const struct ctl *ctl);
-/* Prints "crcrctl VERB: text" and gives the exit code that fits the error. */
+/* For the topic, which must be there (ERR_STOP names it). *ret is set also where the check fails.
+ */
+enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer **ret,
+                    struct why *why) MUST_CHECK;
+
+/* One line on stderr, "crcrctl VERB: text", after what progress shows there. */
+void ctl_say(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Says why, and gives the exit code that fits the error. */
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
-/* --help was asked for (help): usage on stdout, CTL_OK; else usage on stderr, CTL_USAGE. */
-int ctl_usage(const struct ctl *ctl, bool help);
-/* A wrong argument: says which and what is accepted. */
+/* A wrong argument: says which and what is accepted. CTL_USAGE. */
 int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted);
-/* The values of options that several verbs have. Each gives CTL_OK, or says what is accepted.
- * pr: a pull request's number. time: "10m", "2h", "3d", "45s" ago, or an RFC 3339 time, as
- * wall-clock milliseconds. duration: "45s" … "3d" in milliseconds. rate: "5" or "5/s". */
-int ctl_pr(const struct ctl *ctl, const char *text, int64_t *ret);
-int ctl_time(const struct ctl *ctl, const char *option, const char *text, int64_t *ret);
-int ctl_duration(const struct ctl *ctl, const char *option, const char *text, int64_t *ret);
-int ctl_rate(const struct ctl *ctl, const char *text, int *ret);
+/* Writes it to stdout. */
+void ctl_put(const struct buf *text);
+/* Appends the file ("-": standard input) to `to`; ERR_REFUSE when it cannot be read or is larger
+ * than the buffer may be. */
+enum err ctl_read_file(struct buf *to, const char *name, struct why *why) MUST_CHECK;
+
 /* SIGINT and SIGTERM set a flag instead of ending the program. */
 void ctl_catch_signals(void);
 bool ctl_stopped(void);
+/* Waits; false when the program is to stop. */
+bool ctl_wait(int64_t ms);
 /* True when out is a terminal, or CLICOLOR_FORCE is set, but never with NO_COLOR. */
 bool ctl_color(FILE *out);
+
+/* How far something long is, on stderr: in place on a terminal, else a line every few seconds. */
+struct progress {
+    const char *verb;
+    int64_t due_ms; /* monotonic */
+};
+void progress_init(struct progress *p, const char *verb);
+/* Cheap to call often. */
+void progress_show(struct progress *p, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Clears it from the terminal, whoever showed it: before any other line is printed. */
+void progress_end(void);
+
+/* At most so many a second, one after the other. */
+struct pace {
+    int64_t step_us; /* 0: no limit */
+    int64_t due_us;  /* monotonic */
+};
+void pace_init(struct pace *p, int64_t per_second);
+/* Waits for the next one's turn; false when the program is to stop. */
+bool pace_wait(struct pace *p);
 
 #endif

@@ -13,37 +13,21 @@
 
 void deliveries_init(struct deliveries *d)
 {
-    *d = (struct deliveries){ .by_guid = NULL };
+    *d = (struct deliveries){ .by_guid.size = sizeof(struct delivery) };
 }
 
 void deliveries_clear(struct deliveries *d)
 {
-    struct delivery *one, *next;
-
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
-        HASH_DEL(d->by_guid, one);
-        free(one);
-    }
+    table_clear(&d->by_guid);
     deliveries_init(d);
 }
 
 struct delivery *deliveries_find(const struct deliveries *d, struct str guid)
 {
-    struct delivery *found = NULL;
-
-    if (guid.len)
-        HASH_FIND(hh, d->by_guid, guid.ptr, guid.len, found);
-    return found;
+    return table_get(&d->by_guid, guid);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
-
-struct attempt {
-    struct str guid, event, action;
-    int64_t id, at_ms, status;
-    bool redelivery;
-};
 
 static struct str text_of(const json_t *row, const char *name)
 {
@@ -52,78 +36,59 @@ static struct str text_of(const json_t *row, const char *name)
     return (struct str){ json_string_value(value), json_string_length(value) };
 }
 
-static enum err read_attempt(const json_t *row, struct attempt *ret, struct why *why)
+/* One attempt. Newest first: the first attempt of a GUID that is met is its newest. */
+static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_ms, int64_t now_ms)
 {
-    *ret = (struct attempt){
-        .guid = text_of(row, "guid"),
-        .event = text_of(row, "event"),
-        .action = text_of(row, "action"),
-        .id = json_integer_value(json_object_get(row, "id")),
-        .status = json_integer_value(json_object_get(row, "status_code")),
-        .redelivery = json_is_true(json_object_get(row, "redelivery")),
-    };
-    if (!ret->guid.ptr || ret->id <= 0)
-        return why_set(why, ERR_REFUSE, "GitHub's list of deliveries: an entry without guid or id");
-    enum err err = clock_parse(text_of(row, "delivered_at"), &ret->at_ms, why);
-    return err ? why_prefix(why, err, "GitHub's list of deliveries: delivered_at") : OK;
-}
+    int64_t status = json_integer_value(json_object_get(row, "status_code"));
+    struct str guid = text_of(row, "guid");
+    struct delivery *one = deliveries_find(d, guid);
 
-/* Newest first: the first attempt of a GUID that is met is its newest. */
-static struct delivery *delivery_of(struct deliveries *d, const struct attempt *a)
-{
-    struct delivery *one = deliveries_find(d, a->guid);
-
-    if (one)
-        return one;
-    one = mem_alloc(1, sizeof(*one));
-    str_copy(one->guid, sizeof(one->guid), a->guid);
-    one->id = a->id;
-    one->kind = event_kind_of(a->event);
-    if (!event_may_count(one->kind, a->action)) {
-        one->state = DELIVERY_SKIPPED;
-        one->skipped = one->kind == EVENT_OTHER ? "other_event" : "other_action";
-    }
-    HASH_ADD_KEYPTR(hh, d->by_guid, one->guid, a->guid.len, one);
-    return one;
-}
-
-static void add(struct deliveries *d, const struct attempt *a, int64_t now_ms)
-{
     d->attempts++;
-    if (!delivery_valid(a->guid)) {
+    if (!delivery_valid(guid)) {
         d->n_malformed++;
         return;
     }
-    struct delivery *one = delivery_of(d, a);
-    one->first_ms = a->at_ms;
-    one->has_first |= !a->redelivery;
-    if (a->status >= 200 && a->status < 300)
+    if (!one) {
+        one = table_make(&d->by_guid, guid);
+        one->guid = table_key(one);
+        one->id = id;
+        one->kind = event_kind_of(text_of(row, "event"));
+        if (!event_may_count(one->kind, text_of(row, "action"))) {
+            one->state = DELIVERY_SKIPPED;
+            one->skipped = one->kind == EVENT_OTHER ? "other_event" : "other_action";
+        }
+    }
+    one->first_ms = at_ms;
+    one->has_first |= !json_is_true(json_object_get(row, "redelivery"));
+    if (status >= 200 && status < 300)
         one->state = DELIVERY_DELIVERED;
-    else if (one->state == DELIVERY_MISSING && a->status == 0 && now_ms - a->at_ms < PENDING_MS)
+    else if (one->state == DELIVERY_MISSING && status == 0 && now_ms - at_ms < PENDING_MS)
         one->state = DELIVERY_PENDING;
 }
 
 enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
                         bool *older, struct why *why)
 {
-    json_error_t fault;
-    json_t *rows = json_loadb(page.ptr ? page.ptr : "", page.len, 0, &fault), *row;
+    json_t *rows = json_loadb(page.ptr ? page.ptr : "", page.len, 0, NULL), *row;
     enum err err = OK;
     size_t i;
 
     *older = false;
-    if (!json_is_array(rows)) {
-        json_decref(rows);
-        return why_set(why, ERR_REFUSE, "GitHub's list of deliveries is no JSON array");
-    }
+    if (!json_is_array(rows))
+        err = why_set(why, ERR_REFUSE, "GitHub's list of deliveries is no JSON array");
     json_array_foreach(rows, i, row)
     {
-        struct attempt attempt;
-        err = read_attempt(row, &attempt, why);
-        *older = !err && attempt.at_ms < since_ms;
+        int64_t at_ms, id = json_integer_value(json_object_get(row, "id"));
+        if (!text_of(row, "guid").ptr || id <= 0)
+            err = why_set(why, ERR_REFUSE,
+                          "GitHub's list of deliveries: an entry without guid or id");
+        else if ((err = clock_parse(text_of(row, "delivered_at"), &at_ms, why)))
+            (void)why_prefix(why, err, "GitHub's list of deliveries: delivered_at");
+        else
+            *older = at_ms < since_ms;
         if (err || *older)
             break;
-        add(d, &attempt, now_ms);
+        add(d, row, id, at_ms, now_ms);
     }
     json_decref(rows);
     return err;
@@ -131,10 +96,9 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
 
 void deliveries_doubt(struct deliveries *d)
 {
-    struct delivery *one, *next;
+    struct delivery *one;
 
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
+    for (one = NULL; (one = table_next(&d->by_guid, one));) {
         if (one->state == DELIVERY_DELIVERED)
             one->state = one->skipped ? DELIVERY_SKIPPED : DELIVERY_MISSING;
     }
@@ -154,12 +118,11 @@ static int by_age(const void *left, const void *right)
 
 size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 {
-    struct delivery **all = mem_alloc(HASH_COUNT(d->by_guid) + 1, sizeof(struct delivery *));
-    struct delivery *one, *next;
+    struct delivery **all = mem_alloc(table_count(&d->by_guid) + 1, sizeof(struct delivery *));
+    struct delivery *one;
     size_t n = 0;
 
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
+    for (one = NULL; (one = table_next(&d->by_guid, one));) {
         if (one->state == DELIVERY_MISSING)
             all[n++] = one;
     }
@@ -171,10 +134,9 @@ size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 {
     size_t n = state == DELIVERY_SKIPPED ? d->n_malformed : 0;
-    struct delivery *one, *next;
+    struct delivery *one;
 
-    HASH_ITER(hh, d->by_guid, one, next)
-    {
+    for (one = NULL; (one = table_next(&d->by_guid, one));) {
         n += one->state == state;
     }
     return n;
@@ -186,13 +148,12 @@ static const char *const reasons[] = { "other_event", "other_action", "other_rep
 
 static void put_reasons(const struct deliveries *d, struct buf *to)
 {
-    struct delivery *one, *next;
+    struct delivery *one;
     const char *separator = " (";
 
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
         size_t n = 0;
-        HASH_ITER(hh, d->by_guid, one, next)
-        {
+        for (one = NULL; (one = table_next(&d->by_guid, one));) {
             n += one->state == DELIVERY_SKIPPED && str_is(str_of(one->skipped), reasons[i]);
         }
         if (!n)
@@ -211,7 +172,7 @@ void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
     buf_printf(to,
                "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
                "answered yet, %zu skipped",
-               HASH_COUNT(d->by_guid) + d->n_malformed, d->attempts,
+               table_count(&d->by_guid) + d->n_malformed, d->attempts,
                deliveries_count(d, DELIVERY_DELIVERED), deliveries_count(d, DELIVERY_STORED),
                deliveries_count(d, DELIVERY_PUBLISHED), dry_run ? "to publish" : "published",
                deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));

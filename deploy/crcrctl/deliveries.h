@@ -7,9 +7,8 @@
 #ifndef CRCR_CTL_DELIVERIES_H
 #define CRCR_CTL_DELIVERIES_H
 
-#include <uthash.h>
-
 #include "../../common/model/event.h"
+#include "table.h"
 
 enum delivery_state {
     DELIVERY_MISSING,
@@ -23,8 +22,7 @@ enum delivery_state {
 };
 
 struct delivery {
-    UT_hash_handle hh;
-    char guid[DELIVERY_MAX + 1];
+    struct str guid;
     int64_t id; /* of its newest attempt: each has the payload */
     int64_t first_ms;
     bool has_first; /* the attempt that was no redelivery is among those seen */
@@ -34,7 +32,7 @@ struct delivery {
 };
 
 struct deliveries {
-    struct delivery *by_guid;
+    struct table by_guid; /* of struct delivery */
     size_t attempts;
     size_t n_malformed; /* GUIDs that can be none: skipped */
 };

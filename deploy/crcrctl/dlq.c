@@ -5,11 +5,7 @@
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
-
-struct dlq_resolution {
-    struct dlq_place of;
-    enum dlq_state state;
-};
+#include "out.h"
 
 static const char *const state_names[] = {
     [DLQ_OPEN] = "open",
@@ -34,47 +30,48 @@ bool dlq_place_parse(struct str text, struct dlq_place *ret)
     return true;
 }
 
+void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE])
+{
+    snprintf(to, DLQ_PLACE_SIZE, "%" PRId32 "@%" PRId64, at.partition, at.offset);
+}
+
 void dlq_init(struct dlq *d)
 {
-    *d = (struct dlq){ .entries = NULL };
+    *d = (struct dlq){ .by_place.size = sizeof(struct dlq_entry) };
 }
 
 void dlq_clear(struct dlq *d)
 {
+    table_clear(&d->by_place);
     free(d->entries);
-    free(d->resolutions);
     dlq_init(d);
 }
 
 /* ---- entries and resolutions ---------------------------------------------------------------- */
 
-static void copy(char *to, size_t size, struct str from)
-{
-    (void)str_copy(to, size, str_cut(from, size - 1));
-}
-#define COPY(to, from) copy((to), sizeof(to), (from))
-
-static void add_resolution(struct dlq *d, const struct dlq_resolution *one)
-{
-    if (d->n_resolutions == d->cap_resolutions) {
-        d->cap_resolutions = d->cap_resolutions ? 2 * d->cap_resolutions : 64;
-        d->resolutions = mem_resize(d->resolutions, d->cap_resolutions, sizeof(*d->resolutions));
-    }
-    d->resolutions[d->n_resolutions++] = *one;
-}
-
-static void add_entry(struct dlq *d, const struct record *record)
+void dlq_add(struct dlq *d, const struct record *record)
 {
     const struct headers *h = &record->headers;
+    struct str class = headers_get(h, "class"), resolves = headers_get(h, "resolves");
+    bool dropped = str_is(class, state_names[DLQ_DROPPED]);
+    struct dlq_place at = { record->at.partition, record->at.offset }, of;
+    char key[DLQ_PLACE_SIZE];
 
-    if (d->n == d->cap) {
-        d->cap = d->cap ? 2 * d->cap : 64;
-        d->entries = mem_resize(d->entries, d->cap, sizeof(*d->entries));
+    /* What was parked keeps the headers that it came with: class says whose `resolves` it is. */
+    if ((dropped || str_is(class, state_names[DLQ_REPLAYED])) && resolves.ptr &&
+        dlq_place_parse(resolves, &of)) {
+        dlq_place_text(of, key);
+        struct dlq_entry *resolved = table_make(&d->by_place, str_of(key));
+        resolved->state = dropped ? DLQ_DROPPED : DLQ_REPLAYED;
+        return;
     }
-    struct dlq_entry *e = &d->entries[d->n++];
-    *e = (struct dlq_entry){ .at = { record->at.partition, record->at.offset },
-                             .parked_ms = headers_get_i64(h, "parked_ms", record->timestamp_ms) };
-    COPY(e->class, headers_get(h, "class"));
+    dlq_place_text(at, key);
+    struct dlq_entry *e = table_make(&d->by_place, str_of(key));
+    d->n += !e->exists;
+    e->exists = true;
+    e->at = at;
+    e->parked_ms = headers_get_i64(h, "parked_ms", record->timestamp_ms);
+    COPY(e->class, class);
     COPY(e->source_topic, headers_get(h, "source_topic"));
     COPY(e->key, record->key);
     COPY(e->delivery, headers_get(h, "delivery"));
@@ -82,98 +79,50 @@ static void add_entry(struct dlq *d, const struct record *record)
     COPY(e->error, headers_get(h, "error"));
 }
 
-void dlq_add(struct dlq *d, const struct record *record)
-{
-    struct dlq_resolution one = { .state = DLQ_REPLAYED };
-    struct str resolves = headers_get(&record->headers, "resolves");
-
-    struct str class = headers_get(&record->headers, "class");
-
-    if (str_is(class, state_names[DLQ_DROPPED]))
-        one.state = DLQ_DROPPED;
-    /* What was buried keeps the headers that it came with. */
-    bool is_ours = one.state == DLQ_DROPPED || str_is(class, state_names[DLQ_REPLAYED]);
-    if (is_ours && resolves.ptr && dlq_place_parse(resolves, &one.of))
-        add_resolution(d, &one);
-    else
-        add_entry(d, record);
-}
-
-static int compare_places(const struct dlq_place *a, const struct dlq_place *b)
-{
-    if (a->partition != b->partition)
-        return a->partition < b->partition ? -1 : 1;
-    return (a->offset > b->offset) - (a->offset < b->offset);
-}
-
 static int by_time(const void *left, const void *right)
 {
-    const struct dlq_entry *a = left, *b = right;
+    const struct dlq_entry *a = *(struct dlq_entry *const *)left;
+    const struct dlq_entry *b = *(struct dlq_entry *const *)right;
 
     if (a->parked_ms != b->parked_ms)
         return a->parked_ms < b->parked_ms ? -1 : 1;
-    return compare_places(&a->at, &b->at);
-}
-
-static int by_place(const void *left, const void *right)
-{
-    const struct dlq_resolution *a = left, *b = right;
-
-    return compare_places(&a->of, &b->of);
-}
-
-static int by_own_place(const void *left, const void *right)
-{
-    const struct dlq_entry *a = left, *b = right;
-
-    return compare_places(&a->at, &b->at);
+    if (a->at.partition != b->at.partition)
+        return a->at.partition < b->at.partition ? -1 : 1;
+    return (a->at.offset > b->at.offset) - (a->at.offset < b->at.offset);
 }
 
 void dlq_settle(struct dlq *d)
 {
-    if (d->n)
-        qsort(d->entries, d->n, sizeof(*d->entries), by_own_place);
-    if (!d->n_resolutions)
-        return;
-    qsort(d->resolutions, d->n_resolutions, sizeof(*d->resolutions), by_place);
-    for (size_t i = 0; i < d->n; i++) {
-        const struct dlq_resolution wanted = { .of = d->entries[i].at };
-        const struct dlq_resolution *found =
-            bsearch(&wanted, d->resolutions, d->n_resolutions, sizeof(*d->resolutions), by_place);
-        d->entries[i].state = found ? found->state : DLQ_OPEN;
-    }
-}
+    size_t n = 0;
 
-void dlq_by_time(struct dlq *d)
-{
-    if (d->n)
-        qsort(d->entries, d->n, sizeof(*d->entries), by_time);
+    d->entries = mem_alloc(d->n + 1, sizeof(struct dlq_entry *));
+    for (struct dlq_entry *e = NULL; (e = table_next(&d->by_place, e));)
+        if (e->exists)
+            d->entries[n++] = e;
+    qsort(d->entries, n, sizeof(struct dlq_entry *), by_time);
 }
 
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
 {
-    const struct dlq_entry wanted = { .at = at };
+    char key[DLQ_PLACE_SIZE];
 
-    return d->n ? bsearch(&wanted, d->entries, d->n, sizeof(*d->entries), by_own_place) : NULL;
+    dlq_place_text(at, key);
+    struct dlq_entry *found = table_get(&d->by_place, str_of(key));
+    return found && found->exists ? found : NULL;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
-
-static bool from_topic(struct str wanted, const struct topics *topics, struct str source)
-{
-    enum topic topic = topics_find(topics, source);
-
-    return str_eq(wanted, source) ||
-           (topic != TOPIC_COUNT && str_is(wanted, topic_base_name(topic)));
-}
 
 bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
                  const struct dlq_entry *entry)
 {
     bool placed = f->n_places == 0;
+    struct str source = str_of(entry->source_topic);
+    enum topic topic = topics_find(topics, source);
 
     for (size_t i = 0; i < f->n_places && !placed; i++)
-        placed = !compare_places(&f->places[i], &entry->at);
+        placed = f->places[i].partition == entry->at.partition &&
+                 f->places[i].offset == entry->at.offset;
     if (!placed || entry->parked_ms < f->since_ms)
         return false;
     if (f->class.len && !str_is(f->class, entry->class))
@@ -182,16 +131,11 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
         return false;
     if (f->delivery.len && !str_is(f->delivery, entry->delivery))
         return false;
-    return !f->source.len || from_topic(f->source, topics, str_of(entry->source_topic));
+    return !f->source.len || str_eq(f->source, source) ||
+           (topic != TOPIC_COUNT && str_is(f->source, topic_base_name(topic)));
 }
 
 /* ---- going back ----------------------------------------------------------------------------- */
-
-static bool takes_back(enum topic topic)
-{
-    return topic == TOPIC_EVENTS || topic == TOPIC_CALLBACKS || topic == TOPIC_RECONCILE ||
-           topic == TOPIC_RESULTS || (topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4);
-}
 
 enum err dlq_unpark(const struct topics *topics, const struct record *record, enum topic *target,
                     struct headers *to, struct why *why)
@@ -201,7 +145,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     struct str source = headers_get(&record->headers, "source_topic");
     struct str cut = headers_get(&record->headers, "cut");
     enum topic topic = topics_find(topics, source);
-    char place[64];
+    char place[DLQ_PLACE_SIZE];
 
     if (cut.ptr)
         return why_set(why, ERR_REFUSE, "only a part of it is here: %.*s", STR_ARG(cut));
@@ -209,7 +153,8 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
         source = headers_get(&record->headers, "to_topic");
         topic = topics_find(topics, source);
     }
-    if (!takes_back(topic))
+    if (topic != TOPIC_EVENTS && topic != TOPIC_CALLBACKS && topic != TOPIC_RECONCILE &&
+        topic != TOPIC_RESULTS && !(topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4))
         return why_set(why, ERR_REFUSE, "it came from '%.*s', where nothing can be put back",
                        STR_ARG(source));
     headers_copy(to, &record->headers);
@@ -218,7 +163,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     if (headers_get(to, "attempt").ptr)
         headers_set(to, "attempt", STR_LIT("1"));
     headers_remove(to, "dlq");
-    snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, record->at.partition, record->at.offset);
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
     headers_put_copy(to, "dlq", str_of(place));
     *target = topic;
     return OK;
@@ -229,10 +174,10 @@ void dlq_resolution_headers(const struct record *record, enum dlq_state state, i
 {
     static const char *const kept[] = { "event",    "action", "delivery", "pr",
                                         "head_sha", "repo",   "tier",     "source_topic" };
-    char place[64];
+    char place[DLQ_PLACE_SIZE];
 
     headers_init(to);
-    snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, record->at.partition, record->at.offset);
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
     headers_put_copy(to, "resolves", str_of(place));
     headers_put(to, "class", str_of(state_names[state]));
     headers_put_i64(to, "resolved_ms", now_ms);

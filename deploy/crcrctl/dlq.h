@@ -12,6 +12,7 @@
 #include "../../common/io/topic_reader.h"
 #include "../../common/model/limits.h"
 #include "../../common/model/topics.h"
+#include "table.h"
 
 enum dlq_state { DLQ_OPEN, DLQ_REPLAYED, DLQ_DROPPED };
 /* "open", "replayed", "dropped". */
@@ -22,13 +23,16 @@ struct dlq_place {
     int64_t offset;
 };
 /* "3@17". */
+#define DLQ_PLACE_SIZE 40
 bool dlq_place_parse(struct str text, struct dlq_place *ret);
+void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE]);
 
 /* Text that is not known is "". */
 struct dlq_entry {
     struct dlq_place at;
     int64_t parked_ms;
     enum dlq_state state;
+    bool exists; /* false: only its resolution has come */
     bool chosen; /* the caller's */
     char class[16];
     char source_topic[96];
@@ -39,22 +43,18 @@ struct dlq_entry {
 };
 
 struct dlq {
-    struct dlq_entry *entries;
-    size_t n, cap;
-    struct dlq_resolution *resolutions;
-    size_t n_resolutions, cap_resolutions;
+    struct table by_place;      /* of struct dlq_entry */
+    struct dlq_entry **entries; /* the oldest first; after dlq_settle */
+    size_t n;
 };
 
 void dlq_init(struct dlq *d);
 void dlq_clear(struct dlq *d);
-/* A record of the topic, in any order; dlq_settle once all are there: entries then know their
- * state. */
+/* A record of the topic, in any order; dlq_settle once, when all are there. */
 void dlq_add(struct dlq *d, const struct record *record);
 void dlq_settle(struct dlq *d);
-/* NULL: there is none. After dlq_settle, and not after dlq_by_time. */
+/* NULL: there is none. */
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
-/* The oldest first, for people. */
-void dlq_by_time(struct dlq *d);
 
 /* What is wanted; empty text and 0 want everything. */
 #define DLQ_MAX_PLACES 1000

@@ -3,28 +3,25 @@
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/io/topic_writer.h"
-#include "newest.h"
-#include "progress.h"
+#include "dlq_verbs.h"
 #include "scan.h"
-#include "verb_dlq.h"
 
-#define CHECK_MS     5000
 #define READ_BACK_MS 15000
 #define WAIT_MS      100
 
 struct resolving {
     struct ctl *ctl;
-    const struct dlq_arguments *arguments;
+    const struct args *args;
+    struct dlq_filter filter;
     enum dlq_state to;
     struct dlq dlq;
-    struct newest *rows;             /* of `results`, for what goes back there */
+    struct newest rows;              /* of `results`, for what goes back there */
     struct topic_follower *follower; /* of `results`; NULL: nothing goes back there */
     struct topic_writer *writer;     /* NULL in a dry run */
     struct pace pace;
     struct progress progress;
     struct topic_position put; /* the row that was put back last; else no topic */
-    bool is_read, was_newer;   /* it was read back; a newer one stood before it by then */
+    bool is_read, was_newer;   /* it was read back; a newer one was before it by then */
     size_t chosen, done, unfit, resolved_before, absent, overtaken;
     struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
     bool has_doubt;
@@ -34,17 +31,17 @@ struct resolving {
 
 static void choose(struct resolving *r)
 {
-    const struct dlq_filter *f = &r->arguments->filter;
+    const struct dlq_filter *f = &r->filter;
 
     for (size_t i = 0; i < f->n_places; i++) {
         if (dlq_find(&r->dlq, f->places[i]))
             continue;
         r->absent++;
-        fprintf(stderr, "crcrctl %s: %" PRId32 "@%" PRId64 ": no entry is there\n", r->ctl->verb,
-                f->places[i].partition, f->places[i].offset);
+        ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": no entry is there", f->places[i].partition,
+                f->places[i].offset);
     }
     for (size_t i = 0; i < r->dlq.n; i++) {
-        struct dlq_entry *entry = &r->dlq.entries[i];
+        struct dlq_entry *entry = r->dlq.entries[i];
         if (!dlq_matches(f, &r->ctl->topics, entry))
             continue;
         entry->chosen = entry->state == DLQ_OPEN;
@@ -61,15 +58,6 @@ static void say(const struct resolving *r, const struct dlq_entry *entry, const 
     dlq_print(entry, false, &r->ctl->topics);
 }
 
-static enum err write_resolution(struct resolving *r, const struct record *record)
-{
-    struct headers headers;
-
-    dlq_resolution_headers(record, r->to, clock_wall_ms(), &headers);
-    return topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_DLQ], record->key,
-                                 STR_LIT(""), &headers, NULL, &r->why);
-}
-
 static bool see_row(void *opaque, const struct record *record)
 {
     struct resolving *r = opaque;
@@ -77,9 +65,9 @@ static bool see_row(void *opaque, const struct record *record)
     if (r->put.topic && record->at.partition == r->put.partition &&
         record->at.offset == r->put.offset) {
         r->is_read = true;
-        r->was_newer = !newest_is(r->rows, record->key, record->value);
+        r->was_newer = !newest_is(&r->rows, record->key, record->value);
     }
-    newest_see(r->rows, record->key, record->value);
+    newest_see(&r->rows, record->key, record->value);
     return true;
 }
 
@@ -91,41 +79,18 @@ static enum err check_row(struct resolving *r, enum topic target, const struct r
         scan_more(r->follower, see_row, r);
     if (target != TOPIC_RESULTS)
         return OK;
-    if (newest_is(r->rows, record->key, record->value))
+    if (newest_is(&r->rows, record->key, record->value))
         return OK;
     return why_set(&r->why, ERR_REFUSE,
                    "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
                    "callbacks` publishes the newest again");
 }
 
-/* A newer row may have come after the last look and before ours. */
-static enum err read_back(struct resolving *r, struct str key)
-{
-    int64_t deadline = clock_mono_ms() + READ_BACK_MS;
-
-    r->is_read = false;
-    while (!r->is_read && clock_mono_ms() < deadline) {
-        const struct record *record = topic_follower_next(r->follower, WAIT_MS);
-        if (record)
-            (void)see_row(r, record);
-    }
-    if (!r->is_read)
-        return why_set(&r->why, ERR_RETRY,
-                       "%s [%d] does not show the row that was put back: is its leader running? "
-                       "A newer row may be behind it",
-                       r->put.topic, (int)r->put.partition);
-    r->overtaken += r->was_newer;
-    if (r->was_newer)
-        fprintf(stderr,
-                "crcrctl %s: a newer row of %.*s came while this one was put back, and is behind "
-                "it now: `crcrctl replay --topic callbacks` publishes the newest again\n",
-                r->ctl->verb, STR_ARG(key));
-    return OK;
-}
-
+/* A newer row may have come after the last look and before ours: it is looked for behind it. */
 static enum err put_back(struct resolving *r, const struct record *record, enum topic target,
                          const struct headers *headers)
 {
+    int64_t deadline = clock_mono_ms() + READ_BACK_MS;
     const char *topic = r->ctl->topics.name[target];
     struct topic_position at;
     enum err err =
@@ -135,7 +100,24 @@ static enum err put_back(struct resolving *r, const struct record *record, enum 
     if (err || target != TOPIC_RESULTS)
         return err;
     r->put = at;
-    return read_back(r, record->key);
+    r->is_read = false;
+    while (!r->is_read && clock_mono_ms() < deadline) {
+        const struct record *row = topic_follower_next(r->follower, WAIT_MS);
+        if (row)
+            (void)see_row(r, row);
+    }
+    if (!r->is_read)
+        return why_set(&r->why, ERR_RETRY,
+                       "%s [%d] does not show the row that was put back: is its leader running? "
+                       "A newer row may be behind it",
+                       at.topic, (int)at.partition);
+    r->overtaken += r->was_newer;
+    if (r->was_newer)
+        ctl_say(r->ctl,
+                "a newer row of %.*s came while this one was put back, and is behind it now: "
+                "`crcrctl replay --topic callbacks` publishes the newest again",
+                STR_ARG(record->key));
+    return OK;
 }
 
 /* ERR_REFUSE: this one alone cannot be. */
@@ -152,11 +134,14 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
         err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED) {
         err = put_back(r, record, target, &headers);
-        r->has_doubt = err == OK || err == ERR_UNKNOWN || (err && r->put.topic);
+        r->has_doubt = err == OK || err == ERR_UNKNOWN || r->put.topic;
         r->in_doubt = entry->at;
     }
-    if (!err && r->writer)
-        err = write_resolution(r, record);
+    if (!err && r->writer) {
+        dlq_resolution_headers(record, r->to, clock_wall_ms(), &headers);
+        err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_DLQ], record->key,
+                                    STR_LIT(""), &headers, NULL, &r->why);
+    }
     if (err == ERR_REFUSE && r->has_doubt) /* back in its topic, and nothing says so */
         return why_prefix(&r->why, ERR_STOP, "put back, but not noted");
     if (err)
@@ -180,9 +165,7 @@ static bool on_record(void *opaque, const struct record *record)
     enum err err = resolve_one(r, entry, record);
     if (err == ERR_REFUSE) {
         r->unfit++;
-        progress_end();
-        fprintf(stderr, "crcrctl %s: %" PRId32 "@%" PRId64 ": %s\n", r->ctl->verb, at.partition,
-                at.offset, r->why.text);
+        ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": %s", at.partition, at.offset, r->why.text);
     } else if (err != OK) {
         r->err = err;
     } else {
@@ -192,52 +175,23 @@ static bool on_record(void *opaque, const struct record *record)
     return r->err == OK && r->done + r->unfit < r->chosen;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
-
-static bool from_results(const struct resolving *r, const struct dlq_entry *entry)
-{
-    return entry->chosen && str_is(str_of(entry->source_topic), r->ctl->topics.name[TOPIC_RESULTS]);
-}
-
-static bool want_row(void *opaque, const struct record *record)
-{
-    struct resolving *r = opaque;
-    const struct dlq_place at = { record->at.partition, record->at.offset };
-    const struct dlq_entry *entry = dlq_find(&r->dlq, at);
-
-    if (entry && from_results(r, entry))
-        newest_want(r->rows, record->key);
-    return true;
-}
-
 /* Reads `results`, when something chosen came from there. */
 static enum err read_rows(struct resolving *r)
 {
-    struct scan queue = { .from = FOLLOW_BEGINNING }, results = { .from = FOLLOW_BEGINNING };
+    struct scan results = { .from = FOLLOW_BEGINNING };
+    const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
     bool any = false;
 
     for (size_t i = 0; i < r->dlq.n; i++)
-        any = any || from_results(r, &r->dlq.entries[i]);
-    if (!any || r->to != DLQ_REPLAYED)
-        return OK;
-    scan_add(&queue, r->ctl, TOPIC_DLQ);
+        any = any ||
+              (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
     scan_add(&results, r->ctl, TOPIC_RESULTS);
-    enum err err = scan_run(&queue, r->ctl, want_row, r, &r->why);
-    return err ? err : scan_begin(&results, r->ctl, see_row, r, &r->follower, &r->why);
+    return any && r->to == DLQ_REPLAYED
+               ? scan_begin(&results, r->ctl, see_row, r, &r->follower, &r->why)
+               : OK;
 }
 
 /* ---- all that were chosen ------------------------------------------------------------------- */
-
-static enum err open_writer(struct resolving *r)
-{
-    const struct topic_writer_options options = { .kafka = r->ctl->kafka };
-    const char *topic = r->ctl->topics.name[TOPIC_DLQ];
-
-    if (r->arguments->dry_run)
-        return OK;
-    enum err err = topic_writer_new(&r->writer, &options, &r->why);
-    return err ? err : topic_writer_check(r->writer, &topic, 1, CHECK_MS, &r->why);
-}
 
 /* The records themselves are read again: a queue may hold more than fits into memory. */
 static void run(struct resolving *r)
@@ -247,10 +201,10 @@ static void run(struct resolving *r)
     scan_add(&scan, r->ctl, TOPIC_DLQ);
     r->err = read_rows(r);
     if (r->err == OK)
-        r->err = open_writer(r);
+        r->err = r->args->dry_run ? OK : ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
     if (r->err != OK || ctl_stopped())
         return;
-    pace_init(&r->pace, r->arguments->rate);
+    pace_init(&r->pace, r->args->rate);
     progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
     progress_end();
@@ -258,50 +212,65 @@ static void run(struct resolving *r)
         r->err = err;
 }
 
-static int tell(const struct resolving *r)
+static int report(const struct resolving *r)
 {
     size_t left = r->chosen - r->done - r->unfit;
     bool nothing = !r->chosen && !r->resolved_before;
     int code = CTL_OK;
 
     printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
-           r->arguments->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before,
-           r->unfit, r->arguments->dry_run ? " (dry run: nothing was written)" : "");
+           r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
+           r->args->dry_run ? " (dry run: nothing was written)" : "");
     if (r->err != OK)
         code = ctl_fail(r->ctl, r->err, &r->why);
     if (r->has_doubt)
-        fprintf(stderr,
-                "crcrctl %s: %" PRId32 "@%" PRId64
-                " may be put back already, and the queue may not say so: the next run would put "
-                "it back again\n",
-                r->ctl->verb, r->in_doubt.partition, r->in_doubt.offset);
+        ctl_say(r->ctl,
+                "%" PRId32 "@%" PRId64 " may be put back already, and the queue may not say so: "
+                "the next run would put it back again",
+                r->in_doubt.partition, r->in_doubt.offset);
     if (left)
-        fprintf(stderr, "crcrctl %s: %zu are left; run it again to go on\n", r->ctl->verb, left);
+        ctl_say(r->ctl, "%zu are left; run it again to go on", left);
     if (nothing)
-        fprintf(stderr,
-                "crcrctl %s: nothing like that is there; `crcrctl dlq list` shows what is\n",
-                r->ctl->verb);
+        ctl_say(r->ctl, "nothing like that is there; `crcrctl dlq list` shows what is");
     if (code == CTL_OK && (r->overtaken || left || r->unfit || r->absent || nothing))
         code = CTL_PROBLEM;
     return code;
 }
 
-int dlq_resolve(struct ctl *ctl, const struct dlq_arguments *arguments, enum dlq_state to)
+static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
 {
-    struct resolving r = { .ctl = ctl, .arguments = arguments, .to = to };
-    int code = dlq_read(ctl, &r.dlq);
+    struct resolving r = { .ctl = ctl, .args = args, .to = to };
+    int code = dlq_filter_of(ctl, args, &r.filter);
 
     if (code != CTL_OK)
         return code;
+    if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
+        !args->since_ms)
+        return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
+    newest_init(&r.rows);
+    code = dlq_read(ctl, &r.dlq, &r.rows);
+    if (code != CTL_OK) {
+        newest_clear(&r.rows);
+        return code;
+    }
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */
-    r.rows = newest_new();
     choose(&r);
     if (r.chosen)
         run(&r);
-    code = tell(&r);
+    code = report(&r);
     topic_writer_free(r.writer);
     topic_follower_free(r.follower);
-    newest_free(r.rows);
+    newest_clear(&r.rows);
     dlq_clear(&r.dlq);
     return code;
+}
+
+int verb_dlq_replay(struct ctl *ctl, const struct args *args)
+{
+    return resolve(ctl, args, DLQ_REPLAYED);
+}
+
+int verb_dlq_drop(struct ctl *ctl, const struct args *args)
+{
+    return resolve(ctl, args, DLQ_DROPPED);
 }

@@ -1,120 +1,451 @@
-#include "levels_report.h"
-
+/* `crcrctl levels`: who is ready for L3, who is not good enough to stay there, and what follows. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
-#include "../../common/model/allowlist_patch.h"
-#include "../../common/model/limits.h"
+#include "../../common/crypto/hmac.h"
+#include "../../common/github/contents.h"
+#include "../../common/model/ids.h"
+#include "allowlist_read.h"
+#include "levels.h"
+#include "out.h"
+#include "scan.h"
+#include "verbs.h"
 
-#define REASON_MAX 1000
+#define TEXT_MAX     (64u << 20)
+#define REASON_MAX   1000
+#define SLACK_MS     (24 * 3600 * (int64_t)1000)
+#define DEFAULT_PATH ".github/allowlist.yml"
 
-/* ---- judging -----------------------------------------------------------------------------------
- */
+/* L2: ready for L3 or not. L3: good, or to be demoted. L4: its figures by the same criteria, and
+ * nothing follows: its check may be required, and a required check that is never made would block
+ * every pull request; who leaves L4 is decided by people. */
+struct row {
+    const struct allowlist_entry *entry;
+    int64_t since_ms;                /* at this level; -1 unknown */
+    const struct demotion *demotion; /* in force, or NULL */
+    struct level_verdict verdict;
+    const char *state; /* ready, not_ready, good, bad, no_jobs */
+};
 
-static const char *state_of(const struct level_verdict *v, int level)
+struct report {
+    const struct args *args;
+    const struct level_rules *rules;
+    int64_t now_ms;
+    struct allowlist_read past;
+    struct levels *jobs;
+    size_t unreadable; /* rows */
+    struct content_source source;
+    struct str path;  /* of the allowlist in its repository */
+    struct row *rows; /* L2, then L3, then L4, each in file order */
+    size_t n;
+};
+
+/* ---- what follows from the figures ---------------------------------------------------------- */
+
+static void row_fill(struct row *row, const struct report *r, const struct allowlist_entry *entry)
 {
-    if (v->no_jobs)
-        return "no_jobs";
-    if (level == 2)
-        return v->all_ok ? "ready" : "not_ready";
-    return v->all_ok ? "good" : "bad";
-}
-
-static void row_judge(struct levels_row *row, const struct levels_input *in,
-                      const struct allowlist_entry *entry)
-{
-    const struct level_rules *rules = &in->rules;
+    const struct level_rules *rules = r->rules;
     bool readiness = entry->level == 2;
     int64_t window_ms = readiness ? rules->ready_window_ms : rules->demote_window_ms;
     struct level_figures figures;
     row->entry = entry;
-    row->since_ms = tenure_since_ms(in->tenure, entry->repo);
-    row->demotion = entry->level == 3 ? demotions_find(in->demotions, entry->repo) : NULL;
-    levels_figures(in->jobs, entry->repo, in->now_ms - window_ms, in->now_ms, rules->overrun_ms,
+    row->since_ms = tenure_since_ms(r->past.tenure, entry->repo);
+    row->demotion = entry->level == 3 ? demotions_find(r->past.demotions, entry->repo) : NULL;
+    levels_figures(r->jobs, entry->repo, r->now_ms - window_ms, r->now_ms, rules->overrun_ms,
                    &figures);
     if (readiness)
-        level_ready(rules, &figures, row->since_ms < 0 ? -1 : in->now_ms - row->since_ms,
+        level_ready(rules, &figures, row->since_ms < 0 ? -1 : r->now_ms - row->since_ms,
                     &row->verdict);
     else
         level_keep(rules, &figures, &row->verdict);
-    row->state = state_of(&row->verdict, entry->level);
+    row->state = row->verdict.no_jobs  ? "no_jobs"
+                 : entry->level != 2   ? row->verdict.all_ok ? "good" : "bad"
+                 : row->verdict.all_ok ? "ready"
+                                       : "not_ready";
 }
 
-static bool is_promoted(const struct levels_row *row)
-{
-    return row->entry->level == 2 && row->verdict.all_ok;
-}
-
-static bool is_bad(const struct levels_row *row)
+static bool is_bad(const struct row *row)
 {
     return row->entry->level == 3 && !row->verdict.no_jobs && !row->verdict.all_ok;
 }
 
-static struct str device_of(const struct levels_input *in, struct str repo)
+/* 0: it stays where it is. */
+static int proposed_level(const struct row *row)
 {
-    for (size_t i = 0; i < in->n_devices; i++)
-        if (str_eq_nocase(in->devices[i].repo, repo))
-            return in->devices[i].device;
-    return STR_LIT(LEVELS_NO_DEVICE);
+    return row->entry->level == 2 && row->verdict.all_ok ? 3 : is_bad(row) ? 2 : 0;
 }
 
-static enum err patch_make(struct levels_report *r, struct why *why)
+/* Below which device --device puts it; absent: nobody said. */
+static struct str device_of(const struct report *r, struct str repo)
 {
-    struct allowlist_move *moves = mem_alloc(r->n + 1, sizeof(*moves));
-    size_t n = 0;
-    for (size_t i = 0; i < r->n; i++) {
-        struct str repo = r->rows[i].entry->repo;
-        if (is_promoted(&r->rows[i]))
-            moves[n++] = (struct allowlist_move){ repo, 3, device_of(r->input, repo) };
-        else if (is_bad(&r->rows[i]))
-            moves[n++] = (struct allowlist_move){ repo, 2, STR_NONE };
+    for (size_t i = 0; i < r->args->devices.n; i++) {
+        struct str device = str_of(r->args->devices.at[i]), of;
+        (void)str_split(&device, '=', &of);
+        if (str_eq_nocase(of, repo))
+            return device;
     }
-    enum err err =
-        allowlist_patch(r->input->text, r->input->path, moves, n, &r->patch, &r->rewritten, why);
-    free(moves);
-    return err;
+    return STR_NONE;
 }
 
-enum err levels_report_make(struct levels_report *ret, const struct levels_input *input,
-                            struct why *why)
-{
-    struct levels_report r = { .input = input };
-    buf_init(&r.patch, 4 * ALLOWLIST_MAX_BYTES);
-    r.rows = mem_alloc(allowlist_size(input->list) + 1, sizeof(*r.rows));
-    for (int level = 2; level <= 4; level++)
-        for (size_t i = 0; i < allowlist_size(input->list); i++)
-            if (allowlist_at(input->list, i)->level == level)
-                row_judge(&r.rows[r.n++], input, allowlist_at(input->list, i));
-    enum err err = patch_make(&r, why);
-    if (err == OK)
-        *ret = r;
-    else
-        levels_report_clear(&r);
-    return err;
-}
-
-void levels_report_clear(struct levels_report *r)
-{
-    free(r->rows);
-    buf_clear(&r->patch);
-}
-
-struct demotions *levels_report_demotions(const struct levels_report *r)
+/* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
+ * by which it could have recovered. *ret is the caller's. */
+static struct demotions *demotions_of(const struct report *r)
 {
     struct demotions *d = demotions_new();
+
     for (size_t i = 0; i < r->n; i++) {
-        const struct levels_row *row = &r->rows[i];
+        const struct row *row = &r->rows[i];
         struct buf CLEANUP(buf_clear) reason;
         buf_init(&reason, REASON_MAX);
         if (is_bad(row)) {
             level_reason(&row->verdict, &reason);
             demotions_add(d, row->entry->repo, buf_str(&reason),
-                          row->demotion ? row->demotion->since_ms : r->input->now_ms);
+                          row->demotion ? row->demotion->since_ms : r->now_ms);
         } else if (row->demotion && row->verdict.no_jobs) {
             demotions_add(d, row->entry->repo, str_of(row->demotion->reason),
                           row->demotion->since_ms);
         }
     }
     return d;
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static void put_day(struct buf *to, int64_t ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+    clock_format(ms, text);
+    buf_printf(to, "%.10s", text);
+}
+
+static void put_criterion(struct buf *to, const struct level_criterion *c)
+{
+    struct buf CLEANUP(buf_clear) value;
+    buf_init(&value, 64);
+    if (c->known)
+        level_value(&value, c->unit, c->value);
+    else
+        buf_puts(&value, "not known");
+    buf_printf(to, "    %-6s %-11s %-14.*s", c->ok ? "ok" : "NOT OK", c->name,
+               STR_ARG(buf_str(&value)));
+    buf_puts(to, c->at_least ? " at least " : " below ");
+    level_value(to, c->unit, c->limit);
+    if (*c->of)
+        buf_printf(to, ", over %zu %s", c->over, c->of);
+    buf_putc(to, '\n');
+}
+
+static const char *state_text(const char *state)
+{
+    static const char *const texts[][2] = {
+        { "ready", "ready for L3" },
+        { "not_ready", "not ready" },
+        { "good", "good" },
+        { "bad", "not good enough for L3" },
+        { "no_jobs", "no jobs in that time" },
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        if (str_is(str_of(state), texts[i][0]))
+            return texts[i][1];
+    return state;
+}
+
+static void put_row(struct buf *to, const struct row *row)
+{
+    bool of_l4 = row->entry->level == 4 && str_is(str_of(row->state), "bad");
+    buf_printf(to, "  %.*s  %s", STR_ARG(row->entry->repo),
+               of_l4 ? "below what L3 asks; L4 is decided by people" : state_text(row->state));
+    if (row->since_ms >= 0) {
+        buf_printf(to, ", %s since ", level_name(row->entry->level));
+        put_day(to, row->since_ms);
+    }
+    if (row->demotion) {
+        buf_puts(to, ", demoted since ");
+        put_day(to, row->demotion->since_ms);
+    }
+    buf_putc(to, '\n');
+    for (size_t i = 0; i < row->verdict.n; i++)
+        put_criterion(to, &row->verdict.at[i]);
+}
+
+static void put_level(struct buf *to, const struct report *r, int level, const char *title,
+                      int64_t window_ms)
+{
+    size_t n = 0;
+    buf_printf(to, "\n%s, jobs that ended in the last ", title);
+    level_value(to, UNIT_MS, (double)window_ms);
+    buf_putc(to, '\n');
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rows[i].entry->level == level) {
+            put_row(to, &r->rows[i]);
+            n++;
+        }
+    if (n == 0)
+        buf_puts(to, "  none\n");
+}
+
+/* What the file has there, without its indentation. */
+static struct str line_of(const struct report *r, int number)
+{
+    struct str rest = str_of(r->past.text), line = STR_NONE;
+
+    for (int i = 0; i < number && str_split(&rest, '\n', &line);)
+        i++;
+    return str_trim(line);
+}
+
+/* Each line of the allowlist that is to be moved, where to, and why. */
+static void put_proposal(struct buf *to, const struct report *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct row *row = &r->rows[i];
+        int level = proposed_level(row);
+        struct str device = level == 3 ? device_of(r, row->entry->repo) : STR_NONE;
+        if (!level)
+            continue;
+        if (!n++)
+            buf_puts(to, "\nProposal: move these lines of the allowlist\n");
+        buf_printf(to, "  %.*s:%d: ", STR_ARG(r->path), row->entry->line);
+        clean_line(to, line_of(r, row->entry->line));
+        buf_printf(to, "\n    %.*s: L%d to L%d", STR_ARG(row->entry->repo), row->entry->level,
+                   level);
+        if (level == 3)
+            buf_printf(to, ", device %.*s",
+                       STR_ARG(device.len ? device
+                                          : STR_LIT("to be chosen (--device OWNER/REPO=DEVICE)")));
+        buf_puts(to, ": ");
+        if (level == 2)
+            level_reason(&row->verdict, to);
+        for (size_t k = 0; level == 3 && k < row->verdict.n; k++) {
+            const struct level_criterion *c = &row->verdict.at[k];
+            buf_printf(to, "%s%s ", k ? "; " : "", c->name);
+            level_value(to, c->unit, c->value);
+        }
+        buf_putc(to, '\n');
+    }
+    if (!n)
+        buf_puts(to, "\nNobody is to be moved.\n");
+}
+
+static void put_text(const struct report *r, struct buf *to)
+{
+    char fetched[CLOCK_TEXT_SIZE];
+
+    clock_format(r->past.fetched_ms, fetched);
+    buf_printf(to, "Allowlist %.10s from %s, fetched %s\n", r->past.sha, r->past.source, fetched);
+    put_level(to, r, 2, "Ready for L3?", r->rules->ready_window_ms);
+    put_level(to, r, 3, "To stay at L3?", r->rules->demote_window_ms);
+    put_level(to, r, 4, "L4", r->rules->demote_window_ms);
+    put_proposal(to, r);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* Percent as percent, times in seconds. */
+static void json_figure(struct buf *to, const char *name, const struct level_criterion *c,
+                        double value)
+{
+    json_name(to, name);
+    buf_printf(to, "%.3f", c->unit == UNIT_PERCENT ? value : value / 1000);
+}
+
+static void json_criterion(struct buf *to, const struct level_criterion *c)
+{
+    json_element(to);
+    json_str(to, "name", str_of(c->name));
+    if (c->known)
+        json_figure(to, "value", c, c->value);
+    else
+        json_str(to, "value", STR_NONE);
+    json_str(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
+    json_str(to, "wanted", str_of(c->at_least ? ">=" : "<"));
+    json_figure(to, "threshold", c, c->limit);
+    json_bool(to, "ok", c->ok);
+    json_int(to, "over", (int64_t)c->over);
+    json_text(to, "of", c->of);
+    buf_putc(to, '}');
+}
+
+static void put_json(const struct report *r, struct buf *to)
+{
+    buf_putc(to, '{');
+    json_time(to, "at", r->now_ms);
+    json_name(to, "allowlist");
+    buf_putc(to, '{');
+    json_str(to, "sha", str_of(r->past.sha));
+    json_str(to, "source", str_of(r->past.source));
+    json_str(to, "path", r->path);
+    json_time(to, "fetched_at", r->past.fetched_ms);
+    buf_putc(to, '}');
+    json_int(to, "ready_window_seconds", r->rules->ready_window_ms / 1000);
+    json_int(to, "demote_window_seconds", r->rules->demote_window_ms / 1000);
+    json_name(to, "repos");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < r->n; i++) {
+        const struct row *row = &r->rows[i];
+        int level = proposed_level(row);
+        json_element(to);
+        json_str(to, "repo", row->entry->repo);
+        json_str(to, "level", str_of(level_name(row->entry->level)));
+        json_time(to, "level_since", row->since_ms);
+        json_str(to, "state", str_of(row->state));
+        json_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
+        json_int(to, "line", row->entry->line);
+        json_text(to, "proposed", level ? level_name(level) : "");
+        json_str(to, "device", level == 3 ? device_of(r, row->entry->repo) : STR_NONE);
+        json_name(to, "criteria");
+        buf_putc(to, '[');
+        for (size_t k = 0; k < row->verdict.n; k++)
+            json_criterion(to, &row->verdict.at[k]);
+        buf_puts(to, "]}");
+    }
+    buf_puts(to, "]}\n");
+}
+
+/* ---- --apply -------------------------------------------------------------------------------- */
+
+static enum err demotions_write(const struct ctl *ctl, const struct demotions *wanted,
+                                int64_t now_ms, struct why *why)
+{
+    struct topic_writer *writer = NULL;
+    struct headers headers;
+    struct buf CLEANUP(buf_clear) json;
+    char sha[SHA256_HEX_SIZE];
+    buf_init(&json, DEMOTIONS_MAX_BYTES);
+    demotions_to_json(wanted, now_ms, &json);
+    if (buf_full(&json))
+        return why_set(why, ERR_REFUSE, "the record of demotions would be too large");
+    sha256_hex(buf_str(&json), sha);
+    headers_init(&headers);
+    headers_put(&headers, "source", STR_LIT("crcrctl levels"));
+    headers_put(&headers, "sha", str_of(sha));
+    headers_put_i64(&headers, "fetched_ms", now_ms);
+    enum err err = ctl_writer(ctl, TOPIC_ALLOWLIST, &writer, why);
+    if (err == OK)
+        err = topic_writer_put_wait(writer, ctl->topics.name[TOPIC_ALLOWLIST],
+                                    STR_LIT(DEMOTIONS_KEY), buf_str(&json), &headers, NULL, why);
+    topic_writer_free(writer);
+    return err;
+}
+
+/* In JSON mode what changes goes to stderr, so that stdout stays JSON. */
+static enum err apply(const struct ctl *ctl, const struct report *r, struct why *why)
+{
+    const struct demotions *was = r->past.demotions;
+    struct demotions *is = demotions_of(r);
+    FILE *to = r->args->json ? stderr : stdout;
+    enum err err = OK;
+
+    fputs(r->args->json ? "" : "\n", to);
+    for (size_t i = 0; i < demotions_size(is); i++)
+        if (!demotions_find(was, str_of(demotions_at(is, i)->repo)))
+            fprintf(to, "demoted    %s: %s\n", demotions_at(is, i)->repo,
+                    demotions_at(is, i)->reason);
+    for (size_t i = 0; i < demotions_size(was); i++)
+        if (!demotions_find(is, str_of(demotions_at(was, i)->repo)))
+            fprintf(to, "recovered  %s\n", demotions_at(was, i)->repo);
+    if (demotions_equal(was, is))
+        fprintf(to, "unchanged  %zu demoted\n", demotions_size(is));
+    if (r->args->dry_run)
+        fputs("dry run: nothing was written\n", to);
+    else if (!demotions_equal(was, is))
+        err = demotions_write(ctl, is, r->now_ms, why);
+    demotions_free(is);
+    return err;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+static bool result_found(void *opaque, const struct record *record)
+{
+    struct report *r = opaque;
+    struct result_record row;
+    struct why why;
+
+    if (!record->value.ptr)
+        return true;
+    if (result_record_from_json(record->value, &row, &why)) {
+        r->unreadable++;
+        return true;
+    }
+    levels_put(r->jobs, &row, record->timestamp_ms);
+    result_record_clear(&row);
+    return true;
+}
+
+/* Results from a day before the longer window: a row is written when its job ends, or later. */
+static enum err read_topics(const struct ctl *ctl, struct report *r, struct why *why)
+{
+    struct scan scan = { .quiet = false };
+    const struct level_rules *rules = r->rules;
+    int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
+                                                                         : rules->demote_window_ms;
+    enum err err = allowlist_read(ctl, &r->past, why);
+
+    if (err == OK && !r->past.list)
+        return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
+                       ctl->topics.name[TOPIC_ALLOWLIST]);
+    scan_add(&scan, ctl, TOPIC_RESULTS);
+    scan_from(&scan, r->now_ms - window_ms - SLACK_MS);
+    return err == OK ? scan_all(&scan, ctl, result_found, r, why) : err;
+}
+
+static void fill(struct report *r)
+{
+    const struct allowlist *list = r->past.list;
+    struct why why;
+
+    r->path = str_of(DEFAULT_PATH);
+    if (content_source_parse(&r->source, str_of(r->past.source), &why) == OK &&
+        r->source.kind == CONTENT_GITHUB)
+        r->path = str_of(r->source.path);
+    r->rows = mem_alloc(allowlist_size(list) + 1, sizeof(*r->rows));
+    for (int level = 2; level <= 4; level++)
+        for (size_t i = 0; i < allowlist_size(list); i++)
+            if (allowlist_at(list, i)->level == level)
+                row_fill(&r->rows[r->n++], r, allowlist_at(list, i));
+}
+
+static int check(const struct ctl *ctl, const struct args *args)
+{
+    if (args->dry_run && !args->apply)
+        return ctl_bad(ctl, "--dry-run", "", "with --apply");
+    for (size_t i = 0; i < args->devices.n; i++) {
+        struct str device = str_of(args->devices.at[i]), repo;
+        if (!str_split(&device, '=', &repo) || !repo_valid(repo) || !device.len)
+            return ctl_bad(ctl, "--device", args->devices.at[i], "OWNER/REPO=DEVICE");
+    }
+    return CTL_OK;
+}
+
+int verb_levels(struct ctl *ctl, const struct args *args)
+{
+    struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
+    struct buf CLEANUP(buf_clear) text;
+    struct why why;
+    int code = check(ctl, args);
+
+    if (code != CTL_OK)
+        return code;
+    buf_init(&text, TEXT_MAX);
+    r.jobs = levels_new();
+    enum err err = read_topics(ctl, &r, &why);
+    if (err == OK) {
+        fill(&r);
+        (args->json ? put_json : put_text)(&r, &text);
+        ctl_put(&text);
+    }
+    if (err == OK && args->apply)
+        err = apply(ctl, &r, &why);
+    if (r.unreadable + r.past.unreadable)
+        ctl_say(ctl, "%zu records could not be read and were skipped",
+                r.unreadable + r.past.unreadable);
+    allowlist_read_clear(&r.past);
+    levels_free(r.jobs);
+    free(r.rows);
+    return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
 }

@@ -1,18 +1,8 @@
 #include "newest.h"
 
-#include <stdlib.h>
-#include <uthash.h>
-
-#include "../../common/base/mem.h"
-
+/* The hash of its newest value; 0: none seen. */
 struct key {
-    UT_hash_handle hh;
-    uint64_t hash;
-    uint64_t value; /* of the newest; 0: none seen */
-};
-
-struct newest {
-    struct key *keys;
+    uint64_t value;
 };
 
 /* FNV-1a, 64 bits (RFC 9923); never 0. Nobody gains anything by a collision. */
@@ -25,46 +15,24 @@ static uint64_t hash_of(struct str s)
     return hash ? hash : 1;
 }
 
-static struct key *find(const struct newest *n, struct str key)
+void newest_init(struct newest *n)
 {
-    uint64_t hash = hash_of(key);
-    struct key *found;
-
-    HASH_FIND(hh, n->keys, &hash, sizeof(hash), found);
-    return found;
+    *n = (struct newest){ .keys.size = sizeof(struct key) };
 }
 
-struct newest *newest_new(void)
+void newest_clear(struct newest *n)
 {
-    return mem_alloc(1, sizeof(struct newest));
-}
-
-void newest_free(struct newest *n)
-{
-    struct key *k, *next;
-
-    if (!n)
-        return;
-    HASH_ITER(hh, n->keys, k, next)
-    {
-        HASH_DEL(n->keys, k);
-        free(k);
-    }
-    free(n);
+    table_clear(&n->keys);
 }
 
 void newest_want(struct newest *n, struct str key)
 {
-    if (find(n, key))
-        return;
-    struct key *k = mem_alloc(1, sizeof(*k));
-    k->hash = hash_of(key);
-    HASH_ADD(hh, n->keys, hash, sizeof(k->hash), k);
+    (void)table_make(&n->keys, key);
 }
 
 void newest_see(struct newest *n, struct str key, struct str value)
 {
-    struct key *k = find(n, key);
+    struct key *k = table_get(&n->keys, key);
 
     if (k)
         k->value = hash_of(value);
@@ -72,7 +40,7 @@ void newest_see(struct newest *n, struct str key, struct str value)
 
 bool newest_is(const struct newest *n, struct str key, struct str value)
 {
-    const struct key *k = find(n, key);
+    const struct key *k = table_get(&n->keys, key);
 
     return !k || !k->value || k->value == hash_of(value);
 }

@@ -1,14 +1,16 @@
 /* Which value of a key is its newest, for some keys of a topic that keeps only the newest: putting
- * an older one back there would take its place. Keys and values are known by a hash. PURE. */
+ * an older one back there would take its place. Values are known by a hash. PURE. */
 #ifndef CRCR_CTL_NEWEST_H
 #define CRCR_CTL_NEWEST_H
 
-#include "../../common/base/str.h"
+#include "table.h"
 
-struct newest;
+struct newest {
+    struct table keys;
+};
 
-struct newest *newest_new(void);
-void newest_free(struct newest *n);
+void newest_init(struct newest *n);
+void newest_clear(struct newest *n);
 /* A key that counts. */
 void newest_want(struct newest *n, struct str key);
 /* A record of the topic, in its order. */

@@ -1,35 +1,17 @@
 #include "probe.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
-#include "clean.h"
+#include "out.h"
 
 #define STEPS "deploy/downstream/README.md"
 
-static void say(struct probe_line *line, enum probe_state state, const char *format, ...)
-    PRINTF_LIKE(3, 4);
-static void say(struct probe_line *line, enum probe_state state, const char *format, ...)
-{
-    va_list args;
-    line->state = state;
-    va_start(args, format);
-    vsnprintf(line->text, sizeof(line->text), format, args);
-    va_end(args);
-}
-
-static void todo(struct probe_line *line, const char *format, ...) PRINTF_LIKE(2, 3);
-static void todo(struct probe_line *line, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line->todo, sizeof(line->todo), format, args);
-    va_end(args);
-}
+#define SAY(line, state_, ...)                                                                     \
+    ((line)->state = (state_), (void)snprintf((line)->text, sizeof((line)->text), __VA_ARGS__))
+#define DO(line, ...) ((void)snprintf((line)->todo, sizeof((line)->todo), __VA_ARGS__))
 
 static const struct allowlist_entry *entry_of(const struct probe_facts *f)
 {
@@ -59,42 +41,42 @@ static bool was_answered(struct probe_line *line, enum probe_asked asked, const 
 {
     if (asked == PROBE_ANSWERED || asked == PROBE_REFUSED)
         return true;
-    say(line, PROBE_UNKNOWN, "%s", text);
+    SAY(line, PROBE_UNKNOWN, "%s", text);
     return false;
 }
 
-static void judge_app(const struct probe_facts *f, struct probe_line *line)
+static void check_app(const struct probe_facts *f, struct probe_line *line)
 {
     line->name = "app";
     if (!was_answered(line, f->app, f->app_text))
         return;
     if (f->app == PROBE_ANSWERED) {
-        say(line, PROBE_OK, "the App is installed: %s", f->app_text);
+        SAY(line, PROBE_OK, "the App is installed: %s", f->app_text);
         return;
     }
-    say(line, PROBE_TODO, "the App is not installed on this repository: %s", f->app_text);
-    todo(line, "install the App and choose this repository (step 1 of " STEPS ")");
+    SAY(line, PROBE_TODO, "the App is not installed on this repository: %s", f->app_text);
+    DO(line, "install the App and choose this repository (step 1 of " STEPS ")");
 }
 
-static void judge_allowlist(const struct probe_facts *f, struct probe_line *line)
+static void check_allowlist(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char since[CLOCK_TEXT_SIZE];
     line->name = "allowlist";
     if (!f->list) {
-        say(line, PROBE_TODO, "the relay has no allowlist yet");
-        todo(line, "its operators: does crcr-dispatcher run, and can it read ALLOWLIST_URL?");
+        SAY(line, PROBE_TODO, "the relay has no allowlist yet");
+        DO(line, "its operators: does crcr-dispatcher run, and can it read ALLOWLIST_URL?");
         return;
     }
     if (!entry) {
-        say(line, PROBE_TODO, "not on the allowlist %s", f->source);
-        todo(line,
-             "open a pull request that adds `- %.*s` below L1 there (step 5 of " STEPS "); the "
-             "relay reads it at once when it is merged",
-             STR_ARG(f->repo));
+        SAY(line, PROBE_TODO, "not on the allowlist %s", f->source);
+        DO(line,
+           "open a pull request that adds `- %.*s` below L1 there (step 5 of " STEPS "); the "
+           "relay reads it at once when it is merged",
+           STR_ARG(f->repo));
         return;
     }
-    say(line, f->demotion ? PROBE_TODO : PROBE_OK, "%s since %s, line %d%s%.*s; events:%s%s%s",
+    SAY(line, f->demotion ? PROBE_TODO : PROBE_OK, "%s since %s, line %d%s%.*s; events:%s%s%s",
         level_name(entry->level),
         f->level_since_ms < 0 ? "an unknown time" : minute(f->level_since_ms, since), entry->line,
         entry->device.len ? ", device " : "", STR_ARG(entry->device),
@@ -104,112 +86,110 @@ static void judge_allowlist(const struct probe_facts *f, struct probe_line *line
         return;
     size_t used = strlen(line->text);
     snprintf(line->text + used, sizeof(line->text) - used, "%s", f->demotion->reason);
-    todo(line, "let the figures recover: `crcrctl levels` shows them");
+    DO(line, "let the figures recover: `crcrctl levels` shows them");
 }
 
-static void judge_workflow(const struct probe_facts *f, struct probe_line *line)
+static void check_workflow(const struct probe_facts *f, struct probe_line *line)
 {
     line->name = "workflow";
     if (!was_answered(line, f->workflows, f->workflows_text))
         return;
     if (f->workflows == PROBE_REFUSED || f->n_workflows == 0) {
-        say(line, PROBE_TODO, "no workflow on the default branch%s%s",
+        SAY(line, PROBE_TODO, "no workflow on the default branch%s%s",
             f->workflows == PROBE_REFUSED ? ": " : "", f->workflows_text);
-        todo(line, "add deploy/downstream/workflow.yml as .github/workflows/pytorch.yml to the "
-                   "default branch (step 2 of " STEPS ")");
+        DO(line, "add deploy/downstream/workflow.yml as .github/workflows/pytorch.yml to the "
+                 "default branch (step 2 of " STEPS ")");
         return;
     }
     if (!*f->listening) {
-        say(line, *f->unreadable ? PROBE_UNKNOWN : PROBE_TODO,
+        SAY(line, *f->unreadable ? PROBE_UNKNOWN : PROBE_TODO,
             "none of %zu workflows on the default branch listens to repository_dispatch%s%s",
             f->n_workflows, *f->unreadable ? "; one could not be read: " : "", f->unreadable);
-        todo(line, "add `on: repository_dispatch: types: [pull_request, push]`");
+        DO(line, "add `on: repository_dispatch: types: [pull_request, push]`");
         return;
     }
     if (!f->events.pull_request) {
-        say(line, PROBE_TODO, "%s listens to repository_dispatch, but not to type pull_request",
+        SAY(line, PROBE_TODO, "%s listens to repository_dispatch, but not to type pull_request",
             f->listening);
-        todo(line, "`types: [pull_request, push]` below repository_dispatch");
+        DO(line, "`types: [pull_request, push]` below repository_dispatch");
         return;
     }
-    say(line, PROBE_OK, "%s listens to repository_dispatch%s", f->listening,
+    SAY(line, PROBE_OK, "%s listens to repository_dispatch%s", f->listening,
         f->events.push ? "" : "; pushes start nothing, type push is not named");
 }
 
-static void judge_dispatch(const struct probe_facts *f, struct probe_line *line)
+static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char at[CLOCK_TEXT_SIZE];
     line->name = "last dispatch";
     if (!f->dispatch.at_ms && !entry) {
-        say(line, PROBE_NOT_EXPECTED, "only what is on the allowlist is dispatched to");
+        SAY(line, PROBE_NOT_EXPECTED, "only what is on the allowlist is dispatched to");
     } else if (!f->dispatch.at_ms && !entry->pull_request) {
-        say(line, PROBE_NOT_EXPECTED, "events: nightly alone; nothing is dispatched");
+        SAY(line, PROBE_NOT_EXPECTED, "events: nightly alone; nothing is dispatched");
     } else if (!f->dispatch.at_ms) {
-        say(line, PROBE_TODO, "none since %s", minute(f->since_ms, at));
-        todo(line, "the next pull request or push to the upstream makes one; if there were some, "
-                   "its operators: `crcrctl lag crcr-router`");
+        SAY(line, PROBE_TODO, "none since %s", minute(f->since_ms, at));
+        DO(line, "the next pull request or push to the upstream makes one; if there were some, "
+                 "its operators: `crcrctl lag crcr-router`");
     } else if (strcmp(f->dispatch.outcome, "failed") == 0) {
-        say(line, PROBE_TODO, "failed %s: %s", minute(f->dispatch.at_ms, at), f->dispatch.detail);
-        todo(line, "`crcrctl trace %s` tells more", f->dispatch.delivery);
+        SAY(line, PROBE_TODO, "failed %s: %s", minute(f->dispatch.at_ms, at), f->dispatch.detail);
+        DO(line, "`crcrctl trace %s` tells more", f->dispatch.delivery);
     } else {
-        say(line, PROBE_OK, "%s %s, delivery %s", f->dispatch.outcome,
+        SAY(line, PROBE_OK, "%s %s, delivery %s", f->dispatch.outcome,
             minute(f->dispatch.at_ms, at), f->dispatch.delivery);
     }
 }
 
-static void judge_callback(const struct probe_facts *f, struct probe_line *line)
+static void check_callback(const struct probe_facts *f, struct probe_line *line)
 {
     char at[CLOCK_TEXT_SIZE];
     line->name = "last callback";
     if (f->callback.at_ms) {
-        say(line, PROBE_OK, "%s %s, delivery %s", f->callback.outcome,
+        SAY(line, PROBE_OK, "%s %s, delivery %s", f->callback.outcome,
             minute(f->callback.at_ms, at), f->callback.delivery);
         return;
     }
     if (level_of(f) < 2) {
-        say(line, PROBE_NOT_EXPECTED, "what is reported below L2 is not recorded");
+        SAY(line, PROBE_NOT_EXPECTED, "what is reported below L2 is not recorded");
         if (level_of(f) == 1)
-            todo(line, "when the runs are green: ask for L2 (step 6 of " STEPS ")");
+            DO(line, "when the runs are green: ask for L2 (step 6 of " STEPS ")");
         return;
     }
-    say(line, PROBE_TODO, "none since %s", minute(f->since_ms, at));
-    todo(line,
-         "look at the step \"Report that it has begun\" of a run: is the variable "
-         "CRCR_CALLBACK_URL set, has the job `id-token: write`? (\"The report says\" in " STEPS
-         ")");
+    SAY(line, PROBE_TODO, "none since %s", minute(f->since_ms, at));
+    DO(line,
+       "look at the step \"Report that it has begun\" of a run: is the variable "
+       "CRCR_CALLBACK_URL set, has the job `id-token: write`? (\"The report says\" in " STEPS ")");
 }
 
-static void judge_check(const struct probe_facts *f, struct probe_line *line)
+static void check_check_run(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     line->name = "last check run";
     if (level_of(f) < 3) {
-        say(line, PROBE_NOT_EXPECTED, "check runs begin at L3");
+        SAY(line, PROBE_NOT_EXPECTED, "check runs begin at L3");
         return;
     }
     if (!was_answered(line, f->check, f->check_text))
         return;
     if (*f->check_text) {
-        say(line, PROBE_OK, "%s", f->check_text);
+        SAY(line, PROBE_OK, "%s", f->check_text);
         return;
     }
-    say(line, PROBE_TODO, "none among the newest jobs");
+    SAY(line, PROBE_TODO, "none among the newest jobs");
     if (entry->level == 3)
-        todo(line, "it needs the label ciflow/crcr/%.*s on the pull request",
-             STR_ARG(entry->device));
+        DO(line, "it needs the label ciflow/crcr/%.*s on the pull request", STR_ARG(entry->device));
     else
-        todo(line, "its operators: `crcrctl lag crcr-reconcile`, `crcrctl dlq list`");
+        DO(line, "its operators: `crcrctl lag crcr-reconcile`, `crcrctl dlq list`");
 }
 
-void probe_judge(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
+void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
 {
-    static void (*const judges[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
-        judge_app, judge_workflow, judge_allowlist, judge_dispatch, judge_callback, judge_check,
+    static void (*const checks[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
+        check_app, check_workflow, check_allowlist, check_dispatch, check_callback, check_check_run,
     };
     for (size_t i = 0; i < PROBE_LINES; i++) {
         to[i] = (struct probe_line){ .name = NULL };
-        judges[i](facts, &to[i]);
+        checks[i](facts, &to[i]);
     }
 }
 
@@ -255,17 +235,17 @@ void probe_text(const struct probe_facts *facts, const struct probe_line lines[P
 void probe_json(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)
 {
-    buf_puts(to, "{\"repo\":");
-    json_text_put(to, facts->repo);
-    buf_printf(to, ",\"something_to_do\":%s,\"checks\":[",
-               probe_has_todo(lines) ? "true" : "false");
+    buf_putc(to, '{');
+    json_str(to, "repo", facts->repo);
+    json_bool(to, "something_to_do", probe_has_todo(lines));
+    json_name(to, "checks");
+    buf_putc(to, '[');
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        buf_puts(to, i ? ",{\"name\":" : "{\"name\":");
-        json_text_put(to, str_of(lines[i].name));
-        buf_printf(to, ",\"state\":\"%s\",\"text\":", probe_state_name(lines[i].state));
-        json_text_put(to, str_of(lines[i].text));
-        buf_puts(to, ",\"todo\":");
-        json_text_put(to, *lines[i].todo ? str_of(lines[i].todo) : STR_NONE);
+        json_element(to);
+        json_str(to, "name", str_of(lines[i].name));
+        json_str(to, "state", str_of(probe_state_name(lines[i].state)));
+        json_str(to, "text", str_of(lines[i].text));
+        json_text(to, "todo", lines[i].todo);
         buf_putc(to, '}');
     }
     buf_puts(to, "]}\n");

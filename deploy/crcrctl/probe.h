@@ -1,12 +1,12 @@
-/* What stands between a repository and its results on the HUD or the pull request: facts in, one
- * line a check out, each with what to do next (deploy/downstream/README.md). PURE. */
+/* What is missing between a repository and its results on the HUD or the pull request: facts in,
+ * one line a check out, each with what to do next (deploy/downstream/README.md). PURE. */
 #ifndef CRCR_CTL_PROBE_H
 #define CRCR_CTL_PROBE_H
 
 #include "../../common/base/buf.h"
 #include "../../common/model/allowlist.h"
 #include "../../common/model/demotions.h"
-#include "../../common/model/workflow_file.h"
+#include "workflow_file.h"
 
 /* What an answer was. */
 enum probe_asked {
@@ -62,7 +62,7 @@ struct probe_line {
 };
 #define PROBE_LINES 6
 
-void probe_judge(const struct probe_facts *facts, struct probe_line to[PROBE_LINES]);
+void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES]);
 /* Some line asks for something to be done. */
 bool probe_has_todo(const struct probe_line lines[PROBE_LINES]);
 void probe_text(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],

@@ -1,20 +1,44 @@
+/* `crcrctl redeliver`: what GitHub could not deliver to ingest is fetched from GitHub and published
+ * to `events`.
+ *
+ *   list attempts ─▶ group by GUID ─▶ look the missing up in `events` ─▶ fetch, classify, publish
+ *
+ * Nothing is remembered between rounds but what is in `events`: a round that was ended in the
+ * middle is continued by the next. */
 #include "redeliver.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/mem.h"
+#include "../../common/model/event_rules.h"
 #include "../../common/model/json_scan.h"
+#include "app_api.h"
+#include "deliveries.h"
 #include "scan.h"
+#include "verbs.h"
 
 #define PAGE_MAX   (8u << 20)
-#define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what stands around it */
+#define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what GitHub puts around it */
 /* Our clocks and GitHub's may differ by that much: an event may be stored "before" its attempt. */
 #define CLOCKS_MS  (3600 * 1000LL)
 #define FAILED_MS  30000
 #define OVERLAP_MS (15 * 60 * 1000LL) /* of two rounds of the loop */
 #define SWEEP_MS   (24 * 3600 * 1000LL)
 #define UNSERVED   3 /* payloads in a row, and GitHub is asked whether it is there */
+
+struct redeliver {
+    const struct ctl *ctl;
+    const struct args *args;
+    struct app_api *api;
+    struct topic_writer *writer; /* NULL in a dry run */
+    struct event_rules rules;
+    int64_t since_ms; /* wall clock: attempts before are not looked at */
+    struct pace pace; /* of requests to GitHub */
+    size_t unserved;  /* payloads in a row that GitHub did not serve */
+    bool impatient;   /* it is there all the same: each of them is asked for once */
+};
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
@@ -35,7 +59,8 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
         }
         snprintf(path, sizeof(path), "/app/hook/deliveries?per_page=100%s%s",
                  *cursor ? "&cursor=" : "", cursor);
-        err = app_api_get(r->api, path, &page, cursor, why);
+        err = app_api_get(r->api, &(struct app_request){ .path = path, .cursor = cursor }, &page,
+                          NULL, why);
         if (!err)
             err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
         progress_show(&progress, "listing … %zu attempts", found->attempts);
@@ -91,17 +116,10 @@ static bool on_payload(void *opaque, size_t want, enum json_type type, struct st
     return true;
 }
 
-static void skip(struct delivery *one, const char *reason)
-{
-    one->state = DELIVERY_SKIPPED;
-    one->skipped = reason;
-}
-
 static void fail(const struct redeliver *r, struct delivery *one, const struct why *why)
 {
     one->state = DELIVERY_FAILED;
-    progress_end();
-    fprintf(stderr, "crcrctl %s: %s: %s\n", r->ctl->verb, one->guid, why->text);
+    ctl_say(r->ctl, "%.*s: %s", STR_ARG(one->guid), why->text);
 }
 
 /* Under the key and headers that ingest would have given it. */
@@ -113,14 +131,14 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     struct event event = event_of_facts(one->kind, facts);
     struct headers headers;
 
-    event.delivery = str_of(one->guid);
+    event.delivery = one->guid;
     event.source = STR_LIT("redelivered");
     event.received_ms = one->first_ms;
     headers_init(&headers);
     event_to_headers(&event, &headers);
     buf_init(&key, EVENT_KEY_MAX);
     event_key(&key, one->kind, facts);
-    if (!r->dry_run) {
+    if (!r->args->dry_run) {
         enum err err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_EVENTS],
                                              buf_str(&key), payload, &headers, &at, why);
         if (err)
@@ -128,23 +146,24 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     }
     one->state = DELIVERY_PUBLISHED;
     progress_end();
-    printf("%s %s  %s%s%.*s  %s", r->dry_run ? "would publish" : "published", one->guid,
-           event_kind_name(one->kind), event.action.len ? " " : "", STR_ARG(event.action),
-           buf_str(&key).ptr);
-    if (r->dry_run)
+    printf("%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
+           STR_ARG(one->guid), event_kind_name(one->kind), event.action.len ? " " : "",
+           STR_ARG(event.action), buf_str(&key).ptr);
+    if (r->args->dry_run)
         printf("\n");
     else
         printf("  %s[%d]@%" PRId64 "\n", at.topic, (int)at.partition, at.offset);
     return OK;
 }
 
-/* GitHub may have lost neighbours together, or be away. */
+/* GitHub may have lost neighbours together, or be unavailable. */
 static enum err is_there(struct redeliver *r, struct buf *answer, struct why *why)
 {
     r->unserved = 0;
     r->impatient = true; /* each of an hour of such payloads would take minutes */
-    enum err err = app_api_get(r->api, "/app/hook/deliveries?per_page=1", answer, NULL, why);
-    return err ? why_prefix(why, err, "GitHub is away") : OK;
+    const struct app_request request = { .path = "/app/hook/deliveries?per_page=1" };
+    enum err err = app_api_get(r->api, &request, answer, NULL, why);
+    return err ? why_prefix(why, err, "GitHub is unavailable") : OK;
 }
 
 /* ERR_RETRY, ERR_UNKNOWN, ERR_STOP: the round cannot go on. What is wrong with this one alone is
@@ -159,8 +178,8 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     char path[64];
 
     snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
-    enum err err = r->impatient ? app_api_get_once(r->api, path, answer, why)
-                                : app_api_get(r->api, path, answer, NULL, why);
+    const struct app_request request = { .path = path, .once = r->impatient };
+    enum err err = app_api_get(r->api, &request, answer, NULL, why);
     if (err == ERR_UNKNOWN) {
         fail(r, one, why);
         return ++r->unserved < UNSERVED ? OK : is_there(r, answer, why);
@@ -170,10 +189,12 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
         err = json_scan(buf_str(answer), &rules, &want, 1, &payload, why);
     if (!err && !payload.ptr)
         err = why_set(why, ERR_REFUSE, "GitHub lists it, but has no payload of it any more");
-    if (!err && event_judge(&r->rules, one->kind, payload, facts, &reason, why) != EVENT_ACCEPTED)
-        skip(one, reason);
-    else if (!err)
+    if (!err && event_judge(&r->rules, one->kind, payload, facts, &reason, why) != EVENT_ACCEPTED) {
+        one->state = DELIVERY_SKIPPED;
+        one->skipped = reason;
+    } else if (!err) {
         err = publish(r, one, payload, facts, why);
+    }
     if (err != ERR_REFUSE)
         return err;
     fail(r, one, why);
@@ -182,7 +203,7 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
 
 static enum err publish_missing(struct redeliver *r, struct deliveries *found, struct why *why)
 {
-    struct event_facts *facts = malloc(sizeof(*facts));
+    struct event_facts *facts = mem_alloc(1, sizeof(*facts));
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
     struct progress progress;
@@ -190,8 +211,7 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
 
     r->unserved = 0;
     r->impatient = false;
-    enum err err = facts ? OK : why_set(why, ERR_RETRY, "no memory");
-
+    enum err err = OK;
     buf_init(&answer, ANSWER_MAX);
     progress_init(&progress, r->ctl->verb);
     for (size_t i = 0; !err && i < n; i++) {
@@ -206,19 +226,6 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     buf_clear(&answer);
     free(missing);
     free(facts);
-    return err;
-}
-
-enum err redeliver_round(struct redeliver *r, struct deliveries *found, struct why *why)
-{
-    enum err err = list_attempts(r, found, why);
-
-    if (!err && r->all)
-        deliveries_doubt(found);
-    if (!err)
-        err = look_up(r, found, why);
-    if (!err)
-        err = publish_missing(r, found, why);
     return err;
 }
 
@@ -246,4 +253,83 @@ int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t fai
     }
     loop->pause_ms = pause_ms < loop->every_ms ? pause_ms : loop->every_ms;
     return loop->pause_ms;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+/* One round, and one line of what it came to. */
+static int once(struct redeliver *r, enum err *err, size_t *failed)
+{
+    struct buf CLEANUP(buf_clear) sum;
+    struct deliveries found;
+    struct why why;
+    int code = CTL_OK;
+
+    buf_init(&sum, 4096);
+    deliveries_init(&found);
+    *err = list_attempts(r, &found, &why);
+    if (!*err && r->args->all)
+        deliveries_doubt(&found);
+    if (!*err)
+        *err = look_up(r, &found, &why);
+    if (!*err)
+        *err = publish_missing(r, &found, &why);
+    *failed = deliveries_count(&found, DELIVERY_FAILED);
+    deliveries_sum(&found, r->args->dry_run, &sum);
+    printf("%s\n", sum.ptr);
+    fflush(stdout);
+    if (*err && ctl_stopped())
+        ctl_say(r->ctl, "stopped before the end; run it again to go on");
+    else if (*err)
+        code = ctl_fail(r->ctl, *err, &why);
+    if ((*err || *failed) && code == CTL_OK)
+        code = CTL_PROBLEM;
+    deliveries_clear(&found);
+    return code;
+}
+
+/* Until a signal, or until Kafka takes nothing more from this process: another may do better. */
+static int again_and_again(struct redeliver *r)
+{
+    struct redeliver_loop loop = { .look_ms = r->args->since_ms, .every_ms = r->args->every_ms };
+    enum err err;
+    size_t failed;
+    struct why why;
+
+    do {
+        r->since_ms = redeliver_loop_begin(&loop, clock_wall_ms());
+        (void)once(r, &err, &failed);
+        if (r->writer && topic_writer_fatal(r->writer, &why))
+            return ctl_fail(r->ctl, ERR_STOP, &why);
+    } while (ctl_wait(redeliver_loop_end(&loop, err, failed)));
+    return CTL_OK;
+}
+
+int verb_redeliver(struct ctl *ctl, const struct args *args)
+{
+    struct redeliver r = {
+        .ctl = ctl,
+        .args = args,
+        .since_ms = clock_wall_ms() - args->since_ms,
+        .rules = { .upstream_repo = str_of(config_text(ctl->config, "UPSTREAM_REPO")),
+                   .push_refs = str_of(config_text(ctl->config, "CRCR_PUSH_REFS")) },
+    };
+    size_t failed;
+    struct why why;
+
+    pace_init(&r.pace, args->rate);
+    ctl_catch_signals();
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    /* Configuration first: what is missing there is said before anybody is asked. */
+    enum err err = app_api_new(&r.api, ctl, &why);
+    int code = CTL_OK;
+    if (err)
+        code = (ctl_fail(ctl, err, &why), CTL_USAGE);
+    else if (!args->dry_run && (err = ctl_writer(ctl, TOPIC_EVENTS, &r.writer, &why)))
+        code = ctl_fail(ctl, err, &why);
+    if (code == CTL_OK)
+        code = args->every_ms ? again_and_again(&r) : once(&r, &err, &failed);
+    topic_writer_free(r.writer);
+    app_api_free(r.api);
+    return code;
 }

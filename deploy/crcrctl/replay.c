@@ -1,137 +1,101 @@
 #include "replay.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <uthash.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "../../common/crypto/hmac.h"
+#include "args.h"
+#include "scan.h"
+#include "summary.h"
+#include "table.h"
+
+#define LINE_MAX (64u << 10)
+
+/* ---- which records, and as what: PURE ------------------------------------------------------- */
 
 struct chosen {
-    UT_hash_handle hh;
-    int64_t at[2]; /* partition, offset */
     bool done;
-};
-
-struct seen_delivery {
-    UT_hash_handle hh;
-    char text[DELIVERY_MAX + 1];
 };
 
 struct replay {
     struct replay_filter filter;
     struct str id;
     bool events;
-    struct chosen *by_place;
-    struct seen_delivery *deliveries; /* events: those that are chosen */
+    struct table by_place;   /* of struct chosen; by place */
+    struct table deliveries; /* events: those that are chosen */
 };
 
 struct replay *replay_new(const struct replay_filter *filter, struct str id, bool events)
 {
     struct replay *r = mem_alloc(1, sizeof(*r));
 
-    *r = (struct replay){ .filter = *filter, .id = id, .events = events };
+    *r = (struct replay){
+        .filter = *filter, .id = id, .events = events, .by_place.size = sizeof(struct chosen)
+    };
     return r;
 }
 
 void replay_free(struct replay *r)
 {
-    struct chosen *c, *next;
-    struct seen_delivery *d, *d_next;
-
     if (!r)
         return;
-    HASH_ITER(hh, r->by_place, c, next)
-    {
-        HASH_DEL(r->by_place, c);
-        free(c);
-    }
-    HASH_ITER(hh, r->deliveries, d, d_next)
-    {
-        HASH_DEL(r->deliveries, d);
-        free(d);
-    }
+    table_clear(&r->by_place);
+    table_clear(&r->deliveries);
     free(r);
 }
 
-static struct chosen *chosen_at(struct replay *r, int32_t partition, int64_t offset, bool make)
-{
-    const int64_t at[2] = { partition, offset };
-    struct chosen *found;
-
-    HASH_FIND(hh, r->by_place, at, sizeof(at), found);
-    if (found || !make)
-        return found;
-    found = mem_alloc(1, sizeof(*found));
-    found->at[0] = partition;
-    found->at[1] = offset;
-    HASH_ADD(hh, r->by_place, at, sizeof(found->at), found);
-    return found;
-}
-
-static bool is_first_of_delivery(struct replay *r, struct str delivery)
-{
-    struct seen_delivery *one;
-
-    if (!delivery.len || delivery.len > DELIVERY_MAX)
-        return true; /* the router parks it, as it did before */
-    HASH_FIND(hh, r->deliveries, delivery.ptr, delivery.len, one);
-    if (one)
-        return false;
-    one = mem_alloc(1, sizeof(*one));
-    str_copy(one->text, sizeof(one->text), delivery);
-    HASH_ADD_KEYPTR(hh, r->deliveries, one->text, delivery.len, one);
-    return true;
-}
-
-/* What this replay wrote before it was ended. A mark of it that comes before what it speaks of, as
- * offsets of other partitions may, makes the place known as done. */
-static void note_done(struct replay *r, const struct headers *h)
-{
-    struct dlq_place of;
-
-    if (str_eq(headers_get(h, "replay"), r->id) &&
-        dlq_place_parse(headers_get(h, "replay_of"), &of))
-        chosen_at(r, of.partition, of.offset, true)->done = true;
-}
-
+/* What this replay wrote before it was ended is done. A mark of it that comes before what it speaks
+ * of, as offsets of other partitions may, makes the place known as done. */
 void replay_add(struct replay *r, const struct record *record)
 {
     const struct replay_filter *f = &r->filter;
     const struct headers *h = &record->headers;
+    struct str delivery = headers_get(h, "delivery");
+    struct dlq_place at = { record->at.partition, record->at.offset };
+    char key[DLQ_PLACE_SIZE];
 
     if (headers_get(h, "replay").ptr) {
-        note_done(r, h);
+        if (!str_eq(headers_get(h, "replay"), r->id) ||
+            !dlq_place_parse(headers_get(h, "replay_of"), &at))
+            return;
+        dlq_place_text(at, key);
+        ((struct chosen *)table_make(&r->by_place, str_of(key)))->done = true;
         return;
     }
-    if (f->delivery.len && !str_eq(f->delivery, headers_get(h, "delivery")))
+    if (f->delivery.len && !str_eq(f->delivery, delivery))
         return;
     if ((f->pr && headers_get_i64(h, "pr", 0) != f->pr) || record->timestamp_ms < f->since_ms ||
         record->timestamp_ms >= f->until_ms)
         return;
-    if (!r->events || is_first_of_delivery(r, headers_get(h, "delivery")))
-        (void)chosen_at(r, record->at.partition, record->at.offset, true);
+    /* What has no valid id is parked by the router, as it was before. */
+    if (r->events && delivery.len && delivery.len <= DELIVERY_MAX) {
+        if (table_get(&r->deliveries, delivery))
+            return;
+        (void)table_make(&r->deliveries, delivery);
+    }
+    dlq_place_text(at, key);
+    (void)table_make(&r->by_place, str_of(key));
 }
 
 size_t replay_todo(struct replay *r, size_t *done_before)
 {
-    struct chosen *c, *next;
     size_t todo = 0;
 
     *done_before = 0;
-    HASH_ITER(hh, r->by_place, c, next)
-    {
-        if (c->done)
-            ++*done_before;
-        else
-            todo++;
-    }
+    for (const struct chosen *c = NULL; (c = table_next(&r->by_place, c));)
+        *(c->done ? done_before : &todo) += 1;
     return todo;
 }
 
 bool replay_take(struct replay *r, const struct record *record)
 {
-    struct chosen *c = chosen_at(r, record->at.partition, record->at.offset, false);
+    char key[DLQ_PLACE_SIZE];
+
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, key);
+    struct chosen *c = table_get(&r->by_place, str_of(key));
 
     if (!c || c->done)
         return false;
@@ -142,7 +106,7 @@ bool replay_take(struct replay *r, const struct record *record)
 void replay_headers(const struct record *record, struct str id, bool events, bool again,
                     struct headers *to)
 {
-    char place[64];
+    char place[DLQ_PLACE_SIZE];
 
     headers_copy(to, &record->headers);
     if (events)
@@ -151,6 +115,218 @@ void replay_headers(const struct record *record, struct str id, bool events, boo
     if (again)
         headers_put(to, "again", id);
     headers_put(to, "replay", id);
-    snprintf(place, sizeof(place), "%" PRId32 "@%" PRId64, record->at.partition, record->at.offset);
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
     headers_put_copy(to, "replay_of", str_of(place));
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+struct replaying {
+    const struct ctl *ctl;
+    const struct args *args;
+    struct replay_filter filter;
+    enum topic topic;
+    char id[DELIVERY_MAX + 1];
+    struct replay *replay;
+    struct topic_writer *writer; /* NULL in a dry run */
+    struct pace pace;
+    struct progress progress;
+    size_t todo, done;
+    enum err err;
+    struct why why;
+};
+
+static void begin(const struct replaying *r, struct scan *scan)
+{
+    *scan = (struct scan){ .from = FOLLOW_BEGINNING };
+    scan_add(scan, r->ctl, r->topic);
+    if (r->filter.since_ms)
+        scan_from(scan, r->filter.since_ms);
+}
+
+static bool on_first_pass(void *opaque, const struct record *record)
+{
+    replay_add(opaque, record);
+    return true;
+}
+
+/* True when the person at the terminal, or --yes, says so. */
+static bool is_confirmed(const struct replaying *r)
+{
+    const struct args *a = r->args;
+    char answer[16] = "";
+
+    if (!a->again || a->dry_run || !r->todo)
+        return true;
+    ctl_say(r->ctl,
+            "%zu events will be dispatched to every downstream AGAIN, whatever was sent before and "
+            "however old they are.",
+            r->todo);
+    if (a->yes)
+        return true;
+    if (!isatty(STDIN_FILENO)) {
+        ctl_say(r->ctl, "--yes confirms that");
+        return false;
+    }
+    fputs("Go on? [yes/no] ", stderr);
+    return fgets(answer, sizeof(answer), stdin) && str_is(str_trim(str_of(answer)), "yes");
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void print(const struct replaying *r, const struct record *record)
+{
+    struct summary s;
+    struct buf line;
+
+    summary_of(&s, &r->ctl->topics, record);
+    buf_init(&line, LINE_MAX);
+    summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
+    progress_end();
+    printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
+    buf_clear(&line);
+}
+
+static bool on_second_pass(void *opaque, const struct record *record)
+{
+    struct replaying *r = opaque;
+    struct headers headers;
+
+    if (!replay_take(r->replay, record))
+        return true;
+    if (r->writer && !pace_wait(&r->pace))
+        return false;
+    if (r->writer) {
+        replay_headers(record, str_of(r->id), r->topic == TOPIC_EVENTS, r->args->again, &headers);
+        r->err = topic_writer_put_wait(r->writer, r->ctl->topics.name[r->topic], record->key,
+                                       record->value, &headers, NULL, &r->why);
+    } else {
+        print(r, record);
+    }
+    r->done += r->err == OK;
+    progress_show(&r->progress, "replayed … %zu of %zu", r->done, r->todo);
+    return r->err == OK && r->done < r->todo;
+}
+
+/* How the same replay is continued: with moments in place of "2h ago". */
+static void print_resume(const struct replaying *r)
+{
+    const struct replay_filter *f = &r->filter;
+    char since[CLOCK_TEXT_SIZE], until[CLOCK_TEXT_SIZE];
+
+    fprintf(stderr, "crcrctl replay --resume %s --topic %s", r->id, topic_base_name(r->topic));
+    if (f->delivery.len)
+        fprintf(stderr, " --delivery %.*s", STR_ARG(f->delivery));
+    if (f->pr)
+        fprintf(stderr, " --pr %lld", (long long)f->pr);
+    clock_format(f->since_ms, since);
+    clock_format(f->until_ms, until);
+    if (f->since_ms)
+        fprintf(stderr, " --since %s", since);
+    fprintf(stderr, " --until %s", until);
+    if (r->args->rate)
+        fprintf(stderr, " --rate %lld", (long long)r->args->rate);
+    fprintf(stderr, "%s\n", r->args->again ? " --again" : "");
+}
+
+/* The records are read again: more may be chosen than fit into memory. */
+static void run(struct replaying *r)
+{
+    struct scan scan;
+
+    if (!r->args->dry_run)
+        r->err = ctl_writer(r->ctl, r->topic, &r->writer, &r->why);
+    if (r->err != OK)
+        return;
+    begin(r, &scan);
+    scan.quiet = true;
+    if (r->writer) {
+        fputs("should this be ended, the same goes on with: ", stderr);
+        print_resume(r);
+    }
+    pace_init(&r->pace, r->args->rate);
+    progress_init(&r->progress, r->ctl->verb);
+    enum err err = scan_run(&scan, r->ctl, on_second_pass, r, &r->why);
+    progress_end();
+    if (r->err == OK)
+        r->err = err;
+}
+
+static int report(const struct replaying *r, size_t before)
+{
+    const struct args *a = r->args;
+    size_t left = r->todo - r->done;
+
+    if (a->dry_run)
+        printf("%zu would be replayed, %zu replayed before; nothing was written\n", r->done,
+               before);
+    else
+        printf("%zu replayed as %s%s, %zu before\n", r->done, a->again ? "again " : "", r->id,
+               before);
+    if (r->err != OK)
+        (void)ctl_fail(r->ctl, r->err, &r->why);
+    if (left && a->dry_run) {
+        ctl_say(r->ctl, "%zu are left", left);
+    } else if (left) {
+        fprintf(stderr, "crcrctl %s: %zu are left; go on with: ", r->ctl->verb, left);
+        print_resume(r);
+    }
+    if (!r->todo && !before)
+        ctl_say(r->ctl, "nothing like that is in %s", r->ctl->topics.name[r->topic]);
+    if (r->err == ERR_RETRY || r->err == ERR_UNKNOWN)
+        return CTL_UNREACHABLE;
+    return r->err != OK || left || (!r->todo && !before) ? CTL_PROBLEM : CTL_OK;
+}
+
+/* What depends on more than one option. */
+static int check(const struct ctl *ctl, const struct args *a, const struct replay_filter *f)
+{
+    if (!a->topic)
+        return ctl_bad(ctl, "--topic", "", "events or callbacks");
+    if (!a->delivery && !a->pr && !a->since_ms)
+        return ctl_bad(ctl, "arguments", "", "--delivery, --pr, or --since (7d: all)");
+    if (f->until_ms <= f->since_ms)
+        return ctl_bad(ctl, "--until", "before --since", "a later time");
+    if (a->again && strcmp(a->topic, "events"))
+        return ctl_bad(ctl, "--again", "callbacks", "events: only they are dispatched");
+    return CTL_OK;
+}
+
+int verb_replay(struct ctl *ctl, const struct args *args)
+{
+    struct replaying r = { .ctl = ctl, .args = args };
+    struct scan scan;
+    size_t before;
+
+    r.filter =
+        (struct replay_filter){ .delivery = str_of(args->delivery),
+                                .pr = args->pr,
+                                .since_ms = args->since_ms,
+                                .until_ms = args->until_ms ? args->until_ms : clock_wall_ms() + 1 };
+    int code = check(ctl, args, &r.filter);
+    if (code != CTL_OK)
+        return code;
+    r.topic = args_topic(ctl, args->topic);
+    if (args->resume)
+        (void)str_copy(r.id, sizeof(r.id), str_of(args->resume));
+    else
+        random_hex(r.id, 4);
+    r.replay = replay_new(&r.filter, str_of(r.id), r.topic == TOPIC_EVENTS);
+    begin(&r, &scan);
+    enum err err = scan_all(&scan, ctl, on_first_pass, r.replay, &r.why);
+    if (err == OK) {
+        r.todo = replay_todo(r.replay, &before);
+        if (args->resume && !before)
+            ctl_say(ctl, "nothing was replayed as %s before: is that its id?", r.id);
+        code = is_confirmed(&r) ? CTL_OK : CTL_USAGE;
+        if (code == CTL_OK && r.todo)
+            run(&r);
+        if (code == CTL_OK)
+            code = report(&r, before);
+    } else {
+        code = ctl_fail(ctl, err, &r.why);
+    }
+    topic_writer_free(r.writer);
+    replay_free(r.replay);
+    return code;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "../../common/base/clock.h"
-#include "progress.h"
 
 #define WAIT_MS  500
 #define STALL_MS 30000
@@ -120,5 +119,15 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
 
     if (err == OK)
         topic_follower_free(follower);
+    return err;
+}
+
+enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why)
+{
+    enum err err = scan_run(s, ctl, found, opaque, why);
+
+    if (err == OK && ctl_stopped() && !s->follow)
+        return why_set(why, ERR_REFUSE, "interrupted: not all was read");
     return err;
 }

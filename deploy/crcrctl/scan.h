@@ -27,7 +27,10 @@ void scan_from(struct scan *s, int64_t from_ms);
  * not answer, also in the middle; ERR_STOP: a topic is missing (named). */
 enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
-/* The same, and what comes after may be read too: *ret is the caller's to free. */
+/* The same for who needs all of it: ERR_REFUSE when a signal ended it before (not with follow). */
+enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why) MUST_CHECK;
+/* As scan_run, and what comes after may be read too: *ret is the caller's to free. */
 enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                     struct topic_follower **ret, struct why *why) MUST_CHECK;
 /* Hands over what has come since, and waits for nothing. */

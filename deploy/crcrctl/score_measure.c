@@ -2,20 +2,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <uthash.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "table.h"
 
 #define DAY_MS 86400000.0
 
-/* A job of a run, over its attempts. */
+/* A job of a run, over its attempts; by run, workflow and job. */
 struct job {
-    UT_hash_handle hh;
     bool failed, succeeded;
-    char key[]; /* run, workflow, job */
 };
 struct end {
     int64_t at_ms;
@@ -23,7 +19,7 @@ struct end {
 };
 struct score_measure {
     char repo[REPO_MAX + 1];
-    struct job *jobs;
+    struct table jobs;
     struct end *ends;
     size_t n, cap;
 };
@@ -32,53 +28,31 @@ struct score_measure *score_measure_new(struct str repo)
 {
     struct score_measure *m = mem_alloc(1, sizeof(*m));
 
+    m->jobs.size = sizeof(struct job);
     str_copy(m->repo, sizeof(m->repo), repo);
     return m;
 }
 
 void score_measure_free(struct score_measure *m)
 {
-    struct job *one, *next;
-
     if (!m)
         return;
-    HASH_ITER(hh, m->jobs, one, next)
-    {
-        HASH_DEL(m->jobs, one);
-        free(one);
-    }
+    table_clear(&m->jobs);
     free(m->ends);
     free(m);
-}
-
-static struct job *job_of(struct score_measure *m, const struct result_record *row)
-{
-    const char *parts[] = { row->run_id, row->workflow_name, row->job_name };
-    char key[1024];
-    struct job *found;
-    size_t used = 0;
-
-    for (size_t i = 0; i < 3 && used < sizeof(key); i++)
-        used += (size_t)snprintf(key + used, sizeof(key) - used, "%s\n", parts[i] ? parts[i] : "");
-    if (used >= sizeof(key))
-        used = sizeof(key) - 1;
-    HASH_FIND(hh, m->jobs, key, used, found);
-    if (found)
-        return found;
-    found = mem_alloc(1, sizeof(*found) + used + 1);
-    memcpy(found->key, key, used);
-    HASH_ADD_KEYPTR(hh, m->jobs, found->key, used, found);
-    return found;
 }
 
 void score_measure_put(struct score_measure *m, const struct result_record *row, int64_t written_ms)
 {
     bool success = str_is(str_of(row->conclusion ? row->conclusion : ""), "success");
     bool ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
+    char key[1024];
 
     if (!ended || row->level < 2 || !str_eq_nocase(str_of(row->repo), str_of(m->repo)))
         return;
-    struct job *job = job_of(m, row);
+    snprintf(key, sizeof(key), "%s\n%s\n%s", row->run_id ? row->run_id : "",
+             row->workflow_name ? row->workflow_name : "", row->job_name ? row->job_name : "");
+    struct job *job = table_make(&m->jobs, str_of(key));
     job->succeeded |= success;
     job->failed |= !success;
     if (m->n == m->cap) {
@@ -117,14 +91,11 @@ static int64_t longest_outage(struct score_measure *m, int64_t now_ms)
 
 static double flaky_pct(const struct score_measure *m)
 {
-    const struct job *one, *next;
     size_t flaky = 0;
 
-    HASH_ITER(hh, m->jobs, one, next)
-    {
+    for (const struct job *one = NULL; (one = table_next(&m->jobs, one));)
         flaky += one->failed && one->succeeded;
-    }
-    return 100.0 * (double)flaky / (double)HASH_COUNT(m->jobs);
+    return 100.0 * (double)flaky / (double)table_count(&m->jobs);
 }
 
 /* The item with full points or none; its note is written by the caller. */
@@ -160,8 +131,8 @@ void score_measure_fill(struct score_measure *m, int64_t now_ms, struct scorecar
     item = fill(card, names[0], true, now_ms);
     snprintf(item->note, sizeof(item->note), "%zu jobs ended, all on the HUD", m->n);
     item = fill(card, names[1], flaky < SCORE_FLAKY_PCT, now_ms);
-    snprintf(item->note, sizeof(item->note), "%.1f %% of %u jobs failed and succeeded in one run",
-             flaky, HASH_COUNT(m->jobs));
+    snprintf(item->note, sizeof(item->note), "%.1f %% of %zu jobs failed and succeeded in one run",
+             flaky, table_count(&m->jobs));
     item = fill(card, names[2], outage_ms <= SCORE_OUTAGE_MS, now_ms);
     snprintf(item->note, sizeof(item->note), "longest time without a success %.1f d",
              (double)outage_ms / DAY_MS);

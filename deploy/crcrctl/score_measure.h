@@ -4,7 +4,7 @@
 #define CRCR_CTL_SCORE_MEASURE_H
 
 #include "../../common/model/result_record.h"
-#include "../../common/model/scorecard.h"
+#include "scorecard.h"
 
 #define SCORE_FLAKY_PCT 5.0
 #define SCORE_OUTAGE_MS (3 * 24 * 3600 * (int64_t)1000)

@@ -8,14 +8,7 @@
 #include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
 #include "../../common/model/task.h"
-
-static void copy(char *to, size_t size, struct str from)
-{
-    if (from.len >= size)
-        from.len = size - 1;
-    (void)str_copy(to, size, from);
-}
-#define COPY(to, from) copy((to), sizeof(to), (from))
+#include "out.h"
 
 /* ---- the headers that all topics share ------------------------------------------------------ */
 
@@ -142,30 +135,26 @@ struct text_want {
     char *to;
     size_t size;
 };
-struct text_scan {
-    const struct text_want *wants;
-};
 
 static bool on_text(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
-    const struct text_scan *scan = opaque;
+    const struct text_want *to = (const struct text_want *)opaque + want;
 
     (void)index;
     if (type == JSON_SCAN_STRING || type == JSON_SCAN_NUMBER)
-        copy(scan->wants[want].to, scan->wants[want].size, text);
+        (void)str_copy(to->to, to->size, str_cut(text, to->size - 1));
     return true;
 }
 
 #define MAX_WANTS 10
-static bool scan_texts(struct str json, const struct text_want *texts, size_t n)
+static bool scan_texts(struct str json, struct text_want *texts, size_t n)
 {
     struct json_want wants[MAX_WANTS];
-    struct text_scan scan = { texts };
     const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
 
     for (size_t i = 0; i < n; i++)
         wants[i] = (struct json_want){ .path = texts[i].path, .found = on_text };
-    return json_scan(json, &rules, wants, n, &scan, NULL) == OK;
+    return json_scan(json, &rules, wants, n, texts, NULL) == OK;
 }
 #define WANT(name, to)                                                                             \
     {                                                                                              \
@@ -182,7 +171,7 @@ static void set_job(struct summary *s, const char *status, const char *conclusio
     snprintf(s->detail, sizeof(s->detail), "%s%s%s", workflow, *job ? " / " : "", job);
 }
 
-/* Facts as the fold reads them; a job that fell silent was told by the sweep. */
+/* Facts as the fold reads them; the sweep reports an overdue job. */
 static void identify_job(struct summary *s, const struct headers *h, const char *status,
                          const char *attempt)
 {
@@ -203,7 +192,7 @@ static void identify_job(struct summary *s, const struct headers *h, const char 
 static void of_callback(struct summary *s, const struct record *r)
 {
     char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "", attempt[32] = "";
-    const struct text_want wants[] = {
+    struct text_want wants[] = {
         WANT("event_type", s->event),
         WANT("workflow.status", status),
         WANT("workflow.conclusion", conclusion),
@@ -229,7 +218,7 @@ static void of_result(struct summary *s, const struct record *r)
 {
     char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "", level[8] = "";
     char pr[24] = "";
-    const struct text_want wants[] = {
+    struct text_want wants[] = {
         WANT("delivery_id", s->delivery),
         WANT("event_type", s->event),
         WANT("pytorch_head_sha", s->head_sha),
@@ -323,4 +312,79 @@ bool filter_matches(const struct filter *f, const struct summary *s)
     if (f->repo.len && !str_eq_nocase(f->repo, str_of(s->repo)))
         return false;
     return (!f->pr || f->pr == s->pr) && (!f->tier || f->tier == s->tier);
+}
+
+/* ---- text and JSON -------------------------------------------------------------------------- */
+
+/* SGR codes by what an outcome means; the first that matches. */
+static const struct {
+    const char *outcome;
+    const char *color;
+} colors[] = {
+    { "success", "32" },     { "dispatched", "32" }, { "failure", "31" },    { "failed", "31" },
+    { "timed_out", "31" },   { "cancelled", "31" },  { "parked", "31" },     { "unknown", "33" },
+    { "waiting", "33" },     { "waits", "33" },      { "superseded", "33" }, { "skipped", "33" },
+    { "in_progress", "36" },
+};
+
+static const char *color_of(const char *outcome)
+{
+    for (size_t i = 0; i < sizeof(colors) / sizeof(*colors); i++)
+        if (str_is(str_of(outcome), colors[i].outcome))
+            return colors[i].color;
+    return "0";
+}
+
+void summary_line(struct buf *to, const struct summary *s, unsigned shows)
+{
+    char at[CLOCK_TEXT_SIZE], text[64];
+    const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
+
+    clock_format(s->at_ms, at);
+    if (shows & SUMMARY_DATE)
+        put_padded(to, at, 24);
+    else
+        put_padded(to, at + sizeof("2026-11-21T") - 1, 13);
+    put_padded(to, name, 11);
+    if (shows & SUMMARY_DELIVERY)
+        put_padded(to, s->delivery, 36);
+    put_padded(to, s->event, 19);
+    snprintf(text, sizeof(text), "#%" PRId64, s->pr);
+    put_padded(to, s->pr ? text : "", 8);
+    put_padded(to, s->tier ? level_name(s->tier) : "", 2);
+    put_padded(to, s->repo, 24);
+    if (shows & SUMMARY_COLOR)
+        buf_printf(to, "\033[%sm", color_of(s->outcome));
+    put_padded(to, s->outcome, 11);
+    if (shows & SUMMARY_COLOR)
+        buf_puts(to, "\033[0m");
+    clean_line(to, str_of(s->detail));
+    buf_printf(to, "%s[%d]@%" PRId64, *s->detail ? "  " : "", (int)s->partition, s->offset);
+}
+
+static void json_known(struct buf *to, const char *name, const char *text)
+{
+    if (*text)
+        json_text(to, name, text);
+}
+
+void summary_json(struct buf *to, const struct summary *s)
+{
+    json_element(to);
+    json_time(to, "at", s->at_ms);
+    json_known(to, "topic", s->topic_name);
+    json_int(to, "partition", s->partition);
+    json_int(to, "offset", s->offset);
+    json_known(to, "delivery", s->delivery);
+    json_known(to, "event", s->event);
+    if (s->pr)
+        json_int(to, "pr", s->pr);
+    json_known(to, "head_sha", s->head_sha);
+    json_known(to, "repo", s->repo);
+    if (s->tier)
+        json_int(to, "tier", s->tier);
+    json_known(to, "kind", s->kind);
+    json_known(to, "outcome", s->outcome);
+    json_known(to, "detail", s->detail);
+    buf_putc(to, '}');
 }

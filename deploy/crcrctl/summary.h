@@ -29,7 +29,7 @@ struct summary {
     enum job_state job_state;
     char job[304]; /* "CI / linux", cut */
     char run_id[RUN_ID_MAX + 1];
-    char check_run_id[RUN_ID_MAX + 40]; /* tells the jobs of a matrix apart, which share a name */
+    char check_run_id[RUN_ID_MAX + 40]; /* differs between jobs of a matrix, which share a name */
     int64_t attempt;
 };
 

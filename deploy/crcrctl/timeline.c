@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../../common/base/mem.h"
-#include "timeline_jobs.h"
 
 void timeline_init(struct timeline *t)
 {
@@ -50,7 +50,150 @@ void timeline_sort(struct timeline *t)
         qsort(t->steps, t->n, sizeof(*t->steps), compare);
 }
 
-/* ---- where each downstream stands ----------------------------------------------------------- */
+/* ---- which callbacks count
+ * -------------------------------------------------------------------------- */
+
+static int order_of(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Runs that are numbers come first, the newest before the others. */
+static int compare_runs(const struct summary *a, const struct summary *b)
+{
+    uint64_t x, y;
+    bool is_x = str_to_u64(str_of(a->run_id), &x), is_y = str_to_u64(str_of(b->run_id), &y);
+
+    if (is_x != is_y)
+        return is_x ? -1 : 1;
+    if (is_x && x != y)
+        return x > y ? -1 : 1;
+    return strcmp(a->run_id, b->run_id);
+}
+
+/* By downstream and job; then what counts comes first. */
+static int compare_jobs(const void *left, const void *right)
+{
+    const struct summary *a = *(const struct summary *const *)left;
+    const struct summary *b = *(const struct summary *const *)right;
+    int order = strcasecmp(a->repo, b->repo);
+
+    if (!order)
+        order = strcmp(a->job, b->job);
+    if (!order)
+        order = compare_runs(a, b);
+    if (!order)
+        order = order_of(b->attempt, a->attempt);
+    if (!order)
+        order = strcmp(a->check_run_id, b->check_run_id);
+    if (!order)
+        order = order_of(b->job_state, a->job_state);
+    return order ? order : order_of(a->at_ms, b->at_ms);
+}
+
+/* Whether b says nothing that counts beside a, which comes before it in the order above. A run id
+ * that is no number has no order: its jobs count beside those of other runs. */
+static bool is_replaced(const struct summary *a, const struct summary *b)
+{
+    uint64_t number;
+
+    if (strcasecmp(a->repo, b->repo) != 0 || strcmp(a->job, b->job) != 0)
+        return false;
+    if (strcmp(a->run_id, b->run_id) != 0)
+        return str_to_u64(str_of(b->run_id), &number);
+    return a->attempt != b->attempt || strcmp(a->check_run_id, b->check_run_id) == 0;
+}
+
+/* Of each job of steps[first … end) the callback that says how far it is: of its newest attempt
+ * (and of the newest run, where runs are numbers) the one with the highest state, of these the
+ * first. Those of one downstream are neighbours. Gives their number; *ret is the caller's to free,
+ * the steps stay the timeline's. */
+static size_t jobs_of(const struct timeline *t, size_t first, size_t end,
+                      const struct summary ***ret)
+{
+    const struct summary **all = mem_alloc(end - first + 1, sizeof(*all));
+    size_t n = 0, kept = 0;
+
+    for (size_t i = first; i < end; i++)
+        if (t->steps[i].job_state != JOB_NONE && *t->steps[i].repo)
+            all[n++] = &t->steps[i];
+    qsort(all, n, sizeof(*all), compare_jobs);
+    for (size_t i = 0; i < n; i++)
+        if (!kept || !is_replaced(all[kept - 1], all[i]))
+            all[kept++] = all[i];
+    *ret = all;
+    return kept;
+}
+
+/* ---- what they come to ---------------------------------------------------------------------- */
+
+enum sort { FAILED, OPEN, SUCCEEDED, NEITHER };
+
+/* Worst first, as in the aggregate check run, and what is open between bad and good. */
+static const struct {
+    const char *outcome;
+    enum sort sort;
+} job_outcomes[] = {
+    { "failure", FAILED },         { "timed_out", FAILED }, { "cancelled", FAILED },
+    { "action_required", FAILED }, { "in_progress", OPEN }, { "success", SUCCEEDED },
+    { "stale", NEITHER },          { "neutral", NEITHER },  { "skipped", NEITHER },
+    { "completed", NEITHER },
+};
+#define N_OUTCOMES (sizeof(job_outcomes) / sizeof(*job_outcomes))
+
+/* One that nobody has heard of weighs as a failure. */
+static size_t weight_of(const struct summary *job)
+{
+    for (size_t i = 0; i < N_OUTCOMES; i++)
+        if (str_is(str_of(job->outcome), job_outcomes[i].outcome))
+            return i;
+    return 0;
+}
+
+static enum sort sort_of(const struct summary *job)
+{
+    return job_outcomes[weight_of(job)].sort;
+}
+
+/* What n > 0 jobs of one downstream come to. */
+struct jobs_sum {
+    const struct summary *worst; /* failed before open before succeeded */
+    size_t n_failed, n_open, n_succeeded;
+    int64_t open_since_ms; /* of the open job that was reported first; 0: none is open */
+    char names[400];       /* of those that are as the worst is: failed or open; cut */
+};
+
+/* False when it does not fit: then the list ends in "…". */
+static bool put_name(struct jobs_sum *to, const char *name)
+{
+    size_t used = strlen(to->names), left = sizeof(to->names) - used;
+    bool fits = strlen(name) + sizeof(", ") + sizeof(", …") <= left;
+
+    snprintf(to->names + used, left, "%s%s", used ? ", " : "", fits ? name : "…");
+    return fits;
+}
+
+static void jobs_sum(struct jobs_sum *ret, const struct summary *const *jobs, size_t n)
+{
+    bool fits = true;
+
+    *ret = (struct jobs_sum){ .worst = jobs[0] };
+    for (size_t i = 0; i < n; i++) {
+        enum sort sort = sort_of(jobs[i]);
+        if (weight_of(jobs[i]) < weight_of(ret->worst))
+            ret->worst = jobs[i];
+        ret->n_failed += sort == FAILED;
+        ret->n_open += sort == OPEN;
+        ret->n_succeeded += sort == SUCCEEDED;
+        if (sort == OPEN && (!ret->open_since_ms || jobs[i]->at_ms < ret->open_since_ms))
+            ret->open_since_ms = jobs[i]->at_ms;
+    }
+    for (size_t i = 0; fits && i < n && sort_of(ret->worst) <= OPEN; i++)
+        if (sort_of(jobs[i]) == sort_of(ret->worst))
+            fits = put_name(ret, jobs[i]->job);
+}
+
+/* ---- how far each downstream is ------------------------------------------------------------- */
 
 static void age(char to[32], int64_t since_ms, int64_t now_ms)
 {
@@ -69,7 +212,7 @@ static bool is_tier_topic(enum topic topic)
     return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
-/* Whether a step says where its downstream stands. A result repeats a callback, a dirty mark says
+/* Whether a step says how far its downstream is. A result repeats a callback, a dirty mark says
  * nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
 {
@@ -130,10 +273,10 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
 static void explain_jobs(struct standing *to, const struct summary *const *jobs, size_t n,
                          int64_t now_ms)
 {
-    struct timeline_jobs_sum sum;
+    struct jobs_sum sum;
     char for_how_long[32], open[48] = "";
 
-    timeline_jobs_sum(&sum, jobs, n);
+    jobs_sum(&sum, jobs, n);
     explain(to, sum.worst, now_ms);
     if (n == 1)
         return;
@@ -165,7 +308,7 @@ struct downstream {
 };
 
 /* The outcome of a wait and the record that waits are written at once, in any order: the one that
- * says until when stands. */
+ * says until when counts. */
 static bool says_less(const struct summary *before, const struct summary *s)
 {
     return before && str_is(str_of(before->outcome), "waits") &&
@@ -197,7 +340,7 @@ static bool changes_nothing(const struct summary *s)
 }
 
 /* Jobs, once they have called back, unless something else is under way or has gone wrong since. */
-static void judge(struct standing *to, const struct downstream *d, int64_t now_ms)
+static void decide(struct standing *to, const struct downstream *d, int64_t now_ms)
 {
     bool as_before = !d->sending || changes_nothing(d->sending);
 
@@ -231,7 +374,7 @@ size_t timeline_standings(const struct timeline *t, size_t first, size_t end, in
 {
     struct downstream *all = mem_alloc(TIMELINE_MAX_REPOS, sizeof(*all)), *one;
     const struct summary **jobs;
-    size_t n = 0, n_jobs = timeline_jobs(t, first, end, &jobs);
+    size_t n = 0, n_jobs = jobs_of(t, first, end, &jobs);
 
     for (size_t i = first; i < end; i++)
         if (counts(&t->steps[i]) && (one = downstream_of(all, &n, &t->steps[i])))
@@ -243,7 +386,7 @@ size_t timeline_standings(const struct timeline *t, size_t first, size_t end, in
         }
     *ret = mem_alloc(n + 1, sizeof(**ret));
     for (size_t i = 0; i < n; i++)
-        judge(&(*ret)[i], &all[i], now_ms);
+        decide(&(*ret)[i], &all[i], now_ms);
     qsort(*ret, n, sizeof(**ret), compare_standings);
     free(jobs);
     free(all);

@@ -50,6 +50,24 @@ apt_install() {
     "${as_root[@]}" apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
 }
 
+# Makes a minimal Debian in a folder, once; its packages are asked for over http, and their signatures checked.
+debian_root() { # suite folder
+    local log
+    [ ! -e "$2/etc/debian_version" ] || return 0
+    apt_need debootstrap || return 1
+    log=$(mktemp)
+    note "debootstrap $1 $2"
+    rm -rf --one-file-system "$2.part"
+    if ! debootstrap --variant=minbase "$1" "$2.part" http://deb.debian.org/debian >"$log" 2>&1; then
+        tail -n 5 "$log" >&2
+        note "debootstrap $1 failed; the end of its log is above"
+        rm -rf --one-file-system "$2.part" "$log"
+        return 1
+    fi
+    rm -f "$log"
+    mv "$2.part" "$2"
+}
+
 is_port() { [[ $1 =~ ^[0-9]{1,5}$ ]] && [ "$1" -ge 1 ] && [ "$1" -le 65535 ]; }
 port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 

@@ -1,4 +1,5 @@
-"""Record in, repository_dispatch out: against a bare curl-multi loop with the same bodies and sink."""
+"""Record in, repository_dispatch out: against a bare curl-multi loop with the same bodies and sink, and against bare_chain, which
+reads the same records and writes outcomes too."""
 import json
 
 from lib.processes import wait_for
@@ -15,7 +16,7 @@ def measure(setting, _):
     setting.drive("produce_loop", setting.kafka.brokers, relay.topic("events"), setting.bodies,
                   EVENTS)
     router_us = route(setting, relay, dispatches)
-    bare = curl_loop(setting, dispatches)
+    bare, chain = curl_loop(setting, dispatches), bare_chain(setting, relay, dispatches)
     setting.sink_reset()
     relay.start("dispatcher", CRCR_ROLES="l1")
     sender = relay.parts["dispatcher"].pid
@@ -30,6 +31,8 @@ def measure(setting, _):
         Row("sender: CPU, against a bare curl-multi loop", "≥ 0.5 ×",
             f"{by_cpu:.2f} × ({sender_us:.0f} µs a dispatch, curl {bare['cpu_us']:.0f} µs; Redis "
             f"{redis.us[0] / dispatches:.0f} µs)", by_cpu >= 0.5),
+        Row("sender: CPU, against bare_chain (read, POST, outcome)", "",
+            f"{chain['cpu_us'] / sender_us:.2f} × ({sender_us:.0f} µs a dispatch, bare_chain {chain['cpu_us']:.0f} µs)"),
         Row("sender: rate, against a bare curl-multi loop", "",
             f"{by_rate:.2f} × ({dispatches / stats['seconds']:,.0f}/s, {bare['rate']:,.0f}/s)"),
         Row("sender: GitHub calls a dispatch", "≤ 1.05", f"{calls:.3f}", calls <= 1.05),
@@ -59,6 +62,16 @@ def curl_loop(setting, count):
                         f"http://127.0.0.1:{setting.sink_port}/repos/bench/r0/dispatches", file,
                         count, IN_FLIGHT)
     return {"cpu_us": run["cpu_us"] / count, "rate": count / run["seconds"]}
+
+
+def bare_chain(setting, relay, count, under=(), per_record=1):
+    """Reads what the router wrote for l1, into a topic of its own."""
+    topic = f"bench.{relay.prefix}outcomes"
+    if not setting.stored_bytes(topic):
+        setting.make_topic(topic, 12)
+    run = setting.drive("bare_chain", setting.kafka.brokers, relay.topic("dispatch.l1"), topic,
+                        f"http://127.0.0.1:{setting.sink_port}/repos/bench/r0/dispatches", count, IN_FLIGHT, per_record, under=under)
+    return {"cpu_us": run["cpu_us"] / count}
 
 
 def all_sent(setting, count):

@@ -57,6 +57,7 @@ class Setting:
                                    "ALLOWLIST_URL": str(folder / "contents" / "pytorch" / "pytorch" /
                                                         ".github" / "allowlist.yml"),
                                    "HUD_API_URL": "", "CRCR_LOG_LEVEL": "info", **environment})
+        self.redis.topic_prefix = relay.prefix
         self.relays.append(relay)
         return relay
 
@@ -66,18 +67,22 @@ class Setting:
               relay.allowlist_file.read_bytes(),
               {"source": "bench", "sha": "0" * 40, "fetched_ms": "1"})
 
-    def make_topic(self, name):
+    def make_topic(self, name, partitions=1):
         admin = AdminClient({"bootstrap.servers": self.kafka.brokers, "log_level": 3})
-        for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
+        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
             made.result(30)
 
     @property
     def kafka_pid(self):
         return int((self.folder / "kafka" / "kafka.pid").read_text())
 
+    def stored_bytes(self, topic):
+        """What the broker keeps of a topic, by its files."""
+        return sum(file.stat().st_size for file in self.folder.glob(f"kafka/**/{topic}-*/*.log"))
+
     # ---- drivers ------------------------------------------------------------------------------------
-    def spawn(self, driver, *arguments):
-        return subprocess.Popen([str(DRIVERS / driver), *map(str, arguments)],
+    def spawn(self, driver, *arguments, under=()):
+        return subprocess.Popen([*map(str, under), str(DRIVERS / driver), *map(str, arguments)],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def end(self, process, timeout=120):
@@ -90,8 +95,8 @@ class Setting:
         assert process.returncode == 0, f"{process.args[0]}: {said}"
         return json.loads(out)
 
-    def drive(self, driver, *arguments, timeout=120):
-        return self.end(self.spawn(driver, *arguments), timeout)
+    def drive(self, driver, *arguments, timeout=120, under=()):
+        return self.end(self.spawn(driver, *arguments, under=under), timeout)
 
     def webhooks(self, relay, rate, count, connections=32):
         """An open model at that rate, or with rate 0 as many as are taken."""

@@ -114,6 +114,7 @@ class Case:
                            sim_arguments=["--history", self.github_file, "--rate-limit", 1000000000,
                                           "--keep", 20000],
                            prefix=getattr(self.kafka, "prefix", None))
+        self.redis.topic_prefix = self.relay.prefix
         if links:
             self._behind(links)
         self.history = History(self.sent_file)

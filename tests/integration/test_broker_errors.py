@@ -5,13 +5,12 @@ import signal
 import time
 
 import pytest
-import redis as redis_client
 
 from lib.ctl import Ctl
 from lib.kafka import read_topic, write
 from lib.mock_kafka import MockKafka
 from lib.processes import wait_for
-from lib.redis_server import redis_server
+from lib.redis_server import client_of, redis_server
 from lib.relay import Relay, pull_request
 from lib.standing import HeldThread
 
@@ -126,8 +125,7 @@ class Refused:
 
     def __init__(self, relay, questions):
         self.relay, self.broker = relay, relay.broker
-        host, port = relay.redis.split(":")
-        self.redis = redis_client.Redis(host, port, decode_responses=True)
+        self.redis = client_of(relay.redis, relay.prefix)
         assert relay.parts["reporter"].stop() == 0
         self.broker.errors("init_producer_id", "COORDINATOR_LOAD_IN_PROGRESS", questions)
         self.broker.errors("init_producer_id", "CLUSTER_AUTHORIZATION_FAILED", 20)

@@ -1,10 +1,8 @@
 """`crcrctl levels` over 45 simulated days in a real Kafka: who is ready for L3, who is not good enough to
-stay there, the patch, and what --apply does to the check runs of a real reporter."""
+stay there, the proposal, and what --apply does to the check runs of a real reporter."""
 import datetime
 import json
-import pathlib
 import secrets
-import subprocess
 import time
 
 import pytest
@@ -152,7 +150,7 @@ def test_tenure_begins_with_the_version_that_gave_the_level(report):
 def test_without_jobs_in_the_window_nobody_is_ready_and_nobody_demoted(report):
     assert row(report, "org/idle")["state"] == "no_jobs"
     assert row(report, "org/l3idle")["state"] == "no_jobs"
-    assert not [line for line in report["patch"].splitlines() if "idle" in line and line[0] in "+-"]
+    assert row(report, "org/idle")["proposed"] is None and row(report, "org/l3idle")["proposed"] is None
 
 
 def test_the_canary_succeeds_by_failing(report):
@@ -175,7 +173,7 @@ def test_what_ended_before_the_window_demotes_nobody(report):
 
 def test_l4_shows_its_figures_and_is_left_to_people(report, past):
     assert row(report, "org/four")["state"] == "bad"
-    assert not any(line.startswith("-") and "org/four" in line for line in report["patch"].splitlines())
+    assert row(report, "org/four")["proposed"] is None
     assert "L4 is decided by people" in past.ctl("levels").stdout
 
 
@@ -193,7 +191,7 @@ def test_thresholds_and_windows_are_flags(past):
 
 
 @pytest.mark.parametrize("arguments", (
-    ["levels", "x"], ["levels", "--dry-run"], ["levels", "--apply", "--patch"], ["levels", "--max-e2e", "soon"],
+    ["levels", "x"], ["levels", "--dry-run"], ["levels", "--patch"], ["levels", "--max-e2e", "soon"],
     ["levels", "--min-pass-rate", "101"], ["levels", "--device", "npu"], ["levels", "--nonsense"]), ids=" ".join)
 def test_wrong_usage_of_levels_is_exit_2_and_says_why(past, arguments):
     assert past.ctl(*arguments, expect=2).stderr.strip()
@@ -206,31 +204,30 @@ def test_without_an_allowlist_it_says_so(kafka_node):
     assert "no allowlist has been published" in ctl("levels", expect=1).stderr
 
 
-# ---- the patch -------------------------------------------------------------------------------------------
-def test_the_patch_applies_to_the_file_and_is_a_valid_allowlist(past, report, tmp_path):
-    folder = pathlib.Path(tmp_path)
-    (folder / ".github").mkdir()
-    file = folder / ".github" / "allowlist.yml"
-    file.write_text(allowlist(l1=["org/new"], l2=READY, l3=STAY))
-    subprocess.run(["git", "apply", "-"], input=report["patch"], text=True, check=True, cwd=folder)
-    past.ctl("allowlist", "check", file)
-    text = file.read_text()
-    assert text.startswith("# who takes part\n") and report["patch_rewrites_file"] is False
-    l2, l3 = text[text.index("L2:"):text.index("L3:")], text[text.index("L3:"):text.index("L4:")]
-    assert "org/ready" in l3 and "org/ready" not in l2
-    assert "CHOOSE-A-DEVICE:\n    pytorch/crcr-test: []" in l3
-    for repo in ("org/l3flaky", "org/l3slow", "org/l3timeouts"):
-        assert f"  - {repo}: [alice]\n" in l2 and repo not in l3
-    for repo in ("org/stays", "org/l3idle"):
-        assert repo in l3
-    assert past.ctl("levels", "--patch", "--device", "org/ready=npu").stdout == report["patch"]
+# ---- the proposal ------------------------------------------------------------------------------------------
+def test_the_proposal_names_each_line_to_move_where_to_and_why(past, report):
+    lines = allowlist(l1=["org/new"], l2=READY, l3=STAY).splitlines()
+    moved = {one["repo"]: one for one in report["repos"] if one["proposed"]}
+    assert {repo: one["proposed"] for repo, one in moved.items()} == {
+        "org/ready": "L3", "pytorch/crcr-test": "L3", "org/l3flaky": "L2", "org/l3slow": "L2", "org/l3timeouts": "L2"}
+    for repo, one in moved.items():
+        assert repo in lines[one["line"] - 1], "the line of the version in force"
+    assert moved["org/ready"]["device"] == "npu" and moved["pytorch/crcr-test"]["device"] is None
+    said = past.ctl("levels", "--device", "org/ready=npu").stdout.split("Proposal: ")[1].splitlines()[1:]
+    shown = dict(zip(said[::2], said[1::2]))
+    assert len(shown) == len(moved)
+    for repo, one in moved.items():
+        at = f"  .github/allowlist.yml:{one['line']}: {lines[one['line'] - 1].strip()}"
+        assert shown[at].startswith(f"    {repo}: {one['level']} to {one['proposed']}")
+    assert any("org/ready: L2 to L3, device npu: tenure " in line and "pass_rate 92.5 %" in line for line in said)
+    assert any("crcr-test: L2 to L3, device to be chosen (--device" in line for line in said)
+    assert any("org/l3flaky: L3 to L2: pass_rate 89.5 %, at least 90.0 % wanted, over 200 jobs" in line for line in said)
 
 
-def test_the_text_shows_each_criterion_and_the_patch(past):
+def test_the_text_shows_each_criterion(past):
     text = past.ctl("levels").stdout
     assert "org/flaky  not ready, L2 since " in text
     assert "NOT OK pass_rate   89.5 %" in text and "at least 90.0 %, over 200 jobs" in text
-    assert "--- a/.github/allowlist.yml" in text and "Say the device" in text
 
 
 # ---- --apply ---------------------------------------------------------------------------------------------

@@ -2,12 +2,11 @@
 import time
 
 import pytest
-import redis as redis_client
 
 from lib.ctl import Ctl
 from lib.kafka import create_topics
 from lib.processes import BIN, Process, wait_for
-from lib.redis_server import redis_server
+from lib.redis_server import client_of, redis_server
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +17,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def redis(server):
-    host, port = server.split(":")
-    client = redis_client.Redis(host, int(port), decode_responses=True)
+    client = client_of(server, "unused.")
     client.flushall()
     return client
 
@@ -58,6 +56,7 @@ def test_a_whole_view_is_kept_where_nothing_can_be_read_to_build_it_anew(ctl, re
 def test_a_whole_view_is_built_anew_from_topics_that_can_be_read(redis, server, kafka_node):
     one = Ctl(kafka_node.brokers, "rebuilt.")
     create_topics(one.brokers, one.prefix)
+    redis = client_of(server, one.prefix)
     redis.set("crcr:epoch", 5)
     assert "will be rebuilt" in one("rebuild-hud", REDIS_ENDPOINT=server).stdout
     assert redis.get("crcr:epoch") is None

@@ -291,7 +291,7 @@ def test_after_three_payloads_in_a_row_that_were_not_served_github_is_asked_whet
                 "headers": {"Retry-After": "0"}})
     done = redeliver(ctl, expect=3)
     assert "0 published" in done.stdout and "3 failed, 2 not looked at" in done.stdout
-    assert "GitHub is away: GET http://" in done.stderr
+    assert "GitHub is unavailable: GET http://" in done.stderr
 
 
 def test_a_long_pause_that_github_asks_for_is_told(ctl, sim):

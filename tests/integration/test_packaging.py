@@ -60,6 +60,19 @@ def test_the_simulator_is_not_installed(installed):
     assert {path.name for path in (installed / PREFIX.lstrip("/") / "bin").iterdir()} == {*DAEMONS, "crcrctl"}
 
 
+def test_crcrctl_has_its_manual_page_and_its_completion(installed):
+    share = installed / PREFIX.lstrip("/") / "share"
+    assert ".SS crcrctl dlq replay " in (share / "man/man1/crcrctl.1").read_text()
+
+    def completed(*words):
+        line = " ".join(f"'{word}'" for word in words)
+        return run("bash", "-c", f"source {share}/bash-completion/completions/crcrctl; COMP_WORDS=({line}); "
+                   f"COMP_CWORD={len(words) - 1}; _crcrctl; echo \"${{COMPREPLY[@]}}\"", cwd="/").split()
+    assert completed("crcrctl", "re") == ["replay", "rebuild-hud", "redeliver"]
+    assert completed("crcrctl", "dlq", "") == ["list", "show", "replay", "drop"]
+    assert completed("crcrctl", "dlq", "replay", "--d") == ["--dry-run", "--delivery"]
+
+
 def test_units_start_installed_programs_and_name_installed_files(installed):
     found = units(installed)
     assert found.keys() == {f"{name}.service" for name in (*DAEMONS, "crcr-redeliver@")}

@@ -8,7 +8,33 @@ from lib.ports import free_port
 from lib.processes import Process, wait_for
 
 
+def client_of(endpoint, topic_prefix="crcr."):
+    """Tests write keys as they are with the default prefix, crcr:job:…; in Redis they are those of the installation that has
+    this CRCR_TOPIC_PREFIX. Keys that come back are crcr: again."""
+    host, port = endpoint.split(":")
+    own = (topic_prefix.removesuffix(".") or "crcr") + ":"
+
+    def renamed(value, old, new):
+        if isinstance(value, (list, tuple)):
+            return type(value)(renamed(one, old, new) for one in value)
+        return new + value[len(old):] if isinstance(value, str) and value.startswith(old) else value
+
+    class Connection(redis_client.Connection):
+        def pack_command(self, *words):
+            return super().pack_command(*renamed(words, "crcr:", own))
+
+        def pack_commands(self, commands):
+            return super().pack_commands(renamed([tuple(words) for words in commands], "crcr:", own))
+
+        def read_response(self, *how, **more):
+            return renamed(super().read_response(*how, **more), own, "crcr:")
+    return redis_client.Redis(connection_pool=redis_client.ConnectionPool(
+        Connection, host=host, port=int(port), decode_responses=True))
+
+
 class RedisServer:
+    topic_prefix = "crcr."  # of the installation that clients look at
+
     def __init__(self, folder, also_on=None):
         """also_on: a second address where clients reach it."""
         self.also_on = [also_on] if also_on else []
@@ -33,8 +59,8 @@ class RedisServer:
         except redis_client.RedisError:
             return False
 
-    def client(self):
-        return redis_client.Redis(port=self.port, decode_responses=True)
+    def client(self, topic_prefix=None):
+        return client_of(self.endpoint, topic_prefix or self.topic_prefix)
 
     def stop(self):
         if self.process is not None:

@@ -90,6 +90,7 @@ class Relay:
         self.sim_arguments = list(sim_arguments)
         self.extra = dict(environment or {})
         self.parts = {}
+        self.under = []  # a program and its arguments that the daemons run under, such as valgrind
         self.hosts, self.links = {}, None  # where parts listen, when not on 127.0.0.1; links to the outside
         self.contents = self.folder / "contents" / "pytorch" / "pytorch" / ".github"
         self.contents.mkdir(parents=True, exist_ok=True)
@@ -166,7 +167,7 @@ class Relay:
         values = self.environment(admin)
         values.update(environment)
         wrap = self.links.wrap() if self.links and admin in self.hosts else []
-        self.parts[part] = Process(part, [*wrap, BIN / f"crcr-{name}"], self.folder, values)
+        self.parts[part] = Process(part, [*wrap, *self.under, BIN / f"crcr-{name}"], self.folder, values)
         return self.parts[part]
 
     def wait_ready(self, part, timeout=60):

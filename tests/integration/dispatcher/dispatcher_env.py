@@ -20,9 +20,9 @@ class Bench:
     """A dispatcher and a GitHub; what is written, and what came of it."""
 
     def __init__(self, folder, kafka, redis_node, **options):
-        self.kafka, self.redis_node, self.redis = kafka, redis_node, redis_node.client()
-        self.redis.set("crcr:epoch", "1")  # no reporter here: Redis has forgotten nothing
         self.relay = Relay(folder, kafka.brokers, redis_node.endpoint, **options)
+        self.kafka, self.redis_node, self.redis = kafka, redis_node, redis_node.client(self.relay.prefix)
+        self.redis.set("crcr:epoch", "1")  # no reporter here: Redis has forgotten nothing
         self.relay.start_github()
         # Nobody calls back here, and nothing but our calls is in GitHub's record.
         http("POST", self.relay.url("github", "/_sim/downstreams"),

@@ -123,7 +123,7 @@ def test_a_call_without_a_claim_is_known_to_a_redis_that_is_back_when_it_is_answ
     wait_for("the call to be under way", lambda: bench.metric("crcr_dispatches_in_flight", tier="L2") == 1)
     late.start()
     try:
-        redis = late.client()
+        redis = late.client(bench.relay.prefix)
         redis.set("crcr:epoch", "1")
         assert bench.wait_outcome(newer, REPO, "dispatched")["maybe_duplicate"] == "no_claim"
         bench.clear_script()

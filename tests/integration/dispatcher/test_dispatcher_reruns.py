@@ -12,7 +12,6 @@ from dispatcher_env import REPOS, Bench
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import http, pull_request
-from lib.standing import STOOD_STILL_S, go_on, stand_still
 
 OURS = 12345
 UPSTREAM = "pytorch/pytorch"
@@ -389,22 +388,6 @@ class TestTheAggregate:
 
 
 class TestWhenSomethingIsAway:
-    def test_all_jobs_are_not_asked_for_under_a_claim_of_before_a_standstill(self, own):
-        """That nothing failed is told while the process stands still; another may have made both calls meanwhile."""
-        buttons, run = Buttons(own().start().ready()), next(runs)
-        process = buttons.bench.relay.parts["dispatcher"]
-        buttons.bench.clear_script()
-        buttons.bench.script({**NOTHING_FAILED, "count": 1, "delay_ms": 1000}, NOTHING_FAILED, TAKEN)
-        delivery = buttons.press_check(f"crcr/{L4}/CI/test", f"{run}:1")
-        wait_for("the failed jobs to be asked for", buttons.reruns, every=0.02)
-        stand_still(process)
-        time.sleep(STOOD_STILL_S)
-        go_on(process)
-        said = buttons.bench.wait_outcomes(delivery, 2, repo=L4)
-        assert [(one["outcome"], one["attempt"]) for one in said] == [("waiting", 1), ("dispatched", 1)]
-        assert "stood still" in said[0]["error"]
-        assert [which for *_, which in buttons.reruns()] == ["rerun-failed-jobs", "rerun-failed-jobs", "rerun"]
-
     def test_the_aggregate_waits_for_a_view_that_is_being_rebuilt_and_spends_no_attempt(self, alone):
         run = next(runs)
         alone.bench.redis.delete("crcr:epoch")

@@ -40,6 +40,7 @@ def shared(kafka_node, redis_node, issuer, tmp_path_factory):
 @pytest.fixture
 def ingest(shared, redis_node):
     """The same, with an empty view that is whole."""
+    redis_node.topic_prefix = shared.prefix
     redis_node.client().flushall()
     redis_node.client().set("crcr:epoch", "1")
     return shared
@@ -54,6 +55,7 @@ def own(kafka_node, redis_node, issuer, tmp_path):
         options.setdefault("brokers", kafka_node.brokers)
         options.setdefault("redis_endpoint", redis_node.endpoint)
         made.append(Ingest(tmp_path / str(len(made)), issuer=issuer, **options))
+        redis_node.topic_prefix = made[-1].prefix
         return made[-1]
     yield make
     for one in made:

@@ -137,12 +137,12 @@ def callback(status="in_progress", delivery="d-1", token=None, event_type="pull_
 class Ingest:
     """One crcr-ingest with topics of its own."""
 
-    def __init__(self, folder, brokers, redis_endpoint, issuer, create_topics=True, **environment):
+    def __init__(self, folder, brokers, redis_endpoint, issuer, create_topics=True, prefix=None, **environment):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.brokers = brokers
         self.port, self.admin = free_port(), free_port()
-        self.prefix = f"i{secrets.token_hex(4)}."
+        self.prefix = prefix or f"i{secrets.token_hex(4)}."  # another's: of the same installation
         self.environment = {
             "PATH": os.environ["PATH"],
             "KAFKA_BROKERS": brokers, "REDIS_ENDPOINT": redis_endpoint,
@@ -151,7 +151,7 @@ class Ingest:
             "CRCR_LISTEN": f"127.0.0.1:{self.port}", "CRCR_ADMIN_LISTEN": f"127.0.0.1:{self.admin}",
             "CRCR_OIDC_ISSUERS": f"{ACTIONS}={issuer.url},{BUILDKITE}={issuer.url}",
             "CRCR_CALLBACK_TOKEN_KEY": TOKEN_KEY, **environment}
-        if create_topics:
+        if create_topics and not prefix:
             kafka_lib.create_topics(brokers, self.prefix, "--file", kafka_lib.few_partitions(self.folder, PARTITIONS))
         self.process = None
 

@@ -1,6 +1,7 @@
 """behaviour.md, POST /github/callback, against real Kafka and Redis and an OIDC issuer of the test's own."""
 import json
 import random
+import socket
 import time
 
 import jwt
@@ -72,7 +73,12 @@ def test_token_is_judged_before_the_body(ingest):
 
 
 def test_callback_over_2_mib_is_413(ingest, issuer):
-    assert ingest.callback(b" " * (2 * 1024 * 1024 + 1), issuer.token())[0] == 413
+    """By what it declares: a client that sends all of it before it reads may see a reset instead."""
+    head = (f"POST /github/callback HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {issuer.token()}\r\n"
+            f"Content-Length: {2 * 1024 * 1024 + 1}\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", ingest.port), 20) as link:
+        link.sendall(head.encode())
+        assert link.recv(4096).startswith(b"HTTP/1.1 413")
 
 
 @pytest.mark.parametrize("repo", ["org/unknown", "org/one"])
@@ -264,7 +270,8 @@ def send_until_429(one, issuer, limit):
 
 def test_rate_limit_is_shared_through_redis(own, issuer, redis_node):
     redis_node.client().flushall()
-    first, second = own(RATE_LIMIT_PER_MIN="1"), own(RATE_LIMIT_PER_MIN="1")
+    first = own(RATE_LIMIT_PER_MIN="1")
+    second = own(prefix=first.prefix, RATE_LIMIT_PER_MIN="1")
     for one in (first, second):
         one.publish_allowlist()
         one.start().wait_ready()

@@ -49,8 +49,8 @@ static void each_row_of_the_table(void **state)
         { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_REPEAT, OUTCOME_DUPLICATE, 0, 0, NULL },
         { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_SKIP, OUTCOME_SUPERSEDED, 0, 0, "later" },
         { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, 40000, 0, NULL },
-        { FACT_CLAIM_ASKED | FACT_PAUSED, CLAIM_TAKEN, DISPATCH_WAIT, OUTCOME_WAITING, 0, 0,
-          "stood still" },
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_TAKEN, DISPATCH_WAIT, OUTCOME_WAITING, 0, 0,
+          "was paused" },
         { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_TAKEN, DISPATCH_PARK, OUTCOME_WAITING, 60000,
           0, "breaker is open" },
         { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, 0, 0, MARK_NONE, NULL },
@@ -84,16 +84,19 @@ static void the_first_row_decides(void **state)
     } rows[] = {
         { FACT_TOO_OLD | FACT_NOT_LISTED | FACT_SLOW, NO_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED },
         /* What was sent, or is overtaken, needs no call, whatever else is. */
-        { FACT_CLAIM_ASKED | FACT_PAUSED | FACT_BREAKER_OPEN, CLAIM_DONE, DISPATCH_REPEAT,
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_DONE, DISPATCH_REPEAT,
           OUTCOME_DUPLICATE },
         { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_SUPERSEDED, DISPATCH_SKIP,
           OUTCOME_SUPERSEDED },
         { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING },
         /* After a pause the claim may be another's: it is asked for again before anything else. */
-        { FACT_CLAIM_ASKED | FACT_PAUSED | FACT_BREAKER_OPEN, CLAIM_EXPIRED, DISPATCH_WAIT,
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_EXPIRED, DISPATCH_WAIT,
           OUTCOME_WAITING },
-        { FACT_REDIS_UNAVAILABLE | FACT_PAUSED, NO_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING },
+        { FACT_REDIS_UNAVAILABLE | FACT_CLAIM_OLD, NO_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING },
         { FACT_REDIS_UNAVAILABLE | FACT_BREAKER_OPEN, NO_CLAIM, DISPATCH_PARK, OUTCOME_WAITING },
+        /* Without a claim its partition must be surely ours; a claim says more. */
+        { FACT_REDIS_UNAVAILABLE | FACT_NOT_SURELY_OURS, NO_CLAIM, DISPATCH_HOLD, OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_TAKEN, DISPATCH_CALL, OUTCOME_DISPATCHED },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct dispatch_decision d = decide(rows[i].known, rows[i].claim);

@@ -18,7 +18,7 @@ static inline int redis_fixture_start(void **state)
 {
     struct redis_fixture *f = calloc(1, sizeof(*f));
     redis_server_start(&f->server);
-    struct redis_options options = { .endpoint = f->server.endpoint };
+    struct redis_options options = { .endpoint = f->server.endpoint, .key_prefix = "crcr:" };
     assert_int_equal(redis_new(&f->redis, &options, NULL), OK);
     *state = f;
     return 0;

@@ -78,14 +78,14 @@ static void redis_has_an_authority_of_its_own_or_that_of_all(void **state)
 {
     (void)state;
     struct config *c = loaded(NULL);
-    assert_null(config_redis(c).ca_file);
-    assert_false(config_redis(c).tls);
+    assert_null(config_redis(c, "crcr:").ca_file);
+    assert_false(config_redis(c, "crcr:").tls);
     config_free(c);
     c = loaded("CRCR_CA_FILE=/dev/null");
-    assert_string_equal(config_redis(c).ca_file, "/dev/null");
+    assert_string_equal(config_redis(c, "crcr:").ca_file, "/dev/null");
     config_free(c);
     c = loaded("CRCR_REDIS_CA_FILE=/dev/zero");
-    assert_string_equal(config_redis(c).ca_file, "/dev/zero");
+    assert_string_equal(config_redis(c, "crcr:").ca_file, "/dev/zero");
     assert_null(config_text(c, "CRCR_CA_FILE"));
     config_free(c);
 }

@@ -131,6 +131,7 @@ static void a_class_does_not_wait_for_one_below_it(void **state)
     struct github_budget *b = github_budget_new(&rules);
     struct budget_payer rest = payer(state, b, BUDGET_REST), four = payer(state, b, BUDGET_L4);
     assert_int_equal(sent(&rest, 200, &refusal), 22);
+    assert_true(budget_held(&rest, REPO, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &refusal));
     assert_in_range(sent(&four, 40, &refusal), 18, 19);
     assert_false(call(&four, "POST", "/x/dispatches", REPO, STR_NONE, BUDGET_URGENT, &refusal));
     github_budget_free(b);
@@ -334,10 +335,10 @@ static void the_whole_app_can_be_one_account(void **state)
     const struct github_answer limit = { .limited = true,
                                          .wait_until_ms = clock_mono_ms() + 30000 };
     budget_saw(&p, REPO, &limit); /* of one installation: says nothing of the others */
-    while (sent(&p, 1, &refusal))
-        ;
+    assert_in_range(sent(&p, 60, &refusal), 45, 46);
     assert_false(call(&p, "POST", "/repos/other/repo/dispatches", STR_LIT("other/repo"), STR_NONE,
                       0, &refusal));
+    assert_true(refusal.ours);
     assert_non_null(strstr(refusal.reason, "for the App"));
     github_budget_free(b);
 }

@@ -41,14 +41,16 @@ struct silent {
     enum err again;            /* what came of the call that the answer made */
 };
 
+static struct github_budget *budget; /* of the next open_by; NULL: none */
+
 /* ca_file NULL: by http. */
 static void open_by(struct silent *s, const char *ca_file)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(at);
-    const struct http_client_options http = {
-        .user_agent = "test", .allow_http = true, .only_fresh = true, .ca_file = ca_file
-    };
+    const struct http_client_options http = { .user_agent = "test",
+                                              .allow_http = true,
+                                              .ca_file = ca_file };
     struct why why;
     *s = (struct silent){ .fd = socket(AF_INET, SOCK_STREAM, 0) };
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, size), 0);
@@ -59,7 +61,11 @@ static void open_by(struct silent *s, const char *ca_file)
     assert_int_equal(jwt_key_new(&s->key, str_of(KEY_A_PKCS8), &why), OK);
     assert_int_equal(http_client_new(&s->client, &http, &why), OK);
     const struct github_options options = {
-        .api_url = s->url, .app_id = "12345", .key = s->key, .client = s->client
+        .api_url = s->url,
+        .app_id = "12345",
+        .key = s->key,
+        .client = s->client,
+        .budget = budget,
     };
     assert_int_equal(github_new(&s->github, &options, &why), OK);
 }
@@ -77,10 +83,16 @@ static void silent_close(struct silent *s)
     close(s->fd);
 }
 
+static int64_t send_by_ms; /* of the next call; 0: whenever */
+
 static enum err call(struct silent *s, enum github_auth auth, github_answered_fn *done)
 {
     const struct github_request request = {
-        .auth = auth, .method = "GET", .repo = STR_LIT("org/repo"), .path = "/app"
+        .auth = auth,
+        .method = "GET",
+        .repo = STR_LIT("org/repo"),
+        .path = "/app",
+        .send_by_ms = send_by_ms,
     };
     struct why why;
     return github_start(s->github, &request, done, s, &why);
@@ -104,29 +116,24 @@ static void answered_and_goes_on(void *opaque, const struct github_answer *answe
     s->again = call(s, GITHUB_AS_APP, answered);
 }
 
-/* Neither the token that a call waits for, nor a call, nor one after it, may take that for
- * GitHub's. */
-static void what_was_not_sent_for_a_standstill_may_go_at_once(void **state)
+/* It is no limit of GitHub's: another may go at once. */
+static void what_was_too_late_to_be_sent_waits_for_nothing(void **state)
 {
-    static const enum github_auth by[] = { GITHUB_AS_APP, GITHUB_AS_INSTALLATION };
+    struct silent s;
     (void)state;
-    for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
-        struct silent s;
-        silent_open(&s);
-        http_client_poll(s.client, NULL, 0);
-        assert_int_equal(call(&s, by[i], answered), OK);
-        mono_ahead_s += 5;
-        for (int n = 0; n < 100 && !s.answers; n++)
-            http_client_poll(s.client, NULL, 50);
-        assert_int_equal(s.answers, 1);
-        assert_int_equal(s.err, ERR_RETRY);
-        assert_int_equal(s.sent_ms, 0);
-        assert_true(s.last.limited && s.last.ours);
-        assert_in_range(s.last.wait_until_ms, 1, clock_mono_ms());
-        assert_int_equal(call(&s, by[i], answered), OK);
-        silent_close(&s);
-    }
-    mono_ahead_s = 0;
+    silent_open(&s);
+    send_by_ms = clock_boot_ms() - 1;
+    assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
+    send_by_ms = 0;
+    for (int n = 0; n < 100 && !s.answers; n++)
+        http_client_poll(s.client, NULL, 50);
+    assert_int_equal(s.answers, 1);
+    assert_int_equal(s.err, ERR_RETRY);
+    assert_int_equal(s.sent_ms, 0);
+    assert_true(s.last.limited && s.last.ours);
+    assert_in_range(s.last.wait_until_ms, 1, clock_mono_ms());
+    assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
+    silent_close(&s);
 }
 
 static void every_call_is_answered_when_it_ends(void **state)
@@ -240,6 +247,28 @@ static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
     silent_close(&s);
 }
 
+/* Who knows what others have sent in the meantime. */
+static void a_call_that_waited_long_for_its_token_pays_again(void **state)
+{
+    const struct budget_rules rules = { .limit = { [BUDGET_REQUESTS_HOUR] = 2 }, .replicas = 1 };
+    struct silent s;
+    (void)state;
+    budget = github_budget_new(&rules);
+    silent_open(&s);
+    assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered),
+                     OK); /* the last one that there is */
+    mono_ahead_s = 2;
+    say_more(&s, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n{\"id\":7}");
+    say(&s, "HTTP/1.1 201 Created\r\nContent-Length: 49\r\n\r\n"
+            "{\"token\":\"t\",\"expires_at\":\"2099-01-01T00:00:00Z\"}");
+    mono_ahead_s = 0;
+    assert_int_equal(s.answers, 1);
+    assert_true(s.last.err == ERR_RETRY && s.last.limited && s.last.ours && !s.last.sent_ms);
+    silent_close(&s);
+    github_budget_free(budget);
+    budget = NULL;
+}
+
 /* As one that is refused: it can be mended, and then the call is made. */
 static void without_certificates_nothing_is_sent_and_nothing_given_up(void **state)
 {
@@ -258,13 +287,14 @@ static void without_certificates_nothing_is_sent_and_nothing_given_up(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_sent_for_a_standstill_may_go_at_once),
+        cmocka_unit_test(what_was_too_late_to_be_sent_waits_for_nothing),
         cmocka_unit_test(every_call_is_answered_when_it_ends),
         cmocka_unit_test(no_call_begins_while_it_ends),
         cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
         cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
         cmocka_unit_test(a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones),
         cmocka_unit_test(a_refused_token_is_a_wait_for_the_whole_account),
+        cmocka_unit_test(a_call_that_waited_long_for_its_token_pays_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

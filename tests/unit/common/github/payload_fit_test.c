@@ -102,6 +102,20 @@ static void api_links_go_first_and_alone_when_that_suffices(void **state)
     json_decref(root);
 }
 
+static void a_long_body_stays_when_the_links_suffice(void **state)
+{
+    (void)state;
+    json_t *root = payload("pull_request/opened.json"), *trimmed;
+    json_object_set_new(at(root, "pull_request"), "body", text_of("x", 10000));
+    json_t *fitted = fit(root, JSON_COMPACT, 25000, &trimmed);
+    assert_int_equal(json_array_size(trimmed), 2);
+    assert_true(went(trimmed, "_links") && went(trimmed, "*_url"));
+    assert_true(json_equal(at(root, "pull_request.body"), at(fitted, "pull_request.body")));
+    json_decref(trimmed);
+    json_decref(fitted);
+    json_decref(root);
+}
+
 static void then_long_bodies_are_cut_with_a_marker(void **state)
 {
     (void)state;
@@ -275,6 +289,7 @@ int main(void)
         cmocka_unit_test(what_fits_goes_byte_for_byte),
         cmocka_unit_test(blanks_go_before_anything_else),
         cmocka_unit_test(api_links_go_first_and_alone_when_that_suffices),
+        cmocka_unit_test(a_long_body_stays_when_the_links_suffice),
         cmocka_unit_test(then_long_bodies_are_cut_with_a_marker),
         cmocka_unit_test(then_repositories_and_people_are_reduced),
         cmocka_unit_test(what_workflows_read_stays_in_what_looks_like_a_repository_or_a_person),

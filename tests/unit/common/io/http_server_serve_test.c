@@ -172,6 +172,26 @@ static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **st
     free(body);
 }
 
+static void last_quarter_is_kept_for_bodies_up_to_1_mib(void **state)
+{
+    struct fixture *f = *state;
+    const size_t held = IN_FLIGHT / 2, small = 1 << 20;
+    char *body = malloc(held);
+    assert_non_null(body);
+    struct got first = { 0 };
+    start(f, "POST", "/hold", filled(body, held), &first);
+    wait_held(f, 1);
+    struct got g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small + 1 });
+    assert_int_equal(g.status, 503);
+    g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small });
+    assert_int_equal(g.status, 200);
+    http_reply(take_held(f), 200, NULL, NULL, STR_NONE);
+    assert_true(client_finish(f->client));
+    g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small + 1 });
+    assert_int_equal(g.status, 200);
+    free(body);
+}
+
 /* RFC 9110 section 15.5.9. */
 static void a_body_that_does_not_come_is_408_and_reported(void **state)
 {
@@ -230,6 +250,7 @@ int main(void)
         TEST(client_that_sends_a_small_body_before_it_reads_still_sees_the_refusal),
         TEST(what_begin_lets_pass_is_handled),
         TEST(bodies_over_the_in_flight_limit_are_503_until_room_is_made),
+        TEST(last_quarter_is_kept_for_bodies_up_to_1_mib),
         TEST(bodies_that_are_only_announced_take_no_room),
         TEST(a_body_that_does_not_come_is_408_and_reported),
     };

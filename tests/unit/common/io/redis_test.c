@@ -171,6 +171,28 @@ static void assert_text(const struct redis_value *v, const char *text)
 
 /* ---- commands ----------------------------------------------------------------------- */
 
+static void the_prefix_stands_before_each_key_and_nothing_else(void **state)
+{
+    struct redis_script script = { "return { KEYS[1], KEYS[2], ARGV[1] }", "" };
+    struct fixture *f = *state;
+    struct redis_options o = { .endpoint = f->endpoint, .key_prefix = "a:" };
+    const struct redis_value *v;
+    struct redis *r;
+    assert_int_equal(redis_new(&r, &o, NULL), OK);
+    CALL(r, ARG("SET"), ARG("k"), ARG("v"));
+    assert_text(CALL(r, ARG("GET"), ARG("k")), "v");
+    assert_text(CALL(f->r, ARG("GET"), ARG("a:k")), "v");
+    assert_int_equal(CALL(f->r, ARG("GET"), ARG("k"))->type, REDIS_NIL);
+    for (int i = 0; i < 3; i++) { /* EVAL, EVALSHA, NOSCRIPT */
+        assert_false(
+            redis_call_script(r, &script, 2, REDIS_ARGS(ARG("k"), ARG(""), ARG("arg")), &v, NULL));
+        assert_text(&v->items[0], "a:k");
+        assert_text(&v->items[2], "arg");
+        CALL(f->r, ARG("SCRIPT"), i == 1 ? ARG("FLUSH") : ARG("HELP"));
+    }
+    redis_free(r);
+}
+
 static void every_type_of_reply_is_told_apart(void **state)
 {
     struct fixture *f = *state;
@@ -458,6 +480,7 @@ static void options_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(the_prefix_stands_before_each_key_and_nothing_else),
         TEST(every_type_of_reply_is_told_apart),
         TEST(pipeline_gives_replies_in_order_also_past_an_error),
         TEST(call_amid_a_pipeline_is_refused),

@@ -31,6 +31,22 @@ static void names_carry_the_prefix_and_are_found_again(void **state)
     assert_int_equal(topics_find(&t, STR_LIT("crcr.eventsx")), TOPIC_COUNT);
 }
 
+static void redis_keys_carry_the_prefix(void **state)
+{
+    static const char *const cases[][2] = {
+        { "crcr.", "crcr:" }, { "staging.", "staging:" },
+        { "a.b.", "a.b:" },   { "staging", "staging:" },
+        { "x_", "x_:" },      { "x..", "x.:" },
+        { "", "crcr:" },      { ".", "crcr:" },
+    };
+    (void)state;
+    struct topics t;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_int_equal(topics_init(&t, cases[i][0], NULL), OK);
+        assert_string_equal(t.key_prefix, cases[i][1]);
+    }
+}
+
 static void groups_carry_the_prefix_and_are_found_by_the_default_names_too(void **state)
 {
     static const char *const of_default[] = { "crcr-router", "crcr-l1",        "crcr-l2",
@@ -118,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_topic_has_a_name_of_its_own),
         cmocka_unit_test(names_carry_the_prefix_and_are_found_again),
+        cmocka_unit_test(redis_keys_carry_the_prefix),
         cmocka_unit_test(groups_carry_the_prefix_and_are_found_by_the_default_names_too),
         cmocka_unit_test(the_prefix_may_be_empty),
         cmocka_unit_test(a_prefix_that_kafka_would_refuse_is_refused),

@@ -49,12 +49,11 @@ static inline struct claim_answer claim(void **state, const struct task *task, c
 static inline void let_it_run_out(struct redis_fixture *f)
 {
     const struct redis_value *v;
-    assert_int_equal(
-        redis_call(f->redis, &v,
-                   REDIS_ARGS(STR_LIT("HSET"), STR_LIT("crcr:claim:d-1|org/a|dispatch|"),
-                              STR_LIT("until_ms"), STR_LIT("1")),
-                   NULL),
-        OK);
+    assert_int_equal(redis_call(f->redis, &v,
+                                REDIS_ARGS(STR_LIT("HSET"), STR_LIT("claim:d-1|org/a|dispatch|"),
+                                           STR_LIT("until_ms"), STR_LIT("1")),
+                                NULL),
+                     OK);
 }
 
 static inline enum err finish(struct redis_fixture *f, const struct task *task, const char *owner,

@@ -65,6 +65,19 @@ static void an_older_state_stays_superseded_after_a_flush(void **state)
     assert_int_equal(claim(state, &newer, "one", NOW).verdict, CLAIM_TAKEN);
 }
 
+static void the_newest_outcome_of_a_lane_counts_also_when_it_is_read_last(void **state)
+{
+    struct task task = a_task(), older = a_task();
+    older.event.delivery = STR_LIT("d-0");
+    older.seq.updated_ms--;
+    struct outcome before = an_outcome(&older, OUTCOME_DISPATCHED);
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    assert_true(restore(*state, &before, 1000));
+    assert_true(restore(*state, &sent, 1000));
+    older.event.delivery = STR_LIT("d-3");
+    assert_int_equal(claim(state, &older, "one", NOW).verdict, CLAIM_SUPERSEDED);
+}
+
 static void what_was_perhaps_sent_is_known_to_be_so_after_a_flush(void **state)
 {
     struct task task = a_task();
@@ -146,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_was_sent_is_not_sent_again_after_a_flush),
         TEST(an_older_state_stays_superseded_after_a_flush),
+        TEST(the_newest_outcome_of_a_lane_counts_also_when_it_is_read_last),
         TEST(what_was_perhaps_sent_is_known_to_be_so_after_a_flush),
         TEST(what_was_replayed_again_is_not_sent_once_more_after_a_flush),
         TEST(a_restored_claim_takes_nothing_from_its_sender),

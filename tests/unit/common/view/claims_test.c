@@ -136,12 +136,11 @@ static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state
     const struct redis_value *v;
     claim(state, &task, "one", NOW);
     assert_int_equal(finish(f, &task, "one", &sent), OK);
-    assert_int_equal(
-        redis_call(f->redis, &v,
-                   REDIS_ARGS(STR_LIT("HSET"), STR_LIT("crcr:claim:d-1|org/a|dispatch|"),
-                              STR_LIT("outcome"), STR_LIT("{\"outcome\":")),
-                   NULL),
-        OK);
+    assert_int_equal(redis_call(f->redis, &v,
+                                REDIS_ARGS(STR_LIT("HSET"), STR_LIT("claim:d-1|org/a|dispatch|"),
+                                           STR_LIT("outcome"), STR_LIT("{\"outcome\":")),
+                                NULL),
+                     OK);
     struct claim_answer again = claim(state, &task, "two", NOW);
     assert_int_equal(again.verdict, CLAIM_DONE);
     assert_string_equal(again.outcome.delivery_id, "");
@@ -155,8 +154,7 @@ static void a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_even
     assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_FORGOTTEN);
     assert_int_equal(release(f, &task, "one"), OK);
     const struct redis_value *v; /* 1 ms later: what was lost is restored, but not this */
-    const struct str epoch[] = { STR_LIT("SET"), STR_LIT("crcr:epoch"),
-                                 STR_LIT("1795231200001000") };
+    const struct str epoch[] = { STR_LIT("SET"), STR_LIT("epoch"), STR_LIT("1795231200001000") };
     assert_int_equal(redis_call(f->redis, &v, 3, epoch, NULL), OK);
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_FORGOTTEN);
     assert_int_equal(release(f, &task, "two"), OK);
@@ -310,8 +308,8 @@ static void claims_do_not_stay_for_ever(void **state)
     const struct redis_value *v;
     struct task task = a_task();
     claim(state, &task, "one", NOW);
-    static const char *const keys[] = { "crcr:claim:d-1|org/a|dispatch|",
-                                        "crcr:seq:org/a|pytorch/pytorch#17" };
+    static const char *const keys[] = { "claim:d-1|org/a|dispatch|",
+                                        "seq:org/a|pytorch/pytorch#17" };
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(
             redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("TTL"), str_of(keys[i])), NULL), OK);

@@ -120,7 +120,7 @@ static void the_newest_20_deliveries_of_a_commit_are_kept(void **state)
     }
     assert_found(f, "d-29");
     assert_int_equal(redis_call(f->redis, &v,
-                                REDIS_ARGS(STR_LIT("ZCARD"), STR_LIT("crcr:sent:" SHA "/org/four")),
+                                REDIS_ARGS(STR_LIT("ZCARD"), STR_LIT("sent:" SHA "/org/four")),
                                 NULL),
                      OK);
     assert_int_equal(v->integer, 20);

@@ -102,8 +102,8 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
     struct redis_fixture *f = *state;
     const struct redis_value *v;
     note(f, "a/late", NOW);
-    assert_int_equal(
-        redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("crcr:epoch")), NULL), OK);
+    assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("epoch")), NULL),
+                     OK);
     assert_int_equal(count_at(f, NOW), 0);
     assert_int_equal(whole_view(f->redis), 0);
     assert_int_equal(count_at(f, NOW), 1);

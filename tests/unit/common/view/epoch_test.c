@@ -23,8 +23,7 @@ static void command(struct redis_fixture *f, size_t argc, const struct str *argv
 /* As if its holder had been silent for too long. */
 static void let_it_run_out(struct redis_fixture *f)
 {
-    command(
-        f, REDIS_ARGS(STR_LIT("HSET"), STR_LIT("crcr:rebuild"), STR_LIT("until_ms"), STR_LIT("1")));
+    command(f, REDIS_ARGS(STR_LIT("HSET"), STR_LIT("rebuild"), STR_LIT("until_ms"), STR_LIT("1")));
 }
 
 static enum view_lease take(struct redis_fixture *f, const char *owner, int64_t *fence)

@@ -87,12 +87,12 @@ static void one_unreadable_job_leaves_the_connection_usable(void **state)
     struct redis_fixture *f = *state;
     struct job_list jobs = { NULL, 0 };
     fold(f, JOB_COMPLETED, "failure", "1");
-    command(f, "SADD", "crcr:head:0123456789abcdef/org/four", "a/b/c/d/e");
-    command(f, "SET", "crcr:job:a/b/c/d/e", "no hash");
+    command(f, "SADD", "head:0123456789abcdef/org/four", "a/b/c/d/e");
+    command(f, "SET", "job:a/b/c/d/e", "no hash");
     assert_int_equal(
         jobs_of_head(f->redis, STR_LIT("0123456789abcdef"), STR_LIT("org/four"), &jobs, NULL),
         ERR_REFUSE);
-    command(f, "SREM", "crcr:head:0123456789abcdef/org/four", "a/b/c/d/e");
+    command(f, "SREM", "head:0123456789abcdef/org/four", "a/b/c/d/e");
     assert_int_equal(
         jobs_of_head(f->redis, STR_LIT("0123456789abcdef"), STR_LIT("org/four"), &jobs, NULL), OK);
     assert_int_equal(jobs.n, 1);

@@ -29,40 +29,37 @@ static void keys_are_as_the_table_says(void **state)
 {
     struct buf *b = *state;
     struct str repo = STR_LIT("org/a"), delivery = STR_LIT("d-1");
-    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE),
-               "crcr:claim:d-1|org/a|dispatch|");
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE), "claim:d-1|org/a|dispatch|");
     assert_key(key_claim(b, delivery, repo, "rerun_all", STR_LIT("9")),
-               "crcr:claim:d-1|org/a|rerun_all|9");
+               "claim:d-1|org/a|rerun_all|9");
     assert_key(key_claim_again(b, delivery, repo, "dispatch", STR_NONE, STR_LIT("ab12")),
-               "crcr:claim:d-1|org/a|dispatch||ab12");
-    assert_key(key_seq(b, repo, STR_LIT("up/s#7")), "crcr:seq:org/a|up/s#7");
-    assert_key(key_rate(b, repo), "crcr:rate:org/a");
-    assert_key(key_job(b, STR_LIT("org%2Fa/d/w/j/1")), "crcr:job:org%2Fa/d/w/j/1");
-    assert_key(key_dispatch(b, delivery, repo), "crcr:dispatch:d-1/org/a");
-    assert_key(key_delivery(b, delivery), "crcr:delivery:d-1");
-    assert_key(key_pr(b, 123), "crcr:pr:123");
-    assert_key(key_repo(b, repo), "crcr:repo:org/a");
-    assert_key(key_spent(b, repo), "crcr:spent:org/a");
-    assert_key(key_head(b, STR_LIT("abc"), repo), "crcr:head:abc/org/a");
-    assert_key(key_labels(b, 5), "crcr:labels:5");
-    assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")),
-               "crcr:check:abc/crcr/Org/a/w");
-    assert_key(key_comment(b, 5, repo), "crcr:comment:5/org/a");
-    assert_key(key_comment_lease(b, 5, repo), "crcr:comment:lease:5/org/a");
-    assert_key(key_commit(b, STR_LIT("ABC")), "crcr:commit:abc");
+               "claim:d-1|org/a|dispatch||ab12");
+    assert_key(key_seq(b, repo, STR_LIT("up/s#7")), "seq:org/a|up/s#7");
+    assert_key(key_rate(b, repo), "rate:org/a");
+    assert_key(key_job(b, STR_LIT("org%2Fa/d/w/j/1")), "job:org%2Fa/d/w/j/1");
+    assert_key(key_dispatch(b, delivery, repo), "dispatch:d-1/org/a");
+    assert_key(key_delivery(b, delivery), "delivery:d-1");
+    assert_key(key_pr(b, 123), "pr:123");
+    assert_key(key_repo(b, repo), "repo:org/a");
+    assert_key(key_spent(b, repo), "spent:org/a");
+    assert_key(key_head(b, STR_LIT("abc"), repo), "head:abc/org/a");
+    assert_key(key_labels(b, 5), "labels:5");
+    assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")), "check:abc/crcr/Org/a/w");
+    assert_key(key_comment(b, 5, repo), "comment:5/org/a");
+    assert_key(key_comment_lease(b, 5, repo), "comment:lease:5/org/a");
+    assert_key(key_commit(b, STR_LIT("ABC")), "commit:abc");
 }
 
 static void the_case_of_a_repository_makes_no_difference(void **state)
 {
     struct buf *b = *state;
     struct str repo = STR_LIT("OrG/A.b-Z"), delivery = STR_LIT("D-1");
-    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE),
-               "crcr:claim:D-1|org/a.b-z|dispatch|");
-    assert_key(key_seq(b, repo, STR_LIT("U/S#7")), "crcr:seq:org/a.b-z|U/S#7");
-    assert_key(key_rate(b, repo), "crcr:rate:org/a.b-z");
-    assert_key(key_dispatch(b, delivery, repo), "crcr:dispatch:D-1/org/a.b-z");
-    assert_key(key_repo(b, repo), "crcr:repo:org/a.b-z");
-    assert_key(key_head(b, STR_LIT("abc"), repo), "crcr:head:abc/org/a.b-z");
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE), "claim:D-1|org/a.b-z|dispatch|");
+    assert_key(key_seq(b, repo, STR_LIT("U/S#7")), "seq:org/a.b-z|U/S#7");
+    assert_key(key_rate(b, repo), "rate:org/a.b-z");
+    assert_key(key_dispatch(b, delivery, repo), "dispatch:D-1/org/a.b-z");
+    assert_key(key_repo(b, repo), "repo:org/a.b-z");
+    assert_key(key_head(b, STR_LIT("abc"), repo), "head:abc/org/a.b-z");
 }
 
 static void the_longest_job_key_fits(void **state)
@@ -78,7 +75,7 @@ static void the_longest_job_key_fits(void **state)
     assert_false(buf_full(&job));
     struct str key = key_job(b, buf_str(&job));
     assert_false(buf_full(b));
-    assert_int_equal(key.len, strlen("crcr:job:") + job.len);
+    assert_int_equal(key.len, strlen("job:") + job.len);
     buf_clear(&job);
 }
 

@@ -156,8 +156,8 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
     struct redis_fixture *f = *state;
     const struct redis_value *v;
     start_job(f, "a/late", -1);
-    assert_int_equal(
-        redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("crcr:epoch")), NULL), OK);
+    assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("epoch")), NULL),
+                     OK);
     assert_int_equal(count_at(f, NOW), 0);
     assert_int_equal(whole_view(f->redis), 0);
     assert_int_equal(count_at(f, NOW), 1);
@@ -170,7 +170,7 @@ static void a_job_that_the_view_has_forgotten_is_forgotten(void **state)
     const struct redis_value *v;
     start_job(f, "a/late", -1);
     assert_int_equal(
-        redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("crcr:job:a/late")), NULL), OK);
+        redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("job:a/late")), NULL), OK);
     assert_int_equal(take_at(f, NOW, 1, &list), 0);
     assert_int_equal(list.n, 0);
     overdue_list_clear(&list);
@@ -184,7 +184,7 @@ static void what_is_no_job_stops_no_other(void **state)
     start_job(f, "a/late", -1);
     assert_int_equal(
         redis_call(f->redis, &v,
-                   REDIS_ARGS(STR_LIT("SET"), STR_LIT("crcr:job:a/broken"), STR_LIT("text")), NULL),
+                   REDIS_ARGS(STR_LIT("SET"), STR_LIT("job:a/broken"), STR_LIT("text")), NULL),
         OK);
     assert_int_equal(count_at(f, NOW), 1);
     assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS), 1);

@@ -94,7 +94,7 @@ static void the_missing_come_oldest_first_by_their_first_attempt(void **state)
     row("old", "push", NULL, 500, NOW - 3 * HOUR, false);
     read_page();
     assert_int_equal(deliveries_missing(&all, &missing), 2);
-    assert_string_equal(missing[0]->guid, "old");
+    assert_string_equal(missing[0]->guid.ptr, "old");
     assert_int_equal(missing[0]->first_ms, NOW - 3 * HOUR);
     assert_true(missing[0]->has_first);
     free(missing);

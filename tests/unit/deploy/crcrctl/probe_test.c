@@ -46,7 +46,7 @@ static struct probe_facts facts_of(const struct allowlist *list)
 static struct probe_line line(const struct probe_facts *f, int which)
 {
     struct probe_line lines[PROBE_LINES];
-    probe_judge(f, lines);
+    probe_check(f, lines);
     return lines[which];
 }
 
@@ -56,7 +56,7 @@ static void all_is_well_at_l2(void **state)
     struct allowlist *list = list_of("L2: [Org/A]");
     struct probe_facts f = facts_of(list);
     struct probe_line lines[PROBE_LINES];
-    probe_judge(&f, lines);
+    probe_check(&f, lines);
     for (size_t i = 0; i < PROBE_LINES; i++) {
         assert_int_equal(lines[i].state, i == CHECK ? PROBE_NOT_EXPECTED : PROBE_OK);
         assert_string_equal(lines[i].todo, "");
@@ -149,7 +149,7 @@ static void what_was_not_looked_at_is_not_called_missing(void **state)
     struct buf CLEANUP(buf_clear) text;
     f.app = f.workflows = f.check = PROBE_NOT_ASKED;
     snprintf(f.app_text, sizeof(f.app_text), "not looked at: GITHUB_APP_ID is not set");
-    probe_judge(&f, lines);
+    probe_check(&f, lines);
     assert_int_equal(lines[APP].state, PROBE_UNKNOWN);
     assert_int_equal(lines[WORKFLOW].state, PROBE_UNKNOWN);
     assert_int_equal(lines[CHECK].state, PROBE_UNKNOWN);

@@ -1,0 +1,24 @@
+/* What the topic allowlist holds: the version in force, who is demoted, and since when each
+ * repository has been at its level. */
+#ifndef CRCR_CTL_ALLOWLIST_READ_H
+#define CRCR_CTL_ALLOWLIST_READ_H
+
+#include "../../common/model/demotions.h"
+#include "ctl.h"
+#include "tenure.h"
+
+struct allowlist_read {
+    struct tenure *tenure;
+    struct allowlist *list; /* in force; NULL: none yet */
+    char *text, *source, sha[65];
+    int64_t fetched_ms;
+    struct demotions *demotions; /* in force; NULL: none */
+    size_t unreadable;           /* records; what was in force stays, as in the daemons */
+};
+
+/* From the first version on. *ret is to be cleared, also after an error. */
+enum err allowlist_read(const struct ctl *ctl, struct allowlist_read *ret,
+                        struct why *why) MUST_CHECK;
+void allowlist_read_clear(struct allowlist_read *r);
+
+#endif

@@ -1,0 +1,210 @@
+#include "args.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/model/ids.h"
+
+#define RATE_MAX 10000
+
+/* What each type is called in --help, and what an error says is accepted. */
+static const struct {
+    const char *value, *accepted;
+} types[] = {
+    [OPTION_FLAG] = { "", "" },
+    [OPTION_TEXT] = { "TEXT", "a text" },
+    [OPTION_CHOICE] = { "", "" }, /* its row has both */
+    [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO" },
+    [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
+    [OPTION_TOPIC] = { "TOPIC", ARGS_TOPICS },
+    [OPTION_LIST] = { "TEXT", "at most 100 of them" },
+    [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z" },
+    [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
+    [OPTION_NUMBER] = { "N", "a number" },
+    [OPTION_RATE] = { "N/s", "a number a second, such as 5 or 5/s, at most 10000" },
+    [OPTION_PERCENT] = { "PERCENT", "a percentage from 0 to 100, such as 90 or 0.5" },
+};
+
+const char *option_value(const struct option_row *row)
+{
+    return row->value ? row->value : types[row->type].value;
+}
+
+enum topic args_topic(const struct ctl *ctl, const char *name)
+{
+    for (size_t i = 0; i < TOPIC_COUNT; i++)
+        if (!strcmp(topic_base_name((enum topic)i), name) || !strcmp(ctl->topics.name[i], name))
+            return (enum topic)i;
+    return TOPIC_COUNT;
+}
+
+/* "45s", "10m", "2h", "3d". */
+static bool duration_parse(const char *text, int64_t *ret)
+{
+    static const struct {
+        char unit;
+        int64_t ms;
+    } units[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
+    size_t len = strlen(text);
+    uint64_t number;
+
+    for (size_t i = 0; len > 1 && i < sizeof(units) / sizeof(*units); i++) {
+        if (text[len - 1] != units[i].unit || !str_to_u64((struct str){ text, len - 1 }, &number) ||
+            number > 1000000)
+            continue;
+        *ret = (int64_t)number * units[i].ms;
+        return true;
+    }
+    return false;
+}
+
+static bool number_parse(struct str text, int64_t max, int64_t *ret)
+{
+    uint64_t number;
+
+    if (!str_to_u64(text, &number) || number < 1 || number > (uint64_t)max)
+        return false;
+    *ret = (int64_t)number;
+    return true;
+}
+
+static bool is_one_of(const char *choices, const char *text)
+{
+    struct str rest = str_of(choices), choice;
+
+    while (str_split(&rest, '|', &choice))
+        if (str_is(choice, text))
+            return true;
+    return false;
+}
+
+/* False: the text is not what the option takes. */
+static bool value_take(const struct ctl *ctl, const struct option_row *row, const char *text,
+                       struct args *args)
+{
+    void *to = (char *)args + row->at;
+    struct str value = str_of(text);
+    struct option_list *list = to;
+    int64_t *number = to;
+    double *percent = to;
+    char *end;
+
+    switch (row->type) {
+    case OPTION_FLAG:
+        *(bool *)to = true;
+        return true;
+    case OPTION_LIST:
+        if (list->n == OPTION_LIST_MAX)
+            return false;
+        list->at[list->n++] = text;
+        return true;
+    case OPTION_TIME:
+        if (!duration_parse(text, number))
+            return clock_parse(value, number, NULL) == OK;
+        *number = clock_wall_ms() - *number;
+        return true;
+    case OPTION_DURATION:
+        return duration_parse(text, number) && *number > 0 && (!row->max || *number <= row->max);
+    case OPTION_RATE:
+        if (str_ends(value, "/s"))
+            value.len -= 2;
+        return number_parse(value, RATE_MAX, number);
+    case OPTION_NUMBER:
+        return number_parse(value, row->max, number);
+    case OPTION_PERCENT:
+        *percent = strtod(text, &end);
+        return end != text && (!*end || !strcmp(end, "%")) && *percent >= 0 && *percent <= 100;
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+    case OPTION_REPO:
+    case OPTION_DELIVERY:
+    case OPTION_TOPIC:
+        break;
+    }
+    *(const char **)to = text;
+    return row->type == OPTION_CHOICE     ? is_one_of(row->value, text)
+           : row->type == OPTION_REPO     ? repo_valid(value)
+           : row->type == OPTION_DELIVERY ? delivery_valid(value)
+           : row->type == OPTION_TOPIC    ? args_topic(ctl, text) != TOPIC_COUNT
+                                          : true;
+}
+
+static int value_bad(const struct ctl *ctl, const struct option_row *row, const char *text)
+{
+    struct buf CLEANUP(buf_clear) name, accepted;
+
+    buf_init(&name, 100);
+    buf_init(&accepted, 1000);
+    buf_printf(&name, "--%s", row->name);
+    if (row->type == OPTION_NUMBER)
+        buf_printf(&accepted, "a number from 1 to %lld", (long long)row->max);
+    else
+        buf_puts(&accepted, row->type == OPTION_CHOICE ? row->value : types[row->type].accepted);
+    if (row->type == OPTION_DURATION && row->max)
+        buf_printf(&accepted, ", at most %lldd", (long long)row->max / 86400000);
+    return ctl_bad(ctl, name.ptr, text, accepted.ptr);
+}
+
+/* An option that is not the verb's, or whose value is missing. */
+static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *text)
+{
+    struct buf CLEANUP(buf_clear) accepted;
+
+    buf_init(&accepted, 4000);
+    for (const struct option_row *row = verb->options; row->name; row++)
+        buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
+                   option_value(row));
+    buf_puts(&accepted, "--help");
+    return ctl_bad(ctl, "option", text, accepted.ptr);
+}
+
+const struct verb *args_verb(int argc, char **argv, int *words)
+{
+    char two[64];
+
+    snprintf(two, sizeof(two), "%s %s", argv[0], argc > 1 ? argv[1] : "");
+    for (size_t i = 0; i < n_verbs; i++) {
+        *words = strchr(verbs[i].name, ' ') ? 2 : 1;
+        if (!strcmp(verbs[i].name, *words == 2 ? two : argv[0]))
+            return &verbs[i];
+    }
+    return NULL;
+}
+
+int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
+               struct args *ret)
+{
+    struct option options[sizeof(verb->options) / sizeof(*verb->options)] = { { 0 } };
+    const struct option_row *row;
+    char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":";
+    int got, index = 0;
+
+    *ret = (struct args){ .json = false };
+    for (size_t i = 0; (row = &verb->options[i])->name; i++) {
+        options[i] =
+            (struct option){ row->name, row->type == OPTION_FLAG ? no_argument : required_argument,
+                             NULL, row->letter ? row->letter : 256 };
+        if (row->letter)
+            strncat(letters, &row->letter, 1);
+        if (row->initial)
+            (void)value_take(ctl, row, row->initial, ret);
+    }
+    optind = 0; /* begins anew */
+    while ((got = getopt_long(argc, argv, letters, options, &index)) != -1) {
+        if (got == '?' || got == ':')
+            return option_bad(ctl, verb, argv[optind > 1 ? optind - 1 : 1]);
+        for (row = &verb->options[index]; got != 256 && row->letter != got;)
+            row = row->name ? row + 1 : verb->options;
+        if (!value_take(ctl, row, optarg, ret))
+            return value_bad(ctl, row, optarg);
+    }
+    ret->names = argv + optind;
+    ret->n_names = (size_t)(argc - optind);
+    if (ret->n_names >= verb->min && ret->n_names <= verb->max)
+        return CTL_OK;
+    fprintf(stderr, "usage: crcrctl %s [OPTION…] %s; `crcrctl %s --help` says more\n", verb->name,
+            verb->arguments, verb->name);
+    return CTL_USAGE;
+}

@@ -1,0 +1,198 @@
+#include "help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+
+#define HELP_MAX (1u << 20)
+#define WIDTH    100
+#define COLUMN   30 /* where the text of an option begins */
+#define ENVIRONMENT                                                                                \
+    "KAFKA_BROKERS says where Kafka is; the prefix of the topics is CRCR_TOPIC_PREFIX."
+#define EXIT_CODES                                                                                 \
+    "Exit codes: 0 done, 1 a problem or nothing found, 2 usage or configuration, 3 not reachable."
+
+/* Words up to WIDTH; lines after the first begin with that many blanks. */
+static void put_wrapped(struct buf *to, const char *text, size_t indent)
+{
+    size_t column = indent;
+
+    for (const char *word = text; *word;) {
+        size_t len = strcspn(word, " \n");
+        bool breaks = word > text && (word[-1] == '\n' || column + 1 + len > WIDTH);
+        if (breaks)
+            buf_printf(to, "\n%*s", (int)indent, "");
+        else if (word > text)
+            buf_putc(to, ' ');
+        buf_put(to, (struct str){ word, len });
+        column = breaks ? indent + len : column + 1 + len;
+        word += len + (word[len] != '\0');
+    }
+    buf_putc(to, '\n');
+}
+
+/* Its text, its default. */
+static void option_text(struct buf *to, const struct option_row *row)
+{
+    buf_puts(to, row->help);
+    if (row->initial)
+        buf_printf(to, "; default %s", row->initial);
+}
+
+static void put_verb(struct buf *to, const struct verb *verb)
+{
+    buf_printf(to, "\n%s: %s\n", verb->name, verb->summary);
+    if (verb->text)
+        put_wrapped(to, verb->text, 0);
+    for (const struct option_row *row = verb->options; row->name; row++) {
+        struct buf CLEANUP(buf_clear) text;
+        char name[100], letter[8] = "";
+        buf_init(&text, 4000);
+        option_text(&text, row);
+        if (row->letter)
+            snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+        snprintf(name, sizeof(name), "  %s--%s %s", letter, row->name, option_value(row));
+        if (strlen(name) < COLUMN)
+            buf_printf(to, "%-*s", COLUMN, name);
+        else
+            buf_printf(to, "%s\n%*s", name, COLUMN, "");
+        put_wrapped(to, text.ptr, COLUMN);
+    }
+    const char *codes = verb->codes ? verb->codes : "0";
+    buf_printf(to, "Exit codes: %s%s, 2 usage or configuration.\n", *codes == '0' ? "" : "0, ",
+               codes);
+}
+
+/* "dlq" is the first word of "dlq list". */
+static bool is_named(const struct verb *verb, const char *name)
+{
+    size_t len = strlen(name);
+
+    return !strncmp(verb->name, name, len) && (!verb->name[len] || verb->name[len] == ' ');
+}
+
+static void put_usage(struct buf *to, const struct verb *verb)
+{
+    buf_printf(to, "crcrctl %s%s%s%s\n", verb->name, verb->options[0].name ? " [OPTION…]" : "",
+               *verb->arguments ? " " : "", verb->arguments);
+}
+
+bool help_verb(struct buf *to, const char *name)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_verbs; i++)
+        if (is_named(&verbs[i], name)) {
+            buf_puts(to, n++ ? "       " : "usage: ");
+            put_usage(to, &verbs[i]);
+        }
+    for (size_t i = 0; i < n_verbs; i++)
+        if (is_named(&verbs[i], name))
+            put_verb(to, &verbs[i]);
+    return n > 0;
+}
+
+void help_all(struct buf *to)
+{
+    buf_puts(to, "usage: crcrctl VERB …; `crcrctl VERB --help` says more\n\n");
+    for (size_t i = 0; i < n_verbs; i++)
+        buf_printf(to, "  %-16s %s\n", verbs[i].name, verbs[i].summary);
+    buf_puts(to, "\n" ENVIRONMENT "\n" EXIT_CODES "\n");
+}
+
+/* ---- the manual page ------------------------------------------------------------------------ */
+
+/* man(7): a backslash is written \e, and a line must not begin with a dot or an apostrophe. */
+static void put_roff(struct buf *to, const char *text)
+{
+    buf_puts(to, *text == '.' || *text == '\'' ? "\\&" : "");
+    for (; *text; text++) {
+        if (*text == '\n')
+            buf_puts(to, "\n.br");
+        buf_puts(to, *text == '\\' ? "\\e" : *text == '-' ? "\\-" : (char[]){ *text, '\0' });
+    }
+    buf_putc(to, '\n');
+}
+
+void help_manual(struct buf *to)
+{
+    buf_puts(to, ".TH CRCRCTL 1\n.SH NAME\ncrcrctl \\- look into the relay, check its parts, and "
+                 "bring back what was lost\n.SH SYNOPSIS\ncrcrctl VERB [OPTION…] …\n"
+                 ".SH DESCRIPTION\n" ENVIRONMENT "\n.SH EXIT STATUS\n" EXIT_CODES "\n.SH VERBS\n");
+    for (size_t i = 0; i < n_verbs; i++) {
+        buf_puts(to, ".SS ");
+        put_usage(to, &verbs[i]);
+        put_roff(to, verbs[i].summary);
+        if (verbs[i].text) {
+            buf_puts(to, ".PP\n");
+            put_roff(to, verbs[i].text);
+        }
+        for (const struct option_row *row = verbs[i].options; row->name; row++) {
+            struct buf CLEANUP(buf_clear) text;
+            buf_init(&text, 4000);
+            option_text(&text, row);
+            buf_printf(to, ".TP\n\\-\\-%s %s\n", row->name, option_value(row));
+            put_roff(to, text.ptr);
+        }
+    }
+}
+
+/* ---- completion ----------------------------------------------------------------------------- */
+
+void help_completion(struct buf *to)
+{
+    const char *second;
+
+    buf_puts(to, "# bash completion, made by `crcrctl completion`\n_crcrctl() {\n"
+                 "    local words=; case \"${COMP_WORDS[*]:1:COMP_CWORD-1} \" in\n");
+    for (size_t i = 0; i < n_verbs; i++) {
+        buf_printf(to, "    '%s '*) words='", verbs[i].name);
+        for (const struct option_row *row = verbs[i].options; row->name; row++)
+            buf_printf(to, "--%s ", row->name);
+        buf_puts(to, "--help' ;;\n");
+    }
+    for (size_t i = 0; i < n_verbs; i++)
+        if ((second = strchr(verbs[i].name, ' '))) /* one of "dlq list", "dlq show", … */
+            buf_printf(to, "    '%.*s '*) words+='%s ' ;;&\n", (int)(second - verbs[i].name),
+                       verbs[i].name, second + 1);
+    buf_puts(to, "    ' ') words='");
+    for (size_t i = 0; i < n_verbs; i++)
+        buf_printf(to, "%.*s ", (int)strcspn(verbs[i].name, " "), verbs[i].name);
+    buf_puts(to,
+             "' ;;\n    esac\n"
+             "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\")"
+             "\n}\ncomplete -o default -F _crcrctl crcrctl\n");
+}
+
+/* ---- the verbs that print them --------------------------------------------------------------- */
+
+static int print(void (*write)(struct buf *to))
+{
+    struct buf CLEANUP(buf_clear) text;
+
+    buf_init(&text, HELP_MAX);
+    write(&text);
+    ctl_put(&text);
+    return CTL_OK;
+}
+
+int verb_config(struct ctl *ctl, const struct args *args)
+{
+    return args->markdown ? print(config_markdown)
+                          : ctl_bad(ctl, "config", "", "--markdown, the only form that there is");
+}
+
+int verb_manual(struct ctl *ctl, const struct args *args)
+{
+    (void)ctl;
+    (void)args;
+    return print(help_manual);
+}
+
+int verb_completion(struct ctl *ctl, const struct args *args)
+{
+    (void)ctl;
+    (void)args;
+    return print(help_completion);
+}

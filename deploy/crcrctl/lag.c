@@ -1,0 +1,100 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/io/topic_admin.h"
+#include "verbs.h"
+
+#define TIMEOUT_MS 5000
+#define MAX_TOPICS 5
+
+/* design.md, "Data flow": who reads what. */
+static const struct reads {
+    enum topic topics[MAX_TOPICS];
+    size_t n;
+} reads_of[GROUP_COUNT] = {
+    [GROUP_ROUTER] = { { TOPIC_EVENTS }, 1 },
+    [GROUP_L1] = { { TOPIC_DISPATCH_L1 }, 1 },
+    [GROUP_L2] = { { TOPIC_DISPATCH_L2 }, 1 },
+    [GROUP_L3] = { { TOPIC_DISPATCH_L3 }, 1 },
+    [GROUP_L4] = { { TOPIC_DISPATCH_L4 }, 1 },
+    [GROUP_DELAY] = { { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H }, 4 },
+    [GROUP_FOLD] = { { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS }, 3 },
+    [GROUP_RECONCILE] = { { TOPIC_RECONCILE }, 1 },
+    [GROUP_FORWARD] = { { TOPIC_RESULTS }, 1 },
+};
+
+/* JSON is always by partition; for people one line a topic unless they ask for more. */
+static void print_group(const struct args *args, const char *group,
+                        const struct partition_lag *lags, size_t n)
+{
+    int64_t sum = 0;
+    int partitions = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct partition_lag *p = &lags[i];
+        sum += p->lag;
+        partitions++;
+        if (args->json) {
+            printf("{\"group\":\"%s\",\"topic\":\"%s\",\"partition\":%d,\"committed\":%" PRId64
+                   ",\"end\":%" PRId64 ",\"lag\":%" PRId64 "}\n",
+                   group, p->topic, (int)p->partition, p->committed, p->end, p->lag);
+        } else if (args->partitions) {
+            printf("%-15s %-22s [%d]  committed %" PRId64 "  end %" PRId64 "  lag %" PRId64 "\n",
+                   group, p->topic, (int)p->partition, p->committed, p->end, p->lag);
+        } else if (i + 1 == n || strcmp(p->topic, lags[i + 1].topic)) {
+            printf("%-15s %-22s %3d partitions  lag %" PRId64 "\n", group, p->topic, partitions,
+                   sum);
+            sum = partitions = 0;
+        }
+    }
+}
+
+static enum err show(const struct ctl *ctl, const struct args *args, struct topic_admin *admin,
+                     enum group group, struct why *why)
+{
+    const struct reads *reads = &reads_of[group];
+    const char *name = ctl->topics.group[group], *topics[MAX_TOPICS];
+    struct partition_lag *lags;
+    size_t n;
+
+    for (size_t i = 0; i < reads->n; i++)
+        topics[i] = ctl->topics.name[reads->topics[i]];
+    enum err err = topic_admin_lag(admin, name, topics, reads->n, &lags, &n, why);
+    if (err != OK)
+        return why_prefix(why, err, "%s", name);
+    print_group(args, name, lags, n);
+    free(lags);
+    return OK;
+}
+
+int verb_lag(struct ctl *ctl, const struct args *args)
+{
+    bool chosen[GROUP_COUNT] = { false };
+    struct topic_admin *admin;
+    struct why why;
+    int code = CTL_OK;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        enum group group = topics_find_group(&ctl->topics, str_of(args->names[i]));
+        if (group == GROUP_COUNT)
+            return ctl_bad(ctl, "group", args->names[i],
+                           "crcr-router, crcr-l1 … crcr-l4, crcr-delay, crcr-fold, "
+                           "crcr-reconcile, crcr-forward");
+        chosen[group] = true;
+    }
+    enum err err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
+    if (err != OK)
+        return ctl_fail(ctl, err, &why);
+    /* Where a leader is unavailable the others are shown; two failures in a row are Kafka's. */
+    for (size_t i = 0, failed = 0; failed < 2 && i < GROUP_COUNT; i++) {
+        if (args->n_names && !chosen[i])
+            continue;
+        err = show(ctl, args, admin, (enum group)i, &why);
+        failed = err == OK ? 0 : failed + 1;
+        if (err != OK)
+            code = ctl_fail(ctl, err, &why);
+    }
+    topic_admin_free(admin);
+    return code;
+}

@@ -1,0 +1,242 @@
+#include "levels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/mem.h"
+#include "../../common/model/ids.h"
+#include "table.h"
+
+#define TEXT(text) ((text) ? (text) : "")
+
+/* By the key of the topic. */
+struct row {
+    char repo[REPO_MAX + 1]; /* in lower case */
+    char *run, *job;
+    uint64_t attempt; /* 0 when it is no number: such rows replace nothing */
+    bool ended, successful, timed_out;
+    int64_t queue_ms, execution_ms, started_ms, completed_ms; /* -1 unknown */
+};
+
+struct levels {
+    struct table rows;
+    struct row **sorted; /* by repo, run, job, then the newest attempt first; NULL: not yet */
+    size_t n;
+};
+
+struct levels *levels_new(void)
+{
+    struct levels *l = mem_alloc(1, sizeof(*l));
+
+    l->rows.size = sizeof(struct row);
+    return l;
+}
+
+void levels_free(struct levels *l)
+{
+    if (!l)
+        return;
+    for (struct row *r = NULL; (r = table_next(&l->rows, r));) {
+        free(r->run);
+        free(r->job);
+    }
+    table_clear(&l->rows);
+    free(l->sorted);
+    free(l);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* The conclusion that counts as success. */
+static const char *wanted_conclusion(const struct result_record *row)
+{
+    static const struct {
+        const char *part, *conclusion;
+    } canaries[] = {
+        { "xfail", "failure" },
+        { "xcancel", "cancelled" },
+        { "xtimeout", "timed_out" },
+    };
+    if (!str_eq_nocase(str_of(row->repo), STR_LIT(LEVELS_CANARY_REPO)) || !row->job_name)
+        return "success";
+    for (size_t i = 0; i < sizeof(canaries) / sizeof(*canaries); i++)
+        if (strcasestr(row->job_name, canaries[i].part))
+            return canaries[i].conclusion;
+    return "success";
+}
+
+static int64_t time_ms(const char *text)
+{
+    int64_t ms;
+    struct why why;
+    return text && clock_parse(str_of(text), &ms, &why) == OK ? ms : -1;
+}
+
+void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms)
+{
+    struct row *r = table_make(&l->rows, str_of(row->key));
+    const char *conclusion = row->state == JOB_TIMED_OUT ? "timed_out" : row->conclusion;
+    struct buf run;
+
+    free(r->run);
+    free(r->job);
+    buf_init(&run, 16384);
+    buf_printf(&run, "%s\n%s\n%s", TEXT(row->delivery_id), TEXT(row->workflow_name),
+               TEXT(row->run_id));
+    r->run = buf_take(&run, NULL);
+    r->job = mem_dup(TEXT(row->job_name));
+    (void)str_lower(r->repo, sizeof(r->repo), str_of(row->repo));
+    if (!str_to_u64(str_of(row->run_attempt), &r->attempt))
+        r->attempt = 0;
+    r->ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
+    r->successful = r->ended && conclusion && strcmp(conclusion, wanted_conclusion(row)) == 0;
+    r->timed_out = r->ended && conclusion && strcmp(conclusion, "timed_out") == 0 && !r->successful;
+    r->queue_ms = row->queue_ms;
+    r->execution_ms = row->execution_ms;
+    r->started_ms = time_ms(row->started_at);
+    r->completed_ms = time_ms(row->completed_at);
+    if (r->ended && (r->completed_ms < 0 || r->completed_ms > written_ms))
+        r->completed_ms = written_ms;
+    free(l->sorted);
+    l->sorted = NULL;
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct row *a = *(const struct row *const *)left;
+    const struct row *b = *(const struct row *const *)right;
+    int order = strcmp(a->repo, b->repo);
+    if (order == 0)
+        order = strcmp(a->run, b->run);
+    if (order == 0)
+        order = strcmp(a->job, b->job);
+    if (order == 0)
+        order = (a->attempt < b->attempt) - (a->attempt > b->attempt);
+    return order != 0 ? order : str_cmp(table_key(a), table_key(b));
+}
+
+/* What is being added up. */
+struct sums {
+    struct level_figures *to;
+    int64_t from_ms, until_ms, overrun_ms;
+    int64_t queue_ms;
+    int64_t *e2e_ms;
+};
+
+/* One run, while its jobs are gone through. */
+struct run {
+    bool going; /* a job has not ended */
+    int64_t queue_ms, started_ms, completed_ms;
+};
+
+static bool in_window(const struct sums *s, int64_t ms)
+{
+    return ms > s->from_ms && ms <= s->until_ms;
+}
+
+static void job_add(struct sums *s, struct run *run, const struct row *r, int64_t queue_ms)
+{
+    struct level_figures *to = s->to;
+    if (!r->ended) {
+        run->going = true;
+        return;
+    }
+    if (queue_ms > run->queue_ms)
+        run->queue_ms = queue_ms;
+    if (r->started_ms >= 0 && (run->started_ms < 0 || r->started_ms < run->started_ms))
+        run->started_ms = r->started_ms;
+    if (r->completed_ms > run->completed_ms)
+        run->completed_ms = r->completed_ms;
+    if (!in_window(s, r->completed_ms))
+        return;
+    to->jobs++;
+    to->successful += r->successful;
+    to->timed_out += r->timed_out;
+    if (queue_ms >= 0) {
+        to->queued++;
+        s->queue_ms += queue_ms;
+    }
+    if (!r->timed_out && r->execution_ms >= 0) {
+        to->timed++;
+        to->overrun += r->execution_ms > s->overrun_ms;
+    }
+}
+
+/* Of a job the attempts are neighbours, newest first; those of the newest all count (legs of a
+ * matrix may have one name). */
+static void run_add(struct sums *s, struct row *const *rows, size_t n)
+{
+    struct run run = { false, -1, -1, -1 };
+
+    for (size_t first = 0, end; first < n; first = end) {
+        int64_t first_queue_ms = -1;
+        for (end = first; end < n && strcmp(rows[end]->job, rows[first]->job) == 0; end++)
+            if (rows[end]->queue_ms >= 0)
+                first_queue_ms = rows[end]->queue_ms;
+        for (size_t i = first; i < end && rows[i]->attempt == rows[first]->attempt; i++)
+            job_add(s, &run, rows[i], rows[i]->queue_ms >= 0 ? rows[i]->queue_ms : first_queue_ms);
+    }
+    if (run.going || run.started_ms < 0 || !in_window(s, run.completed_ms))
+        return;
+    int64_t took_ms = run.completed_ms > run.started_ms ? run.completed_ms - run.started_ms : 0;
+    s->e2e_ms[s->to->runs++] = took_ms + (run.queue_ms > 0 ? run.queue_ms : 0);
+}
+
+static int ms_compare(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Of an even number: halfway between the two in the middle. */
+static int64_t median(int64_t *values, size_t n)
+{
+    if (n == 0)
+        return -1;
+    qsort(values, n, sizeof(*values), ms_compare);
+    if (n % 2 == 1)
+        return values[n / 2];
+    return values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
+}
+
+void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
+                    int64_t overrun_ms, struct level_figures *ret)
+{
+    char key[REPO_MAX + 1];
+
+    (void)str_lower(key, sizeof(key), repo);
+    *ret = (struct level_figures){ .queue_mean_ms = -1 };
+    if (!l->sorted) {
+        l->n = 0;
+        l->sorted = mem_alloc(table_count(&l->rows) + 1, sizeof(struct row *));
+        for (struct row *r = NULL; (r = table_next(&l->rows, r));)
+            l->sorted[l->n++] = r;
+        qsort(l->sorted, l->n, sizeof(struct row *), row_compare);
+    }
+    size_t first = 0, end = l->n; /* the first row of the repository */
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (strcmp(l->sorted[middle]->repo, key) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    while (end < l->n && strcmp(l->sorted[end]->repo, key) == 0)
+        end++;
+    struct sums s = {
+        .to = ret, .from_ms = from_ms, .until_ms = until_ms, .overrun_ms = overrun_ms
+    };
+    s.e2e_ms = mem_alloc(end - first + 1, sizeof(*s.e2e_ms));
+    for (size_t at = first, next; at < end; at = next) {
+        for (next = at + 1; next < end && strcmp(l->sorted[next]->run, l->sorted[at]->run) == 0;)
+            next++;
+        run_add(&s, l->sorted + at, next - at);
+    }
+    if (ret->queued > 0)
+        ret->queue_mean_ms = s.queue_ms / (int64_t)ret->queued;
+    ret->e2e_median_ms = median(s.e2e_ms, ret->runs);
+    free(s.e2e_ms);
+}

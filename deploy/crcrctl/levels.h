@@ -1,0 +1,42 @@
+/* How each downstream does: the figures that decide about levels (rfcs#102; behaviour.md, Levels).
+ * Rows of the topic results go in, figures of a repository and a window of time come out. PURE.
+ *
+ *   job      newest attempt of each (run, job); counted once it has completed or timed out
+ *   run      delivery, workflow and run id; measured once all its jobs have ended
+ *   E2E      of a run: max(queue) + (max(completed_at) - min(started_at))
+ *   overrun  a job whose execution took longer than a limit; those that timed out are counted there
+ */
+#ifndef CRCR_CTL_LEVELS_H
+#define CRCR_CTL_LEVELS_H
+
+#include "../../common/model/result_record.h"
+
+/* In the canary repository a job named *xfail*, *xcancel* or *xtimeout* succeeds by ending so. */
+#define LEVELS_CANARY_REPO "pytorch/crcr-test"
+
+struct level_figures {
+    size_t jobs;
+    size_t successful; /* conclusion success; all else counts against */
+    size_t timed_out;
+    size_t queued;         /* jobs whose queue time is known */
+    int64_t queue_mean_ms; /* -1: none */
+    size_t timed;          /* jobs whose execution time is known and that did not time out */
+    size_t overrun;        /* of these */
+    size_t runs;
+    int64_t e2e_median_ms; /* -1: no run */
+};
+
+struct levels;
+
+struct levels *levels_new(void);
+void levels_free(struct levels *l);
+/* One row of results, in the order of the topic: a later one of the same key takes its place.
+ * written_ms is the record's time: a row that says it ended after that is taken to have ended then,
+ * so that nobody reports out of a window. Text is copied. */
+void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms);
+/* Of what ended after from_ms, and not after until_ms. A re-run has no queue time of its own: it
+ * keeps that of the first attempt. */
+void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
+                    int64_t overrun_ms, struct level_figures *ret);
+
+#endif

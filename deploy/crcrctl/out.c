@@ -1,0 +1,105 @@
+#include "out.h"
+
+#include <inttypes.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/json_text.h"
+
+/* How many bytes of a control character begin there; 0: none does. */
+static size_t control_at(struct str s, size_t i)
+{
+    unsigned char c = (unsigned char)s.ptr[i];
+
+    if (c < 0x20 || c == 0x7f)
+        return 1;
+    if (c == 0xc2 && i + 1 < s.len && (unsigned char)s.ptr[i + 1] >= 0x80 &&
+        (unsigned char)s.ptr[i + 1] < 0xa0)
+        return 2;
+    return 0;
+}
+
+void clean_line(struct buf *to, struct str text)
+{
+    for (size_t i = 0, n; i < text.len; i += n ? n : 1) {
+        n = control_at(text, i);
+        buf_putc(to, n ? ' ' : text.ptr[i]);
+    }
+}
+
+void clean_text(struct buf *to, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        size_t n = control_at(text, i);
+        if (!n || text.ptr[i] == '\n' || text.ptr[i] == '\t') {
+            buf_putc(to, text.ptr[i]);
+            continue;
+        }
+        for (size_t end = i + n; i < end; i++)
+            buf_printf(to, "\\x%02x", (unsigned char)text.ptr[i]);
+        i--;
+    }
+}
+
+void put_padded(struct buf *to, const char *text, size_t width)
+{
+    size_t before = to->len;
+
+    clean_line(to, str_of(*text ? text : "-"));
+    while (to->len - before < width)
+        buf_putc(to, ' ');
+    buf_putc(to, ' ');
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void put_comma(struct buf *to)
+{
+    char last = to->len ? to->ptr[to->len - 1] : '{';
+
+    if (last != '{' && last != '[' && last != ':' && last != '\n')
+        buf_putc(to, ',');
+}
+
+void json_element(struct buf *to)
+{
+    put_comma(to);
+    buf_putc(to, '{');
+}
+
+void json_name(struct buf *to, const char *name)
+{
+    put_comma(to);
+    buf_printf(to, "\"%s\":", name);
+}
+
+void json_str(struct buf *to, const char *name, struct str text)
+{
+    json_name(to, name);
+    json_text_put(to, text);
+}
+
+void json_text(struct buf *to, const char *name, const char *text)
+{
+    json_str(to, name, *text ? str_of(text) : STR_NONE);
+}
+
+void json_int(struct buf *to, const char *name, int64_t value)
+{
+    json_name(to, name);
+    buf_printf(to, "%" PRId64, value);
+}
+
+void json_bool(struct buf *to, const char *name, bool value)
+{
+    json_name(to, name);
+    buf_puts(to, value ? "true" : "false");
+}
+
+void json_time(struct buf *to, const char *name, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_SIZE] = "";
+
+    if (wall_ms >= 0)
+        clock_format(wall_ms, text);
+    json_text(to, name, text);
+}

@@ -1,0 +1,27 @@
+/* Text for a terminal, and JSON without building a document. PURE. */
+#ifndef CRCR_CTL_OUT_H
+#define CRCR_CTL_OUT_H
+
+#include "../../common/base/buf.h"
+
+/* Text from outside. In a line: controls (C0, DEL, and C1 as UTF-8) become blanks. */
+void clean_line(struct buf *to, struct str text);
+/* A whole text: newlines and tabs stay, other controls become \xNN. */
+void clean_text(struct buf *to, struct str text);
+/* As a line; "" as "-"; then blanks up to width, and one more. */
+void put_padded(struct buf *to, const char *text, size_t width);
+
+/* Into a fixed array, cut to fit where characters end. */
+#define COPY(to, from) ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
+
+/* A member of an object, behind a comma where one is needed. */
+void json_name(struct buf *to, const char *name);
+void json_str(struct buf *to, const char *name, struct str text);   /* absent: null */
+void json_text(struct buf *to, const char *name, const char *text); /* "": null */
+void json_int(struct buf *to, const char *name, int64_t value);
+void json_bool(struct buf *to, const char *name, bool value);
+void json_time(struct buf *to, const char *name, int64_t wall_ms); /* < 0: null */
+/* Begins an object that is an element of a list, behind a comma where one is needed. */
+void json_element(struct buf *to);
+
+#endif

@@ -1,0 +1,170 @@
+/* `crcrctl score`: the scorecard of a compute platform. */
+#include <string.h>
+
+#include "../../common/base/clock.h"
+#include "out.h"
+#include "scan.h"
+#include "score_measure.h"
+#include "verbs.h"
+
+#define TEXT_MAX (1u << 20)
+
+/* ---- text and JSON -------------------------------------------------------------------------- */
+
+static void put_item(struct buf *to, const struct score_rule *rule, const struct score_item *item)
+{
+    buf_printf(to, "  %2d of %2d  %s  %-28s  ", item->score, rule->max, rule->p0 ? "P0" : "  ",
+               rule->name);
+    if (item->measured)
+        buf_puts(to, "measured  ");
+    if (!item->claimed && !item->measured)
+        buf_puts(to, "nothing claimed  ");
+    if (item->score) {
+        buf_printf(to, "%s  ", item->date);
+        clean_line(to, str_of(item->evidence));
+        buf_puts(to, "  ");
+    }
+    clean_line(to, str_of(item->note));
+    while (to->len && to->ptr[to->len - 1] == ' ')
+        to->len--;
+    buf_putc(to, '\n');
+}
+
+static void put_next(struct buf *to, const struct scorecard *card, const struct score_sum *sum)
+{
+    if (card->previous == GRADE_UNKNOWN)
+        buf_puts(to, "Grade of the release before is not known (previous: …): the documentation "
+                     "stays ");
+    else
+        buf_printf(to, "With %s at the release before, the documentation %s ",
+                   grade_name(card->previous),
+                   sum->next == card->documented  ? "stays"
+                   : sum->next > card->documented ? "may rise to"
+                                                  : "falls to");
+    buf_printf(to, "%s.\n", grade_name(sum->next));
+}
+
+static void put_text(const struct scorecard *card, struct buf *to)
+{
+    struct score_sum sum;
+
+    scorecard_sum(card, &sum);
+    clean_line(to, str_of(card->platform));
+    buf_puts(to, ", release ");
+    clean_line(to, str_of(card->release));
+    buf_puts(to, *card->repo ? ", measured at " : "");
+    buf_puts(to, card->repo);
+    buf_putc(to, '\n');
+    for (int i = 0; i < SCORE_ITEMS; i++)
+        put_item(to, &score_rules[i], &card->at[i]);
+    buf_printf(to, "%d of %d points, %d P0 items are not met: %s", sum.total, SCORE_TOTAL,
+               sum.p0_missing, grade_name(sum.grade));
+    buf_printf(to, " (Stable: all P0 and %d, Unstable: %d)\n", SCORE_STABLE, SCORE_UNSTABLE);
+    put_next(to, card, &sum);
+}
+
+static void put_json(const struct scorecard *card, struct buf *to)
+{
+    struct score_sum sum;
+
+    scorecard_sum(card, &sum);
+    buf_putc(to, '{');
+    json_str(to, "platform", str_of(card->platform));
+    json_text(to, "release", card->release);
+    json_text(to, "repo", card->repo);
+    json_int(to, "total", sum.total);
+    json_int(to, "of", SCORE_TOTAL);
+    json_int(to, "p0_missing", sum.p0_missing);
+    json_text(to, "grade", grade_name(sum.grade));
+    json_text(to, "documented", grade_name(card->documented));
+    json_text(to, "previous", card->previous ? grade_name(card->previous) : "");
+    json_text(to, "next", grade_name(sum.next));
+    json_name(to, "items");
+    buf_putc(to, '[');
+    for (int i = 0; i < SCORE_ITEMS; i++) {
+        const struct score_item *item = &card->at[i];
+        json_element(to);
+        json_str(to, "name", str_of(score_rules[i].name));
+        json_int(to, "score", item->score);
+        json_int(to, "max", score_rules[i].max);
+        json_bool(to, "p0", score_rules[i].p0);
+        json_bool(to, "measured", item->measured);
+        json_text(to, "evidence", item->evidence);
+        json_text(to, "date", item->date);
+        json_text(to, "note", item->note);
+        buf_putc(to, '}');
+    }
+    buf_puts(to, "]}\n");
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+static bool result_found(void *opaque, const struct record *record)
+{
+    struct result_record row;
+    struct why why;
+
+    if (!record->value.ptr || result_record_from_json(record->value, &row, &why) != OK)
+        return true;
+    score_measure_put(opaque, &row, record->timestamp_ms);
+    result_record_clear(&row);
+    return true;
+}
+
+/* Only where the file names a repository. */
+static enum err measure(const struct ctl *ctl, const struct args *args, struct scorecard *card,
+                        struct why *why)
+{
+    struct scan scan = { .quiet = false };
+    struct score_measure *m = score_measure_new(str_of(card->repo));
+
+    scan_add(&scan, ctl, TOPIC_RESULTS);
+    scan_from(&scan, args->since_ms);
+    enum err err = scan_all(&scan, ctl, result_found, m, why);
+    if (err == OK)
+        score_measure_fill(m, clock_wall_ms(), card);
+    score_measure_free(m);
+    return err;
+}
+
+static enum err read_card(const char *file, struct scorecard *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) text;
+    char today[CLOCK_TEXT_SIZE];
+
+    buf_init(&text, SCORE_FILE_MAX);
+    clock_format(clock_wall_ms(), today);
+    enum err err = ctl_read_file(&text, file, why);
+    if (err)
+        return err;
+    return scorecard_parse(ret, file, buf_str(&text), (struct str){ today, 10 }, why);
+}
+
+int verb_score(struct ctl *ctl, const struct args *args)
+{
+    struct buf CLEANUP(buf_clear) text;
+    struct scorecard card;
+    struct why why;
+    int code;
+
+    buf_init(&text, TEXT_MAX);
+    if (args->items == (args->n_names > 0))
+        return ctl_bad(ctl, "arguments", "", "one of FILE and --items");
+    for (int i = 0; args->items && i < SCORE_ITEMS; i++)
+        printf("%-28s  0 to %2d%s\n", score_rules[i].name, score_rules[i].max,
+               score_rules[i].p0 ? "  P0" : "");
+    if (args->items)
+        return CTL_OK;
+    if (read_card(args->names[0], &card, &why) != OK) {
+        fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
+        return CTL_PROBLEM;
+    }
+    if (*card.repo && (code = ctl_needs_kafka(ctl)) != CTL_OK)
+        return code;
+    enum err err = *card.repo ? measure(ctl, args, &card, &why) : OK;
+    if (err != OK)
+        return ctl_fail(ctl, err, &why);
+    (args->json ? put_json : put_text)(&card, &text);
+    ctl_put(&text);
+    return CTL_OK;
+}

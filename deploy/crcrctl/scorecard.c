@@ -1,0 +1,238 @@
+#include "scorecard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../common/model/ids.h"
+#include "../../common/model/yaml_doc.h"
+
+const struct score_rule score_rules[SCORE_ITEMS] = {
+    { "prerequisites.stability", 8, true },
+    { "prerequisites.security", 8, true },
+    { "hardware.accessibility", 4, false },
+    { "hardware.stability", 6, true },
+    { "software.accessibility", 4, false },
+    { "software.stability", 4, true },
+    { "software.maintainability", 4, true },
+    { "features.data_types", 11, false },
+    { "features.modes", 2, false },
+    { "features.inference_training", 2, false },
+    { "features.distributed", 1, false },
+    { "features.cpp_extension", 1, false },
+    { "features.profiling", 1, false },
+    { "testing.unit_tests", 6, false },
+    { "testing.benchmarks", 6, false },
+    { "testing.modes", 4, false },
+    { "testing.ops", 6, false },
+    { "testing.distributed", 4, false },
+    { "user_experience.distribution", 6, false },
+    { "user_experience.setup", 2, false },
+    { "user_experience.documentation", 2, false },
+    { "user_experience.debugging", 2, false },
+    { "user_experience.profiler", 4, false },
+    { "ci_cd.accessibility", 2, true },
+    { "ci_cd.ci", 4, false },
+    { "ci_cd.cd", 4, false },
+    { "ci_cd.tests_stability", 4, false },
+    { "ci_cd.stability", 4, false },
+    { "feedback.adopters", 6, false },
+    { "maintenance.support", 4, false },
+};
+
+/* The document's items of User Experience add up to 16, its total is 14, and 124 is the sum of the
+ * totals. */
+#define LIMITED_SECTION "user_experience."
+#define LIMITED_TO      14
+
+const char *grade_name(enum grade grade)
+{
+    static const char *const names[] = { "unknown", "Engineering", "Unstable", "Stable" };
+
+    return names[grade];
+}
+
+int score_rule_find(struct str name)
+{
+    for (int i = 0; i < SCORE_ITEMS; i++)
+        if (str_is(name, score_rules[i].name))
+            return i;
+    return -1;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+struct reading {
+    const struct yaml_doc *doc;
+    struct scorecard *card;
+    struct str today;
+};
+#define FAULT(r, node, ...) yaml_doc_fault((r)->doc, node, why, __VA_ARGS__)
+
+static bool is_date(struct str s)
+{
+    if (s.len != 10)
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (i == 4 || i == 7 ? s.ptr[i] != '-' : s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+    return true;
+}
+
+static enum err text_take(const struct reading *r, const struct yaml_doc_node *node, char *to,
+                          size_t size, struct why *why)
+{
+    if (node->kind != YAML_DOC_TEXT || !node->text.len || node->text.len >= size)
+        return FAULT(r, node, "a text of 1 to %zu bytes is wanted, not %s", size - 1,
+                     yaml_doc_describe(node).text);
+    return str_copy(to, size, node->text), OK;
+}
+
+static enum err grade_take(const struct reading *r, const struct yaml_doc_node *node,
+                           enum grade *to, struct why *why)
+{
+    for (int i = GRADE_ENGINEERING; i <= GRADE_STABLE; i++)
+        if (node->kind == YAML_DOC_TEXT &&
+            str_eq_nocase(node->text, str_of(grade_name((enum grade)i)))) {
+            *to = (enum grade)i;
+            return OK;
+        }
+    return FAULT(r, node, "engineering, unstable or stable is wanted, not %s",
+                 yaml_doc_describe(node).text);
+}
+
+/* "key: {score: …, evidence: …, date: …}". Without a link and a date that has come it is 0. */
+static enum err item_take(const struct reading *r, const struct yaml_doc_node *key, struct why *why)
+{
+    const struct yaml_doc_node *value = key->next;
+    int rule = score_rule_find(key->text);
+    const char *fault = NULL;
+    enum err err = OK;
+
+    if (rule < 0)
+        return FAULT(r, key, "there is no item %s; `crcrctl score --items` lists them",
+                     yaml_doc_describe(key).text);
+    if (value->kind != YAML_DOC_MAP)
+        return FAULT(r, value, "{score: …, evidence: …, date: …} is wanted, not %s",
+                     yaml_doc_describe(value).text);
+    struct score_item *item = &r->card->at[rule];
+    item->claimed = true;
+    for (const struct yaml_doc_node *at = value->first; !err && at; at = at->next->next) {
+        const struct yaml_doc_node *to = at->next;
+        int max = score_rules[rule].max;
+        uint64_t points;
+        if (str_is(at->text, "score")) {
+            if (to->kind != YAML_DOC_TEXT || !str_to_u64(to->text, &points) ||
+                points > (uint64_t)max)
+                return FAULT(r, to, "%s gives 0 to %d points, not %s", score_rules[rule].name, max,
+                             yaml_doc_describe(to).text);
+            item->score = (int)points;
+        } else if (str_is(at->text, "evidence")) {
+            err = text_take(r, to, item->evidence, sizeof(item->evidence), why);
+        } else if (str_is(at->text, "date")) {
+            err = text_take(r, to, item->date, sizeof(item->date), why);
+            if (!err && !is_date(str_of(item->date)))
+                err = FAULT(r, to, "a date such as 2026-11-21 is wanted, not %s",
+                            yaml_doc_describe(to).text);
+        } else {
+            err = FAULT(r, at, "%s is none of score, evidence, date", yaml_doc_describe(at).text);
+        }
+    }
+    if (!str_starts(str_of(item->evidence), "https://") &&
+        !str_starts(str_of(item->evidence), "http://"))
+        fault = "no link as evidence";
+    else if (!*item->date)
+        fault = "the evidence has no date";
+    else if (strncmp(item->date, r->today.ptr, sizeof("2026-11-21") - 1) > 0)
+        fault = "the evidence is of a day to come";
+    if (fault && item->score)
+        snprintf(item->note, sizeof(item->note), "%d claimed: %s", item->score, fault);
+    if (fault)
+        item->score = 0;
+    return err;
+}
+
+static enum err top_take(const struct reading *r, const struct yaml_doc_node *key, struct why *why)
+{
+    struct scorecard *card = r->card;
+    const struct yaml_doc_node *value = key->next;
+    enum err err = OK;
+
+    if (str_is(key->text, "platform"))
+        return text_take(r, value, card->platform, sizeof(card->platform), why);
+    if (str_is(key->text, "release"))
+        return text_take(r, value, card->release, sizeof(card->release), why);
+    if (str_is(key->text, "documented"))
+        return grade_take(r, value, &card->documented, why);
+    if (str_is(key->text, "previous"))
+        return grade_take(r, value, &card->previous, why);
+    if (str_is(key->text, "repo")) {
+        err = text_take(r, value, card->repo, sizeof(card->repo), why);
+        if (!err && !repo_valid(str_of(card->repo)))
+            err = FAULT(r, value, "owner/repo is wanted, not %s", yaml_doc_describe(value).text);
+        return err;
+    }
+    if (!str_is(key->text, "items"))
+        return FAULT(r, key, "%s is none of platform, release, repo, documented, previous, items",
+                     yaml_doc_describe(key).text);
+    if (value->kind != YAML_DOC_MAP)
+        return FAULT(r, value, "items is to be a mapping, not %s", yaml_doc_kind_name(value));
+    for (const struct yaml_doc_node *at = value->first; !err && at; at = at->next->next)
+        err = item_take(r, at, why);
+    return err;
+}
+
+enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yaml, struct str today,
+                         struct why *why)
+{
+    struct yaml_doc *doc;
+    enum err err = yaml_doc_parse(&doc, file, yaml, why);
+
+    *ret = (struct scorecard){ .documented = GRADE_ENGINEERING };
+    if (err)
+        return err;
+    const struct reading r = { doc, ret, today };
+    const struct yaml_doc_node *root = yaml_doc_root(doc);
+    if (!root)
+        err = why_set(why, ERR_REFUSE, "a scorecard is to be a mapping; the file is empty");
+    else if (root->kind != YAML_DOC_MAP)
+        err = FAULT(&r, root, "a scorecard is to be a mapping, not %s", yaml_doc_kind_name(root));
+    for (const struct yaml_doc_node *at = root ? root->first : NULL; !err && at;
+         at = at->next->next)
+        err = top_take(&r, at, why);
+    if (!err && !*ret->platform)
+        err = why_set(why, ERR_REFUSE, "%s: platform is missing: its name", file);
+    if (!err && !*ret->release)
+        err = why_set(why, ERR_REFUSE, "%s: release is missing: that of PyTorch", file);
+    yaml_doc_free(doc);
+    return err;
+}
+
+/* ---- what it comes to ----------------------------------------------------------------------- */
+
+/* Up as far as both releases reach, down as far as both fell. */
+static enum grade next_of(enum grade documented, enum grade now, enum grade before)
+{
+    enum grade low = now < before ? now : before, high = now < before ? before : now;
+
+    if (before == GRADE_UNKNOWN)
+        return documented;
+    return low > documented ? low : high < documented ? high : documented;
+}
+
+void scorecard_sum(const struct scorecard *card, struct score_sum *ret)
+{
+    int limited = 0;
+
+    *ret = (struct score_sum){ .total = 0 };
+    for (int i = 0; i < SCORE_ITEMS; i++) {
+        if (str_starts(str_of(score_rules[i].name), LIMITED_SECTION))
+            limited += card->at[i].score;
+        ret->total += card->at[i].score;
+        ret->p0_missing += score_rules[i].p0 && card->at[i].score < score_rules[i].max;
+    }
+    ret->total -= limited > LIMITED_TO ? limited - LIMITED_TO : 0;
+    ret->grade = ret->total >= SCORE_STABLE && !ret->p0_missing ? GRADE_STABLE
+                 : ret->total >= SCORE_UNSTABLE                 ? GRADE_UNSTABLE
+                                                                : GRADE_ENGINEERING;
+    ret->next = next_of(card->documented, ret->grade, card->previous);
+}

@@ -1,0 +1,66 @@
+/* The scorecard of a compute platform (PyTorch Compute Platform Quality Levels; behaviour.md):
+ * nine sections, 124 points. What counts needs evidence: a link and a date. PURE.
+ *
+ *     platform: MyNPU on Linux
+ *     release: "2.12"
+ *     repo: org/backend            # optional: the relay measures three of the items
+ *     documented: engineering      # its level in PyTorch's documentation; default engineering
+ *     previous: unstable           # its grade at the release before; optional
+ *     items:
+ *       prerequisites.stability: { score: 8, evidence: "https://…", date: 2026-11-01 } */
+#ifndef CRCR_CTL_SCORECARD_H
+#define CRCR_CTL_SCORECARD_H
+
+#include "../../common/base/err.h"
+#include "../../common/base/str.h"
+#include "../../common/model/limits.h"
+
+#define SCORE_TOTAL    124
+#define SCORE_STABLE   99
+#define SCORE_UNSTABLE 86
+#define SCORE_ITEMS    30
+#define SCORE_FILE_MAX (256u << 10)
+#define SCORE_TEXT_MAX 512
+
+enum grade { GRADE_UNKNOWN, GRADE_ENGINEERING, GRADE_UNSTABLE, GRADE_STABLE };
+const char *grade_name(enum grade grade); /* "Engineering", … */
+
+struct score_rule {
+    const char *name; /* "<section>.<item>", as in the file */
+    int max;
+    bool p0;
+};
+/* The items in the document's order, SCORE_ITEMS of them. */
+extern const struct score_rule score_rules[SCORE_ITEMS];
+
+struct score_item {
+    int score;     /* what counts: 0 without evidence */
+    bool claimed;  /* the file says something of it */
+    bool measured; /* by the relay, whatever the file says */
+    char evidence[SCORE_TEXT_MAX];
+    char date[11];
+    char note[SCORE_TEXT_MAX]; /* why it does not count, or what was measured; "" */
+};
+
+struct scorecard {
+    char platform[SCORE_TEXT_MAX], release[64], repo[REPO_MAX + 1]; /* "" when absent */
+    enum grade documented, previous;
+    struct score_item at[SCORE_ITEMS]; /* as score_rules */
+};
+
+/* today: "2026-11-21"; evidence of later days does not count. file is the name used in errors,
+ * "file:line:column: reason". ERR_REFUSE at the first fault. */
+enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yaml, struct str today,
+                         struct why *why) MUST_CHECK;
+/* The index in score_rules, or -1. */
+int score_rule_find(struct str name);
+
+struct score_sum {
+    int total, p0_missing; /* P0 items below their full points */
+    enum grade grade;
+    enum grade next; /* what the documentation may say now: two consecutive releases count */
+};
+/* A section counts at most what the document gives it, though its items may add up to more. */
+void scorecard_sum(const struct scorecard *card, struct score_sum *ret);
+
+#endif

@@ -1,0 +1,328 @@
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/mem.h"
+#include "../../common/crypto/hmac.h"
+#include "../../common/crypto/jwt.h"
+#include "../../common/io/http_client.h"
+#include "../../common/model/callback.h"
+#include "../../common/model/ids.h"
+#include "out.h"
+#include "verbs.h"
+
+#define TIMEOUT_MS   15000 /* GitHub waits 10 s for a webhook */
+#define ANSWER_MAX   (1u << 20)
+#define AUDIENCE     "pytorch-cross-repo-ci-relay"
+#define TOKEN_MAX    (64u << 10)
+#define TOKEN_LIFE_S 300
+
+/* ---- one POST, waited for ------------------------------------------------------------------- */
+
+/* What came back; text is to be cleared. */
+struct post_answer {
+    bool done;
+    int status; /* 0: none */
+    int64_t micros;
+    struct buf text; /* the body, or why there is none */
+};
+
+static void on_answer(void *opaque, const struct http_answer *answer)
+{
+    struct post_answer *to = opaque;
+
+    to->done = true;
+    to->status = answer->err == OK ? answer->status : 0;
+    to->micros = answer->micros;
+    if (answer->err == OK)
+        buf_put(&to->text, answer->body);
+    else
+        buf_puts(&to->text, answer->reason ? answer->reason : "no answer");
+}
+
+/* Waits for the answer. Plain http is accepted: it is for trying; https asks CRCR_CA_FILE. An error
+ * is a malformed request; no answer is OK with status 0. */
+static enum err post(const struct ctl *ctl, const char *user_agent, const char *url,
+                     const struct headers *headers, struct str body, struct post_answer *ret,
+                     struct why *why)
+{
+    struct http_client *client;
+    const struct http_client_options options = { .user_agent = user_agent,
+                                                 .ca_file =
+                                                     config_text(ctl->config, "CRCR_CA_FILE"),
+                                                 .allow_http = true };
+    const struct http_request request = {
+        .method = "POST", .url = url, .headers = headers, .body = body, .timeout_ms = TIMEOUT_MS
+    };
+
+    *ret = (struct post_answer){ .done = false };
+    buf_init(&ret->text, ANSWER_MAX);
+    enum err err = http_client_new(&client, &options, why);
+    if (err != OK)
+        return err;
+    err = http_client_start(client, &request, on_answer, ret, why);
+    while (err == OK && !ret->done)
+        http_client_poll(client, NULL, 1000);
+    http_client_free(client);
+    return err;
+}
+
+/* "202 in 3.2 ms  <what>  <answer>", and the exit code that fits: 0 for 2xx, 1 for another answer,
+ * 3 for none. */
+static int print(const struct ctl *ctl, const char *url, const char *what,
+                 const struct post_answer *answer)
+{
+    struct str text = str_trim(buf_str(&answer->text));
+    struct buf CLEANUP(buf_clear) clean;
+
+    buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
+    clean_text(&clean, text);
+    if (answer->status == 0) {
+        ctl_say(ctl, "no answer from %s: %.*s: is crcr-ingest running there?", url,
+                STR_ARG(buf_str(&clean)));
+        return CTL_UNREACHABLE;
+    }
+    printf("%d in %.1f ms  %s  %.*s\n", answer->status, (double)answer->micros / 1000.0, what,
+           STR_ARG(buf_str(&clean)));
+    return answer->status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
+}
+
+/* ---- send-webhook --------------------------------------------------------------------------- */
+
+static void new_uuid(char to[DELIVERY_MAX + 1])
+{
+    char hex[33];
+
+    random_hex(hex, 16);
+    snprintf(to, DELIVERY_MAX + 1, "%.8s-%.4s-4%.3s-a%.3s-%.12s", hex, hex + 8, hex + 13, hex + 17,
+             hex + 20);
+}
+
+int verb_send_webhook(struct ctl *ctl, const struct args *args)
+{
+    char delivery[DELIVERY_MAX + 1], signature[7 + SHA256_HEX_SIZE] = "sha256=";
+    char what[DELIVERY_MAX + 16];
+    struct buf CLEANUP(buf_clear) body;
+    struct post_answer answer = { .done = false };
+    struct headers headers;
+    struct why why;
+    struct str secrets = str_of(config_text(ctl->config, "GITHUB_APP_SECRET")), first = secrets;
+
+    buf_init(&body, WEBHOOK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
+    if (!secrets.len)
+        return ctl_bad(ctl, "GITHUB_APP_SECRET", "",
+                       "the webhook secret of the App (or GITHUB_APP_SECRET_FILE)");
+    new_uuid(delivery);
+    if (args->delivery)
+        str_copy(delivery, sizeof(delivery), str_of(args->delivery));
+    enum err err = ctl_read_file(&body, args->names[0], &why);
+    if (err != OK)
+        return ctl_fail(ctl, err, &why);
+    (void)str_split(&secrets, ',', &first);
+    hmac_sha256_hex(first, buf_str(&body), signature + 7);
+    headers_init(&headers);
+    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    headers_put(&headers, "X-GitHub-Event", str_of(args->event));
+    headers_put(&headers, "X-GitHub-Delivery", str_of(delivery));
+    headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
+    err = post(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
+    snprintf(what, sizeof(what), "delivery %s", delivery);
+    int code = err == OK ? print(ctl, args->url, what, &answer) : ctl_fail(ctl, err, &why);
+    buf_clear(&answer.text);
+    return code;
+}
+
+/* ---- send-callback -------------------------------------------------------------------------- */
+
+static void put(json_t *to, const char *name, const char *value)
+{
+    if (value)
+        json_object_set_new(to, name, json_string(value));
+}
+
+/* The file is a client_payload: the workflow is put in. */
+static enum err workflow_add(const struct args *a, struct buf *body, struct why *why)
+{
+    json_error_t error;
+    json_t *root =
+        json_loadb(body->ptr ? body->ptr : "", body->len, JSON_REJECT_DUPLICATES, &error);
+    json_t *workflow = json_pack("{s:s, s:s}", "schema_version", "1", "status", a->state);
+    char *CLEANUP(mem_free_char) text = NULL;
+
+    if (!json_is_object(root)) {
+        json_decref(root);
+        json_decref(workflow);
+        return why_set(why, ERR_REFUSE, "%s: not a JSON object: %s", a->names[0], error.text);
+    }
+    put(workflow, "name", a->workflow ? a->workflow : "crcrctl");
+    put(workflow, "job_name", a->job);
+    put(workflow, "run_id", a->run_id ? a->run_id : "1");
+    put(workflow, "run_attempt", a->run_attempt);
+    put(workflow, "conclusion",
+        a->conclusion                        ? a->conclusion
+        : strcmp(a->state, "completed") == 0 ? "success"
+                                             : NULL);
+    json_object_set_new(root, "workflow", workflow);
+    text = json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    buf_reset(body);
+    buf_puts(body, text);
+    return OK;
+}
+
+/* An id as text; NULL when it is neither a string nor a whole number. */
+static json_t *id_as_text(const json_t *id)
+{
+    return json_is_integer(id)  ? json_sprintf("%lld", (long long)json_integer_value(id))
+           : json_is_string(id) ? json_string(json_string_value(id))
+                                : NULL;
+}
+
+/* The claims run_id and run_attempt that GitHub's token for this report has. The body is sent as it
+ * is: what is missing or malformed there is for the relay to say. */
+static json_t *run_claims_of(struct str body)
+{
+    json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *workflow = json_object_get(root, "workflow"), *claims = json_object();
+    json_t *run_id = id_as_text(json_object_get(workflow, "run_id"));
+    json_t *attempt = id_as_text(json_object_get(workflow, "run_attempt"));
+
+    json_object_set_new(claims, "run_id", run_id ? run_id : json_string("1"));
+    json_object_set_new(claims, "run_attempt", attempt ? attempt : json_string("1"));
+    json_decref(root);
+    return claims;
+}
+
+/* The simulator is an issuer that the relay of deploy/try trusts. */
+static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t *run, char **ret,
+                             struct why *why)
+{
+    struct buf CLEANUP(buf_clear) url;
+    struct post_answer answer;
+    struct headers headers;
+    json_t *ask = json_pack("{s:s, s:O}", "repo", a->repo, "claims", run);
+    char *CLEANUP(mem_free_char) body = json_dumps(ask, JSON_COMPACT);
+
+    json_decref(ask);
+    buf_init(&url, 2048);
+    buf_printf(&url, "%s/_sim/oidc", a->sim);
+    headers_init(&headers);
+    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    enum err err = post(ctl, "crcrctl", url.ptr, &headers, str_of(body), &answer, why);
+    if (err == OK && answer.status == 200) {
+        json_t *root = json_loadb(answer.text.ptr, answer.text.len, 0, NULL);
+        *ret = mem_dup(json_string_value(json_object_get(root, "token")));
+        json_decref(root);
+        err = *ret ? OK : why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
+    } else if (err == OK) {
+        err = why_set(why, answer.status ? ERR_REFUSE : ERR_RETRY, "%s: %d %.300s", url.ptr,
+                      answer.status, buf_str(&answer.text).ptr);
+    }
+    buf_clear(&answer.text);
+    return err;
+}
+
+/* The claims that ingest asks for, as GitHub's own tokens have them. */
+static char *claims_of(const struct args *a, json_t *run)
+{
+    struct str owner = str_of(a->repo);
+    int64_t now_s = clock_wall_ms() / 1000;
+
+    owner.len = (size_t)str_find(owner, '/');
+    json_t *claims = json_pack("{s:s, s:s, s:s, s:s%, s:s, s:I, s:I, s:I}", "iss", a->issuer, "aud",
+                               AUDIENCE, "repository", a->repo, "repository_owner", owner.ptr,
+                               owner.len, "sub", "crcrctl", "iat", (json_int_t)now_s, "nbf",
+                               (json_int_t)now_s, "exp", (json_int_t)(now_s + TOKEN_LIFE_S));
+    json_object_update(claims, run);
+    char *text = json_dumps(claims, JSON_COMPACT);
+    json_decref(claims);
+    return text;
+}
+
+static enum err token_of_key(const struct args *a, json_t *run, char **ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) pem;
+    char *CLEANUP(mem_free_char) claims = claims_of(a, run);
+    struct jwt_key *key;
+
+    buf_init(&pem, TOKEN_MAX);
+    enum err err = ctl_read_file(&pem, a->key, why);
+    if (err == OK)
+        err = jwt_key_new(&key, buf_str(&pem), why);
+    if (err != OK)
+        return err;
+    err = jwt_sign_rs256(key, str_of(a->kid), str_of(claims), ret, why);
+    jwt_key_free(key);
+    return err;
+}
+
+static enum err token_get(const struct ctl *ctl, const struct args *a, struct str body, char **ret,
+                          struct why *why)
+{
+    struct buf CLEANUP(buf_clear) text;
+    enum err err = OK;
+
+    buf_init(&text, TOKEN_MAX);
+    if (a->sim || a->key) {
+        json_t *run = run_claims_of(body);
+        err = a->sim ? token_of_sim(ctl, a, run, ret, why) : token_of_key(a, run, ret, why);
+        json_decref(run);
+        return err;
+    }
+    if (a->token)
+        buf_puts(&text, a->token);
+    else
+        err = ctl_read_file(&text, a->token_file, why);
+    if (err == OK)
+        *ret = str_dup(str_trim(buf_str(&text)));
+    return err;
+}
+
+/* What depends on more than one option. */
+static int check(const struct ctl *ctl, const struct args *a)
+{
+    int tokens = !!a->token + !!a->token_file + !!a->sim + !!a->key;
+
+    if (tokens != 1)
+        return ctl_bad(ctl, "token", tokens ? "several" : "",
+                       "one of --token-file FILE, --token TOKEN, --sim URL, --key FILE");
+    if ((a->sim || a->key) && !a->repo)
+        return ctl_bad(ctl, "--repo", "", "OWNER/REPO, whose token it is");
+    if (a->conclusion && !conclusion_valid(str_of(a->conclusion)))
+        return ctl_bad(ctl, "--conclusion", a->conclusion, "a conclusion of GitHub's");
+    if (!a->state && (a->conclusion || a->workflow || a->job || a->run_id || a->run_attempt))
+        return ctl_bad(ctl, "--status", "", "in_progress or completed, with what is put in");
+    return CTL_OK;
+}
+
+int verb_send_callback(struct ctl *ctl, const struct args *args)
+{
+    struct post_answer answer = { .done = false };
+    struct buf CLEANUP(buf_clear) body;
+    struct buf CLEANUP(buf_clear) bearer;
+    char *CLEANUP(mem_free_char) token = NULL;
+    struct headers headers;
+    struct why why;
+    int code = check(ctl, args);
+
+    buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
+    buf_init(&bearer, 2 * TOKEN_MAX);
+    if (code != CTL_OK)
+        return code;
+    enum err err = ctl_read_file(&body, args->names[0], &why);
+    if (err == OK && args->state)
+        err = workflow_add(args, &body, &why);
+    if (err == OK)
+        err = token_get(ctl, args, buf_str(&body), &token, &why);
+    if (err == OK) {
+        buf_printf(&bearer, "Bearer %s", token);
+        headers_init(&headers);
+        headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+        headers_put(&headers, "Authorization", buf_str(&bearer));
+        err = post(ctl, "crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
+    }
+    code = err == OK ? print(ctl, args->url, "callback", &answer) : ctl_fail(ctl, err, &why);
+    buf_clear(&answer.text);
+    return code;
+}

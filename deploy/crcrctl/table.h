@@ -1,0 +1,24 @@
+/* Values of one size under keys of bytes. PURE. */
+#ifndef CRCR_CTL_TABLE_H
+#define CRCR_CTL_TABLE_H
+
+#include "../../common/base/str.h"
+
+struct table_entry;
+struct table {
+    size_t size; /* of a value; the caller sets it */
+    struct table_entry *entries;
+};
+
+/* The value of the key; NULL: there is none. It stays where it is until table_clear. */
+void *table_get(const struct table *t, struct str key);
+/* The same, but where there is none one is made, all zero. */
+void *table_make(struct table *t, struct str key);
+/* The key of a value; terminated. */
+struct str table_key(const void *value);
+/* The value made after that one; NULL: the first. NULL after the last. */
+void *table_next(const struct table *t, const void *value);
+size_t table_count(const struct table *t);
+void table_clear(struct table *t);
+
+#endif

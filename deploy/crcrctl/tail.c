@@ -1,0 +1,133 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/mem.h"
+#include "args.h"
+#include "scan.h"
+#include "summary.h"
+
+#define LINE_MAX (64u << 10)
+/* A topic comes partition by partition; without --follow that many lines are put in order of time.
+ * More would be memory without end: what is there is printed, and the order begins anew. */
+#define HELD_MAX 100000
+
+struct line {
+    int64_t at_ms;
+    size_t n; /* the order of reading, for lines of one millisecond */
+    char *text;
+};
+
+struct tail {
+    const struct ctl *ctl;
+    bool json;
+    unsigned shows; /* of enum summary_shows */
+    struct filter filter;
+    struct scan scan;
+    struct line *held;
+    size_t n_held, cap_held;
+};
+
+static const enum topic default_topics[] = { TOPIC_EVENTS, TOPIC_DISPATCHES, TOPIC_CALLBACKS,
+                                             TOPIC_DLQ };
+
+static int by_time(const void *left, const void *right)
+{
+    const struct line *a = left, *b = right;
+
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+static void print_held(struct tail *a)
+{
+    if (a->n_held)
+        qsort(a->held, a->n_held, sizeof(*a->held), by_time);
+    progress_end();
+    for (size_t i = 0; i < a->n_held; i++) {
+        puts(a->held[i].text);
+        free(a->held[i].text);
+    }
+    a->n_held = 0;
+    fflush(stdout);
+}
+
+static void hold(struct tail *a, int64_t at_ms, struct str text)
+{
+    if (a->n_held == HELD_MAX)
+        print_held(a);
+    if (a->n_held == a->cap_held) {
+        a->cap_held = a->cap_held ? 2 * a->cap_held : 256;
+        a->held = mem_resize(a->held, a->cap_held, sizeof(*a->held));
+    }
+    a->held[a->n_held] = (struct line){ at_ms, a->n_held, str_dup(text) };
+    a->n_held++;
+}
+
+static bool print(void *opaque, const struct record *record)
+{
+    struct tail *tail = opaque;
+    struct summary s;
+    struct buf line;
+
+    summary_of(&s, &tail->ctl->topics, record);
+    if (!filter_matches(&tail->filter, &s))
+        return true;
+    buf_init(&line, LINE_MAX);
+    if (tail->json)
+        summary_json(&line, &s);
+    else
+        summary_line(&line, &s, tail->shows);
+    if (tail->scan.follow)
+        printf("%.*s\n", STR_ARG(buf_str(&line)));
+    else
+        hold(tail, s.at_ms, buf_str(&line));
+    buf_clear(&line);
+    return !ferror(stdout);
+}
+
+static int choose_topics(const struct ctl *ctl, const struct args *args, struct scan *to)
+{
+    for (size_t i = 0; !args->n_names && i < sizeof(default_topics) / sizeof(*default_topics); i++)
+        scan_add(to, ctl, default_topics[i]);
+    for (size_t i = 0; i < args->n_names; i++) {
+        const char *name = args->names[i];
+        enum topic topic = args_topic(ctl, name);
+        bool all = !strcmp(name, "all");
+        if (topic == TOPIC_COUNT && !all)
+            return ctl_bad(ctl, "topic", name, ARGS_TOPICS " or all");
+        for (size_t k = 0; k < TOPIC_COUNT; k++)
+            if (all || k == topic)
+                scan_add(to, ctl, (enum topic)k);
+    }
+    return CTL_OK;
+}
+
+int verb_tail(struct ctl *ctl, const struct args *args)
+{
+    struct tail tail = { .ctl = ctl,
+                         .json = args->json,
+                         .filter = { .delivery = str_of(args->delivery),
+                                     .repo = str_of(args->repo),
+                                     .pr = args->pr,
+                                     .tier = (int)args->tier },
+                         .scan.follow = args->follow };
+    struct scan *scan = &tail.scan;
+    struct why why;
+    int code = choose_topics(ctl, args, scan);
+
+    if (code != CTL_OK)
+        return code;
+    if (args->since_ms)
+        scan_from(scan, args->since_ms);
+    else if (args->follow && !args->delivery && !args->pr)
+        scan->from = FOLLOW_END; /* what one looks for by name may have come already */
+    scan->quiet = scan->follow;  /* then the lines themselves show it */
+    tail.shows = (scan->follow ? 0 : SUMMARY_DATE) | (args->delivery ? 0 : SUMMARY_DELIVERY) |
+                 (ctl_color(stdout) ? SUMMARY_COLOR : 0);
+    setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);
+    enum err err = scan_all(scan, ctl, print, &tail, &why);
+    print_held(&tail);
+    free(tail.held);
+    return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
+}

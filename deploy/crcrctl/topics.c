@@ -1,0 +1,97 @@
+#include <stdlib.h>
+
+#include "../../common/base/mem.h"
+#include "../../common/io/topic_admin.h"
+#include "verbs.h"
+
+#define TIMEOUT_MS  20000 /* a broker that has just started lists new topics late */
+#define REPLICATION 3     /* where there are as many brokers */
+
+extern const char embedded_topics_conf[];
+
+static enum err create_or_widen(struct topic_admin *admin, const struct topic_specs *specs,
+                                const char *prefix, int replication, struct topic_report *reports,
+                                struct why *why)
+{
+    int brokers;
+    enum err err = topic_admin_brokers(admin, &brokers, why);
+
+    if (err == OK && replication == 0)
+        replication = brokers < REPLICATION ? brokers : REPLICATION;
+    for (size_t i = 0; err == OK && i < specs->n; i++) {
+        if (reports[i].state == TOPIC_STATE_DIFFERS)
+            err = topic_admin_widen(admin, &specs->at[i], prefix, &reports[i], why);
+        if (reports[i].state != TOPIC_STATE_MISSING)
+            continue;
+        err = topic_admin_create(admin, &specs->at[i], prefix, replication, why);
+        if (err == OK)
+            reports[i].state = TOPIC_STATE_CREATED;
+    }
+    if (err == OK)
+        err = topic_admin_await_topics(admin, specs, prefix, why);
+    return err;
+}
+
+/* What still differs after `create` is for people to decide on, and no reason for the daemons not
+ * to start: in compose and in a Job they wait for it to succeed. */
+static int print(const struct topic_specs *specs, const char *prefix,
+                 const struct topic_report *reports, bool create)
+{
+    static const char *const names[] = {
+        [TOPIC_STATE_OK] = "ok",           [TOPIC_STATE_MISSING] = "missing",
+        [TOPIC_STATE_DIFFERS] = "differs", [TOPIC_STATE_CREATED] = "created",
+        [TOPIC_STATE_WIDENED] = "widened",
+    };
+    size_t differ = 0, missing = 0;
+
+    for (size_t i = 0; i < specs->n; i++) {
+        const struct topic_report *r = &reports[i];
+        printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
+               *r->detail ? ": " : "", r->detail);
+        differ += r->state == TOPIC_STATE_DIFFERS;
+        missing += r->state == TOPIC_STATE_MISSING;
+    }
+    if (create && differ)
+        fprintf(
+            stderr,
+            "crcrctl: warning: %zu topic%s differ from the file in what create does not change; "
+            "deploy/README.md, Upgrade\n",
+            differ, differ == 1 ? "" : "s");
+    return missing || (differ && !create) ? CTL_PROBLEM : CTL_OK;
+}
+
+static int compare(struct ctl *ctl, const struct args *args, bool create)
+{
+    const char *prefix = config_text(ctl->config, "CRCR_TOPIC_PREFIX");
+    struct topic_report *reports = NULL;
+    struct topic_admin *admin = NULL;
+    struct topic_specs specs;
+    struct why why;
+    enum err err =
+        args->file ? topic_specs_read(&specs, args->file, &why)
+                   : topic_specs_parse(&specs, "topics.conf", str_of(embedded_topics_conf), &why);
+
+    if (err != OK)
+        return ctl_fail(ctl, err, &why);
+    reports = mem_alloc(specs.n, sizeof(*reports));
+    err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
+    if (err == OK)
+        err = topic_admin_check(admin, &specs, prefix, reports, &why);
+    if (err == OK && create)
+        err = create_or_widen(admin, &specs, prefix, (int)args->replication, reports, &why);
+    int code = err == OK ? print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
+    topic_admin_free(admin);
+    free(reports);
+    topic_specs_clear(&specs);
+    return code;
+}
+
+int verb_topics_create(struct ctl *ctl, const struct args *args)
+{
+    return compare(ctl, args, true);
+}
+
+int verb_topics_check(struct ctl *ctl, const struct args *args)
+{
+    return compare(ctl, args, false);
+}

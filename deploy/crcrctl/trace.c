@@ -1,0 +1,427 @@
+/* `crcrctl trace`: the life of an event, from the topics and the view. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/base/mem.h"
+#include "../../common/model/ids.h"
+#include "../../common/view/checks.h"
+#include "../../common/view/comments.h"
+#include "../../common/view/dispatches.h"
+#include "out.h"
+#include "scan.h"
+#include "timeline.h"
+#include "verbs.h"
+
+#define TEXT_MAX  (16u << 20)
+#define JOBS_MAX  1000
+#define REPOS_MAX 2000
+#define NAME_SIZE 2048
+
+static void put_text(struct buf *to, const char *text)
+{
+    clean_line(to, str_of(text));
+}
+
+/* ---- what the view has of a delivery -------------------------------------------------------- */
+
+/* Written as it is read: lines, or the elements of JSON lists. */
+struct view {
+    bool json;
+    struct redis *redis;
+    struct buf states, checks, comments;
+    int64_t *ids; /* of the check runs so far */
+    size_t n_ids;
+    struct why *why;
+};
+
+static void state_put(struct view *v, const char *repo, const char *what, const char *state)
+{
+    struct buf *to = &v->states;
+
+    if (v->json) {
+        json_element(to);
+        json_str(to, "repo", str_of(repo));
+        json_str(to, "what", str_of(what));
+        json_str(to, "state", str_of(state));
+        buf_putc(to, '}');
+        return;
+    }
+    const char *const parts[] = { "  ", repo, "  ", what, "  ", state };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        put_text(to, parts[i]);
+    buf_putc(to, '\n');
+}
+
+/* The check runs of one name on a commit whose slot begins with start. */
+static enum err checks_put(struct view *v, struct str sha, const char *name, const char *start)
+{
+    struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
+    enum err err = checks_sent_list(v->redis, sha, str_of(name), &list, v->why);
+
+    for (size_t i = 0; err == OK && i < list.n; i++) {
+        const struct check_sent *sent = &list.at[i].sent;
+        bool known = !str_starts(str_of(list.at[i].slot), start);
+        for (size_t k = 0; k < v->n_ids; k++)
+            known = known || v->ids[k] == sent->id;
+        if (known)
+            continue;
+        v->ids = mem_resize(v->ids, v->n_ids + 1, sizeof(*v->ids));
+        v->ids[v->n_ids++] = sent->id;
+        if (v->json) {
+            json_element(&v->checks);
+            json_str(&v->checks, "name", str_of(name));
+            json_int(&v->checks, "id", sent->id);
+            json_bool(&v->checks, "completed", sent->completed);
+            buf_putc(&v->checks, '}');
+        } else {
+            buf_puts(&v->checks, "  ");
+            put_text(&v->checks, name);
+            buf_printf(&v->checks, "  %s  id %" PRId64 "\n", sent->completed ? "completed" : "open",
+                       sent->id);
+        }
+    }
+    return err;
+}
+
+/* One on-call comment a pull request and downstream. */
+static enum err comment_put(struct view *v, const struct dispatch_view *dispatch)
+{
+    struct comment_sent sent = { .known = false };
+
+    if (!dispatch->pr)
+        return OK;
+    enum err err = comment_sent_get(v->redis, dispatch->pr, str_of(dispatch->repo), &sent, v->why);
+    if (err != OK || !sent.known || !sent.id)
+        return err;
+    if (v->json) {
+        json_element(&v->comments);
+        json_str(&v->comments, "repo", str_of(dispatch->repo));
+        json_int(&v->comments, "pr", dispatch->pr);
+        json_int(&v->comments, "id", sent.id);
+        buf_putc(&v->comments, '}');
+    } else {
+        buf_puts(&v->comments, "  ");
+        put_text(&v->comments, dispatch->repo);
+        buf_printf(&v->comments, "  #%" PRId64 "  id %" PRId64 "\n", dispatch->pr, sent.id);
+    }
+    return OK;
+}
+
+/* One aggregate a commit and downstream, whichever delivery it was last about. */
+static enum err dispatches_put(struct view *v, struct str delivery)
+{
+    struct dispatch_view *all = NULL;
+    size_t n = 0;
+    enum err err = dispatches_of_delivery(v->redis, delivery, REPOS_MAX, &all, &n, v->why);
+
+    for (size_t i = 0; err == OK && i < n; i++) {
+        char name[REPO_MAX + 8];
+        state_put(v, all[i].repo, "dispatch", all[i].outcome);
+        snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
+        if (*all[i].head_sha)
+            err = checks_put(v, str_of(all[i].head_sha), name, "");
+        if (err == OK)
+            err = comment_put(v, &all[i]);
+    }
+    free(all);
+    return err;
+}
+
+/* The slot of a job's check run begins with "<run_id>:<pr>/". */
+static enum err jobs_put(struct view *v, struct str delivery)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    enum err err = jobs_of_delivery(v->redis, delivery, JOBS_MAX, 0, &jobs, v->why);
+
+    for (size_t i = 0; err == OK && i < jobs.n; i++) {
+        const struct result_record *job = &jobs.at[i];
+        struct buf CLEANUP(buf_clear) name;
+        char what[400], state[64], start[RUN_ID_MAX + 32];
+        snprintf(what, sizeof(what), "%s / %s", job->workflow_name ? job->workflow_name : "?",
+                 job->job_name ? job->job_name : "?");
+        snprintf(state, sizeof(state), "%s%s%s", job_state_name(job->state),
+                 job->conclusion ? " " : "", job->conclusion ? job->conclusion : "");
+        state_put(v, job->repo, what, state);
+        buf_init(&name, NAME_SIZE);
+        if (!job->head_sha || !job->workflow_name || !job->job_name || !job->run_id)
+            continue;
+        check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
+        snprintf(start, sizeof(start), "%s:%lld/", job->run_id, (long long)job->pr_number);
+        err = checks_put(v, str_of(job->head_sha), name.ptr, start);
+    }
+    return err;
+}
+
+/* Appends what the view has, or why it could not be asked: in JSON null. */
+static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery, bool json)
+{
+    const struct redis_options options = ctl_redis(ctl);
+    struct why why = { "REDIS_ENDPOINT is not set" };
+    struct view v = { .json = json, .why = &why };
+    const struct {
+        const char *name, *title, *none;
+        struct buf *text;
+    } parts[] = {
+        { "view", "in Redis\n", "in Redis: nothing of it\n", &v.states },
+        { "check_runs", "check runs at GitHub\n", "check runs at GitHub: none\n", &v.checks },
+        { "comments", "on-call comments at GitHub\n", "", &v.comments },
+    };
+    enum err err = ERR_STOP;
+
+    for (size_t i = 0; i < 3; i++)
+        buf_init(parts[i].text, TEXT_MAX);
+    if (options.endpoint && *options.endpoint)
+        err = redis_new(&v.redis, &options, &why);
+    if (err == OK)
+        err = dispatches_put(&v, delivery);
+    if (err == OK)
+        err = jobs_put(&v, delivery);
+    for (size_t i = 0; i < 3; i++) {
+        struct str text = buf_str(parts[i].text);
+        if (json) {
+            json_name(to, parts[i].name);
+            buf_printf(to, err == OK ? "[%.*s]" : "null", STR_ARG(text));
+        } else if (err == OK) {
+            buf_puts(to, text.len ? parts[i].title : parts[i].none);
+            buf_put(to, text);
+        }
+        buf_clear(parts[i].text);
+    }
+    if (err != OK && !json) {
+        buf_puts(to, "Redis and check runs at GitHub: not looked at: ");
+        put_text(to, why.text);
+        buf_putc(to, '\n');
+    }
+    redis_free(v.redis);
+    free(v.ids);
+}
+
+/* ---- one delivery: the steps [first … end) -------------------------------------------------- */
+
+static void put_delta(struct buf *to, int64_t ms)
+{
+    if (ms < 0)
+        ms = 0;
+    if (ms < 10000)
+        buf_printf(to, "  %+7" PRId64 " ms  ", ms);
+    else
+        buf_printf(to, "  %+7.1f s   ", (double)ms / 1000.0);
+}
+
+static const char *step_name(const struct summary *s)
+{
+    static const char *const names[TOPIC_COUNT] = {
+        [TOPIC_EVENTS] = "published",   [TOPIC_DISPATCH_L1] = "routed",
+        [TOPIC_DISPATCH_L2] = "routed", [TOPIC_DISPATCH_L3] = "routed",
+        [TOPIC_DISPATCH_L4] = "routed", [TOPIC_DELAY_10S] = "delayed",
+        [TOPIC_DELAY_1M] = "delayed",   [TOPIC_DELAY_10M] = "delayed",
+        [TOPIC_DELAY_1H] = "delayed",   [TOPIC_DISPATCHES] = "dispatch",
+        [TOPIC_CALLBACKS] = "callback", [TOPIC_RECONCILE] = "check runs",
+        [TOPIC_RESULTS] = "result",     [TOPIC_ALLOWLIST] = "allowlist",
+        [TOPIC_DLQ] = "parked",
+    };
+
+    if (s->topic == TOPIC_DLQ && !str_is(str_of(s->outcome), "parked"))
+        return "resolved";
+    return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic];
+}
+
+static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
+{
+    char tier[8] = "";
+
+    if (s->tier)
+        snprintf(tier, sizeof(tier), "L%d ", s->tier);
+    put_delta(to, s->at_ms - before_ms);
+    buf_printf(to, "%-10s  ", step_name(s));
+    if (*s->repo) {
+        buf_puts(to, tier);
+        put_text(to, s->repo);
+        buf_puts(to, "  ");
+    }
+    if (s->topic != TOPIC_EVENTS) {
+        put_text(to, s->outcome);
+        buf_puts(to, "  ");
+    }
+    if (*s->detail) {
+        put_text(to, s->detail);
+        buf_puts(to, "  ");
+    }
+    buf_printf(to, "%s[%d]@%" PRId64 "\n", s->topic_name, (int)s->partition, s->offset);
+}
+
+static const struct summary *event_of(const struct timeline *t, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        if (t->steps[i].topic == TOPIC_EVENTS)
+            return &t->steps[i];
+    return &t->steps[first];
+}
+
+static void put_head(struct buf *to, const struct summary *s)
+{
+    buf_puts(to, "delivery ");
+    put_text(to, s->delivery);
+    buf_puts(to, "  ");
+    put_text(to, s->event);
+    if (s->pr)
+        buf_printf(to, "  #%" PRId64, s->pr);
+    if (*s->head_sha) {
+        buf_puts(to, "  head ");
+        put_text(to, s->head_sha);
+    }
+    buf_putc(to, '\n');
+}
+
+static int64_t put_accepted(struct buf *to, const struct summary *s)
+{
+    char at[CLOCK_TEXT_SIZE];
+
+    if (s->topic != TOPIC_EVENTS || !s->received_ms)
+        return s->at_ms;
+    clock_format(s->received_ms, at);
+    if (str_starts(str_of(s->detail), "redelivered"))
+        buf_printf(to, "  %s  GitHub tried to deliver it, in vain; fetched later\n", at);
+    else
+        buf_printf(to, "  %s  accepted  last byte of the webhook\n", at);
+    return s->received_ms;
+}
+
+static void put_delivery(struct buf *to, const struct timeline *t, size_t first, size_t end)
+{
+    const struct summary *event = event_of(t, first, end);
+    bool color = ctl_color(stdout);
+    struct standing *all;
+    size_t n = timeline_standings(t, first, end, clock_wall_ms(), &all);
+
+    put_head(to, event);
+    int64_t before_ms = put_accepted(to, event);
+    for (size_t i = first; i < end; i++) {
+        put_step(to, &t->steps[i], before_ms);
+        before_ms = t->steps[i].at_ms;
+    }
+    buf_puts(to, n ? "downstreams\n" : "downstreams: none were routed to yet\n");
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(to, "  L%d  ", all[i].tier);
+        put_text(to, all[i].repo);
+        buf_puts(to, color ? "  \033[1m" : "  ");
+        put_text(to, all[i].state);
+        buf_puts(to, color ? "\033[0m  " : "  ");
+        put_text(to, all[i].why);
+        buf_putc(to, '\n');
+    }
+    free(all);
+}
+
+static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end)
+{
+    struct standing *all;
+    size_t n = timeline_standings(t, first, end, clock_wall_ms(), &all);
+
+    buf_putc(to, '{');
+    json_str(to, "delivery", str_of(t->steps[first].delivery));
+    json_int(to, "received_ms", event_of(t, first, end)->received_ms);
+    json_name(to, "steps");
+    buf_putc(to, '[');
+    for (size_t i = first; i < end; i++)
+        summary_json(to, &t->steps[i]);
+    buf_putc(to, ']');
+    json_name(to, "downstreams");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < n; i++) {
+        json_element(to);
+        json_str(to, "repo", str_of(all[i].repo));
+        json_int(to, "tier", all[i].tier);
+        json_str(to, "state", str_of(all[i].state));
+        json_str(to, "why", str_of(all[i].why));
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+    free(all);
+}
+
+/* ---- the verb ------------------------------------------------------------------- */
+
+/* Every step of the event, as the scan finds it. */
+struct collecting {
+    const struct ctl *ctl;
+    struct filter filter;
+    struct timeline to;
+};
+
+static bool collect(void *opaque, const struct record *record)
+{
+    struct collecting *c = opaque;
+    struct summary s;
+
+    summary_of(&s, &c->ctl->topics, record);
+    if (filter_matches(&c->filter, &s) && *s.delivery)
+        timeline_add(&c->to, &s);
+    return true;
+}
+
+static int print(const struct ctl *ctl, const struct args *args, const struct timeline *t,
+                 size_t first, size_t end)
+{
+    struct buf CLEANUP(buf_clear) text;
+
+    buf_init(&text, TEXT_MAX);
+    (args->json ? put_json : put_delivery)(&text, t, first, end);
+    put_view(&text, ctl, str_of(t->steps[first].delivery), args->json);
+    buf_puts(&text, args->json ? "}\n" : "");
+    if (buf_full(&text)) {
+        ctl_say(ctl,
+                "delivery %s has %zu steps, which is more than can be shown (%u MiB); `crcrctl "
+                "tail` shows them one by one",
+                t->steps[first].delivery, end - first, TEXT_MAX >> 20);
+        return CTL_PROBLEM;
+    }
+    printf("%s%.*s", first && !args->json ? "\n" : "", STR_ARG(buf_str(&text)));
+    return CTL_OK;
+}
+
+int verb_trace(struct ctl *ctl, const struct args *args)
+{
+    struct collecting c = { .ctl = ctl, .filter.pr = args->pr };
+    struct scan scan = { .from = FOLLOW_BEGINNING };
+    const struct timeline *t = &c.to;
+    struct why why;
+    int code = CTL_OK;
+
+    if (!args->n_names == !args->pr)
+        return ctl_bad(ctl, "arguments", args->n_names ? "DELIVERY and --pr" : "",
+                       "one of DELIVERY and --pr");
+    if (args->n_names)
+        c.filter.delivery = str_of(args->names[0]);
+    if (args->since_ms)
+        scan_from(&scan, args->since_ms);
+    for (size_t i = 0; i < TOPIC_COUNT; i++) /* those two hold nothing of one delivery */
+        if (i != TOPIC_ALLOWLIST && i != TOPIC_RECONCILE)
+            scan_add(&scan, ctl, (enum topic)i);
+    timeline_init(&c.to);
+    enum err err = scan_all(&scan, ctl, collect, &c, &why);
+    if (err != OK)
+        code = ctl_fail(ctl, err, &why);
+    timeline_sort(&c.to);
+    for (size_t first = 0, end; err == OK && first < t->n; first = end) {
+        for (end = first + 1;
+             end < t->n && !strcmp(t->steps[end].delivery, t->steps[first].delivery);)
+            end++;
+        if (print(ctl, args, t, first, end) != CTL_OK)
+            code = CTL_PROBLEM;
+    }
+    if (err == OK && !t->n) {
+        code = CTL_PROBLEM;
+        if (args->pr)
+            ctl_say(ctl, "nothing of pull request %lld in the topics", (long long)args->pr);
+        else
+            ctl_say(ctl,
+                    "nothing of delivery %s in the topics: it was never accepted, or is older than "
+                    "they keep",
+                    args->names[0]);
+    }
+    timeline_clear(&c.to);
+    return code;
+}

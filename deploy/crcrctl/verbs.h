@@ -1,0 +1,84 @@
+/* The table of verbs and their options. Parsing (args.c), --help, the manual page and bash
+ * completion (help.c) read it, and nothing else knows what a verb takes. */
+#ifndef CRCR_CTL_VERBS_H
+#define CRCR_CTL_VERBS_H
+
+#include "ctl.h"
+#include "level_rules.h"
+
+/* What an option takes, and the type of its field in struct args. */
+enum option_type {
+    OPTION_FLAG,     /* bool; takes no value */
+    OPTION_TEXT,     /* const char *: any text */
+    OPTION_CHOICE,   /* const char *: one of `value`, "a|b|c" */
+    OPTION_REPO,     /* const char *: owner/repo */
+    OPTION_DELIVERY, /* const char *: an id such as GitHub's GUIDs */
+    OPTION_TOPIC,    /* const char *: a topic, with or without the prefix */
+    OPTION_LIST,     /* struct option_list: any text, several times */
+    OPTION_TIME,     /* int64_t: wall clock in milliseconds, from "2h" ago or an RFC 3339 time */
+    OPTION_DURATION, /* int64_t: milliseconds, > 0 and at most max */
+    OPTION_NUMBER,   /* int64_t: 1 … max */
+    OPTION_RATE,     /* int64_t: 1 … 10000 a second */
+    OPTION_PERCENT,  /* double: 0 … 100 */
+};
+
+#define OPTION_LIST_MAX 100
+struct option_list {
+    const char *at[OPTION_LIST_MAX];
+    size_t n;
+};
+
+/* The values of all options; a verb reads those that its row names. What was not given and has no
+ * default is 0 or NULL. Text is borrowed from argv or the table. */
+struct args {
+    char **names; /* what is no option; n_names is within the row's min and max */
+    size_t n_names;
+    bool json, follow, all, dry_run, again, yes, wait, status, force, apply, items, partitions,
+        markdown;
+    const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
+    const char *token, *token_file, *sim, *key, *issuer, *kid;              /* send-callback */
+    const char *state, *conclusion, *workflow, *job, *run_id, *run_attempt; /* the same */
+    int64_t pr, tier, rate, replication;
+    int64_t since_ms, until_ms; /* wall clock; redeliver: how long ago */
+    int64_t timeout_ms, every_ms;
+    struct option_list devices;
+    struct level_rules rules;
+};
+
+struct option_row {
+    const char *name; /* without "--"; NULL: the end */
+    enum option_type type;
+    size_t at;           /* of its field in struct args */
+    const char *help;    /* one sentence or two */
+    const char *initial; /* its default, written as people would; NULL: none */
+    const char *value;   /* what --help calls the value; NULL: as its type does */
+    int64_t max;         /* NUMBER, DURATION; 0: as its type does */
+    char letter;         /* "-f"; 0: none */
+};
+
+enum needs { NEEDS_NOTHING, NEEDS_CONFIG, NEEDS_KAFKA }; /* KAFKA: and the configuration */
+
+struct verb;
+typedef int verb_fn(struct ctl *ctl, const struct args *args);
+
+struct verb {
+    const char *name;      /* one word, or two: "dlq list" */
+    const char *arguments; /* how --help shows what is no option */
+    size_t min, max;       /* how many of these */
+    verb_fn *run;
+    enum needs needs; /* before it runs */
+    const char *summary;
+    const char *text;  /* a paragraph, or several with "\n" between */
+    const char *codes; /* exit codes; NULL: 0 and 2 */
+    struct option_row options[16];
+};
+
+extern const struct verb verbs[];
+extern const size_t n_verbs;
+
+verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_list, verb_dlq_show,
+    verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver, verb_allowlist,
+    verb_lag, verb_topics_create, verb_topics_check, verb_probe, verb_levels, verb_score,
+    verb_config, verb_manual, verb_completion;
+
+#endif

@@ -1,0 +1,61 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "deploy/crcrctl/tenure.h"
+
+static void add(struct tenure *t, const char *yaml, int64_t at_ms)
+{
+    struct allowlist *list;
+    struct why why = { "" };
+    if (allowlist_parse(&list, "allowlist", str_of(yaml), &why) != OK)
+        fail_msg("%s", why.text);
+    tenure_add(t, list, at_ms);
+    allowlist_free(list);
+}
+
+static int64_t since(const struct tenure *t, const char *repo)
+{
+    return tenure_since_ms(t, str_of(repo));
+}
+
+static void tenure_begins_with_the_version_that_gave_the_level(void **state)
+{
+    (void)state;
+    struct tenure *t = tenure_new();
+    add(t, "L1: [org/a]\nL2: [org/b]", 10);
+    add(t, "L2: [org/a, org/b]", 20);
+    add(t, "L2: [ORG/A, org/b, org/c]", 30);
+    assert_int_equal(since(t, "org/a"), 20);
+    assert_int_equal(since(t, "Org/B"), 10);
+    assert_int_equal(since(t, "org/c"), 30);
+    assert_int_equal(since(t, "org/d"), -1);
+    tenure_free(t);
+}
+
+static void leaving_the_level_or_the_list_starts_the_time_anew(void **state)
+{
+    (void)state;
+    struct tenure *t = tenure_new();
+    add(t, "L2: [org/a, org/b, org/c]", 10);
+    add(t, "L2: [org/c]\nL3: {npu: {org/b: []}}", 20);
+    assert_int_equal(since(t, "org/a"), -1);
+    assert_int_equal(since(t, "org/b"), 20);
+    add(t, "L2: [org/a, org/b, org/c]", 30);
+    assert_int_equal(since(t, "org/a"), 30);
+    assert_int_equal(since(t, "org/b"), 30);
+    assert_int_equal(since(t, "org/c"), 10);
+    tenure_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tenure_begins_with_the_version_that_gave_the_level),
+        cmocka_unit_test(leaving_the_level_or_the_list_starts_the_time_anew),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
