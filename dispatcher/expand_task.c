@@ -36,6 +36,7 @@ struct expand_task {
     struct buf payload, trimmed; /* of a fresh dispatch */
     size_t tasks, skipped;       /* that it became */
     int status;                  /* of GitHub's last answer; 0: it was not asked */
+    int64_t sent_ms;             /* wall clock: when it was asked last */
 };
 
 /* ---- the end ---- */
@@ -106,8 +107,11 @@ static void succeed(struct expand_task *e, const char *nothing)
              LOG_STR("of", t->task.run_id), LOG_INT("tasks", (int64_t)e->tasks),
              LOG_INT("skipped", (int64_t)e->skipped), LOG_STR("nothing", str_of(nothing)));
     int status = e->status;
+    int64_t sent_ms = e->sent_ms;
     task_decided(leave(e), &done);
     t->outcome.http_status = status;
+    if (sent_ms)
+        t->outcome.at_ms = sent_ms;
 }
 
 static void stored(void *opaque)
@@ -214,6 +218,7 @@ static void suite_listed(void *opaque, const struct github_answer *answer, int64
         return;
     }
     e->status = answer->status;
+    e->sent_ms = answer->sent_ms;
     const struct allowlist_version *version = allowlist_feed_get(d->feed);
     const struct route_input in = { .event = &e->t->task.event,
                                     .list = version->list,
@@ -296,6 +301,7 @@ static void pull_came(void *opaque, const struct github_answer *answer)
         return;
     }
     e->status = answer->status;
+    e->sent_ms = answer->sent_ms;
     enum err err = pull_read(answer->body, &pull, &why);
     if (!err && (!pull.open || !str_eq(str_of(pull.head_sha), e->t->task.event.head_sha))) {
         snprintf(reason, sizeof(reason),

@@ -176,12 +176,10 @@ class Relay:
             if not process.running():
                 raise AssertionError(f"{part} ended with {process.popen.returncode}:\n{process.tail()}")
             status, body = http("GET", self.url(f"admin_{part}", "/readyz"))
-            return status == 200 or self._note(body)
+            if status != 200:
+                raise ValueError(body)  # shown when it is waited for in vain
+            return True
         wait_for(f"{part} to be ready", ready, timeout)
-
-    def _note(self, body):
-        self.last_not_ready = body
-        return False
 
     def _wait_http(self, part, path):
         wait_for(f"{part} to answer", lambda: http("GET", self.url(part, path))[0] == 200)
