@@ -4,8 +4,8 @@
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
 -- dispatched_ms, seq. Returns 1.
 -- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched. But when
--- the outcome says that it was sent, a sending that has run out is over, and so is the one of that very
--- call, of whose end Redis was not told because it was away.
+-- the outcome says that it was sent, a sending that has run out is over, and so is one that was taken
+-- before that call: Redis was unavailable when it ended.
 local ttl = tonumber(ARGV[3])
 
 local claim = redis.call('HMGET', KEYS[1], 'state', 'until_ms', 'dispatched_ms')
@@ -13,7 +13,7 @@ local state = claim[1]
 if state == 'sending' and ARGV[1] == 'done' then
   local time = redis.call('TIME')
   local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-  if tonumber(claim[2] or '0') <= now or claim[3] == ARGV[8] then
+  if tonumber(claim[2] or '0') <= now or tonumber(claim[3] or '0') <= tonumber(ARGV[8]) then
     state = false
   end
 end

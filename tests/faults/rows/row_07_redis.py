@@ -15,8 +15,6 @@ ROW, NAME = "7", "Redis away, flushed, restarted empty, read-only, full"
 VIEW = ("crcr:job:*", "crcr:dispatch:*", "crcr:delivery:*", "crcr:pr:*", "crcr:head:*", "crcr:repo:*", "crcr:labels:*",
         "crcr:claim:*", "crcr:sent:*", "crcr:seq:*", "crcr:repos")
 OF_ONE_OWNER = ("owner", "until_ms")  # of a claim: whose it was no outcome tells
-# What a sender knew from its own calls and Redis did not (sending.c): its claim is no call's.
-KNOWN_TO_ONE = ("this process has sent it", "superseded")
 
 
 def view(client):
@@ -30,8 +28,6 @@ def view(client):
             if key.startswith("crcr:claim:"):  # the outcome of its twin, a duplicate, tells the same but for that word
                 content[key] = {field: value.replace('"outcome":"duplicate"', '"outcome":"dispatched"')
                                 for field, value in content[key].items() if field not in OF_ONE_OWNER}
-                if any(known in content[key].get("outcome", "") for known in KNOWN_TO_ONE):
-                    del content[key]
     return content
 
 
