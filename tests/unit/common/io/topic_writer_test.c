@@ -13,7 +13,7 @@
 
 #include "broker_fixture.h"
 #include "common/base/clock.h"
-#include "common/io/topic_writer.h"
+#include "common/io/topic_writer_inner.h"
 #include "tcp_fixture.h"
 
 #define LIMIT_MS 20000
@@ -141,12 +141,43 @@ static void what_was_refused_is_not_stored_because_a_later_record_is(void **stat
     brokers_end(&b);
 }
 
+/* It may stick to a broker that no longer leads a partition. Records that time out now and then are
+ * no reason, and while no broker is there another producer would do no better. */
+static void a_producer_whose_records_time_out_for_half_a_minute_is_replaced(void **state)
+{
+    struct brokers b = brokers_begin(1);
+    struct topic_writer *w = broker_writer(&b);
+    const void *first = w->client.rk;
+    (void)state;
+    for (int64_t at_ms = 1000; at_ms <= 200000; at_ms += 20000) /* too far apart */
+        topic_writer_late(w, at_ms);
+    topic_writer_poll(w, 0);
+    assert_ptr_equal(w->client.rk, first);
+    for (int64_t at_ms = 300000; at_ms <= 329000; at_ms += 8000)
+        topic_writer_late(w, at_ms);
+    topic_writer_poll(w, 0);
+    assert_ptr_equal(w->client.rk, first);
+    w->client.away = true;
+    topic_writer_late(w, 331000);
+    topic_writer_poll(w, 0);
+    assert_ptr_equal(w->client.rk, first);
+    w->client.away = false;
+    topic_writer_poll(w, 0);
+    assert_ptr_not_equal(w->client.rk, first);
+    assert_false(topic_writer_fatal(w, NULL));
+    struct told told[N_RECORDS] = { 0 };
+    put_one_by_one(w, told); /* it works */
+    topic_writer_free(w);
+    brokers_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_time_that_is_given_is_also_tcps),
         cmocka_unit_test(without_one_tcp_keeps_the_kernels),
         cmocka_unit_test(what_was_refused_is_not_stored_because_a_later_record_is),
+        cmocka_unit_test(a_producer_whose_records_time_out_for_half_a_minute_is_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
