@@ -242,3 +242,18 @@ def test_an_empty_table_and_missing_markers_are_found(tree, behaviours):
     fails(behaviours(), "behaviours", "the table is empty")
     tree.put("tests/README.md", "x\n")
     fails(tree, "behaviours", "markers")
+
+
+# ---- the pages that say where things are ----------------------------------------------------------------
+
+def test_a_file_a_function_and_a_link_that_are_not_there_are_found(tree):
+    tree.put("common/io/a.c", "int asked(void)\n{\n    return 1;\n}\n")
+    tree.put(".github/CONTRIBUTING.md", "Nothing is named here.\n")
+    tree.put(".github/ARCHITECTURE.md", "| it asks | `common/io/a.c` | `asked()` |\n[a](../common/io/a.c#x) [b](https://x/y)\n")
+    passes(tree, "architecture")
+    tree.put(".github/ARCHITECTURE.md", "| it asks | `common/io/b.c` | `asked()` |\n")
+    fails(tree, "architecture", "ARCHITECTURE.md:1: common/io/b.c is no file")
+    tree.put(".github/ARCHITECTURE.md", "| it asks | `common/io/a.c` | `told()` |\n")
+    fails(tree, "architecture", "ARCHITECTURE.md:1: told() is not in common/io/a.c")
+    tree.put(".github/ARCHITECTURE.md", "[a](../common/io/b.c)\n")
+    fails(tree, "architecture", "ARCHITECTURE.md:1: the link ../common/io/b.c leads nowhere")
