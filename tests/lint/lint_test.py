@@ -59,7 +59,7 @@ def test_this_shape_of_tree_passes(tree, lint):
     passes(tree, lint)
 
 
-@pytest.mark.parametrize("lint", ["includes", "format", "names", "shell", "behaviours"])
+@pytest.mark.parametrize("lint", ["includes", "format", "names", "dialect", "shell", "behaviours"])
 def test_an_empty_tree_is_no_success(tmp_path, lint):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     done = subprocess.run([str(LINT / lint), str(tmp_path)], capture_output=True, text=True)
@@ -94,6 +94,29 @@ def test_a_broken_include_rule_is_found(tree, name, line, says):
     tree.put(name, line + "\n")
     fails(tree, "includes", says)
     assert f"{name}:{line.count(chr(10)) + 1}: " in tree.run("includes")[1]
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("n = sizeof x;", "write sizeof(x)"),
+        ("n = sizeof *p;", "write sizeof(x)"),
+        ("if (p == NULL)", "write !p"),
+        ("if (p != NULL)", "write p"),
+        ("if (err == OK)", "write !err"),
+        ("if (f(assert_ok(p), 1) !=\n    OK)", "write err"),
+    ],
+)
+def test_a_form_of_another_dialect_is_found(tree, line, says):
+    tree.put("common/base/x.c", "/* p == NULL */\n" + line + "\n")
+    fails(tree, "dialect", says)
+    assert "common/base/x.c:2: " in tree.run("dialect")[1]
+
+
+def test_the_accepted_forms_of_c_pass(tree):
+    tree.put("tests/unit/x_test.c", 'if (!p || err || sizeof(x) > 1)\n    log("p == NULL");\n'
+             "assert_int_equal(f(a, (b)), OK);\nassert_true(p != NULL &&\n            f() == OK);\n")
+    passes(tree, "dialect")
 
 
 def test_a_file_that_clang_format_would_change_is_found(tree):
