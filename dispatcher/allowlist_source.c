@@ -237,7 +237,7 @@ static void came(struct watched *w, struct str body)
     struct str text = body.ptr ? body : STR_LIT("");
     enum err err = w->is_list ? allowlist_parse(&list, file, text, &why)
                               : providers_parse(&providers, file, text, &why);
-    set(w, M_ALLOWLIST_VALID, err == OK);
+    set(w, M_ALLOWLIST_VALID, !err);
     if (err) {
         trouble(w, "allowlist_refused", "refused", why.text);
         return;

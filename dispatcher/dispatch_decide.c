@@ -119,7 +119,7 @@ struct dispatch_decision dispatch_decide_answer(const struct github_answer *answ
 {
     struct dispatch_decision d = { .attempt = attempt,
                                    .reason = answer->err ? answer->reason : NULL };
-    if (answer->err == OK) {
+    if (!answer->err) {
         d.next = DISPATCH_DONE;
         d.outcome = OUTCOME_DISPATCHED;
         return d;

@@ -177,7 +177,7 @@ static void route_event(struct routing *g)
                               .max_age_ms = r->d->max_age_ms,
                               .app_id = r->d->app_number };
     route(&in, &routes);
-    bool unfit = fit(g, &routes, &why) != OK;
+    bool unfit = fit(g, &routes, &why);
     if (unfit) {
         work_dead(g->work, "refused", why.text);
         count(g, "refused");
@@ -210,7 +210,7 @@ static int tick(void *opaque)
     if (r->reading)
         return TICK_MS;
     const struct allowlist_version *version = allowlist_feed_get(r->d->feed);
-    bool known = version->list != NULL;
+    bool known = version->list;
     allowlist_feed_release(r->d->feed, version);
     worker_not_ready(r->worker, known ? NULL : allowlist_source_trouble(r->source));
     role_waiting(r->role, !known);

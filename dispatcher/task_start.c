@@ -47,7 +47,7 @@ static void collect_claim(struct task_in_hand *t, struct dispatch_facts *facts, 
         [CLAIM_BUSY] = "busy",   [CLAIM_DONE] = "done",           [CLAIM_SUPERSEDED] = "superseded",
     };
     struct claim_answer claim;
-    bool answered = queued && claim_collect(t->s->redis, &claim, why) == OK;
+    bool answered = queued && !claim_collect(t->s->redis, &claim, why);
     note_redis(t->s, answered, why->text);
     metrics_add(role_metrics(t->s->role), M_CLAIMS,
                 METRIC_LABELS(t->s->tier, str_of(answered ? names[claim.verdict] : "none")), 1);
@@ -73,8 +73,8 @@ static void claim_and_call(struct sender *s, struct task_in_hand *const *batch, 
         t->claimed_ms = clock_wall_ms();
         snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
                  s->tier.ptr, ++s->claims);
-        if (queued == i && claim_queue(s->redis, &t->task, t->owner, t->claimed_ms,
-                                       task_can_be_superseded(&t->task), &why) == OK)
+        if (queued == i && !claim_queue(s->redis, &t->task, t->owner, t->claimed_ms,
+                                        task_can_be_superseded(&t->task), &why))
             queued++;
     }
     for (size_t i = 0; i < n; i++) {

@@ -9,8 +9,8 @@
 bool callback_bearer(struct str authorization, struct str *token, struct verdict *v)
 {
     static const char scheme[] = "Bearer "; /* any case: RFC 9110 section 11.1 */
-    const size_t len = sizeof scheme - 1;
-    if (authorization.ptr == NULL)
+    const size_t len = sizeof(scheme) - 1;
+    if (!authorization.ptr)
         return verdict_refuse(v, 401, "token_missing", "Authorization: Bearer <OIDC token> needed");
     if (authorization.len <= len || strncasecmp(authorization.ptr, scheme, len) != 0)
         return verdict_refuse(v, 401, "token_malformed", "Authorization is not Bearer <token>");
@@ -21,7 +21,7 @@ bool callback_bearer(struct str authorization, struct str *token, struct verdict
 bool callback_body_read(struct str body, struct str attempt, struct callback_body *ret,
                         struct verdict *v)
 {
-    ret->fields_valid = callback_parse(body, attempt, &ret->fields, &ret->fault) == OK;
+    ret->fields_valid = !callback_parse(body, attempt, &ret->fields, &ret->fault);
     if (ret->fields_valid)
         return true;
     /* A second look, only at what will be refused: is it the JSON, or what it says? */
@@ -29,7 +29,7 @@ bool callback_body_read(struct str body, struct str attempt, struct callback_bod
                                       .max_members = CALLBACK_MAX_MEMBERS,
                                       .must_be_object = true };
     struct why why;
-    if (json_scan(body, &rules, NULL, 0, NULL, &why) == OK)
+    if (!json_scan(body, &rules, NULL, 0, NULL, &why))
         return true;
     return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
 }
@@ -44,10 +44,10 @@ void callback_body_clear(struct callback_body *body)
 bool callback_admit(const struct allowlist *list, struct str repo,
                     const struct allowlist_entry **entry, struct verdict *v)
 {
-    if (list == NULL)
+    if (!list)
         return verdict_later(v, 503, "no_allowlist", 30, "no allowlist has been published yet");
     const struct allowlist_entry *found = allowlist_find(list, repo);
-    if (found == NULL)
+    if (!found)
         return verdict_ignore(v, "repo_unlisted", CALLBACK_IGNORED);
     if (found->level < 2)
         return verdict_ignore(v, "repo_level_1", CALLBACK_IGNORED);

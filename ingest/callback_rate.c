@@ -29,7 +29,7 @@ struct callback_rate {
 
 struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min)
 {
-    struct callback_rate *rate = mem_alloc(1, sizeof *rate);
+    struct callback_rate *rate = mem_alloc(1, sizeof(*rate));
     rate->requests_per_min = requests_per_min;
     rate->bytes_per_min = bytes_per_min;
     pthread_mutex_init(&rate->lock, NULL);
@@ -38,7 +38,7 @@ struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_
 
 void callback_rate_free(struct callback_rate *rate)
 {
-    if (rate == NULL)
+    if (!rate)
         return;
     struct account *account, *next;
     HASH_ITER(hh, rate->accounts, account, next)
@@ -54,15 +54,15 @@ void callback_rate_free(struct callback_rate *rate)
 static struct account *account_of(struct callback_rate *rate, struct str repo)
 {
     char name[REPO_MAX + 1] = "";
-    (void)str_copy(name, sizeof name, repo);
+    (void)str_copy(name, sizeof(name), repo);
     for (char *c = name; *c != '\0'; c++)
         *c = (char)tolower((unsigned char)*c);
     struct account *account;
     HASH_FIND_STR(rate->accounts, name, account);
-    if (account != NULL)
+    if (account)
         return account;
-    account = mem_alloc(1, sizeof *account);
-    memcpy(account->repo, name, sizeof name);
+    account = mem_alloc(1, sizeof(*account));
+    memcpy(account->repo, name, sizeof(name));
     HASH_ADD_STR(rate->accounts, repo, account);
     return account;
 }
@@ -95,7 +95,7 @@ int callback_rate_take(struct callback_rate *rate, struct redis *redis, struct s
 {
     int wait_s = 0;
     struct why why;
-    *alone = rate_take(redis, repo, bytes, rate->requests_per_min, rate->bytes_per_min, &wait_s,
-                       &why) != OK;
+    *alone =
+        !!rate_take(redis, repo, bytes, rate->requests_per_min, rate->bytes_per_min, &wait_s, &why);
     return *alone ? callback_rate_take_alone(rate, repo, bytes, clock_mono_us()) : wait_s;
 }

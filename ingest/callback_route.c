@@ -68,7 +68,7 @@ static void answer_later(struct callback_route *r, const struct waiting *w)
 /* What is in the queue is bounded by the server's limits on connections and on bodies in hand. */
 void callback_handle(struct callback_route *r, struct http_exchange *x)
 {
-    struct waiting *w = mem_alloc(1, sizeof *w);
+    struct waiting *w = mem_alloc(1, sizeof(*w));
     w->x = x;
     w->since_us = clock_mono_us();
     pthread_mutex_lock(&r->lock);
@@ -81,10 +81,10 @@ void callback_handle(struct callback_route *r, struct http_exchange *x)
 static struct waiting *queue_take(struct callback_route *r)
 {
     pthread_mutex_lock(&r->lock);
-    while (r->queue == NULL && !r->stopping)
+    while (!r->queue && !r->stopping)
         pthread_cond_wait(&r->changed, &r->lock);
     struct waiting *w = r->stopping ? NULL : r->queue;
-    if (w != NULL)
+    if (w)
         DL_DELETE(r->queue, w);
     pthread_mutex_unlock(&r->lock);
     return w;
@@ -93,7 +93,7 @@ static struct waiting *queue_take(struct callback_route *r)
 static void *worker_main(void *opaque)
 {
     struct worker *worker = opaque;
-    for (struct waiting *w; (w = queue_take(worker->route)) != NULL; free(w)) {
+    for (struct waiting *w; (w = queue_take(worker->route)); free(w)) {
         if (clock_mono_us() - w->since_us < STALE_US)
             callback_steps_run(&worker->self, w->x, w->since_us);
         else
@@ -111,7 +111,7 @@ static enum err worker_start(struct callback_route *r, struct worker *worker, st
     worker->self.options = &r->options;
     worker->self.rate = r->rate;
     enum err err = redis_new(&worker->self.redis, &r->options.redis, why);
-    if (err != OK)
+    if (err)
         return err;
     worker->running = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
     return worker->running ? OK : why_set(why, ERR_STOP, "cannot start a thread for callbacks");
@@ -120,15 +120,15 @@ static enum err worker_start(struct callback_route *r, struct worker *worker, st
 enum err callback_route_new(struct callback_route **ret, const struct callback_options *options,
                             struct why *why)
 {
-    struct callback_route *r = mem_alloc(1, sizeof *r);
+    struct callback_route *r = mem_alloc(1, sizeof(*r));
     r->options = *options;
     r->rate = callback_rate_new(options->requests_per_min, options->bytes_per_min);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     enum err err = OK;
-    for (size_t i = 0; err == OK && i < WORKERS; i++)
+    for (size_t i = 0; !err && i < WORKERS; i++)
         err = worker_start(r, &r->workers[i], why);
-    if (err != OK) {
+    if (err) {
         callback_route_free(r);
         return err;
     }
@@ -138,7 +138,7 @@ enum err callback_route_new(struct callback_route **ret, const struct callback_o
 
 void callback_route_free(struct callback_route *r)
 {
-    if (r == NULL)
+    if (!r)
         return;
     pthread_mutex_lock(&r->lock);
     r->stopping = true;

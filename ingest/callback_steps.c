@@ -48,7 +48,7 @@ static bool step_identity(struct visit *t)
     if (identity_judge(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
                        &t->verdict))
         return true;
-    return t->verdict.status == 403 && t->version->list == NULL &&
+    return t->verdict.status == 403 && !t->version->list &&
            callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
@@ -84,7 +84,7 @@ static bool step_body(struct visit *t)
                             &t->verdict))
         return false;
     if (t->body.fields_valid)
-        (void)str_copy(t->request.delivery, sizeof t->request.delivery,
+        (void)str_copy(t->request.delivery, sizeof(t->request.delivery),
                        str_of(t->body.fields.delivery_id));
     return callback_fields_judge(&t->body, t->entry, &t->verdict) &&
            run_claims_check(&t->run, &t->body.fields, &t->verdict);
@@ -96,7 +96,7 @@ static bool provenance_by_token(struct visit *t)
     struct callback_token token;
     struct why why;
     if (callback_token_verify(t->worker->options->keys, str_of(fields->callback_token),
-                              clock_wall_ms() / 1000, &token, &why) != OK)
+                              clock_wall_ms() / 1000, &token, &why))
         return verdict_refuse(&t->verdict, 403, "callback_token_bad", "callback_token: %s",
                               why.text);
     return provenance_of_token(fields, t->entry->repo, &token, &t->provenance, &t->verdict);
@@ -109,14 +109,14 @@ static void dispatch_look(struct redis *redis, struct str delivery, struct str r
     struct why why;
     bool found = false;
     ret->result = LOOKUP_AWAY;
-    if (dispatch_record_get(redis, delivery, repo, &found, &ret->record, &why) != OK)
+    if (dispatch_record_get(redis, delivery, repo, &found, &ret->record, &why))
         return;
     if (found) {
         ret->result = LOOKUP_FOUND;
         return;
     }
     const struct redis_value *epoch;
-    if (redis_call(redis, &epoch, REDIS_ARGS(STR_LIT("GET"), STR_LIT(KEY_EPOCH)), &why) == OK)
+    if (!redis_call(redis, &epoch, REDIS_ARGS(STR_LIT("GET"), STR_LIT(KEY_EPOCH)), &why))
         ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
 }
 
@@ -127,7 +127,7 @@ static bool step_provenance(struct visit *t)
         provenance_of_self(&t->provenance);
         return true;
     }
-    if (fields->callback_token[0] != '\0' && t->worker->options->keys != NULL)
+    if (fields->callback_token[0] != '\0' && t->worker->options->keys)
         return provenance_by_token(t);
     struct dispatch_lookup lookup;
     dispatch_look(t->worker->redis, str_of(fields->delivery_id), t->entry->repo, &lookup);
@@ -148,7 +148,7 @@ static bool step_view(struct visit *t)
     bool found = false;
     struct why why;
     if (job_state_get(t->worker->redis, buf_str(&key), str_of(fields->run_attempt), &found, &state,
-                      conclusion, &why) != OK ||
+                      conclusion, &why) ||
         !found)
         state = JOB_NONE; /* best effort: the fold decides */
     return callback_view_judge(fields, state, conclusion, &t->status, &t->verdict);
@@ -170,7 +170,7 @@ static void publish(struct visit *t)
     buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
     callback_key(&key, fields, t->entry->repo);
     char answer[64];
-    int n = snprintf(answer, sizeof answer, "{\"ok\":true,\"status\":\"%s\"}", t->status);
+    int n = snprintf(answer, sizeof(answer), "{\"ok\":true,\"status\":\"%s\"}", t->status);
     metrics_add(o->desk->metrics, INGEST_PROVENANCE,
                 METRIC_LABELS(str_of(provenance_name(t->provenance.kind))), 1);
     struct publication publication = { .topic = o->topic,
@@ -188,13 +188,13 @@ void callback_steps_run(const struct callback_worker *worker, struct http_exchan
     static bool (*const steps[])(struct visit *) = {
         step_token, step_identity, step_allowlist, step_rate, step_body, step_provenance, step_view,
     };
-    struct visit *t = mem_alloc(1, sizeof *t);
+    struct visit *t = mem_alloc(1, sizeof(*t));
     t->worker = worker;
     request_init(&t->request, x, &callback_names, STR_NONE);
     t->request.started_us = started_us;
     t->version = allowlist_feed_get(worker->options->feed);
     bool accepted = true;
-    for (size_t i = 0; accepted && i < sizeof steps / sizeof steps[0]; i++)
+    for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
         accepted = steps[i](t);
     if (accepted)
         publish(t);

@@ -22,7 +22,7 @@ void request_init(struct request *r, struct http_exchange *x, const struct route
 {
     *r = (struct request){ .x = x, .names = names };
     if (delivery_valid(delivery))
-        (void)str_copy(r->delivery, sizeof r->delivery, delivery);
+        (void)str_copy(r->delivery, sizeof(r->delivery), delivery);
 }
 
 void desk_declare(struct desk *desk, const char *const *topics, size_t n)
@@ -34,7 +34,7 @@ void desk_declare(struct desk *desk, const char *const *topics, size_t n)
         { "callback", "overloaded" },     { "callback", "issuer_keys" },
         { "callback", "no_allowlist" },
     };
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
         metrics_add(desk->metrics, INGEST_REQUESTS,
                     METRIC_LABELS(str_of(later[i][0]), STR_LIT("503"), str_of(later[i][1])), 0);
     for (size_t i = 0; i < n; i++)
@@ -48,7 +48,7 @@ void desk_declare(struct desk *desk, const char *const *topics, size_t n)
 static void count(struct desk *desk, const struct request *request, int status, const char *reason)
 {
     char code[12];
-    snprintf(code, sizeof code, "%d", status);
+    snprintf(code, sizeof(code), "%d", status);
     struct str route = str_of(request->names->route);
     metrics_add(desk->metrics, INGEST_REQUESTS, METRIC_LABELS(route, str_of(code), str_of(reason)),
                 1);
@@ -73,7 +73,7 @@ static bool reply(struct desk *desk, const struct request *request, int status, 
 void desk_answer(struct desk *desk, const struct request *request, const struct verdict *v)
 {
     struct buf CLEANUP(buf_clear) body;
-    buf_init(&body, 8 * sizeof v->text);
+    buf_init(&body, 8 * sizeof(v->text));
     if (v->status < 400) {
         buf_puts(&body, v->text);
     } else {
@@ -145,7 +145,7 @@ static void reported(void *opaque, enum err err, const struct topic_position *at
     struct pending *p = opaque;
     atomic_fetch_sub(&p->desk->bytes_in_hand, p->bytes);
     FAULT_POINT("ingest.acknowledged");
-    if (err == OK)
+    if (!err)
         stored(p, at);
     else
         failed(p->desk, &p->request, p->topic, err, reason);
@@ -154,19 +154,19 @@ static void reported(void *opaque, enum err err, const struct topic_position *at
 
 void desk_publish(struct desk *desk, const struct request *request, const struct publication *p)
 {
-    struct pending *pending = mem_alloc(1, sizeof *pending);
+    struct pending *pending = mem_alloc(1, sizeof(*pending));
     *pending = (struct pending){ .desk = desk,
                                  .request = *request,
                                  .topic = p->topic,
                                  .bytes = p->value_len,
                                  .status = p->status };
-    (void)str_copy(pending->answer, sizeof pending->answer, p->answer);
+    (void)str_copy(pending->answer, sizeof(pending->answer), p->answer);
     atomic_fetch_add(&desk->bytes_in_hand, p->value_len);
     struct why why;
     FAULT_POINT("ingest.before_produce");
     enum err err = topic_writer_give(desk->writer, p->topic, p->key, p->value, p->value_len,
                                      p->headers, reported, pending, &why);
-    if (err == OK)
+    if (!err)
         return;
     atomic_fetch_sub(&desk->bytes_in_hand, p->value_len);
     free(p->value);

@@ -44,14 +44,14 @@ enum err form_payload(struct str body, char **ret, size_t *len, struct why *why)
     while (str_split(&body, '&', &field)) {
         if (!str_starts(field, name))
             continue;
-        if (found.ptr != NULL)
+        if (found.ptr)
             return why_set(why, ERR_REFUSE, "the form has more than one payload");
-        found = str_from(field, sizeof name - 1);
+        found = str_from(field, sizeof(name) - 1);
     }
-    if (found.ptr == NULL)
+    if (!found.ptr)
         return why_set(why, ERR_REFUSE, "the form has no payload");
     char *text = malloc(found.len + 1);
-    if (text == NULL)
+    if (!text)
         return why_set(why, ERR_RETRY, "no memory for the body");
     if (!decode(found, text, len)) {
         free(text);

@@ -38,10 +38,10 @@ static struct str claim_as_text(const json_t *value, char to[32])
 static bool claim_matches(const json_t *claims, const struct provider_claim *wanted)
 {
     char name[256], number[32];
-    if (!str_copy(name, sizeof name, wanted->name))
+    if (!str_copy(name, sizeof(name), wanted->name))
         return false;
     struct str text = claim_as_text(json_object_get(claims, name), number);
-    for (size_t i = 0; text.ptr != NULL && i < wanted->n_values; i++)
+    for (size_t i = 0; text.ptr && i < wanted->n_values; i++)
         if (str_eq(text, wanted->values[i]))
             return true;
     return false;
@@ -56,8 +56,8 @@ static bool buildkite_judge(const json_t *claims, const struct providers *provid
         return verdict_refuse(v, 401, "claims_missing",
                               "the token lacks organization_id or pipeline_id");
     const struct provider_pipeline *found =
-        providers == NULL ? NULL : providers_find(providers, organization, pipeline);
-    if (found == NULL)
+        !providers ? NULL : providers_find(providers, organization, pipeline);
+    if (!found)
         return verdict_refuse(v, 403, "pipeline_unregistered",
                               "this Buildkite pipeline is registered for no repository");
     for (size_t i = 0; i < found->n_claims; i++)

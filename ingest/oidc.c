@@ -55,7 +55,7 @@ struct oidc {
 /* With the lock held. */
 static void keyset_release(struct keyset *keys)
 {
-    if (keys == NULL || --keys->users > 0)
+    if (!keys || --keys->users > 0)
         return;
     jwks_free(keys->jwks);
     free(keys);
@@ -68,13 +68,13 @@ static bool fetch_is_due(const struct issuer *i, int64_t now_ms)
         return false;
     if (i->tried_ms == 0 || i->wanted)
         return true;
-    bool failed = i->keys == NULL || i->fetched_ms != i->tried_ms;
+    bool failed = !i->keys || i->fetched_ms != i->tried_ms;
     return now_ms - i->tried_ms >= (failed ? RETRY_MS : REFRESH_MS);
 }
 
 static enum err answer_read(const struct http_answer *answer, struct jwks **ret, struct why *why)
 {
-    if (answer->err != OK)
+    if (answer->err)
         return why_set(why, answer->err, "%s", answer->reason);
     if (answer->status != 200)
         return why_set(why, ERR_RETRY, "status %d", answer->status);
@@ -90,9 +90,9 @@ static void fetch_ended(struct issuer *i, struct jwks *jwks)
     i->wanted = false;
     i->fetches++;
     i->tried_ms = clock_mono_ms();
-    if (jwks != NULL) {
+    if (jwks) {
         keyset_release(i->keys);
-        i->keys = mem_alloc(1, sizeof *i->keys);
+        i->keys = mem_alloc(1, sizeof(*i->keys));
         *i->keys = (struct keyset){ .users = 1, .jwks = jwks };
         i->fetched_ms = i->tried_ms;
     }
@@ -106,7 +106,7 @@ static void fetch_answered(void *opaque, const struct http_answer *answer)
     struct jwks *jwks = NULL;
     struct why why;
     enum err err = answer_read(answer, &jwks, &why);
-    if (err != OK)
+    if (err)
         log_warn("jwks_fetch_failed", LOG_STR("issuer", str_of(i->name)),
                  LOG_STR("reason", str_of(why.text)));
     else
@@ -120,7 +120,7 @@ static void fetch_start(struct issuer *i)
         .method = "GET", .url = i->url, .timeout_ms = FETCH_MS, .max_body_bytes = 1 << 20
     };
     struct why why;
-    if (http_client_start(i->oidc->client, &request, fetch_answered, i, &why) == OK)
+    if (!http_client_start(i->oidc->client, &request, fetch_answered, i, &why))
         return;
     log_warn("jwks_fetch_failed", LOG_STR("issuer", str_of(i->name)),
              LOG_STR("reason", str_of(why.text)));
@@ -161,7 +161,7 @@ static void *thread_main(void *opaque)
 /* With the lock held: whether it makes sense to wait for a fetch now. */
 static bool fetch_ask(struct issuer *i)
 {
-    int64_t pause_ms = i->keys == NULL ? RETRY_MS : i->oidc->unknown_kid_ms;
+    int64_t pause_ms = !i->keys ? RETRY_MS : i->oidc->unknown_kid_ms;
     if (!i->fetching && i->tried_ms != 0 && clock_mono_ms() - i->tried_ms < pause_ms)
         return false;
     i->wanted = true;
@@ -184,7 +184,7 @@ static bool fetch_wait(struct issuer *i, int wait_ms)
 /* With the lock held. */
 static bool has_key(const struct issuer *i, struct str kid)
 {
-    return i->keys != NULL && jwks_has(i->keys->jwks, kid);
+    return i->keys && jwks_has(i->keys->jwks, kid);
 }
 
 /* The issuer's keys, fetched if they are not there or lack kid. NULL: kid may be one of its keys,
@@ -195,7 +195,7 @@ static struct keyset *keyset_get(struct issuer *i, struct str kid, int wait_ms)
     bool waited_in_vain = !has_key(i, kid) && fetch_ask(i) && !fetch_wait(i, wait_ms);
     bool asked = i->fetched_ms == i->tried_ms && !waited_in_vain;
     struct keyset *keys = asked || has_key(i, kid) ? i->keys : NULL;
-    if (keys != NULL)
+    if (keys)
         keys->users++;
     pthread_mutex_unlock(&i->oidc->lock);
     return keys;
@@ -214,7 +214,7 @@ static bool token_peek(const struct oidc *o, struct str token, struct jwt_hint *
                        size_t *issuer, struct verdict *v)
 {
     struct why why;
-    if (jwt_peek(token, hint, &why) != OK)
+    if (jwt_peek(token, hint, &why))
         return verdict_refuse(v, 401, "token_malformed", "%s", why.text);
     if (strcmp(hint->alg, "RS256") != 0)
         return verdict_refuse(v, 401, "token_algorithm", "only tokens signed with RS256 are taken");
@@ -242,14 +242,14 @@ bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, c
     if (!token_peek(o, token, &hint, &k, v))
         return false;
     struct keyset *keys = keyset_get(&o->issuers[k], str_of(hint.kid), wait_ms);
-    if (keys == NULL)
+    if (!keys)
         return verdict_later(v, 503, "issuer_keys", 5, "the keys of %s cannot be had now",
                              hint.issuer);
     struct why why;
     enum err err = jwt_verify_rs256(token, keys->jwks, OIDC_AUDIENCE, clock_wall_ms() / 1000,
                                     OIDC_LEEWAY_S, claims, &why);
     keyset_put(o, keys);
-    if (err != OK)
+    if (err)
         return verdict_refuse(v, 401, "token_bad", "%s", why.text);
     *issuer = mem_dup(hint.issuer);
     return true;
@@ -262,7 +262,7 @@ bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s)
     struct issuer *at = &o->issuers[i];
     *issuer = str_of(at->name);
     pthread_mutex_lock(&o->lock);
-    *age_s = at->keys == NULL ? -1 : (double)(clock_mono_ms() - at->fetched_ms) / 1000;
+    *age_s = !at->keys ? -1 : (double)(clock_mono_ms() - at->fetched_ms) / 1000;
     pthread_mutex_unlock(&o->lock);
     return true;
 }
@@ -282,7 +282,7 @@ static enum err issuer_add(struct oidc *o, struct str part, bool allow_http, str
     i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
     i->url = str_dup(str_trim(str_from(part, (size_t)equals + 1)));
     enum err err = http_url_check(i->url, allow_http, why);
-    return err == OK ? OK : why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
+    return !err ? OK : why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
 }
 
 static enum err issuers_read(struct oidc *o, const struct oidc_options *options, struct why *why)
@@ -290,7 +290,7 @@ static enum err issuers_read(struct oidc *o, const struct oidc_options *options,
     struct str rest = str_of(options->issuers), part;
     while (str_split(&rest, ',', &part)) {
         enum err err = issuer_add(o, str_trim(part), options->allow_http, why);
-        if (err != OK)
+        if (err)
             return err;
     }
     return OK;
@@ -302,7 +302,7 @@ static enum err thread_start(struct oidc *o, const struct oidc_options *options,
                                                 .ca_file = options->ca_file,
                                                 .allow_http = options->allow_http };
     enum err err = http_client_new(&o->client, &client, why);
-    if (err != OK)
+    if (err)
         return err;
     o->has_thread = pthread_create(&o->thread, NULL, thread_main, o) == 0;
     return o->has_thread ? OK : why_set(why, ERR_STOP, "cannot start the thread that fetches keys");
@@ -310,7 +310,7 @@ static enum err thread_start(struct oidc *o, const struct oidc_options *options,
 
 enum err oidc_new(struct oidc **ret, const struct oidc_options *options, struct why *why)
 {
-    struct oidc *o = mem_alloc(1, sizeof *o);
+    struct oidc *o = mem_alloc(1, sizeof(*o));
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -320,11 +320,11 @@ enum err oidc_new(struct oidc **ret, const struct oidc_options *options, struct 
     o->wake.fd = -1;
     o->unknown_kid_ms = options->unknown_kid_ms > 0 ? options->unknown_kid_ms : UNKNOWN_KID_MS;
     enum err err = wake_init(&o->wake, why);
-    if (err == OK)
+    if (!err)
         err = issuers_read(o, options, why);
-    if (err == OK && !options->check_only)
+    if (!err && !options->check_only)
         err = thread_start(o, options, why);
-    if (err != OK) {
+    if (err) {
         oidc_free(o);
         return err;
     }
@@ -334,7 +334,7 @@ enum err oidc_new(struct oidc **ret, const struct oidc_options *options, struct 
 
 void oidc_free(struct oidc *o)
 {
-    if (o == NULL)
+    if (!o)
         return;
     pthread_mutex_lock(&o->lock);
     o->stopping = true;

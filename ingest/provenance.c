@@ -18,7 +18,7 @@ static bool provenance_set(struct provenance *ret, enum provenance_kind kind, in
                            const char *head_sha, int64_t dispatched_ms)
 {
     *ret = (struct provenance){ .kind = kind, .pr = pr, .dispatched_ms = dispatched_ms };
-    (void)str_copy(ret->head_sha, sizeof ret->head_sha, str_of(head_sha));
+    (void)str_copy(ret->head_sha, sizeof(ret->head_sha), str_of(head_sha));
     return true;
 }
 

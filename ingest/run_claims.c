@@ -18,8 +18,8 @@ void run_claims_read(struct str issuer, struct str claims, struct run_claims *re
     if (!ret->wanted)
         return;
     json_t *document = json_loadb(claims.ptr, claims.len, JSON_REJECT_DUPLICATES, NULL);
-    claim_copy(document, "run_id", ret->run_id, sizeof ret->run_id);
-    claim_copy(document, "run_attempt", ret->run_attempt, sizeof ret->run_attempt);
+    claim_copy(document, "run_id", ret->run_id, sizeof(ret->run_id));
+    claim_copy(document, "run_attempt", ret->run_attempt, sizeof(ret->run_attempt));
     json_decref(document);
 }
 

@@ -83,7 +83,7 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
 {
     enum err err =
         signature_secrets_init(&s->webhook.rules.secrets, config_text(c, "GITHUB_APP_SECRET"), why);
-    if (err != OK)
+    if (err)
         return err;
     s->webhook.rules.events.upstream_repo = str_of(config_text(c, "UPSTREAM_REPO"));
     s->webhook.rules.events.push_refs = str_of(config_text(c, "CRCR_PUSH_REFS"));
@@ -94,13 +94,13 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
     uint64_t number;
     s->webhook.rules.app_id = str_to_u64(app_id, &number) ? app_id : STR_NONE;
     err = topics_init(&s->topics, config_text(c, "CRCR_TOPIC_PREFIX"), why);
-    if (err != OK)
+    if (err)
         return err;
     s->webhook.topic = s->needed[0] = s->topics.name[TOPIC_EVENTS];
     s->needed[1] = s->topics.name[TOPIC_CALLBACKS];
     s->needed[2] = s->topics.name[TOPIC_ALLOWLIST];
     const char *keys = config_text(c, "CRCR_CALLBACK_TOKEN_KEY");
-    if (keys != NULL)
+    if (keys)
         err = callback_keys_new(&s->keys, str_of(keys), why);
     else
         log_warn(
@@ -110,7 +110,7 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
                                        .ca_file = config_text(c, "CRCR_CA_FILE"),
                                        .allow_http = config_bool(c, "CRCR_ALLOW_HTTP"),
                                        .check_only = check_only };
-    return err == OK ? oidc_new(&s->oidc, &oidc, why) : err;
+    return !err ? oidc_new(&s->oidc, &oidc, why) : err;
 }
 
 static struct redis_options redis_options_of(const struct service *s, const struct config *c)
@@ -149,7 +149,7 @@ static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct
     const struct kafka_options kafka = config_kafka(c, "crcr-ingest");
     enum err err = allowlist_feed_new(&s->feed, &kafka, s->topics.name[TOPIC_ALLOWLIST],
                                       allowlist_refused, daemon_watch(ctx, "allowlist"), why);
-    if (err != OK)
+    if (err)
         return err;
     const struct callback_options options = {
         .desk = &s->desk,
@@ -175,14 +175,14 @@ static enum err http_start(struct service *s, const struct config *c, struct why
     const struct http_server_options options = {
         .listen = config_text(c, "CRCR_LISTEN"),
         .routes = routes,
-        .n_routes = sizeof routes / sizeof routes[0],
+        .n_routes = sizeof(routes) / sizeof(routes[0]),
         .opaque = s,
         .refused = on_refused,
         .threads = http_threads(),
         .max_inflight_bytes = (size_t)config_number(c, "CRCR_MAX_INFLIGHT_BYTES"),
     };
     enum err err = http_server_new(&s->server, &options, why);
-    if (err == OK)
+    if (!err)
         log_info("listening", LOG_STR("on", str_of(options.listen)),
                  LOG_INT("port", http_server_port(s->server)));
     return err;
@@ -191,19 +191,19 @@ static enum err http_start(struct service *s, const struct config *c, struct why
 enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
 {
     const struct config *c = daemon_config(ctx);
-    struct service *s = mem_alloc(1, sizeof *s);
+    struct service *s = mem_alloc(1, sizeof(*s));
     *opaque = s;
     s->desk.metrics = daemon_metrics(ctx);
     s->webhook.desk = &s->desk;
     enum err err = rules_init(s, c, check_only, why);
-    if (err == OK)
+    if (!err)
         err = redis_check(s, c, why);
-    if (err != OK || check_only)
+    if (err || check_only)
         return err;
     err = writer_start(s, c, why);
-    if (err == OK)
+    if (!err)
         err = callback_start(s, ctx, why);
-    return err == OK ? http_start(s, c, why) : err;
+    return !err ? http_start(s, c, why) : err;
 }
 
 /* ---- run --------------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ static enum err broker_check(struct service *s, struct role_ctx *role, struct wh
     if (now_ms - s->checked_ms < BROKER_CHECK_MS)
         return OK;
     enum err err = topic_writer_check(s->desk.writer, s->needed, N_NEEDED, BROKER_WAIT_MS, why);
-    s->checked_ms = err == OK ? now_ms : 0;
-    role_ready(role, err == OK ? NULL : why->text);
+    s->checked_ms = !err ? now_ms : 0;
+    role_ready(role, !err ? NULL : why->text);
     return OK;
 }
 
@@ -255,13 +255,13 @@ enum err service_run(struct role_ctx *role, void *opaque, struct why *why)
     struct wake *wake = role_wake(role);
     desk_declare(&s->desk, s->needed, N_WRITTEN);
     enum err err = role_wait_topics(role, s->desk.writer, s->needed, N_NEEDED, why);
-    if (err != OK)
+    if (err)
         return err;
     while (!role_stopping(role)) {
         wake_reset(wake);
         role_alive(role);
         err = broker_check(s, role, why);
-        if (err != OK)
+        if (err)
             return err;
         gauges_set(s);
         if (!role_stopping(role))
@@ -278,12 +278,12 @@ enum err service_run(struct role_ctx *role, void *opaque, struct why *why)
 void service_stop(void *opaque)
 {
     struct service *s = opaque;
-    if (s == NULL)
+    if (!s)
         return;
     http_server_free(s->server, 0);
     callback_route_free(s->callback);
     struct why why;
-    if (s->desk.writer != NULL && topic_writer_flush(s->desk.writer, 2000, &why) != OK)
+    if (s->desk.writer && topic_writer_flush(s->desk.writer, 2000, &why))
         log_warn("flush_failed", LOG_STR("reason", str_of(why.text)));
     topic_writer_free(s->desk.writer);
     allowlist_feed_free(s->feed);

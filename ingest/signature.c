@@ -29,7 +29,7 @@ enum err signature_secrets_init(struct signature_secrets *s, const char *text, s
 
 void signature_secrets_clear(struct signature_secrets *s)
 {
-    if (s->text != NULL)
+    if (s->text)
         explicit_bzero(s->text, strlen(s->text));
     free(s->text);
     *s = (struct signature_secrets){ 0 };
@@ -40,7 +40,7 @@ bool signature_form(struct str header, struct str *hex)
     const char prefix[] = "sha256=";
     if (!str_starts(header, prefix))
         return false;
-    struct str digits = str_from(header, sizeof prefix - 1);
+    struct str digits = str_from(header, sizeof(prefix) - 1);
     if (digits.len != 64)
         return false;
     for (size_t i = 0; i < digits.len; i++)

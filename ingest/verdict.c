@@ -7,7 +7,7 @@ static void verdict_set(struct verdict *v, int status, const char *reason, int r
                         const char *format, va_list args)
 {
     *v = (struct verdict){ .status = status, .reason = reason, .retry_after_s = retry_after_s };
-    vsnprintf(v->text, sizeof v->text, format, args);
+    vsnprintf(v->text, sizeof(v->text), format, args);
 }
 
 bool verdict_refuse(struct verdict *v, int status, const char *reason, const char *format, ...)

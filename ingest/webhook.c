@@ -9,15 +9,15 @@ bool webhook_head_judge(const struct webhook_rules *rules, const struct webhook_
                         struct verdict *v)
 {
     struct str hex;
-    if (head->signature.ptr == NULL)
+    if (!head->signature.ptr)
         return verdict_refuse(v, 400, "signature_missing", "X-Hub-Signature-256 is missing");
     if (!signature_form(head->signature, &hex))
         return verdict_refuse(v, 401, "signature_malformed",
                               "X-Hub-Signature-256 is not sha256= and 64 hex digits");
-    if (str_is(head->target_type, "integration") && head->target_id.ptr != NULL &&
-        rules->app_id.ptr != NULL && !str_eq(head->target_id, rules->app_id))
+    if (str_is(head->target_type, "integration") && head->target_id.ptr && rules->app_id.ptr &&
+        !str_eq(head->target_id, rules->app_id))
         return verdict_refuse(v, 401, "other_app", "this webhook is for another GitHub App");
-    if (head->event.ptr == NULL)
+    if (!head->event.ptr)
         return verdict_refuse(v, 400, "event_missing", "X-GitHub-Event is missing");
     return true;
 }
@@ -33,7 +33,7 @@ static bool body_decode(const struct webhook_head *head, struct str *body,
     enum err err = form_payload(*body, &ret->decoded, &ret->decoded_len, &why);
     if (err == ERR_RETRY)
         return verdict_later(v, 503, "no_memory", 2, "%s", why.text);
-    if (err != OK)
+    if (err)
         return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
     *body = (struct str){ ret->decoded, ret->decoded_len };
     return true;

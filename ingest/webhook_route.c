@@ -31,7 +31,7 @@ void webhook_begin(const struct webhook_route *route, struct http_exchange *x)
 /* The bytes to publish, the caller's: the body itself, or what a form held. */
 static char *value_take(struct webhook_record *record, struct http_exchange *x, size_t *len)
 {
-    if (record->decoded == NULL)
+    if (!record->decoded)
         return http_take_body(x, len);
     char *value = record->decoded;
     *len = record->decoded_len;
@@ -47,7 +47,7 @@ static void publish(const struct webhook_route *route, const struct request *req
     event_to_headers(&record->event, &headers);
     char answer[128];
     int n =
-        snprintf(answer, sizeof answer, "{\"ok\":true,\"delivery_id\":\"%s\"}", request->delivery);
+        snprintf(answer, sizeof(answer), "{\"ok\":true,\"delivery_id\":\"%s\"}", request->delivery);
     struct publication publication = { .topic = route->topic,
                                        .key = buf_str(&record->key),
                                        .headers = &headers,

@@ -437,7 +437,7 @@ void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret
         by_runs(&a, view);
     for (size_t i = 0; i < a.n_jobs; i++) {
         const char *conclusion = job_conclusion(a.jobs[i]);
-        a.n_ended += conclusion != NULL;
+        a.n_ended += !!conclusion;
         a.n_bad += conclusion && conclusion_is_bad(conclusion);
     }
     if (a.n_jobs > 0)

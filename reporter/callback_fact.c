@@ -130,11 +130,11 @@ enum err callback_fact_read(const struct headers *headers, struct str body,
 {
     struct identity id = { 0 };
     enum err err = identity_read(headers, &id, why);
-    if (err != OK)
+    if (err)
         return err;
     struct callback *c = mem_alloc(1, sizeof(*c));
     err = callback_parse(body, id.run_attempt, c, why);
-    if (err == OK) {
+    if (!err) {
         result_record_init(&ret->job);
         job_fill(&ret->job, &id, c, upstream_repo);
         ret->received_ms = id.received_ms;

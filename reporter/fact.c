@@ -29,7 +29,7 @@ void fact_refuse(struct fact *fact, const char *class, const char *error)
 static enum err outcome_read(struct fact *fact, struct why *why)
 {
     enum err err = outcome_from_json(fact->record->value, &fact->outcome, why);
-    if (err != OK)
+    if (err)
         return err;
     /* Re-runs tell through their jobs; the dispatch itself stays as it was. */
     bool first = str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH));
@@ -57,17 +57,17 @@ static enum err labels_read(struct fact *fact, struct event_facts *facts, struct
     struct event event;
     struct str device;
     enum err err = event_from_headers(&event, &fact->record->headers, why);
-    if (err != OK)
+    if (err)
         return err;
     if (event.kind != EVENT_PULL_REQUEST || event.pr <= 0) {
         fact->kind = FACT_NOTHING;
         return OK;
     }
     err = event_scan(event.kind, fact->record->value, facts, why);
-    if (err != OK)
+    if (err)
         return err;
     struct why ignored;
-    if (clock_parse(str_of(facts->updated_at), &fact->labels.updated_ms, &ignored) != OK)
+    if (clock_parse(str_of(facts->updated_at), &fact->labels.updated_ms, &ignored))
         fact->labels.updated_ms = event.received_ms;
     fact->labels.pr = event.pr;
     fact->labels.received_ms = event.received_ms;
@@ -99,7 +99,7 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
         fact->kind = FACT_LABELS;
         err = labels_read(fact, scratch, &why);
     }
-    if (err != OK) {
+    if (err) {
         fact->kind = FACT_NOTHING;
         fact_refuse(fact, "poison", why.text);
     }

@@ -122,7 +122,7 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
     struct result_record merged;
     enum fold_verdict verdict = FOLD_REPEAT;
     enum err err = job_fold_collect(f->redis, &verdict, &merged, why);
-    if (err != OK)
+    if (err)
         return err;
     if (verdict == FOLD_FULL) {
         fact_refuse(fact, "refused", "the downstream has used up its part of the view");
@@ -148,19 +148,19 @@ static void fact_collect(struct fold *f, struct fact *fact)
         break;
     case FACT_OUTCOME:
         err = outcome_collect(f, fact, &why);
-        if (err == OK) {
+        if (!err) {
             folded(f, fact, "merged");
             fold_publish_outcome(fact);
         }
         break;
     default:
         err = labels_fold_collect(f->redis, &why);
-        if (err == OK) {
+        if (!err) {
             folded(f, fact, "merged");
             fold_publish_labels(f, fact);
         }
     }
-    if (err != OK)
+    if (err)
         fold_call_failed(f, fact, err, &why);
     else
         redis_seen(f, true, NULL);
@@ -213,7 +213,7 @@ static void fold_batch(struct fold *f)
         if (!fact_prepare(f, fact))
             continue;
         enum err err = fact_queue(f, fact, &why);
-        if (err != OK) {
+        if (err) {
             fold_call_failed(f, fact, err, &why);
             break;
         }
@@ -279,7 +279,7 @@ static void view_tend(struct fold *f, size_t due)
 {
     struct why why;
     bool whole = f->whole;
-    if (rebuild_turn(f->rebuild, &whole, &why) != OK) {
+    if (rebuild_turn(f->rebuild, &whole, &why)) {
         redis_seen(f, false, why.text);
         return;
     }

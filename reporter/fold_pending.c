@@ -21,7 +21,7 @@ static enum err target_find(struct redis *redis, const struct result_record *job
     struct str delivery = str_of(job->delivery_id), repo = str_of(job->repo);
     struct dispatch_view view;
     enum err err = dispatch_view_get(redis, delivery, repo, found, &view, why);
-    if (err != OK)
+    if (err)
         return err;
     if (*found && view.dispatched_ms > 0) {
         *ret = (struct target){ .pr = view.pr, .dispatched_ms = view.dispatched_ms };
@@ -30,7 +30,7 @@ static enum err target_find(struct redis *redis, const struct result_record *job
     }
     struct dispatch_record record;
     err = dispatch_record_get(redis, delivery, repo, found, &record, why);
-    if (err != OK || !*found)
+    if (err || !*found)
         return err;
     *ret = (struct target){ .pr = record.pr, .dispatched_ms = record.dispatched_ms };
     str_copy(ret->head_sha, sizeof(ret->head_sha), str_of(record.head_sha));
@@ -57,7 +57,7 @@ enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *
 {
     struct target target;
     enum err err = target_find(redis, job, found, &target, why);
-    if (err != OK || !*found)
+    if (err || !*found)
         return err;
     job->pr_number = target.pr;
     job->dispatched_ms = target.dispatched_ms;
@@ -71,7 +71,7 @@ bool fold_pending_resolve(struct fold *f, struct fact *fact)
     struct why why;
     bool found = false;
     enum err err = fold_target_fill(f->redis, &fact->callback.job, &found, &why);
-    if (err != OK) {
+    if (err) {
         fold_call_failed(f, fact, err, &why);
         return false;
     }

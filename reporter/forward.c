@@ -119,7 +119,7 @@ static void take(void *opaque, struct work *work)
     }
     row_add(f, work);
     struct row *row = work->user;
-    if (result_record_from_json(work->record->value, &result, &why) != OK) {
+    if (result_record_from_json(work->record->value, &result, &why)) {
         row_dead(row, "poison", why.text);
         return;
     }
@@ -176,7 +176,7 @@ static void hud_failed(struct forward *f, const char *reason)
 static void obey_retry_after(struct forward *f, const struct http_answer *answer)
 {
     int64_t wall_ms = clock_wall_ms(), until_ms;
-    if (answer->err != OK || (answer->status != 408 && answer->status != 429) ||
+    if (answer->err || (answer->status != 408 && answer->status != 429) ||
         !retry_after(answer->headers, wall_ms, &until_ms))
         return;
     until_ms += clock_mono_ms() - wall_ms;
@@ -193,7 +193,7 @@ static void answered(void *opaque, const struct http_answer *answer)
     struct row *row = opaque;
     struct forward *f = row->forward;
     struct metrics *m = role_metrics(f->role);
-    int status = answer->err == OK ? answer->status : 0;
+    int status = !answer->err ? answer->status : 0;
     enum forward_verdict verdict = forward_judge(status);
     char reason[160];
     FAULT_POINT("forward.posted");
@@ -201,7 +201,7 @@ static void answered(void *opaque, const struct http_answer *answer)
     row->posting = false;
     metrics_add(m, METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(verdicts[verdict])), 1);
     metrics_observe(m, METRIC_POST_SECONDS, NULL, (double)answer->micros / 1e6);
-    if (answer->err == OK)
+    if (!answer->err)
         snprintf(reason, sizeof(reason), "the HUD answered %d", answer->status);
     else
         snprintf(reason, sizeof(reason), "the HUD did not answer: %s", answer->reason);
@@ -232,7 +232,7 @@ static void row_post(struct row *row)
         .headers = &headers,
         .body = buf_str(&row->body),
     };
-    if (http_client_start(f->client, &request, answered, row, &why) != OK) {
+    if (http_client_start(f->client, &request, answered, row, &why)) {
         hud_failed(f, why.text);
         return;
     }

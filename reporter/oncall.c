@@ -74,7 +74,7 @@ static struct tally count(const struct oncall_view *view)
         const struct result_record *job = view->jobs[i].job;
         if (is_outdone(view, job))
             continue;
-        tally.failed += failure_of(job) != NULL;
+        tally.failed += !!failure_of(job);
         tally.running += job->state < JOB_TIMED_OUT;
         tally.ended += job->state >= JOB_TIMED_OUT;
     }

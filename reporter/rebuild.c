@@ -79,7 +79,7 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
     (void)at;
     (void)reason;
     b->unacknowledged--;
-    b->lost = b->lost || err != OK;
+    b->lost = b->lost || err;
 }
 
 static void mark_dirty(void *opaque, struct str head_sha, struct str repo)
@@ -102,7 +102,7 @@ static void mark_dirty(void *opaque, struct str head_sha, struct str repo)
         topic_writer_poll(b->writer, POLL_MS);
         role_alive(b->role);
     }
-    if (err == OK)
+    if (!err)
         return;
     b->unacknowledged--;
     b->lost = true;
@@ -112,7 +112,7 @@ static void mark_dirty(void *opaque, struct str head_sha, struct str repo)
 static enum err marks_await(struct rebuild *b, struct why *why)
 {
     enum err err = OK;
-    while (err == OK && !b->lost && b->unacknowledged >= MARKS_MAX && !role_stopping(b->role)) {
+    while (!err && !b->lost && b->unacknowledged >= MARKS_MAX && !role_stopping(b->role)) {
         topic_writer_poll(b->writer, POLL_MS);
         role_alive(b->role);
         err = renew(b, why);
@@ -130,7 +130,7 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
     do {
         struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
         enum err err = overdue_scan(b->fold.redis, &cursor, JOBS_CHUNK, &jobs, why);
-        if (err != OK)
+        if (err)
             return err;
         for (size_t i = 0; i < jobs.n; i++)
             if (jobs.at[i].top_level >= 3 && jobs.at[i].head_sha && jobs.at[i].repo)
@@ -138,9 +138,9 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
         topic_writer_poll(b->writer, 0);
         role_alive(b->role);
         err = renew(b, why);
-        if (err == OK)
+        if (!err)
             err = marks_await(b, why);
-        if (err != OK)
+        if (err)
             return err;
     } while (!str_is(buf_str(&cursor), "0"));
     return OK;
@@ -200,7 +200,7 @@ static void begin(struct rebuild *b)
     b->began_ms = b->moved_ms = b->tell_ms = clock_mono_ms();
     b->renew_ms = 0;
     const struct topic_writer_options marks = { .kafka = b->fold.reporter->kafka };
-    if (span_open(b, &why) != OK || topic_writer_new(&b->writer, &marks, &why) != OK) {
+    if (span_open(b, &why) || topic_writer_new(&b->writer, &marks, &why)) {
         log_warn("rebuild_abandoned", LOG_STR("error", str_of(why.text)));
         close_both(b);
         (void)!view_lease_release(b->fold.redis, b->fold.fence, &why);
@@ -213,7 +213,7 @@ static void begin(struct rebuild *b)
 static void finish(struct rebuild *b)
 {
     struct why why;
-    if (view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), &why) != OK) {
+    if (view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), &why)) {
         give_up(b, why.text);
         return;
     }
@@ -233,7 +233,7 @@ static enum err lease_seek(struct rebuild *b, struct why *why)
     enum view_lease lease;
     const char *owner = daemon_owner(role_daemon(b->role));
     enum err err = view_lease_take(b->fold.redis, owner, &lease, &b->fold.fence, why);
-    if (err != OK)
+    if (err)
         return err;
     if (lease == VIEW_LEASE_BUSY && !b->elsewhere)
         log_info("rebuild_elsewhere", LOG_STR("lease", STR_LIT("another replica holds it")));
@@ -250,7 +250,7 @@ static enum err look(struct rebuild *b, struct why *why)
     bool was_whole = b->whole;
     b->look_ms = clock_mono_ms() + LOOK_MS;
     enum err err = view_epoch_get(b->fold.redis, &epoch, why);
-    if (err != OK)
+    if (err)
         return err;
     b->whole = epoch != 0;
     if (!b->whole && (was_whole || !b->known))
@@ -268,7 +268,7 @@ static enum err batch(struct rebuild *b, struct why *why)
     const struct record *record;
     int64_t until = clock_mono_ms() + WORK_MS;
     enum err err = OK;
-    while (err == OK && !rebuild_fold_is_full(&b->fold) && b->unacknowledged < MARKS_MAX &&
+    while (!err && !rebuild_fold_is_full(&b->fold) && b->unacknowledged < MARKS_MAX &&
            clock_mono_ms() < until &&
            (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
         enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
@@ -281,12 +281,12 @@ static enum err batch(struct rebuild *b, struct why *why)
     struct why other;
     enum err collected = rebuild_fold_collect(&b->fold, &other);
     FAULT_POINT("rebuild.folded");
-    if (err == OK && collected != OK)
+    if (!err && collected)
         err = why_set(why, collected, "%s", other.text);
     topic_writer_poll(b->writer, 0);
-    if (err == OK)
+    if (!err)
         err = marks_await(b, why);
-    if (err == OK && clock_mono_ms() - b->moved_ms >= STALL_MS)
+    if (!err && clock_mono_ms() - b->moved_ms >= STALL_MS)
         err = why_set(why, ERR_RETRY, "nothing came from Kafka for %d s", STALL_MS / 1000);
     return err;
 }
@@ -295,7 +295,7 @@ static enum err batch(struct rebuild *b, struct why *why)
 static enum err settle(struct rebuild *b, struct why *why)
 {
     enum err err = b->marked ? OK : open_jobs_mark(b, why);
-    if (err != OK)
+    if (err)
         return err;
     b->marked = true;
     topic_writer_poll(b->writer, b->unacknowledged > 0 ? POLL_MS : 0);
@@ -313,9 +313,9 @@ static void work(struct rebuild *b)
     int64_t until = clock_mono_ms() + WORK_MS;
     do {
         enum err err = renew(b, &why);
-        if (err == OK)
+        if (!err)
             err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : settle(b, &why);
-        if (err != OK && b->span)
+        if (err && b->span)
             give_up(b, why.text);
         role_progress(b->role);
     } while (b->span && clock_mono_ms() < until && !role_stopping(b->role));
@@ -329,7 +329,7 @@ enum err rebuild_turn(struct rebuild *b, bool *whole, struct why *why)
         work(b);
     metrics_set(role_metrics(b->role), METRIC_VIEW_WHOLE, NULL, b->whole);
     *whole = b->whole;
-    return b->answer == OK ? OK : why_set(why, b->answer, "%s", b->reason.text);
+    return !b->answer ? OK : why_set(why, b->answer, "%s", b->reason.text);
 }
 
 void rebuild_look(struct rebuild *b)
@@ -339,7 +339,7 @@ void rebuild_look(struct rebuild *b)
 
 bool rebuild_is_busy(const struct rebuild *b)
 {
-    return b->span != NULL;
+    return b->span;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -22,7 +22,7 @@ static enum err job_collect(struct redis *redis, struct why *why)
     struct result_record merged;
     enum fold_verdict verdict;
     enum err err = job_fold_collect(redis, &verdict, &merged, why);
-    if (err == OK)
+    if (!err)
         result_record_clear(&merged);
     return err;
 }
@@ -44,7 +44,7 @@ enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why)
     for (size_t i = 0; i < f->batch.n; i++) {
         struct why reason;
         enum err err = f->batch.collect[i](f->redis, &reason);
-        if (err == OK || first != OK || fold_is_of_this_fact(err, &reason))
+        if (!err || first || fold_is_of_this_fact(err, &reason))
             continue;
         first = why_set(why, err, "%s", reason.text);
     }
@@ -70,7 +70,7 @@ static int64_t time_of(const char *text, int64_t otherwise)
 {
     int64_t wall_ms;
     struct why why;
-    return text && clock_parse(str_of(text), &wall_ms, &why) == OK ? wall_ms : otherwise;
+    return text && !clock_parse(str_of(text), &wall_ms, &why) ? wall_ms : otherwise;
 }
 
 /* Missing are the places of a job that an index had no room for (its clocks then send it there
@@ -101,16 +101,16 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
     struct result_record row;
     struct view_times times;
     struct why ignored;
-    if (result_record_from_json(record->value, &row, &ignored) != OK)
+    if (result_record_from_json(record->value, &row, &ignored))
         return OK;
     result_record_from_headers(&row, &record->headers);
     fill_gaps(&row, record->timestamp_ms);
     enum err err = OK;
     if (row.delivery_id && row.run_attempt && times_of(f, row.last_ms, &times)) {
         err = job_restore_queue(f->redis, &row, &times, why);
-        if (err == OK)
+        if (!err)
             queued(f, job_collect, record->value.len);
-        if (err == OK && row.level >= 2 && result_record_is_self(&row) &&
+        if (!err && row.level >= 2 && result_record_is_self(&row) &&
             sha_valid(str_of(row.delivery_id))) /* whether that commit exists is asked again */
             f->dirty(f->opaque, str_of(row.delivery_id), str_of(f->reporter->upstream_repo));
     }
@@ -127,10 +127,10 @@ static enum err pending_settle(struct rebuild_fold *f, struct callback_fact *cal
 {
     bool known = false;
     enum err err = rebuild_fold_collect(f, why);
-    if (err == OK)
+    if (!err)
         err = job_has_fact(f->redis, &callback->job, callback->received_ms, &known, why);
     *fold = false;
-    if (err != OK || known)
+    if (err || known)
         return err;
     return fold_target_fill(f->redis, &callback->job, fold, why);
 }
@@ -154,13 +154,13 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
         return OK;
     if (callback->pending) {
         enum err err = pending_settle(f, callback, &fold, why);
-        if (err != OK || !fold) /* not known: the fold had it wait, and put it aside */
+        if (err || !fold) /* not known: the fold had it wait, and put it aside */
             return err;
     }
     enum err err = job_fold_queue(f->redis, &callback->job, callback->received_ms, &times, why);
-    if (err == OK)
+    if (!err)
         queued(f, job_collect, fact->record->value.len);
-    if (err == OK)
+    if (!err)
         mark_open(f, callback);
     return err;
 }
@@ -174,14 +174,14 @@ static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, s
     bool is_queued;
     int64_t age_ms = f->now_ms > o->at_ms ? f->now_ms - o->at_ms : 0;
     enum err err = claim_restore_queue(f->redis, o, age_ms, &is_queued, why);
-    if (err == OK && is_queued)
+    if (!err && is_queued)
         queued(f, claim_end_collect, fact->record->value.len);
-    if (err != OK || fact->kind != FACT_OUTCOME || !times_of(f, o->at_ms, &times))
+    if (err || fact->kind != FACT_OUTCOME || !times_of(f, o->at_ms, &times))
         return err;
     err = dispatch_fold_queue(f->redis, o, &times, why);
-    if (err == OK)
+    if (!err)
         queued(f, dispatch_fold_collect, fact->record->value.len);
-    if (err == OK && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
+    if (!err && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
         f->dirty(f->opaque, str_of(o->head_sha), str_of(o->repo));
     return err;
 }
@@ -194,7 +194,7 @@ static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, st
     enum err err = labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
                                      fact->labels.received_ms, str_of(fact->labels.in_force),
                                      str_of(fact->labels.head_sha), &times, why);
-    if (err == OK)
+    if (!err)
         queued(f, labels_fold_collect, 0);
     return err;
 }

@@ -280,7 +280,7 @@ static enum err github_open(struct reconcile *r, struct why *why)
                                                 .ca_file = r->reporter->ca_file,
                                                 .allow_http = r->reporter->allow_http };
     enum err err = http_client_new(&r->client, &client, why);
-    if (err != OK)
+    if (err)
         return err;
     const struct github_options options = {
         .api_url = config_text(config, "CRCR_GITHUB_API_URL"),

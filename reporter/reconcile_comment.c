@@ -34,8 +34,8 @@ void comment_end(struct pass *p)
     struct pass_comment *c = &p->comment;
     char owner[OWNER_MAX];
     struct why why;
-    if (c->leased && comment_release(redis_of(p), action_at(p)->pr, str_of(c->repo),
-                                     owner_of(p, owner), &why) != OK)
+    if (c->leased &&
+        comment_release(redis_of(p), action_at(p)->pr, str_of(c->repo), owner_of(p, owner), &why))
         log_warn("comment_lease_not_given_back", LOG_STR("error", str_of(why.text)));
     free(c->repo);
     buf_clear(&c->text);
@@ -72,7 +72,7 @@ static bool text_make(struct pass *p)
         free(jobs);
     }
     allowlist_feed_release(feed, version);
-    return entry != NULL;
+    return entry;
 }
 
 /* *next: what the plan has for the comment, as far as the view knows. Only the head commit that the
@@ -83,10 +83,10 @@ static enum err look(struct pass *p, enum action_kind *next, struct why *why)
     char head[SHA_MAX + 1];
     *next = ACTION_NONE;
     enum err err = pr_head_get(redis_of(p), action_at(p)->pr, head, why);
-    if (err != OK || (*head && !str_eq_nocase(str_of(head), str_of(p->target->head_sha))))
+    if (err || (*head && !str_eq_nocase(str_of(head), str_of(p->target->head_sha))))
         return err;
     err = comment_sent_get(redis_of(p), action_at(p)->pr, str_of(c->repo), &c->sent, why);
-    if (err == OK)
+    if (!err)
         *next = plan_comment(c->word, c->digest, &c->sent);
     return err;
 }
@@ -100,13 +100,13 @@ void comment_prepare(struct pass *p)
     enum err err = OK;
     if (text_make(p) && c->word != ONCALL_NOTHING)
         err = look(p, &next, &why);
-    bool wanted = err == OK && next != ACTION_NONE;
+    bool wanted = !err && next != ACTION_NONE;
     if (wanted)
         err = comment_lease(redis_of(p), action_at(p)->pr, str_of(c->repo), owner_of(p, owner),
                             &c->leased, &why);
-    if (err == OK && c->leased) /* another may have written while we had no lease */
+    if (!err && c->leased) /* another may have written while we had no lease */
         err = look(p, &next, &why);
-    if (err != OK)
+    if (err)
         pass_redis_failed(p, err, &why);
     else if (wanted && !c->leased)
         pass_stop(p, PASS_WAIT, "another replica writes the comment");
@@ -133,7 +133,7 @@ static void comment_found(void *opaque, const struct github_answer *answer,
         oncall_digest(str_trim(found->body), c->sent.digest);
         enum err err = remember(p, &c->sent, &why);
         action_at(p)->kind = plan_comment(c->word, c->digest, &c->sent);
-        if (err != OK)
+        if (err)
             pass_redis_failed(p, err, &why);
         else if (action_at(p)->kind == ACTION_NONE)
             pass_next(p);
@@ -160,7 +160,7 @@ static void written_came(struct pass *p, const struct github_answer *answer, int
              LOG_STR("says", str_of(c->word == ONCALL_FAILING ? "failing" : "resolved")));
     c->sent = (struct comment_sent){ .known = true, .id = id };
     snprintf(c->sent.digest, sizeof(c->sent.digest), "%s", c->digest);
-    if (remember(p, &c->sent, &why) != OK) /* found again at GitHub */
+    if (remember(p, &c->sent, &why)) /* found again at GitHub */
         log_warn("comment_not_remembered", LOG_STR("error", str_of(why.text)));
     pass_next(p);
 }
@@ -183,7 +183,7 @@ enum err comment_call(struct pass *p, struct why *why)
         /* Nothing is known while a new one is on its way: without its answer it is looked for. */
         const struct comment_sent nothing = { 0 };
         enum err err = remember(p, &nothing, why);
-        if (err != OK) {
+        if (err) {
             pass_redis_failed(p, err, why);
             return err;
         }

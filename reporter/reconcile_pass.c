@@ -71,7 +71,7 @@ static enum err due_note(struct pass *p, int64_t at_ms, struct why *why)
 static void due_try(struct pass *p, int64_t at_ms)
 {
     struct why why;
-    if (due_note(p, at_ms, &why) != OK)
+    if (due_note(p, at_ms, &why))
         log_warn("due_not_noted", LOG_STR("error", str_of(why.text)));
 }
 
@@ -118,7 +118,7 @@ static void held(struct pass *p, const struct github_answer *answer)
         p->look_ms = at_ms;
     pass_count(p, kinds[action_at(p)->kind].call, false, answer);
     enum err err = due_note(p, p->look_ms, &why);
-    if (err != OK)
+    if (err)
         pass_redis_failed(p, err, &why);
     else
         pass_next(p);
@@ -137,7 +137,7 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
     if (kinds[kind].check_run)
         look_for_outage(p, answer);
     role_progress(r->role);
-    if (answer->err == OK)
+    if (!answer->err)
         return true;
     if (answer->err == ERR_REFUSE && !answer->no_token) { /* the others are made all the same */
         note(p, reason);
@@ -179,7 +179,7 @@ static void remember(struct pass *p, int64_t id, bool completed)
     snprintf(sent.digest, sizeof(sent.digest), "%s", old ? NO_DIGEST : wanted_at(p)->digest);
     /* When this fails the check run is found again at GitHub. */
     if (check_sent_put(r->redis, str_of(p->target->head_sha), &slot, &sent, &r->reporter->times,
-                       &why) != OK)
+                       &why))
         log_warn("check_run_not_remembered", LOG_STR("error", str_of(why.text)));
     if (old)
         due_try(p, clock_wall_ms());
@@ -226,7 +226,7 @@ static void write_came(struct pass *p, const struct github_answer *answer, int64
         return;
     }
     bool for_good = refused && answer->status == 422; /* as it will each time */
-    bool unknown = answer->err != OK && sent && target_is_old(p->target);
+    bool unknown = answer->err && sent && target_is_old(p->target);
     if (for_good || unknown)
         remember(p, p->has.sent.id, p->has.sent.completed);
     if (!pass_answered(p, answer))
@@ -307,7 +307,7 @@ static void commit_came(void *opaque, const struct github_answer *answer, bool e
                  LOG_STR("exists", str_of(exists ? "yes" : "no")));
         enum err err = commit_seen_put(r->redis, sha, exists ? COMMIT_EXISTS : COMMIT_ABSENT,
                                        &r->reporter->times, &why);
-        if (err != OK)
+        if (err)
             pass_redis_failed(p, err, &why);
         else
             pass_next(p);
@@ -321,7 +321,7 @@ static enum err commit_plan(struct pass *p, struct why *why)
     p->actions = mem_alloc(1, sizeof(*p->actions));
     enum err err =
         commit_seen_get(p->target->reconcile->redis, str_of(p->target->head_sha), &seen, why);
-    if (err == OK && seen == COMMIT_UNKNOWN)
+    if (!err && seen == COMMIT_UNKNOWN)
         p->actions[p->n_actions++] = (struct action){ .kind = ACTION_COMMIT_ASK };
     return err;
 }
@@ -365,7 +365,7 @@ static bool action_start(struct pass *p)
     p->begun = true;
     if (kind == ACTION_LOOK_AGAIN) {
         err = due_note(p, p->look_ms, &why);
-        if (err != OK)
+        if (err)
             pass_redis_failed(p, err, &why);
         else
             pass_next(p);
@@ -383,7 +383,7 @@ static bool action_start(struct pass *p)
           : kind == ACTION_COMMIT_ASK
               ? commit_ask(g, upstream_of(p), str_of(p->target->head_sha), commit_came, p, &why)
               : comment_call(p, &why);
-    if (err == OK)
+    if (!err)
         return true;
     if (!p->over) {
         answer = github_unsent(g, upstream_of(p), err, &why);
@@ -423,7 +423,7 @@ void pass_start(struct target *target)
     struct why why;
     p->target = target;
     enum err err = target_is_commit(target) ? commit_plan(p, &why) : pass_view_read(p, &why);
-    if (err != OK)
+    if (err)
         pass_redis_failed(p, err, &why);
     pass_step(p);
 }

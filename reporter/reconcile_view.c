@@ -47,7 +47,7 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
             continue;
         buf_reset(&lines);
         enum err err = labels_get(r, pr, &lines, why);
-        if (err != OK)
+        if (err)
             return err;
         ret->at[ret->n++] = (struct pr_labels){ pr, str_dup(buf_str(&lines)) };
     }
@@ -63,7 +63,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
     const struct commit_view view = {
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,
-        .demoted = allowlist_version_demotion(version, str_of(p->target->repo)) != NULL,
+        .demoted = !!allowlist_version_demotion(version, str_of(p->target->repo)),
         .prs = labels->at,
         .n_prs = labels->n,
         .jobs = p->jobs.at,
@@ -106,19 +106,19 @@ static enum err view_read(struct pass *p, struct why *why)
     struct label_sets CLEANUP(label_sets_clear) labels = { NULL, 0 };
     struct str sha = str_of(p->target->head_sha), repo = str_of(p->target->repo);
     enum err err = jobs_of_head(redis, sha, repo, &p->jobs, why);
-    if (err == OK)
+    if (!err)
         err = dispatch_of_head(redis, sha, repo, &p->has_dispatch, &p->dispatch, why);
-    if (err == OK)
+    if (!err)
         err = run_answers_get(redis, sha, repo, &p->answers, why);
-    if (err == OK)
+    if (!err)
         err = more_read(p, why);
-    if (err == OK)
+    if (!err)
         err = label_sets_read(redis, p, &labels, why);
-    if (err != OK)
+    if (err)
         return err;
     wanted_work_out(p, &labels);
     err = sent_read(p, why);
-    if (err == OK)
+    if (!err)
         p->unchecked = plan_limit(p->wanted, p->sent, p->n,
                                   (size_t)p->target->reconcile->reporter->job_checks_max);
     return err;
@@ -131,11 +131,11 @@ enum err pass_view_read(struct pass *p, struct why *why)
     struct redis *redis = p->target->reconcile->redis;
     int64_t before = 0, after = 0;
     enum err err = view_epoch_get(redis, &before, why);
-    if (err == OK && before != 0)
+    if (!err && before != 0)
         err = view_read(p, why);
-    if (err == OK && before != 0)
+    if (!err && before != 0)
         err = view_epoch_get(redis, &after, why);
-    p->target->reconcile->view_lost = err == OK && (before == 0 || after != before);
+    p->target->reconcile->view_lost = !err && (before == 0 || after != before);
     if (p->target->reconcile->view_lost)
         return why_set(why, ERR_RETRY, "the view is being rebuilt");
     return err;
@@ -179,7 +179,7 @@ static void run_answer_keep(struct pass *p, const struct github_answer *answer,
     }
     run_answers_set(&p->answers, &kept);
     if (run_answer_put(r->redis, str_of(p->target->head_sha), str_of(p->target->repo), &kept,
-                       &r->reporter->times, &why) != OK)
+                       &r->reporter->times, &why))
         log_warn("run_answer_not_remembered", LOG_STR("error", str_of(why.text)));
 }
 
@@ -208,7 +208,7 @@ static bool run_ask(struct pass *p, const struct aggregate *a)
         snprintf(p->asking, sizeof(p->asking), "%s", a->runs[i].run_id);
         enum err err = actions_run_get(p->target->reconcile->github, str_of(p->dispatch.repo),
                                        str_of(p->asking), run_came, p, &why);
-        if (err == OK)
+        if (!err)
             return true;
         const struct github_answer unsent = { .err = err, .reason = why.text };
         run_answer_keep(p, &unsent, NULL);

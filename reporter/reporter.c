@@ -27,14 +27,14 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
     r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");
     r->oncall_comments = config_bool(config, "CRCR_ONCALL_COMMENTS");
     enum err err = topics_init(&r->topics, config_text(config, "CRCR_TOPIC_PREFIX"), why);
-    if (err == OK)
+    if (!err)
         err = redis_new(&redis, &r->redis, why); /* does not connect */
     redis_free(redis);
-    if (err == OK)
+    if (!err)
         err = config_budget(config, &rules, why);
-    if (err == OK)
+    if (!err)
         r->budget = github_budget_new(&rules);
-    if (err == OK && daemon_has_role(ctx, "reconcile"))
+    if (!err && daemon_has_role(ctx, "reconcile"))
         err = jwt_key_new(&r->app_key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
     return err;
 }
@@ -61,7 +61,7 @@ enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, 
     struct reporter *r = mem_alloc(1, sizeof(*r));
     *opaque = r;
     enum err err = reporter_init(r, ctx, why);
-    if (err != OK || check_only)
+    if (err || check_only)
         return err;
     return allowlist_feed_new(&r->feed, &r->kafka, r->topics.name[TOPIC_ALLOWLIST],
                               allowlist_refused, daemon_watch(ctx, "allowlist"), why);

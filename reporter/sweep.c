@@ -74,8 +74,8 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
 {
     struct errand *errand = opaque;
     (void)at;
-    errand->stored = err == OK;
-    if (err != OK)
+    errand->stored = !err;
+    if (err)
         log_warn(errand->event, LOG_STR("error", str_of(reason)));
 }
 
@@ -84,7 +84,7 @@ static void publish(struct sweep *s, enum topic topic, struct str key, struct st
 {
     struct why why;
     if (topic_writer_put(s->writer, s->reporter->topics.name[topic], key, value, headers, written,
-                         errand, &why) != OK)
+                         errand, &why))
         log_warn(errand->event, LOG_STR("error", str_of(why.text)));
 }
 
@@ -93,7 +93,7 @@ static void publish(struct sweep *s, enum topic topic, struct str key, struct st
 static void all_reported(struct sweep *s)
 {
     struct why why;
-    while (topic_writer_flush(s->writer, FLUSH_MS, &why) != OK)
+    while (topic_writer_flush(s->writer, FLUSH_MS, &why))
         role_alive(s->role);
 }
 
@@ -117,7 +117,7 @@ static size_t jobs_batch(struct sweep *s)
     struct overdue_list list = { .at = NULL };
     struct why why;
     int64_t past = 0;
-    if (overdue_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
+    if (overdue_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why)) {
         redis_seen(s, false, why.text);
         return 0;
     }
@@ -144,7 +144,7 @@ static size_t jobs_batch(struct sweep *s)
                      LOG_STR("repo", str_of(job->repo)), LOG_STR("job", str_of(job->job_name)),
                      LOG_STR("run_attempt", str_of(job->run_attempt)));
         }
-        if (overdue_remove(s->redis, &list.at[i], &why) != OK)
+        if (overdue_remove(s->redis, &list.at[i], &why))
             redis_seen(s, false, why.text); /* the same again when the lease has run out */
     }
     size_t n = list.n;
@@ -160,7 +160,7 @@ static size_t due_batch(struct sweep *s)
     struct due_list list = { .at = NULL };
     struct why why;
     int64_t past = 0;
-    if (due_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why) != OK) {
+    if (due_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why)) {
         redis_seen(s, false, why.text);
         return 0;
     }
@@ -179,7 +179,7 @@ static size_t due_batch(struct sweep *s)
         }
         metrics_add(m, METRIC_DUE_MARKED, NULL, 1);
         role_progress(s->role);
-        if (due_remove(s->redis, list.at[i], list.lease_end_ms, &why) != OK)
+        if (due_remove(s->redis, list.at[i], list.lease_end_ms, &why))
             redis_seen(s, false, why.text); /* marked once more than needed */
     }
     size_t n = list.n;
@@ -230,9 +230,9 @@ static enum err sweep_open(struct sweep *s, struct why *why)
     const struct topic_writer_options writer = { .kafka = r->kafka };
     s->period_ms = config_number(role_config(s->role), "CRCR_SWEEP_SECONDS") * 1000;
     enum err err = redis_new(&s->redis, &r->redis, why);
-    if (err == OK)
+    if (!err)
         err = topic_writer_new(&s->writer, &writer, why);
-    if (err == OK)
+    if (!err)
         err = role_wait_topics(s->role, s->writer, topics, 2, why);
     return err;
 }
@@ -241,11 +241,11 @@ enum err sweep_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct sweep s = { .reporter = reporter, .role = role };
     enum err err = sweep_open(&s, why);
-    if (err == OK) {
+    if (!err) {
         role_ready(role, NULL);
         metrics_set(role_metrics(role), METRIC_REDIS_UP, ROLE, 1);
     }
-    while (err == OK && !role_stopping(role)) {
+    while (!err && !role_stopping(role)) {
         turn(&s);
         if (topic_writer_fatal(s.writer, why))
             err = ERR_STOP;

@@ -74,7 +74,7 @@ static void time_text(char to[32], const char *text)
     int64_t wall_ms;
     struct why why;
     to[0] = '\0';
-    if (text && clock_parse(str_of(text), &wall_ms, &why) == OK)
+    if (text && !clock_parse(str_of(text), &wall_ms, &why))
         clock_format(wall_ms, to);
 }
 
@@ -135,7 +135,7 @@ void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate
         .aggregate = true,
         .delivery = dispatch->delivery,
         .may_start = may_start && a->started,
-        .completed = a->conclusion != NULL,
+        .completed = !!a->conclusion,
         .status = a->status,
         .conclusion = a->conclusion,
         .name = text_of("crcr/%s", dispatch->repo),

@@ -58,7 +58,7 @@ static void hmac_sha256(struct str key, struct str data, unsigned char to[DIGEST
     const char *key_bytes = key.ptr ? key.ptr : "";
     unsigned int n = 0;
     bool done = HMAC(EVP_sha256(), key_bytes, (int)key.len, (const unsigned char *)data.ptr,
-                     data.len, to, &n) != NULL;
+                     data.len, to, &n);
     require(done && n == DIGEST_BYTES, "HMAC-SHA256");
 }
 

@@ -118,5 +118,5 @@ const cjose_jwk_t *jwks_candidate(const struct jwks *set, struct str kid, size_t
 
 bool jwks_has(const struct jwks *set, struct str kid)
 {
-    return jwks_candidate(set, kid, 0) != NULL;
+    return jwks_candidate(set, kid, 0);
 }

@@ -98,7 +98,7 @@ static void reply_judged(const struct daemon_ctx *d, struct http_exchange *x, ju
         json_text_put(&reasons, str_of(reason));
     for (size_t i = 0; i < d->n_roles; i++) {
         struct why why;
-        if (judge(&d->roles[i], &why) == OK)
+        if (!judge(&d->roles[i], &why))
             continue;
         if (reasons.len)
             buf_putc(&reasons, ',');
@@ -140,13 +140,12 @@ static void refresh(struct admin *a)
     set(a, MAX_FDS, NULL, (double)process_max_fds());
     const char *watched = atomic_load(&a->daemon->watched);
     if (watched)
-        set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(watched)),
-            watch_judge_health(a->daemon, NULL) == OK);
+        set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(watched)), !watch_judge_health(a->daemon, NULL));
     for (size_t i = 0; i < a->daemon->n_roles; i++) {
         struct role_ctx *r = &a->daemon->roles[i];
         const struct str *labels = METRIC_LABELS(str_of(r->role->name));
-        set(a, ROLE_HEALTHY, labels, role_judge_health(r, NULL) == OK);
-        set(a, ROLE_READY, labels, role_judge_ready(r, NULL) == OK);
+        set(a, ROLE_HEALTHY, labels, !role_judge_health(r, NULL));
+        set(a, ROLE_READY, labels, !role_judge_ready(r, NULL));
         struct health health = role_health_now(r);
         int64_t now_ms = clock_mono_ms();
         set(a, ROLE_LAG, labels, (double)health.lag);

@@ -184,7 +184,7 @@ static int run_roles(struct daemon_ctx *ctx, void *opaque)
         log_info("role_started", LOG_STR("role", str_of(ctx->roles[i].role->name)));
     }
     for (size_t i = 0; i < ctx->n_roles; i++)
-        if (role_join(&ctx->roles[i]) != OK)
+        if (role_join(&ctx->roles[i]))
             code = EXIT_FAILED;
     return code;
 }

@@ -48,7 +48,7 @@ static void *run(void *opaque)
     pthread_mutex_lock(&r->lock);
     r->health.ended = true;
     r->result = err;
-    atomic_store(&r->failed, err != OK);
+    atomic_store(&r->failed, !!err);
     pthread_mutex_unlock(&r->lock);
     if (err)
         stop_ask(r->daemon->stop, "role failed");

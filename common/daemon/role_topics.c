@@ -28,7 +28,7 @@ enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
     while (!role_stopping(r)) {
         enum err err = topic_writer_check(writer, topics, n, ASK_MS, why);
         int64_t now_ms = clock_mono_ms();
-        if (err == OK)
+        if (!err)
             return OK;
         if (err == ERR_STOP && give_up_ms == 0)
             give_up_ms = now_ms + MISSING_GRACE_MS;

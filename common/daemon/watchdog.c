@@ -53,9 +53,9 @@ static bool ask(struct watchdog *w, const struct idle_partition *idle, size_t n,
     for (size_t i = 0; i < n; i++)
         at[i] = (struct topic_position){ idle[i].topic, idle[i].partition, idle[i].offset };
     const struct kafka_options kafka = config_kafka(w->daemon->config, w->daemon->spec->name);
-    if (!w->admin && topic_admin_new(&w->admin, &kafka, ASK_MS, &why) != OK)
+    if (!w->admin && topic_admin_new(&w->admin, &kafka, ASK_MS, &why))
         return false;
-    if (topic_admin_behind(w->admin, at, n, &behind, &why) != OK || behind < 0)
+    if (topic_admin_behind(w->admin, at, n, &behind, &why) || behind < 0)
         return false; /* no broker answers: the reason is known */
     *found = idle[behind];
     return true;
@@ -94,7 +94,7 @@ static void look_at_roles(struct watchdog *w, int64_t now_ms)
     for (size_t i = 0; i < w->daemon->n_roles; i++) {
         struct role_ctx *role = &w->daemon->roles[i];
         struct health health = role_health_now(role);
-        if (health.ended || health_judge(&health, now_ms, &why) == OK)
+        if (health.ended || !health_judge(&health, now_ms, &why))
             continue; /* an ended role ends the daemon by itself */
         if (now_ms - health.alive_ms > HEALTH_STALLED_MS ||
             now_ms - health.alive_ms <= HEALTH_SILENT_MS) {

@@ -93,14 +93,13 @@ static bool redirect(struct api_call *c, const struct http_answer *http)
     c->url = target;
     c->redirected = true;
     struct why ignored;
-    return send_request(c, &ignored) == OK;
+    return !send_request(c, &ignored);
 }
 
 /* What a write did is told by its status; a body too large to be read changes nothing of that. */
 static bool is_read(const struct api_call *c, const struct http_answer *http)
 {
-    return http->err == OK ||
-           (http->err == ERR_REFUSE && http->status && strcmp(c->method, "GET") != 0);
+    return !http->err || (http->err == ERR_REFUSE && http->status && strcmp(c->method, "GET") != 0);
 }
 
 /* GitHub names a moment by the wall clock. From here on it is a length of time: a clock that is set

@@ -117,7 +117,7 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answ
 static void account_answered(struct account *a, struct github_answer *answer)
 {
     if (!answer->limited) {
-        if (answer->err == OK)
+        if (!answer->err)
             a->limits_in_row = 0;
         return;
     }
@@ -238,7 +238,7 @@ static bool token_read(struct account *a, struct str body)
     const char *token = json_string_value(json_object_get(document, "token"));
     const char *end = json_string_value(json_object_get(document, "expires_at"));
     int64_t end_ms;
-    bool good = token && *token && clock_parse(str_of(end), &end_ms, NULL) == OK;
+    bool good = token && *token && !clock_parse(str_of(end), &end_ms, NULL);
     if (good) {
         free(a->token);
         a->token = mem_dup(token);
@@ -279,9 +279,9 @@ static void found(void *opaque, const struct github_answer *answer)
     a->lookup = NULL;
     if (answer->status == 401)
         app_jwt_drop(a->tokens->jwt);
-    if (answer->err == OK && !id_read(answer->body, &a->installation))
+    if (!answer->err && !id_read(answer->body, &a->installation))
         answer = &garbage;
-    if (answer->err == OK) {
+    if (!answer->err) {
         go_on(a);
     } else if (answer->err == ERR_REFUSE) {
         /* Another repo of this owner may still be one that the App is installed on. */
@@ -304,9 +304,9 @@ static void minted(void *opaque, const struct github_answer *answer)
     a->lookup = NULL;
     if (answer->status == 401)
         app_jwt_drop(a->tokens->jwt);
-    if (answer->err == OK && !token_read(a, answer->body))
+    if (!answer->err && !token_read(a, answer->body))
         answer = &garbage;
-    if (answer->err == OK) {
+    if (!answer->err) {
         a->found_again = false;
         release(a, STR_NONE, NULL);
     } else if (answer->status == 404 && !a->found_again) {

@@ -20,7 +20,7 @@ static void answered(void *opaque, const struct github_answer *answer)
         seen.err = OK;
         seen.reason = NULL;
     }
-    a->done(a->opaque, &seen, seen.err == OK && !absent);
+    a->done(a->opaque, &seen, !seen.err && !absent);
     free(a);
 }
 

@@ -134,7 +134,7 @@ static bool refit(struct sending *s)
     struct why why;
     struct dispatch *d = &s->dispatch;
     buf_init(&more, DISPATCH_PAYLOAD_MAX_BYTES);
-    if (payload_fit(d->payload, d->payload.len / 2, &s->payload, &more, &why) != OK)
+    if (payload_fit(d->payload, d->payload.len / 2, &s->payload, &more, &why))
         return false;
     join_arrays(&s->trimmed, d->trimmed, buf_str(&more));
     d->payload = buf_str(&s->payload);

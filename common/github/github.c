@@ -240,7 +240,7 @@ static bool refresh(struct call *c)
         app_jwt_drop(&c->g->jwt);
     else
         app_token_drop(c->g->tokens, c->request.repo, c->authority + strlen("Bearer "));
-    return call_begin(c, &why) == OK;
+    return !call_begin(c, &why);
 }
 
 static void call_answered(void *opaque, const struct github_answer *answer)

@@ -68,7 +68,7 @@ static bool matches(const struct payload_path *path, const char *pattern)
     if (!str_ends(str_of(pattern), ".*"))
         return path->len == n && memcmp(path->text, pattern, n) == 0;
     return path->len >= n && memcmp(path->text, pattern, n - 1) == 0 &&
-           strpbrk(path->text + n - 1, ".[") == NULL;
+           !strpbrk(path->text + n - 1, ".[");
 }
 
 bool payload_path_protected(const struct payload_path *path)

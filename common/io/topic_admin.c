@@ -21,9 +21,9 @@ enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *o
     a->timeout_ms = timeout_ms;
     enum err err =
         topic_client_configure(&a->client, options, no_settings, no_settings, &conf, why);
-    if (err == OK)
+    if (!err)
         err = topic_client_open(&a->client, true, conf, why);
-    if (err != OK) {
+    if (err) {
         topic_admin_free(a);
         return err;
     }
@@ -144,7 +144,7 @@ enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec
     rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) = topic_admin_await(a, &err, why);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewTopic_destroy(topic);
-    return err == OK ? created(event, why) : err;
+    return !err ? created(event, why) : err;
 }
 
 /* ---- compare -------------------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ rd_kafka_event_t *topic_admin_describe(struct topic_admin *a, const char *topic,
     rd_kafka_event_t *event = topic_admin_await(a, err, why);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_ConfigResource_destroy(resource);
-    if (*err != OK)
+    if (*err)
         return event;
 
     size_t n;
@@ -234,7 +234,7 @@ static enum err compare_topic(struct topic_admin *a, const struct topic_spec *sp
     snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
     rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) =
         topic_admin_describe(a, name, &err, why);
-    if (err == OK)
+    if (!err)
         compare_configs(spec,
                         rd_kafka_DescribeConfigs_result_resources(
                             rd_kafka_event_DescribeConfigs_result(event), &n)[0],
@@ -291,7 +291,7 @@ static enum err alter(struct topic_admin *a, rd_kafka_ConfigResource_t *resource
     rd_kafka_AlterConfigs(a->client.rk, &resource, 1, options, a->answers);
     rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) = topic_admin_await(a, &err, why);
     rd_kafka_AdminOptions_destroy(options);
-    if (err != OK)
+    if (err)
         return err;
     const rd_kafka_ConfigResource_t **answered =
         rd_kafka_AlterConfigs_result_resources(rd_kafka_event_AlterConfigs_result(event), &n);
@@ -312,7 +312,7 @@ enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec,
     snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
     rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) =
         topic_admin_describe(a, name, &err, why);
-    if (err != OK)
+    if (err)
         return err;
     const rd_kafka_ConfigResource_t *is = rd_kafka_DescribeConfigs_result_resources(
         rd_kafka_event_DescribeConfigs_result(event), &n)[0];
@@ -320,12 +320,12 @@ enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec,
     if (put_settings(spec, is, to, &raised)) {
         err = alter(a, to, why);
         size_t len = strlen(raised.detail);
-        if (err == OK && report->differences > raised.differences) {
+        if (!err && report->differences > raised.differences) {
             raised.state = TOPIC_STATE_DIFFERS;
             snprintf(raised.detail + len, sizeof(raised.detail) - len, "; before: %.180s",
                      report->detail);
         }
-        if (err == OK)
+        if (!err)
             *report = raised;
     }
     rd_kafka_ConfigResource_destroy(to);
@@ -349,7 +349,7 @@ enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_spec
         err = topic_client_topics(&a->client, a->timeout_ms, compare_partitions, &comparison, why);
         while (missing < specs->n && reports[missing].state != TOPIC_STATE_MISSING)
             missing++;
-        if (err != OK || missing == specs->n)
+        if (err || missing == specs->n)
             break;
         if (clock_mono_ms() < deadline)
             continue;
@@ -370,9 +370,9 @@ enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *spec
         reports[i] = (struct topic_report){ .state = TOPIC_STATE_MISSING };
     enum err err =
         topic_client_topics(&a->client, a->timeout_ms, compare_partitions, &comparison, why);
-    if (err != OK || topic_client_is_mock(&a->client, a->timeout_ms))
+    if (err || topic_client_is_mock(&a->client, a->timeout_ms))
         return err; /* it has no configs, and never answers when it is asked for them */
-    for (size_t i = 0; err == OK && i < specs->n; i++)
+    for (size_t i = 0; !err && i < specs->n; i++)
         if (reports[i].state != TOPIC_STATE_MISSING)
             err = compare_topic(a, &specs->at[i], prefix, &reports[i], why);
     return err;

@@ -27,7 +27,7 @@ static enum err list_partitions(struct topic_admin *a, struct wanted *wanted, st
 {
     enum err err = topic_client_topics(&a->client, a->timeout_ms, add_partitions, wanted, why);
 
-    for (size_t i = 0; err == OK && i < wanted->n; i++)
+    for (size_t i = 0; !err && i < wanted->n; i++)
         if (!rd_kafka_topic_partition_list_find(wanted->list, wanted->topics[i], 0))
             err = why_set(why, ERR_STOP, "missing in Kafka: %s", wanted->topics[i]);
     return err;
@@ -61,13 +61,13 @@ static enum err ask_committed(struct topic_admin *a, const char *group,
     rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) = topic_admin_await(a, &err, why);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_ListConsumerGroupOffsets_destroy(request);
-    if (err != OK)
+    if (err)
         return err;
 
     size_t n;
     const rd_kafka_group_result_t **groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
         rd_kafka_event_ListConsumerGroupOffsets_result(event), &n);
-    for (size_t i = 0; err == OK && i < n; i++) {
+    for (size_t i = 0; !err && i < n; i++) {
         const rd_kafka_error_t *error = rd_kafka_group_result_error(groups[i]);
         if (error)
             return why_set(why, ERR_REFUSE, "group %s: %s", group, rd_kafka_error_string(error));
@@ -83,7 +83,7 @@ static enum err ask_ends(struct topic_admin *a, const rd_kafka_topic_partition_l
     struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
     enum err err = topic_ends_ask(a->client.rk, list, a->timeout_ms, ends, why);
 
-    for (int i = 0; err == OK && i < list->cnt; i++) {
+    for (int i = 0; !err && i < list->cnt; i++) {
         struct partition_lag *p = &lags[i];
         p->low = ends[i].first;
         p->end = ends[i].end;
@@ -116,7 +116,7 @@ static enum err fill(struct topic_admin *a, const char *group,
         lags[i].committed = -1;
     }
     enum err err = ask_committed(a, group, list, lags, why);
-    if (err == OK)
+    if (!err)
         err = ask_ends(a, list, lags, why);
     qsort(lags, n, sizeof(*lags), compare);
     return err;
@@ -128,11 +128,11 @@ enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *c
     struct wanted wanted = { topics, n_topics, rd_kafka_topic_partition_list_new(16) };
     enum err err = list_partitions(a, &wanted, why);
 
-    if (err == OK) {
+    if (!err) {
         size_t count = (size_t)wanted.list->cnt;
         struct partition_lag *lags = mem_alloc(count, sizeof(*lags));
         err = fill(a, group, wanted.list, lags, why);
-        if (err == OK) {
+        if (!err) {
             *ret = lags;
             *n = count;
         } else {
@@ -153,7 +153,7 @@ enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *
         rd_kafka_topic_partition_list_add(list, at[i].topic, at[i].partition);
     enum err err = topic_ends_ask(a->client.rk, list, a->timeout_ms, ends, why);
     *ret = -1;
-    for (size_t i = 0; err == OK && *ret < 0 && i < n; i++)
+    for (size_t i = 0; !err && *ret < 0 && i < n; i++)
         if (at[i].offset < ends[i].end)
             *ret = (ptrdiff_t)i;
     free(ends);

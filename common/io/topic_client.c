@@ -107,7 +107,7 @@ static enum err conf_set_all(rd_kafka_conf_t *conf, const topic_setting *setting
 {
     enum err err = OK;
 
-    for (; err == OK && settings->name; settings++)
+    for (; !err && settings->name; settings++)
         err = conf_set(conf, settings->name, settings->value, why);
     return err;
 }
@@ -118,15 +118,15 @@ static enum err conf_fill(rd_kafka_conf_t *conf, const struct kafka_options *opt
 {
     enum err err = conf_set_all(conf, common_settings, why);
 
-    if (err == OK)
+    if (!err)
         err = conf_set_all(conf, defaults, why);
-    for (size_t i = 0; err == OK && i < options->n_properties; i++)
+    for (size_t i = 0; !err && i < options->n_properties; i++)
         err = conf_set(conf, options->properties[i].name, options->properties[i].value, why);
-    if (err == OK)
+    if (!err)
         err = conf_set(conf, "bootstrap.servers", options->brokers ? options->brokers : "", why);
-    if (err == OK && options->client_id)
+    if (!err && options->client_id)
         err = conf_set(conf, "client.id", options->client_id, why);
-    if (err == OK)
+    if (!err)
         err = conf_set_all(conf, fixed, why);
     return err;
 }
@@ -138,7 +138,7 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     enum err err = conf_fill(conf, options, defaults, fixed, why);
 
-    if (err != OK) {
+    if (err) {
         rd_kafka_conf_destroy(conf);
         return err;
     }

@@ -45,9 +45,9 @@ enum err topic_ends_ask(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *o
                       of->cnt, of->elems[0].topic,
                       strcmp(of->elems[0].topic, of->elems[of->cnt - 1].topic) ? ", …" : "",
                       rd_kafka_err2str(code));
-    for (int i = 0; err == OK && i < of->cnt; i++) {
+    for (int i = 0; !err && i < of->cnt; i++) {
         err = take(firsts, &of->elems[i], &ends[i].first, why);
-        if (err == OK)
+        if (!err)
             err = take(lasts, &of->elems[i], &ends[i].end, why);
     }
     rd_kafka_topic_partition_list_destroy(firsts);

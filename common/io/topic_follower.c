@@ -104,11 +104,11 @@ static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struc
     struct why reason;
     enum err err = ask_offsets(f, from_ms, &reason);
 
-    while (err != OK && clock_mono_ms() < deadline) {
+    while (err && clock_mono_ms() < deadline) {
         topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
         err = ask_offsets(f, from_ms, &reason);
     }
-    if (err != OK)
+    if (err)
         return why_set(why, err, "%s; run this again in a moment", reason.text);
     f->skip_before_ms = f->partitions->elems[0].offset == RD_KAFKA_OFFSET_BEGINNING ? from_ms : 0;
     return OK;
@@ -123,11 +123,11 @@ enum err topic_follower_start(struct topic_follower *f,
         rd_kafka_topic_partition_list_destroy(f->partitions);
     f->partitions = rd_kafka_topic_partition_list_new(16);
     enum err err = topic_client_topics(&f->client, START_MS, add_partitions, &listing, why);
-    if (err == OK)
+    if (!err)
         err = all_found(f, options, why);
-    if (err == OK && options->from == FOLLOW_TIME)
+    if (!err && options->from == FOLLOW_TIME)
         err = offsets_of_time(f, options->from_ms, why);
-    if (err != OK)
+    if (err)
         return err;
     f->n_behind = f->partitions->cnt;
     f->ends = mem_resize(f->ends, (size_t)f->n_behind, sizeof(*f->ends));
@@ -149,9 +149,9 @@ enum err topic_follower_open(struct topic_follower **ret,
     topic_client_init(&f->client, &options->kafka);
     enum err err = topic_client_configure(&f->client, &options->kafka, follower_defaults,
                                           follower_fixed, &conf, why);
-    if (err == OK)
+    if (!err)
         err = topic_client_open(&f->client, false, conf, why);
-    if (err != OK) {
+    if (err) {
         topic_follower_free(f);
         return err;
     }
@@ -166,10 +166,10 @@ enum err topic_follower_new(struct topic_follower **ret,
     struct topic_follower *f;
     enum err err = topic_follower_open(&f, options, why);
 
-    if (err != OK)
+    if (err)
         return err;
     err = topic_follower_start(f, options, why);
-    if (err != OK)
+    if (err)
         topic_follower_free(f);
     else
         *ret = f;
@@ -313,7 +313,7 @@ bool topic_follower_stalled(struct topic_follower *f, struct why *why)
     f->asked_ms = now;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(f->partitions);
     struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
-    if (topic_ends_ask(f->client.rk, list, ASK_MS, ends, why) == OK &&
+    if (!topic_ends_ask(f->client.rk, list, ASK_MS, ends, why) &&
         rd_kafka_position(f->client.rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
         for (int i = 0; i < list->cnt && !stalled; i++) {
             const rd_kafka_topic_partition_t *p = &list->elems[i];

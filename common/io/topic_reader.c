@@ -201,7 +201,7 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
 
     *(lost ? &r->moved.lost : &r->moved.given) += (uint64_t)list->cnt;
     tell_revoked(r, list, lost);
-    if (!lost && topic_reader_commit_wait(r, list, &why) != OK)
+    if (!lost && topic_reader_commit_wait(r, list, &why))
         topic_client_trouble(&r->client, why.text); /* others read again what was done: harmless */
     resume_what_goes(r, list);
     for (int i = 0; i < list->cnt; i++)
@@ -259,7 +259,7 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
 
     enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
                                           reader_fixed, &conf, why);
-    if (err != OK)
+    if (err)
         return err;
     rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
     r->session_ms = session_of(conf);
@@ -267,7 +267,7 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
     err = topic_client_open(&r->client, false, conf, why);
-    if (err != OK)
+    if (err)
         return err;
     rd_kafka_poll_set_consumer(r->client.rk);
     r->queue = rd_kafka_queue_get_consumer(r->client.rk);
@@ -290,7 +290,7 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
     enum err err = reader_open(r, options, why);
-    if (err != OK) {
+    if (err) {
         topic_reader_free(r);
         return err;
     }

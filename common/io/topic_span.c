@@ -89,7 +89,7 @@ static enum err ask_ends(struct topic_span *s, struct why *why)
     for (size_t i = 0; i < s->n_spans; i++)
         rd_kafka_topic_partition_list_add(list, s->topics[s->spans[i].part], s->spans[i].partition);
     enum err err = topic_ends_ask(s->client.rk, list, START_MS, ends, why);
-    for (size_t i = 0; err == OK && i < s->n_spans; i++) {
+    for (size_t i = 0; !err && i < s->n_spans; i++) {
         s->spans[i].start = ends[i].first;
         s->spans[i].end = ends[i].end;
     }
@@ -111,7 +111,7 @@ static enum err ask_starts(struct topic_span *s, const struct topic_span_part *p
                 ->offset = parts[s->spans[i].part].from_ms;
     if (list->cnt > 0)
         err = topic_ends_at_times(&s->client, list, START_MS, why);
-    for (size_t i = 0; err == OK && i < s->n_spans; i++) {
+    for (size_t i = 0; !err && i < s->n_spans; i++) {
         struct span *p = &s->spans[i];
         const rd_kafka_topic_partition_t *found =
             rd_kafka_topic_partition_list_find(list, s->topics[p->part], p->partition);
@@ -207,8 +207,8 @@ static bool end_now(const struct topic_span *s, const struct span *p, int64_t *e
     rd_kafka_topic_partition_list_add(one, s->topics[p->part], p->partition);
     enum err err = topic_ends_ask(s->client.rk, one, ASK_MS, &ends, NULL);
     rd_kafka_topic_partition_list_destroy(one);
-    *end = err == OK ? ends.end : -1;
-    return err == OK;
+    *end = !err ? ends.end : -1;
+    return !err;
 }
 
 /* Where records are gone, they are not waited for. A leader tells no end before it knows what was
@@ -277,19 +277,19 @@ static enum err span_open(struct topic_span *s, const struct kafka_options *kafk
 {
     rd_kafka_conf_t *conf;
     enum err err = topic_client_configure(&s->client, kafka, span_defaults, span_fixed, &conf, why);
-    if (err == OK)
+    if (!err)
         err = topic_client_open(&s->client, false, conf, why);
-    if (err != OK)
+    if (err)
         return err;
     rd_kafka_poll_set_consumer(s->client.rk);
     err = topic_client_topics(&s->client, START_MS, add_partitions, s, why);
-    if (err == OK)
+    if (!err)
         err = all_found(s, why);
-    if (err == OK)
+    if (!err)
         err = ask_ends(s, why);
-    if (err == OK)
+    if (!err)
         err = ask_starts(s, parts, why);
-    if (err != OK)
+    if (err)
         return err;
     for (size_t i = 0; i < s->n_spans; i++)
         s->spans[i].at = s->spans[i].start;
@@ -307,7 +307,7 @@ enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kaf
     for (size_t i = 0; i < n; i++)
         s->topics[i] = mem_dup(parts[i].topic);
     enum err err = span_open(s, kafka, parts, why);
-    if (err != OK) {
+    if (err) {
         topic_span_free(s);
         return err;
     }

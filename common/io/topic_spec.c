@@ -150,9 +150,9 @@ static enum err parse_line(const struct place *place, struct topic_specs *specs,
         *spec = *defaults;
         err = parse_head(place, specs, spec, word, &line, why);
     }
-    while (err == OK && next_word(&line, &word))
+    while (!err && next_word(&line, &word))
         err = parse_config(place, spec, word, why);
-    if (err == OK && spec != defaults)
+    if (!err && spec != defaults)
         specs->n++;
     return err;
 }
@@ -165,7 +165,7 @@ enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str
     struct place place = { file, 0, text.ptr };
     enum err err = OK;
 
-    while (err == OK && text.len) {
+    while (!err && text.len) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end ? (size_t)(end - text.ptr) : text.len;
         place.line++;
@@ -173,9 +173,9 @@ enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str
         err = parse_line(&place, &specs, &defaults, (struct str){ text.ptr, len }, why);
         text = str_from(text, end ? len + 1 : len);
     }
-    if (err == OK && specs.n == 0)
+    if (!err && specs.n == 0)
         err = why_set(why, ERR_REFUSE, "%s:1:1: no topics", file);
-    if (err != OK) {
+    if (err) {
         free(specs.at);
         return err;
     }

@@ -167,7 +167,7 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
     };
     enum err err =
         topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &conf, why);
-    if (err != OK)
+    if (err)
         return err;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
     w->timeout_ms = timeout_ms;
@@ -202,9 +202,9 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
     topic_client_init(&w->client, &options->kafka);
     pthread_mutex_init(&w->swap, NULL);
     enum err err = writer_open(w, options, why);
-    if (err == OK)
+    if (!err)
         err = writer_serve(w, options, why);
-    if (err != OK) {
+    if (err) {
         topic_writer_free(w);
         return err;
     }
@@ -352,7 +352,7 @@ static enum err wait_for(struct topic_writer *w, struct waiter *waiter, const ch
         return why_set(why, ERR_UNKNOWN, "topic %s: nothing was reported for %d ms", topic,
                        w->timeout_ms + LATE_REPORT_MS);
     enum err err = waiter->err;
-    if (err != OK)
+    if (err)
         (void)why_set(why, err, "topic %s: %s", topic, waiter->reason);
     else if (at)
         *at = (struct topic_position){ topic, waiter->at.partition, waiter->at.offset };
@@ -367,7 +367,7 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
     struct waiter *waiter = mem_alloc(1, sizeof(*waiter));
     enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, waiter, why);
 
-    if (err == OK)
+    if (!err)
         return wait_for(w, waiter, topic, at, why);
     free(waiter);
     if (!w->has_thread)
@@ -454,7 +454,7 @@ enum err topic_writer_check(struct topic_writer *w, const char *const *topics, s
     enum err err = topic_client_topics(&w->client, timeout_ms, tick_off, &wanted, why);
     topic_writer_let_go(w);
 
-    if (err == OK)
+    if (!err)
         err = name_missing(&wanted, why);
     free(wanted.found);
     return err;

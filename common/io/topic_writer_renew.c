@@ -105,7 +105,7 @@ static bool swap(struct topic_writer *w)
     pthread_mutex_lock(&w->swap);
     if (!w->users) {
         w->retired = w->client.rk;
-        if (topic_writer_open(w, &why) != OK) { /* as it was */
+        if (topic_writer_open(w, &why)) { /* as it was */
             w->client.rk = w->retired;
             w->retired = NULL;
             atomic_store(&w->hopeless, true);

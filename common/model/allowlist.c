@@ -341,6 +341,6 @@ size_t allowlist_lost(const struct allowlist *old, const struct allowlist *list)
 {
     size_t lost = 0;
     for (size_t i = 0; i < old->n; i++)
-        lost += find(list, old->items[i]->entry.repo) == NULL;
+        lost += !find(list, old->items[i]->entry.repo);
     return lost;
 }

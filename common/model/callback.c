@@ -116,7 +116,7 @@ static bool is_link(struct str url)
 static bool is_instant(struct str text)
 {
     int64_t ms;
-    return clock_parse(text, &ms, NULL) == OK && ms >= 0 && ms < INT64_C(4102444800000);
+    return !clock_parse(text, &ms, NULL) && ms >= 0 && ms < INT64_C(4102444800000);
 }
 
 static bool is_integer(struct str number)

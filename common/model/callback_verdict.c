@@ -156,7 +156,7 @@ static bool copy_rest(json_t *to, const json_t *from)
         json_object_set_new(to, "reproduced_on_retry", json_boolean(json_is_true(reproduced)));
     int64_t ms;
     const char *at = json_string_value(json_object_get(from, "analyzed_at"));
-    if (at && clock_parse(str_of(at), &ms, NULL) != OK)
+    if (at && clock_parse(str_of(at), &ms, NULL))
         return false;
     return copy_text(to, from, "analyzed_at", SHORT_MAX, false);
 }

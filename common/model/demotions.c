@@ -121,10 +121,10 @@ enum err demotions_from_json(struct str json, struct demotions **ret, struct why
                       SCHEMA_VERSION);
     else if (!json_is_array(rows))
         err = why_set(why, ERR_REFUSE, "demotions: demoted is not a list");
-    for (size_t i = 0; err == OK && i < json_array_size(rows); i++)
+    for (size_t i = 0; !err && i < json_array_size(rows); i++)
         err = row_read(d, json_array_get(rows, i), why);
     json_decref(root);
-    if (err != OK) {
+    if (err) {
         demotions_free(d);
         return err;
     }

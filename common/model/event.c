@@ -15,7 +15,7 @@ static const struct {
     { "check_suite", EVENT_CHECK_SUITE },
     { "ping", EVENT_PING },
 };
-#define N_KINDS (sizeof kinds / sizeof kinds[0])
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 enum event_kind event_kind_of(struct str x_github_event)
 {
@@ -74,7 +74,7 @@ static const struct fact facts_table[] = {
     { SUITE, "check_suite.id", FACT_NUMBER, FIELD(check_suite_id), true },
     { SUITE, "check_suite.app.id", FACT_NUMBER, FIELD(app_id), false },
 };
-#define N_FACTS (sizeof facts_table / sizeof facts_table[0])
+#define N_FACTS (sizeof(facts_table) / sizeof(facts_table[0]))
 
 struct reading {
     const struct fact *fact[N_FACTS]; /* by want */
@@ -84,7 +84,7 @@ struct reading {
 static void fact_store_label(struct event_facts *to, struct str name)
 {
     if (to->n_labels < EVENT_MAX_LABELS &&
-        str_copy(to->labels[to->n_labels], sizeof to->labels[0], name))
+        str_copy(to->labels[to->n_labels], sizeof(to->labels[0]), name))
         to->n_labels++;
 }
 
@@ -125,11 +125,11 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
         wants[n++] = (struct json_want){ facts_table[i].path, fact_found };
     }
     struct event_facts facts;
-    memset(&facts, 0, sizeof facts);
+    memset(&facts, 0, sizeof(facts));
     reading.to = &facts;
     const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
     enum err err = json_scan(body, &rules, wants, n, &reading, why);
-    if (err != OK)
+    if (err)
         return err;
     if (kind == EVENT_PUSH)
         (void)ciflow_tag_pr(str_of(facts.ref), &facts.pr);
@@ -162,9 +162,9 @@ enum err event_scan(enum event_kind kind, struct str body, struct event_facts *r
 {
     struct event_facts facts;
     enum err err = event_read(kind, body, &facts, why);
-    if (err == OK)
+    if (!err)
         err = event_check(kind, &facts, why);
-    if (err == OK)
+    if (!err)
         *ret = facts;
     return err;
 }
@@ -195,8 +195,8 @@ bool event_push_touches(struct str body, const char *path)
     };
     struct search search = { .path = str_of(path) };
     const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
-    enum err err = json_scan(body, &rules, wants, sizeof wants / sizeof wants[0], &search, NULL);
-    return err == OK && search.found;
+    enum err err = json_scan(body, &rules, wants, sizeof(wants) / sizeof(wants[0]), &search, NULL);
+    return !err && search.found;
 }
 
 /* ---- key and headers ------------------------------------------------------------------------ */
@@ -226,7 +226,7 @@ enum err event_from_headers(struct event *ret, const struct headers *headers, st
         return why_set(why, ERR_REFUSE, "header event is missing or unknown");
     if (!delivery_valid(e.delivery))
         return why_set(why, ERR_REFUSE, "header delivery is missing or malformed");
-    if (e.action.ptr == NULL && e.kind != EVENT_PUSH && e.kind != EVENT_PING)
+    if (!e.action.ptr && e.kind != EVENT_PUSH && e.kind != EVENT_PING)
         return why_set(why, ERR_REFUSE, "header action is missing");
     if (e.kind != EVENT_PING && !sha_valid(e.head_sha))
         return why_set(why, ERR_REFUSE, "header head_sha is missing or malformed");
@@ -234,9 +234,9 @@ enum err event_from_headers(struct event *ret, const struct headers *headers, st
         return why_set(why, ERR_REFUSE, "header pr is missing or malformed");
     if (e.received_ms <= 0)
         return why_set(why, ERR_REFUSE, "header received_ms is missing or malformed");
-    if (e.source.ptr == NULL)
+    if (!e.source.ptr)
         return why_set(why, ERR_REFUSE, "header source is missing");
-    if (e.again.ptr != NULL && !delivery_valid(e.again))
+    if (e.again.ptr && !delivery_valid(e.again))
         return why_set(why, ERR_REFUSE, "header again is malformed");
     *ret = e;
     return OK;

@@ -10,7 +10,7 @@ static bool is_label_action(struct str action)
 static bool is_dispatch_action(struct str action)
 {
     static const char *const actions[] = { "opened", "reopened", "synchronize", "closed" };
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
         if (str_is(action, actions[i]))
             return true;
     return false;
@@ -61,7 +61,7 @@ static bool push_counts(struct str push_refs, const struct event_facts *facts)
     if (facts->deleted)
         return false;
     struct str pattern;
-    bool matches = push_refs.ptr == NULL;
+    bool matches = !push_refs.ptr;
     while (!matches && str_split(&push_refs, ',', &pattern))
         matches = ref_matches(str_trim(pattern), str_of(facts->ref));
     return matches;
@@ -85,18 +85,18 @@ enum event_verdict event_judge(const struct event_rules *rules, enum event_kind 
                                struct why *why)
 {
     *reason = "body_malformed";
-    if (event_read(kind, body, facts, why) != OK)
+    if (event_read(kind, body, facts, why))
         return EVENT_MALFORMED;
     *reason = "other_repository";
     if (!str_eq_nocase(str_of(facts->repo), rules->upstream_repo))
         return EVENT_IGNORED;
     /* One key, and so one lane, however the webhook spells the upstream. */
-    (void)str_copy(facts->repo, sizeof facts->repo, rules->upstream_repo);
+    (void)str_copy(facts->repo, sizeof(facts->repo), rules->upstream_repo);
     *reason = "other_action";
     if (!event_counts(rules, kind, facts))
         return EVENT_IGNORED;
     *reason = "body_malformed";
-    if (event_check(kind, facts, why) != OK)
+    if (event_check(kind, facts, why))
         return EVENT_MALFORMED;
     *reason = NULL;
     return EVENT_ACCEPTED;

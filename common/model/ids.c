@@ -15,10 +15,10 @@ static bool is_hex(char c)
 /* Letters, digits and the characters of also, at least one and at most max of them. */
 static bool made_of(struct str s, const char *also, size_t max)
 {
-    if (s.ptr == NULL || s.len == 0 || s.len > max)
+    if (!s.ptr || s.len == 0 || s.len > max)
         return false;
     for (size_t i = 0; i < s.len; i++)
-        if (!is_alnum(s.ptr[i]) && (s.ptr[i] == '\0' || strchr(also, s.ptr[i]) == NULL))
+        if (!is_alnum(s.ptr[i]) && (s.ptr[i] == '\0' || !strchr(also, s.ptr[i])))
             return false;
     return true;
 }
@@ -30,7 +30,7 @@ bool delivery_valid(struct str s)
 
 bool repo_valid(struct str s)
 {
-    if (s.ptr == NULL)
+    if (!s.ptr)
         return false;
     ptrdiff_t slash = str_find(s, '/');
     if (slash < 0)
@@ -43,7 +43,7 @@ bool repo_valid(struct str s)
 
 bool sha_valid(struct str s)
 {
-    if (s.ptr == NULL || s.len < 7 || s.len > SHA_MAX)
+    if (!s.ptr || s.len < 7 || s.len > SHA_MAX)
         return false;
     for (size_t i = 0; i < s.len; i++)
         if (!is_hex(s.ptr[i]))
@@ -56,7 +56,7 @@ bool ciflow_tag_pr(struct str ref, int64_t *pr)
     const char prefix[] = "refs/tags/ciflow/";
     if (!str_starts(ref, prefix))
         return false;
-    struct str rest = str_from(ref, sizeof prefix - 1);
+    struct str rest = str_from(ref, sizeof(prefix) - 1);
     size_t slash = rest.len; /* the last one: the name between may hold slashes itself */
     while (slash > 0 && rest.ptr[slash - 1] != '/')
         slash--;
@@ -72,9 +72,9 @@ bool ciflow_tag_pr(struct str ref, int64_t *pr)
 bool ciflow_label_device(struct str label, struct str *device)
 {
     const char prefix[] = "ciflow/crcr/";
-    if (!str_starts(label, prefix) || label.len == sizeof prefix - 1)
+    if (!str_starts(label, prefix) || label.len == sizeof(prefix) - 1)
         return false;
-    *device = str_from(label, sizeof prefix - 1);
+    *device = str_from(label, sizeof(prefix) - 1);
     return true;
 }
 
@@ -83,12 +83,12 @@ static void put_encoded(struct buf *to, struct str part)
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < part.len; i++) {
         unsigned char c = (unsigned char)part.ptr[i];
-        if (c != '\0' && (is_alnum((char)c) || strchr("-._~", c) != NULL)) {
+        if (c != '\0' && (is_alnum((char)c) || strchr("-._~", c))) {
             buf_putc(to, (char)c);
             continue;
         }
         const char escape[] = { '%', hex[c >> 4], hex[c & 15] };
-        buf_put(to, (struct str){ escape, sizeof escape });
+        buf_put(to, (struct str){ escape, sizeof(escape) });
     }
 }
 
@@ -96,7 +96,7 @@ void job_key(struct buf *to, struct str repo, struct str delivery, struct str wo
              struct str job, struct str check_run_id)
 {
     const struct str parts[] = { repo, delivery, workflow, job, check_run_id };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (i > 0)
             buf_putc(to, '/');
         put_encoded(to, parts[i]);

@@ -68,7 +68,7 @@ static bool word_is_plain(const unsigned char *p)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
     uint64_t x;
-    memcpy(&x, p, sizeof x);
+    memcpy(&x, p, sizeof(x));
     uint64_t no_backslash = x ^ (ones * '\\');
     return ((x | ((x - ones * 0x20) & ~x) | ((no_backslash - ones) & ~no_backslash)) & tops) == 0;
 }

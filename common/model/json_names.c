@@ -19,7 +19,7 @@ void json_names_open(struct json_names *names)
 
 static struct str name_copy(struct json_names *names, struct str name)
 {
-    struct json_name_copy *copy = mem_resize(NULL, 1, sizeof *copy + name.len);
+    struct json_name_copy *copy = mem_resize(NULL, 1, sizeof(*copy) + name.len);
     memcpy(copy->text, name.ptr, name.len);
     copy->next = names->copies;
     names->copies = copy;
@@ -30,7 +30,7 @@ void json_names_add(struct json_names *names, struct str name, struct str text)
 {
     if (names->n == names->cap) {
         names->cap = names->cap == 0 ? 64 : names->cap * 2;
-        names->at = mem_resize(names->at, names->cap, sizeof *names->at);
+        names->at = mem_resize(names->at, names->cap, sizeof(*names->at));
     }
     uintptr_t at = (uintptr_t)name.ptr, start = (uintptr_t)text.ptr;
     bool in_text = at >= start && at < start + text.len;
@@ -55,7 +55,7 @@ static bool all_differ(struct str *at, size_t n)
                     return false;
         return true;
     }
-    qsort(at, n, sizeof *at, name_order);
+    qsort(at, n, sizeof(*at), name_order);
     for (size_t i = 1; i < n; i++)
         if (name_order(&at[i - 1], &at[i]) == 0)
             return false;
@@ -73,7 +73,7 @@ bool json_names_close(struct json_names *names)
 void json_names_clear(struct json_names *names)
 {
     free(names->at);
-    while (names->copies != NULL) {
+    while (names->copies) {
         struct json_name_copy *next = names->copies->next;
         free(names->copies);
         names->copies = next;

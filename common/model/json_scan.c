@@ -101,7 +101,7 @@ static struct frame *scan_top(struct scan *s)
 static want_set scan_value(struct scan *s, size_t *index)
 {
     struct frame *top = scan_top(s);
-    if (top == NULL) {
+    if (!top) {
         *index = 0;
         return s->all;
     }
@@ -187,7 +187,7 @@ static int scan_close(struct scan *s)
         return 1;
     size_t end = yajl_get_bytes_consumed(s->parser);
     struct frame *around = scan_top(s);
-    size_t index = around == NULL ? 0 : around->is_array ? around->index - 1 : around->index;
+    size_t index = !around ? 0 : around->is_array ? around->index - 1 : around->index;
     return scan_report(s, frame->wants, s->depth,
                        frame->is_array ? JSON_SCAN_ARRAY : JSON_SCAN_OBJECT,
                        (struct str){ s->text.ptr + frame->start, end - frame->start }, index);
@@ -325,7 +325,7 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     if (n > MAX_WANTS)
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
     enum err err = json_bytes_check(text, rules->nul_in_others, why);
-    if (err != OK)
+    if (err)
         return err;
     struct scan s = { .text = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
     s.max_depth = rules->max_depth == 0 || rules->max_depth > JSON_MAX_DEPTH ? JSON_MAX_DEPTH
@@ -341,5 +341,5 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
 
 void json_quote(struct buf *to, struct str s)
 {
-    json_text_put(to, s.ptr == NULL ? STR_LIT("") : s);
+    json_text_put(to, !s.ptr ? STR_LIT("") : s);
 }

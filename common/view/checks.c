@@ -29,15 +29,15 @@ enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slo
     size_t queued = 0;
     enum err err = OK;
     buf_init(&key, VIEW_KEY_MAX);
-    while (err == OK && queued < n) {
+    while (!err && queued < n) {
         struct str at = key_check(&key, sha, slots[queued].name);
         err = redis_queue(r, REDIS_ARGS(STR_LIT("HGET"), at, slots[queued].slot), why);
-        queued += err == OK;
+        queued += !err;
     }
     for (size_t i = 0; i < queued; i++) {
         const struct redis_value *reply;
         enum err failed = redis_collect(r, &reply, why);
-        if (failed != OK)
+        if (failed)
             err = failed;
         else if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
             ret[i] = (struct check_sent){ 0 };
@@ -58,13 +58,13 @@ enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot
     snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
     snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
     enum err err = redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, slot->slot, str_of(value)), why);
-    if (err != OK)
+    if (err)
         return err;
     err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
     enum err set = redis_collect(r, &reply, why);
-    if (err == OK)
+    if (!err)
         err = redis_collect(r, &reply, why);
-    return set != OK ? set : err;
+    return set ? set : err;
 }
 
 void check_list_clear(struct check_list *list)
@@ -83,7 +83,7 @@ enum err checks_sent_list(struct redis *r, struct str sha, struct str name, stru
     buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(&key, sha, name)), why);
-    if (err != OK)
+    if (err)
         return err;
     struct check_list list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };
     for (size_t i = 0; i + 1 < reply->n; i += 2) {

@@ -31,7 +31,7 @@ enum err comment_sent_get(struct redis *r, int64_t pr, struct str repo, struct c
     buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
         r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_comment(&key, pr, repo), STR_LIT("sent")), why);
-    if (err == OK && (reply->type != REDIS_STR || !sent_parse(reply->text, ret)))
+    if (!err && (reply->type != REDIS_STR || !sent_parse(reply->text, ret)))
         *ret = (struct comment_sent){ 0 };
     return err;
 }
@@ -58,13 +58,13 @@ enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
     snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
     enum err err =
         redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, STR_LIT("sent"), str_of(value)), why);
-    if (err != OK)
+    if (err)
         return err;
     err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
     enum err set = redis_collect(r, &reply, why);
-    if (err == OK)
+    if (!err)
         err = redis_collect(r, &reply, why);
-    return set != OK ? set : err;
+    return set ? set : err;
 }
 
 enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str owner, bool *got,
@@ -77,7 +77,7 @@ enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str 
                               REDIS_ARGS(STR_LIT("SET"), key_comment_lease(&key, pr, repo), owner,
                                          STR_LIT("NX"), STR_LIT("PX"), STR_LIT(LEASE_MS)),
                               why);
-    if (err == OK)
+    if (!err)
         *got = reply->type != REDIS_NIL;
     return err;
 }

@@ -11,7 +11,7 @@ enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret,
     const struct redis_value *reply;
     buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &reply, REDIS_ARGS(STR_LIT("GET"), key_commit(&key, sha)), why);
-    if (err != OK)
+    if (err)
         return err;
     *ret = COMMIT_UNKNOWN;
     if (reply->type == REDIS_STR)

@@ -162,7 +162,7 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
     buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
         r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, repo)), why);
-    if (err != OK)
+    if (err)
         return err;
     struct dispatch_view view;
     *found = view_from_reply(reply, &view);
@@ -190,15 +190,15 @@ static enum err views_get(struct redis *r, struct str delivery, char *const *rep
     size_t queued = 0;
     enum err err = OK;
     buf_init(&key, VIEW_KEY_MAX);
-    while (err == OK && queued < n) {
+    while (!err && queued < n) {
         struct str at = key_dispatch(&key, delivery, str_of(repos[queued]));
         err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), at), why);
-        queued += err == OK;
+        queued += !err;
     }
     for (size_t i = 0; i < queued; i++) {
         const struct redis_value *reply;
         enum err failed = redis_collect(r, &reply, why);
-        if (failed != OK)
+        if (failed)
             err = failed;
         else
             *kept += view_from_reply(reply, &to[*kept]);
@@ -216,7 +216,7 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
         r, &reply,
         REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
         why);
-    if (err != OK)
+    if (err)
         return err;
     char **repos = mem_alloc(reply->n + 1, sizeof(*repos));
     size_t n_repos = repos_among(reply, limit, repos), kept = 0;
@@ -225,7 +225,7 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
     for (size_t i = 0; i < n_repos; i++)
         free(repos[i]);
     free(repos);
-    if (err != OK) {
+    if (err) {
         free(list);
         return err;
     }
@@ -249,7 +249,7 @@ static enum err deliveries_sent(struct redis *r, struct str sha, struct str repo
                               REDIS_ARGS(STR_LIT("ZRANGE"), key_sent(&key, sha, repo), STR_LIT("0"),
                                          STR_LIT("-1"), STR_LIT("REV")),
                               why);
-    if (err != OK)
+    if (err)
         return err;
     *n = 0;
     for (size_t i = 0; i < reply->n && *n < SENT_MAX; i++)
@@ -264,11 +264,11 @@ enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool
     size_t n = 0;
     *found = false;
     enum err err = deliveries_sent(r, sha, repo, deliveries, &n, why);
-    for (size_t i = 0; err == OK && i < n; i++) {
+    for (size_t i = 0; !err && i < n; i++) {
         struct dispatch_view view;
         bool there = false;
         err = dispatch_view_get(r, str_of(deliveries[i]), repo, &there, &view, why);
-        if (err != OK || !there)
+        if (err || !there)
             continue;
         str_copy(view.delivery, sizeof(view.delivery), str_of(deliveries[i]));
         bool superseded = str_is(str_of(view.outcome), outcome_kind_name(OUTCOME_SUPERSEDED));

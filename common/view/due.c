@@ -53,7 +53,7 @@ enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list 
     };
     enum err err =
         redis_call_script(r, &take_script, 2, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
-    if (err != OK)
+    if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n < 1 || v->items[0].type != REDIS_INT)
         return why_set(why, ERR_REFUSE, "due.lua gave an answer that is not its own");

@@ -30,7 +30,7 @@ enum err view_epoch_get(struct redis *r, int64_t *ret, struct why *why)
 {
     const struct redis_value *v;
     enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), STR_LIT(KEY_EPOCH)), why);
-    if (err == OK)
+    if (!err)
         *ret = number_of(v);
     return err;
 }
@@ -51,7 +51,7 @@ static enum err lease_call(struct redis *r, size_t argc, const struct str *argv,
     for (size_t i = 0; i < argc; i++)
         all[2 + i] = argv[i];
     enum err err = redis_call_script(r, &lease_script, 2, 2 + argc, all, &v, why);
-    if (err != OK)
+    if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 2)
         return why_set(why, ERR_STOP, "lease.lua gave an answer that is not its own");
@@ -64,7 +64,7 @@ static enum err lease_held(struct redis *r, size_t argc, const struct str *argv,
 {
     struct str verdict, text;
     enum err err = lease_call(r, argc, argv, &verdict, &text, why);
-    if (err == OK && !str_is(verdict, "held"))
+    if (!err && !str_is(verdict, "held"))
         return why_set(why, ERR_REFUSE,
                        "the lease of the rebuild is lost: flushed, or taken over by another");
     return err;
@@ -77,7 +77,7 @@ enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *re
     struct str verdict, text;
     const struct str argv[] = { STR_LIT("take"), str_of(owner), number_text(lease, VIEW_LEASE_MS) };
     enum err err = lease_call(r, 3, argv, &verdict, &text, why);
-    if (err != OK)
+    if (err)
         return err;
     *ret = str_is(verdict, "whole")  ? VIEW_LEASE_WHOLE
            : str_is(verdict, "busy") ? VIEW_LEASE_BUSY
@@ -139,7 +139,7 @@ static enum err judge_lease(struct redis *r, struct view_rebuild *rebuild, int64
     if (!str_is(str_of(rebuild->state), "running"))
         return OK;
     enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("TIME")), why);
-    if (err != OK)
+    if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 2)
         return why_set(why, ERR_REFUSE, "TIME gave no time");
@@ -158,7 +158,7 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
                               STR_LIT("phase"), STR_LIT("owner"), STR_LIT("done"), STR_LIT("total"),
                               STR_LIT("started_ms"), STR_LIT("ended_ms"), STR_LIT("until_ms")),
                    why);
-    if (err != OK)
+    if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 8)
         return why_set(why, ERR_REFUSE, "rebuild is no hash");
@@ -172,10 +172,10 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
     text_set(rebuild.phase, sizeof(rebuild.phase), &v->items[1]);
     text_set(rebuild.owner, sizeof(rebuild.owner), &v->items[2]);
     err = judge_lease(r, &rebuild, number_of(&v->items[7]), why);
-    if (err == OK)
+    if (!err)
         err = view_epoch_get(r, &epoch, why);
     rebuild.whole = epoch != 0;
-    if (err == OK)
+    if (!err)
         *ret = rebuild;
     return err;
 }

@@ -25,7 +25,7 @@ static enum err newest(struct redis *r, struct str key, size_t limit, struct vie
                               REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"), str_of(last),
                                          STR_LIT("REV"), STR_LIT("WITHSCORES")),
                               why);
-    if (err != OK)
+    if (err)
         return err;
     struct view_index index = { mem_alloc(reply->n / 2 + 1, sizeof(*index.at)), 0 };
     for (size_t i = 0; i + 1 < reply->n; i += 2, index.n++) {

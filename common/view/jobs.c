@@ -122,7 +122,7 @@ enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct re
 {
     const struct redis_value *reply;
     enum err err = redis_collect(r, &reply, why);
-    if (err != OK)
+    if (err)
         return err;
     if (reply->type != REDIS_ARRAY || reply->n % 2 != 1)
         return why_set(why, ERR_STOP, "fold.lua gave an answer that is not its own");
@@ -219,15 +219,15 @@ static enum err jobs_get(struct redis *r, const struct names *names, bool brief,
     enum err err = OK;
     buf_init(&key, VIEW_KEY_MAX);
     reading_init(&how, brief);
-    while (err == OK && queued < names->n) {
+    while (!err && queued < names->n) {
         how.argv[1] = key_job(&key, str_of(names->at[queued]));
         err = redis_queue(r, how.argc, how.argv, why);
-        queued += err == OK;
+        queued += !err;
     }
     for (size_t i = 0; i < queued; i++) {
         const struct redis_value *reply;
         enum err failed = redis_collect(r, &reply, why);
-        if (failed != OK) {
+        if (failed) {
             err = failed;
             continue;
         }
@@ -237,7 +237,7 @@ static enum err jobs_get(struct redis *r, const struct names *names, bool brief,
         else
             result_record_clear(&list.at[list.n]);
     }
-    if (err != OK) {
+    if (err) {
         job_list_clear(&list);
         return err;
     }
@@ -253,7 +253,7 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
     buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), why);
-    if (err != OK)
+    if (err)
         return err;
     struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), SIZE_MAX);
     qsort(names.at, names.n, sizeof(*names.at), name_cmp);
@@ -270,7 +270,7 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
         r, &reply,
         REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
         why);
-    if (err != OK)
+    if (err)
         return err;
     struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
     return jobs_get(r, &names, names.n > full_max, ret, why);
@@ -290,7 +290,7 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
         r, &reply,
         REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
         why);
-    if (err != OK)
+    if (err)
         return err;
     struct names CLEANUP(names_clear) names = names_of_jobs(reply, buf_str(&prefix), limit);
     return jobs_get(r, &names, true, ret, why);
@@ -307,7 +307,7 @@ enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job
                               REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), STR_LIT("0"),
                                          number_text(last, (int64_t)limit - 1), STR_LIT("REV")),
                               why);
-    if (err != OK)
+    if (err)
         return err;
     struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
     return jobs_get(r, &names, true, ret, why);
@@ -334,7 +334,7 @@ enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t
                               REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, str_of(fact->key)),
                                          STR_LIT("ranks"), STR_LIT("run_attempt")),
                               why);
-    if (err != OK)
+    if (err)
         return err;
     snprintf(rank, sizeof(rank), "%d%013" PRId64, (int)fact->state, 9999999999999 - received_ms);
     *ret = v->type == REDIS_ARRAY && v->n == 2 && v->items[0].type == REDIS_STR &&
@@ -354,7 +354,7 @@ enum err job_state_get(struct redis *r, struct str job_key, struct str run_attem
                    REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key), STR_LIT("status"),
                               STR_LIT("conclusion"), STR_LIT("run_attempt")),
                    why);
-    if (err != OK)
+    if (err)
         return err;
     *found = reply->type == REDIS_ARRAY && reply->n == 3 && reply->items[0].type == REDIS_STR &&
              str_eq(reply->items[2].text, run_attempt);

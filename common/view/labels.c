@@ -46,7 +46,7 @@ static enum err field_get(struct redis *r, int64_t pr, struct str field, struct 
     buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(&key, pr), field), why);
-    if (err == OK && reply->type == REDIS_STR)
+    if (!err && reply->type == REDIS_STR)
         buf_put(to, reply->text);
     return err;
 }
@@ -61,7 +61,7 @@ enum err pr_head_get(struct redis *r, int64_t pr, char ret[SHA_MAX + 1], struct 
     struct buf CLEANUP(buf_clear) sha;
     buf_init(&sha, SHA_MAX + 1);
     enum err err = field_get(r, pr, STR_LIT("head_sha"), &sha, why);
-    if (err == OK)
+    if (!err)
         (void)str_copy(ret, SHA_MAX + 1, buf_str(&sha));
     return err;
 }

@@ -59,7 +59,7 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
     };
     enum err err =
         redis_call_script(r, &take_script, 4, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
-    if (err != OK)
+    if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n < 1 || v->items[0].type != REDIS_INT)
         return why_set(why, ERR_REFUSE, "overdue.lua gave an answer that is not its own");
@@ -80,7 +80,7 @@ enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct j
                               REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_ZOMBIES), buf_str(cursor),
                                          STR_LIT("COUNT"), number_text(count, (int64_t)most)),
                               why);
-    if (err != OK)
+    if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 2)
         return why_set(why, ERR_REFUSE, "zombies is no sorted set");

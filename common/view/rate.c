@@ -24,7 +24,7 @@ enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t requ
                                 number(text[1], requests_per_min), number(text[2], bytes_per_min) };
     const struct redis_value *answer;
     enum err err = redis_call_script(r, &script, 1, 4, argv, &answer, why);
-    if (err != OK)
+    if (err)
         return err;
     if (answer->type != REDIS_INT)
         return why_set(why, ERR_REFUSE, "rate.lua gave no number");

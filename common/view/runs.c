@@ -76,7 +76,7 @@ enum err run_answers_get(struct redis *r, struct str sha, struct str repo, struc
     buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_runs(&key, sha, repo)), why);
-    if (err != OK)
+    if (err)
         return err;
     struct run_answers list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };
     for (size_t i = 0; i + 1 < reply->n; i += 2)
@@ -101,11 +101,11 @@ enum err run_answer_put(struct redis *r, struct str sha, struct str repo,
     snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
     enum err err = redis_queue(
         r, REDIS_ARGS(STR_LIT("HSET"), key, str_of(answer->run_id), str_of(value)), why);
-    if (err != OK)
+    if (err)
         return err;
     err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
     enum err set = redis_collect(r, &reply, why);
-    if (err == OK)
+    if (!err)
         err = redis_collect(r, &reply, why);
-    return set != OK ? set : err;
+    return set ? set : err;
 }

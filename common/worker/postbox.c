@@ -186,7 +186,7 @@ void postbox_put(struct postbox *o, const struct post *post, const struct postbo
     struct letter *l = letter_new(post);
     l->o = o;
     l->owner = owner;
-    l->counts = count != NULL;
+    l->counts = !!count;
     if (count)
         l->count = *count;
     DL_APPEND(o->all, l);
@@ -197,7 +197,7 @@ void postbox_put(struct postbox *o, const struct post *post, const struct postbo
 
 static void again(struct letter *l)
 {
-    bool asked = l->reason != NULL, taken = asked && l->failed(l->opaque, l->err, l->reason);
+    bool asked = !!l->reason, taken = asked && l->failed(l->opaque, l->err, l->reason);
     free(l->reason);
     l->reason = NULL;
     if (taken) {

@@ -12,9 +12,9 @@ int verb_allowlist(struct ctl *ctl, const struct args *args)
     (void)ctl;
     buf_init(&text, ALLOWLIST_MAX_BYTES);
     enum err err = ctl_read_file(&text, file, &why);
-    if (err == OK)
+    if (!err)
         err = allowlist_parse(&list, file, buf_str(&text), &why);
-    if (err != OK) {
+    if (err) {
         fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
         return CTL_PROBLEM;
     }

@@ -10,7 +10,7 @@ static void list_take(struct allowlist_read *r, const struct record *record)
     struct allowlist *list;
     struct why why;
 
-    if (allowlist_parse(&list, "allowlist", record->value, &why) != OK) {
+    if (allowlist_parse(&list, "allowlist", record->value, &why)) {
         r->unreadable++;
         return;
     }
@@ -35,7 +35,7 @@ static bool take(void *opaque, const struct record *record)
         list_take(r, record);
     if (!str_is(record->key, DEMOTIONS_KEY) || !record->value.ptr)
         return true;
-    if (demotions_from_json(record->value, &demotions, &why) != OK) {
+    if (demotions_from_json(record->value, &demotions, &why)) {
         r->unreadable++;
         return true;
     }

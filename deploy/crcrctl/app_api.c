@@ -169,10 +169,10 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
         enum err err = ask(a, &request, &to);
         if (status)
             *status = to.status;
-        if (err == OK && buf_full(body))
+        if (!err && buf_full(body))
             return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", request.path,
                            body->max);
-        if (err == OK)
+        if (!err)
             return OK;
         if (to.limited)
             try = 0; /* GitHub said to wait, which is no failure */

@@ -102,7 +102,7 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
         return true;
     case OPTION_TIME:
         if (!duration_parse(text, number))
-            return clock_parse(value, number, NULL) == OK;
+            return !clock_parse(value, number, NULL);
         *number = clock_wall_ms() - *number;
         return true;
     case OPTION_DURATION:

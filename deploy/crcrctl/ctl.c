@@ -27,13 +27,13 @@ int ctl_open(struct ctl *ctl)
     struct why why;
 
     buf_init(&faults, 64u << 10);
-    if (config_load(&ctl->config, DAEMON_CTL, environ, &faults) != OK) {
+    if (config_load(&ctl->config, DAEMON_CTL, environ, &faults)) {
         ctl_say(ctl, "%.*s", STR_ARG(str_trim(buf_str(&faults))));
         return CTL_USAGE;
     }
     ctl->kafka = config_kafka(ctl->config, "crcrctl");
     enum err err = topics_init(&ctl->topics, config_text(ctl->config, "CRCR_TOPIC_PREFIX"), &why);
-    if (err == OK)
+    if (!err)
         return CTL_OK;
     ctl_fail(ctl, err, &why);
     return CTL_USAGE;
@@ -65,7 +65,7 @@ enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer
     const char *name = ctl->topics.name[topic];
     enum err err = topic_writer_new(ret, &options, why);
 
-    return err == OK ? topic_writer_check(*ret, &name, 1, CHECK_MS, why) : err;
+    return !err ? topic_writer_check(*ret, &name, 1, CHECK_MS, why) : err;
 }
 
 /* ---- what is printed ------------------------------------------------------------------------ */

@@ -140,7 +140,7 @@ int dlq_read(struct ctl *ctl, struct dlq *ret, struct newest *rows)
     dlq_init(ret);
     enum err err = scan_all(&scan, ctl, collect, &reading, &why);
     dlq_settle(ret);
-    if (err == OK)
+    if (!err)
         return CTL_OK;
     dlq_clear(ret);
     return ctl_fail(ctl, err, &why);
@@ -210,9 +210,9 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
     enum err err = scan_all(&scan, ctl, show_one, &showing, &why); /* a resolution may come later */
     dlq_settle(&dlq);
     const struct dlq_entry *entry = dlq_find(&dlq, *showing.at);
-    if (err == OK && !showing.found)
+    if (!err && !showing.found)
         err = why_set(&why, ERR_REFUSE, "nothing is there, or it is older than 30 days");
-    if (err == OK)
+    if (!err)
         printf("state: %s\n", entry ? dlq_state_name(entry->state) : "a resolution itself");
     else
         code = ctl_fail(ctl, err, &why);

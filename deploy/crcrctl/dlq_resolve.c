@@ -134,7 +134,7 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
         err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED) {
         err = put_back(r, record, target, &headers);
-        r->has_doubt = err == OK || err == ERR_UNKNOWN || r->put.topic;
+        r->has_doubt = !err || err == ERR_UNKNOWN || r->put.topic;
         r->in_doubt = entry->at;
     }
     if (!err && r->writer) {
@@ -166,13 +166,13 @@ static bool on_record(void *opaque, const struct record *record)
     if (err == ERR_REFUSE) {
         r->unfit++;
         ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": %s", at.partition, at.offset, r->why.text);
-    } else if (err != OK) {
+    } else if (err) {
         r->err = err;
     } else {
         r->done++;
     }
     progress_show(&r->progress, "%s … %zu of %zu", dlq_state_name(r->to), r->done, r->chosen);
-    return r->err == OK && r->done + r->unfit < r->chosen;
+    return !r->err && r->done + r->unfit < r->chosen;
 }
 
 /* Reads `results`, when something chosen came from there. */
@@ -200,15 +200,15 @@ static void run(struct resolving *r)
 
     scan_add(&scan, r->ctl, TOPIC_DLQ);
     r->err = read_rows(r);
-    if (r->err == OK)
+    if (!r->err)
         r->err = r->args->dry_run ? OK : ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
-    if (r->err != OK || ctl_stopped())
+    if (r->err || ctl_stopped())
         return;
     pace_init(&r->pace, r->args->rate);
     progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
     progress_end();
-    if (r->err == OK)
+    if (!r->err)
         r->err = err;
 }
 
@@ -221,7 +221,7 @@ static int report(const struct resolving *r)
     printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
            r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
            r->args->dry_run ? " (dry run: nothing was written)" : "");
-    if (r->err != OK)
+    if (r->err)
         code = ctl_fail(r->ctl, r->err, &r->why);
     if (r->has_doubt)
         ctl_say(r->ctl,

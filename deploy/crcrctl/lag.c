@@ -61,7 +61,7 @@ static enum err show(const struct ctl *ctl, const struct args *args, struct topi
     for (size_t i = 0; i < reads->n; i++)
         topics[i] = ctl->topics.name[reads->topics[i]];
     enum err err = topic_admin_lag(admin, name, topics, reads->n, &lags, &n, why);
-    if (err != OK)
+    if (err)
         return why_prefix(why, err, "%s", name);
     print_group(args, name, lags, n);
     free(lags);
@@ -84,15 +84,15 @@ int verb_lag(struct ctl *ctl, const struct args *args)
         chosen[group] = true;
     }
     enum err err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
-    if (err != OK)
+    if (err)
         return ctl_fail(ctl, err, &why);
     /* Where a leader is unavailable the others are shown; two failures in a row are Kafka's. */
     for (size_t i = 0, failed = 0; failed < 2 && i < GROUP_COUNT; i++) {
         if (args->n_names && !chosen[i])
             continue;
         err = show(ctl, args, admin, (enum group)i, &why);
-        failed = err == OK ? 0 : failed + 1;
-        if (err != OK)
+        failed = !err ? 0 : failed + 1;
+        if (err)
             code = ctl_fail(ctl, err, &why);
     }
     topic_admin_free(admin);

@@ -70,7 +70,7 @@ static int64_t time_ms(const char *text)
 {
     int64_t ms;
     struct why why;
-    return text && clock_parse(str_of(text), &ms, &why) == OK ? ms : -1;
+    return text && !clock_parse(str_of(text), &ms, &why) ? ms : -1;
 }
 
 void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms)

@@ -325,7 +325,7 @@ static enum err demotions_write(const struct ctl *ctl, const struct demotions *w
     headers_put(&headers, "sha", str_of(sha));
     headers_put_i64(&headers, "fetched_ms", now_ms);
     enum err err = ctl_writer(ctl, TOPIC_ALLOWLIST, &writer, why);
-    if (err == OK)
+    if (!err)
         err = topic_writer_put_wait(writer, ctl->topics.name[TOPIC_ALLOWLIST],
                                     STR_LIT(DEMOTIONS_KEY), buf_str(&json), &headers, NULL, why);
     topic_writer_free(writer);
@@ -386,12 +386,12 @@ static enum err read_topics(const struct ctl *ctl, struct report *r, struct why 
                                                                          : rules->demote_window_ms;
     enum err err = allowlist_read(ctl, &r->past, why);
 
-    if (err == OK && !r->past.list)
+    if (!err && !r->past.list)
         return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
                        ctl->topics.name[TOPIC_ALLOWLIST]);
     scan_add(&scan, ctl, TOPIC_RESULTS);
     scan_from(&scan, r->now_ms - window_ms - SLACK_MS);
-    return err == OK ? scan_all(&scan, ctl, result_found, r, why) : err;
+    return !err ? scan_all(&scan, ctl, result_found, r, why) : err;
 }
 
 static void fill(struct report *r)
@@ -400,7 +400,7 @@ static void fill(struct report *r)
     struct why why;
 
     r->path = str_of(DEFAULT_PATH);
-    if (content_source_parse(&r->source, str_of(r->past.source), &why) == OK &&
+    if (!content_source_parse(&r->source, str_of(r->past.source), &why) &&
         r->source.kind == CONTENT_GITHUB)
         r->path = str_of(r->source.path);
     r->rows = mem_alloc(allowlist_size(list) + 1, sizeof(*r->rows));
@@ -434,12 +434,12 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     buf_init(&text, TEXT_MAX);
     r.jobs = levels_new();
     enum err err = read_topics(ctl, &r, &why);
-    if (err == OK) {
+    if (!err) {
         fill(&r);
         (args->json ? put_json : put_text)(&r, &text);
         ctl_put(&text);
     }
-    if (err == OK && args->apply)
+    if (!err && args->apply)
         err = apply(ctl, &r, &why);
     if (r.unreadable + r.past.unreadable)
         ctl_say(ctl, "%zu records could not be read and were skipped",
@@ -447,5 +447,5 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     allowlist_read_clear(&r.past);
     levels_free(r.jobs);
     free(r.rows);
-    return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
+    return !err ? CTL_OK : ctl_fail(ctl, err, &why);
 }

@@ -26,7 +26,7 @@
 
 static enum probe_asked asked_of(enum err err)
 {
-    return err == OK ? PROBE_ANSWERED : err == ERR_REFUSE ? PROBE_REFUSED : PROBE_NO_ANSWER;
+    return !err ? PROBE_ANSWERED : err == ERR_REFUSE ? PROBE_REFUSED : PROBE_NO_ANSWER;
 }
 
 static void ask_app(struct app_api *api, struct probe_facts *f)
@@ -72,9 +72,9 @@ static void ask_file(struct app_api *api, struct probe_facts *f, const char *nam
     http_encode(&path, str_of(name));
     const struct app_request request = { .path = path.ptr, .repo = f->repo, .raw = true };
     enum err err = app_api_get(api, &request, &body, NULL, &why);
-    if (err == OK)
+    if (!err)
         err = workflow_file_read(buf_str(&body), name, &events, &why);
-    if (err != OK)
+    if (err)
         snprintf(f->unreadable, sizeof(f->unreadable), "%s", why.text);
     else if (listens_better(&events, &f->events)) {
         f->events = events;
@@ -116,7 +116,7 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
     struct app_api *api;
     struct why why;
 
-    if (app_api_new(&api, ctl, &why) != OK) {
+    if (app_api_new(&api, ctl, &why)) {
         snprintf(f->app_text, sizeof(f->app_text), "not looked at: %s", why.text);
         snprintf(f->workflows_text, sizeof(f->workflows_text), "not looked at: %s", why.text);
         return;
@@ -146,14 +146,14 @@ static bool check_found(struct redis *redis, const struct result_record *job, st
         return false;
     check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
     *err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, why);
-    for (size_t i = 0; *err == OK && i < list.n; i++)
+    for (size_t i = 0; !*err && i < list.n; i++)
         if (!newest || list.at[i].sent.id > newest->id)
             newest = &list.at[i].sent;
     if (newest)
         snprintf(f->check_text, sizeof(f->check_text), "%.200s, %s, id %lld, on %.12s of #%lld",
                  name.ptr, newest->completed ? "completed" : "open", (long long)newest->id,
                  job->head_sha, (long long)job->pr_number);
-    return newest != NULL;
+    return newest;
 }
 
 static void ask_view(const struct ctl *ctl, struct probe_facts *f)
@@ -168,14 +168,14 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
         return;
     }
     enum err err = redis_new(&redis, &options, &why);
-    if (err == OK)
+    if (!err)
         err = jobs_of_repo(redis, f->repo, JOBS_MAX, &jobs, &why);
-    for (size_t i = 0; err == OK && i < jobs.n; i++)
+    for (size_t i = 0; !err && i < jobs.n; i++)
         if (check_found(redis, &jobs.at[i], f, &err, &why))
             break;
     redis_free(redis);
-    f->check = err == OK ? PROBE_ANSWERED : PROBE_NO_ANSWER;
-    if (err != OK)
+    f->check = !err ? PROBE_ANSWERED : PROBE_NO_ANSWER;
+    if (err)
         snprintf(f->check_text, sizeof(f->check_text), "not looked at: %.350s", why.text);
 }
 
@@ -215,7 +215,7 @@ static enum err ask_topics(const struct ctl *ctl, struct allowlist_read *past,
     scan_add(&steps, ctl, TOPIC_DISPATCHES);
     scan_add(&steps, ctl, TOPIC_CALLBACKS);
     scan_from(&steps, f->since_ms);
-    if (err == OK)
+    if (!err)
         err = scan_all(&steps, ctl, step_found, &looking, why);
     const struct allowlist_entry *entry = past->list ? allowlist_find(past->list, f->repo) : NULL;
     f->list = past->list;
@@ -237,7 +237,7 @@ int verb_probe(struct ctl *ctl, const struct args *args)
         return ctl_bad(ctl, "repository", args->names[0], "OWNER/REPO");
     buf_init(&text, TEXT_MAX);
     enum err err = ask_topics(ctl, &past, &f, &why);
-    if (err != OK) {
+    if (err) {
         allowlist_read_clear(&past);
         return ctl_fail(ctl, err, &why);
     }

@@ -49,9 +49,9 @@ static int follow(struct following *f)
     f->nobody_ms = clock_mono_ms() + NOBODY_MS;
     do {
         err = view_rebuild_get(f->redis, &rebuild, &why);
-        if (err == OK && rebuild.whole)
+        if (!err && rebuild.whole)
             break;
-        if (err == OK) {
+        if (!err) {
             show(f, &rebuild);
         } else if (clock_mono_ms() < f->deadline_ms && !f->said_unavailable) {
             ctl_say(f->ctl, "%s; waiting for it", why.text);
@@ -59,7 +59,7 @@ static int follow(struct following *f)
         }
     } while (clock_mono_ms() < f->deadline_ms && ctl_wait(ASK_MS));
     progress_end();
-    if (err != OK)
+    if (err)
         return ctl_fail(f->ctl, err, &why);
     if (rebuild.whole) {
         printf("the view is whole: %" PRId64 " records were read to make it so\n", rebuild.done);
@@ -85,7 +85,7 @@ static enum err can_be_rebuilt(const struct ctl *ctl, struct why *why)
     struct topic_span *span;
     enum err err = topic_span_new(&span, &ctl->kafka, parts, sizeof(parts) / sizeof(*parts), why);
 
-    if (err != OK)
+    if (err)
         return why_prefix(why, err, "the view is left as it is (--force drops it all the same)");
     topic_span_free(span);
     return OK;
@@ -98,16 +98,16 @@ static int drop(struct ctl *ctl, struct redis *redis, bool force)
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
 
-    if (err == OK && !before.whole && is_running(&before)) {
+    if (!err && !before.whole && is_running(&before)) {
         printf("a rebuild is under way already: %s, %" PRId64 " of %" PRId64 " records\n",
                before.phase, before.done, before.total);
         return CTL_OK;
     }
-    if (err == OK && before.whole && !force && ctl->kafka.brokers && *ctl->kafka.brokers)
+    if (!err && before.whole && !force && ctl->kafka.brokers && *ctl->kafka.brokers)
         err = can_be_rebuilt(ctl, &why);
-    if (err == OK)
+    if (!err)
         err = view_epoch_drop(redis, &why);
-    if (err != OK)
+    if (err)
         return ctl_fail(ctl, err, &why);
     printf("the view will be rebuilt from the topics; dispatching goes on meanwhile\n");
     return CTL_OK;
@@ -123,7 +123,7 @@ int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
     if (!options.endpoint)
         return ctl_bad(ctl, "REDIS_ENDPOINT", "", "the host:port of the relay's Redis");
     enum err err = redis_new(&following.redis, &options, &why);
-    if (err != OK)
+    if (err)
         return ctl_fail(ctl, err, &why);
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

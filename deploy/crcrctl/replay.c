@@ -203,9 +203,9 @@ static bool on_second_pass(void *opaque, const struct record *record)
     } else {
         print(r, record);
     }
-    r->done += r->err == OK;
+    r->done += !r->err;
     progress_show(&r->progress, "replayed … %zu of %zu", r->done, r->todo);
-    return r->err == OK && r->done < r->todo;
+    return !r->err && r->done < r->todo;
 }
 
 /* How the same replay is continued: with moments in place of "2h ago". */
@@ -236,7 +236,7 @@ static void run(struct replaying *r)
 
     if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, r->topic, &r->writer, &r->why);
-    if (r->err != OK)
+    if (r->err)
         return;
     begin(r, &scan);
     scan.quiet = true;
@@ -248,7 +248,7 @@ static void run(struct replaying *r)
     progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_second_pass, r, &r->why);
     progress_end();
-    if (r->err == OK)
+    if (!r->err)
         r->err = err;
 }
 
@@ -263,7 +263,7 @@ static int report(const struct replaying *r, size_t before)
     else
         printf("%zu replayed as %s%s, %zu before\n", r->done, a->again ? "again " : "", r->id,
                before);
-    if (r->err != OK)
+    if (r->err)
         (void)ctl_fail(r->ctl, r->err, &r->why);
     if (left && a->dry_run) {
         ctl_say(r->ctl, "%zu are left", left);
@@ -275,7 +275,7 @@ static int report(const struct replaying *r, size_t before)
         ctl_say(r->ctl, "nothing like that is in %s", r->ctl->topics.name[r->topic]);
     if (r->err == ERR_RETRY || r->err == ERR_UNKNOWN)
         return CTL_UNREACHABLE;
-    return r->err != OK || left || (!r->todo && !before) ? CTL_PROBLEM : CTL_OK;
+    return r->err || left || (!r->todo && !before) ? CTL_PROBLEM : CTL_OK;
 }
 
 /* What depends on more than one option. */
@@ -314,7 +314,7 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     r.replay = replay_new(&r.filter, str_of(r.id), r.topic == TOPIC_EVENTS);
     begin(&r, &scan);
     enum err err = scan_all(&scan, ctl, on_first_pass, r.replay, &r.why);
-    if (err == OK) {
+    if (!err) {
         r.todo = replay_todo(r.replay, &before);
         if (args->resume && !before)
             ctl_say(ctl, "nothing was replayed as %s before: is that its id?", r.id);

@@ -92,11 +92,11 @@ enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void 
     struct topic_follower *follower;
     enum err err = topic_follower_new(&follower, &options, why);
 
-    if (err != OK)
+    if (err)
         return err;
     ctl_catch_signals();
     err = read_all(s, ctl, follower, found, opaque, why);
-    if (err == OK)
+    if (!err)
         *ret = follower;
     else
         topic_follower_free(follower);
@@ -117,7 +117,7 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
     struct topic_follower *follower;
     enum err err = scan_begin(s, ctl, found, opaque, &follower, why);
 
-    if (err == OK)
+    if (!err)
         topic_follower_free(follower);
     return err;
 }
@@ -127,7 +127,7 @@ enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
 {
     enum err err = scan_run(s, ctl, found, opaque, why);
 
-    if (err == OK && ctl_stopped() && !s->follow)
+    if (!err && ctl_stopped() && !s->follow)
         return why_set(why, ERR_REFUSE, "interrupted: not all was read");
     return err;
 }

@@ -104,7 +104,7 @@ static bool result_found(void *opaque, const struct record *record)
     struct result_record row;
     struct why why;
 
-    if (!record->value.ptr || result_record_from_json(record->value, &row, &why) != OK)
+    if (!record->value.ptr || result_record_from_json(record->value, &row, &why))
         return true;
     score_measure_put(opaque, &row, record->timestamp_ms);
     result_record_clear(&row);
@@ -121,7 +121,7 @@ static enum err measure(const struct ctl *ctl, const struct args *args, struct s
     scan_add(&scan, ctl, TOPIC_RESULTS);
     scan_from(&scan, args->since_ms);
     enum err err = scan_all(&scan, ctl, result_found, m, why);
-    if (err == OK)
+    if (!err)
         score_measure_fill(m, clock_wall_ms(), card);
     score_measure_free(m);
     return err;
@@ -155,14 +155,14 @@ int verb_score(struct ctl *ctl, const struct args *args)
                score_rules[i].p0 ? "  P0" : "");
     if (args->items)
         return CTL_OK;
-    if (read_card(args->names[0], &card, &why) != OK) {
+    if (read_card(args->names[0], &card, &why)) {
         fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
         return CTL_PROBLEM;
     }
     if (*card.repo && (code = ctl_needs_kafka(ctl)) != CTL_OK)
         return code;
     enum err err = *card.repo ? measure(ctl, args, &card, &why) : OK;
-    if (err != OK)
+    if (err)
         return ctl_fail(ctl, err, &why);
     (args->json ? put_json : put_text)(&card, &text);
     ctl_put(&text);

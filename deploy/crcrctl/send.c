@@ -33,9 +33,9 @@ static void on_answer(void *opaque, const struct http_answer *answer)
     struct post_answer *to = opaque;
 
     to->done = true;
-    to->status = answer->err == OK ? answer->status : 0;
+    to->status = !answer->err ? answer->status : 0;
     to->micros = answer->micros;
-    if (answer->err == OK)
+    if (!answer->err)
         buf_put(&to->text, answer->body);
     else
         buf_puts(&to->text, answer->reason ? answer->reason : "no answer");
@@ -59,10 +59,10 @@ static enum err post(const struct ctl *ctl, const char *user_agent, const char *
     *ret = (struct post_answer){ .done = false };
     buf_init(&ret->text, ANSWER_MAX);
     enum err err = http_client_new(&client, &options, why);
-    if (err != OK)
+    if (err)
         return err;
     err = http_client_start(client, &request, on_answer, ret, why);
-    while (err == OK && !ret->done)
+    while (!err && !ret->done)
         http_client_poll(client, NULL, 1000);
     http_client_free(client);
     return err;
@@ -117,7 +117,7 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     if (args->delivery)
         str_copy(delivery, sizeof(delivery), str_of(args->delivery));
     enum err err = ctl_read_file(&body, args->names[0], &why);
-    if (err != OK)
+    if (err)
         return ctl_fail(ctl, err, &why);
     (void)str_split(&secrets, ',', &first);
     hmac_sha256_hex(first, buf_str(&body), signature + 7);
@@ -128,7 +128,7 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
     err = post(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
     snprintf(what, sizeof(what), "delivery %s", delivery);
-    int code = err == OK ? print(ctl, args->url, what, &answer) : ctl_fail(ctl, err, &why);
+    int code = !err ? print(ctl, args->url, what, &answer) : ctl_fail(ctl, err, &why);
     buf_clear(&answer.text);
     return code;
 }
@@ -210,12 +210,12 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t
     headers_init(&headers);
     headers_put(&headers, "Content-Type", STR_LIT("application/json"));
     enum err err = post(ctl, "crcrctl", url.ptr, &headers, str_of(body), &answer, why);
-    if (err == OK && answer.status == 200) {
+    if (!err && answer.status == 200) {
         json_t *root = json_loadb(answer.text.ptr, answer.text.len, 0, NULL);
         *ret = mem_dup(json_string_value(json_object_get(root, "token")));
         json_decref(root);
         err = *ret ? OK : why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
-    } else if (err == OK) {
+    } else if (!err) {
         err = why_set(why, answer.status ? ERR_REFUSE : ERR_RETRY, "%s: %d %.300s", url.ptr,
                       answer.status, buf_str(&answer.text).ptr);
     }
@@ -248,9 +248,9 @@ static enum err token_of_key(const struct args *a, json_t *run, char **ret, stru
 
     buf_init(&pem, TOKEN_MAX);
     enum err err = ctl_read_file(&pem, a->key, why);
-    if (err == OK)
+    if (!err)
         err = jwt_key_new(&key, buf_str(&pem), why);
-    if (err != OK)
+    if (err)
         return err;
     err = jwt_sign_rs256(key, str_of(a->kid), str_of(claims), ret, why);
     jwt_key_free(key);
@@ -274,7 +274,7 @@ static enum err token_get(const struct ctl *ctl, const struct args *a, struct st
         buf_puts(&text, a->token);
     else
         err = ctl_read_file(&text, a->token_file, why);
-    if (err == OK)
+    if (!err)
         *ret = str_dup(str_trim(buf_str(&text)));
     return err;
 }
@@ -311,18 +311,18 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     if (code != CTL_OK)
         return code;
     enum err err = ctl_read_file(&body, args->names[0], &why);
-    if (err == OK && args->state)
+    if (!err && args->state)
         err = workflow_add(args, &body, &why);
-    if (err == OK)
+    if (!err)
         err = token_get(ctl, args, buf_str(&body), &token, &why);
-    if (err == OK) {
+    if (!err) {
         buf_printf(&bearer, "Bearer %s", token);
         headers_init(&headers);
         headers_put(&headers, "Content-Type", STR_LIT("application/json"));
         headers_put(&headers, "Authorization", buf_str(&bearer));
         err = post(ctl, "crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
     }
-    code = err == OK ? print(ctl, args->url, "callback", &answer) : ctl_fail(ctl, err, &why);
+    code = !err ? print(ctl, args->url, "callback", &answer) : ctl_fail(ctl, err, &why);
     buf_clear(&answer.text);
     return code;
 }

@@ -104,7 +104,7 @@ static void of_outcome(struct summary *s, const struct record *r)
     struct why why;
     int used = 0;
 
-    if (outcome_from_json(r->value, &o, &why) != OK) {
+    if (outcome_from_json(r->value, &o, &why)) {
         snprintf(s->detail, sizeof(s->detail), "unreadable: %.300s", why.text);
         return;
     }
@@ -154,7 +154,7 @@ static bool scan_texts(struct str json, struct text_want *texts, size_t n)
 
     for (size_t i = 0; i < n; i++)
         wants[i] = (struct json_want){ .path = texts[i].path, .found = on_text };
-    return json_scan(json, &rules, wants, n, texts, NULL) == OK;
+    return !json_scan(json, &rules, wants, n, texts, NULL);
 }
 #define WANT(name, to)                                                                             \
     {                                                                                              \

@@ -129,5 +129,5 @@ int verb_tail(struct ctl *ctl, const struct args *args)
     enum err err = scan_all(scan, ctl, print, &tail, &why);
     print_held(&tail);
     free(tail.held);
-    return err == OK ? CTL_OK : ctl_fail(ctl, err, &why);
+    return !err ? CTL_OK : ctl_fail(ctl, err, &why);
 }

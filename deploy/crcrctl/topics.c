@@ -16,18 +16,18 @@ static enum err create_or_widen(struct topic_admin *admin, const struct topic_sp
     int brokers;
     enum err err = topic_admin_brokers(admin, &brokers, why);
 
-    if (err == OK && replication == 0)
+    if (!err && replication == 0)
         replication = brokers < REPLICATION ? brokers : REPLICATION;
-    for (size_t i = 0; err == OK && i < specs->n; i++) {
+    for (size_t i = 0; !err && i < specs->n; i++) {
         if (reports[i].state == TOPIC_STATE_DIFFERS)
             err = topic_admin_widen(admin, &specs->at[i], prefix, &reports[i], why);
         if (reports[i].state != TOPIC_STATE_MISSING)
             continue;
         err = topic_admin_create(admin, &specs->at[i], prefix, replication, why);
-        if (err == OK)
+        if (!err)
             reports[i].state = TOPIC_STATE_CREATED;
     }
-    if (err == OK)
+    if (!err)
         err = topic_admin_await_topics(admin, specs, prefix, why);
     return err;
 }
@@ -71,15 +71,15 @@ static int compare(struct ctl *ctl, const struct args *args, bool create)
         args->file ? topic_specs_read(&specs, args->file, &why)
                    : topic_specs_parse(&specs, "topics.conf", str_of(embedded_topics_conf), &why);
 
-    if (err != OK)
+    if (err)
         return ctl_fail(ctl, err, &why);
     reports = mem_alloc(specs.n, sizeof(*reports));
     err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
-    if (err == OK)
+    if (!err)
         err = topic_admin_check(admin, &specs, prefix, reports, &why);
-    if (err == OK && create)
+    if (!err && create)
         err = create_or_widen(admin, &specs, prefix, (int)args->replication, reports, &why);
-    int code = err == OK ? print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
+    int code = !err ? print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
     topic_admin_free(admin);
     free(reports);
     topic_specs_clear(&specs);

@@ -60,7 +60,7 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
     struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
     enum err err = checks_sent_list(v->redis, sha, str_of(name), &list, v->why);
 
-    for (size_t i = 0; err == OK && i < list.n; i++) {
+    for (size_t i = 0; !err && i < list.n; i++) {
         const struct check_sent *sent = &list.at[i].sent;
         bool known = !str_starts(str_of(list.at[i].slot), start);
         for (size_t k = 0; k < v->n_ids; k++)
@@ -93,7 +93,7 @@ static enum err comment_put(struct view *v, const struct dispatch_view *dispatch
     if (!dispatch->pr)
         return OK;
     enum err err = comment_sent_get(v->redis, dispatch->pr, str_of(dispatch->repo), &sent, v->why);
-    if (err != OK || !sent.known || !sent.id)
+    if (err || !sent.known || !sent.id)
         return err;
     if (v->json) {
         json_element(&v->comments);
@@ -116,13 +116,13 @@ static enum err dispatches_put(struct view *v, struct str delivery)
     size_t n = 0;
     enum err err = dispatches_of_delivery(v->redis, delivery, REPOS_MAX, &all, &n, v->why);
 
-    for (size_t i = 0; err == OK && i < n; i++) {
+    for (size_t i = 0; !err && i < n; i++) {
         char name[REPO_MAX + 8];
         state_put(v, all[i].repo, "dispatch", all[i].outcome);
         snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
             err = checks_put(v, str_of(all[i].head_sha), name, "");
-        if (err == OK)
+        if (!err)
             err = comment_put(v, &all[i]);
     }
     free(all);
@@ -135,7 +135,7 @@ static enum err jobs_put(struct view *v, struct str delivery)
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     enum err err = jobs_of_delivery(v->redis, delivery, JOBS_MAX, 0, &jobs, v->why);
 
-    for (size_t i = 0; err == OK && i < jobs.n; i++) {
+    for (size_t i = 0; !err && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
         struct buf CLEANUP(buf_clear) name;
         char what[400], state[64], start[RUN_ID_MAX + 32];
@@ -174,22 +174,22 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
         buf_init(parts[i].text, TEXT_MAX);
     if (options.endpoint && *options.endpoint)
         err = redis_new(&v.redis, &options, &why);
-    if (err == OK)
+    if (!err)
         err = dispatches_put(&v, delivery);
-    if (err == OK)
+    if (!err)
         err = jobs_put(&v, delivery);
     for (size_t i = 0; i < 3; i++) {
         struct str text = buf_str(parts[i].text);
         if (json) {
             json_name(to, parts[i].name);
-            buf_printf(to, err == OK ? "[%.*s]" : "null", STR_ARG(text));
-        } else if (err == OK) {
+            buf_printf(to, !err ? "[%.*s]" : "null", STR_ARG(text));
+        } else if (!err) {
             buf_puts(to, text.len ? parts[i].title : parts[i].none);
             buf_put(to, text);
         }
         buf_clear(parts[i].text);
     }
-    if (err != OK && !json) {
+    if (err && !json) {
         buf_puts(to, "Redis and check runs at GitHub: not looked at: ");
         put_text(to, why.text);
         buf_putc(to, '\n');
@@ -402,17 +402,17 @@ int verb_trace(struct ctl *ctl, const struct args *args)
             scan_add(&scan, ctl, (enum topic)i);
     timeline_init(&c.to);
     enum err err = scan_all(&scan, ctl, collect, &c, &why);
-    if (err != OK)
+    if (err)
         code = ctl_fail(ctl, err, &why);
     timeline_sort(&c.to);
-    for (size_t first = 0, end; err == OK && first < t->n; first = end) {
+    for (size_t first = 0, end; !err && first < t->n; first = end) {
         for (end = first + 1;
              end < t->n && !strcmp(t->steps[end].delivery, t->steps[first].delivery);)
             end++;
         if (print(ctl, args, t, first, end) != CTL_OK)
             code = CTL_PROBLEM;
     }
-    if (err == OK && !t->n) {
+    if (!err && !t->n) {
         code = CTL_PROBLEM;
         if (args->pr)
             ctl_say(ctl, "nothing of pull request %lld in the topics", (long long)args->pr);

@@ -88,7 +88,7 @@ static bool view_is_consistent(struct web *w, struct http_exchange *x, const cha
 {
     struct why why;
     int64_t epoch = 0;
-    if (view_epoch_get(w->redis, &epoch, &why) != OK)
+    if (view_epoch_get(w->redis, &epoch, &why))
         reply_away(w, x, route, &why);
     else if (epoch == 0)
         reply(w, x, route, 503, NULL,
@@ -129,7 +129,7 @@ static enum err repo_put(struct web *w, const struct allowlist_version *version,
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     enum err err = jobs_of_repo(w->redis, repo, SUMMARY_JOBS, &jobs, why);
-    if (err == OK)
+    if (!err)
         repo_jobs_put(version, repo, &jobs, to);
     return err;
 }
@@ -149,10 +149,10 @@ static enum err repos_put(struct web *w, const struct allowlist_version *version
     static const struct job_list none = { NULL, 0 };
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
     enum err err = repos_by_activity(w->redis, SUMMARY_REPOS, &active, why);
-    for (size_t i = 0; err == OK && i < active.n; i++)
+    for (size_t i = 0; !err && i < active.n; i++)
         err = repo_put(w, version, str_of(active.at[i].name), to, why);
     size_t n = version->list ? allowlist_size(version->list) : 0;
-    for (size_t i = 0; err == OK && i < n && active.n + i < SUMMARY_REPOS; i++) {
+    for (size_t i = 0; !err && i < n && active.n + i < SUMMARY_REPOS; i++) {
         struct str repo = allowlist_at(version->list, i)->repo;
         if (!is_indexed(&active, repo))
             repo_jobs_put(version, repo, &none, to);
@@ -164,7 +164,7 @@ static enum err summary_put(struct web *w, struct buf *to, struct why *why)
 {
     char error[ALLOWLIST_NOTE_MAX];
     enum err err = allowlist_note_error(w->redis, error, why);
-    if (err != OK)
+    if (err)
         return err;
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     buf_putc(to, '{');
@@ -194,7 +194,7 @@ static void summary(void *opaque, struct http_exchange *x)
         return;
     if (w->summary.len == 0 || now - w->summary_ms >= SUMMARY_FRESH_MS) {
         buf_reset(&w->summary);
-        if (summary_put(w, &w->summary, &why) != OK) {
+        if (summary_put(w, &w->summary, &why)) {
             buf_reset(&w->summary);
             reply_away(w, x, "summary", &why);
             return;
@@ -226,7 +226,7 @@ static void repo_page(void *opaque, struct http_exchange *x)
     }
     if (!view_is_consistent(w, x, "repo"))
         return;
-    if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why) != OK) {
+    if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why)) {
         reply_away(w, x, "repo", &why);
         return;
     }
@@ -263,11 +263,11 @@ static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t 
     size_t n = 0;
     enum commit_seen seen = COMMIT_UNKNOWN;
     enum err err = jobs_of_delivery(w->redis, id, limit, full_max, &jobs, why);
-    if (err == OK)
+    if (!err)
         err = commit_seen(w, id, &jobs, &seen, why);
-    if (err == OK)
+    if (!err)
         err = dispatches_of_delivery(w->redis, id, limit, &dispatches, &n, why);
-    if (err != OK)
+    if (err)
         return err;
     const struct api_delivery delivery = { id, jobs.at, jobs.n, dispatches, n, seen };
     *known = jobs.n + n > 0;
@@ -288,7 +288,7 @@ static void delivery_page(void *opaque, struct http_exchange *x)
         reply_not_found(w, x, "delivery");
     else if (!view_is_consistent(w, x, "delivery"))
         return;
-    else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_FULL, &body, &known, &why) != OK)
+    else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_FULL, &body, &known, &why))
         reply_away(w, x, "delivery", &why);
     else if (!known)
         reply_not_found(w, x, "delivery");
@@ -316,9 +316,9 @@ static enum err pr_put(struct web *w, int64_t pr, struct buf *to, bool *known, s
     struct buf CLEANUP(buf_clear) labels;
     buf_init(&labels, 8192);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
-    if (err == OK)
+    if (!err)
         err = labels_get(w->redis, pr, &labels, why);
-    if (err != OK)
+    if (err)
         return err;
     *known = deliveries.n > 0;
     buf_printf(to, "{\"pr_number\":%" PRId64, pr);
@@ -326,7 +326,7 @@ static enum err pr_put(struct web *w, int64_t pr, struct buf *to, bool *known, s
     put_labels(to, buf_str(&labels));
     api_name(to, "deliveries");
     buf_putc(to, '[');
-    for (size_t i = 0; err == OK && i < deliveries.n; i++) {
+    for (size_t i = 0; !err && i < deliveries.n; i++) {
         bool ignored;
         err = delivery_put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
     }
@@ -346,7 +346,7 @@ static void pr_page(void *opaque, struct http_exchange *x)
         reply_not_found(w, x, "pr");
     else if (!view_is_consistent(w, x, "pr"))
         return;
-    else if (pr_put(w, (int64_t)pr, &body, &known, &why) != OK)
+    else if (pr_put(w, (int64_t)pr, &body, &known, &why))
         reply_away(w, x, "pr", &why);
     else if (!known)
         reply_not_found(w, x, "pr");
@@ -380,21 +380,21 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
     };
     buf_init(&w.summary, BODY_MAX_BYTES);
     enum err err = redis_new(&w.redis, &w.reporter->redis, why);
-    if (err == OK)
+    if (!err)
         err = http_server_new(&server, &options, why);
-    if (err == OK) {
+    if (!err) {
         log_info("listening", LOG_STR("role", STR_LIT("web")),
                  LOG_INT("port", http_server_port(server)));
         role_ready(role, NULL);
         role_waiting(role, true); /* there is no lag to work off */
     }
-    while (err == OK && !role_stopping(role)) {
+    while (!err && !role_stopping(role)) {
         role_alive(role);
         wake_reset(role_wake(role));
         if (!role_stopping(role))
             wake_wait(role_wake(role), TICK_MS);
     }
-    if (err == OK)
+    if (!err)
         role_leave(role, server, config_number(role_config(role), "CRCR_SHUTDOWN_DELAY"));
     http_server_free(server, DRAIN_MS);
     redis_free(w.redis);

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct callback c;
     struct why why;
-    if (callback_parse((struct str){ (const char *)data, size }, STR_NONE, &c, &why) != OK)
+    if (callback_parse((struct str){ (const char *)data, size }, STR_NONE, &c, &why))
         return 0;
     if (!delivery_valid(str_of(c.delivery_id)) || !c.workflow_name[0] || !c.job_name[0] ||
         !c.run_id[0] || !c.run_attempt[0] || !c.check_run_id[0])

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct str body = { (const char *)data + 1, size - 1 };
     enum event_kind kind = (enum event_kind)(data[0] % (EVENT_PING + 1));
-    if (event_scan(kind, body, &facts, &why) == OK) {
+    if (!event_scan(kind, body, &facts, &why)) {
         buf_init(&key, 4096);
         event_key(&key, kind, &facts);
         if (buf_full(&key) || facts.n_labels > EVENT_MAX_LABELS)

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str body = { (const char *)data + 2, size - 2 };
     buf_init(&to, 1u << 20);
     buf_init(&trimmed, 4096);
-    if (payload_fit(body, max, &to, &trimmed, &why) == OK) {
+    if (!payload_fit(body, max, &to, &trimmed, &why)) {
         if (to.len > max)
             abort();
         check(body, &to, &trimmed);

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct providers *p = NULL;
     struct why why;
-    if (providers_parse(&p, "f.yml", (struct str){ (const char *)data, size }, &why) != OK) {
+    if (providers_parse(&p, "f.yml", (struct str){ (const char *)data, size }, &why)) {
         if (strncmp(why.text, "f.yml:", 6) != 0 || strchr(why.text, '\n'))
             abort();
         return 0;

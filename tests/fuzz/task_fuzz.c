@@ -26,11 +26,11 @@ static void read_task(struct str text)
         else if (!headers_put_str(&headers, name, value))
             break;
     }
-    if (task_from_record(&task, key, &headers, &why) != OK)
+    if (task_from_record(&task, key, &headers, &why))
         return;
     headers_init(&again);
     task_to_headers(&task, &again);
-    if (task_from_record(&same, key, &again, &why) != OK || !str_eq(same.repo, task.repo) ||
+    if (task_from_record(&same, key, &again, &why) || !str_eq(same.repo, task.repo) ||
         same.level != task.level || same.kind != task.kind || same.attempt != task.attempt ||
         task_seq_cmp(&same.seq, &task.seq) != 0)
         abort();
@@ -41,11 +41,11 @@ static void read_outcome(struct str text)
     struct outcome outcome, same;
     struct why why;
     struct buf json;
-    if (outcome_from_json(text, &outcome, &why) != OK)
+    if (outcome_from_json(text, &outcome, &why))
         return;
     buf_init(&json, 16384);
     outcome_to_json(&outcome, &json);
-    if (buf_full(&json) || outcome_from_json(buf_str(&json), &same, &why) != OK ||
+    if (buf_full(&json) || outcome_from_json(buf_str(&json), &same, &why) ||
         strcmp(same.repo, outcome.repo) != 0 || same.outcome != outcome.outcome ||
         same.at_ms != outcome.at_ms || strcmp(same.error, outcome.error) != 0)
         abort();

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!keys && callback_keys_new(&keys, STR_LIT("k1:0123456789abcdef0123456789abcdef"), &why))
         abort();
     (void)!jwt_peek(text, &hint, &why);
-    if (callback_token_verify(keys, text, 1700000000, &token, &why) == OK &&
+    if (!callback_token_verify(keys, text, 1700000000, &token, &why) &&
         token.expires_s <= 1700000000)
         abort();
     return 0;

@@ -26,7 +26,7 @@
 /* Fails the test with the error's own text. */
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
-        if ((call) != OK)                                                                          \
+        if ((call))                                                                                \
             fail_msg("%s: %s", #call, why.text);                                                   \
     } while (0)
 

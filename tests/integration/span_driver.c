@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n; i++)
         parts[i] = (struct topic_span_part){ .topic = argv[2 + i] };
     const struct kafka_options kafka = { .brokers = argv[1], .client_id = "span-driver" };
-    if (topic_span_new(&s, &kafka, parts, n, &why) != OK) {
+    if (topic_span_new(&s, &kafka, parts, n, &why)) {
         fprintf(stderr, "%s\n", why.text);
         return 2;
     }

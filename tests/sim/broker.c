@@ -84,9 +84,9 @@ static enum err make_topics(rd_kafka_mock_cluster_t *cluster, const struct argum
     char name[256];
     enum err err = topic_specs_read(&specs, arguments->topics, why);
 
-    if (err != OK)
+    if (err)
         return err;
-    for (size_t i = 0; err == OK && i < specs.n; i++) {
+    for (size_t i = 0; !err && i < specs.n; i++) {
         snprintf(name, sizeof(name), "%s%s", arguments->prefix, specs.at[i].name);
         rd_kafka_resp_err_t code =
             rd_kafka_mock_topic_create(cluster, name, specs.at[i].partitions, 1);
@@ -120,9 +120,9 @@ static enum err serve(rd_kafka_mock_cluster_t *cluster, const struct arguments *
     const char *address = rd_kafka_mock_cluster_bootstraps(cluster);
     enum err err = make_topics(cluster, arguments, why);
 
-    if (err == OK)
+    if (!err)
         err = write_address(arguments->port_file, address, why);
-    if (err != OK)
+    if (err)
         return err;
     printf("%s\n", address);
     printf("IN MEMORY ONLY: this broker keeps nothing once it ends, and the newest 5 MiB a "
@@ -168,7 +168,7 @@ int sim_broker_main(int argc, char **argv)
         usage(code ? stderr : stdout);
         return code;
     }
-    if (run(&arguments, &why) == OK)
+    if (!run(&arguments, &why))
         return 0;
     fprintf(stderr, "crcr-sim broker: %s\n", why.text);
     return 1;

@@ -195,7 +195,7 @@ enum err broker_control_wait(rd_kafka_mock_cluster_t *cluster, int brokers, cons
     struct pollfd at[2] = { { .fd = -1, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
     enum err err = path ? pipe_open(path, &at[1].fd, why) : OK;
 
-    if (err != OK)
+    if (err)
         return err;
     at[0].fd = signalfd(-1, ends, SFD_CLOEXEC);
     while (at[0].fd >= 0 && !(at[0].revents & POLLIN)) {

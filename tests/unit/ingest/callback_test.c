@@ -52,7 +52,7 @@ static void no_bearer_token_is_401(void **state)
 {
     (void)state;
     static const char *const bad[] = { NULL, "", "Bearer", "Bearer ", "Basic YTpi", "a.b.c" };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct str token;
         assert_false(callback_bearer(str_of(bad[i]), &token, &verdict));
         assert_int_equal(verdict.status, 401);
@@ -71,7 +71,7 @@ static void body_that_is_no_json_object_is_400_at_once(void **state)
     static const char *const bad[] = {
         "", "[]", "{", "{\"a\":1,\"a\":2}", "{\"a\":\"\\u0000\"}", "{\"a\":\"\xff\"}",
     };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct callback_body body = { 0 };
         assert_false(callback_body_read(str_of(bad[i]), STR_NONE, &body, &verdict));
         assert_int_equal(verdict.status, 400);
@@ -157,7 +157,7 @@ static const char *view_says(enum job_state reported, const char *conclusion, en
                              const char *known_conclusion)
 {
     struct callback fields = { .status = reported };
-    str_copy(fields.conclusion, sizeof fields.conclusion, str_of(conclusion));
+    str_copy(fields.conclusion, sizeof(fields.conclusion), str_of(conclusion));
     const char *status;
     verdict = (struct verdict){ 0 };
     return callback_view_judge(&fields, known, known_conclusion, &status, &verdict) ? status : NULL;
@@ -205,7 +205,7 @@ static void record_has_the_key_and_headers_of_the_design(void **state)
     callback_to_headers(&fields, &origin, &provenance, &headers);
     char text[512] = "";
     for (size_t i = 0; i < headers.n; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s=%.*s ",
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%.*s=%.*s ",
                  STR_ARG(headers.at[i].name), STR_ARG(headers.at[i].value));
     assert_string_equal(text, "repo=Org/Two level=L2 issuer=https://issuer run_attempt=2 "
                               "provenance=token delivery=d-1 pr=7 head_sha=" SHA

@@ -15,7 +15,7 @@ static void assert_payload(const char *body, const char *expected)
     char *text = NULL;
     size_t len = 0;
     struct why why = { "" };
-    if (form_payload(str_of(body), &text, &len, &why) != OK)
+    if (form_payload(str_of(body), &text, &len, &why))
         fail_msg("%s: %s", body, why.text);
     assert_int_equal(len, strlen(expected));
     assert_string_equal(text, expected);

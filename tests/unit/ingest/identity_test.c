@@ -30,7 +30,7 @@ static int providers_make(void **state)
                         "        required_claims:\n"
                         "          build_branch: [main, release]\n"
                         "          build_number: [7]\n";
-    if (providers_parse(&providers, "providers.yml", str_of(yaml), &why) == OK)
+    if (!providers_parse(&providers, "providers.yml", str_of(yaml), &why))
         return 0;
     print_error("%s\n", why.text);
     return -1;

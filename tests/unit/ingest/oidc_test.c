@@ -50,16 +50,16 @@ static int issuer_open(void **state)
     (void)state;
     FILE *made = popen("openssl genrsa 2048 2>/dev/null", "r");
     char pem[8192];
-    size_t len = fread(pem, 1, sizeof pem, made);
+    size_t len = fread(pem, 1, sizeof(pem), made);
     pclose(made);
     struct why why = { "" };
     const struct http_server_options options = { .listen = "127.0.0.1:0",
                                                  .routes = routes,
                                                  .n_routes = 1 };
-    if (jwt_key_new(&issuer.key, (struct str){ pem, len }, &why) != OK ||
-        jwt_key_jwks(issuer.key, STR_LIT("k1"), &issuer.first, &why) != OK ||
-        jwt_key_jwks(issuer.key, STR_LIT("k2"), &issuer.second, &why) != OK ||
-        http_server_new(&issuer.server, &options, &why) != OK) {
+    if (jwt_key_new(&issuer.key, (struct str){ pem, len }, &why) ||
+        jwt_key_jwks(issuer.key, STR_LIT("k1"), &issuer.first, &why) ||
+        jwt_key_jwks(issuer.key, STR_LIT("k2"), &issuer.second, &why) ||
+        http_server_new(&issuer.server, &options, &why)) {
         print_error("%s\n", why.text);
         return -1;
     }
@@ -89,7 +89,7 @@ static char *token_for(const char *name, const char *kid)
 {
     char claims[512];
     long long now = (long long)(clock_wall_ms() / 1000);
-    snprintf(claims, sizeof claims,
+    snprintf(claims, sizeof(claims),
              "{\"iss\":\"%s\",\"aud\":\"" OIDC_AUDIENCE "\",\"repository\":\"o/r\",\"iat\":%lld,"
              "\"nbf\":%lld,\"exp\":%lld}",
              name, now, now, now + 300);
@@ -102,7 +102,7 @@ static char *token_for(const char *name, const char *kid)
 static struct oidc *oidc_open(int unknown_kid_ms)
 {
     char issuers[256];
-    snprintf(issuers, sizeof issuers, ISSUER "=http://127.0.0.1:%d/jwks",
+    snprintf(issuers, sizeof(issuers), ISSUER "=http://127.0.0.1:%d/jwks",
              http_server_port(issuer.server));
     const struct oidc_options options = { .issuers = issuers, .unknown_kid_ms = unknown_kid_ms };
     struct oidc *oidc = NULL;
@@ -225,7 +225,7 @@ static void malformed_issuers_are_refused(void **state)
     (void)state;
     static const char *const bad[] = { "https://a", "=https://a/jwks", "https://a=ftp://b",
                                        "https://a=http://example.com/jwks" };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const struct oidc_options options = { .issuers = bad[i], .check_only = true };
         struct oidc *oidc = NULL;
         struct why why = { "" };

@@ -53,7 +53,7 @@ static void token_of_another_repo_is_403(void **state)
 static bool judge_lookup(enum lookup_result result, const char *delivery, int64_t now_ms)
 {
     struct callback c = { 0 };
-    str_copy(c.delivery_id, sizeof c.delivery_id, str_of(delivery));
+    str_copy(c.delivery_id, sizeof(c.delivery_id), str_of(delivery));
     struct dispatch_lookup lookup = { .result = result,
                                       .record = { .pr = 8, .head_sha = SHA, .dispatched_ms = 55 } };
     return provenance_of_lookup(&c, &lookup, now_ms, &provenance, &verdict);

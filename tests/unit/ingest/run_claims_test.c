@@ -18,8 +18,8 @@ static bool taken(const char *issuer, const char *claims, const char *run_id, co
     struct run_claims run;
     struct callback fields = { 0 };
     run_claims_read(str_of(issuer), str_of(claims), &run);
-    str_copy(fields.run_id, sizeof fields.run_id, str_of(run_id));
-    str_copy(fields.run_attempt, sizeof fields.run_attempt, str_of(attempt));
+    str_copy(fields.run_id, sizeof(fields.run_id), str_of(run_id));
+    str_copy(fields.run_attempt, sizeof(fields.run_attempt), str_of(attempt));
     verdict = (struct verdict){ 0 };
     return run_claims_check(&run, &fields, &verdict);
 }

@@ -45,7 +45,7 @@ static void empty_secrets_are_refused_and_not_told(void **state)
 {
     (void)state;
     static const char *const texts[] = { "", ",", "a,,b", " ", "1,2,3,4,5,6,7,8,hush" };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct signature_secrets s;
         struct why why = { "" };
         assert_int_equal(signature_secrets_init(&s, texts[i], &why), ERR_REFUSE);
@@ -65,7 +65,7 @@ static void other_forms_are_no_signature(void **state)
                                          "sha256= " HEX,
                                          "sha256=x57107ea0eb2509fc211221cce984b8a37570b6d7586c22c4"
                                          "6f4379c8b043e17" };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct str hex;
         assert_false(signature_form(str_of(texts[i]), &hex));
     }

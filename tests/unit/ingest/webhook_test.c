@@ -41,7 +41,7 @@ static struct webhook_head head_for(const char *event, struct str body)
 {
     char hex[SHA256_HEX_SIZE];
     hmac_sha256_hex(STR_LIT("old"), body, hex);
-    snprintf(signature, sizeof signature, "sha256=%s", hex);
+    snprintf(signature, sizeof(signature), "sha256=%s", hex);
     return (struct webhook_head){ .signature = str_of(signature),
                                   .event = str_of(event),
                                   .delivery = STR_LIT("d-1"),
@@ -119,7 +119,7 @@ static void bad_signature_is_401_for_every_event_before_anything_is_parsed(void 
 {
     (void)state;
     static const char *const events[] = { "pull_request", "push", "ping", "issues" };
-    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         struct webhook_head head = head_for(events[i], STR_LIT("{}"));
         head.delivery = STR_NONE;
         assert_refused(&head, "{} ", 401, "signature_bad");
@@ -133,7 +133,7 @@ static void any_configured_secret_signs(void **state)
     struct webhook_head head = head_for("pull_request", STR_NONE);
     char hex[SHA256_HEX_SIZE];
     hmac_sha256_hex(STR_LIT("new"), STR_LIT(PULL("opened")), hex);
-    snprintf(signature, sizeof signature, "sha256=%s", hex);
+    snprintf(signature, sizeof(signature), "sha256=%s", hex);
     assert_true(judge(&head, PULL("opened")));
     webhook_record_clear(&record);
 }
@@ -180,7 +180,7 @@ static void delivery_must_be_well_formed(void **state)
     static const char *const bad[] = { NULL, "", "a b", "a/b",
                                        "01234567890123456789012345678901234567890123456789012345678"
                                        "901234" };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct webhook_head head = head_for("pull_request", STR_LIT("not JSON"));
         head.delivery = str_of(bad[i]);
         assert_refused(&head, "not JSON", 400, "delivery_malformed");
@@ -195,7 +195,7 @@ static void body_must_be_a_json_object(void **state)
     static const char *const bad[] = { "",     "not JSON",
                                        "[]",   "{",
                                        "{} x", "{\"repository\":{\"full_name\":\"a\\u0000\"}}" };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct webhook_head head = head_for("pull_request", str_of(bad[i]));
         assert_refused(&head, bad[i], 400, "body_malformed");
     }
@@ -319,7 +319,7 @@ static void record_has_the_key_and_headers_of_the_design(void **state)
     event_to_headers(&record.event, &headers);
     char text[512] = "";
     for (size_t i = 0; i < headers.n; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s=%.*s ",
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%.*s=%.*s ",
                  STR_ARG(headers.at[i].name), STR_ARG(headers.at[i].value));
     assert_string_equal(text, "event=pull_request action=opened delivery=d-1 pr=7 head_sha=" SHA
                               " received_ms=1763700000123 source=webhook ");

@@ -52,7 +52,7 @@ static void read_back(const struct result_record *job, struct callback_fact *fac
     struct buf body;
     struct why why;
     publish(job, &headers, &body);
-    if (callback_fact_read(&headers, buf_str(&body), "pytorch/pytorch", fact, &why) != OK)
+    if (callback_fact_read(&headers, buf_str(&body), "pytorch/pytorch", fact, &why))
         fail_msg("%s: %s", why.text, body.ptr);
     buf_clear(&body);
 }

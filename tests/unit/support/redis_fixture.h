@@ -38,7 +38,7 @@ static inline int redis_fixture_empty(void **state)
 {
     struct redis_fixture *f = *state;
     const struct redis_value *v;
-    return redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL) != OK;
+    return !!redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("FLUSHALL")), NULL);
 }
 
 /* Set-up of a test: nothing is there but the epoch. */

@@ -8,8 +8,7 @@
 static inline int whole_view(struct redis *r)
 {
     const struct redis_value *v;
-    return redis_call(r, &v, REDIS_ARGS(STR_LIT("SET"), STR_LIT("epoch"), STR_LIT("1")), NULL) !=
-           OK;
+    return !!redis_call(r, &v, REDIS_ARGS(STR_LIT("SET"), STR_LIT("epoch"), STR_LIT("1")), NULL);
 }
 
 #endif

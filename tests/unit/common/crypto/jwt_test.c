@@ -247,7 +247,7 @@ static void *verify_often(void *token)
     for (int i = 0; i < 50; i++) {
         struct why why;
         char *claims = NULL;
-        if (jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, LEEWAY, &claims, &why) == OK)
+        if (!jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, LEEWAY, &claims, &why))
             good++;
         free(claims);
     }

@@ -34,7 +34,7 @@ static struct config *loaded(const char *variable)
     environment_init(&e);
     e.at[e.n++] = (char *)variable;
     buf_init(&faults, 1 << 16);
-    if (config_load(&c, DAEMON_INGEST, e.at, &faults) != OK)
+    if (config_load(&c, DAEMON_INGEST, e.at, &faults))
         fail_msg("%s: %s", variable, buf_str(&faults).ptr);
     assert_int_equal(faults.len, 0);
     return c;

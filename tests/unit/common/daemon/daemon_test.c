@@ -159,7 +159,7 @@ static int child_end(struct child *c)
 
 static bool says(const struct child *c, const char *what)
 {
-    return strstr(buf_str(&c->text).ptr, what) != NULL;
+    return strstr(buf_str(&c->text).ptr, what);
 }
 
 static int run(struct child *c, char *const *environment, char *a, char *b)

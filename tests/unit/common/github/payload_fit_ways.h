@@ -53,7 +53,7 @@ static inline json_t *fit(json_t *root, size_t flags, size_t max, json_t **trimm
     char *text = json_dumps(root, flags);
     buf_init(&to, WEBHOOK_MAX_BYTES);
     buf_init(&went, 4096);
-    if (payload_fit(str_of(text), max, &to, &went, &why) != OK)
+    if (payload_fit(str_of(text), max, &to, &went, &why))
         fail_msg("refused: %s", why.text);
     assert_true(to.len <= max);
     assert_true(went.len <= 2048);
@@ -93,7 +93,7 @@ static inline void assert_protected(json_t *before, json_t *after, const json_t 
             assert_string_equal(must_stay[i], "pull_request.title");
             continue;
         }
-        if (old ? !json_equal(old, new) : new != NULL)
+        if (old ? !json_equal(old, new) : !!new)
             fail_msg("%s: %s changed", what, must_stay[i]);
     }
     json_t *old = at(before, "pull_request.labels"), *new = at(after, "pull_request.labels");

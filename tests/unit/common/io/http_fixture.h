@@ -64,7 +64,7 @@ static inline struct got fetch(struct http_client *c, int port, const char *meth
     struct http_request r = { .method = method, .url = url, .body = body };
     g.err = http_client_start(c, &r, got_answer, &g, &why);
     int64_t until_ms = clock_mono_ms() + TEST_LIMIT_MS;
-    while (g.err == OK && !g.calls && clock_mono_ms() < until_ms)
+    while (!g.err && !g.calls && clock_mono_ms() < until_ms)
         http_client_poll(c, NULL, 100);
     return g;
 }
@@ -74,7 +74,7 @@ static inline struct http_client *client_new(void)
     struct http_client *c = NULL;
     struct why why;
     struct http_client_options o = { .user_agent = "test" };
-    return http_client_new(&c, &o, &why) == OK ? c : NULL;
+    return !http_client_new(&c, &o, &why) ? c : NULL;
 }
 
 /* A raw TCP connection to 127.0.0.1:port, with a receive time-out. */

@@ -36,7 +36,7 @@ static void on_describe(void *opaque, struct http_exchange *x)
     (void)opaque;
     snprintf(text, sizeof(text), "%.*s %.*s q=%.*s h=%.*s none=%d", STR_ARG(http_method(x)),
              STR_ARG(http_path(x)), STR_ARG(http_query(x, "q")), STR_ARG(http_header(x, "x-test")),
-             http_header(x, "x-absent").ptr == NULL);
+             !http_header(x, "x-absent").ptr);
     http_reply(x, 200, "text/plain", NULL, str_of(text));
 }
 

@@ -21,7 +21,7 @@ static struct callback parse(const char *body)
 {
     struct callback c;
     struct why why = { "" };
-    if (callback_parse(str_of(body), STR_NONE, &c, &why) != OK)
+    if (callback_parse(str_of(body), STR_NONE, &c, &why))
         fail_msg("refused: %s\n%s", why.text, body);
     return c;
 }

@@ -18,7 +18,7 @@
 static char *file_read(const char *path, size_t *len)
 {
     FILE *file = fopen(path, "rb");
-    if (file == NULL)
+    if (!file)
         fail_msg("cannot open %s", path);
     char *text = malloc(1 << 20);
     *len = fread(text, 1, 1 << 20, file);
@@ -29,14 +29,14 @@ static char *file_read(const char *path, size_t *len)
 static struct event_facts facts_of(enum event_kind kind, const char *name)
 {
     char path[512];
-    snprintf(path, sizeof path, SOURCE_DIR "/tests/payloads/%s/%s", event_kind_name(kind), name);
+    snprintf(path, sizeof(path), SOURCE_DIR "/tests/payloads/%s/%s", event_kind_name(kind), name);
     size_t len;
     char *text = file_read(path, &len);
     struct event_facts facts;
     struct why why = { "" };
     enum err err = event_scan(kind, (struct str){ text, len }, &facts, &why);
     free(text);
-    if (err != OK)
+    if (err)
         fail_msg("%s: %s", path, why.text);
     return facts;
 }
@@ -56,9 +56,9 @@ static void every_real_payload_is_read(void **state)
     static const enum event_kind kinds[] = { EVENT_PULL_REQUEST, EVENT_PUSH, EVENT_CHECK_RUN,
                                              EVENT_CHECK_SUITE, EVENT_PING };
     size_t total = 0;
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         char pattern[512];
-        snprintf(pattern, sizeof pattern, SOURCE_DIR "/tests/payloads/%s/*.json",
+        snprintf(pattern, sizeof(pattern), SOURCE_DIR "/tests/payloads/%s/*.json",
                  event_kind_name(kinds[k]));
         glob_t found;
         assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -110,7 +110,7 @@ static void check_facts_are_found(void **state)
     assert_int_equal(facts.app_id, 29310);
     assert_true(facts.check_suite_id > 0);
     char expected[512];
-    snprintf(expected, sizeof expected, "Codertocat/Hello-World@%s", facts.head_sha);
+    snprintf(expected, sizeof(expected), "Codertocat/Hello-World@%s", facts.head_sha);
     assert_key(EVENT_CHECK_SUITE, &facts, expected);
 }
 
@@ -135,7 +135,7 @@ static void assert_lacks(enum event_kind kind, const char *body, const char *fie
     struct event_facts facts;
     struct why why = { "" };
     assert_int_equal(event_scan(kind, str_of(body), &facts, &why), ERR_REFUSE);
-    if (strstr(why.text, field) == NULL)
+    if (!strstr(why.text, field))
         fail_msg("'%s' does not name %s", why.text, field);
 }
 
@@ -159,7 +159,7 @@ static void too_long_counts_as_missing(void **state)
 {
     (void)state;
     char body[1024];
-    snprintf(body, sizeof body, "{\"after\":\"" SHA "\",\"ref\":\"%0600d\"}", 0);
+    snprintf(body, sizeof(body), "{\"after\":\"" SHA "\",\"ref\":\"%0600d\"}", 0);
     assert_lacks(EVENT_PUSH, body, "ref");
 }
 
@@ -280,7 +280,7 @@ static void every_needed_header_is_missed(void **state)
     static const char *const names[] = { "event",    "action",      "delivery", "pr",
                                          "head_sha", "received_ms", "source" };
     struct event event = an_event(), back;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct headers headers;
         headers_init(&headers);
         event_to_headers(&event, &headers);

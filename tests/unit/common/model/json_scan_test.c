@@ -42,7 +42,7 @@ static enum err scan(struct str text, const struct json_rules *rules, const char
                      struct why *why)
 {
     const struct json_want wants[] = { { a, note }, { b, note } };
-    return json_scan(text, rules, wants, b == NULL ? 1 : 2, NULL, why);
+    return json_scan(text, rules, wants, !b ? 1 : 2, NULL, why);
 }
 
 static const struct json_rules lax = { 0 };
@@ -56,14 +56,14 @@ static void assert_refused_by(struct str text, const struct json_rules *rules, c
 {
     struct why why = { "" };
     assert_int_equal(json_scan(text, rules, NULL, 0, NULL, &why), ERR_REFUSE);
-    if (strstr(why.text, reason) == NULL)
+    if (!strstr(why.text, reason))
         fail_msg("'%.*s': '%s' lacks '%s'", STR_ARG(text), why.text, reason);
 }
 
 static void assert_accepted(struct str text)
 {
     struct why why = { "" };
-    if (json_scan(text, &lax, NULL, 0, NULL, &why) != OK)
+    if (json_scan(text, &lax, NULL, 0, NULL, &why))
         fail_msg("'%.*s': %s", STR_ARG(text), why.text);
 }
 
@@ -138,7 +138,7 @@ static void malformed_text_is_refused(void **state)
         "[1]\v", "\f[1]", "[\"a\nb\"]", "[\"\t\"]",  "[NaN]",       "\xef\xbb\xbf{}",
         "{}\"",  "{}\"a", "[1] \"",     "\"a\" \"",  "1 \"a",       "null\"",
     };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_refused_by(str_of(texts[i]), &lax, "JSON, byte ");
 }
 
@@ -154,10 +154,10 @@ static void invalid_utf8_is_refused_wherever_it_lies(void **state)
                                        "\xf5\x80\x80\x80",
                                        "\xf4\x90\x80\x80",
                                        "\xff" };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         for (int shift = 0; shift < 8; shift++) {
             char text[64];
-            int n = snprintf(text, sizeof text, "[\"%.*s%s\"]", shift, "abcdefgh", bad[i]);
+            int n = snprintf(text, sizeof(text), "[\"%.*s%s\"]", shift, "abcdefgh", bad[i]);
             assert_refused_by((struct str){ text, (size_t)n }, &lax, "UTF-8");
         }
     }

@@ -16,7 +16,7 @@ static struct providers *parse(const char *yaml)
 {
     struct providers *p = NULL;
     struct why why = { "" };
-    if (providers_parse(&p, "p.yml", str_of(yaml), &why) != OK)
+    if (providers_parse(&p, "p.yml", str_of(yaml), &why))
         fail_msg("refused: %s", why.text);
     return p;
 }

@@ -20,7 +20,7 @@ static void apply(struct allowlist_store *s, const char *key, const char *yaml, 
     headers_put(&h, "sha", str_of(sha));
     headers_put(&h, "source", STR_LIT("https://example.org/allowlist.yml"));
     headers_put_i64(&h, "fetched_ms", 77);
-    if (allowlist_store_apply(s, str_of(key), str_of(yaml), &h, &why) != OK)
+    if (allowlist_store_apply(s, str_of(key), str_of(yaml), &h, &why))
         fail_msg("refused: %s", why.text);
 }
 

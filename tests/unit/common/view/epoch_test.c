@@ -16,7 +16,7 @@ static void command(struct redis_fixture *f, size_t argc, const struct str *argv
 {
     const struct redis_value *v;
     struct why why = { "" };
-    if (redis_call(f->redis, &v, argc, argv, &why) != OK)
+    if (redis_call(f->redis, &v, argc, argv, &why))
         fail_msg("%s", why.text);
 }
 

@@ -54,7 +54,7 @@ static bool read_page(void)
 {
     bool older;
     buf_putc(&page, ']');
-    if (deliveries_add(&all, buf_str(&page), NOW - 24 * HOUR, NOW, &older, &why) != OK)
+    if (deliveries_add(&all, buf_str(&page), NOW - 24 * HOUR, NOW, &older, &why))
         fail_msg("%s", why.text);
     buf_reset(&page);
     return older;

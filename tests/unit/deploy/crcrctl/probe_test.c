@@ -17,7 +17,7 @@ static struct allowlist *list_of(const char *yaml)
 {
     struct allowlist *list;
     struct why why = { "" };
-    if (allowlist_parse(&list, "allowlist", str_of(yaml), &why) != OK)
+    if (allowlist_parse(&list, "allowlist", str_of(yaml), &why))
         fail_msg("%s", why.text);
     return list;
 }

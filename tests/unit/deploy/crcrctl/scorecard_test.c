@@ -34,7 +34,7 @@ static void full_but(const char *head, const char *name, int points)
     for (int i = 0; i < SCORE_ITEMS; i++)
         buf_printf(&text, "  %s: { score: %d, " EVIDENCE " }\n", score_rules[i].name,
                    strcmp(score_rules[i].name, name) == 0 ? points : score_rules[i].max);
-    if (scorecard_parse(&card, "p.yml", buf_str(&text), STR_LIT("2026-11-21"), &why) != OK)
+    if (scorecard_parse(&card, "p.yml", buf_str(&text), STR_LIT("2026-11-21"), &why))
         fail_msg("%s", why.text);
     buf_clear(&text);
     scorecard_sum(&card, &sum);

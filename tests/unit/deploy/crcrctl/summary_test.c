@@ -15,7 +15,7 @@ static int set_up(void **state)
     struct why why;
 
     (void)state;
-    return topics_init(&topics, "crcr.", &why) == OK ? 0 : -1;
+    return !topics_init(&topics, "crcr.", &why) ? 0 : -1;
 }
 
 /* A record of that topic with headers given as name, value, …, NULL. */

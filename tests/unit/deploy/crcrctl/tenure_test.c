@@ -11,7 +11,7 @@ static void add(struct tenure *t, const char *yaml, int64_t at_ms)
 {
     struct allowlist *list;
     struct why why = { "" };
-    if (allowlist_parse(&list, "allowlist", str_of(yaml), &why) != OK)
+    if (allowlist_parse(&list, "allowlist", str_of(yaml), &why))
         fail_msg("%s", why.text);
     tenure_add(t, list, at_ms);
     allowlist_free(list);

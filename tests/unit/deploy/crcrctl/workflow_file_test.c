@@ -13,7 +13,7 @@ static struct workflow_events events(const char *yaml)
 {
     struct workflow_events e;
     struct why why = { "" };
-    if (workflow_file_read(str_of(yaml), "ci.yml", &e, &why) != OK)
+    if (workflow_file_read(str_of(yaml), "ci.yml", &e, &why))
         fail_msg("%s", why.text);
     return e;
 }
