@@ -41,12 +41,12 @@ struct allowlist_source {
     struct worker *worker;
     struct watched files[2];
     size_t n;
-    bool told_known;             /* what is in force, to the metrics */
+    bool reported_known;         /* what is in force, to the metrics */
     char trouble[URL_MAX + 600]; /* for allowlist_source_trouble */
 };
 
-enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int64_t now_ms,
-                                       int64_t ttl_ms)
+enum allowlist_verdict allowlist_classify(const struct allowlist_candidate *c, int64_t now_ms,
+                                          int64_t ttl_ms)
 {
     if (strcmp(c->sha, c->in_force_sha) == 0)
         return ALLOWLIST_SAME;
@@ -103,8 +103,8 @@ static void set(const struct watched *w, size_t family, double to)
     metrics_set(role_metrics(w->source->role), family, file_label(w), to);
 }
 
-/* For the pages; Redis may be away, the metrics and the log say the same. */
-static void tell_redis(const struct watched *w, const char *sha)
+/* For the pages; Redis may be unavailable, the metrics and the log say the same. */
+static void store_in_redis(const struct watched *w, const char *sha)
 {
     const struct redis_value *v;
     char at[CLOCK_TEXT_SIZE];
@@ -124,7 +124,7 @@ static void tell_redis(const struct watched *w, const char *sha)
         argv[n++] = str_of(sha);
     }
     if (redis_call(w->source->redis, &v, n, argv, &why))
-        log_debug("allowlist_not_told", LOG_STR("error", str_of(why.text)));
+        log_debug("allowlist_not_stored", LOG_STR("error", str_of(why.text)));
 }
 
 static void count(const struct watched *w, const char *result)
@@ -142,25 +142,25 @@ static void trouble(struct watched *w, const char *event, const char *result, co
     if (news)
         log_error(event, LOG_STR("file", str_of(w->name)), LOG_STR("source", str_of(w->from->text)),
                   LOG_STR("error", str_of(error)));
-    tell_redis(w, NULL);
+    store_in_redis(w, NULL);
 }
 
-static void tell_fetched(const struct watched *w, int64_t at_ms)
+static void report_fetched(const struct watched *w, int64_t at_ms)
 {
     set(w, M_ALLOWLIST_FETCHED, (double)at_ms / 1000);
 }
 
 /* What we start with was seen when it was published; 0: never. A file that cannot be had from the
  * start on is then seen to grow old as any other. */
-static void tell_known(struct allowlist_source *s)
+static void report_known(struct allowlist_source *s)
 {
-    if (s->told_known)
+    if (s->reported_known)
         return;
-    s->told_known = true;
+    s->reported_known = true;
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
     for (size_t i = 0; i < s->n; i++)
-        tell_fetched(&s->files[i],
-                     s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
+        report_fetched(&s->files[i],
+                       s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
     allowlist_feed_release(s->d->feed, version);
 }
 
@@ -215,7 +215,7 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         .held_sha = w->held,
         .held_since_ms = w->held_since_ms,
     };
-    enum allowlist_verdict verdict = allowlist_judge(&c, clock_mono_ms(), s->d->ttl_ms);
+    enum allowlist_verdict verdict = allowlist_classify(&c, clock_mono_ms(), s->d->ttl_ms);
     if (verdict == ALLOWLIST_HOLD)
         hold(w, sha, &c);
     else
@@ -225,7 +225,7 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         publish(w, body, sha, size);
     count(w, verdict == ALLOWLIST_HOLD ? "held" : verdict == ALLOWLIST_SAME ? "same" : "new");
     set(w, M_ALLOWLIST_HELD, verdict == ALLOWLIST_HOLD);
-    tell_redis(w, verdict == ALLOWLIST_HOLD ? NULL : sha);
+    store_in_redis(w, verdict == ALLOWLIST_HOLD ? NULL : sha);
 }
 
 static void came(struct watched *w, struct str body)
@@ -243,7 +243,7 @@ static void came(struct watched *w, struct str body)
         return;
     }
     w->error[0] = 0;
-    tell_fetched(w, clock_wall_ms());
+    report_fetched(w, clock_wall_ms());
     decide(w, text, list, list ? allowlist_size(list) : providers_size(providers));
     allowlist_free(list);
     providers_free(providers);
@@ -262,7 +262,7 @@ static void fetched(void *opaque, const struct content_answer *answer)
         wait_ms = d->ttl_ms < AGAIN_MS ? d->ttl_ms : AGAIN_MS;
     } else if (answer->unchanged) {
         count(w, "same");
-        tell_fetched(w, clock_wall_ms());
+        report_fetched(w, clock_wall_ms());
     } else {
         free(w->etag);
         w->etag = str_dup(answer->etag);
@@ -293,7 +293,7 @@ void allowlist_source_turn(struct allowlist_source *s)
 {
     if (!allowlist_feed_caught_up(s->d->feed))
         return;
-    tell_known(s);
+    report_known(s);
     for (size_t i = 0; i < s->n; i++)
         if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
             fetch(&s->files[i]);

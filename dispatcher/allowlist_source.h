@@ -39,7 +39,7 @@ struct allowlist_candidate {
     const char *held_sha;  /* "" when none is held */
     int64_t held_since_ms; /* on the clock of now_ms */
 };
-enum allowlist_verdict allowlist_judge(const struct allowlist_candidate *c, int64_t now_ms,
-                                       int64_t ttl_ms);
+enum allowlist_verdict allowlist_classify(const struct allowlist_candidate *c, int64_t now_ms,
+                                          int64_t ttl_ms);
 
 #endif

@@ -29,10 +29,10 @@ static void wait_until(struct dispatch_decision *d, int64_t until_ms, int64_t no
 static int64_t as_long_as_it_lasted(const struct dispatch_facts *facts)
 {
     int64_t wait_ms = facts->now_ms - facts->since_ms;
-    if (wait_ms < DISPATCH_AWAY_MIN_MS)
-        wait_ms = DISPATCH_AWAY_MIN_MS;
-    if (wait_ms > DISPATCH_AWAY_MAX_MS)
-        wait_ms = DISPATCH_AWAY_MAX_MS;
+    if (wait_ms < DISPATCH_UNAVAILABLE_MIN_MS)
+        wait_ms = DISPATCH_UNAVAILABLE_MIN_MS;
+    if (wait_ms > DISPATCH_UNAVAILABLE_MAX_MS)
+        wait_ms = DISPATCH_UNAVAILABLE_MAX_MS;
     return facts->now_ms + wait_ms + (int64_t)(facts->jitter * (double)wait_ms / 2);
 }
 

@@ -8,13 +8,13 @@
 #include "../common/view/claims.h"
 
 /* Waits up to this long stay in hand and hold their lane; longer ones are parked. */
-#define DISPATCH_IN_HAND_MS  10000
+#define DISPATCH_IN_HAND_MS         10000
 /* What waits for a slow or a broken downstream waits as long as it has been so: at least and at
  * most so long, and up to half as long again, so that not all come back at once. Each return is
  * three records; a downstream that is broken for hours costs few, and one that was for a minute
  * gets its tasks within another. */
-#define DISPATCH_AWAY_MIN_MS 30000
-#define DISPATCH_AWAY_MAX_MS 300000
+#define DISPATCH_UNAVAILABLE_MIN_MS 30000
+#define DISPATCH_UNAVAILABLE_MAX_MS 300000
 
 enum dispatch_next {
     DISPATCH_CLAIM,  /* nothing known so far speaks against the call: take its claim */

@@ -321,7 +321,7 @@ static void pull_came(void *opaque, const struct github_answer *answer)
 
 /* ---- an aggregate check: the view ---- */
 
-/* ERR_RETRY while the view is away or not whole: what it lacks says nothing then. */
+/* ERR_RETRY while the view is unavailable or inconsistent: what it lacks says nothing then. */
 static enum err read_jobs(struct redis *redis, const struct task *task, struct job_list *ret,
                           struct why *why)
 {

@@ -84,7 +84,7 @@ const struct metric_family dispatcher_metrics[] = {
     [M_ALLOWLIST_FETCHED] = { .name = "crcr_allowlist_fetched_timestamp_seconds",
                               .type = METRIC_GAUGE,
                               .help =
-                                  "When the file was last seen whole, changed or not; 0: never.",
+                                  "When the file was last seen complete, changed or not; 0: never.",
                               .labels = { "file" } },
     [M_ALLOWLIST_HELD] = { .name = "crcr_allowlist_held",
                            .type = METRIC_GAUGE,

@@ -53,7 +53,7 @@ static int tick(void *opaque)
     metrics_set(m, M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(m, M_IN_HAND, tier, (double)in_hand);
     breakers_forget(s->breakers, now_ms - BREAKER_IDLE_MS, breaker_forgotten, s);
-    github_tell_budget(s->github, m, &dispatcher_budget_families, s->tier);
+    github_report_budget(s->github, m, &dispatcher_budget_families, s->tier);
     role_waiting(s->role, in_hand && !s->in_flight && due_ms > now_ms);
     if (s->finishing || due_ms <= now_ms)
         return s->finishing || s->in_flight < SENDER_IN_FLIGHT_MAX ? 0 : TICK_MS;

@@ -147,7 +147,7 @@ double sender_jitter(struct sender *s)
     return (double)rand_r(&s->jitter) / RAND_MAX;
 }
 
-static void tell_breaker(struct task_in_hand *t, const struct github_answer *answer)
+static void report_to_breaker(struct task_in_hand *t, const struct github_answer *answer)
 {
     struct sender *s = t->s;
     const struct str repo = t->task.repo;
@@ -183,7 +183,7 @@ void task_answered(void *opaque, const struct github_answer *answer)
     struct task_in_hand *t = opaque;
     FAULT_POINT("sender.posted");
     if (t->task.kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
-        tell_breaker(t, answer);
+        report_to_breaker(t, answer);
     measure(t, answer);
     const struct dispatch_decision decision =
         dispatch_decide_answer(answer, t->task.attempt, clock_mono_ms(), sender_jitter(t->s));
@@ -360,7 +360,7 @@ void tasks_finish(struct sender *s)
             FAULT_POINT("sender.claim_done");
         }
         if (err && !s->redis_unavailable)
-            log_warn("claim_not_settled", LOG_STR("delivery", t->task.event.delivery),
+            log_warn("claim_not_finished", LOG_STR("delivery", t->task.event.delivery),
                      LOG_STR("repo", t->task.repo), LOG_STR("error", str_of(why.text)));
         if (t->state == TASK_STORED)
             done(t);

@@ -55,7 +55,7 @@ bool callback_admit(const struct allowlist *list, struct str repo,
     return true;
 }
 
-bool callback_fields_judge(const struct callback_body *body, const struct allowlist_entry *entry,
+bool callback_fields_check(const struct callback_body *body, const struct allowlist_entry *entry,
                            struct verdict *v)
 {
     if (!body->fields_valid)
@@ -71,7 +71,7 @@ bool callback_fields_judge(const struct callback_body *body, const struct allowl
     return true;
 }
 
-bool callback_view_judge(const struct callback *fields, enum job_state known,
+bool callback_view_check(const struct callback *fields, enum job_state known,
                          const char *known_conclusion, const char **status, struct verdict *v)
 {
     *status = job_state_name(fields->status);

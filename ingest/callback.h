@@ -32,11 +32,11 @@ bool callback_admit(const struct allowlist *list, struct str repo,
                     const struct allowlist_entry **entry, struct verdict *v) MUST_CHECK;
 
 /* Step 6. */
-bool callback_fields_judge(const struct callback_body *body, const struct allowlist_entry *entry,
+bool callback_fields_check(const struct callback_body *body, const struct allowlist_entry *entry,
                            struct verdict *v) MUST_CHECK;
 
 /* Step 8: what the view knows of this job. True: publish, and answer *status. */
-bool callback_view_judge(const struct callback *fields, enum job_state known,
+bool callback_view_check(const struct callback *fields, enum job_state known,
                          const char *known_conclusion, const char **status,
                          struct verdict *v) MUST_CHECK;
 

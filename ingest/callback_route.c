@@ -49,7 +49,7 @@ void callback_begin(struct callback_route *r, struct http_exchange *x)
         return;
     struct request request;
     request_init(&request, x, &callback_names, STR_NONE);
-    desk_answer(r->options.desk, &request, &v);
+    responder_answer(r->options.responder, &request, &v);
 }
 
 /* ---- the queue --------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ static void answer_later(struct callback_route *r, const struct waiting *w)
     request_init(&request, w->x, &callback_names, STR_NONE);
     request.started_us = w->since_us;
     (void)verdict_later(&v, 503, "overloaded", RETRY_S, "not stored, try again");
-    desk_answer(r->options.desk, &request, &v);
+    responder_answer(r->options.responder, &request, &v);
 }
 
 /* What is in the queue is bounded by the server's limits on connections and on bodies in hand. */

@@ -8,14 +8,14 @@
 #include "../common/io/redis.h"
 #include "../common/view/allowlist_feed.h"
 #include "callback_rate.h"
-#include "desk.h"
 #include "oidc.h"
+#include "responder.h"
 
 struct callback_route;
 
 /* All borrowed, for as long as the route lives. */
 struct callback_options {
-    struct desk *desk;
+    struct responder *responder;
     struct oidc *oidc;
     struct allowlist_feed *feed;
     const struct callback_keys *keys; /* NULL: only dispatch records prove anything */

@@ -45,7 +45,7 @@ static bool step_token(struct visit *t)
  * good. */
 static bool step_identity(struct visit *t)
 {
-    if (identity_judge(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
+    if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
                        &t->verdict))
         return true;
     return t->verdict.status == 403 && !t->version->list &&
@@ -66,7 +66,7 @@ static bool step_rate(struct visit *t)
     int wait_s = callback_rate_take(t->worker->rate, t->worker->redis, t->entry->repo,
                                     (int64_t)http_body(t->request.x).len, &alone);
     if (alone)
-        metrics_add(o->desk->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
+        metrics_add(o->responder->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
     return wait_s == 0 ||
            verdict_later(&t->verdict, 429, "rate_limited", wait_s,
                          "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
@@ -86,7 +86,7 @@ static bool step_body(struct visit *t)
     if (t->body.fields_valid)
         (void)str_copy(t->request.delivery, sizeof(t->request.delivery),
                        str_of(t->body.fields.delivery_id));
-    return callback_fields_judge(&t->body, t->entry, &t->verdict) &&
+    return callback_fields_check(&t->body, t->entry, &t->verdict) &&
            run_claims_check(&t->run, &t->body.fields, &t->verdict);
 }
 
@@ -102,13 +102,13 @@ static bool provenance_by_token(struct visit *t)
     return provenance_of_token(fields, t->entry->repo, &token, &t->provenance, &t->verdict);
 }
 
-/* The record first: it may be there although the view around it is not whole. */
+/* The record first: it may be there although the view around it is inconsistent. */
 static void dispatch_look(struct redis *redis, struct str delivery, struct str repo,
                           struct dispatch_lookup *ret)
 {
     struct why why;
     bool found = false;
-    ret->result = LOOKUP_AWAY;
+    ret->result = LOOKUP_UNAVAILABLE;
     if (dispatch_record_get(redis, delivery, repo, &found, &ret->record, &why))
         return;
     if (found) {
@@ -151,7 +151,7 @@ static bool step_view(struct visit *t)
                       conclusion, &why) ||
         !found)
         state = JOB_NONE; /* best effort: the fold decides */
-    return callback_view_judge(fields, state, conclusion, &t->status, &t->verdict);
+    return callback_view_check(fields, state, conclusion, &t->status, &t->verdict);
 }
 
 static void publish(struct visit *t)
@@ -171,7 +171,7 @@ static void publish(struct visit *t)
     callback_key(&key, fields, t->entry->repo);
     char answer[64];
     int n = snprintf(answer, sizeof(answer), "{\"ok\":true,\"status\":\"%s\"}", t->status);
-    metrics_add(o->desk->metrics, INGEST_PROVENANCE,
+    metrics_add(o->responder->metrics, INGEST_PROVENANCE,
                 METRIC_LABELS(str_of(provenance_name(t->provenance.kind))), 1);
     struct publication publication = { .topic = o->topic,
                                        .key = buf_str(&key),
@@ -179,7 +179,7 @@ static void publish(struct visit *t)
                                        .status = 200,
                                        .answer = { answer, (size_t)n } };
     publication.value = http_take_body(t->request.x, &publication.value_len);
-    desk_publish(o->desk, &t->request, &publication);
+    responder_publish(o->responder, &t->request, &publication);
 }
 
 void callback_steps_run(const struct callback_worker *worker, struct http_exchange *x,
@@ -199,7 +199,7 @@ void callback_steps_run(const struct callback_worker *worker, struct http_exchan
     if (accepted)
         publish(t);
     else
-        desk_answer(worker->options->desk, &t->request, &t->verdict);
+        responder_answer(worker->options->responder, &t->request, &t->verdict);
     callback_body_clear(&t->body);
     allowlist_feed_release(worker->options->feed, t->version);
     free(t->claims);

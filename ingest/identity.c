@@ -47,7 +47,7 @@ static bool claim_matches(const json_t *claims, const struct provider_claim *wan
     return false;
 }
 
-static bool buildkite_judge(const json_t *claims, const struct providers *providers,
+static bool buildkite_check(const json_t *claims, const struct providers *providers,
                             char repo[REPO_MAX + 1], struct verdict *v)
 {
     struct str organization = claim_text(claims, "organization_id");
@@ -68,7 +68,7 @@ static bool buildkite_judge(const json_t *claims, const struct providers *provid
     return repo_set(repo, found->repo, v);
 }
 
-bool identity_judge(struct str issuer, struct str claims, const struct providers *providers,
+bool identity_check(struct str issuer, struct str claims, const struct providers *providers,
                     char repo[REPO_MAX + 1], struct verdict *v)
 {
     json_error_t fault;
@@ -78,7 +78,7 @@ bool identity_judge(struct str issuer, struct str claims, const struct providers
         return verdict_refuse(v, 401, "claims_malformed", "the token's claims are no JSON object");
     }
     bool known = str_is(issuer, ISSUER_BUILDKITE)
-                     ? buildkite_judge(document, providers, repo, v)
+                     ? buildkite_check(document, providers, repo, v)
                      : repo_set(repo, claim_text(document, "repository"), v);
     json_decref(document);
     return known;

@@ -12,7 +12,7 @@
 
 /* claims: the payload of the token, verified. providers may be NULL: nobody is registered. True:
  * repo says who it is. */
-bool identity_judge(struct str issuer, struct str claims, const struct providers *providers,
+bool identity_check(struct str issuer, struct str claims, const struct providers *providers,
                     char repo[REPO_MAX + 1], struct verdict *v) MUST_CHECK;
 
 #endif

@@ -27,7 +27,7 @@ const struct metric_family ingest_metrics[INGEST_METRICS] = {
                           { "issuer" } },
     [INGEST_LIMITER_FALLBACKS] = { "crcr_ingest_limiter_fallbacks_total",
                                    METRIC_COUNTER,
-                                   "Callbacks whose rate was judged without Redis.",
+                                   "Callbacks whose rate was checked without Redis.",
                                    { NULL } },
     [INGEST_PROVENANCE] = { "crcr_ingest_callbacks_total",
                             METRIC_COUNTER,

@@ -4,7 +4,7 @@
  *
  *   nightly, periodic ─▶ self       callback_token ─▶ token (a bad one: 403)
  *   otherwise the dispatch record in Redis: there ─▶ record
- *                                           Redis away or its view not whole ─▶ pending
+ *                                           Redis unavailable or its view inconsistent ─▶ pending
  *                                           not there ─▶ pending within 60 s of the delivery, 400
  */
 #ifndef CRCR_INGEST_PROVENANCE_H
@@ -39,9 +39,9 @@ bool provenance_of_token(const struct callback *fields, struct str repo,
                          struct verdict *v) MUST_CHECK;
 
 enum lookup_result {
-    LOOKUP_AWAY,     /* Redis did not answer */
-    LOOKUP_NO_EPOCH, /* the view is being rebuilt */
-    LOOKUP_NONE,     /* the view is whole, and has no such record */
+    LOOKUP_UNAVAILABLE, /* Redis did not answer */
+    LOOKUP_NO_EPOCH,    /* the view is being rebuilt */
+    LOOKUP_NONE,        /* the view is consistent, and has no such record */
     LOOKUP_FOUND,
 };
 struct dispatch_lookup {

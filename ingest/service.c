@@ -25,7 +25,7 @@
 #define N_WRITTEN              2 /* of these, the first */
 
 struct service {
-    struct desk desk;
+    struct responder responder;
     struct webhook_route webhook;
     struct callback_route *callback;
     struct http_server *server;
@@ -63,8 +63,8 @@ static void on_callback(void *opaque, struct http_exchange *x)
 static void on_refused(void *opaque, struct http_exchange *x, int status)
 {
     bool webhook = str_is(http_path(x), WEBHOOK_PATH);
-    desk_refused(&((struct service *)opaque)->desk, x, webhook ? &webhook_names : &callback_names,
-                 status);
+    responder_refused(&((struct service *)opaque)->responder, x,
+                      webhook ? &webhook_names : &callback_names, status);
 }
 
 static const struct http_route routes[] = {
@@ -134,7 +134,7 @@ static enum err writer_start(struct service *s, const struct config *c, struct w
 {
     const struct topic_writer_options options = { .kafka = config_kafka(c, "crcr-ingest"),
                                                   .own_thread = true };
-    return topic_writer_new(&s->desk.writer, &options, why);
+    return topic_writer_new(&s->responder.writer, &options, why);
 }
 
 /* On the feed's thread. */
@@ -152,7 +152,7 @@ static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct
     if (err)
         return err;
     const struct callback_options options = {
-        .desk = &s->desk,
+        .responder = &s->responder,
         .oidc = s->oidc,
         .feed = s->feed,
         .keys = s->keys,
@@ -193,8 +193,8 @@ enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, s
     const struct config *c = daemon_config(ctx);
     struct service *s = mem_alloc(1, sizeof(*s));
     *opaque = s;
-    s->desk.metrics = daemon_metrics(ctx);
-    s->webhook.desk = &s->desk;
+    s->responder.metrics = daemon_metrics(ctx);
+    s->webhook.responder = &s->responder;
     enum err err = rules_init(s, c, check_only, why);
     if (!err)
         err = redis_check(s, c, why);
@@ -211,9 +211,9 @@ enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque, s
 
 static void gauges_set(struct service *s)
 {
-    struct metrics *m = s->desk.metrics;
+    struct metrics *m = s->responder.metrics;
     metrics_set(m, INGEST_REQUESTS_IN_HAND, NULL, (double)http_server_in_flight(s->server));
-    metrics_set(m, INGEST_BYTES_IN_HAND, NULL, (double)atomic_load(&s->desk.bytes_in_hand));
+    metrics_set(m, INGEST_BYTES_IN_HAND, NULL, (double)atomic_load(&s->responder.bytes_in_hand));
     struct str issuer;
     double age_s;
     for (size_t i = 0; oidc_age(s->oidc, i, &issuer, &age_s); i++)
@@ -225,12 +225,13 @@ static void gauges_set(struct service *s)
  * may be a broker that is finding its feet. ERR_STOP: the producer is beyond help. */
 static enum err broker_check(struct service *s, struct role_ctx *role, struct why *why)
 {
-    if (topic_writer_fatal(s->desk.writer, why))
+    if (topic_writer_fatal(s->responder.writer, why))
         return ERR_STOP;
     int64_t now_ms = clock_mono_ms();
     if (now_ms - s->checked_ms < BROKER_CHECK_MS)
         return OK;
-    enum err err = topic_writer_check(s->desk.writer, s->needed, N_NEEDED, BROKER_WAIT_MS, why);
+    enum err err =
+        topic_writer_check(s->responder.writer, s->needed, N_NEEDED, BROKER_WAIT_MS, why);
     s->checked_ms = !err ? now_ms : 0;
     role_ready(role, !err ? NULL : why->text);
     return OK;
@@ -253,8 +254,8 @@ enum err service_run(struct role_ctx *role, void *opaque, struct why *why)
 {
     struct service *s = opaque;
     struct wake *wake = role_wake(role);
-    desk_declare(&s->desk, s->needed, N_WRITTEN);
-    enum err err = role_wait_topics(role, s->desk.writer, s->needed, N_NEEDED, why);
+    responder_declare(&s->responder, s->needed, N_WRITTEN);
+    enum err err = role_wait_topics(role, s->responder.writer, s->needed, N_NEEDED, why);
     if (err)
         return err;
     while (!role_stopping(role)) {
@@ -283,9 +284,9 @@ void service_stop(void *opaque)
     http_server_free(s->server, 0);
     callback_route_free(s->callback);
     struct why why;
-    if (s->desk.writer && topic_writer_flush(s->desk.writer, 2000, &why))
+    if (s->responder.writer && topic_writer_flush(s->responder.writer, 2000, &why))
         log_warn("flush_failed", LOG_STR("reason", str_of(why.text)));
-    topic_writer_free(s->desk.writer);
+    topic_writer_free(s->responder.writer);
     allowlist_feed_free(s->feed);
     oidc_free(s->oidc);
     callback_keys_free(s->keys);

@@ -1,5 +1,5 @@
-/* What is to become of a request: go on with it, or answer it now. PURE modules fill one; desk.c
- * sends it. */
+/* What is to become of a request: go on with it, or answer it now. PURE modules fill one;
+ * responder.c sends it. */
 #ifndef CRCR_INGEST_VERDICT_H
 #define CRCR_INGEST_VERDICT_H
 

@@ -5,7 +5,7 @@
 #include "../common/model/ids.h"
 #include "form.h"
 
-bool webhook_head_judge(const struct webhook_rules *rules, const struct webhook_head *head,
+bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
                         struct verdict *v)
 {
     struct str hex;
@@ -40,12 +40,12 @@ static bool body_decode(const struct webhook_head *head, struct str *body,
 }
 
 /* Steps 3 and 4: what the body says. */
-static bool body_judge(const struct event_rules *rules, enum event_kind kind, struct str body,
+static bool body_check(const struct event_rules *rules, enum event_kind kind, struct str body,
                        struct event_facts *facts, struct verdict *v)
 {
     struct why why;
     const char *reason;
-    switch (event_judge(rules, kind, body, facts, &reason, &why)) {
+    switch (event_classify(rules, kind, body, facts, &reason, &why)) {
     case EVENT_ACCEPTED:
         return true;
     case EVENT_IGNORED:
@@ -72,7 +72,7 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
                   struct verdict *v)
 {
     struct str hex;
-    if (!webhook_head_judge(rules, head, v))
+    if (!webhook_head_check(rules, head, v))
         return false;
     if (!signature_form(head->signature, &hex) || !signature_matches(&rules->secrets, body, hex))
         return verdict_refuse(v, 401, "signature_bad", "the signature does not match the body");
@@ -84,13 +84,13 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
                               "X-GitHub-Delivery is missing or not [A-Za-z0-9-]{1,%d}",
                               DELIVERY_MAX);
     if (!body_decode(head, &body, ret, v) ||
-        !body_judge(&rules->events, kind, body, &ret->facts, v))
+        !body_check(&rules->events, kind, body, &ret->facts, v))
         return false;
     record_fill(head, kind, received_ms, ret);
     return true;
 }
 
-bool webhook_judge(const struct webhook_rules *rules, const struct webhook_head *head,
+bool webhook_check(const struct webhook_rules *rules, const struct webhook_head *head,
                    struct str body, int64_t received_ms, struct webhook_record *ret,
                    struct verdict *v)
 {

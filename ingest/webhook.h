@@ -36,10 +36,10 @@ struct webhook_record {
 };
 
 /* What can be told before the body is read: form of the signature, target, event. */
-bool webhook_head_judge(const struct webhook_rules *rules, const struct webhook_head *head,
+bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
                         struct verdict *v) MUST_CHECK;
 /* All steps, in their order. True: publish *ret, the caller's to clear. */
-bool webhook_judge(const struct webhook_rules *rules, const struct webhook_head *head,
+bool webhook_check(const struct webhook_rules *rules, const struct webhook_head *head,
                    struct str body, int64_t received_ms, struct webhook_record *ret,
                    struct verdict *v) MUST_CHECK;
 void webhook_record_clear(struct webhook_record *r);

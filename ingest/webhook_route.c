@@ -21,11 +21,11 @@ void webhook_begin(const struct webhook_route *route, struct http_exchange *x)
 {
     const struct webhook_head head = head_of(x);
     struct verdict v;
-    if (webhook_head_judge(&route->rules, &head, &v))
+    if (webhook_head_check(&route->rules, &head, &v))
         return;
     struct request request;
     request_init(&request, x, &webhook_names, head.delivery);
-    desk_answer(route->desk, &request, &v);
+    responder_answer(route->responder, &request, &v);
 }
 
 /* The bytes to publish, the caller's: the body itself, or what a form held. */
@@ -54,7 +54,7 @@ static void publish(const struct webhook_route *route, const struct request *req
                                        .status = 202,
                                        .answer = { answer, (size_t)n } };
     publication.value = value_take(record, request->x, &publication.value_len);
-    desk_publish(route->desk, request, &publication);
+    responder_publish(route->responder, request, &publication);
 }
 
 void webhook_handle(const struct webhook_route *route, struct http_exchange *x)
@@ -65,8 +65,8 @@ void webhook_handle(const struct webhook_route *route, struct http_exchange *x)
     request.started_us = clock_mono_us();
     struct webhook_record record;
     struct verdict v;
-    if (!webhook_judge(&route->rules, &head, http_body(x), http_received_ms(x), &record, &v)) {
-        desk_answer(route->desk, &request, &v);
+    if (!webhook_check(&route->rules, &head, http_body(x), http_received_ms(x), &record, &v)) {
+        responder_answer(route->responder, &request, &v);
         return;
     }
     publish(route, &request, &record);

@@ -1,12 +1,12 @@
-/* POST /github/webhook: from an HTTP exchange to webhook.c's decision and on to the desk. */
+/* POST /github/webhook: from an HTTP exchange to webhook.c's decision and on to the responder. */
 #ifndef CRCR_INGEST_WEBHOOK_ROUTE_H
 #define CRCR_INGEST_WEBHOOK_ROUTE_H
 
-#include "desk.h"
+#include "responder.h"
 #include "webhook.h"
 
 struct webhook_route {
-    struct desk *desk;
+    struct responder *responder;
     struct webhook_rules rules;
     const char *topic;
 };

@@ -12,34 +12,35 @@
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
 
-#define BATCH        256  /* facts folded in one round trip */
-#define FACTS_MAX    2000 /* in hand over all partitions */
-#define TICK_MS      1000
-#define AWAY_MS      200
+#define BATCH          256  /* facts folded in one round trip */
+#define FACTS_MAX      2000 /* in hand over all partitions */
+#define TICK_MS        1000
+#define UNAVAILABLE_MS 200
 /* What is not published by then is given up, and folded again by whoever has the partition. */
-#define PUBLISHED_MS 3000
+#define PUBLISHED_MS   3000
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
-static void tell_ready(struct fold *f)
+static void report_ready(struct fold *f)
 {
-    worker_not_ready(f->worker, f->redis_away ? "Redis is away"
-                                : f->whole    ? NULL
-                                              : "the view is being rebuilt");
+    worker_not_ready(f->worker, f->redis_unavailable ? "Redis is unavailable"
+                                : f->consistent      ? NULL
+                                                     : "the view is being rebuilt");
 }
 
 static void redis_seen(struct fold *f, bool up, const char *reason)
 {
-    if (up != f->redis_away)
+    if (up != f->redis_unavailable)
         return;
-    f->redis_away = !up;
-    tell_ready(f);
+    f->redis_unavailable = !up;
+    report_ready(f);
     metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), up);
     if (up) {
         log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
-        rebuild_look(f->rebuild); /* its last look may tell of a Redis that was away */
+        rebuild_look(f->rebuild); /* its last look may tell of a Redis that was unavailable */
     } else
-        log_warn("redis_away", LOG_STR("role", STR_LIT("fold")), LOG_STR("error", str_of(reason)));
+        log_warn("redis_unavailable", LOG_STR("role", STR_LIT("fold")),
+                 LOG_STR("error", str_of(reason)));
 }
 
 bool fold_is_of_this_fact(enum err err, const struct why *why)
@@ -47,13 +48,13 @@ bool fold_is_of_this_fact(enum err err, const struct why *why)
     return err == ERR_REFUSE && str_find_str(str_of(why->text), STR_LIT("WRONGTYPE")) >= 0;
 }
 
-static void view_seen(struct fold *f, bool whole)
+static void view_seen(struct fold *f, bool consistent)
 {
-    if (whole == f->whole)
+    if (consistent == f->consistent)
         return;
-    f->whole = whole;
-    tell_ready(f);
-    if (!whole)
+    f->consistent = consistent;
+    report_ready(f);
+    if (!consistent)
         rebuild_look(f->rebuild);
 }
 
@@ -61,7 +62,7 @@ void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const str
 {
     if (fold_is_of_this_fact(err, why))
         fact_refuse(fact, "refused", why->text);
-    else if (view_is_not_whole(why))
+    else if (view_is_inconsistent(why))
         view_seen(f, false);
     else
         redis_seen(f, false, why->text);
@@ -69,7 +70,7 @@ void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const str
 
 /* ---- folding -------------------------------------------------------------------------------- */
 
-/* Its claim as well: who called while Redis was away could not tell it there. */
+/* Its claim as well: who called while Redis was unavailable could not tell it there. */
 static enum err outcome_queue(struct fold *f, struct fact *fact, struct why *why)
 {
     const struct outcome *o = &fact->outcome;
@@ -184,7 +185,7 @@ static bool fact_prepare(struct fold *f, struct fact *fact)
         return false;
     }
     if (is_pending(fact))
-        return fold_pending_resolve(f, fact) && !f->redis_away && f->whole;
+        return fold_pending_resolve(f, fact) && !f->redis_unavailable && f->consistent;
     return true;
 }
 
@@ -200,11 +201,12 @@ static void fold_batch(struct fold *f)
     struct fact *batch[BATCH], *fact, *next;
     size_t n = 0;
     struct why why;
-    bool was_away = f->redis_away;
+    bool was_unavailable = f->redis_unavailable;
     int64_t now = clock_mono_ms();
     DL_FOREACH_SAFE(f->facts, fact, next)
     {
-        if (n == BATCH || (n > 0 && was_away) || (f->redis_away && !was_away) || !f->whole)
+        if (n == BATCH || (n > 0 && was_unavailable) ||
+            (f->redis_unavailable && !was_unavailable) || !f->consistent)
             break;
         if (!is_due(fact, now))
             continue;
@@ -230,7 +232,7 @@ static void fold_batch(struct fold *f)
 static bool full(void *opaque)
 {
     const struct fold *f = opaque;
-    return f->n_facts >= FACTS_MAX || f->redis_away || !f->whole;
+    return f->n_facts >= FACTS_MAX || f->redis_unavailable || !f->consistent;
 }
 
 static void take(void *opaque, struct work *work)
@@ -274,18 +276,18 @@ static void forget(void *opaque, struct work *work)
     fold_forget(opaque, work->user);
 }
 
-/* Looks whether the view is whole, and makes it so. */
+/* Looks whether the view is consistent, and makes it so. */
 static void view_tend(struct fold *f, size_t due)
 {
     struct why why;
-    bool whole = f->whole;
-    if (rebuild_turn(f->rebuild, &whole, &why)) {
+    bool consistent = f->consistent;
+    if (rebuild_turn(f->rebuild, &consistent, &why)) {
         redis_seen(f, false, why.text);
         return;
     }
-    if (!whole || due == 0) /* else it is for the facts to tell: a look writes nothing */
+    if (!consistent || due == 0) /* else it is for the facts to tell: a look writes nothing */
         redis_seen(f, true, NULL);
-    view_seen(f, whole);
+    view_seen(f, consistent);
 }
 
 static int tick(void *opaque)
@@ -294,14 +296,14 @@ static int tick(void *opaque)
     size_t waiting, due = facts_due(f, &waiting);
     bool ours = worker_may_act(f->worker, clock_boot_ms());
     view_tend(f, due);
-    role_waiting(f->role, f->redis_away || !f->whole || !ours);
-    if (due > 0 && f->whole && ours)
+    role_waiting(f->role, f->redis_unavailable || !f->consistent || !ours);
+    if (due > 0 && f->consistent && ours)
         fold_batch(f);
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
     if (rebuild_is_busy(f->rebuild))
         return 0;
-    if (f->redis_away || !f->whole || !ours)
-        return AWAY_MS;
+    if (f->redis_unavailable || !f->consistent || !ours)
+        return UNAVAILABLE_MS;
     return due > 0 ? 0 : TICK_MS;
 }
 
@@ -334,7 +336,7 @@ static enum err fold_open(struct fold *f, struct why *why)
         return err;
     f->rebuild = rebuild_new(r, f->role, f->redis, f->scratch);
     reporter_wait_allowlist(r, f->role); /* a label that no tier is known for would be lost */
-    tell_ready(f);
+    report_ready(f);
     metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), 1);
     return worker_read(f->worker, why);
 }

@@ -13,10 +13,10 @@ struct fold {
     struct event_facts *scratch;
     struct fact *facts; /* in hand, oldest first */
     size_t n_facts;
-    bool redis_away;
+    bool redis_unavailable;
     int64_t batch_ms; /* when the batch at hand was sent to Redis; clock_boot_ms */
     struct rebuild *rebuild;
-    bool whole; /* the view, when last looked */
+    bool consistent; /* the view, when last looked */
 };
 
 /* The key holds something else: this fact will never be taken. All other refusals (not allowed, a
@@ -24,8 +24,8 @@ struct fold {
  * the dead-letter queue: they are waited out, as no answer is. */
 bool fold_is_of_this_fact(enum err err, const struct why *why);
 
-/* What a failed call to Redis means: it is away, or it will never take this fact, which is then
- * told to step aside. */
+/* What a failed call to Redis means: it is unavailable, or it will never take this fact, which is
+ * then told to step aside. */
 void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why);
 
 /* ---- fold_pending.c ---------------------------------------------------------------------------

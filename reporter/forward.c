@@ -164,7 +164,8 @@ static void hud_answered(struct forward *f)
 static void hud_failed(struct forward *f, const char *reason)
 {
     if (!f->unavailable)
-        log_warn("hud_away", LOG_STR("url", str_of(f->url)), LOG_STR("error", str_of(reason)));
+        log_warn("hud_unavailable", LOG_STR("url", str_of(f->url)),
+                 LOG_STR("error", str_of(reason)));
     f->unavailable = true;
     if (f->not_before_ms > clock_mono_ms()) /* another post has found out a moment ago */
         return;
@@ -194,7 +195,7 @@ static void answered(void *opaque, const struct http_answer *answer)
     struct forward *f = row->forward;
     struct metrics *m = role_metrics(f->role);
     int status = !answer->err ? answer->status : 0;
-    enum forward_verdict verdict = forward_judge(status);
+    enum forward_verdict verdict = forward_classify(status);
     char reason[160];
     FAULT_POINT("forward.posted");
     f->n_posting--;

@@ -137,7 +137,7 @@ void forward_body(const struct result_record *record, struct buf *to)
     buf_puts(to, "}}}");
 }
 
-enum forward_verdict forward_judge(int status)
+enum forward_verdict forward_classify(int status)
 {
     if (status >= 200 && status < 300)
         return FORWARD_SENT;

@@ -14,6 +14,6 @@ enum forward_verdict {
     FORWARD_REFUSED /* anything else: the same again fails again */
 };
 /* status 0: no answer. */
-enum forward_verdict forward_judge(int status);
+enum forward_verdict forward_classify(int status);
 
 #endif

@@ -17,7 +17,7 @@
 #define WORK_MS    100
 #define POLL_MS    50
 #define RENEW_MS   1000
-#define TELL_MS    2000
+#define REPORT_MS  2000
 #define STALL_MS   30000     /* no record for so long: from the beginning, with new ends */
 #define CLAIMS_MS  604800000 /* 7 d: what a claim is kept for */
 #define JOBS_CHUNK 200
@@ -35,13 +35,13 @@ struct rebuild {
     struct role_ctx *role;
     struct topic_writer *writer; /* of marks, while we hold the lease: the fold's gives up early */
     struct rebuild_fold fold;
-    bool whole, known; /* known: the view was looked at */
-    bool elsewhere;    /* said so in the log already */
-    int64_t look_ms;   /* not before; monotonic clock, as all here */
-    enum err answer;   /* of Redis to the last look */
+    bool consistent, known; /* known: the view was looked at */
+    bool elsewhere;         /* said so in the log already */
+    int64_t look_ms;        /* not before; monotonic clock, as all here */
+    enum err answer;        /* of Redis to the last look */
     struct why reason;
     struct topic_span *span; /* not NULL: we hold the lease of fold.fence, and read */
-    int64_t began_ms, moved_ms, renew_ms, tell_ms;
+    int64_t began_ms, moved_ms, renew_ms, reported_ms;
     uint64_t records;
     size_t unacknowledged; /* dirty marks put and not reported yet */
     bool lost;             /* one of them was not stored */
@@ -61,11 +61,11 @@ static enum err renew(struct rebuild *b, struct why *why)
     if (now < b->renew_ms)
         return OK;
     b->renew_ms = now + RENEW_MS;
-    if (now >= b->tell_ms + TELL_MS) {
+    if (now >= b->reported_ms + REPORT_MS) {
         log_info("rebuild_progress", LOG_STR("phase", str_of(phase_of(b))),
                  LOG_INT("done", topic_span_done(b->span)),
                  LOG_INT("total", topic_span_total(b->span)));
-        b->tell_ms = now;
+        b->reported_ms = now;
     }
     return view_lease_renew(b->fold.redis, b->fold.fence, phase_of(b), topic_span_done(b->span),
                             topic_span_total(b->span), why);
@@ -197,7 +197,7 @@ static void begin(struct rebuild *b)
     b->lost = b->marked = false;
     b->records = 0;
     b->fold.batch.n = b->fold.batch.bytes = 0;
-    b->began_ms = b->moved_ms = b->tell_ms = clock_mono_ms();
+    b->began_ms = b->moved_ms = b->reported_ms = clock_mono_ms();
     b->renew_ms = 0;
     const struct topic_writer_options marks = { .kafka = b->fold.reporter->kafka };
     if (span_open(b, &why) || topic_writer_new(&b->writer, &marks, &why)) {
@@ -219,7 +219,7 @@ static void finish(struct rebuild *b)
     }
     double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
     close_both(b);
-    b->whole = true;
+    b->consistent = true;
     b->look_ms = clock_mono_ms() + LOOK_MS;
     metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
     log_info("rebuild_done", LOG_INT("records", (int64_t)b->records),
@@ -238,7 +238,7 @@ static enum err lease_seek(struct rebuild *b, struct why *why)
     if (lease == VIEW_LEASE_BUSY && !b->elsewhere)
         log_info("rebuild_elsewhere", LOG_STR("lease", STR_LIT("another replica holds it")));
     b->elsewhere = lease == VIEW_LEASE_BUSY;
-    b->whole = lease == VIEW_LEASE_WHOLE;
+    b->consistent = lease == VIEW_LEASE_CONSISTENT;
     if (lease == VIEW_LEASE_TAKEN)
         begin(b);
     return OK;
@@ -247,17 +247,17 @@ static enum err lease_seek(struct rebuild *b, struct why *why)
 static enum err look(struct rebuild *b, struct why *why)
 {
     int64_t epoch;
-    bool was_whole = b->whole;
+    bool was_consistent = b->consistent;
     b->look_ms = clock_mono_ms() + LOOK_MS;
     enum err err = view_epoch_get(b->fold.redis, &epoch, why);
     if (err)
         return err;
-    b->whole = epoch != 0;
-    if (!b->whole && (was_whole || !b->known))
-        log_warn("view_not_whole",
+    b->consistent = epoch != 0;
+    if (!b->consistent && (was_consistent || !b->known))
+        log_warn("view_inconsistent",
                  LOG_STR("consequence", STR_LIT("it is rebuilt from the topics")));
     b->known = true;
-    return b->whole ? OK : lease_seek(b, why);
+    return b->consistent ? OK : lease_seek(b, why);
 }
 
 /* ---- working --------------------------------------------------------------------------------- */
@@ -292,7 +292,7 @@ static enum err batch(struct rebuild *b, struct why *why)
 }
 
 /* All is read: the marks must be stored before the epoch is set, or a crash would lose them. */
-static enum err settle(struct rebuild *b, struct why *why)
+static enum err finish_fold(struct rebuild *b, struct why *why)
 {
     enum err err = b->marked ? OK : open_jobs_mark(b, why);
     if (err)
@@ -314,21 +314,21 @@ static void work(struct rebuild *b)
     do {
         enum err err = renew(b, &why);
         if (!err)
-            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : settle(b, &why);
+            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : finish_fold(b, &why);
         if (err && b->span)
             give_up(b, why.text);
         role_progress(b->role);
     } while (b->span && clock_mono_ms() < until && !role_stopping(b->role));
 }
 
-enum err rebuild_turn(struct rebuild *b, bool *whole, struct why *why)
+enum err rebuild_turn(struct rebuild *b, bool *consistent, struct why *why)
 {
     if (!b->span && clock_mono_ms() >= b->look_ms)
         b->answer = look(b, &b->reason);
     if (b->span)
         work(b);
-    metrics_set(role_metrics(b->role), METRIC_VIEW_WHOLE, NULL, b->whole);
-    *whole = b->whole;
+    metrics_set(role_metrics(b->role), METRIC_VIEW_CONSISTENT, NULL, b->consistent);
+    *consistent = b->consistent;
     return !b->answer ? OK : why_set(why, b->answer, "%s", b->reason.text);
 }
 

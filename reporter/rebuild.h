@@ -4,7 +4,7 @@
  *
  *   LOOKING ──no epoch, lease taken──▶ READING ──all topics read──▶ SETTLING ──stored──▶ WHOLE
  *      ▲ ▲                                │                            │                  │
- *      │ └── Redis or Kafka away, lease lost: from the beginning ◀─────┘                  │
+ *      │ └── Redis or Kafka unavailable, lease lost: from the beginning ◀─────┘                  │
  *      └────────────────────────── the epoch is gone ◀────────────────────────────────────┘
  *
  * Everything that is written is a join: twice, in any order, or half is no harm. */
@@ -21,11 +21,12 @@ struct rebuild *rebuild_new(const struct reporter *reporter, struct role_ctx *ro
 /* Gives the lease back when it holds it. */
 void rebuild_free(struct rebuild *b);
 
-/* Whether the view was whole when last looked; looks once a second, or at once after
+/* Whether the view was consistent when last looked; looks once a second, or at once after
  * rebuild_look. While it is not, works for some 100 ms (a broker that does not answer costs 5 s).
  * Not OK: Redis did not answer the last look. */
-enum err rebuild_turn(struct rebuild *b, bool *whole, struct why *why) MUST_CHECK;
-/* Looks again at the next turn: a fold was refused because the view is not whole, or Redis is back.
+enum err rebuild_turn(struct rebuild *b, bool *consistent, struct why *why) MUST_CHECK;
+/* Looks again at the next turn: a fold was refused because the view is inconsistent, or Redis is
+ * back.
  */
 void rebuild_look(struct rebuild *b);
 /* True when rebuild_turn should be called again without waiting. */

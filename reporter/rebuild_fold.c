@@ -122,7 +122,7 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
 
 /* What a pending callback was matched with when it was folded is in its row of results; asked
  * again, a later call of the same dispatch might answer. */
-static enum err pending_settle(struct rebuild_fold *f, struct callback_fact *callback, bool *fold,
+static enum err pending_finish(struct rebuild_fold *f, struct callback_fact *callback, bool *fold,
                                struct why *why)
 {
     bool known = false;
@@ -153,7 +153,7 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     if (!times_of(f, callback->received_ms, &times))
         return OK;
     if (callback->pending) {
-        enum err err = pending_settle(f, callback, &fold, why);
+        enum err err = pending_finish(f, callback, &fold, why);
         if (err || !fold) /* not known: the fold had it wait, and put it aside */
             return err;
     }

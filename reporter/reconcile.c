@@ -121,16 +121,16 @@ static void target_hold(struct target *t, int64_t until_ms, const char *reason)
     t->held = true;
 }
 
-/* While GitHub is away nothing is counted, and the next probe is another's: one that always fails
- * cannot keep it away. */
+/* While GitHub is unavailable nothing is counted, and the next probe is another's: one that always
+ * fails cannot keep it away. */
 static void target_failed(struct target *t, const char *reason)
 {
-    bool away = outage_is(&t->reconcile->outage);
-    if (!away)
+    bool unavailable = outage_is(&t->reconcile->outage);
+    if (!unavailable)
         t->failures++;
     log_warn("check_runs_failed", LOG_STR("key", str_of(t->key)), LOG_STR("error", str_of(reason)),
              LOG_INT("failures", t->failures));
-    if (away)
+    if (unavailable)
         target_behind(t);
     if (t->failures < FAILURES_MAX)
         target_wait(t, FAILED_WAIT_MS);
@@ -240,8 +240,8 @@ static int tick(void *opaque)
 {
     struct reconcile *r = opaque;
     targets_start(r);
-    github_tell_budget(r->github, role_metrics(r->role), &reporter_budget_families,
-                       STR_LIT("reconcile"));
+    github_report_budget(r->github, role_metrics(r->role), &reporter_budget_families,
+                         STR_LIT("reconcile"));
     return TICK_MS;
 }
 

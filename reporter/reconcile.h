@@ -51,16 +51,16 @@ struct reconcile {
     struct target *targets; /* by key */
     size_t n_busy;
     int64_t held_until_ms; /* monotonic: what the last pass that ended with PASS_HELD waits for */
-    int64_t limited_until_ms; /* monotonic: GitHub told us to wait */
+    int64_t limited_until_ms; /* monotonic: GitHub asked us to wait */
     struct outage outage;
-    bool view_lost;       /* the last pass found no whole view */
+    bool view_lost;       /* the last pass found no consistent view */
     int64_t view_look_ms; /* then none begins before; monotonic clock */
 };
 
 /* What a pass came to. */
 enum pass_end {
     PASS_EQUAL,   /* GitHub says what the view wants */
-    PASS_WAIT,    /* later, without spending an attempt (limit, Redis away, stopping) */
+    PASS_WAIT,    /* later, without spending an attempt (limit, Redis unavailable, stopping) */
     PASS_FAILED,  /* no answer: later, and count it */
     PASS_REFUSED, /* GitHub will not take it */
     PASS_HELD,    /* our budget is used up for the rest of it: later, without an attempt */

@@ -93,10 +93,10 @@ static void look_for_outage(struct pass *p, const struct github_answer *answer)
     enum outage_change change = outage_answered(&p->target->reconcile->outage, p->target->hh.hashv,
                                                 answer, clock_mono_ms());
     if (change == OUTAGE_BEGAN)
-        log_warn("check_runs_away", LOG_STR("error", str_of(answer->reason)),
+        log_warn("github_unavailable", LOG_STR("error", str_of(answer->reason)),
                  LOG_INT("probe_ms", OUTAGE_PROBE_MS));
     if (change == OUTAGE_ENDED)
-        log_info("check_runs_back", LOG_INT("status", answer->status));
+        log_info("github_back", LOG_INT("status", answer->status));
 }
 
 /* Our budget has no room for this action; others may need none of that part of it. A check run

@@ -46,12 +46,13 @@ static void redis_seen(struct sweep *s, bool up, const char *reason)
         return;
     s->redis_unavailable = !up;
     role_waiting(s->role, !up);
-    role_ready(s->role, up ? NULL : "Redis is away");
+    role_ready(s->role, up ? NULL : "Redis is unavailable");
     metrics_set(role_metrics(s->role), METRIC_REDIS_UP, ROLE, up);
     if (up)
         log_info("redis_back", LOG_STR("role", STR_LIT("sweep")));
     else
-        log_warn("redis_away", LOG_STR("role", STR_LIT("sweep")), LOG_STR("error", str_of(reason)));
+        log_warn("redis_unavailable", LOG_STR("role", STR_LIT("sweep")),
+                 LOG_STR("error", str_of(reason)));
 }
 
 /* What cannot be published is not leased: others that may would find it only when the lease has run
@@ -122,7 +123,7 @@ static size_t jobs_batch(struct sweep *s)
         return 0;
     }
     redis_seen(s, true, NULL);
-    metrics_set(m, METRIC_ZOMBIES, NULL, (double)past);
+    metrics_set(m, METRIC_OVERDUE_JOBS, NULL, (double)past);
     struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
     for (size_t i = 0; i < list.n; i++) {
         errands[i].event = "sweep_not_published";
@@ -133,7 +134,7 @@ static size_t jobs_batch(struct sweep *s)
     for (size_t i = 0; i < list.n; i++) {
         const struct result_record *job = &list.at[i].job;
         if (!sweep_callback_possible(job))
-            log_error("zombie_dropped", LOG_STR("key", str_of(job->key)));
+            log_error("overdue_job_dropped", LOG_STR("key", str_of(job->key)));
         else if (!errands[i].stored) {
             s->jobs.lost++;
             continue;

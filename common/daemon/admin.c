@@ -19,7 +19,7 @@ enum {
     ROLE_READY,
     ROLE_LAG,
     ROLE_BACKLOG,
-    ROLE_STILL,
+    ROLE_STALLED,
     ROLE_PARTITIONS,
     ROLE_LOST,
     N_FAMILIES
@@ -66,10 +66,10 @@ static const struct metric_family families[N_FAMILIES] = {
                        "How long the oldest record that waits for the role has waited; -1 when "
                        "unknown.",
                        { "role" } },
-    [ROLE_STILL] = { "crcr_role_still_seconds",
-                     METRIC_GAUGE,
-                     "For how long records have waited and none was finished.",
-                     { "role" } },
+    [ROLE_STALLED] = { "crcr_role_stalled_seconds",
+                       METRIC_GAUGE,
+                       "For how long records have waited and none was finished.",
+                       { "role" } },
     [ROLE_PARTITIONS] = { "crcr_role_partitions",
                           METRIC_GAUGE,
                           "Partitions that the role reads now.",
@@ -86,11 +86,11 @@ struct admin {
     struct http_server *server;
 };
 
-typedef enum err judge_fn(struct role_ctx *r, struct why *why);
+typedef enum err role_check_fn(struct role_ctx *r, struct why *why);
 
 /* {"ok":false,"reasons":["router: …"]} with 503, or {"ok":true} with 200. */
-static void reply_judged(const struct daemon_ctx *d, struct http_exchange *x, judge_fn *judge,
-                         const char *reason)
+static void reply_checked(const struct daemon_ctx *d, struct http_exchange *x, role_check_fn *check,
+                          const char *reason)
 {
     struct buf CLEANUP(buf_clear) reasons;
     buf_init(&reasons, REPLY_MAX);
@@ -98,7 +98,7 @@ static void reply_judged(const struct daemon_ctx *d, struct http_exchange *x, ju
         json_text_put(&reasons, str_of(reason));
     for (size_t i = 0; i < d->n_roles; i++) {
         struct why why;
-        if (!judge(&d->roles[i], &why))
+        if (!check(&d->roles[i], &why))
             continue;
         if (reasons.len)
             buf_putc(&reasons, ',');
@@ -116,15 +116,15 @@ static void handle_health(void *opaque, struct http_exchange *x)
 {
     struct admin *a = opaque;
     struct why why;
-    enum err err = watch_judge_health(a->daemon, &why);
-    reply_judged(a->daemon, x, role_judge_health, err ? why.text : NULL);
+    enum err err = watch_check_health(a->daemon, &why);
+    reply_checked(a->daemon, x, role_check_health, err ? why.text : NULL);
 }
 
 static void handle_ready(void *opaque, struct http_exchange *x)
 {
     struct admin *a = opaque;
     const char *reason = daemon_stopping(a->daemon) ? "stopping" : NULL;
-    reply_judged(a->daemon, x, role_judge_ready, reason);
+    reply_checked(a->daemon, x, role_check_ready, reason);
 }
 
 static void set(struct admin *a, size_t family, const struct str *labels, double to)
@@ -140,17 +140,17 @@ static void refresh(struct admin *a)
     set(a, MAX_FDS, NULL, (double)process_max_fds());
     const char *watched = atomic_load(&a->daemon->watched);
     if (watched)
-        set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(watched)), !watch_judge_health(a->daemon, NULL));
+        set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(watched)), !watch_check_health(a->daemon, NULL));
     for (size_t i = 0; i < a->daemon->n_roles; i++) {
         struct role_ctx *r = &a->daemon->roles[i];
         const struct str *labels = METRIC_LABELS(str_of(r->role->name));
-        set(a, ROLE_HEALTHY, labels, !role_judge_health(r, NULL));
-        set(a, ROLE_READY, labels, !role_judge_ready(r, NULL));
+        set(a, ROLE_HEALTHY, labels, !role_check_health(r, NULL));
+        set(a, ROLE_READY, labels, !role_check_ready(r, NULL));
         struct health health = role_health_now(r);
         int64_t now_ms = clock_mono_ms();
         set(a, ROLE_LAG, labels, (double)health.lag);
         set(a, ROLE_BACKLOG, labels, health_backlog_seconds(&health, now_ms, clock_wall_ms()));
-        set(a, ROLE_STILL, labels, health_still_seconds(&health, now_ms));
+        set(a, ROLE_STALLED, labels, health_stalled_seconds(&health, now_ms));
         struct topic_reader_share share = role_share_now(r);
         if (!share.taken) /* it reads nothing in a group, or nothing yet */
             continue;

@@ -160,7 +160,7 @@ static void take_variable(struct config *c, const char *variable, struct buf *fa
 
 /* ---- judging it ---- */
 
-static void judge_value(const struct config *c, size_t i, bool allow_http, struct buf *faults)
+static void check_value(const struct config *c, size_t i, bool allow_http, struct buf *faults)
 {
     const struct property *p = &config_properties[i];
     struct value *v = &c->values[i];
@@ -204,7 +204,7 @@ enum err config_load(struct config **ret, enum daemon daemon, char *const *envir
             c->values[i].text = mem_dup(config_properties[i].fallback);
     for (size_t i = 0; i < config_n_properties; i++)
         if (config_properties[i].daemons & daemon)
-            judge_value(c, i, allows_http(c), faults);
+            check_value(c, i, allows_http(c), faults);
     if (faults->len > before || buf_full(faults)) {
         config_free(c);
         return ERR_STOP;

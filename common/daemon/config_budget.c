@@ -9,7 +9,7 @@ enum err config_budget(const struct config *c, struct budget_rules *ret, struct 
                    [BUDGET_CONTENT_MINUTE] = config_number(c, "CRCR_BUDGET_CONTENT_MINUTE"),
                    [BUDGET_CONTENT_HOUR] = config_number(c, "CRCR_BUDGET_CONTENT_HOUR") },
         .replicas = (int)config_number(c, "CRCR_BUDGET_REPLICAS"),
-        .whole_app = str_is(str_of(config_text(c, "CRCR_BUDGET_SCOPE")), "app"),
+        .one_for_the_app = str_is(str_of(config_text(c, "CRCR_BUDGET_SCOPE")), "app"),
     };
     if (!budget_content_parse(&rules, str_of(content)))
         return why_set(why, ERR_STOP,

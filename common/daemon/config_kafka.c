@@ -42,7 +42,7 @@ static bool is_refused(struct str name, size_t i)
  * (topic_reader_holds). */
 #define SESSION_MIN_MS 6000
 
-static enum err judge_session(const char *name, const char *value, struct why *why)
+static enum err check_session(const char *name, const char *value, struct why *why)
 {
     int64_t ms;
     if (strcmp(name, "session.timeout.ms") || !str_to_i64(str_of(value), &ms) ||
@@ -79,7 +79,7 @@ enum err config_kafka_add(struct config *c, struct str name, const char *value, 
         if (is_refused(str_of(made), i))
             err = why_set(why, ERR_REFUSE, "%s is fixed: %s", made, refused[i].why);
     if (!err)
-        err = judge_session(made, value, why);
+        err = check_session(made, value, why);
     if (err) {
         free(made);
         return err;

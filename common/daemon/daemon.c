@@ -160,7 +160,7 @@ static void on_given_up(void *opaque, const char *reason)
                        ctx->roles[i].role->name, clock_mono_ms() - health.alive_ms);
     }
     int64_t watched_ms = clock_mono_ms() - (int64_t)atomic_load(&ctx->watched_alive_ms);
-    if (watch_judge_health(ctx, NULL)) /* stop() waits for it in vain */
+    if (watch_check_health(ctx, NULL)) /* stop() waits for it in vain */
         buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
                    atomic_load(&ctx->watched), watched_ms);
     log_error("drain_given_up", LOG_STR("reason", str_of(reason)),

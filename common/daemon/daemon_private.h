@@ -63,8 +63,8 @@ enum err role_start(struct role_ctx *r, void *opaque, struct why *why) MUST_CHEC
 /* Waits for the thread and gives what run returned. OK when it was never started. */
 enum err role_join(struct role_ctx *r);
 /* ERR_STOP with the reason when not healthy; ERR_RETRY with the reason when not ready. */
-enum err role_judge_health(struct role_ctx *r, struct why *why) MUST_CHECK;
-enum err role_judge_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
+enum err role_check_health(struct role_ctx *r, struct why *why) MUST_CHECK;
+enum err role_check_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
 /* As of the last role_reads. */
 struct topic_reader_share role_share_now(struct role_ctx *r);
@@ -73,8 +73,8 @@ size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partitio
 
 /* ---- watch.c ---- */
 
-/* As role_judge_health, of the thread of daemon_watch. OK when there is none. */
-enum err watch_judge_health(struct daemon_ctx *ctx, struct why *why) MUST_CHECK;
+/* As role_check_health, of the thread of daemon_watch. OK when there is none. */
+enum err watch_check_health(struct daemon_ctx *ctx, struct why *why) MUST_CHECK;
 
 /* ---- admin.c: /healthz, /readyz, /metrics ---- */
 

@@ -30,8 +30,8 @@ void health_waiting(struct health *h, bool waiting, int64_t now_ms);
  * moved. */
 double health_backlog_seconds(const struct health *h, int64_t now_ms, int64_t now_wall_ms);
 /* Since when nothing has moved while something should have: 0 without lag. */
-double health_still_seconds(const struct health *h, int64_t now_ms);
+double health_stalled_seconds(const struct health *h, int64_t now_ms);
 /* ERR_STOP with the reason when the role is not healthy. */
-enum err health_judge(const struct health *h, int64_t now_ms, struct why *why) MUST_CHECK;
+enum err health_check(const struct health *h, int64_t now_ms, struct why *why) MUST_CHECK;
 
 #endif

@@ -6,7 +6,7 @@
 #include "daemon_private.h"
 
 /* Longer than a session: what the role reads may be another's by now. */
-#define STOOD_STILL_MS 6000
+#define PAUSED_MS 6000
 
 enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
                    struct why *why)
@@ -39,7 +39,7 @@ static void *run(void *opaque)
     struct why why = { "" };
     enum err err = r->role->run(r, r->opaque, &why);
     if (!err && !role_stopping(r))
-        err = why_set(&why, ERR_STOP, "it ended without being told to");
+        err = why_set(&why, ERR_STOP, "it ended without being asked to");
     if (err)
         log_error("role_failed", LOG_STR("role", str_of(r->role->name)),
                   LOG_STR("kind", str_of(err_name(err))), LOG_STR("reason", str_of(why.text)));
@@ -87,14 +87,14 @@ struct health role_health_now(struct role_ctx *r)
     return health;
 }
 
-enum err role_judge_health(struct role_ctx *r, struct why *why)
+enum err role_check_health(struct role_ctx *r, struct why *why)
 {
     struct health health = role_health_now(r);
-    enum err err = health_judge(&health, clock_mono_ms(), why);
+    enum err err = health_check(&health, clock_mono_ms(), why);
     return err ? why_prefix(why, err, "%s", r->role->name) : OK;
 }
 
-enum err role_judge_ready(struct role_ctx *r, struct why *why)
+enum err role_check_ready(struct role_ctx *r, struct why *why)
 {
     enum err err = OK;
     pthread_mutex_lock(&r->lock);
@@ -140,9 +140,8 @@ void role_alive(struct role_ctx *r)
     int64_t now = clock_mono_ms(), since_ms = now - r->health.alive_ms;
     r->health.alive_ms = now;
     pthread_mutex_unlock(&r->lock);
-    if (since_ms > STOOD_STILL_MS)
-        log_warn("role_stood_still", LOG_STR("role", str_of(r->role->name)),
-                 LOG_INT("ms", since_ms));
+    if (since_ms > PAUSED_MS)
+        log_warn("role_paused", LOG_STR("role", str_of(r->role->name)), LOG_INT("ms", since_ms));
 }
 
 void role_progress(struct role_ctx *r)

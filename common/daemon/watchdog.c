@@ -94,7 +94,7 @@ static void look_at_roles(struct watchdog *w, int64_t now_ms)
     for (size_t i = 0; i < w->daemon->n_roles; i++) {
         struct role_ctx *role = &w->daemon->roles[i];
         struct health health = role_health_now(role);
-        if (health.ended || !health_judge(&health, now_ms, &why))
+        if (health.ended || !health_check(&health, now_ms, &why))
             continue; /* an ended role ends the daemon by itself */
         if (now_ms - health.alive_ms > HEALTH_STALLED_MS ||
             now_ms - health.alive_ms <= HEALTH_SILENT_MS) {

@@ -104,10 +104,10 @@ static bool is_read(const struct api_call *c, const struct http_answer *http)
 
 /* GitHub names a moment by the wall clock. From here on it is a length of time: a clock that is set
  * meanwhile, ours or that of the machine we move to, must neither hold us up nor hurry us. */
-static void judge(const struct http_answer *http, struct github_answer *answer)
+static void classify(const struct http_answer *http, struct github_answer *answer)
 {
     int64_t wall_ms = clock_wall_ms(), to_mono_ms = clock_mono_ms() - wall_ms;
-    github_judge(http->status, http->headers, http->body, wall_ms, answer);
+    github_classify(http->status, http->headers, http->body, wall_ms, answer);
     if (answer->wait_until_ms)
         answer->wait_until_ms += to_mono_ms;
     if (answer->budget_reset_ms)
@@ -117,7 +117,7 @@ static void judge(const struct http_answer *http, struct github_answer *answer)
 /* It waits for nothing but its turn, and has spent no attempt. */
 static void judge_late(struct github_answer *answer)
 {
-    answer->limited = answer->ours = answer->told = true;
+    answer->limited = answer->ours = answer->names_wait = true;
     answer->wait_until_ms = clock_mono_ms();
 }
 
@@ -138,7 +138,7 @@ static void answered(void *opaque, const struct http_answer *http)
     if (is_read(c, http)) {
         if (redirect(c, http))
             return;
-        judge(http, &answer);
+        classify(http, &answer);
         answer.body = http->body;
         if (answer.err) {
             github_explain(&answer, http->body, str_of(c->repo), reason, sizeof(reason));

@@ -13,12 +13,12 @@
 #include "../model/limits.h"
 #include "refusals.h"
 
-#define TOKEN_LIFE_MS      3600000 /* GitHub: "expires one hour from the time you create them" */
-#define TOKEN_RENEW_MS     (5 * 60000) /* before its end */
-#define TOKEN_LAST_MS      30000       /* an old one is still used this long before its end */
-#define LIMIT_UNTOLD_MS    60000       /* first wait after a limit that names no time */
-#define LIMIT_UNTOLD_TIMES 4           /* doublings: 1, 2, 4, 8, 16 minutes */
-#define ANSWER_MAX_BYTES   65536
+#define TOKEN_LIFE_MS       3600000 /* GitHub: "expires one hour from the time you create them" */
+#define TOKEN_RENEW_MS      (5 * 60000) /* before its end */
+#define TOKEN_LAST_MS       30000       /* an old one is still used this long before its end */
+#define LIMIT_FIRST_WAIT_MS 60000       /* first wait after a limit that names no time */
+#define LIMIT_DOUBLINGS     4           /* doublings: 1, 2, 4, 8, 16 minutes */
+#define ANSWER_MAX_BYTES    65536
 
 /* The installation for one owner. */
 struct account {
@@ -102,7 +102,7 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answ
         *ret = (struct github_answer){
             .err = ERR_RETRY,
             .limited = true,
-            .told = true,
+            .names_wait = true,
             .wait_until_ms = a->limited_until_ms,
             .budget_left = -1,
             .reason = "a rate limit of GitHub's stands for this installation",
@@ -122,9 +122,9 @@ static void account_answered(struct account *a, struct github_answer *answer)
         return;
     }
     int64_t now = clock_mono_ms();
-    if (!answer->told && a->limited_until_ms <= now) {
-        answer->wait_until_ms = now + ((int64_t)LIMIT_UNTOLD_MS << a->limits_in_row);
-        if (a->limits_in_row < LIMIT_UNTOLD_TIMES)
+    if (!answer->names_wait && a->limited_until_ms <= now) {
+        answer->wait_until_ms = now + ((int64_t)LIMIT_FIRST_WAIT_MS << a->limits_in_row);
+        if (a->limits_in_row < LIMIT_DOUBLINGS)
             a->limits_in_row++;
     }
     if (answer->wait_until_ms < a->limited_until_ms) /* several calls were under way */

@@ -83,7 +83,7 @@ static struct account *account_of(struct github_budget *b, struct str repo)
     ptrdiff_t slash = str_find(repo, '/');
     if (slash >= 0)
         repo.len = (size_t)slash;
-    str_lower(name, sizeof(name), b->rules.whole_app ? STR_LIT("*") : repo);
+    str_lower(name, sizeof(name), b->rules.one_for_the_app ? STR_LIT("*") : repo);
     HASH_FIND_STR(b->accounts, name, a);
     if (a)
         return a;
@@ -118,12 +118,12 @@ static struct refusal *refusal_new(struct github_budget *b, const char *key)
     return r;
 }
 
-/* What a call gets that was not sent; r is NULL when GitHub told us to wait. */
+/* What a call gets that was not sent; r is NULL when GitHub asked us to wait. */
 static struct github_answer answer_of(struct budget_payer *p, const struct account *a,
                                       const struct refusal *r, enum budget_class class,
                                       int64_t until_ms)
 {
-    const char *who = p->budget->rules.whole_app ? "the App" : a->name;
+    const char *who = p->budget->rules.one_for_the_app ? "the App" : a->name;
     char until[CLOCK_TEXT_SIZE];
     clock_format(clock_wall_ms() + until_ms - clock_mono_ms(), until);
     if (r) {
@@ -131,12 +131,12 @@ static struct github_answer answer_of(struct budget_payer *p, const struct accou
                  "our own budget of %s for %s is used up for class %s until %s", r->what, who,
                  budget_class_names[class], until);
     } else
-        snprintf(p->reason, sizeof(p->reason), "GitHub told us to wait for %s until %s", who,
+        snprintf(p->reason, sizeof(p->reason), "GitHub asked us to wait for %s until %s", who,
                  until);
     return (struct github_answer){ .err = ERR_RETRY,
                                    .limited = true,
                                    .ours = r,
-                                   .told = !r,
+                                   .names_wait = !r,
                                    .wait_until_ms = until_ms,
                                    .budget_left = -1,
                                    .reason = p->reason };
@@ -262,7 +262,7 @@ void budget_saw(struct budget_payer *p, struct str repo, const struct github_ans
     int64_t until_us = 1000 * (answer->limited            ? answer->wait_until_ms
                                : answer->budget_left == 0 ? answer->budget_reset_ms
                                                           : 0);
-    if (!b || !budget_limits(&b->rules) || b->rules.whole_app)
+    if (!b || !budget_limits(&b->rules) || b->rules.one_for_the_app)
         return;
     pthread_mutex_lock(&b->lock);
     struct account *a = account_of(b, repo);

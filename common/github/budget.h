@@ -29,7 +29,7 @@ bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
  * "Handle rate limit errors appropriately"). With a budget of the whole App nothing: one
  * installation's numbers say nothing of it. */
 void budget_saw(struct budget_payer *p, struct str repo, const struct github_answer *answer);
-/* Adds to the families waits and left, as github_tell_budget. */
+/* Adds to the families waits and left, as github_report_budget. */
 void budget_report(struct budget_payer *p, struct metrics *m, const struct budget_families *to);
 
 #endif

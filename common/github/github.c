@@ -131,8 +131,8 @@ struct github_answer github_unsent(struct github *g, struct str repo, enum err e
     return answer;
 }
 
-void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to,
-                        struct str who)
+void github_report_budget(struct github *g, struct metrics *m, const struct budget_families *to,
+                          struct str who)
 {
     int64_t left = app_tokens_least_left(g->tokens);
     if (left >= 0)

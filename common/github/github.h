@@ -66,11 +66,11 @@ struct github_answer {
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none told */
     bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
-    bool ours;     /* it was our own budget: other kinds of call may still go; or it was too late to
-                      send it (send_by_ms): all may, now */
-    bool told;     /* the answer itself named wait_until_ms; else it is our guess */
-    bool no_token; /* ERR_REFUSE: not the call, but the look-up of its installation or token was
-                      refused; at wait_until_ms GitHub is asked again */
+    bool ours; /* it was our own budget: other kinds of call may still go; or it was too late to
+                  send it (send_by_ms): all may, now */
+    bool names_wait; /* the answer itself named wait_until_ms; else it is our guess */
+    bool no_token;   /* ERR_REFUSE: not the call, but the look-up of its installation or token was
+                        refused; at wait_until_ms GitHub is asked again */
     struct str body;
     struct str etag;
     struct str next_page;    /* path of Link rel="next", or absent */
@@ -113,8 +113,8 @@ struct budget_families {
 };
 /* Adds what happened to the budget since the last time; what is left, once a second. who is the
  * label of GitHub's number. */
-void github_tell_budget(struct github *g, struct metrics *m, const struct budget_families *to,
-                        struct str who);
+void github_report_budget(struct github *g, struct metrics *m, const struct budget_families *to,
+                          struct str who);
 /* The App's id, as configured. */
 const char *github_app_id(const struct github *g);
 /* Waits for one call by polling the client (other calls move on meanwhile). The body is copied to
@@ -136,8 +136,8 @@ enum err github_wait(struct github *g, const struct github_request *request,
  *   408, 5xx             ERR_UNKNOWN, with wait_until_ms when Retry-After is there
  *   409, 425             ERR_RETRY
  *   all else             ERR_REFUSE */
-void github_judge(int status, const struct headers *headers, struct str body, int64_t now_ms,
-                  struct github_answer *ret);
+void github_classify(int status, const struct headers *headers, struct str body, int64_t now_ms,
+                     struct github_answer *ret);
 /* PURE: "404 Not Found: <GitHub's message> (is the App installed on org/repo?)". repo may be
  * absent. */
 void github_explain(const struct github_answer *answer, struct str body, struct str repo, char *to,

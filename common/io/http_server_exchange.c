@@ -127,7 +127,7 @@ static void answer(struct http_exchange *x, int status, struct MHD_Response *res
 }
 
 /* The first answer wins; false when there was one. */
-static bool settle(struct http_exchange *x, int status, struct MHD_Response *response)
+static bool finish(struct http_exchange *x, int status, struct MHD_Response *response)
 {
     pthread_mutex_lock(&x->waiting->lock);
     bool first = !x->answered;
@@ -142,7 +142,7 @@ static bool settle(struct http_exchange *x, int status, struct MHD_Response *res
 /* The handler's answer. What begin refuses was never handed over. */
 static bool reply(struct http_exchange *x, int status, struct MHD_Response *response)
 {
-    bool first = settle(x, status, response);
+    bool first = finish(x, status, response);
     if (x->handed_over) {
         http_body_clear(&x->body, &x->shared->inflight);
         http_exchange_release(x);
@@ -176,7 +176,7 @@ bool http_exchange_answered(struct http_exchange *x)
 
 void http_exchange_refuse(struct http_exchange *x, int status, const char *detail, struct str allow)
 {
-    settle(x, status, http_answer_error(x->shared->error_key, status, detail, allow));
+    finish(x, status, http_answer_error(x->shared->error_key, status, detail, allow));
 }
 
 /* The handler's thread may have answered before handle returns, or answers at any time after the

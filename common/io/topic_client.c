@@ -45,7 +45,7 @@ void topic_client_init(struct topic_client *c, const struct kafka_options *optio
     c->brokers = mem_dup(options->brokers ? options->brokers : "");
     c->trouble[0] = '\0';
     c->remedy = is_it_running;
-    c->away = false;
+    c->unavailable = false;
     pthread_mutex_init(&c->lock, NULL);
 }
 
@@ -61,7 +61,7 @@ void topic_client_clear(struct topic_client *c)
 void topic_client_answered(struct topic_client *c)
 {
     pthread_mutex_lock(&c->lock);
-    c->away = false;
+    c->unavailable = false;
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -79,7 +79,7 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
 
     if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
         pthread_mutex_lock(&c->lock);
-        c->away = true; /* its text says less than the errors of the brokers before it */
+        c->unavailable = true; /* its text says less than the errors of the brokers before it */
         pthread_mutex_unlock(&c->lock);
         return;
     }
@@ -188,12 +188,12 @@ bool topic_client_fatal(struct topic_client *c, struct why *why)
     return true;
 }
 
-bool topic_client_away(struct topic_client *c)
+bool topic_client_unavailable(struct topic_client *c)
 {
     pthread_mutex_lock(&c->lock);
-    bool away = c->away;
+    bool unavailable = c->unavailable;
     pthread_mutex_unlock(&c->lock);
-    return away;
+    return unavailable;
 }
 
 enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,

@@ -23,7 +23,7 @@ struct topic_client {
     pthread_mutex_t lock;
     char trouble[256];  /* under lock: what librdkafka last complained of */
     const char *remedy; /* under lock, static: what to do about it */
-    bool away;          /* under lock: librdkafka has lost every broker */
+    bool unavailable;   /* under lock: librdkafka has lost every broker */
 };
 
 /* Names and values; the last one has a NULL name. */
@@ -52,7 +52,7 @@ enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 /* True when librdkafka cannot go on. */
 bool topic_client_fatal(struct topic_client *c, struct why *why);
 /* True while librdkafka has lost every broker. Any thread. */
-bool topic_client_away(struct topic_client *c);
+bool topic_client_unavailable(struct topic_client *c);
 /* Asks for the metadata of the whole cluster and calls found for each topic that exists.
  * ERR_RETRY when no broker answers in timeout_ms. */
 typedef void topic_found_fn(void *opaque, const char *topic, int partitions);

@@ -13,11 +13,11 @@ static rd_kafka_topic_partition_list_t *at(const rd_kafka_topic_partition_list_t
     return list;
 }
 
-static enum err take(const rd_kafka_topic_partition_list_t *told,
+static enum err take(const rd_kafka_topic_partition_list_t *reported,
                      const rd_kafka_topic_partition_t *of, int64_t *offset, struct why *why)
 {
     const rd_kafka_topic_partition_t *found =
-        rd_kafka_topic_partition_list_find(told, of->topic, of->partition);
+        rd_kafka_topic_partition_list_find(reported, of->topic, of->partition);
 
     rd_kafka_resp_err_t err = found ? found->err : RD_KAFKA_RESP_ERR_NO_ERROR;
     if (!err && found && found->offset >= 0) {
@@ -25,7 +25,7 @@ static enum err take(const rd_kafka_topic_partition_list_t *told,
         return OK;
     }
     return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", of->topic,
-                   (int)of->partition, err ? rd_kafka_err2str(err) : "it was not told");
+                   (int)of->partition, err ? rd_kafka_err2str(err) : "Kafka did not say");
 }
 
 enum err topic_ends_ask(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *of, int timeout_ms,

@@ -1,6 +1,6 @@
 /* Where partitions begin and end. rd_kafka_query_watermark_offsets (librdkafka 2.0.2) would wait
- * beyond its time-out for a broker that is away, and asks each partition on its own. Private to
- * common/io/topic_*.c. */
+ * beyond its time-out for a broker that is unavailable, and asks each partition on its own. Private
+ * to common/io/topic_*.c. */
 #ifndef CRCR_IO_TOPIC_ENDS_H
 #define CRCR_IO_TOPIC_ENDS_H
 
@@ -17,7 +17,7 @@ struct topic_end {
 };
 
 /* ends[i] becomes that of the list's i-th partition. Waits at most timeout_ms, twice. ERR_RETRY:
- * one was not told, named; or none, for librdkafka does not say whose leader is away. */
+ * one was not told, named; or none, for librdkafka does not say whose leader is unavailable. */
 enum err topic_ends_ask(struct rd_kafka_s *rk, const struct rd_kafka_topic_partition_list_s *of,
                         int timeout_ms, struct topic_end *ends, struct why *why) MUST_CHECK;
 

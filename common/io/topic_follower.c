@@ -295,12 +295,12 @@ size_t topic_follower_behind(const struct topic_follower *f, struct topic_positi
 bool topic_follower_lost(struct topic_follower *f, struct why *why)
 {
     pthread_mutex_lock(&f->client.lock);
-    bool away = f->client.away;
-    f->client.away = false; /* told once */
+    bool unavailable = f->client.unavailable;
+    f->client.unavailable = false; /* told once */
     pthread_mutex_unlock(&f->client.lock);
-    if (away)
+    if (unavailable)
         (void)topic_client_unreachable(&f->client, why);
-    return away;
+    return unavailable;
 }
 
 bool topic_follower_stalled(struct topic_follower *f, struct why *why)

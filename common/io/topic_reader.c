@@ -141,7 +141,7 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t err,
                       rd_kafka_topic_partition_list_t *list, void *opaque)
 {
     (void)rk;
-    topic_reader_commit_settle(opaque, err, list);
+    topic_reader_commit_finish(opaque, err, list);
 }
 
 /* ---- assignment ----------------------------------------------------------------------------- */
@@ -165,8 +165,8 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
     atomic_store(&r->joining.settled, true);
 }
 
-static void tell_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
-                         bool lost)
+static void report_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
+                           bool lost)
 {
     struct topic_position *positions;
 
@@ -200,7 +200,7 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
     bool lost = rd_kafka_assignment_lost(r->client.rk);
 
     *(lost ? &r->moved.lost : &r->moved.given) += (uint64_t)list->cnt;
-    tell_revoked(r, list, lost);
+    report_revoked(r, list, lost);
     if (!lost && topic_reader_commit_wait(r, list, &why))
         topic_client_trouble(&r->client, why.text); /* others read again what was done: harmless */
     resume_what_goes(r, list);

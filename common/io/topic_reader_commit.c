@@ -23,7 +23,7 @@ static rd_kafka_topic_partition_list_t *offsets_due(struct topic_reader *r,
     return list;
 }
 
-void topic_reader_commit_settle(struct topic_reader *r, int err,
+void topic_reader_commit_finish(struct topic_reader *r, int err,
                                 const rd_kafka_topic_partition_list_t *list)
 {
     if (err && err != RD_KAFKA_RESP_ERR__NO_OFFSET)
@@ -47,7 +47,7 @@ void topic_reader_commit_start(struct topic_reader *r)
         return;
     rd_kafka_resp_err_t err = rd_kafka_commit(r->client.rk, list, 1);
     if (err)
-        topic_reader_commit_settle(r, err, list);
+        topic_reader_commit_finish(r, err, list);
     rd_kafka_topic_partition_list_destroy(list);
 }
 
@@ -77,7 +77,7 @@ enum err topic_reader_commit_wait(struct topic_reader *r,
             err = first_error(rd_kafka_event_topic_partition_list(event));
     } else if (!err)
         err = RD_KAFKA_RESP_ERR__TIMED_OUT;
-    topic_reader_commit_settle(r, err, list);
+    topic_reader_commit_finish(r, err, list);
     if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(answers);

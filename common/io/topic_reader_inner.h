@@ -45,7 +45,7 @@ enum err topic_reader_commit_wait(struct topic_reader *r,
                                   const struct rd_kafka_topic_partition_list_s *only,
                                   struct why *why) MUST_CHECK;
 /* The answer to what was started: failed ones become due again. list may be NULL. */
-void topic_reader_commit_settle(struct topic_reader *r, int err,
+void topic_reader_commit_finish(struct topic_reader *r, int err,
                                 const struct rd_kafka_topic_partition_list_s *list);
 
 #endif

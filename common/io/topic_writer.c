@@ -16,7 +16,7 @@
 #define MESSAGE_TIMEOUT_MS 7000
 #define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
 #define LATE_REPORT_MS     2000
-#define FLUSH_SLICE_MS     100 /* a broken producer is replaced between */
+#define FLUSH_STEP_MS      100 /* a broken producer is replaced between */
 
 /* Goes with each message whose writer wants to know, or says where it belongs. */
 struct report {
@@ -399,8 +399,8 @@ enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *
     int64_t deadline = clock_mono_ms() + timeout_ms, left = timeout_ms;
 
     do {
-        int slice_ms = left < FLUSH_SLICE_MS ? (int)left : FLUSH_SLICE_MS;
-        bool all = !rd_kafka_flush(topic_writer_hold(w), slice_ms);
+        int step_ms = left < FLUSH_STEP_MS ? (int)left : FLUSH_STEP_MS;
+        bool all = !rd_kafka_flush(topic_writer_hold(w), step_ms);
         topic_writer_let_go(w);
         if (!w->has_thread) /* a broken one has nothing to wait for, and takes nothing any more */
             topic_writer_renew(w);

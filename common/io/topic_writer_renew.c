@@ -126,7 +126,7 @@ static bool is_stuck(struct topic_writer *w)
 {
     int64_t since_ms = atomic_load(&w->late_since_ms), last_ms = atomic_load(&w->late_ms);
 
-    if (!since_ms || last_ms - since_ms < LATE_MS || topic_client_away(&w->client))
+    if (!since_ms || last_ms - since_ms < LATE_MS || topic_client_unavailable(&w->client))
         return false;
     (void)why_set(&w->broken, ERR_UNKNOWN, "Kafka client: records timed out for %d s on end",
                   LATE_MS / 1000);

@@ -69,7 +69,7 @@ extern const char *const budget_class_names[BUDGET_CLASSES];  /* "aggregate" …
 struct budget_rules {
     int64_t limit[BUDGET_BUCKETS]; /* 0: none */
     int replicas;                  /* processes that share the limits while Redis is unavailable */
-    bool whole_app;                /* one budget for all installations */
+    bool one_for_the_app;          /* one budget for all installations */
     bool content[BUDGET_CALLS];
 };
 
@@ -83,12 +83,12 @@ struct budget_ask {
     } of[BUDGET_BUCKETS];
     int64_t share_cost_us, share_room_us; /* of the downstream's share; 0: not content */
     int64_t lower_us;   /* at least so much of the requests is used, says GitHub */
-    int64_t limited_us; /* for how much longer GitHub told us to wait; 0: it did not */
+    int64_t limited_us; /* for how much longer GitHub asked us to wait; 0: it did not */
 };
 struct budget_answer {
     int64_t wait_us;                 /* 0: taken; else nothing is free before that */
     enum budget_bucket bucket;       /* refused: the one that is free last */
-    bool limited;                    /* refused: by no bucket; GitHub told us to wait */
+    bool limited;                    /* refused: by no bucket; GitHub asked us to wait */
     int64_t used_us[BUDGET_BUCKETS]; /* until each is full again */
 };
 
@@ -114,7 +114,7 @@ void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket
 /* An account's buckets in memory; zeroed they are full. */
 struct budget_state {
     int64_t full_us[BUDGET_BUCKETS]; /* when each is full again */
-    int64_t limited_us;              /* until then GitHub told us to wait */
+    int64_t limited_us;              /* until then GitHub asked us to wait */
 };
 /* Takes a call's cost, or nothing. now_us: one clock for all calls on a state. */
 void budget_take(struct budget_state *state, const struct budget_ask *ask, int64_t now_us,

@@ -80,9 +80,9 @@ static bool event_counts(const struct event_rules *rules, enum event_kind kind,
     return true;
 }
 
-enum event_verdict event_judge(const struct event_rules *rules, enum event_kind kind,
-                               struct str body, struct event_facts *facts, const char **reason,
-                               struct why *why)
+enum event_verdict event_classify(const struct event_rules *rules, enum event_kind kind,
+                                  struct str body, struct event_facts *facts, const char **reason,
+                                  struct why *why)
 {
     *reason = "body_malformed";
     if (event_read(kind, body, facts, why))

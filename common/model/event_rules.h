@@ -19,9 +19,9 @@ bool event_may_count(enum event_kind kind, struct str action);
 /* Judges a body. IGNORED: *reason is a literal for logs and metrics ("other_repository",
  * "other_action"). MALFORMED: *reason is "body_malformed" and why says what is wrong.
  * *facts is filled when ACCEPTED. */
-enum event_verdict event_judge(const struct event_rules *rules, enum event_kind kind,
-                               struct str body, struct event_facts *facts, const char **reason,
-                               struct why *why) MUST_CHECK;
+enum event_verdict event_classify(const struct event_rules *rules, enum event_kind kind,
+                                  struct str body, struct event_facts *facts, const char **reason,
+                                  struct why *why) MUST_CHECK;
 
 /* The key of an accepted event is at most that long. */
 #define EVENT_KEY_MAX (REPO_MAX + 1 + 512)

@@ -44,11 +44,11 @@ static enum err try_follower(struct allowlist_feed *f, struct why *why)
 /* Brokers may come up after us, and the topic be made after that. */
 static void open_follower(struct allowlist_feed *f)
 {
-    struct why why, told = { "" };
+    struct why why, reported = { "" };
     while (goes_on(f) && try_follower(f, &why)) {
-        if (strcmp(why.text, told.text) != 0)
+        if (strcmp(why.text, reported.text) != 0)
             f->refused(&why);
-        told = why;
+        reported = why;
         wake_wait(&f->wake, AGAIN_MS);
     }
 }

@@ -6,7 +6,7 @@
 --   share    crcr:budget:<account>|<downstream>: when that downstream's share is full again
 --   args     from index at on: limited_us, lower_us, share_cost_us, share_room_us (struct
 --            budget_ask), then for each bucket cost_us, room_us, over_us, full_us
--- Returns wait_us (0: taken), the bucket that is free last (0: GitHub told us to wait), and for how
+-- Returns wait_us (0: taken), the bucket that is free last (0: GitHub asked us to wait), and for how
 -- long each bucket is not full.
 local function budget(now, account, share, args, at)
     local function arg(i)

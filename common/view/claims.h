@@ -53,8 +53,8 @@ enum err claim_release_queue(struct redis *r, const struct task *task, const cha
 enum err claim_end_collect(struct redis *r, struct why *why) MUST_CHECK;
 
 /* What an outcome in the topic dispatches tells of a claim and of its lane, for a Redis that has
- * lost both, or was away when it was called: sent → done, perhaps sent → unknown; another says
- * nothing. What is there stays: done, and sending, whose owner will tell until it has run out,
+ * lost both, or was unavailable when it was called: sent → done, perhaps sent → unknown; another
+ * says nothing. What is there stays: done, and sending, whose owner will tell until it has run out,
  * unless the outcome is of that very call (its moment).
  * age_ms: of the outcome; *queued: claim_end_collect is to follow. */
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,

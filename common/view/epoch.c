@@ -5,8 +5,8 @@
 
 #include "keys.h"
 
-#define NUMBER_MAX 24
-#define NOT_WHOLE  "NOTWHOLE" /* what the scripts begin their refusal with */
+#define NUMBER_MAX   24
+#define INCONSISTENT "INCONSISTENT" /* what the scripts begin their refusal with */
 
 extern const char view_lease_lua[];
 /* It remembers its SHA, and that memory is not locked. */
@@ -35,9 +35,9 @@ enum err view_epoch_get(struct redis *r, int64_t *ret, struct why *why)
     return err;
 }
 
-bool view_is_not_whole(const struct why *why)
+bool view_is_inconsistent(const struct why *why)
 {
-    return str_find_str(str_of(why->text), STR_LIT(NOT_WHOLE)) >= 0;
+    return str_find_str(str_of(why->text), STR_LIT(INCONSISTENT)) >= 0;
 }
 
 /* ---- the lease ------------------------------------------------------------------------------- */
@@ -79,9 +79,9 @@ enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *re
     enum err err = lease_call(r, 3, argv, &verdict, &text, why);
     if (err)
         return err;
-    *ret = str_is(verdict, "whole")  ? VIEW_LEASE_WHOLE
-           : str_is(verdict, "busy") ? VIEW_LEASE_BUSY
-                                     : VIEW_LEASE_TAKEN;
+    *ret = str_is(verdict, "consistent") ? VIEW_LEASE_CONSISTENT
+           : str_is(verdict, "busy")     ? VIEW_LEASE_BUSY
+                                         : VIEW_LEASE_TAKEN;
     if (*ret == VIEW_LEASE_TAKEN && !str_to_i64(text, fence))
         return why_set(why, ERR_STOP, "lease.lua gave a fence that is no number");
     return OK;
@@ -131,7 +131,7 @@ static void text_set(char *to, size_t size, const struct redis_value *v)
 
 /* A holder that was killed leaves its lease as it was: who runs is who may go on, as lease.lua has
  * it. */
-static enum err judge_lease(struct redis *r, struct view_rebuild *rebuild, int64_t until_ms,
+static enum err lease_state(struct redis *r, struct view_rebuild *rebuild, int64_t until_ms,
                             struct why *why)
 {
     const struct redis_value *v;
@@ -171,10 +171,10 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
     text_set(rebuild.state, sizeof(rebuild.state), &v->items[0]);
     text_set(rebuild.phase, sizeof(rebuild.phase), &v->items[1]);
     text_set(rebuild.owner, sizeof(rebuild.owner), &v->items[2]);
-    err = judge_lease(r, &rebuild, number_of(&v->items[7]), why);
+    err = lease_state(r, &rebuild, number_of(&v->items[7]), why);
     if (!err)
         err = view_epoch_get(r, &epoch, why);
-    rebuild.whole = epoch != 0;
+    rebuild.consistent = epoch != 0;
     if (!err)
         *ret = rebuild;
     return err;

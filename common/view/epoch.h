@@ -1,4 +1,4 @@
-/* Whether the view is whole (crcr:epoch), and who is making it so again (crcr:rebuild).
+/* Whether the view is consistent (crcr:epoch), and who is making it so again (crcr:rebuild).
  *
  *   crcr:epoch missing ──lease taken──▶ rebuilding ──all read, lease still held──▶ crcr:epoch set
  *        ▲    ▲                             │
@@ -19,7 +19,7 @@
 
 /* What crcr:rebuild tells of the last rebuild, or of the one under way. */
 struct view_rebuild {
-    bool whole;      /* crcr:epoch is there */
+    bool consistent; /* crcr:epoch is there */
     char state[16];  /* "" never, "wanted", "running", "waiting" (nobody holds it: given back, or
                         run out), "done" */
     char phase[16];  /* the topic being read */
@@ -33,17 +33,17 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
  * Until that has begun crcr:rebuild says "wanted". Nothing changes when a rebuild is under way. */
 enum err view_epoch_drop(struct redis *r, struct why *why) MUST_CHECK;
 
-/* The epoch's number, 0 while the view is not whole. Two reads that give the same number enclose
- * reads of a whole view. */
+/* The epoch's number, 0 while the view is inconsistent. Two reads that give the same number enclose
+ * reads of a consistent view. */
 enum err view_epoch_get(struct redis *r, int64_t *ret, struct why *why) MUST_CHECK;
-/* True when a fold failed with this text because the view is not whole, or the fence is not the
+/* True when a fold failed with this text because the view is inconsistent, or the fence is not the
  * holder's any more. */
-bool view_is_not_whole(const struct why *why);
+bool view_is_inconsistent(const struct why *why);
 
 enum view_lease {
     VIEW_LEASE_TAKEN,
-    VIEW_LEASE_BUSY,  /* another is rebuilding */
-    VIEW_LEASE_WHOLE, /* there is nothing to do */
+    VIEW_LEASE_BUSY,       /* another is rebuilding */
+    VIEW_LEASE_CONSISTENT, /* there is nothing to do */
 };
 /* owner: unique to a process; the same owner may take its lease again, with a new fence. */
 enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *ret, int64_t *fence,

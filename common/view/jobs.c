@@ -54,7 +54,7 @@ static void fold_keys_init(struct fold_keys *keys, const struct result_record *f
     keys->text[1] = key_delivery(&keys->at[1], delivery);
     keys->text[2] = key_repo(&keys->at[2], repo);
     keys->text[3] = STR_LIT(KEY_REPOS);
-    keys->text[4] = STR_LIT(KEY_ZOMBIES);
+    keys->text[4] = STR_LIT(KEY_OVERDUE);
     keys->text[5] =
         fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : keys->text[0];
     keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : keys->text[0];

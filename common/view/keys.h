@@ -7,10 +7,10 @@
  *   what it holds
  * ------------------------------------------------------------------------------------------------
  * crcr:epoch                                string  reporter    all daemons        -
- *   there while the view is whole: the fence of the rebuild that made it so (epoch.h), which is the
- *   moment in which that began, in microseconds; a claim that is missing tells nothing of before
- * crcr:rebuild                              hash    fold        fold, crcrctl      -
- *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
+ *   there while the view is consistent: the fence of the rebuild that made it so (epoch.h), which
+ * is the moment in which that began, in microseconds; a claim that is missing tells nothing of
+ * before crcr:rebuild                              hash    fold        fold, crcrctl      - the
+ * lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
  *   |<id> stands behind in claims of a replay --again
@@ -103,8 +103,8 @@ struct str key_commit(struct buf *to, struct str sha);
 #define KEY_EPOCH          "epoch"
 #define KEY_REBUILD        "rebuild"
 #define KEY_REPOS          "repos"
-#define KEY_ZOMBIES        "zombies"
-#define KEY_ZOMBIES_LEASED "zombies:leased"
+#define KEY_OVERDUE        "zombies"
+#define KEY_OVERDUE_LEASED "zombies:leased"
 #define KEY_DUE            "due"
 #define KEY_ALLOWLIST      "allowlist"
 

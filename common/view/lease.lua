@@ -18,7 +18,7 @@ end
 
 if op == 'take' then
     if redis.call('EXISTS', epoch) == 1 then
-        return { 'whole', '0' }
+        return { 'consistent', '0' }
     end
     if running and held[2] ~= ARGV[2] then
         return { 'busy', held[2] }

@@ -49,8 +49,8 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
     const struct redis_value *v;
     buf_init(&prefix, VIEW_KEY_MAX);
     const struct str argv[] = {
-        STR_LIT(KEY_ZOMBIES),
-        STR_LIT(KEY_ZOMBIES_LEASED),
+        STR_LIT(KEY_OVERDUE),
+        STR_LIT(KEY_OVERDUE_LEASED),
         STR_LIT(KEY_EPOCH),
         key_job(&prefix, STR_LIT("")),
         number_text(now, now_ms),
@@ -77,13 +77,13 @@ enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct j
     char count[NUMBER_MAX];
     const struct redis_value *v;
     enum err err = redis_call(r, &v,
-                              REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_ZOMBIES), buf_str(cursor),
+                              REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_OVERDUE), buf_str(cursor),
                                          STR_LIT("COUNT"), number_text(count, (int64_t)most)),
                               why);
     if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 2)
-        return why_set(why, ERR_REFUSE, "zombies is no sorted set");
+        return why_set(why, ERR_REFUSE, "the set of overdue jobs is no sorted set");
     buf_reset(cursor);
     buf_put(cursor, v->items[0].text);
     return jobs_of_members(r, v->items[1].items, v->items[1].n, 2, ret, why);
@@ -93,7 +93,7 @@ enum err overdue_remove(struct redis *r, const struct overdue_job *job, struct w
 {
     char deadline[NUMBER_MAX];
     const struct redis_value *v;
-    const struct str argv[] = { STR_LIT(KEY_ZOMBIES), str_of(job->job.key),
+    const struct str argv[] = { STR_LIT(KEY_OVERDUE), str_of(job->job.key),
                                 number_text(deadline, job->deadline_ms) };
     return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
 }

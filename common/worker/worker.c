@@ -75,7 +75,7 @@ static void item_end(struct item *item)
 }
 
 /* Nothing of it is on its way any more. */
-static void item_settled(struct item *item)
+static void item_finished(struct item *item)
 {
     if (item->state != OPEN) {
         item_end(item);
@@ -88,7 +88,7 @@ static void reported(void *owner)
 {
     struct item *item = owner;
     if (--item->posts == 0)
-        item_settled(item);
+        item_finished(item);
 }
 
 static void run_then(struct worker *w)
@@ -109,7 +109,7 @@ void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
     item->then = then;
     item->then_opaque = opaque;
     if (item->posts == 0)
-        item_settled(item);
+        item_finished(item);
 }
 
 static void finish(struct work *work, enum item_state state)
@@ -308,7 +308,7 @@ static bool read_some(struct worker *w)
     return !is_full(w);
 }
 
-static void tell_ready(struct worker *w)
+static void report_ready(struct worker *w)
 {
     struct role_ctx *role = w->options.role;
     bool spare = clock_mono_ms() - w->started_ms > SPARE_AFTER_MS;
@@ -335,7 +335,7 @@ static enum err turn(struct worker *w, struct why *why)
     int ms = w->options.does->tick(w->options.opaque);
     if (w->reader)
         role_reads(w->options.role, w->reader);
-    tell_ready(w);
+    report_ready(w);
     if (is_fatal(w, why))
         return ERR_STOP;
     idle(w, more ? 0 : ms < TICK_MS ? ms : TICK_MS);

@@ -14,7 +14,7 @@
 #define CHECK_MS    5000
 #define TERMINAL_MS 200
 #define LINES_MS    5000
-#define SLICE_MS    200
+#define STEP_MS     200
 
 extern char **environ;
 
@@ -194,7 +194,7 @@ bool ctl_wait(int64_t ms)
     int64_t end = clock_mono_ms() + ms, left;
 
     while (!ctl_stopped() && (left = end - clock_mono_ms()) > 0)
-        poll(NULL, 0, (int)(left < SLICE_MS ? left : SLICE_MS));
+        poll(NULL, 0, (int)(left < STEP_MS ? left : STEP_MS));
     return !ctl_stopped();
 }
 

@@ -91,7 +91,7 @@ static int by_time(const void *left, const void *right)
     return (a->at.offset > b->at.offset) - (a->at.offset < b->at.offset);
 }
 
-void dlq_settle(struct dlq *d)
+void dlq_finish(struct dlq *d)
 {
     size_t n = 0;
 

@@ -44,15 +44,15 @@ struct dlq_entry {
 
 struct dlq {
     struct table by_place;      /* of struct dlq_entry */
-    struct dlq_entry **entries; /* the oldest first; after dlq_settle */
+    struct dlq_entry **entries; /* the oldest first; after dlq_finish */
     size_t n;
 };
 
 void dlq_init(struct dlq *d);
 void dlq_clear(struct dlq *d);
-/* A record of the topic, in any order; dlq_settle once, when all are there. */
+/* A record of the topic, in any order; dlq_finish once, when all are there. */
 void dlq_add(struct dlq *d, const struct record *record);
-void dlq_settle(struct dlq *d);
+void dlq_finish(struct dlq *d);
 /* NULL: there is none. */
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
 

@@ -139,7 +139,7 @@ int dlq_read(struct ctl *ctl, struct dlq *ret, struct newest *rows)
     scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(ret);
     enum err err = scan_all(&scan, ctl, collect, &reading, &why);
-    dlq_settle(ret);
+    dlq_finish(ret);
     if (!err)
         return CTL_OK;
     dlq_clear(ret);
@@ -208,7 +208,7 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
     scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(&dlq);
     enum err err = scan_all(&scan, ctl, show_one, &showing, &why); /* a resolution may come later */
-    dlq_settle(&dlq);
+    dlq_finish(&dlq);
     const struct dlq_entry *entry = dlq_find(&dlq, *showing.at);
     if (!err && !showing.found)
         err = why_set(&why, ERR_REFUSE, "nothing is there, or it is older than 30 days");

@@ -41,7 +41,7 @@ static void show(struct following *f, const struct view_rebuild *rebuild)
 /* Looks at least once. Redis may be unavailable for a while in between. */
 static int follow(struct following *f)
 {
-    struct view_rebuild rebuild = { .whole = false };
+    struct view_rebuild rebuild = { .consistent = false };
     struct why why;
     enum err err = OK;
 
@@ -49,7 +49,7 @@ static int follow(struct following *f)
     f->nobody_ms = clock_mono_ms() + NOBODY_MS;
     do {
         err = view_rebuild_get(f->redis, &rebuild, &why);
-        if (!err && rebuild.whole)
+        if (!err && rebuild.consistent)
             break;
         if (!err) {
             show(f, &rebuild);
@@ -61,13 +61,13 @@ static int follow(struct following *f)
     progress_end();
     if (err)
         return ctl_fail(f->ctl, err, &why);
-    if (rebuild.whole) {
-        printf("the view is whole: %" PRId64 " records were read to make it so\n", rebuild.done);
+    if (rebuild.consistent) {
+        printf("the view is consistent: %" PRId64 " records were read for that\n", rebuild.done);
         return CTL_OK;
     }
     ctl_say(
         f->ctl,
-        "not whole yet (%s, %" PRId64 " of %" PRId64
+        "not consistent yet (%s, %" PRId64 " of %" PRId64
         " records); it goes on without this program; `crcrctl rebuild-hud --status` looks again",
         is_running(&rebuild) ? rebuild.phase : "nobody rebuilds it", rebuild.done, rebuild.total);
     return CTL_PROBLEM;
@@ -98,12 +98,12 @@ static int drop(struct ctl *ctl, struct redis *redis, bool force)
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
 
-    if (!err && !before.whole && is_running(&before)) {
+    if (!err && !before.consistent && is_running(&before)) {
         printf("a rebuild is under way already: %s, %" PRId64 " of %" PRId64 " records\n",
                before.phase, before.done, before.total);
         return CTL_OK;
     }
-    if (!err && before.whole && !force && ctl->kafka.brokers && *ctl->kafka.brokers)
+    if (!err && before.consistent && !force && ctl->kafka.brokers && *ctl->kafka.brokers)
         err = can_be_rebuilt(ctl, &why);
     if (!err)
         err = view_epoch_drop(redis, &why);

@@ -189,7 +189,8 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
         err = json_scan(buf_str(answer), &rules, &want, 1, &payload, why);
     if (!err && !payload.ptr)
         err = why_set(why, ERR_REFUSE, "GitHub lists it, but has no payload of it any more");
-    if (!err && event_judge(&r->rules, one->kind, payload, facts, &reason, why) != EVENT_ACCEPTED) {
+    if (!err &&
+        event_classify(&r->rules, one->kind, payload, facts, &reason, why) != EVENT_ACCEPTED) {
         one->state = DELIVERY_SKIPPED;
         one->skipped = reason;
     } else if (!err) {
@@ -233,7 +234,7 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
 
 int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms)
 {
-    int64_t all_ms = now_ms - loop->look_ms, near_ms = loop->whole_ms - OVERLAP_MS;
+    int64_t all_ms = now_ms - loop->look_ms, near_ms = loop->complete_ms - OVERLAP_MS;
 
     loop->start_ms = now_ms;
     loop->sweeps = now_ms - loop->swept_ms >= SWEEP_MS || near_ms <= all_ms;
@@ -247,7 +248,7 @@ int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t fai
     if (!err && loop->sweeps)
         loop->swept_ms = loop->start_ms;
     if (!err && !failed) {
-        loop->whole_ms = loop->start_ms;
+        loop->complete_ms = loop->start_ms;
         loop->pause_ms = 0;
         return loop->every_ms;
     }

@@ -11,13 +11,13 @@
 
 /* All but the first two is 0 at first, and the functions' own. */
 struct redeliver_loop {
-    int64_t look_ms;  /* how far back at most */
-    int64_t every_ms; /* between rounds at most */
-    int64_t start_ms; /* of the round */
-    bool sweeps;      /* it looks back all of look_ms */
-    int64_t whole_ms; /* start of the last one that left nothing */
-    int64_t swept_ms; /* start of the last one that swept and came to its end */
-    int64_t pause_ms; /* after the last one, if it left something */
+    int64_t look_ms;     /* how far back at most */
+    int64_t every_ms;    /* between rounds at most */
+    int64_t start_ms;    /* of the round */
+    bool sweeps;         /* it looks back all of look_ms */
+    int64_t complete_ms; /* start of the last one that left nothing */
+    int64_t swept_ms;    /* start of the last one that swept and came to its end */
+    int64_t pause_ms;    /* after the last one, if it left something */
 };
 
 /* From which moment the round looks that begins at now_ms: a little before the last one that left

@@ -22,13 +22,13 @@ void scan_from(struct scan *s, int64_t from_ms)
 }
 
 /* Nothing came in time. True when the scan goes on. */
-static bool idle(const struct scan *s, struct topic_follower *follower, bool *told)
+static bool idle(const struct scan *s, struct topic_follower *follower, bool *reported)
 {
     bool all = topic_follower_caught_up(follower);
     struct why why;
 
-    if (s->follow && all && !*told)
-        *told = fputs("crcrctl: all read so far; following, Ctrl-C ends it\n", stderr) >= 0;
+    if (s->follow && all && !*reported)
+        *reported = fputs("crcrctl: all read so far; following, Ctrl-C ends it\n", stderr) >= 0;
     if (s->follow && topic_follower_lost(follower, &why))
         fprintf(stderr, "crcrctl: %s; waiting for it\n", why.text);
     return !fflush(stdout) && (s->follow || !all);
@@ -54,7 +54,7 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
 {
     int64_t moved_ms = clock_mono_ms();
     struct progress progress;
-    bool told = false;
+    bool reported = false;
 
     progress_init(&progress, ctl->verb);
     while (!ctl_stopped()) {
@@ -71,7 +71,7 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
                 progress_show(&progress, "reading … %zu records", s->read);
-        } else if (!idle(s, follower, &told)) {
+        } else if (!idle(s, follower, &reported)) {
             break;
         }
         if (clock_mono_ms() - moved_ms > STALL_MS && !topic_follower_caught_up(follower))

@@ -362,15 +362,15 @@ static struct downstream *downstream_of(struct downstream *all, size_t *n, const
     return &all[(*n)++];
 }
 
-static int compare_standings(const void *left, const void *right)
+static int compare_states(const void *left, const void *right)
 {
     const struct standing *a = left, *b = right;
 
     return a->tier != b->tier ? a->tier - b->tier : strcmp(a->repo, b->repo);
 }
 
-size_t timeline_standings(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
-                          struct standing **ret)
+size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
+                       struct standing **ret)
 {
     struct downstream *all = mem_alloc(TIMELINE_MAX_REPOS, sizeof(*all)), *one;
     const struct summary **jobs;
@@ -387,7 +387,7 @@ size_t timeline_standings(const struct timeline *t, size_t first, size_t end, in
     *ret = mem_alloc(n + 1, sizeof(**ret));
     for (size_t i = 0; i < n; i++)
         decide(&(*ret)[i], &all[i], now_ms);
-    qsort(*ret, n, sizeof(**ret), compare_standings);
+    qsort(*ret, n, sizeof(**ret), compare_states);
     free(jobs);
     free(all);
     return n;

@@ -26,7 +26,7 @@ struct standing {
 };
 #define TIMELINE_MAX_REPOS 2000
 /* The downstreams of steps[first … end), tier by tier; *ret is the caller's to free. */
-size_t timeline_standings(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
-                          struct standing **ret);
+size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
+                       struct standing **ret);
 
 #endif

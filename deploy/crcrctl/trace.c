@@ -294,7 +294,7 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     const struct summary *event = event_of(t, first, end);
     bool color = ctl_color(stdout);
     struct standing *all;
-    size_t n = timeline_standings(t, first, end, clock_wall_ms(), &all);
+    size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
 
     put_head(to, event);
     int64_t before_ms = put_accepted(to, event);
@@ -318,7 +318,7 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
 static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end)
 {
     struct standing *all;
-    size_t n = timeline_standings(t, first, end, clock_wall_ms(), &all);
+    size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
 
     buf_putc(to, '{');
     json_str(to, "delivery", str_of(t->steps[first].delivery));

@@ -74,13 +74,13 @@ static void reply_not_found(struct web *w, struct http_exchange *x, const char *
     reply(w, x, route, 404, NULL, STR_LIT("{\"detail\":\"nothing is known of this\"}"));
 }
 
-static void reply_away(struct web *w, struct http_exchange *x, const char *route,
-                       const struct why *why)
+static void reply_unavailable(struct web *w, struct http_exchange *x, const char *route,
+                              const struct why *why)
 {
     log_warn("page_failed", LOG_STR("route", str_of(route)), LOG_STR("error", str_of(why->text)));
     metrics_set(role_metrics(w->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("web")),
                 redis_is_up(w->redis));
-    reply(w, x, route, 503, NULL, STR_LIT("{\"detail\":\"the view is away, try again\"}"));
+    reply(w, x, route, 503, NULL, STR_LIT("{\"detail\":\"the view is unavailable, try again\"}"));
 }
 
 /* False when the answer was given: a view that is being rebuilt lacks what it will show again. */
@@ -89,7 +89,7 @@ static bool view_is_consistent(struct web *w, struct http_exchange *x, const cha
     struct why why;
     int64_t epoch = 0;
     if (view_epoch_get(w->redis, &epoch, &why))
-        reply_away(w, x, route, &why);
+        reply_unavailable(w, x, route, &why);
     else if (epoch == 0)
         reply(w, x, route, 503, NULL,
               STR_LIT("{\"detail\":\"the view is being rebuilt, try again\"}"));
@@ -196,7 +196,7 @@ static void summary(void *opaque, struct http_exchange *x)
         buf_reset(&w->summary);
         if (summary_put(w, &w->summary, &why)) {
             buf_reset(&w->summary);
-            reply_away(w, x, "summary", &why);
+            reply_unavailable(w, x, "summary", &why);
             return;
         }
         w->summary_ms = now;
@@ -227,7 +227,7 @@ static void repo_page(void *opaque, struct http_exchange *x)
     if (!view_is_consistent(w, x, "repo"))
         return;
     if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why)) {
-        reply_away(w, x, "repo", &why);
+        reply_unavailable(w, x, "repo", &why);
         return;
     }
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
@@ -289,7 +289,7 @@ static void delivery_page(void *opaque, struct http_exchange *x)
     else if (!view_is_consistent(w, x, "delivery"))
         return;
     else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_FULL, &body, &known, &why))
-        reply_away(w, x, "delivery", &why);
+        reply_unavailable(w, x, "delivery", &why);
     else if (!known)
         reply_not_found(w, x, "delivery");
     else
@@ -347,7 +347,7 @@ static void pr_page(void *opaque, struct http_exchange *x)
     else if (!view_is_consistent(w, x, "pr"))
         return;
     else if (pr_put(w, (int64_t)pr, &body, &known, &why))
-        reply_away(w, x, "pr", &why);
+        reply_unavailable(w, x, "pr", &why);
     else if (!known)
         reply_not_found(w, x, "pr");
     else

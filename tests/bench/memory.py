@@ -1,4 +1,4 @@
-"""Resident memory of the daemons: idle, and on a backlog that waits while the dispatcher is away."""
+"""Resident memory of the daemons: idle, and on a backlog that waits while the dispatcher is unavailable."""
 import time
 
 from setting import Row, memory_mb

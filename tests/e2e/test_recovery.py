@@ -194,8 +194,8 @@ def test_rebuild_hud_brings_the_same_view_back_while_dispatching_goes_on(fresh_r
     wait_for("the jobs to complete", lambda: [j["status"] for j in view()["jobs"]] == ["completed"] * 3, 90)
     before = view()
     said = relay.ctl("rebuild-hud", "--wait", "--timeout", "50s").stdout
-    assert "will be rebuilt" in said and "the view is whole" in said
+    assert "will be rebuilt" in said and "the view is consistent" in said
     assert view() == before
-    assert "the view is whole" in relay.ctl("rebuild-hud", "--status").stdout
+    assert "the view is consistent" in relay.ctl("rebuild-hud", "--status").stdout
     _, _, later = relay.send_webhook(pull_request(number=701))
     wait_for("a dispatch afterwards", lambda: set(calls(relay, later)) == REPOS, 60)

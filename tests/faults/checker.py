@@ -418,7 +418,7 @@ class Checker:
 
     def _check_order(self, unknown):
         """Of one pull request and downstream, calls go out in the order of seq: when the pull request was updated, then
-        offset. A repeat may come late; the first call only where Redis was away, and as what may be a second one
+        offset. A repeat may come late; the first call only where Redis was unavailable, and as what may be a second one
         (dispatcher/README.md, without Redis)."""
         self.late, self.counts["repeats behind a newer call"] = [], 0
         for (repo, _), deliveries in self.calls.items():

@@ -43,7 +43,7 @@ class Lines:
 
 class Topic:
     """The records of a topic so far, without a group; read() gives what came since, as
-    (key, value bytes, headers, partition, offset). A broker that is away is waited for."""
+    (key, value bytes, headers, partition, offset). A broker that is unavailable is waited for."""
 
     def __init__(self, brokers, topic, **settings):
         self.topic = topic

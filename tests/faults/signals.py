@@ -6,13 +6,13 @@ SAYS = {
     "2": ("rebuild_started", "rebuild_done"),
     "3": ("stopping", "stopped", "partitions_moved"),
     "4": ("publish_failed",),
-    "7": ("claims_unavailable", "redis_away", "view_not_whole", "rebuild_done"),
+    "7": ("claims_unavailable", "redis_unavailable", "view_inconsistent", "rebuild_done"),
     "8": ("partitions_lost",),
-    "9": ("partitions_lost", "role_stood_still"),
+    "9": ("partitions_lost", "role_paused"),
     "11": ("breaker_opened", "breaker_closed"),
     "13": ("dead_letter",),
     "15": ("partitions_moved",),
-    "18": ("hud_away", "hud_back", "check_runs_away", "check_runs_back"),
+    "18": ("hud_unavailable", "hud_back", "github_unavailable", "github_back"),
     "23": ("allowlist_refused", "allowlist_held", "allowlist_unreachable"),
 }
 
@@ -26,7 +26,7 @@ SHOWS = {
     "4": (UNAVAILABLE,),
     "5": (UNAVAILABLE,),
     "6": (UNAVAILABLE, grows("ingest", "crcr_ingest_produce_failures_total")),
-    "7": (falls("reporter", "crcr_redis_up", 0), falls("reporter", "crcr_view_whole", 0),
+    "7": (falls("reporter", "crcr_redis_up", 0), falls("reporter", "crcr_view_consistent", 0),
           grows("dispatcher", "crcr_claims_total", verdict="none")),
     "8": (UNAVAILABLE, grows("dispatcher", "crcr_role_partitions_lost_total"), grows("reporter", "crcr_role_partitions_lost_total"),
           falls("reporter", "crcr_redis_up", 0)),
@@ -43,7 +43,7 @@ SHOWS = {
     "20-disk": (UNAVAILABLE,),
     "20-used-up": (reaches("ingest", "process_open_fds", 5000),),
     "20-clock": (grows("ingest", "crcr_ingest_requests_total", status="401"),),
-    "21": (reaches("dispatcher", "crcr_role_still_seconds", 15), reaches("reporter", "crcr_role_still_seconds", 15)),
+    "21": (reaches("dispatcher", "crcr_role_stalled_seconds", 15), reaches("reporter", "crcr_role_stalled_seconds", 15)),
 }
 
 

@@ -98,7 +98,7 @@ class Case:
         self.gives_up = gives_up  # part of the fault: tasks end in the dead-letter queue, or are refused
         self.refuses = refuses    # part of the fault: valid callbacks are answered with 4xx
         self.shows = shows        # all is shown at GitHub and told to the HUD soon after it has settled
-        # Parts of the fault that allow more (checker.py): when Redis is away, which the row notes; dispatchers are killed.
+        # Parts of the fault that allow more (checker.py): when Redis is unavailable, which the row notes; dispatchers are killed.
         self.without_redis = []
         self.allowed = {"without_redis": self.without_redis, "senders_killed": senders_killed}
         self.is_usual = allowlist is ALLOWLIST  # so that it is known who is at L4

@@ -44,7 +44,7 @@ class Rebuilding(Reporter):
     def whole(self):
         return self.client().exists("crcr:epoch")
 
-    def wait_whole(self, timeout=120):
+    def wait_consistent(self, timeout=120):
         wait_for("the view to be whole", self.whole, timeout)
 
     def flush(self):

@@ -60,7 +60,7 @@ def test_a_daemon_whose_follower_of_the_allowlist_hangs_says_so_within_30_s(rela
         wait_for(f"{part} to be healthy again", lambda: health(relay, part)[0] == 200 and told(relay, part) == 1)
 
 
-def test_while_kafka_is_away_nobody_is_unhealthy(relay):
+def test_while_kafka_is_unavailable_nobody_is_unhealthy(relay):
     """Neither who has read the list, nor who begins without a broker."""
     relay.node.freeze()
     relay.start("ingest", "late", CRCR_LISTEN=f"127.0.0.1:{free_port()}")

@@ -95,13 +95,13 @@ def test_tail_that_follows_says_once_that_kafka_is_gone(broker, started):
     assert process.text().count("cannot reach Kafka") == 1 and "; waiting for it\n" in process.text()
 
 
-# ---- one partition is away ------------------------------------------------------------------------------------------
+# ---- one partition is unavailable ------------------------------------------------------------------------------------------
 GROUPS = ("router", "l1", "l2", "l3", "l4", "delay", "fold", "reconcile", "forward")
 
 
 @pytest.fixture
 def without_one(tmp_path):
-    """Two brokers; the second one leads crcr.events [3] and dlq [3] alone, and is away."""
+    """Two brokers; the second one leads crcr.events [3] and dlq [3] alone, and is unavailable."""
     kafka = MockKafka(tmp_path / "kafka", brokers=2).start()
     with open(ROOT / "deploy" / "topics" / "topics.conf", encoding="utf-8") as file:
         topics = [line.split()[:2] for line in file if re.match(r"[a-z][\w.]* +\d", line)]
@@ -125,14 +125,14 @@ def test_lag_shows_the_groups_whose_partitions_are_all_there(without_one):
 
 
 @pytest.mark.long
-def test_a_read_ends_although_others_go_on_and_names_the_partition_that_is_away(without_one, tmp_path):
+def test_a_read_ends_although_others_go_on_and_names_the_partition_that_is_unavailable(without_one, tmp_path):
     ctl = Ctl(without_one.brokers, without_one.prefix)
     process = Process("dlq", [BIN / "crcrctl", "dlq", "list"], tmp_path, ctl.environment())
     deadline = time.monotonic() + 60
     number = 0
     while process.running() and time.monotonic() < deadline:
         number += 1
-        with contextlib.suppress(AssertionError):  # it may belong to the partition that is away
+        with contextlib.suppress(AssertionError):  # it may belong to the partition that is unavailable
             write(ctl.brokers, f"{ctl.prefix}dlq", f"k{number % 5}", b"{}", timeout=2)
     assert not process.running(), "it goes on for as long as there is something new"
     said = process.text()

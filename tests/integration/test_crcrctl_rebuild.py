@@ -46,14 +46,14 @@ def test_the_epoch_is_taken_away_and_a_rebuild_wanted(ctl, redis):
     assert redis.get("crcr:epoch") is None and redis.hget("crcr:rebuild", "state") == "wanted"
 
 
-def test_a_whole_view_is_kept_where_nothing_can_be_read_to_build_it_anew(ctl, redis):
+def test_a_consistent_view_is_kept_where_nothing_can_be_read_to_build_it_anew(ctl, redis):
     redis.set("crcr:epoch", 5)
     said = ctl.rebuild(expect=3).stderr
     assert "the view is left as it is (--force drops it all the same): cannot reach Kafka at 127.0.0.1:1" in said
     assert redis.get("crcr:epoch") == "5"
 
 
-def test_a_whole_view_is_built_anew_from_topics_that_can_be_read(redis, server, kafka_node):
+def test_a_consistent_view_is_built_anew_from_topics_that_can_be_read(redis, server, kafka_node):
     one = Ctl(kafka_node.brokers, "rebuilt.")
     create_topics(one.brokers, one.prefix)
     redis = client_of(server, one.prefix)
@@ -72,7 +72,7 @@ def test_wait_follows_until_it_is_whole(ctl, redis, server, tmp_path):
     assert process.running()
     finish(redis, 123)
     assert process.popen.wait(60) == 0
-    assert "the view is whole: 123 records" in process.text()
+    assert "the view is consistent: 123 records" in process.text()
 
 
 def test_a_rebuild_that_is_under_way_is_left_alone(ctl, redis):
@@ -84,23 +84,23 @@ def test_a_rebuild_that_is_under_way_is_left_alone(ctl, redis):
 def test_a_lease_that_ran_out_is_no_rebuild_under_way(ctl, redis):
     """Its reporter was killed."""
     hold(redis, for_ms=-1)
-    assert "not whole yet (nobody rebuilds it" in ctl.rebuild("--status", expect=1).stderr
+    assert "not consistent yet (nobody rebuilds it" in ctl.rebuild("--status", expect=1).stderr
     assert "will be rebuilt" in ctl.rebuild().stdout
 
 
 def test_what_is_not_whole_in_time_is_exit_1_and_says_where_it_stands(ctl, redis):
     done = ctl.rebuild("--wait", "--timeout", "1s", expect=1)
-    assert "not whole yet (nobody rebuilds it" in done.stderr
+    assert "not consistent yet (nobody rebuilds it" in done.stderr
     hold(redis)
-    assert "not whole yet (callbacks, 50 of 100" in ctl.rebuild("--wait", "--timeout", "1s", expect=1).stderr
+    assert "not consistent yet (callbacks, 50 of 100" in ctl.rebuild("--wait", "--timeout", "1s", expect=1).stderr
 
 
 def test_status_takes_nothing_away(ctl, redis):
     redis.set("crcr:epoch", 5)
-    assert "the view is whole" in ctl.rebuild("--status").stdout
+    assert "the view is consistent" in ctl.rebuild("--status").stdout
     assert redis.get("crcr:epoch") == "5"
     redis.delete("crcr:epoch")
-    assert "not whole yet" in ctl.rebuild("--status", expect=1).stderr
+    assert "not consistent yet" in ctl.rebuild("--status", expect=1).stderr
 
 
 def test_a_redis_that_does_not_answer_is_exit_3(ctl):

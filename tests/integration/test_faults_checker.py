@@ -247,7 +247,7 @@ def test_calls_out_of_order_are_found(story, tmp_path):
 
 @pytest.mark.parametrize("unknown, without_redis, late", [
     (False, [], None), (True, [], None), (False, [(0, 2000)], None), (True, [(0, 2000)], 1), (True, [(1500, 2000)], None)])
-def test_a_first_call_behind_a_newer_one_is_found_unless_it_is_marked_and_redis_was_away(
+def test_a_first_call_behind_a_newer_one_is_found_unless_it_is_marked_and_redis_was_unavailable(
         story, tmp_path, unknown, without_redis, late):
     """late: how many of them are counted; None: it is wrong."""
     story.github[0], story.github[2] = story.github[2], story.github[0]

@@ -317,12 +317,12 @@ def test_every_order_and_duplication_ends_in_the_same_view(db):
             assert fold_all(db, again) == expected, again
 
 
-# ---- a view that is not whole, and its rebuild ---------------------------------------------------
+# ---- a view that is inconsistent, and its rebuild ---------------------------------------------------
 def test_nothing_is_folded_into_a_view_that_is_not_whole(db):
     db.delete("crcr:epoch")
     for one in (lambda: fold(db, POOL[0]), lambda: outcome(db, *OUTCOMES[0]),
                 lambda: labels(db, 1, 2, "x")):
-        with pytest.raises(redis.ResponseError, match="NOTWHOLE"):
+        with pytest.raises(redis.ResponseError, match="INCONSISTENT"):
             one()
     assert db.keys("*") == []
 
@@ -330,7 +330,7 @@ def test_nothing_is_folded_into_a_view_that_is_not_whole(db):
 def test_only_the_fence_of_the_lease_lets_a_rebuild_fold(db):
     db.delete("crcr:epoch")
     db.hset("crcr:rebuild", mapping={"state": "running", "fence": "12"})
-    with pytest.raises(redis.ResponseError, match="NOTWHOLE"):
+    with pytest.raises(redis.ResponseError, match="INCONSISTENT"):
         fold(db, POOL[0], fence="11")
     assert db.keys("*") == ["crcr:rebuild"]
     assert fold(db, POOL[0], fence="12")[0] == "raise"

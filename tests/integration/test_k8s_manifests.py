@@ -227,7 +227,7 @@ def test_ports_are_the_programs_own_and_probes_and_services_find_them(objects):
 
 @pytest.mark.parametrize("deployment", ["crcr-ingest", "crcr-dispatcher-router", "crcr-dispatcher-l1", "crcr-reporter"])
 def test_the_probes_paths_are_served(deployment, rendered, secrets, tmp_path):
-    """By the real daemon with the rendered command and environment, Kafka away: alive and not ready."""
+    """By the real daemon with the rendered command and environment, Kafka unavailable: alive and not ready."""
     one = next(c for c in containers(rendered["full"]) if c.label == f"Deployment/{deployment}")
     environment = {k: v for k, v in one.environment.items() if not k.startswith("CRCR_KAFKA_")}
     environment = {k: str(secrets / one.file(v)[1]) if one.file(v) else v for k, v in environment.items()}

@@ -315,21 +315,21 @@ def test_a_limit_that_one_call_ran_into_costs_the_others_no_attempt(reporter):
     assert "check_runs_failed" not in reporter.relay.parts["reporter"].text()[before:]
 
 
-def test_while_github_is_away_no_commit_spends_its_attempts(reporter):
+def test_while_github_is_unavailable_no_commit_spends_its_attempts(reporter):
     """Each commit's three attempts would be over in ten seconds, and the next one a minute later."""
     log = reporter.relay.parts["reporter"]
     parked, before = len(reporter.topic("delay.1m")), len(log.text())
     reporter.relay.script({"method": "*", "path": "*/check-runs*", "status": 503})
     try:
         jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(6)]
-        wait_for("it to be away", lambda: "check_runs_away" in log.text()[before:])
+        wait_for("it to be unavailable", lambda: "github_unavailable" in log.text()[before:])
         asked = len(reporter.relay.requests())
         wait_for("three probes", lambda: len(reporter.relay.requests()) >= asked + 3, 60)
     finally:
         reporter.relay.script({"clear": True})
     for job in jobs:
         job.wait_check()
-    assert "check_runs_back" in log.text()[before:]
+    assert "github_back" in log.text()[before:]
     assert len(reporter.topic("delay.1m")) == parked
 
 
@@ -344,7 +344,7 @@ def test_what_github_refuses_is_parked(reporter):
 
 
 @pytest.mark.long
-def test_hud_away_and_back_loses_nothing(reporter):
+def test_hud_unavailable_and_back_loses_nothing(reporter):
     reporter.relay.script({"method": "POST", "path": "/crcr/results", "status": 503, "count": 4})
     jobs = [Job(reporter).call("in_progress", 1000).call("completed", 2000, conclusion="success")
             for _ in range(3)]
@@ -363,7 +363,7 @@ def test_a_result_that_the_hud_refuses_is_parked(reporter):
     assert (row.headers["class"], row.headers["error"]) == ("refused", "the HUD answered 400")
 
 
-def test_redis_away_and_back_loses_nothing(reporter):
+def test_redis_unavailable_and_back_loses_nothing(reporter):
     reporter.redis.stop()
     jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(20)]
     wait_for("the reporter to notice", lambda: ask(
@@ -375,7 +375,7 @@ def test_redis_away_and_back_loses_nothing(reporter):
     reporter.relay.wait_ready("reporter")
 
 
-def test_a_redis_that_refuses_is_waited_for_as_one_that_is_away(reporter):
+def test_a_redis_that_refuses_is_waited_for_as_one_that_is_unavailable(reporter):
     before = len(reporter.topic("dlq"))
     client = reporter.redis.client()
     client.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")

@@ -1,7 +1,7 @@
-"""Forwarding to a HUD that is away and then refuses one record; and callbacks of which nobody knows the dispatch yet.
+"""Forwarding to a HUD that is unavailable and then refuses one record; and callbacks of which nobody knows the dispatch yet.
 On real Kafka and Redis.
 
-CRCR_TEST_HUD_AWAY_S says how long the HUD is away: 15 s by default, 600 for the long form."""
+CRCR_TEST_HUD_AWAY_S says how long the HUD is unavailable: 15 s by default, 600 for the long form."""
 import http.server
 import json
 import os
@@ -93,7 +93,7 @@ def parked(reporter, job):
     return [record for record in reporter.topic("dlq") if f"/{job.delivery}/" in (record.key or "")]
 
 
-def test_while_the_hud_is_away_lag_shows_it_and_then_all_but_the_refused_one_arrive_in_order(reporter, hud):
+def test_while_the_hud_is_unavailable_lag_shows_it_and_then_all_but_the_refused_one_arrive_in_order(reporter, hud):
     wait_for("nothing to be left over", lambda: lag(reporter) == 0)
     restart(reporter, hud)
     gone = time.monotonic()
@@ -102,7 +102,7 @@ def test_while_the_hud_is_away_lag_shows_it_and_then_all_but_the_refused_one_arr
         job.call("completed", 2000, conclusion="success")
     hud.refuse = jobs[7].delivery
     wait_for("the lag to show what waits", lambda: lag(reporter) == 60)
-    reporter.relay.parts["reporter"].wait_text("hud_away")
+    reporter.relay.parts["reporter"].wait_text("hud_unavailable")
     restart(reporter, hud)  # meanwhile
     for job in jobs[20:]:
         job.call("completed", 2000, conclusion="success")
@@ -146,7 +146,7 @@ def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(re
                 if one.headers["delivery"] == job.delivery][1:]
 
 
-def test_pending_callbacks_among_others_do_not_pass_for_redis_away(reporter):
+def test_pending_callbacks_among_others_do_not_pass_for_redis_unavailable(reporter):
     jobs = [Job(reporter, "org/two", "L2").outcome("dispatched") for _ in range(40)]
     settled(reporter)
     assert reporter.relay.parts["reporter"].stop() == 0  # so that all are read at once
@@ -157,5 +157,5 @@ def test_pending_callbacks_among_others_do_not_pass_for_redis_away(reporter):
     ended = {json.loads(record.value)["delivery_id"] for record in reporter.topic("results")}
     assert ended >= {job.delivery for job in jobs}
     # On a busy machine Redis may answer later than it is waited for: nothing of a pending callback's doing.
-    away = [line for line in reporter.relay.parts["reporter"].text().splitlines() if '"redis_away"' in line]
+    away = [line for line in reporter.relay.parts["reporter"].text().splitlines() if '"redis_unavailable"' in line]
     assert not [line for line in away if "temporarily unavailable" not in line and "timed out" not in line]

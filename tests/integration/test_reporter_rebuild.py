@@ -81,7 +81,7 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
     assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "dispatch", "sent", "labels",
                      "zombies", "claim"}
     reporter.flush()
-    reporter.wait_whole()
+    reporter.wait_consistent()
     settled(reporter)
     assert differences(before, dump(reporter.client())) == {}
     assert reporter.said("rebuild_done")[-1]["records"] == \
@@ -96,7 +96,7 @@ def test_an_epoch_that_is_dropped_alone_is_rebuilt_over_what_is_there(reporter):
     settled(reporter)
     before = dump(reporter.client())
     reporter.client().delete("crcr:epoch")
-    reporter.wait_whole()
+    reporter.wait_consistent()
     settled(reporter)
     assert differences(before, dump(reporter.client())) == {}
 
@@ -109,7 +109,7 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
     rows = reporter.topic("results")
     later = Rebuilding(tmp_path_factory.mktemp("later"), kafka_node.brokers)
     try:
-        later.wait_whole()
+        later.wait_consistent()
         assert later.relay.parts["reporter"].stop() == 0
         for row in rows:
             later.put("results", row.key, row.value, row.headers)
@@ -136,7 +136,7 @@ def test_a_job_that_the_index_of_its_downstream_had_no_room_for_stays_out_of_it(
         settled(one)
         before = dump(one.client())
         one.flush()
-        one.wait_whole()
+        one.wait_consistent()
         settled(one)
         assert differences(before, dump(one.client())) == {}
     finally:
@@ -171,7 +171,7 @@ def test_the_first_start_ever_costs_next_to_nothing(reporter, kafka_node, tmp_pa
     try:
         [done] = one.said("rebuild_done")
         assert done["records"] <= 2 and done["ms"] < 20_000  # it asks a broker that many tests share for each topic's end
-        wait_for("the metric", lambda: one.relay.metric("reporter", "crcr_view_whole") == 1)
+        wait_for("the metric", lambda: one.relay.metric("reporter", "crcr_view_consistent") == 1)
     finally:
         one.close()
 
@@ -188,7 +188,7 @@ def test_what_was_dispatched_is_not_dispatched_again(reporter):
         {"delivery": job.delivery, "repo": "org/four"})
     settled(reporter)
     reporter.flush()
-    reporter.wait_whole()
+    reporter.wait_consistent()
     client = reporter.client()
     claim = client.hgetall(f"crcr:claim:{job.delivery}|org/four|dispatch|")
     assert (claim["state"], claim["pr"], claim["head_sha"], claim["level"]) == \

@@ -1,4 +1,4 @@
-"""What goes wrong around a rebuild of the view: nothing is said or folded meanwhile that a whole view
+"""What goes wrong around a rebuild of the view: nothing is said or folded meanwhile that a consistent view
 would contradict, and it comes to its end all the same."""
 import concurrent.futures
 import contextlib
@@ -36,12 +36,12 @@ def fresh(loaded):
     """It runs, alone, with the view as it was when it had folded everything."""
     if not loaded.relay.parts["reporter"].running():
         loaded.start()
-    loaded.wait_whole()
+    loaded.wait_consistent()
     loaded.relay.wait_ready("reporter", 120)
     return loaded
 
 
-def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_whole(fresh):
+def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_consistent(fresh):
     """Another holds the lease, and is slow."""
     client = fresh.client()
     hold = {"state": "running", "owner": "another", "fence": str(1 << 52),
@@ -58,12 +58,12 @@ def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_whole(fresh):
         wait_for("the reconciler to wait", lambda: fresh.said("check_runs_waiting"))
         status, body = http("GET", fresh.relay.url("hud", "/api/crcr/summary"))
         assert status == 503 and b"the view is being rebuilt" in body
-        wait_for("the metric", lambda: fresh.relay.metric("reporter", "crcr_view_whole") == 0)
+        wait_for("the metric", lambda: fresh.relay.metric("reporter", "crcr_view_consistent") == 0)
         assert client.keys("*") == ["crcr:rebuild"]
         assert http("GET", fresh.relay.url("admin_reporter", "/healthz"))[0] == 200
     finally:
         client.hset("crcr:rebuild", "until_ms", "1")  # it died
-    fresh.wait_whole()
+    fresh.wait_consistent()
     job.wait_check()
     fresh.relay.wait_ready("reporter", 120)
     assert job.wait_result()["conclusion"] == "success"
@@ -105,7 +105,7 @@ def test_killed_in_the_middle_another_run_ends_the_rebuild(fresh):
     with in_the_middle(fresh):
         fresh.relay.parts["reporter"].kill()
     assert not fresh.whole()
-    fresh.start()  # not ready before the view is whole
+    fresh.start()  # not ready before the view is consistent
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
@@ -130,7 +130,7 @@ def test_one_of_two_replicas_rebuilds_and_the_other_takes_over_when_it_dies(fres
             [worker] = [name for pid, name in parts.items() if f"-{pid}-" in owner]
             [other] = set(parts.values()) - {worker}
             fresh.relay.parts[worker].kill()
-        fresh.wait_whole(150)
+        fresh.wait_consistent(150)
         wait_for("it to say so", lambda: fresh.said("rebuild_elsewhere", other) and fresh.said("rebuild_done", other))
         assert differences(load_before(fresh), view_of_load(fresh)) == {}
     finally:
@@ -148,7 +148,7 @@ def test_a_stalled_rebuilder_does_not_set_the_epoch_when_it_wakes(fresh):
                         if f"-{fresh.relay.parts[name].pid}-" in owner]
             standing.remove(fresh.relay.parts[worker])
         try:
-            fresh.wait_whole(150)
+            fresh.wait_consistent(150)
             epoch = fresh.client().get("crcr:epoch")
         finally:
             go_on(fresh.relay.parts[worker])
@@ -163,7 +163,7 @@ def test_flushed_again_in_the_middle_it_begins_anew(fresh):
     given_up = len(fresh.said("rebuild_abandoned"))
     with in_the_middle(fresh):
         fresh.flush()
-    fresh.wait_whole()
+    fresh.wait_consistent()
     assert fresh.said("rebuild_abandoned")[given_up:]
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
@@ -177,7 +177,7 @@ def test_flushed_under_load_nothing_is_lost(fresh):
             wait_for("some to be folded", lambda: fresh.whole() and fresh.relay.metric(
                 "reporter", "crcr_facts_total", kind="callback") > before + 100)
             fresh.flush()
-            fresh.wait_whole()
+            fresh.wait_consistent()
         writing.result()
     settled(fresh)
     storm = {key: value for key, value in dump(fresh.client()).items() if "storm-" in key}
@@ -185,7 +185,7 @@ def test_flushed_under_load_nothing_is_lost(fresh):
     assert len(jobs) == 600
     assert {(job["status"], job["conclusion"]) for job in jobs} == {("completed", "success")}
     fresh.flush()
-    fresh.wait_whole()
+    fresh.wait_consistent()
     assert differences(storm, {key: value for key, value in dump(fresh.client()).items()
                                if "storm-" in key}) == {}
 
@@ -194,13 +194,13 @@ def test_a_restart_with_an_empty_redis_is_noticed_and_mended(fresh):
     fresh.redis.stop()
     fresh.redis.start()
     job = Job(fresh).call("completed", 2000, conclusion="success")
-    fresh.wait_whole()
+    fresh.wait_consistent()
     assert job.wait_check()[0]["conclusion"] == "success"
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
 @pytest.mark.long
-def test_redis_away_in_the_middle_is_waited_for(fresh):
+def test_redis_unavailable_in_the_middle_is_waited_for(fresh):
     given_up = len(fresh.said("rebuild_abandoned"))
     with in_the_middle(fresh):
         os.kill(fresh.redis.process.pid, signal.SIGSTOP)
@@ -210,7 +210,7 @@ def test_redis_away_in_the_middle_is_waited_for(fresh):
             "GET", fresh.relay.url("admin_reporter", "/readyz"))[0] == 503)
     finally:
         os.kill(fresh.redis.process.pid, signal.SIGCONT)
-    fresh.wait_whole()
+    fresh.wait_consistent()
     fresh.relay.wait_ready("reporter", 120)
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
@@ -222,12 +222,12 @@ def test_a_redis_that_takes_no_writes_is_waited_for(fresh):
     for broken, mended, word in (
             (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "READONLY"),
             (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "OOM")):
-        told = len(fresh.said("redis_away"))
+        told = len(fresh.said("redis_unavailable"))
         client.execute_command(*broken)
         job = Job(fresh).call("completed", 2000, conclusion="success")
         try:
             wait_for("the fold to say so", lambda: any(
-                word in line["error"] for line in fresh.said("redis_away")[told:]))
+                word in line["error"] for line in fresh.said("redis_unavailable")[told:]))
             assert http("GET", fresh.relay.url("admin_reporter", "/readyz"))[0] == 503
         finally:
             client.execute_command(*mended)
@@ -246,7 +246,7 @@ def test_out_of_memory_in_the_middle_of_a_rebuild_is_waited_for(fresh):
         assert not fresh.whole()
     finally:
         client.config_set("maxmemory", "0")
-    fresh.wait_whole()
+    fresh.wait_consistent()
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
@@ -258,7 +258,7 @@ def test_open_check_runs_are_looked_at_again(fresh):
     job.wait_result("in_progress")
     settled_dirty = {record.offset: record.key for record in fresh.topic("reconcile")}
     fresh.flush()
-    fresh.wait_whole()
+    fresh.wait_consistent()
     marks = [record.key for record in fresh.topic("reconcile") if record.value == b"rebuilt"]
     assert f"{job.sha}/org/four" in marks and settled_dirty
     assert f"{job.delivery}/ci/build" in "".join(fresh.client().zrange("crcr:zombies", 0, -1))
@@ -275,7 +275,7 @@ def test_more_open_jobs_than_the_queue_to_kafka_holds_are_all_marked(fresh):
     fresh.restart(CRCR_ROLES="fold,web", CRCR_KAFKA_QUEUE_BUFFERING_MAX_MESSAGES="2")
     given_up = len(fresh.said("rebuild_abandoned"))
     fresh.flush()
-    fresh.wait_whole()
+    fresh.wait_consistent()
     marked = {record.key for record in fresh.topic("reconcile") if record.value == b"rebuilt"}
     assert {f"{job.sha}/org/four" for job in jobs} <= marked
     assert not fresh.said("rebuild_abandoned")[given_up:]
@@ -292,7 +292,7 @@ def test_lives_end_when_they_would_have(fresh):
     settled(fresh)
     [key] = client.keys(f"crcr:job:*{job.delivery}*")
     fresh.flush()
-    fresh.wait_whole()
+    fresh.wait_consistent()
     day = 86_400
     assert 24 * day < client.ttl(key) < 25 * day
     assert 24 * day < client.ttl(f"crcr:delivery:{job.delivery}") < 25 * day
@@ -302,7 +302,7 @@ def test_lives_end_when_they_would_have(fresh):
     older.call("completed", 1000, conclusion="success").wait_result()
     settled(fresh)
     fresh.flush()
-    fresh.wait_whole()
+    fresh.wait_consistent()
     assert client.keys(f"crcr:job:*{older.delivery}*") == []
 
 
@@ -314,7 +314,7 @@ def test_progress_is_told_in_redis_and_in_the_log(fresh):
     told = fresh.client().hgetall("crcr:rebuild")
     assert int(told["total"]) >= 8000 and int(told["done"]) <= int(told["total"])
     assert told["owner"] and int(told["started_ms"]) > 0
-    fresh.wait_whole()
+    fresh.wait_consistent()
     fresh.relay.wait_ready("reporter", 120)
     done = fresh.said("rebuild_done")[-1]
     assert done["records"] >= 8000
@@ -324,7 +324,7 @@ def test_progress_is_told_in_redis_and_in_the_log(fresh):
 
 
 @pytest.mark.long
-def test_kafka_away_in_the_middle_is_waited_for(tmp_path):
+def test_kafka_unavailable_in_the_middle_is_waited_for(tmp_path):
     kafka = Kafka(tmp_path / "kafka").start()
     one = None
     try:
@@ -343,7 +343,7 @@ def test_kafka_away_in_the_middle_is_waited_for(tmp_path):
             assert not one.whole()
         finally:
             kafka.thaw()
-        one.wait_whole(150)
+        one.wait_consistent(150)
         assert differences(before, dump(one.client())) == {}
     finally:
         if one:

@@ -41,7 +41,7 @@ class Sweeping(Reporter):
     def zombies(self):
         return self.redis.client().zrange("crcr:zombies", 0, -1)
 
-    def wait_zombie(self, job):
+    def wait_overdue(self, job):
         return wait_for("the job to be noted",
                         lambda: [key for key in self.zombies() if f"/{job.delivery}/" in key])
 
@@ -168,15 +168,15 @@ def test_killed_between_publishing_and_removing_does_no_harm(reporter):
     redis = reporter.redis.client()
     reporter.restart(CRCR_ROLES="fold")
     job = Job(reporter).call("in_progress", 1000)
-    reporter.wait_zombie(job)
+    reporter.wait_overdue(job)
     redis.execute_command("ACL", "SETUSER", "default", "-zrem")
     try:
         reporter.restart(CRCR_ROLES="sweep")
-        reporter.relay.parts["reporter"].wait_text("redis_away")
+        reporter.relay.parts["reporter"].wait_text("redis_unavailable")
         reporter.relay.parts["reporter"].kill()
     finally:
         redis.execute_command("ACL", "SETUSER", "default", "+@all")
-    reporter.wait_zombie(job)
+    reporter.wait_overdue(job)
     reporter.restart(CRCR_ROLES="sweep")  # takes it again when the lease of the dead has ended
     wait_for("the job to be taken off", lambda: reporter.zombies() == [])
     first, second = reporter.swept(job)
@@ -188,19 +188,19 @@ def test_killed_between_publishing_and_removing_does_no_harm(reporter):
     assert job.wait_result("timed_out")["conclusion"] == "timed_out"
 
 
-def test_redis_away_is_waited_for(reporter):
+def test_redis_unavailable_is_waited_for(reporter):
     job = Job(reporter).call("in_progress", LONG_MS)
-    [key] = reporter.wait_zombie(job)
+    [key] = reporter.wait_overdue(job)
     process = reporter.relay.parts["reporter"]
     said = len(process.text())
-    process.signal(signal.SIGSTOP)  # or the job could be swept before Redis is away
+    process.signal(signal.SIGSTOP)  # or the job could be swept before Redis is unavailable
     deadline_s = time.time() + 1
     reporter.redis.client().zadd("crcr:zombies", {key: int(deadline_s * 1000)})
     os.kill(reporter.redis.process.pid, signal.SIGSTOP)
     process.signal(signal.SIGCONT)
     try:
         wait_for("the sweep to notice", lambda: any(
-            '"redis_away"' in line and '"sweep"' in line
+            '"redis_unavailable"' in line and '"sweep"' in line
             for line in process.text()[said:].splitlines()))
         assert http("GET", reporter.relay.url("admin_reporter", "/readyz"))[0] == 503
         wait_for("the job to run out of time", lambda: time.time() > deadline_s)
@@ -219,7 +219,7 @@ def test_what_could_not_be_published_is_taken_again(tmp_path):
     try:
         one = Sweeping(tmp_path, kafka.brokers)
         job = Job(one).call("in_progress", LONG_MS)
-        [key] = one.wait_zombie(job)
+        [key] = one.wait_overdue(job)
         kafka.freeze()
         try:
             deadline_ms = int(time.time() * 1000)

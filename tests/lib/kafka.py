@@ -221,7 +221,7 @@ def read_topic(brokers, topic, timeout=30):
         consumer.close()
 
 
-# What a client says while the metadata of a thawed or young broker is not whole yet.
+# What a client says while the metadata of a thawed or young broker is not consistent yet.
 NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._UNKNOWN_PARTITION)
 
 

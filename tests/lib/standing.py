@@ -9,7 +9,7 @@ import time
 
 from lib.processes import wait_for
 
-STOOD_STILL_S = 3.3  # longer than STANDSTILL_MS, shorter than a session, and than a connection may take to be made
+PAUSED_S = 3.3  # longer than PROCESS_PAUSE_MS, shorter than a session, and than a connection may take to be made
 
 
 class Link:

@@ -79,11 +79,12 @@ static void next_try(struct sendings *all);
 
 static int64_t retry_in_ms(const struct sending *s, const struct http_answer *answer)
 {
-    int64_t told_ms = answer->err ? 0 : headers_get_i64(answer->headers, "retry-after", 0) * 1000;
+    int64_t reported_ms =
+        answer->err ? 0 : headers_get_i64(answer->headers, "retry-after", 0) * 1000;
 
-    if (told_ms < 0 || told_ms > RETRY_AFTER_MS)
-        told_ms = RETRY_AFTER_MS;
-    return told_ms > s->retry_delay_ms ? told_ms : s->retry_delay_ms;
+    if (reported_ms < 0 || reported_ms > RETRY_AFTER_MS)
+        reported_ms = RETRY_AFTER_MS;
+    return reported_ms > s->retry_delay_ms ? reported_ms : s->retry_delay_ms;
 }
 
 static void sending_answered(void *opaque, const struct http_answer *answer)

@@ -10,7 +10,7 @@ local function may_fold(key, fence)
 end
 
 local function not_consistent()
-    return redis.error_reply('NOTWHOLE the view is not whole')
+    return redis.error_reply('INCONSISTENT the view is inconsistent')
 end
 
 -- Prolongs the life of a key. What is folded late, in a rebuild, shortens the life of nothing.

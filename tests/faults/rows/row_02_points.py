@@ -61,7 +61,7 @@ def die_at(case, point, daemon, passing, short, killed_ms):
         case.expire_claims()
     case.relay.start(daemon)
     case.relay.wait_ready(daemon)
-    if point.startswith("rebuild."):  # whose reporter is ready when the view is whole
+    if point.startswith("rebuild."):  # whose reporter is ready when the view is consistent
         case.without_redis[-1] = case.without_redis[-1][0], int(time.time() * 1000)
     case.say(f"row 2: died at {point}, ready again after {time.monotonic() - died:.1f} s")
     load.wait()

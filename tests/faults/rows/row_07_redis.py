@@ -1,4 +1,4 @@
-"""Redis is away, empty, read-only or full. Dispatches go on, callbacks are accepted, the view is rebuilt."""
+"""Redis is unavailable, empty, read-only or full. Dispatches go on, callbacks are accepted, the view is rebuilt."""
 import collections
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from lib.redis_server import RedisServer
 
 BEGUN_S = 2    # after that nobody works with what they asked of Redis before
 PULSES_S = 10  # in so much time there are webhooks, and jobs that call back
-ROW, NAME = "7", "Redis away, flushed, restarted empty, read-only, full"
+ROW, NAME = "7", "Redis unavailable, flushed, restarted empty, read-only, full"
 VIEW = ("crcr:job:*", "crcr:dispatch:*", "crcr:delivery:*", "crcr:pr:*", "crcr:head:*", "crcr:repo:*", "crcr:labels:*",
         "crcr:claim:*", "crcr:sent:*", "crcr:seq:*", "crcr:repos")
 OF_ONE_OWNER = ("owner", "until_ms")  # of a claim: whose it was no outcome tells
@@ -134,7 +134,7 @@ def run(world, short=False):
                       standing_still(case, fault, 60 if fault is away and not short else seconds)]
             began, before = time.monotonic(), case.dispatched()
             case.wait(f"dispatches after {fault.__name__}", lambda before=before: case.dispatched() > before, 60)
-            case.wait("a whole view", lambda: redis.client().exists("crcr:epoch"), 120)
+            case.wait("a consistent view", lambda: redis.client().exists("crcr:epoch"), 120)
             case.wait("the reporter to be ready", lambda: case.ready("reporter"), 60)
             case.without_redis[-1] = case.without_redis[-1][0], int(time.time() * 1000)
             recovery = max(recovery, time.monotonic() - began)

@@ -123,7 +123,7 @@ def run(world, short=False):
     big = big_body(case, short)
     load.wait()
     case.settle()
-    from rows.row_04_broker_away import rss_mb
+    from rows.row_04_broker_unavailable import rss_mb
     used = {part: rss_mb(case.relay.parts[part]) for part in DAEMONS}
     problems += allowlist_problems(case, unreadable)
     result = case.result(ROW, NAME, f"{foreign + unreadable} records in {len(TOPICS) + 1} topics, {odd} webhooks, 25 MB",

@@ -3,7 +3,7 @@ wait for them."""
 import collections
 import time
 
-from rows.row_04_broker_away import rss_mb
+from rows.row_04_broker_unavailable import rss_mb
 
 ROW, NAME = "14", "backlog, dispatchers 0 → 3"
 BACKLOG, SHORT_BACKLOG = 100_000, 12_000  # (webhook, downstream)

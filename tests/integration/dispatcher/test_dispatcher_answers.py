@@ -77,7 +77,7 @@ class TestAnswers:
                          if one["body"]["client_payload"]["delivery_id"] == delivery]
         assert second - first >= 12000
 
-    def test_what_others_wrote_is_parked_with_our_headers_or_is_buried_when_it_is_too_large(self, bench):
+    def test_what_others_wrote_is_parked_with_our_headers_or_is_written_to_the_dlq_when_it_is_too_large(self, bench):
         repo, foreign = REPOS["L3"], {f"foreign{i}": "x" for i in range(60)}
         delivery = bench.pull_request()
         bench.wait_outcome(delivery, repo, "dispatched")

@@ -123,7 +123,7 @@ class TestShared:
         assert max(one["at_ms"] for one in bench.calls(other)) < limited_ms + 11_900, "another's goes on"
         wait_sent(bench, four, 9)
         told = [one["error"] for delivery in later for one in bench.outcomes(delivery, four) if one["outcome"] == "waiting"]
-        assert any("GitHub told us to wait for org-all until 20" in error or
+        assert any("GitHub asked us to wait for org-all until 20" in error or
                    "a rate limit of GitHub's stands" in error for error in told)
         assert bench.topic("dlq") == []
 

@@ -170,7 +170,7 @@ class TestNothingIsLost:
         bench.start("second")
         assert bench.wait_outcome(delivery, repo, "dispatched", timeout=60)["maybe_duplicate"]
 
-    def test_while_redis_is_away_dispatch_goes_on_without_claims(self, own, tmp_path):
+    def test_while_redis_is_unavailable_dispatch_goes_on_without_claims(self, own, tmp_path):
         bench = own(environment={"REDIS_ENDPOINT": "127.0.0.1:1"}).start().ready()
         delivery = bench.pull_request()
         assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"dispatched"}
@@ -197,7 +197,7 @@ class TestNothingIsLost:
         wait_for("claims again", claims_again, every=1)
         node.stop()
 
-    def test_what_was_claimed_before_the_process_stood_still_is_claimed_again(self, own):
+    def test_what_was_claimed_before_the_process_was_paused_is_claimed_again(self, own):
         """Another may have had its partition, waited for the claim, and called meanwhile."""
         bench = own().start().ready()
         bench.wait_outcomes(bench.pull_request(), 4)

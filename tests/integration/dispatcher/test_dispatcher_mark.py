@@ -13,7 +13,7 @@ REPO = REPOS["L2"]
 
 
 def rebuilt(bench):
-    """The view is whole again, since a millisecond ago: an event of the very millisecond may be one it forgot."""
+    """The view is consistent again, since a millisecond ago: an event of the very millisecond may be one it forgot."""
     bench.redis.set("crcr:epoch", time.time_ns() // 1000 - 1000)
 
 
@@ -44,7 +44,7 @@ def test_a_task_that_is_read_again_after_a_flush_is_marked_and_a_new_one_is_not(
     assert not any(one["maybe_duplicate"] for one in bench.wait_outcomes(later, 4))
 
 
-def test_a_call_of_before_a_flush_is_marked_also_when_the_view_is_whole_again(own):
+def test_a_call_of_before_a_flush_is_marked_also_when_the_view_is_consistent_again(own):
     """Its claim went with the flush, and no outcome tells of it."""
     bench = own()
     delivery = killed_in_the_call(bench)

@@ -39,7 +39,7 @@ def shared(kafka_node, redis_node, issuer, tmp_path_factory):
 
 @pytest.fixture
 def ingest(shared, redis_node):
-    """The same, with an empty view that is whole."""
+    """The same, with an empty view that is consistent."""
     redis_node.topic_prefix = shared.prefix
     redis_node.client().flushall()
     redis_node.client().set("crcr:epoch", "1")

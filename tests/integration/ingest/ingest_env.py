@@ -211,7 +211,7 @@ class Ingest:
             headers["Authorization"] = f"Bearer {token}"
         return self.post("/github/callback", raw, headers, timeout)
 
-    def callback_judged(self, body, token):
+    def callback_checked(self, body, token):
         """The same, again where Redis may not have been asked: it has 300 ms, and is then left alone for a while."""
         end = time.monotonic() + 30
         while True:

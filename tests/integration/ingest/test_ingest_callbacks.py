@@ -133,15 +133,15 @@ def test_dispatch_record_proves_a_callback_without_a_token(ingest, issuer, redis
     redis_node.client().hset("crcr:claim:rec-1|org/two|dispatch|", mapping={
         "state": "done", "pr": "7", "head_sha": SHA, "level": "2", "event_type": "pull_request",
         "dispatched_ms": "1763700000500"})
-    assert ingest.callback_judged(callback(delivery="rec-1"), issuer.token())[0] == 200
+    assert ingest.callback_checked(callback(delivery="rec-1"), issuer.token())[0] == 200
     record = ingest.records("callbacks", "rec-1")[-1]
     assert record.headers["provenance"] == "record"
     assert (record.headers["pr"], record.headers["head_sha"]) == ("7", SHA)
     assert record.headers["dispatched_ms"] == "1763700000500"
 
 
-def test_no_record_in_a_whole_view_is_400(ingest, issuer):
-    status, answer, _ = ingest.callback_judged(callback(delivery="nobody-knows"), issuer.token())
+def test_no_record_in_a_consistent_view_is_400(ingest, issuer):
+    status, answer, _ = ingest.callback_checked(callback(delivery="nobody-knows"), issuer.token())
     assert status == 400 and detail(answer) == "no matching dispatch record"
 
 
@@ -155,7 +155,7 @@ def test_record_may_be_late_by_60_s(ingest, issuer):
     fresh = version_1_id(5)
     assert ingest.callback(callback(delivery=fresh), issuer.token())[0] == 200
     assert ingest.records("callbacks", fresh)[0].headers["provenance"] == "pending"
-    assert ingest.callback_judged(callback(delivery=version_1_id(70)), issuer.token())[0] == 400
+    assert ingest.callback_checked(callback(delivery=version_1_id(70)), issuer.token())[0] == 400
 
 
 def test_callback_is_pending_while_the_view_is_rebuilt(ingest, issuer, redis_node):
@@ -184,10 +184,10 @@ def test_view_tells_duplicates_and_contradictions(ingest, issuer, redis_node):
                                   ("completed", started, "duplicate"),
                                   ("completed", done, "duplicate")]:
         view.hset(TWO_JOB, mapping={"status": state, "conclusion": "success", "run_attempt": "1"})
-        status, answer, _ = ingest.callback_judged(body, issuer.token())
+        status, answer, _ = ingest.callback_checked(body, issuer.token())
         assert (status, json.loads(answer)) == (200, {"ok": True, "status": expected})
     failed = callback("completed", token=callback_token(), conclusion="failure")
-    status, answer, _ = ingest.callback_judged(failed, issuer.token())
+    status, answer, _ = ingest.callback_checked(failed, issuer.token())
     assert status == 409 and "success" in detail(answer)
 
 
@@ -225,7 +225,7 @@ def test_an_absent_run_attempt_is_the_claims(ingest, issuer, redis_node):
     body = callback(delivery="run-2", token=callback_token(delivery_id="run-2"))
     redis_node.client().hset("crcr:job:Org%2FTwo/run-2/CI/CI/99-3", mapping={
         "status": "in_progress", "conclusion": "", "run_attempt": "3"})
-    status, answer, _ = ingest.callback_judged(body, issuer.token(run_attempt="3"))
+    status, answer, _ = ingest.callback_checked(body, issuer.token(run_attempt="3"))
     assert (status, json.loads(answer)["status"]) == (200, "duplicate")
     record = ingest.records("callbacks", "run-2")[-1]
     assert record.headers["run_attempt"] == "3" and "run_attempt" not in json.loads(record.value)["workflow"]
@@ -280,7 +280,7 @@ def test_rate_limit_is_shared_through_redis(own, issuer, redis_node):
     assert second.callback(callback(token=callback_token()), issuer.token())[0] == 429
     other = callback(token=callback_token(repo="org/three"))
     assert second.callback(other, issuer.token("org/three"))[0] == 200
-    # The limit is judged before the body is parsed, and so a body that is refused counts too.
+    # The limit is checked before the body is parsed, and so a body that is refused counts too.
     assert second.callback(b"{", issuer.token())[0] == 429
     assert [second.callback(b"{", issuer.token("org/hasty"))[0] for _ in range(11)] == [400] * 10 + [429]
 
@@ -316,7 +316,7 @@ def test_more_than_20_000_members_are_400(ingest, issuer):
     assert ingest.callback(body, issuer.token())[0] == 200
 
 
-def test_redis_away_local_limiter_decides_and_callbacks_are_pending(own, issuer):
+def test_redis_unavailable_local_limiter_decides_and_callbacks_are_pending(own, issuer):
     one = own(redis_endpoint="127.0.0.1:1", RATE_LIMIT_PER_MIN="1")
     one.publish_allowlist()
     one.start().wait_ready()

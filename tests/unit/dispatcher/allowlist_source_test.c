@@ -27,7 +27,7 @@ static enum allowlist_verdict judged(const char *old, const char *new, const cha
                                      .sha = "new",
                                      .held_sha = held,
                                      .held_since_ms = NOW - held_for_ms };
-    enum allowlist_verdict verdict = allowlist_judge(&c, NOW, TTL);
+    enum allowlist_verdict verdict = allowlist_classify(&c, NOW, TTL);
     allowlist_free(in_force);
     allowlist_free(list);
     return verdict;
@@ -46,7 +46,7 @@ static void the_same_content_is_not_published_again(void **state)
     struct allowlist_candidate c = {
         .in_force = list, .list = list, .in_force_sha = "x", .sha = "x", .held_sha = ""
     };
-    assert_int_equal(allowlist_judge(&c, NOW, TTL), ALLOWLIST_SAME);
+    assert_int_equal(allowlist_classify(&c, NOW, TTL), ALLOWLIST_SAME);
     allowlist_free(list);
 }
 
@@ -72,7 +72,7 @@ static void providers_are_never_held(void **state)
 {
     (void)state;
     struct allowlist_candidate c = { .in_force_sha = "x", .sha = "y", .held_sha = "" };
-    assert_int_equal(allowlist_judge(&c, NOW, TTL), ALLOWLIST_PUBLISH);
+    assert_int_equal(allowlist_classify(&c, NOW, TTL), ALLOWLIST_PUBLISH);
 }
 
 int main(void)

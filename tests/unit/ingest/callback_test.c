@@ -84,12 +84,12 @@ static const struct allowlist_entry *entry_of(const char *repo)
     return allowlist_find(list, str_of(repo));
 }
 
-static bool judge_fields(const char *text, const char *repo)
+static bool check_fields(const char *text, const char *repo)
 {
     struct callback_body body = { 0 };
     if (!callback_body_read(str_of(text), STR_NONE, &body, &verdict))
         fail_msg("%s: %s", text, verdict.text);
-    bool good = callback_fields_judge(&body, entry_of(repo), &verdict);
+    bool good = callback_fields_check(&body, entry_of(repo), &verdict);
     callback_body_clear(&body);
     return good;
 }
@@ -97,32 +97,32 @@ static bool judge_fields(const char *text, const char *repo)
 static void fields_are_judged_later_than_json(void **state)
 {
     (void)state;
-    assert_false(judge_fields("{}", "org/two"));
+    assert_false(check_fields("{}", "org/two"));
     assert_int_equal(verdict.status, 400);
     assert_string_equal(verdict.reason, "field_bad");
-    assert_false(judge_fields(BODY("pull_request", "queued", ""), "org/two"));
+    assert_false(check_fields(BODY("pull_request", "queued", ""), "org/two"));
     assert_int_equal(verdict.status, 400);
-    assert_false(judge_fields(BODY("pull_request", "completed", ""), "org/two"));
+    assert_false(check_fields(BODY("pull_request", "completed", ""), "org/two"));
     assert_int_equal(verdict.status, 400);
-    assert_true(judge_fields(BODY("pull_request", "in_progress", ""), "org/two"));
+    assert_true(check_fields(BODY("pull_request", "in_progress", ""), "org/two"));
     assert_true(
-        judge_fields(BODY("pull_request", "completed", ",\"conclusion\":\"success\""), "org/two"));
+        check_fields(BODY("pull_request", "completed", ",\"conclusion\":\"success\""), "org/two"));
 }
 
 static void self_reports_are_completed_only(void **state)
 {
     (void)state;
-    assert_true(judge_fields(BODY("nightly", "completed", ",\"conclusion\":null"), "org/two"));
+    assert_true(check_fields(BODY("nightly", "completed", ",\"conclusion\":null"), "org/two"));
     assert_true(
-        judge_fields(BODY("periodic", "completed", ",\"conclusion\":\"failure\""), "org/two"));
-    assert_false(judge_fields(BODY("nightly", "in_progress", ""), "org/two"));
+        check_fields(BODY("periodic", "completed", ",\"conclusion\":\"failure\""), "org/two"));
+    assert_false(check_fields(BODY("nightly", "in_progress", ""), "org/two"));
     assert_int_equal(verdict.status, 400);
 }
 
 static void self_report_of_a_repo_that_has_no_nightly_is_ignored(void **state)
 {
     (void)state;
-    assert_false(judge_fields(BODY("nightly", "completed", ",\"conclusion\":null"), "org/pulls"));
+    assert_false(check_fields(BODY("nightly", "completed", ",\"conclusion\":null"), "org/pulls"));
     assert_int_equal(verdict.status, 200);
     assert_string_equal(verdict.text, CALLBACK_IGNORED);
 }
@@ -160,7 +160,7 @@ static const char *view_says(enum job_state reported, const char *conclusion, en
     str_copy(fields.conclusion, sizeof(fields.conclusion), str_of(conclusion));
     const char *status;
     verdict = (struct verdict){ 0 };
-    return callback_view_judge(&fields, known, known_conclusion, &status, &verdict) ? status : NULL;
+    return callback_view_check(&fields, known, known_conclusion, &status, &verdict) ? status : NULL;
 }
 
 static void new_state_is_answered_with_itself(void **state)

@@ -47,7 +47,7 @@ static bool judge(const char *issuer, const char *claims)
 {
     repo[0] = '\0';
     verdict = (struct verdict){ 0 };
-    return identity_judge(str_of(issuer), str_of(claims), providers, repo, &verdict);
+    return identity_check(str_of(issuer), str_of(claims), providers, repo, &verdict);
 }
 
 static void assert_status(const char *issuer, const char *claims, int status)
@@ -100,7 +100,7 @@ static void unregistered_pipeline_is_403(void **state)
     const char claims[] = "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" ORG "\"}";
     assert_status(ISSUER_BUILDKITE, claims, 403);
     struct verdict v;
-    assert_false(identity_judge(STR_LIT(ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
+    assert_false(identity_check(STR_LIT(ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
     assert_int_equal(v.status, 403);
 }
 

@@ -50,7 +50,7 @@ static void token_of_another_repo_is_403(void **state)
     assert_int_equal(verdict.status, 403);
 }
 
-static bool judge_lookup(enum lookup_result result, const char *delivery, int64_t now_ms)
+static bool check_lookup(enum lookup_result result, const char *delivery, int64_t now_ms)
 {
     struct callback c = { 0 };
     str_copy(c.delivery_id, sizeof(c.delivery_id), str_of(delivery));
@@ -66,28 +66,28 @@ static bool judge_lookup(enum lookup_result result, const char *delivery, int64_
 static void record_gives_what_was_dispatched(void **state)
 {
     (void)state;
-    assert_true(judge_lookup(LOOKUP_FOUND, "d-1", NOW_MS));
+    assert_true(check_lookup(LOOKUP_FOUND, "d-1", NOW_MS));
     assert_int_equal(provenance.kind, PROVENANCE_RECORD);
     assert_int_equal(provenance.pr, 8);
     assert_string_equal(provenance.head_sha, SHA);
     assert_int_equal(provenance.dispatched_ms, 55);
 }
 
-static void redis_away_or_view_not_whole_is_pending(void **state)
+static void redis_unavailable_or_view_inconsistent_is_pending(void **state)
 {
     (void)state;
-    assert_true(judge_lookup(LOOKUP_AWAY, "d-1", NOW_MS));
+    assert_true(check_lookup(LOOKUP_UNAVAILABLE, "d-1", NOW_MS));
     assert_int_equal(provenance.kind, PROVENANCE_PENDING);
     assert_int_equal(provenance.pr, 0);
     assert_string_equal(provenance.head_sha, "");
-    assert_true(judge_lookup(LOOKUP_NO_EPOCH, "d-1", NOW_MS));
+    assert_true(check_lookup(LOOKUP_NO_EPOCH, "d-1", NOW_MS));
     assert_int_equal(provenance.kind, PROVENANCE_PENDING);
 }
 
-static void no_record_in_a_whole_view_is_400(void **state)
+static void no_record_in_a_consistent_view_is_400(void **state)
 {
     (void)state;
-    assert_false(judge_lookup(LOOKUP_NONE, "d-1", NOW_MS));
+    assert_false(check_lookup(LOOKUP_NONE, "d-1", NOW_MS));
     assert_int_equal(verdict.status, 400);
     assert_string_equal(verdict.text, "no matching dispatch record");
 }
@@ -95,11 +95,11 @@ static void no_record_in_a_whole_view_is_400(void **state)
 static void record_may_be_late_within_60_s_of_the_delivery(void **state)
 {
     (void)state;
-    assert_true(judge_lookup(LOOKUP_NONE, V1, V1_MS + 59999));
+    assert_true(check_lookup(LOOKUP_NONE, V1, V1_MS + 59999));
     assert_int_equal(provenance.kind, PROVENANCE_PENDING);
-    assert_true(judge_lookup(LOOKUP_NONE, V1, V1_MS - 5000));
-    assert_false(judge_lookup(LOOKUP_NONE, V1, V1_MS + 60000));
-    assert_false(judge_lookup(LOOKUP_NONE, V1, V1_MS - 60000));
+    assert_true(check_lookup(LOOKUP_NONE, V1, V1_MS - 5000));
+    assert_false(check_lookup(LOOKUP_NONE, V1, V1_MS + 60000));
+    assert_false(check_lookup(LOOKUP_NONE, V1, V1_MS - 60000));
 }
 
 static void delivery_time_is_read_from_version_1_ids_only(void **state)
@@ -130,8 +130,8 @@ int main(void)
         cmocka_unit_test(token_of_another_delivery_is_403),
         cmocka_unit_test(token_of_another_repo_is_403),
         cmocka_unit_test(record_gives_what_was_dispatched),
-        cmocka_unit_test(redis_away_or_view_not_whole_is_pending),
-        cmocka_unit_test(no_record_in_a_whole_view_is_400),
+        cmocka_unit_test(redis_unavailable_or_view_inconsistent_is_pending),
+        cmocka_unit_test(no_record_in_a_consistent_view_is_400),
         cmocka_unit_test(record_may_be_late_within_60_s_of_the_delivery),
         cmocka_unit_test(delivery_time_is_read_from_version_1_ids_only),
         cmocka_unit_test(self_reports_know_nothing),

@@ -53,7 +53,7 @@ static struct webhook_head head_for(const char *event, struct str body)
 static bool judge(const struct webhook_head *head, const char *body)
 {
     verdict = (struct verdict){ 0 };
-    return webhook_judge(&rules, head, str_of(body), 1763700000123, &record, &verdict);
+    return webhook_check(&rules, head, str_of(body), 1763700000123, &record, &verdict);
 }
 
 static void assert_accepted(const char *event, const char *body)
@@ -103,7 +103,7 @@ static void no_signature_is_400(void **state)
     struct webhook_head head = head_for("pull_request", STR_LIT(PULL("opened")));
     head.signature = STR_NONE;
     assert_refused(&head, PULL("opened"), 400, "signature_missing");
-    assert_false(webhook_head_judge(&rules, &head, &verdict));
+    assert_false(webhook_head_check(&rules, &head, &verdict));
 }
 
 static void signature_of_another_form_is_401_before_the_body_is_read(void **state)
@@ -111,7 +111,7 @@ static void signature_of_another_form_is_401_before_the_body_is_read(void **stat
     (void)state;
     struct webhook_head head = head_for("pull_request", STR_LIT(PULL("opened")));
     head.signature = STR_LIT("sha1=0123");
-    assert_false(webhook_head_judge(&rules, &head, &verdict));
+    assert_false(webhook_head_check(&rules, &head, &verdict));
     assert_int_equal(verdict.status, 401);
 }
 

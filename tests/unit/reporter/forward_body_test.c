@@ -163,7 +163,7 @@ static void answers_say_what_follows(void **state)
                  { 503, FORWARD_WAIT },   { 301, FORWARD_REFUSED }, { 400, FORWARD_REFUSED },
                  { 401, FORWARD_REFUSED } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_int_equal(forward_judge(rows[i].status), rows[i].verdict);
+        assert_int_equal(forward_classify(rows[i].status), rows[i].verdict);
 }
 
 int main(void)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/io/redis.h"
+#include "tests/unit/support/consistent_view.h"
 #include "tests/unit/support/redis_server.h"
-#include "tests/unit/support/whole_view.h"
 
 struct redis_fixture {
     struct redis_server server;
@@ -42,10 +42,10 @@ static inline int redis_fixture_empty(void **state)
 }
 
 /* Set-up of a test: nothing is there but the epoch. */
-static inline int redis_fixture_whole(void **state)
+static inline int redis_fixture_consistent(void **state)
 {
     struct redis_fixture *f = *state;
-    return redis_fixture_empty(state) || whole_view(f->redis);
+    return redis_fixture_empty(state) || consistent_view(f->redis);
 }
 
 #endif

@@ -312,7 +312,7 @@ static void a_role_that_ends_by_itself_has_failed(void **state)
     struct child c;
     behave.one_ends = true;
     assert_int_equal(run(&c, good, NULL, NULL), 1);
-    assert_true(says(&c, "it ended without being told to"));
+    assert_true(says(&c, "it ended without being asked to"));
     buf_clear(&c.text);
 }
 

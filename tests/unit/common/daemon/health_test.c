@@ -13,7 +13,7 @@ enum { T = 1000000, SILENT = HEALTH_SILENT_MS, PATIENCE = HEALTH_STALLED_MS };
 static void judged(const struct health *h, int64_t now_ms, const char *reason)
 {
     struct why why = { "" };
-    enum err err = health_judge(h, now_ms, &why);
+    enum err err = health_check(h, now_ms, &why);
     assert_int_equal(err, reason ? ERR_STOP : OK);
     if (reason && !strstr(why.text, reason))
         fail_msg("\"%s\" does not say \"%s\"", why.text, reason);
@@ -116,9 +116,9 @@ static void a_backlog_that_nobody_reads_counts_from_the_last_progress(void **sta
     health_lag(&h, 3, T);
     health_oldest(&h, -1);
     assert_float_equal(health_backlog_seconds(&h, T + 7000, 0), 7, 1e-9);
-    assert_float_equal(health_still_seconds(&h, T + 7000), 7, 1e-9);
+    assert_float_equal(health_stalled_seconds(&h, T + 7000), 7, 1e-9);
     health_lag(&h, 0, T + 8000);
-    assert_float_equal(health_still_seconds(&h, T + 9000), 0, 1e-9);
+    assert_float_equal(health_stalled_seconds(&h, T + 9000), 0, 1e-9);
 }
 
 int main(void)

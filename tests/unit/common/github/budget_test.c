@@ -97,7 +97,7 @@ static void a_refusal_names_the_budget_and_spends_nothing(void **state)
     struct budget_payer p = payer(state, b, BUDGET_REST);
     assert_int_equal(sent(&p, 23, &refusal), 22);
     assert_int_equal(refusal.err, ERR_RETRY);
-    assert_true(refusal.limited && refusal.ours && !refusal.told);
+    assert_true(refusal.limited && refusal.ours && !refusal.names_wait);
     assert_true(refusal.sent_ms == 0 && refusal.status == 0);
     assert_non_null(strstr(refusal.reason, "our own budget of 900 points a minute for org is used "
                                            "up for class rest until 20"));
@@ -196,9 +196,9 @@ static void a_limit_of_github_s_holds_for_all(void **state)
         budget_saw(&one, REPO, &limit); /* of a call that was under way as well */
         assert_int_equal(asks(state) - before, redis);
         assert_int_equal(sent(&two, 1, &refusal), 0);
-        assert_true(refusal.limited && refusal.told && !refusal.ours && refusal.sent_ms == 0);
+        assert_true(refusal.limited && refusal.names_wait && !refusal.ours && refusal.sent_ms == 0);
         assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 1000);
-        assert_non_null(strstr(refusal.reason, "GitHub told us to wait for org until 20"));
+        assert_non_null(strstr(refusal.reason, "GitHub asked us to wait for org until 20"));
         assert_true(
             call(&two, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
         github_budget_free(c);
@@ -223,7 +223,7 @@ static void what_github_says_is_left_goes_with_the_next_call(void **state)
     struct budget_payer other = payer(state, b, BUDGET_AGGREGATE);
     budget_saw(&p, STR_LIT("other/repo"), &none);
     assert_false(call(&other, "GET", "/repos/other/b", STR_LIT("other/b"), STR_NONE, 0, &refusal));
-    assert_true(refusal.told); /* nothing before GitHub's hour is over */
+    assert_true(refusal.names_wait); /* nothing before GitHub's hour is over */
     assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 59000, 60000);
     github_budget_free(b);
 }
@@ -332,7 +332,7 @@ static void no_limits_ask_nobody(void **state)
 static void the_whole_app_can_be_one_account(void **state)
 {
     struct budget_rules rules = rules_of(900);
-    rules.whole_app = true;
+    rules.one_for_the_app = true;
     struct github_answer refusal;
     struct github_budget *b = github_budget_new(&rules);
     struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);

@@ -1,4 +1,4 @@
-/* Brokers in memory, for what needs one that refuses, is away or hands over a partition. */
+/* Brokers in memory, for what needs one that refuses, is unavailable or hands over a partition. */
 #ifndef CRCR_TESTS_BROKER_FIXTURE_H
 #define CRCR_TESTS_BROKER_FIXTURE_H
 

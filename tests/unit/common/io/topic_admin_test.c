@@ -1,4 +1,4 @@
-/* What needs a broker that is away; the rest: tests/integration/test_topics.py. */
+/* What needs a broker that is unavailable; the rest: tests/integration/test_topics.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static struct topic_admin *admin_of(const struct brokers *b)
     return a;
 }
 
-static void a_leader_that_is_away_is_waited_for_for_a_time_only(void **state)
+static void a_leader_that_is_unavailable_is_waited_for_for_a_time_only(void **state)
 {
     struct why why;
     int64_t lag = -1, deadline;
@@ -109,7 +109,7 @@ static void of_a_topic_made_anew_all_is_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_leader_that_is_away_is_waited_for_for_a_time_only),
+        cmocka_unit_test(a_leader_that_is_unavailable_is_waited_for_for_a_time_only),
         cmocka_unit_test(of_a_topic_made_anew_all_is_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What needs a broker that is away; the rest: tests/integration/topic_reader_live.c. */
+/* What needs a broker that is unavailable; the rest: tests/integration/topic_reader_live.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

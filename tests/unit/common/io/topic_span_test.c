@@ -1,4 +1,4 @@
-/* What needs a broker that is away; the rest: tests/integration/test_topic_span.py. */
+/* What needs a broker that is unavailable; the rest: tests/integration/test_topic_span.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define LIMIT_MS 20000
 
-static void a_leader_that_is_away_is_waited_for_for_a_time_only(void **state)
+static void a_leader_that_is_unavailable_is_waited_for_for_a_time_only(void **state)
 {
     struct topic_span *span;
     struct why why;
@@ -39,7 +39,7 @@ static void a_leader_that_is_away_is_waited_for_for_a_time_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_leader_that_is_away_is_waited_for_for_a_time_only),
+        cmocka_unit_test(a_leader_that_is_unavailable_is_waited_for_for_a_time_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

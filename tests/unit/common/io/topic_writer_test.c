@@ -157,11 +157,11 @@ static void a_producer_whose_records_time_out_for_half_a_minute_is_replaced(void
         topic_writer_late(w, at_ms);
     topic_writer_poll(w, 0);
     assert_ptr_equal(w->client.rk, first);
-    w->client.away = true;
+    w->client.unavailable = true;
     topic_writer_late(w, 331000);
     topic_writer_poll(w, 0);
     assert_ptr_equal(w->client.rk, first);
-    w->client.away = false;
+    w->client.unavailable = false;
     topic_writer_poll(w, 0);
     assert_ptr_not_equal(w->client.rk, first);
     assert_false(topic_writer_fatal(w, NULL));

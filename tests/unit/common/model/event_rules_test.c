@@ -22,7 +22,7 @@ static struct why why;
 static enum event_verdict judge(enum event_kind kind, const char *body)
 {
     reason = "untouched";
-    return event_judge(&rules, kind, str_of(body), &facts, &reason, &why);
+    return event_classify(&rules, kind, str_of(body), &facts, &reason, &why);
 }
 
 static void an_accepted_body_gives_its_key_and_event(void **state)

@@ -52,7 +52,8 @@ static void refused(const struct why *why)
     (void)why;
 }
 
-/* A Kafka that is away is no reason to restart a daemon, however long the name server takes. */
+/* A Kafka that is unavailable is no reason to restart a daemon, however long the name server takes.
+ */
 static void its_thread_shows_that_it_lives_while_no_name_server_answers(void **state)
 {
     (void)state;

@@ -114,7 +114,7 @@ static void a_restored_claim_takes_nothing_from_its_sender(void **state)
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
 }
 
-/* Redis was away when its sender would have told it that the call was answered. */
+/* Redis was unavailable when its sender would have told it that the call was answered. */
 static void a_claim_that_ran_out_is_done_when_its_outcome_says_so(void **state)
 {
     struct redis_fixture *f = *state;
@@ -155,7 +155,7 @@ static void only_what_a_claim_would_still_hold_is_restored(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, redis_fixture_whole)
+#define TEST(f) cmocka_unit_test_setup(f, redis_fixture_consistent)
     const struct CMUnitTest tests[] = {
         TEST(what_was_sent_is_not_sent_again_after_a_flush),
         TEST(an_older_state_stays_superseded_after_a_flush),

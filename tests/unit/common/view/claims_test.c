@@ -78,12 +78,12 @@ static void the_clock_of_a_replica_does_not_matter(void **state)
         struct claim_answer busy = claim(state, &task, "two", NOW + skew_ms[i]);
         assert_int_equal(busy.verdict, CLAIM_BUSY);
         assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
-        assert_int_equal(redis_fixture_whole(state), OK);
+        assert_int_equal(redis_fixture_consistent(state), OK);
         assert_int_equal(claim(state, &task, "one", NOW + skew_ms[i]).verdict, CLAIM_TAKEN);
         busy = claim(state, &task, "two", NOW);
         assert_int_equal(busy.verdict, CLAIM_BUSY);
         assert_in_range(busy.wait_ms, 1, CLAIM_SENDING_MS);
-        assert_int_equal(redis_fixture_whole(state), OK);
+        assert_int_equal(redis_fixture_consistent(state), OK);
     }
 }
 
@@ -124,7 +124,7 @@ static void only_a_dispatch_makes_a_claim_done(void **state)
         claim(state, &task, "one", NOW);
         assert_int_equal(finish(f, &task, "one", &outcome), OK);
         assert_int_equal(claim(state, &task, "two", NOW + 1).verdict, CLAIM_EXPIRED);
-        assert_int_equal(redis_fixture_whole(state), OK);
+        assert_int_equal(redis_fixture_consistent(state), OK);
     }
 }
 
@@ -162,7 +162,7 @@ static void a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_even
     assert_int_equal(claim(state, &task, "three", NOW).verdict, CLAIM_TAKEN);
 }
 
-static void a_claim_that_is_there_counts_also_while_the_view_is_not_whole(void **state)
+static void a_claim_that_is_there_counts_also_while_the_view_is_inconsistent(void **state)
 {
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
@@ -218,7 +218,7 @@ static void the_end_of_a_call_without_a_claim_stores_its_outcome_and_its_seq(voi
     assert_int_equal(claim(state, &newer, "three", NOW).verdict, CLAIM_DONE);
     newer.event.delivery = STR_LIT("d-3");
     assert_int_equal(claim(state, &newer, "three", NOW).verdict, CLAIM_SUPERSEDED);
-    assert_int_equal(redis_fixture_whole(state), OK);
+    assert_int_equal(redis_fixture_consistent(state), OK);
     assert_int_equal(finish(f, &newer, "two", &sent), OK);
     assert_int_equal(claim(state, &older, "three", NOW).verdict, CLAIM_SUPERSEDED);
     assert_int_equal(claim(state, &newest, "three", NOW).verdict, CLAIM_TAKEN);
@@ -319,7 +319,7 @@ static void claims_do_not_stay_for_ever(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, redis_fixture_whole)
+#define TEST(f) cmocka_unit_test_setup(f, redis_fixture_consistent)
     const struct CMUnitTest tests[] = {
         TEST(the_first_takes_it_and_another_finds_it_busy),
         TEST(case_of_the_repo_does_not_matter),
@@ -332,7 +332,7 @@ int main(void)
         TEST(only_a_dispatch_makes_a_claim_done),
         TEST(what_is_done_stays_done_when_its_outcome_cannot_be_read),
         TEST(a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_event),
-        TEST(a_claim_that_is_there_counts_also_while_the_view_is_not_whole),
+        TEST(a_claim_that_is_there_counts_also_while_the_view_is_inconsistent),
         TEST(a_released_claim_leaves_nothing),
         TEST(a_late_owner_cannot_end_what_another_is_sending_or_has_sent),
         TEST(the_end_of_a_call_without_a_claim_stores_its_outcome_and_its_seq),

@@ -206,15 +206,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_newest_delivery_is_found_whatever_the_order,
-                               redis_fixture_whole),
-        cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count, redis_fixture_whole),
-        cmocka_unit_test_setup(a_ciflow_tag_push_counts, redis_fixture_whole),
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(a_ciflow_tag_push_counts, redis_fixture_consistent),
         cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other,
-                               redis_fixture_whole),
-        cmocka_unit_test_setup(the_newest_20_deliveries_of_a_commit_are_kept, redis_fixture_whole),
-        cmocka_unit_test_setup(what_github_said_of_a_run_is_kept, redis_fixture_whole),
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(the_newest_20_deliveries_of_a_commit_are_kept,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(what_github_said_of_a_run_is_kept, redis_fixture_consistent),
         cmocka_unit_test_setup(the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit,
-                               redis_fixture_whole),
+                               redis_fixture_consistent),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -105,21 +105,23 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
     assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("epoch")), NULL),
                      OK);
     assert_int_equal(count_at(f, NOW), 0);
-    assert_int_equal(whole_view(f->redis), 0);
+    assert_int_equal(consistent_view(f->redis), 0);
     assert_int_equal(count_at(f, NOW), 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(only_what_is_due_is_taken_earliest_first, redis_fixture_whole),
-        cmocka_unit_test_setup(two_sweepers_never_take_the_same, redis_fixture_whole),
-        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, redis_fixture_whole),
-        cmocka_unit_test_setup(what_was_marked_is_off, redis_fixture_whole),
-        cmocka_unit_test_setup(a_time_noted_while_it_was_taken_is_not_lost, redis_fixture_whole),
+        cmocka_unit_test_setup(only_what_is_due_is_taken_earliest_first, redis_fixture_consistent),
+        cmocka_unit_test_setup(two_sweepers_never_take_the_same, redis_fixture_consistent),
+        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, redis_fixture_consistent),
+        cmocka_unit_test_setup(what_was_marked_is_off, redis_fixture_consistent),
+        cmocka_unit_test_setup(a_time_noted_while_it_was_taken_is_not_lost,
+                               redis_fixture_consistent),
         cmocka_unit_test_setup(a_newer_time_stands_in_for_the_older_and_0_for_none,
-                               redis_fixture_whole),
-        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, redis_fixture_whole),
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt,
+                               redis_fixture_consistent),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -58,7 +58,7 @@ static void one_holds_the_lease_until_it_sets_the_epoch(void **state)
     assert_int_equal(epoch(f), 0);
     assert_int_equal(view_lease_finish(f->redis, fence, 9, NULL), OK);
     assert_int_equal(epoch(f), fence);
-    assert_int_equal(take(f, "b", &other), VIEW_LEASE_WHOLE);
+    assert_int_equal(take(f, "b", &other), VIEW_LEASE_CONSISTENT);
 }
 
 static void a_silent_holder_is_replaced_and_cannot_set_the_epoch(void **state)
@@ -109,7 +109,7 @@ static void tools_see_how_far_it_is(void **state)
     struct redis_fixture *f = *state;
     struct view_rebuild r;
     assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
-    assert_false(r.whole);
+    assert_false(r.consistent);
     assert_string_equal(r.state, "");
     int64_t fence = taken_by(f, "host-1");
     assert_int_equal(view_lease_renew(f->redis, fence, "callbacks", 5, 9, NULL), OK);
@@ -122,7 +122,7 @@ static void tools_see_how_far_it_is(void **state)
     assert_true(r.started_ms > 0);
     assert_int_equal(view_lease_finish(f->redis, fence, 9, NULL), OK);
     assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
-    assert_true(r.whole);
+    assert_true(r.consistent);
     assert_string_equal(r.state, "done");
     assert_int_equal(r.done, 9);
     assert_true(r.ended_ms >= r.started_ms);
@@ -135,7 +135,7 @@ static void what_ran_out_is_told_to_be_held_by_nobody(void **state)
     taken_by(f, "a");
     let_it_run_out(f);
     assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
-    assert_false(r.whole);
+    assert_false(r.consistent);
     assert_string_equal(r.state, "waiting");
     taken_by(f, "b");
     assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
@@ -149,7 +149,7 @@ static void a_dropped_epoch_asks_for_a_rebuild(void **state)
     assert_int_equal(view_lease_finish(f->redis, taken_by(f, "a"), 0, NULL), OK);
     assert_int_equal(view_epoch_drop(f->redis, NULL), OK);
     assert_int_equal(view_rebuild_get(f->redis, &r, NULL), OK);
-    assert_false(r.whole);
+    assert_false(r.consistent);
     assert_string_equal(r.state, "wanted");
     int64_t fence = taken_by(f, "b");
     assert_int_equal(view_epoch_drop(f->redis, NULL), OK); /* it has begun: nothing changes */

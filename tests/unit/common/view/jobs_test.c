@@ -122,13 +122,13 @@ static void many_jobs_of_a_delivery_come_without_their_long_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_state_of_an_attempt_is_told, redis_fixture_whole),
+        cmocka_unit_test_setup(the_state_of_an_attempt_is_told, redis_fixture_consistent),
         cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing,
-                               redis_fixture_whole),
+                               redis_fixture_consistent),
         cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable,
-                               redis_fixture_whole),
+                               redis_fixture_consistent),
         cmocka_unit_test_setup(many_jobs_of_a_delivery_come_without_their_long_texts,
-                               redis_fixture_whole),
+                               redis_fixture_consistent),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -159,7 +159,7 @@ static void nothing_is_taken_while_the_view_is_rebuilt(void **state)
     assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("DEL"), STR_LIT("epoch")), NULL),
                      OK);
     assert_int_equal(count_at(f, NOW), 0);
-    assert_int_equal(whole_view(f->redis), 0);
+    assert_int_equal(consistent_view(f->redis), 0);
     assert_int_equal(count_at(f, NOW), 1);
 }
 
@@ -190,7 +190,7 @@ static void what_is_no_job_stops_no_other(void **state)
     assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS), 1);
 }
 
-static void redis_away_is_worth_a_retry(void **state)
+static void redis_unavailable_is_worth_a_retry(void **state)
 {
     (void)state;
     struct redis *nobody;
@@ -206,16 +206,18 @@ static void redis_away_is_worth_a_retry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(only_a_job_past_its_time_is_taken, redis_fixture_whole),
-        cmocka_unit_test_setup(two_sweepers_never_take_the_same_job, redis_fixture_whole),
-        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, redis_fixture_whole),
-        cmocka_unit_test_setup(what_was_published_is_not_taken_again, redis_fixture_whole),
+        cmocka_unit_test_setup(only_a_job_past_its_time_is_taken, redis_fixture_consistent),
+        cmocka_unit_test_setup(two_sweepers_never_take_the_same_job, redis_fixture_consistent),
+        cmocka_unit_test_setup(what_a_dead_sweeper_took_is_taken_again, redis_fixture_consistent),
+        cmocka_unit_test_setup(what_was_published_is_not_taken_again, redis_fixture_consistent),
         cmocka_unit_test_setup(a_later_attempt_outlives_the_end_of_the_earlier,
-                               redis_fixture_whole),
-        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt, redis_fixture_whole),
-        cmocka_unit_test_setup(a_job_that_the_view_has_forgotten_is_forgotten, redis_fixture_whole),
-        cmocka_unit_test_setup(what_is_no_job_stops_no_other, redis_fixture_whole),
-        cmocka_unit_test(redis_away_is_worth_a_retry),
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(nothing_is_taken_while_the_view_is_rebuilt,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(a_job_that_the_view_has_forgotten_is_forgotten,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(what_is_no_job_stops_no_other, redis_fixture_consistent),
+        cmocka_unit_test(redis_unavailable_is_worth_a_retry),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }

@@ -73,7 +73,7 @@ static void a_resolution_closes_its_entry_wherever_it_comes(void **state)
     dlq_add(&dlq, parked(0, 7));
     add_resolution("0@7", "replayed");
     add_resolution("0@7", "replayed"); /* two operators at once */
-    dlq_settle(&dlq);
+    dlq_finish(&dlq);
     assert_int_equal(dlq.n, 3);
     assert_int_equal(state_at(1, 7), DLQ_DROPPED);
     assert_int_equal(state_at(0, 7), DLQ_REPLAYED);
@@ -85,8 +85,8 @@ static void a_malformed_resolution_is_an_entry(void **state)
 {
     (void)state;
     add_resolution("everything", "dropped");
-    add_resolution("1@7", "poison"); /* what was buried came with that header */
-    dlq_settle(&dlq);
+    add_resolution("1@7", "poison"); /* what was written to the DLQ came with that header */
+    dlq_finish(&dlq);
     assert_int_equal(dlq.n, 2);
 }
 
@@ -95,7 +95,7 @@ static void the_oldest_comes_first(void **state)
     (void)state;
     dlq_add(&dlq, parked(0, 1)); /* parked_ms falls with the offset here */
     dlq_add(&dlq, parked(0, 2));
-    dlq_settle(&dlq);
+    dlq_finish(&dlq);
     assert_int_equal(dlq.entries[0]->at.offset, 2);
 }
 
@@ -121,7 +121,7 @@ static void filters_are_anded(void **state)
 {
     (void)state;
     dlq_add(&dlq, parked(3, 17));
-    dlq_settle(&dlq);
+    dlq_finish(&dlq);
     assert_true(matches((struct dlq_filter){ .since_ms = 0 }));
     assert_true(matches((struct dlq_filter){ .class = STR_LIT("refused"),
                                              .repo = STR_LIT("ORG/A"),

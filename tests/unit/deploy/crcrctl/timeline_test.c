@@ -44,7 +44,7 @@ static void stands(struct timeline *t, const char *state, const char *why)
     struct standing *all;
 
     timeline_sort(t);
-    assert_int_equal(timeline_standings(t, 0, t->n, 100000, &all), 1);
+    assert_int_equal(timeline_states(t, 0, t->n, 100000, &all), 1);
     assert_string_equal(all[0].state, state);
     assert_string_equal(all[0].why, why);
     assert_int_equal(all[0].tier, 3);
@@ -187,7 +187,7 @@ static void many_names_are_cut_and_the_counts_stay(void **state)
         add(&t, TOPIC_CALLBACKS, "o/r", 20000 + i, "failure", name);
     }
     timeline_sort(&t);
-    assert_int_equal(timeline_standings(&t, 0, t.n, 100000, &all), 1);
+    assert_int_equal(timeline_states(&t, 0, t.n, 100000, &all), 1);
     assert_true(str_starts(str_of(all[0].why), "40 of 40 failed: CI / a job"));
     assert_true(str_ends(str_of(all[0].why), "number 06, …"));
     free(all);

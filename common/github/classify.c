@@ -9,9 +9,9 @@
 #include "../io/retry_after.h"
 #include "github.h"
 
-#define WAIT_UNTOLD_MS 60000            /* GitHub: "wait for at least one minute" */
-#define WAIT_MAX_MS    (24 * 3600000LL) /* nobody is believed further than that */
-#define WAIT_MIN_MS    1000
+#define DEFAULT_WAIT_MS 60000            /* GitHub: "wait for at least one minute" */
+#define WAIT_MAX_MS     (24 * 3600000LL) /* nobody is believed further than that */
+#define WAIT_MIN_MS     1000
 
 static int64_t wait_bound(int64_t until_ms, int64_t now_ms)
 {
@@ -48,7 +48,7 @@ static int64_t reset_ms(const struct headers *headers)
     return reset_s > 0 && reset_s < INT64_MAX / 1000 ? reset_s * 1000 : 0;
 }
 
-static void judge_limit(int64_t now_ms, struct github_answer *ret)
+static void classify_limit(int64_t now_ms, struct github_answer *ret)
 {
     ret->err = ERR_RETRY;
     ret->limited = true;
@@ -56,10 +56,10 @@ static void judge_limit(int64_t now_ms, struct github_answer *ret)
         return;
     if (ret->budget_left == 0 && ret->budget_reset_ms) {
         ret->wait_until_ms = wait_bound(ret->budget_reset_ms, now_ms);
-        ret->told = true;
+        ret->names_wait = true;
         return;
     }
-    ret->wait_until_ms = now_ms + WAIT_UNTOLD_MS;
+    ret->wait_until_ms = now_ms + DEFAULT_WAIT_MS;
 }
 
 /* The path of Link: <https://api.github.com/…?page=2>; rel="next" (RFC 8288). */
@@ -84,8 +84,8 @@ static struct str next_page(struct str link)
     return STR_NONE;
 }
 
-void github_judge(int status, const struct headers *headers, struct str body, int64_t now_ms,
-                  struct github_answer *ret)
+void github_classify(int status, const struct headers *headers, struct str body, int64_t now_ms,
+                     struct github_answer *ret)
 {
     *ret = (struct github_answer){
         .status = status,
@@ -97,11 +97,11 @@ void github_judge(int status, const struct headers *headers, struct str body, in
     };
     if ((status >= 200 && status < 300) || status == 304)
         return;
-    ret->told = retry_after(headers, now_ms, &ret->wait_until_ms);
-    if (ret->told)
+    ret->names_wait = retry_after(headers, now_ms, &ret->wait_until_ms);
+    if (ret->names_wait)
         ret->wait_until_ms = wait_bound(ret->wait_until_ms, now_ms);
     if (is_limit(status, headers, body))
-        judge_limit(now_ms, ret);
+        classify_limit(now_ms, ret);
     else if (status >= 500 || status == 408)
         ret->err = ERR_UNKNOWN;
     else if (status == 401 || status == 409 || status == 425)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from lib.processes import wait_for
-from lib.standing import STOOD_STILL_S, Link, go_on, stand_still
+from lib.standing import PAUSED_S, Link, go_on, stand_still
 from test_http2 import Authority
 from test_reporter import Job, Reporter, settled
 from test_reporter_forward import Hud
@@ -94,7 +94,7 @@ def test_a_call_that_arrives_after_those_of_another_replica_is_made_up_for(repli
     wait_for("GitHub to show the end", lambda: shown(one, job)["status"] == "completed")
 
 
-def test_what_was_folded_before_a_standstill_is_not_published_after_it(replicas):
+def test_what_was_folded_before_a_pause_is_not_published_after_it(replicas):
     one = replicas("fold")
     link = Link(one.redis.port)
     first = one.replica("first", REDIS_ENDPOINT=link.endpoint)
@@ -160,7 +160,7 @@ class SlowHud(Hud):
         self.go.set()
 
 
-def test_what_was_not_posted_for_a_standstill_is_no_failure_of_the_huds(replicas, tmp_path):
+def test_what_was_not_posted_for_a_pause_is_no_failure_of_the_huds(replicas, tmp_path):
     one, authority = replicas("forward"), Authority(tmp_path, "ours")
     hud = SlowHud(authority)
     first = one.replica("first", HUD_API_URL=hud.url, CRCR_CA_FILE=str(authority.ca))
@@ -169,18 +169,18 @@ def test_what_was_not_posted_for_a_standstill_is_no_failure_of_the_huds(replicas
     hud.wait_called()
     stand_still(first)
     hud.let_go()
-    time.sleep(STOOD_STILL_S)
+    time.sleep(PAUSED_S)
     go_on(first)
     wait_for("the HUD to be told", lambda: hud.taken)
     settled(one)
     assert hud.taken == [(job.delivery, "completed")]
     assert one.relay.metric("first", "crcr_results_posted_total", outcome="waiting") == 0
-    assert "hud_away" not in first.text()
+    assert "hud_unavailable" not in first.text()
     hud.close()
 
 
-def test_what_was_in_hand_before_a_standstill_is_not_posted_after_it(replicas):
-    """The HUD was away for a moment; another replica has told it more since. This mostly holds without the role's own wait
+def test_what_was_in_hand_before_a_pause_is_not_posted_after_it(replicas):
+    """The HUD was unavailable for a moment; another replica has told it more since. This mostly holds without the role's own wait
     as well: librdkafka's thread tends to hear of the loss before the role comes round. So it shows the outcome, not the wait."""
     one = replicas("forward")
     hud = {"HUD_API_URL": one.relay.url("github", "")}
@@ -191,7 +191,7 @@ def test_what_was_in_hand_before_a_standstill_is_not_posted_after_it(replicas):
 
     def told():
         return [post["untrusted"]["callback_payload"]["workflow"]["status"] for post in one.relay.state()["hud"]]
-    first.wait_text("hud_away")
+    first.wait_text("hud_unavailable")
     stand_still(first)
     try:
         one.replica("second", **hud)

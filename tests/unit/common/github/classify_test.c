@@ -19,7 +19,7 @@ static struct github_answer judged(int status, const char *name, const char *val
     headers_init(&headers);
     if (name)
         headers_put(&headers, name, str_of(value));
-    github_judge(status, &headers, str_of(body), NOW, &answer);
+    github_classify(status, &headers, str_of(body), NOW, &answer);
     return answer;
 }
 
@@ -49,7 +49,7 @@ static void retry_after_in_seconds_is_obeyed(void **state)
 {
     (void)state;
     struct github_answer a = judged(429, "retry-after", "17", "");
-    assert_true(a.limited && a.told);
+    assert_true(a.limited && a.names_wait);
     assert_int_equal(a.wait_until_ms, NOW + 17 * SECOND);
     assert_int_equal(judged(403, "Retry-After", " 5 ", "").wait_until_ms, NOW + 5 * SECOND);
 }
@@ -78,7 +78,7 @@ static void an_unreadable_retry_after_waits_a_minute(void **state)
     static const char *const texts[] = { "soon", "-1", "1.5", "Sat, 21 Nov 2026 03:21:30 GMT!" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct github_answer a = judged(429, "retry-after", texts[i], "");
-        assert_false(a.told);
+        assert_false(a.names_wait);
         assert_int_equal(a.wait_until_ms, NOW + 60 * SECOND);
     }
 }
@@ -91,12 +91,12 @@ static void an_empty_budget_waits_until_its_reset(void **state)
     headers_init(&headers);
     headers_put(&headers, "x-ratelimit-remaining", STR_LIT("0"));
     headers_put_i64(&headers, "x-ratelimit-reset", NOW / 1000 + 600);
-    github_judge(403, &headers, STR_LIT("{}"), NOW, &a);
-    assert_true(a.limited && a.told);
+    github_classify(403, &headers, STR_LIT("{}"), NOW, &a);
+    assert_true(a.limited && a.names_wait);
     assert_int_equal(a.wait_until_ms, NOW + 600 * SECOND);
     assert_int_equal(a.budget_left, 0);
     headers_put(&headers, "retry-after", STR_LIT("30"));
-    github_judge(403, &headers, STR_LIT("{}"), NOW, &a);
+    github_classify(403, &headers, STR_LIT("{}"), NOW, &a);
     assert_int_equal(a.wait_until_ms, NOW + 30 * SECOND);
 }
 
@@ -108,9 +108,9 @@ static void a_reset_without_an_empty_budget_says_nothing(void **state)
     headers_init(&headers);
     headers_put(&headers, "x-ratelimit-remaining", STR_LIT("4999"));
     headers_put_i64(&headers, "x-ratelimit-reset", NOW / 1000 + 3600);
-    github_judge(429, &headers, STR_LIT("{}"), NOW, &a);
+    github_classify(429, &headers, STR_LIT("{}"), NOW, &a);
     assert_int_equal(a.wait_until_ms, NOW + 60 * SECOND);
-    github_judge(403, &headers, STR_LIT("{}"), NOW, &a);
+    github_classify(403, &headers, STR_LIT("{}"), NOW, &a);
     assert_int_equal(a.err, ERR_REFUSE);
     assert_int_equal(a.budget_left, 4999);
 }
@@ -120,7 +120,7 @@ static void the_secondary_limit_is_known_by_its_text(void **state)
     (void)state;
     struct github_answer a =
         judged(403, NULL, NULL, "{\"message\":\"You have exceeded a Secondary Rate Limit.\"}");
-    assert_true(a.limited && !a.told);
+    assert_true(a.limited && !a.names_wait);
     assert_int_equal(a.err, ERR_RETRY);
     assert_int_equal(a.wait_until_ms, NOW + 60 * SECOND);
     assert_int_equal(judged(403, NULL, NULL, "{\"message\":\"Forbidden\"}").err, ERR_REFUSE);

@@ -5,7 +5,7 @@
 #include "common/io/redis.h"
 
 /* As after a rebuild: 0 when Redis took it. */
-static inline int whole_view(struct redis *r)
+static inline int consistent_view(struct redis *r)
 {
     const struct redis_value *v;
     return !!redis_call(r, &v, REDIS_ARGS(STR_LIT("SET"), STR_LIT("epoch"), STR_LIT("1")), NULL);

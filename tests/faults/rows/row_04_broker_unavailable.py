@@ -7,7 +7,7 @@ from load import TIMEOUT_S
 from lib.kafka import Kafka
 from lib.relay import http
 
-ROW, NAME = "4", "broker away"
+ROW, NAME = "4", "broker unavailable"
 ANSWER_MAX_MS = 8700  # ingest's own timer answers 8 s after the last byte
 BUSY_MAX_MS, BUSY_S = 20_000, 30  # as 160 threads see it where others work, too: the short form
 RSS_MAX_MB = 128      # of each daemon, at its highest

@@ -1,4 +1,4 @@
-#include "desk.h"
+#include "responder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void request_init(struct request *r, struct http_exchange *x, const struct route
         (void)str_copy(r->delivery, sizeof(r->delivery), delivery);
 }
 
-void desk_declare(struct desk *desk, const char *const *topics, size_t n)
+void responder_declare(struct responder *responder, const char *const *topics, size_t n)
 {
     static const char *const later[][2] = {
         { "webhook", "publish_failed" },  { "webhook", "late" },
@@ -35,42 +35,44 @@ void desk_declare(struct desk *desk, const char *const *topics, size_t n)
         { "callback", "no_allowlist" },
     };
     for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-        metrics_add(desk->metrics, INGEST_REQUESTS,
+        metrics_add(responder->metrics, INGEST_REQUESTS,
                     METRIC_LABELS(str_of(later[i][0]), STR_LIT("503"), str_of(later[i][1])), 0);
     for (size_t i = 0; i < n; i++)
         for (int err = ERR_REFUSE; err <= ERR_STOP; err++)
-            metrics_add(desk->metrics, INGEST_PRODUCE_FAILURES,
+            metrics_add(responder->metrics, INGEST_PRODUCE_FAILURES,
                         METRIC_LABELS(str_of(topics[i]), str_of(err_name((enum err)err))), 0);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void count(struct desk *desk, const struct request *request, int status, const char *reason)
+static void count(struct responder *responder, const struct request *request, int status,
+                  const char *reason)
 {
     char code[12];
     snprintf(code, sizeof(code), "%d", status);
     struct str route = str_of(request->names->route);
-    metrics_add(desk->metrics, INGEST_REQUESTS, METRIC_LABELS(route, str_of(code), str_of(reason)),
-                1);
+    metrics_add(responder->metrics, INGEST_REQUESTS,
+                METRIC_LABELS(route, str_of(code), str_of(reason)), 1);
     if (request->started_us != 0)
-        metrics_observe(desk->metrics, INGEST_SECONDS, METRIC_LABELS(route),
+        metrics_observe(responder->metrics, INGEST_SECONDS, METRIC_LABELS(route),
                         (double)(clock_mono_us() - request->started_us) / 1e6);
 }
 
 /* False when the deadline has answered already, with 503. */
-static bool reply(struct desk *desk, const struct request *request, int status, const char *reason,
-                  int retry_after_s, struct str body)
+static bool reply(struct responder *responder, const struct request *request, int status,
+                  const char *reason, int retry_after_s, struct str body)
 {
     struct headers extra;
     headers_init(&extra);
     if (retry_after_s > 0)
         headers_put_i64(&extra, "Retry-After", retry_after_s);
     bool in_time = http_reply(request->x, status, NULL, &extra, body);
-    count(desk, request, in_time ? status : 503, in_time ? reason : "late");
+    count(responder, request, in_time ? status : 503, in_time ? reason : "late");
     return in_time;
 }
 
-void desk_answer(struct desk *desk, const struct request *request, const struct verdict *v)
+void responder_answer(struct responder *responder, const struct request *request,
+                      const struct verdict *v)
 {
     struct buf CLEANUP(buf_clear) body;
     buf_init(&body, 8 * sizeof(v->text));
@@ -85,16 +87,16 @@ void desk_answer(struct desk *desk, const struct request *request, const struct 
     log_info(event, LOG_STR("delivery", str_of(request->delivery)),
              LOG_STR("repo", str_of(request->repo)), LOG_INT("status", v->status),
              LOG_STR("reason", str_of(v->reason)));
-    (void)reply(desk, request, v->status, v->reason, v->retry_after_s, buf_str(&body));
+    (void)reply(responder, request, v->status, v->reason, v->retry_after_s, buf_str(&body));
 }
 
-void desk_refused(struct desk *desk, struct http_exchange *x, const struct route_names *names,
-                  int status)
+void responder_refused(struct responder *responder, struct http_exchange *x,
+                       const struct route_names *names, int status)
 {
     const char *reason = status == 413 ? "too_large" : status == 408 ? "too_slow" : "overloaded";
     struct request request;
     request_init(&request, x, names, http_header(x, "X-GitHub-Delivery"));
-    count(desk, &request, status, reason);
+    count(responder, &request, status, reason);
     log_info(names->refused, LOG_STR("delivery", str_of(request.delivery)),
              LOG_INT("status", status), LOG_STR("reason", str_of(reason)));
 }
@@ -103,7 +105,7 @@ void desk_refused(struct desk *desk, struct http_exchange *x, const struct route
 
 /* A record on its way. */
 struct pending {
-    struct desk *desk;
+    struct responder *responder;
     struct request request;
     const char *topic;
     size_t bytes;
@@ -111,10 +113,10 @@ struct pending {
     char answer[256];
 };
 
-static void failed(struct desk *desk, const struct request *request, const char *topic,
+static void failed(struct responder *responder, const struct request *request, const char *topic,
                    enum err err, const char *reason)
 {
-    metrics_add(desk->metrics, INGEST_PRODUCE_FAILURES,
+    metrics_add(responder->metrics, INGEST_PRODUCE_FAILURES,
                 METRIC_LABELS(str_of(topic), str_of(err_name(err))), 1);
     log_warn("publish_failed", LOG_STR("delivery", str_of(request->delivery)),
              LOG_STR("topic", str_of(topic)), LOG_STR("error", str_of(err_name(err))),
@@ -124,13 +126,13 @@ static void failed(struct desk *desk, const struct request *request, const char 
                         err == ERR_UNKNOWN ? "Kafka did not acknowledge in time, the outcome is "
                                              "unknown; again is harmless"
                                            : "not stored, try again");
-    desk_answer(desk, request, &v);
+    responder_answer(responder, request, &v);
 }
 
 static void stored(const struct pending *p, const struct topic_position *at)
 {
     const struct request *request = &p->request;
-    bool in_time = reply(p->desk, request, p->status, "stored", 0, str_of(p->answer));
+    bool in_time = reply(p->responder, request, p->status, "stored", 0, str_of(p->answer));
     log_info(in_time ? request->names->accepted : request->names->late,
              LOG_STR("delivery", str_of(request->delivery)), LOG_STR("repo", str_of(request->repo)),
              LOG_STR("topic", str_of(at->topic)), LOG_INT("partition", at->partition),
@@ -143,33 +145,34 @@ static void reported(void *opaque, enum err err, const struct topic_position *at
                      const char *reason)
 {
     struct pending *p = opaque;
-    atomic_fetch_sub(&p->desk->bytes_in_hand, p->bytes);
+    atomic_fetch_sub(&p->responder->bytes_in_hand, p->bytes);
     FAULT_POINT("ingest.acknowledged");
     if (!err)
         stored(p, at);
     else
-        failed(p->desk, &p->request, p->topic, err, reason);
+        failed(p->responder, &p->request, p->topic, err, reason);
     free(p);
 }
 
-void desk_publish(struct desk *desk, const struct request *request, const struct publication *p)
+void responder_publish(struct responder *responder, const struct request *request,
+                       const struct publication *p)
 {
     struct pending *pending = mem_alloc(1, sizeof(*pending));
-    *pending = (struct pending){ .desk = desk,
+    *pending = (struct pending){ .responder = responder,
                                  .request = *request,
                                  .topic = p->topic,
                                  .bytes = p->value_len,
                                  .status = p->status };
     (void)str_copy(pending->answer, sizeof(pending->answer), p->answer);
-    atomic_fetch_add(&desk->bytes_in_hand, p->value_len);
+    atomic_fetch_add(&responder->bytes_in_hand, p->value_len);
     struct why why;
     FAULT_POINT("ingest.before_produce");
-    enum err err = topic_writer_give(desk->writer, p->topic, p->key, p->value, p->value_len,
+    enum err err = topic_writer_give(responder->writer, p->topic, p->key, p->value, p->value_len,
                                      p->headers, reported, pending, &why);
     if (!err)
         return;
-    atomic_fetch_sub(&desk->bytes_in_hand, p->value_len);
+    atomic_fetch_sub(&responder->bytes_in_hand, p->value_len);
     free(p->value);
     free(pending);
-    failed(desk, request, p->topic, err, why.text);
+    failed(responder, request, p->topic, err, why.text);
 }

@@ -1,8 +1,8 @@
-/* The desk: answers requests, with what each answer owes to logs and metrics, and publishes what
- * was accepted. A request is answered 2xx only from the brokers' acknowledgement, on the writer's
- * thread; no thread waits meanwhile. Any thread. */
-#ifndef CRCR_INGEST_DESK_H
-#define CRCR_INGEST_DESK_H
+/* The responder: answers requests, with what each answer owes to logs and metrics, and publishes
+ * what was accepted. A request is answered 2xx only from the brokers' acknowledgement, on the
+ * writer's thread; no thread waits meanwhile. Any thread. */
+#ifndef CRCR_INGEST_RESPONDER_H
+#define CRCR_INGEST_RESPONDER_H
 
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@
 #include "metrics.h"
 #include "verdict.h"
 
-struct desk {
+struct responder {
     struct metrics *metrics;
     struct topic_writer *writer;
     atomic_size_t bytes_in_hand; /* given to the writer, not reported yet */
@@ -39,26 +39,28 @@ void request_init(struct request *r, struct http_exchange *x, const struct route
 
 /* Counts from 0 what alerts ask for, of these topics: only so is the first an increase, which an
  * alert sees. */
-void desk_declare(struct desk *desk, const char *const *topics, size_t n);
+void responder_declare(struct responder *responder, const char *const *topics, size_t n);
 
 /* Answers now. The exchange is gone afterwards. */
-void desk_answer(struct desk *desk, const struct request *request, const struct verdict *v);
+void responder_answer(struct responder *responder, const struct request *request,
+                      const struct verdict *v);
 
 /* The server has answered already: the body is too large (413), there is no room for it (503), or
  * it did not come in time (408). */
-void desk_refused(struct desk *desk, struct http_exchange *x, const struct route_names *names,
-                  int status);
+void responder_refused(struct responder *responder, struct http_exchange *x,
+                       const struct route_names *names, int status);
 
 struct publication {
     const char *topic; /* kept by pointer until the report */
     struct str key;
     const struct headers *headers;
-    char *value; /* malloc'ed; the desk's from here on */
+    char *value; /* malloc'ed; the responder's from here on */
     size_t value_len;
     int status;        /* when it is stored: this, */
     struct str answer; /* and this body, at most 255 bytes */
 };
 /* Hands the record to the writer and answers from its report. */
-void desk_publish(struct desk *desk, const struct request *request, const struct publication *p);
+void responder_publish(struct responder *responder, const struct request *request,
+                       const struct publication *p);
 
 #endif
