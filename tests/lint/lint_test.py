@@ -280,3 +280,12 @@ def test_a_file_a_function_and_a_link_that_are_not_there_are_found(tree):
     fails(tree, "architecture", "ARCHITECTURE.md:1: told() is not in common/io/a.c")
     tree.put(".github/ARCHITECTURE.md", "[a](../common/io/b.c)\n")
     fails(tree, "architecture", "ARCHITECTURE.md:1: the link ../common/io/b.c leads nowhere")
+
+
+def test_a_long_line_and_an_uncommon_word_in_prose_are_found(tree):
+    tree.put("a.md", f"{'x' * 100}\n| {'x' * 120} |\n    {'x' * 120}\n```\n{'x' * 120}\n```\nas the code says: `burial`\n")
+    passes(tree, "prose")
+    tree.put("a.md", f"fine\n{'x' * 101}\n")
+    fails(tree, "prose", "a.md:2: 101 columns; prose ends at 100")
+    tree.put("a.md", "The record is buried.\n")
+    fails(tree, "prose", "a.md:1: say 'written to the DLQ', not 'buried'")
