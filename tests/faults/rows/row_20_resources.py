@@ -186,7 +186,7 @@ def wrong_clock(world, seconds):
     subprocess.run(["cc", "-shared", "-fPIC", "-o", waits, pathlib.Path(__file__).parent / "clock_of_librdkafka.c"], check=True)
     offset = world.folder / "clock"
     offset.write_text("+0")
-    # What is to be looked at again while the clock is ahead is so when the clock is there (reporter/README.md): late.
+    # What is to be looked at again while the clock is ahead is so when the clock is there (reporter/README.md, "our clock is set"): late.
     case = world.case("row-20-clock", refuses=True, shows=False, environment={
         "LD_PRELOAD": f"{waits} {FAKETIME}", "FAKETIME_TIMESTAMP_FILE": str(offset), "FAKETIME_CACHE_DURATION": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}).start()
