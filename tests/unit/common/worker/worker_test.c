@@ -258,12 +258,13 @@ static void a_stop_waits_for_what_is_under_way_and_gives_back_the_rest(void **st
 static void aside(struct scene *s, struct work *work)
 {
     const struct park park = { .wait_ms = 60000, .attempt = 3, .error = "later", .label = "retry" };
-    (void)s;
     if (s->taken == 1)
         work_dead(work, "poison", "unreadable");
     else
         assert_true(work_park(work, &park));
+    size_t in_hand = worker_in_hand(s->worker);
     work_done(work);
+    assert_int_equal(worker_in_hand(s->worker), in_hand); /* not before it is stored */
 }
 
 static bool both_gone(struct scene *s)
@@ -271,7 +272,7 @@ static bool both_gone(struct scene *s)
     return s->taken == 2 && worker_in_hand(s->worker) == 0;
 }
 
-static void what_goes_aside_is_counted_when_it_is_stored(void **state)
+static void what_goes_aside_is_done_and_counted_when_it_is_stored(void **state)
 {
     (void)state;
     struct scene s = begin(2);
@@ -290,7 +291,7 @@ int main(void)
         cmocka_unit_test(what_is_not_acknowledged_is_written_again_and_only_then_done),
         cmocka_unit_test(what_the_role_takes_over_is_not_written_again),
         cmocka_unit_test(a_stop_waits_for_what_is_under_way_and_gives_back_the_rest),
-        cmocka_unit_test(what_goes_aside_is_counted_when_it_is_stored),
+        cmocka_unit_test(what_goes_aside_is_done_and_counted_when_it_is_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
