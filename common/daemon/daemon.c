@@ -217,6 +217,8 @@ static int live(struct daemon_ctx *ctx)
         log_info("started", LOG_STR("version", str_of(daemon_version())),
                  LOG_STR("owner", str_of(ctx->owner)));
         err = watchdog_new(&ctx->watchdog, ctx, &why);
+        if (!err)
+            err = watchdog_start(ctx->watchdog, &why);
         if (err)
             log_error("start_failed", LOG_STR("reason", str_of(why.text)));
         code = err ? EXIT_FAILED : run_roles(ctx, opaque);

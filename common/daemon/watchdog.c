@@ -129,14 +129,14 @@ enum err watchdog_new(struct watchdog **ret, struct daemon_ctx *daemon, struct w
         return err;
     }
     w->daemon = daemon;
-    if (pthread_create(&w->thread, NULL, watch, w) != 0)
-        err = why_set(why, ERR_STOP, "no thread for the watchdog");
-    w->running = !err;
-    if (err)
-        watchdog_free(w);
-    else
-        *ret = w;
-    return err;
+    *ret = w;
+    return OK;
+}
+
+enum err watchdog_start(struct watchdog *w, struct why *why)
+{
+    w->running = pthread_create(&w->thread, NULL, watch, w) == 0;
+    return w->running ? OK : why_set(why, ERR_STOP, "no thread for the watchdog");
 }
 
 void watchdog_free(struct watchdog *w)

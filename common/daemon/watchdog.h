@@ -18,9 +18,10 @@
 struct daemon_ctx;
 struct watchdog;
 
-/* Watches the daemon's roles until it is freed. */
 enum err watchdog_new(struct watchdog **ret, struct daemon_ctx *daemon, struct why *why) MUST_CHECK;
-/* What its thread does each second. For tests. */
+/* Looks at the daemon's roles each second, on a thread of its own, until it is freed. */
+enum err watchdog_start(struct watchdog *w, struct why *why) MUST_CHECK;
+/* One look at that moment (monotonic). The thread's, or a test's without one. */
 void watchdog_look(struct watchdog *w, int64_t now_ms);
 /* NULL is fine. Waits until the thread has ended, 5 s at most while a broker is asked. */
 void watchdog_free(struct watchdog *w);

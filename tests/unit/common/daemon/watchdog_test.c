@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/daemon/daemon_private.h"
 
-enum { LATER_MS = 3600000 }; /* the thread's own looks are of now, and find nothing */
+enum { LATER_MS = 3600000 };
 
 struct scene {
     struct brokers brokers;
