@@ -14,9 +14,9 @@ def told_again(checker):
 
 
 def late_for_kafka(case):
-    """Rows that Kafka did not acknowledge in time, as the reporters say: only on a machine that stands still for seconds. They are
-    folded again, and may stand there twice."""
-    return sum(log.read_text(errors="replace").count('"event":"fold_not_published"') for log in case.relay.folder.glob("reporter*.log"))
+    """Records that Kafka did not acknowledge in time, as the reporters say: only on a machine that stands still for seconds. They are
+    written again, and may stand there twice."""
+    return sum(log.read_text(errors="replace").count('"event":"record_not_stored"') for log in case.relay.folder.glob("reporter*.log"))
 
 
 def run(world, short=False):
