@@ -13,6 +13,7 @@
 
 #define NO_DIGEST     "-" /* of nothing that is ever wanted */
 #define LOOK_LATER_MS 1000
+#define SEND_BY_MS    5000 /* a write that is not sent by then: the process was paused */
 
 /* How each action calls GitHub. */
 static const struct {
@@ -277,6 +278,7 @@ static enum err check_call(struct pass *p, struct why *why)
         .title = str_of(w->title),
         .summary = str_of(w->summary),
         .class = plan_class(w, kind),
+        .send_by_ms = clock_boot_ms() + SEND_BY_MS,
         .downstream = str_of(p->target->repo),
     };
     if (kind == ACTION_CHECK_FIND)

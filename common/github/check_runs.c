@@ -129,6 +129,7 @@ static enum err write_start(struct github *g, const char *method, struct str rep
         .body = buf_str(&w->body),
         .class = run->class,
         .downstream = run->downstream,
+        .send_by_ms = run->send_by_ms,
     };
     enum err err = buf_full(&w->body)
                        ? why_set(why, ERR_REFUSE, "the check run's text is too large")

@@ -22,6 +22,7 @@ struct check_run {
     struct str title, summary;           /* output; summary: Markdown, ≤ 65,535 characters */
     enum budget_class class;
     struct str downstream; /* whose it is; absent: the repo's */
+    int64_t send_by_ms;    /* as in struct github_request */
 };
 
 /* id: of the check run that was created or updated; 0 unless answer->err is OK. ERR_UNKNOWN when a

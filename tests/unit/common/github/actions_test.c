@@ -1,4 +1,4 @@
-/* What follows from a claim carries its moment: it is another's when we have stood still since. */
+/* What only the owner may send carries its moment: it is another's when we were paused since. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/github/actions.h"
+#include "common/github/check_runs.h"
 #include "common/github/dispatch.h"
 #include "tests/unit/common/crypto/test_keys.h"
 
@@ -78,7 +79,7 @@ static void giver_close(struct giver *g)
 static void reply(struct giver *g, const char *request)
 {
     char text[256];
-    const char *body = "{}";
+    const char *body = "{\"id\":9}";
     if (strstr(request, "/installation "))
         body = "{\"id\":7}";
     else if (strstr(request, "/access_tokens "))
@@ -135,7 +136,23 @@ static enum err start_rerun(struct giver *g, int64_t send_by_ms)
                          g, &why);
 }
 
-static start_fn *const starts[] = { start_dispatch, start_rerun };
+static void written(void *opaque, const struct github_answer *answer, int64_t id)
+{
+    (void)id;
+    answered(opaque, answer);
+}
+
+static enum err start_check_run(struct giver *g, int64_t send_by_ms)
+{
+    struct why why;
+    const struct check_run run = { .name = STR_LIT("crcr/org/repo"),
+                                   .head_sha = STR_LIT("c0ffee"),
+                                   .status = STR_LIT("queued"),
+                                   .send_by_ms = send_by_ms };
+    return check_run_create(g->github, STR_LIT("org/repo"), &run, written, g, &why);
+}
+
+static start_fn *const starts[] = { start_dispatch, start_rerun, start_check_run };
 #define STARTS (sizeof(starts) / sizeof(starts[0]))
 
 /* May send within 30 s, is paused for so long, and starts the call. */
