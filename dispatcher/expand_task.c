@@ -121,15 +121,10 @@ static void stored(void *opaque)
 
 /* ---- what it becomes ---- */
 
-static struct str event_key_of(const struct task *task)
-{
-    return str_from(task->lane, (size_t)(str_find(task->lane, '|') + 1));
-}
-
 /* owner/repo@sha */
 static struct str upstream_of(const struct task *task)
 {
-    struct str rest = event_key_of(task), repo = STR_NONE;
+    struct str rest = task->event_key, repo = STR_NONE;
     str_split(&rest, '@', &repo);
     return repo;
 }
@@ -146,14 +141,14 @@ static struct task task_for(const struct expand_task *e, const struct route *to)
         .attempt = 1,
         .seq = task->seq,
         .payload_trimmed = to->kind == TASK_EXPAND ? task->payload_trimmed : STR_NONE,
+        .event_key = task->event_key,
     };
 }
 
-static void put_task(struct expand_task *e, const struct task *task, struct str event_key,
-                     struct str value)
+static void put_task(struct expand_task *e, const struct task *task, struct str value)
 {
     e->tasks++;
-    post_task(e->t->work, task, event_key, value);
+    post_tasks(e->t->work, task, task->repo, value);
     metrics_add(role_metrics(e->t->s->role), M_TASKS,
                 METRIC_LABELS(str_of(level_name(task->level))), 1);
 }
@@ -180,7 +175,7 @@ static void put_routes(struct expand_task *e, const struct routes *routes)
         if (to->skipped)
             put_skipped(e, to);
         else
-            put_task(e, &task, event_key_of(&e->t->task),
+            put_task(e, &task,
                      route_takes_payload(to->kind) ? e->t->work->record->value : STR_LIT(""));
     }
 }
@@ -277,7 +272,8 @@ static void put_dispatch(struct expand_task *e, const struct pull *pull)
     };
     buf_init(&key, FRESH_EVENT_KEY);
     buf_printf(&key, "%.*s#%lld", STR_ARG(upstream_of(asked)), (long long)pull->number);
-    put_task(e, &task, buf_str(&key), buf_str(&e->payload));
+    task.event_key = buf_str(&key);
+    put_task(e, &task, buf_str(&e->payload));
     work_then(e->t->work, stored, e);
 }
 

@@ -9,7 +9,7 @@
 enum lane_state { LANE_READY, LANE_WAITING, LANE_BUSY };
 
 struct lane {
-    UT_hash_handle hh;
+    UT_hash_handle hh;        /* in its downstream's lanes, by event key */
     struct lane *prev, *next; /* in its downstream's ready, or in waiting */
     struct downstream *downstream;
     enum lane_state state;
@@ -23,8 +23,9 @@ struct lane {
 struct downstream {
     UT_hash_handle hh;
     struct downstream *prev, *next; /* in open or full */
+    struct lane *lanes;             /* all, by event key */
     struct lane *ready;             /* first come, first served */
-    size_t n_lanes, n_out;
+    size_t n_out;
     struct downstream **in; /* open, full or NULL */
     int64_t full_ms;        /* when its places were all taken last */
     int64_t slow_ms;        /* since when it is slow; 0: it is not */
@@ -34,7 +35,6 @@ struct downstream {
 
 struct lanes {
     size_t max_out;
-    struct lane *by_key;
     struct downstream *downstreams;
     struct downstream *open; /* a lane is ready and a place is left; by turns */
     struct downstream *full; /* a lane is ready and no place is left */
@@ -54,13 +54,13 @@ void lanes_free(struct lanes *l)
     struct downstream *d, *d_next;
     if (!l)
         return;
-    HASH_ITER(hh, l->by_key, lane, next)
-    {
-        HASH_DEL(l->by_key, lane);
-        free(lane);
-    }
     HASH_ITER(hh, l->downstreams, d, d_next)
     {
+        HASH_ITER(hh, d->lanes, lane, next)
+        {
+            HASH_DEL(d->lanes, lane);
+            free(lane);
+        }
         HASH_DEL(l->downstreams, d);
         free(d);
     }
@@ -72,14 +72,12 @@ void lanes_free(struct lanes *l)
 static struct downstream *downstream_of(struct lanes *l, struct str key)
 {
     struct downstream *d;
-    ptrdiff_t bar = str_find(key, '|');
-    size_t len = bar < 0 ? key.len : (size_t)bar;
-    HASH_FIND(hh, l->downstreams, key.ptr, len, d);
+    HASH_FIND(hh, l->downstreams, key.ptr, key.len, d);
     if (d)
         return d;
-    d = mem_alloc(1, sizeof(*d) + len);
-    d->key_len = len;
-    memcpy(d->key, key.ptr, len);
+    d = mem_alloc(1, sizeof(*d) + key.len);
+    d->key_len = key.len;
+    memcpy(d->key, key.ptr, key.len);
     HASH_ADD_KEYPTR(hh, l->downstreams, d->key, d->key_len, d);
     return d;
 }
@@ -99,7 +97,7 @@ static void move(struct downstream *d, struct downstream **to)
 static void file_again(struct lanes *l, struct downstream *d)
 {
     move(d, !d->ready ? NULL : d->n_out < l->max_out ? &l->open : &l->full);
-    if (d->n_lanes)
+    if (d->lanes)
         return;
     HASH_DEL(l->downstreams, d);
     free(d);
@@ -107,21 +105,21 @@ static void file_again(struct lanes *l, struct downstream *d)
 
 /* ---- lanes ---- */
 
-static struct lane *lane_of(struct lanes *l, struct str key)
+static struct lane *lane_of(struct lanes *l, struct str downstream, struct str key)
 {
     struct lane *lane;
-    HASH_FIND(hh, l->by_key, key.ptr, key.len, lane);
+    struct downstream *d = downstream_of(l, downstream);
+    HASH_FIND(hh, d->lanes, key.ptr, key.len, lane);
     if (lane)
         return lane;
     lane = mem_alloc(1, sizeof(*lane) + key.len);
     lane->key_len = key.len;
     memcpy(lane->key, key.ptr, key.len);
     lane->state = LANE_READY;
-    lane->downstream = downstream_of(l, key);
-    lane->downstream->n_lanes++;
-    HASH_ADD_KEYPTR(hh, l->by_key, lane->key, lane->key_len, lane);
-    DL_APPEND(lane->downstream->ready, lane);
-    file_again(l, lane->downstream);
+    lane->downstream = d;
+    HASH_ADD_KEYPTR(hh, d->lanes, lane->key, lane->key_len, lane);
+    DL_APPEND(d->ready, lane);
+    file_again(l, d);
     return lane;
 }
 
@@ -149,9 +147,9 @@ static void insert_waiting(struct lanes *l, struct lane *lane)
         DL_PREPEND(l->waiting, lane);
 }
 
-void lanes_put(struct lanes *l, struct str key, struct lane_item *item)
+void lanes_put(struct lanes *l, struct str downstream, struct str event_key, struct lane_item *item)
 {
-    insert_item(lane_of(l, key), item);
+    insert_item(lane_of(l, downstream, event_key), item);
 }
 
 static void wake_those_due(struct lanes *l, int64_t now_ms)
@@ -228,9 +226,8 @@ static void drop_if_empty(struct lanes *l, struct lane *lane)
         DL_DELETE(d->ready, lane);
     else
         DL_DELETE(l->waiting, lane);
-    HASH_DEL(l->by_key, lane);
+    HASH_DEL(d->lanes, lane);
     free(lane);
-    d->n_lanes--;
 }
 
 void lanes_end(struct lanes *l, struct lane_item *item)

@@ -30,9 +30,9 @@ struct lane_item {
 struct lanes *lanes_new(size_t max_out);
 /* Items are the owner's and are left alone. NULL is fine. */
 void lanes_free(struct lanes *l);
-/* Puts an item behind those of a lower or the same seq. key is "<downstream>|<event key>", copied.
- */
-void lanes_put(struct lanes *l, struct str key, struct lane_item *item);
+/* Puts an item behind those of a lower or the same seq. The names are copied. */
+void lanes_put(struct lanes *l, struct str downstream, struct str event_key,
+               struct lane_item *item);
 /* The first item of a lane that is due and whose downstream has a place left; the lane is busy
  * until hold or end. NULL: there is none. */
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);

@@ -1,20 +1,16 @@
 #include "posts.h"
 
-#define TASK_KEY_MAX      1024
 #define OUTCOME_KEY_MAX   512
 #define OUTCOME_MAX_BYTES 8192
 
-void post_task(struct work *work, const struct task *task, struct str event_key, struct str value)
+void post_tasks(struct work *work, const struct task *task, struct str repos, struct str value)
 {
-    struct buf CLEANUP(buf_clear) key;
     struct headers headers;
-    buf_init(&key, TASK_KEY_MAX);
-    task_key(&key, task->repo, event_key);
     headers_init(&headers);
-    task_to_headers(task, &headers);
+    task_to_headers(task, repos, &headers);
     const struct post post = {
         .topic = topic_of_tier(task->level),
-        .key = buf_str(&key),
+        .key = task->event_key,
         .value = value,
         .lasting = true,
         .headers = &headers,

@@ -1,6 +1,8 @@
-/* Events → tasks, one for each downstream; and the allowlist, which says who they are. An event is
- * done when every task and every outcome that it became is stored. */
+/* Events → tasks, one for each downstream, those of a tier together in records of up to 16; and the
+ * allowlist, which says who they are. An event is done when every record and every outcome that it
+ * became is stored. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/fault.h"
@@ -77,16 +79,17 @@ static struct task task_for(const struct routing *g, const struct route *to)
         .attempt = 1,
         .seq = g->seq,
         .payload_trimmed = g->trimmed.len ? buf_str(&g->trimmed) : STR_NONE,
+        .event_key = g->work->record->key,
     };
 }
 
-static void put_task(struct routing *g, const struct route *to)
+static void put_tasks(struct routing *g, const struct route *first, struct str repos, size_t n)
 {
-    const struct record *record = g->work->record;
-    struct task task = task_for(g, to);
-    struct str payload = g->payload.len ? buf_str(&g->payload) : record->value;
-    post_task(g->work, &task, record->key, route_takes_payload(to->kind) ? payload : STR_LIT(""));
-    metrics_add(role_metrics(g->r->role), M_TASKS, METRIC_LABELS(str_of(level_name(to->level))), 1);
+    struct task task = task_for(g, first);
+    struct str payload = g->payload.len ? buf_str(&g->payload) : g->work->record->value;
+    post_tasks(g->work, &task, repos, route_takes_payload(first->kind) ? payload : STR_LIT(""));
+    metrics_add(role_metrics(g->r->role), M_TASKS, METRIC_LABELS(str_of(level_name(first->level))),
+                (double)n);
 }
 
 /* A downstream that gets no task still gets an outcome that says why. */
@@ -114,19 +117,48 @@ static enum err fit(struct routing *g, const struct routes *routes, struct why *
     return OK;
 }
 
+static bool gets_task(const struct route *to, const char *unfit)
+{
+    return !to->skipped && !(unfit && route_takes_payload(to->kind));
+}
+
+/* A re-run or an expand is the only route of its event, so it has a record of its own. */
+static size_t put_tier(struct routing *g, const struct routes *routes, int level, const char *unfit)
+{
+    char repos[TASK_REPOS_SIZE];
+    const struct route *first = NULL;
+    size_t len = 0, n = 0, tasks = 0;
+    for (size_t i = 0; i < routes->n; i++) {
+        const struct route *to = &routes->at[i];
+        if (to->level != level || !gets_task(to, unfit))
+            continue;
+        if (n == TASK_REPOS_MAX) {
+            put_tasks(g, first, (struct str){ repos, len }, n);
+            n = len = 0;
+        }
+        if (n++ == 0)
+            first = to;
+        else
+            repos[len++] = ',';
+        memcpy(repos + len, to->repo.ptr, to->repo.len);
+        len += to->repo.len;
+        tasks++;
+    }
+    if (n)
+        put_tasks(g, first, (struct str){ repos, len }, n);
+    return tasks;
+}
+
 static void put_all(struct routing *g, const struct routes *routes, const char *unfit)
 {
     size_t tasks = 0;
+    for (int level = 1; level <= 4; level++)
+        tasks += put_tier(g, routes, level, unfit);
     for (size_t i = 0; i < routes->n; i++) {
         const struct route *to = &routes->at[i];
-        if (to->skipped) {
-            put_outcome(g, to, OUTCOME_SKIPPED, to->skipped);
-        } else if (unfit && route_takes_payload(to->kind)) {
-            put_outcome(g, to, OUTCOME_FAILED, unfit);
-        } else {
-            put_task(g, to);
-            tasks++;
-        }
+        if (!gets_task(to, unfit))
+            put_outcome(g, to, to->skipped ? OUTCOME_SKIPPED : OUTCOME_FAILED,
+                        to->skipped ? to->skipped : unfit);
     }
     const char *skipped = routes->nothing;
     if (!skipped && routes->n && !tasks)

@@ -12,7 +12,7 @@
 
 static void take(void *opaque, struct work *work)
 {
-    task_take(opaque, work);
+    tasks_take(opaque, work);
 }
 
 static void drop(void *opaque, struct work *work)
@@ -31,7 +31,9 @@ static void forget(void *opaque, struct work *work)
 static bool full(void *opaque)
 {
     const struct sender *s = opaque;
-    return s->in_flight >= SENDER_IN_FLIGHT_MAX && worker_in_hand(s->worker) >= ENOUGH;
+    size_t in_hand = worker_in_hand(s->worker);
+    return in_hand >= SENDER_IN_HAND_TASKS ||
+           (s->in_flight >= SENDER_IN_FLIGHT_MAX && in_hand >= ENOUGH);
 }
 
 static void breaker_forgotten(void *opaque, struct str repo)

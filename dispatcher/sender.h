@@ -1,12 +1,14 @@
 /* Private to the sender: the tasks of one tier → GitHub. sender.c is its loop, task_start.c
- * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, expand_task.c a
- * task of kind expand.
+ * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, task_record.c the
+ * record that it came in with others, expand_task.c a task of kind expand.
  *
  *   IN_LANE ──▶ CLAIMING ──▶ CALLING ──▶ DECIDED ──▶ PUBLISHING ──▶ STORED ──▶ gone
- *      ▲            │ no call needed        ▲ │
- *      │            ├───────────────────────┘ │
- *      │            │ another is calling      │ wait ≤ 10 s
- *      └────────────┴─────────────────────────┘
+ *    ▲  │           │ no call needed        ▲ │ │
+ *    │  │           ├───────────────────────┘ │ │ wait > 10 s
+ *    │  │           │ another is calling      │ └───▶ LEAVING ──▶ gone, with the rest of its record
+ *    └──┼───────────┴─────────────────────────┘            ▲
+ *       │                wait ≤ 10 s                       │
+ *       └─────── the partition goes, others had begun ─────┘
  *
  * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
  * decided or stored since the last turn. Everything is on the tier's own thread. */
@@ -26,6 +28,10 @@
 #define SENDER_DOWNSTREAM_MAX  8
 /* In hand of one partition; while Redis is unavailable nothing is read further past the oldest. */
 #define SENDER_IN_HAND_RECORDS 200
+/* Tasks in hand of all partitions: about 2 KB each. */
+#define SENDER_IN_HAND_TASKS   4096
+
+struct task_record;
 
 struct sender {
     struct role_ctx *role;
@@ -39,6 +45,7 @@ struct sender {
     struct lanes *lanes;
     struct breakers *breakers;
     struct task_in_hand *finishing; /* DECIDED or STORED: their claims are next */
+    struct task_record *settled;    /* all that is left of them is LEAVING */
     size_t in_flight;               /* CALLING */
     int64_t claiming_ms;    /* clock_boot_ms: when the last batch was about to ask for its claims */
     uint64_t claims;        /* so far: makes each owner name unique */
@@ -53,15 +60,22 @@ enum task_state {
     TASK_DECIDED,    /* what follows is known; its claim is finished or given back first */
     TASK_PUBLISHING, /* its outcome, and what else follows, is on its way to Kafka */
     TASK_STORED,     /* all of that is stored; its claim says so, and it is done */
+    TASK_LEAVING,    /* is written with the rest of its record, once nothing of that is here */
+};
+enum task_exit {
+    EXIT_PARK, /* into a delay topic, until decision.until_ms */
+    EXIT_BACK, /* into the topic of the tier, at once */
 };
 
 struct task_in_hand {
     struct lane_item item;            /* first: a lane hands out these */
     struct task_in_hand *prev, *next; /* in sender.finishing */
     struct sender *s;
-    struct work *work;
-    struct task task; /* borrows from the work's record */
+    struct task_record *record; /* it came in */
+    struct work *work;          /* its part of that */
+    struct task task;           /* borrows from the work's record */
     enum task_state state;
+    enum task_exit exit;               /* LEAVING */
     char owner[128];                   /* of the claim; "" while this attempt has asked for none */
     struct dispatch_decision decision; /* from DECIDED on; its reason is in outcome.error */
     struct outcome outcome;
@@ -70,9 +84,11 @@ struct task_in_hand {
     struct expand_task *expand; /* TASK_EXPAND, while it is under way */
 };
 
-/* A record of the tier's topic was read: its task goes into its lane, or the record to the DLQ. */
-void task_take(struct sender *s, struct work *work);
-/* Its partition is another's soon: it is given back, unless something of it is under way. */
+/* A record of the tier's topic was read: its tasks go into their lanes, or the record to the DLQ.
+ */
+void tasks_take(struct sender *s, struct work *work);
+/* Its partition is another's soon, or already: it is given back, unless something of it is under
+ * way. */
 void task_drop(struct task_in_hand *t);
 /* Frees it; what is in hand is given back by the worker. NULL is fine. */
 void task_forget(struct task_in_hand *t);

@@ -10,10 +10,9 @@
 #include "../common/base/mem.h"
 #include "../common/github/actions.h"
 #include "../common/github/dispatch.h"
-#include "../common/worker/park.h"
 #include "metrics.h"
 #include "posts.h"
-#include "sender.h"
+#include "task_record.h"
 
 static void count(const struct task_in_hand *t, size_t family, const char *second)
 {
@@ -22,48 +21,43 @@ static void count(const struct task_in_hand *t, size_t family, const char *secon
 
 /* ---- in hand, and no longer ---- */
 
-void task_take(struct sender *s, struct work *work)
+void tasks_take(struct sender *s, struct work *work)
 {
-    const struct record *record = work->record;
-    struct why why;
-    struct task task;
-    enum err err = task_from_record(&task, record->key, &record->headers, &why);
-    if (!err && task.level != s->level)
-        err = why_set(&why, ERR_REFUSE, "a task of L%d in the topic of L%d", task.level, s->level);
-    if (err) {
-        work_dead(work, "poison", why.text);
-        work_done(work);
-        return;
+    const struct task_record *r = task_record_take(s, work);
+    for (size_t i = 0; r && i < r->n; i++) {
+        struct task_in_hand *t = r->tasks[i];
+        lanes_put(s->lanes, t->task.repo, t->task.event_key, &t->item);
     }
-    struct task_in_hand *t = mem_alloc(1, sizeof(*t));
-    t->s = s;
-    t->work = work;
-    t->task = task;
-    t->item.seq = task.seq;
-    work->user = t;
-    lanes_put(s->lanes, task.lane, &t->item);
 }
 
+/* A record of which nothing was begun is read again by the next owner. Of any other the rest
+ * becomes a record of its own, so that what was called already is not asked for again. */
 void task_drop(struct task_in_hand *t)
 {
+    struct work *work = t->work;
     if (t->state != TASK_IN_LANE)
         return;
     lanes_remove(t->s->lanes, &t->item);
-    work_drop(t->work);
-    free(t);
+    if (work_is_lost(work) || task_record_is_untouched(t->record)) {
+        task_record_end(t, false);
+        work_drop(work);
+    } else {
+        task_record_leave(t, EXIT_BACK);
+    }
 }
 
 void task_forget(struct task_in_hand *t)
 {
-    if (t)
-        expand_task_free(t->expand);
-    free(t);
+    if (!t)
+        return;
+    expand_task_free(t->expand);
+    task_record_end(t, false);
 }
 
 static void done(struct task_in_hand *t)
 {
     work_done(t->work);
-    free(t);
+    task_record_end(t, true);
 }
 
 /* ---- decided ---- */
@@ -281,31 +275,39 @@ static void stored(void *opaque)
     DL_APPEND(t->s->finishing, t);
 }
 
+/* For itself alone: what is refused is judged downstream by downstream. */
+static void bury(struct task_in_hand *t, const char *class)
+{
+    struct headers headers;
+    task_record_headers(t, t->task.repo, &headers);
+    work_dead_as(t->work, &headers, class, t->outcome.error);
+}
+
 static void publish(struct task_in_hand *t)
 {
-    const struct dispatch_decision *d = &t->decision;
+    struct dispatch_decision *d = &t->decision;
     struct outcome *o = &t->outcome;
-    int64_t wait_ms = d->until_ms - clock_mono_ms();
-    headers_leave_room(&t->work->record->headers, 6); /* the mark, and what parking adds */
-    if (t->task.maybe_duplicate)                      /* also for whoever replays it from the DLQ */
-        headers_set(&t->work->record->headers, "maybe_duplicate",
-                    str_of(task_mark_name(t->task.maybe_duplicate)));
-    const struct park park = { .wait_ms = wait_ms > 0 ? wait_ms : 0,
-                               .attempt = d->attempt,
-                               .error = o->error,
-                               .label = topic_base_name(park_topic(wait_ms)) };
-    if (d->next == DISPATCH_PARK && !work_park(t->work, &park))
-        o->outcome = OUTCOME_FAILED; /* it is in the DLQ: too large to be parked */
+    if (d->next == DISPATCH_PARK && !work_can_park(t->work)) {
+        d->next = DISPATCH_DEAD;
+        d->dlq_class = "refused";
+        o->outcome = OUTCOME_FAILED;
+        str_copy(o->error, sizeof(o->error), STR_LIT("too large to be put off"));
+    }
     if (d->next == DISPATCH_DEAD)
-        work_dead(t->work, d->dlq_class, o->error);
+        bury(t, d->dlq_class);
     post_outcome(t->work, o);
     dispatcher_count_outcome(role_metrics(t->s->role), o);
-    if (d->next == DISPATCH_WAIT) {
+    if (d->next == DISPATCH_WAIT || d->next == DISPATCH_PARK)
         t->task.attempt = d->attempt;
+    if (d->next == DISPATCH_WAIT) {
         hold(t, d->until_ms);
         return;
     }
     lanes_end(t->s->lanes, &t->item);
+    if (d->next == DISPATCH_PARK) {
+        task_record_leave(t, EXIT_PARK);
+        return;
+    }
     t->state = TASK_PUBLISHING;
     work_then(t->work, stored, t);
 }
@@ -367,4 +369,5 @@ void tasks_finish(struct sender *s)
         else
             publish(t);
     }
+    task_records_finish(s);
 }

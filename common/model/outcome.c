@@ -38,11 +38,10 @@ void outcome_init(struct outcome *o, const struct task *task)
     o->pr_number = task->event.pr;
     o->attempt = task->attempt;
     o->maybe_duplicate = task->maybe_duplicate;
-    ptrdiff_t bar = str_find(task->lane, '|'); /* <downstream>|<event key> */
-    if (bar < 0 || !task_can_be_superseded(task))
+    if (!task_can_be_superseded(task))
         return;
     task_seq_text(&task->seq, o->seq);
-    str_copy(o->event_key, sizeof(o->event_key), str_from(task->lane, (size_t)bar + 1));
+    str_copy(o->event_key, sizeof(o->event_key), task->event_key);
 }
 
 static void put_text(struct buf *to, const char *name, const char *text)

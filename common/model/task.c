@@ -102,14 +102,34 @@ static enum err bad_header(struct why *why, const char *name, struct str value,
                    accepted);
 }
 
-enum err task_from_record(struct task *ret, struct str key, const struct headers *headers,
-                          struct why *why)
+struct str task_repos(const struct headers *headers)
 {
-    struct task t = { .lane = key };
+    struct str repos = headers_get(headers, "repos");
+    return repos.ptr ? repos : headers_get(headers, "repo");
+}
+
+/* 1…max names. */
+static bool repos_valid(struct str repos, size_t max)
+{
+    struct str repo;
+    size_t n = 0;
+    if (repos.len && repos.ptr[repos.len - 1] == ',')
+        return false;
+    while (str_split(&repos, ',', &repo))
+        if (++n > max || !repo_valid(repo))
+            return false;
+    return n > 0;
+}
+
+enum err task_from_record(struct task *ret, struct str *repos, struct str key,
+                          const struct headers *headers, struct why *why)
+{
+    struct task t = { .event_key = key };
     enum err err = event_from_headers(&t.event, headers, why);
     if (err)
         return err;
-    t.repo = headers_get(headers, "repo");
+    bool old = !headers_get(headers, "repos").ptr;
+    struct str all = task_repos(headers), rest = all;
     struct str tier = headers_get(headers, "tier");
     struct str kind = headers_get(headers, "kind");
     struct str seq = headers_get(headers, "seq");
@@ -122,12 +142,14 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
 
     if (!key.ptr || key.len == 0)
         return why_set(why, ERR_REFUSE, "a task record without a key has no lane");
-    if (!repo_valid(t.repo))
-        return bad_header(why, "repo", t.repo, "owner/repo");
     if (!t.level)
         return bad_header(why, "tier", tier, "L1, L2, L3 or L4");
     if (!kind_parse(kind, &t.kind))
         return bad_header(why, "kind", kind, "dispatch, expand, rerun_failed or rerun_all");
+    if (t.kind == TASK_DISPATCH && !repos_valid(all, old ? 1 : TASK_REPOS_MAX))
+        return bad_header(why, "repos", all, "1 to 16 times owner/repo, separated by commas");
+    if (t.kind != TASK_DISPATCH && !repos_valid(all, 1))
+        return bad_header(why, "repos", all, "one owner/repo for an expand or a re-run");
     if (!run_id_valid(t.kind, t.run_id))
         return bad_header(why, "run_id", t.run_id, "the id of the run to repeat");
     if (!seq_parse(seq, &t.seq))
@@ -136,16 +158,20 @@ enum err task_from_record(struct task *ret, struct str key, const struct headers
         (!str_to_i64(attempt_text, &attempt) || attempt < 1 || attempt > ATTEMPT_MAX))
         return bad_header(why, "attempt", attempt_text, "a number from 1");
     t.attempt = (int)attempt;
+    str_split(&rest, ',', &t.repo);
+    if (old) /* <downstream>|<event key> */
+        t.event_key = str_from(key, (size_t)(str_find(key, '|') + 1));
     *ret = t;
+    *repos = all;
     return OK;
 }
 
-void task_to_headers(const struct task *task, struct headers *to)
+void task_to_headers(const struct task *task, struct str repos, struct headers *to)
 {
     char seq[TASK_SEQ_TEXT_SIZE];
     task_seq_text(&task->seq, seq);
     event_to_headers(&task->event, to);
-    headers_put(to, "repo", task->repo);
+    headers_put(to, "repos", repos);
     headers_put(to, "tier", str_of(level_name(task->level)));
     headers_put(to, "kind", str_of(kind_names[task->kind]));
     headers_put(to, "run_id", task->run_id);
@@ -160,11 +186,4 @@ bool task_can_be_superseded(const struct task *task)
 {
     return task->kind == TASK_DISPATCH && task->event.kind == EVENT_PULL_REQUEST &&
            !task->event.again.len;
-}
-
-void task_key(struct buf *to, struct str repo, struct str event_key)
-{
-    buf_put(to, repo);
-    buf_putc(to, '|');
-    buf_put(to, event_key);
 }

@@ -1,5 +1,8 @@
-/* A dispatch task: one call to GitHub for one downstream. All of it is in the headers of a record
- * in dispatch.l1…l4; the value is the webhook payload fitted by the router. PURE. */
+/* A dispatch task: one call to GitHub for one downstream. A record of dispatch.l1…l4 holds the
+ * tasks of one event for up to 16 downstreams of a tier: they differ in nothing but the repository.
+ * Its key is the key of the event, its headers say the rest; the value is the webhook payload
+ * fitted by the router. Which downstreams share a record means nothing: a repeated event may be
+ * grouped in another way. PURE. */
 #ifndef CRCR_MODEL_TASK_H
 #define CRCR_MODEL_TASK_H
 
@@ -33,6 +36,10 @@ enum task_mark {
 const char *task_mark_name(enum task_mark mark);
 enum task_mark task_mark_parse(struct str text);
 
+/* Downstreams of one record; those of an expand or a re-run: one. */
+#define TASK_REPOS_MAX  16
+#define TASK_REPOS_SIZE (TASK_REPOS_MAX * (REPO_MAX + 1))
+
 struct task {
     struct event event;
     struct str repo; /* downstream */
@@ -45,16 +52,22 @@ struct task {
     struct task_seq seq;
     enum task_mark maybe_duplicate;
     struct str payload_trimmed; /* JSON array of what payload_fit dropped; absent when verbatim */
-    struct str lane;            /* the record's key: <downstream>|<event key> */
+    struct str event_key;
 };
 /* Whether a later event of its pull request makes it needless. What is replayed --again is wanted
  * although it is old; it neither is superseded nor supersedes. */
 bool task_can_be_superseded(const struct task *task);
-/* ERR_REFUSE (poison): a header is missing or malformed. */
-enum err task_from_record(struct task *ret, struct str key, const struct headers *headers,
-                          struct why *why) MUST_CHECK;
-void task_to_headers(const struct task *task, struct headers *to);
-void task_key(struct buf *to, struct str repo, struct str event_key);
+/* Who the tasks of a record are for: header repos, comma-separated; of a record of before 2026-12
+ * header repo. STR_NONE: neither is there. To be taken apart with str_split. */
+struct str task_repos(const struct headers *headers);
+/* The tasks of a record: ret is the first, the others differ in repo alone. *repos: task_repos, of
+ * which each is valid. Understands the form of before 2026-12 (header repo, key
+ * <downstream>|<event key>), which may be in the topics for 7 days and in the DLQ for 30.
+ * ERR_REFUSE (poison): a header is missing or malformed. */
+enum err task_from_record(struct task *ret, struct str *repos, struct str key,
+                          const struct headers *headers, struct why *why) MUST_CHECK;
+/* repos instead of task's own repo; borrowed, as all text of the task. */
+void task_to_headers(const struct task *task, struct str repos, struct headers *to);
 
 /* What became of a task: the JSON value of the dispatches topic (design.md names the fields). */
 enum outcome_kind {

@@ -42,14 +42,6 @@ static struct str claim_key(struct buf *to, const struct task *task)
     return key_claim(to, event->delivery, task->repo, kind, task->run_id);
 }
 
-/* Of <downstream>|<event key>. */
-static struct str lane_key(struct buf *to, struct str lane)
-{
-    ptrdiff_t bar = str_find(lane, '|');
-    struct str repo = { lane.ptr, bar < 0 ? 0 : (size_t)bar };
-    return key_seq(to, repo, str_from(lane, (size_t)(bar + 1)));
-}
-
 static struct str not_absent(struct str s)
 {
     return s.ptr ? s : STR_LIT("");
@@ -68,7 +60,7 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     argv[n++] = claim_key(&key, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
     if (supersede)
-        argv[n++] = lane_key(&seq_key, task->lane);
+        argv[n++] = key_seq(&seq_key, task->repo, task->event_key);
     task_seq_text(&task->seq, seq);
     argv[n++] = str_of(owner);
     argv[n++] = number(at, dispatched_ms);
@@ -122,7 +114,7 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
     struct str claim = claim_key(&key, task);
     const struct str argv[] = {
         claim,
-        supersede ? lane_key(&seq_key, task->lane) : claim,
+        supersede ? key_seq(&seq_key, task->repo, task->event_key) : claim,
         str_of(owner),
         done ? STR_LIT("done") : STR_LIT("unknown"),
         buf_str(&json),

@@ -24,7 +24,13 @@
 #define HEAR_MS        3000 /* after a pause: until Kafka had time to say what is another's by now */
 #define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */
 
-/* A record in hand.
+/* A record in hand, shared by its parts. */
+struct whole {
+    size_t parts; /* not ended */
+    bool dropped; /* one was */
+};
+
+/* One part of it; mostly there is one.
  *
  *   OPEN ──work_done──▶ DONE ──all that was put is stored──▶ record_done
  *     └────work_drop──▶ DROPPED ──────"──────"───────▶ record_drop */
@@ -33,6 +39,7 @@ enum item_state { OPEN, DONE, DROPPED };
 struct item {
     struct work work; /* first */
     struct worker *worker;
+    struct whole *whole;
     struct item *prev, *next; /* in items, oldest first */
     enum item_state state;
     bool lost;    /* its partition is another's: drop() is asked each turn */
@@ -62,16 +69,42 @@ struct worker {
 static void item_end(struct item *item)
 {
     struct worker *w = item->worker;
+    struct whole *whole = item->whole;
     DL_DELETE(w->items, item);
     w->n--;
     w->n_lost -= item->lost;
-    if (item->state == DONE) {
+    if (item->state == DONE)
         role_progress(w->options.role);
-        record_done(item->work.record);
-    } else {
-        record_drop(item->work.record);
+    else
+        whole->dropped = true;
+    if (--whole->parts == 0) {
+        (whole->dropped ? record_drop : record_done)(item->work.record);
+        free(whole);
     }
     free(item);
+}
+
+static struct item *item_new(struct worker *w, struct record *record, struct whole *whole)
+{
+    struct item *item = mem_alloc(1, sizeof(*item));
+    item->work.record = record;
+    item->worker = w;
+    item->whole = whole;
+    whole->parts++;
+    DL_APPEND(w->items, item);
+    w->n++;
+    return item;
+}
+
+struct work *work_share(struct work *work)
+{
+    struct item *item = (struct item *)work;
+    return &item_new(item->worker, work->record, item->whole)->work;
+}
+
+bool work_is_lost(const struct work *work)
+{
+    return ((const struct item *)work)->lost;
 }
 
 /* Nothing of it is on its way any more. */
@@ -154,15 +187,17 @@ void worker_put(struct worker *w, const struct post *post)
     postbox_put(w->postbox, post, NULL, NULL);
 }
 
-static void log_aside(const struct work *work, enum log_level level, const char *event,
-                      const char *class, const char *topic, int64_t wait_ms, const char *error)
+static void log_aside(const struct work *work, const struct headers *headers, enum log_level level,
+                      const char *event, const char *class, const char *topic, int64_t wait_ms,
+                      const char *error)
 {
     const struct record *record = work->record;
     log_write(level, event,
               (const struct log_field[]){
                   LOG_STR("class", str_of(class)),
-                  LOG_STR("delivery", headers_get(&record->headers, "delivery")),
-                  LOG_STR("repo", headers_get(&record->headers, "repo")),
+                  LOG_STR("delivery", headers_get(headers, "delivery")),
+                  LOG_STR("repo", headers_get(headers, "repo")),
+                  LOG_STR("repos", headers_get(headers, "repos")),
                   LOG_STR("from", str_of(record->at.topic)),
                   LOG_INT("partition", record->at.partition),
                   LOG_INT("offset", record->at.offset),
@@ -175,12 +210,18 @@ static void log_aside(const struct work *work, enum log_level level, const char 
 
 void work_dead(struct work *work, const char *class, const char *error)
 {
+    work_dead_as(work, &work->record->headers, class, error);
+}
+
+void work_dead_as(struct work *work, const struct headers *headers, const char *class,
+                  const char *error)
+{
     struct item *item = (struct item *)work;
     const struct worker_options *o = &item->worker->options;
     const struct record *record = work->record;
     struct dlq_record dlq;
-    dlq_record_init(&dlq, record->key, record->value, &record->headers, record->at.topic, class,
-                    error, clock_wall_ms());
+    dlq_record_init(&dlq, record->key, record->value, headers, record->at.topic, class, error,
+                    clock_wall_ms());
     const struct post post = {
         .topic = TOPIC_DLQ,
         .key = dlq.key,
@@ -192,7 +233,12 @@ void work_dead(struct work *work, const char *class, const char *error)
                                          .a = str_of(role_name(o->role)),
                                          .b = str_of(class) };
     put_counted(item, &post, &count);
-    log_aside(work, LOG_WARN, "dead_letter", class, o->topics->name[TOPIC_DLQ], 0, error);
+    log_aside(work, headers, LOG_WARN, "dead_letter", class, o->topics->name[TOPIC_DLQ], 0, error);
+}
+
+bool work_can_park(const struct work *work)
+{
+    return dlq_fits(work->record->key, work->record->value, &work->record->headers);
 }
 
 bool work_park(struct work *work, const struct park *park)
@@ -202,7 +248,7 @@ bool work_park(struct work *work, const struct park *park)
     const struct record *record = work->record;
     enum topic delay = park_topic(park->wait_ms);
     struct headers headers;
-    if (!dlq_fits(record->key, record->value, &record->headers)) {
+    if (!work_can_park(work)) {
         work_dead(work, "refused", "too large to be put off");
         return false;
     }
@@ -220,8 +266,8 @@ bool work_park(struct work *work, const struct park *park)
     };
     const struct postbox_count count = { .family = o->metrics.delayed, .a = str_of(park->label) };
     put_counted(item, &post, &count);
-    log_aside(work, LOG_INFO, "parked", park->label, o->topics->name[delay], park->wait_ms,
-              park->error);
+    log_aside(work, &headers, LOG_INFO, "parked", park->label, o->topics->name[delay],
+              park->wait_ms, park->error);
     return true;
 }
 
@@ -275,11 +321,7 @@ static bool is_full(struct worker *w)
 
 static void take(struct worker *w, struct record *record)
 {
-    struct item *item = mem_alloc(1, sizeof(*item));
-    item->work.record = record;
-    item->worker = w;
-    DL_APPEND(w->items, item);
-    w->n++;
+    struct item *item = item_new(w, record, mem_alloc(1, sizeof(struct whole)));
     w->options.does->take(w->options.opaque, &item->work);
 }
 
@@ -362,23 +404,30 @@ static bool drop_idle(struct worker *w, const struct topic_position *partitions,
     return left;
 }
 
-/* Called by the reader. What is under way still at the deadline (0: the session timed out, and
- * another has the partition already) may end, and commits nothing. */
-static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
-                    int64_t deadline_ms)
+static void mark_lost(struct worker *w, const struct topic_position *partitions, size_t n)
 {
-    struct worker *w = opaque;
-    while (drop_idle(w, partitions, n) && clock_mono_ms() < deadline_ms) {
-        begin_turn(w);
-        int ms = w->options.does->tick(w->options.opaque);
-        idle(w, ms < DRAIN_TURN_MS ? ms : DRAIN_TURN_MS);
-    }
     struct item *item;
     DL_FOREACH(w->items, item)
     if (!item->lost && record_is_of(item->work.record, partitions, n)) {
         item->lost = true;
         w->n_lost++;
     }
+}
+
+/* Called by the reader. What is under way still at the deadline (0: the session timed out, and
+ * another has the partition already) may end, and commits nothing. */
+static void revoked(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_ms)
+{
+    struct worker *w = opaque;
+    if (deadline_ms == 0)
+        mark_lost(w, partitions, n);
+    while (drop_idle(w, partitions, n) && clock_mono_ms() < deadline_ms) {
+        begin_turn(w);
+        int ms = w->options.does->tick(w->options.opaque);
+        idle(w, ms < DRAIN_TURN_MS ? ms : DRAIN_TURN_MS);
+    }
+    mark_lost(w, partitions, n);
 }
 
 /* ---- life -------------------------------------------------------------------------------------
@@ -465,8 +514,8 @@ void worker_free(struct worker *w)
     {
         if (item->state == OPEN && w->options.does->forget)
             w->options.does->forget(w->options.opaque, &item->work);
-        record_drop(item->work.record);
-        free(item);
+        item->state = DROPPED;
+        item_end(item);
     }
     free(w);
 }

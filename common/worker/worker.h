@@ -20,7 +20,7 @@
 struct http_client;
 struct worker;
 
-/* One record in hand. */
+/* One record in hand, or a part of one (work_share). */
 struct work {
     struct record *record; /* borrowed until work_done or work_drop */
     void *user;            /* the role's */
@@ -122,11 +122,21 @@ void work_then(struct work *work, void (*then)(void *opaque), void *opaque);
 void work_done(struct work *work);
 /* Given back: it is read again by whoever has its partition. */
 void work_drop(struct work *work);
+/* One more part of the record, with its own posts, then and end. The record ends with its last
+ * part: it is finished when all were, and given back when one was. From take() only. */
+struct work *work_share(struct work *work);
+/* True once its partition is another's: nothing of it is committed any more. For drop(). */
+bool work_is_lost(const struct work *work);
 
 /* Into the DLQ: the record as it is, with the headers that say why. class: poison, refused or
  * exhausted, and static. A record too large for us to write is cut (dlq.h). The caller then calls
  * work_done. */
 void work_dead(struct work *work, const char *class, const char *error);
+/* The same with other headers than the record's, borrowed. */
+void work_dead_as(struct work *work, const struct headers *headers, const char *class,
+                  const char *error);
+/* False: the record is too large to be put off. */
+bool work_can_park(const struct work *work);
 
 struct park {
     int64_t wait_ms; /* from now */

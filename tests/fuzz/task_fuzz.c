@@ -12,6 +12,7 @@ static void read_task(struct str text)
 {
     struct headers headers, again;
     struct task task, same;
+    struct str repos, same_repos;
     struct str line, key = STR_NONE;
     struct why why;
     headers_init(&headers);
@@ -26,11 +27,13 @@ static void read_task(struct str text)
         else if (!headers_put_str(&headers, name, value))
             break;
     }
-    if (task_from_record(&task, key, &headers, &why))
+    if (task_from_record(&task, &repos, key, &headers, &why))
         return;
+    if (!headers_get(&headers, "repos").ptr)
+        return; /* of the old form: not written any more */
     headers_init(&again);
-    task_to_headers(&task, &again);
-    if (task_from_record(&same, key, &again, &why) || !str_eq(same.repo, task.repo) ||
+    task_to_headers(&task, repos, &again);
+    if (task_from_record(&same, &same_repos, key, &again, &why) || !str_eq(same_repos, repos) ||
         same.level != task.level || same.kind != task.kind || same.attempt != task.attempt ||
         task_seq_cmp(&same.seq, &task.seq) != 0)
         abort();

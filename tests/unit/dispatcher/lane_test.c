@@ -8,8 +8,8 @@
 
 #include "dispatcher/lane.h"
 
-#define A STR_LIT("org/a|pytorch/pytorch#1")
-#define B STR_LIT("org/b|pytorch/pytorch#1")
+#define A STR_LIT("org/a"), STR_LIT("pytorch/pytorch#1")
+#define B STR_LIT("org/b"), STR_LIT("pytorch/pytorch#1")
 
 #define MAX_OUT 2 /* of one downstream */
 
@@ -157,9 +157,9 @@ static void put_many(struct lanes *l, struct lane_item *items, int n)
 {
     for (int i = 0; i < n; i++) {
         char key[64];
-        snprintf(key, sizeof(key), "org/a|pytorch/pytorch#%d", i);
+        snprintf(key, sizeof(key), "pytorch/pytorch#%d", i);
         items[i] = item_at(0, i);
-        lanes_put(l, str_of(key), &items[i]);
+        lanes_put(l, STR_LIT("org/a"), str_of(key), &items[i]);
     }
 }
 

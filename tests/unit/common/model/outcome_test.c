@@ -133,7 +133,7 @@ static void the_outcome_of_a_replay_again_says_so_and_moves_no_lane(void **state
                          .repo = STR_LIT("org/a"),
                          .level = 4,
                          .kind = TASK_DISPATCH,
-                         .lane = STR_LIT("org/a|pytorch/pytorch#1") };
+                         .event_key = STR_LIT("pytorch/pytorch#1") };
     struct outcome in, out;
     struct buf json;
     outcome_init(&in, &task);

@@ -20,7 +20,7 @@ static inline struct task a_task(void)
                           .kind = TASK_DISPATCH,
                           .attempt = 1,
                           .seq = { 1000, 2, 5 },
-                          .lane = STR_LIT("Org/A|pytorch/pytorch#17") };
+                          .event_key = STR_LIT("pytorch/pytorch#17") };
 }
 
 static inline struct outcome an_outcome(const struct task *task, enum outcome_kind kind)

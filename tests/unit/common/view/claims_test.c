@@ -243,7 +243,7 @@ static void an_older_seq_of_the_lane_is_superseded_and_the_same_is_not(void **st
         assert_int_equal(claim(state, &task, "one", NOW).verdict, table[i].verdict);
     }
     struct task other = a_task(); /* another pull request is another lane */
-    other.lane = STR_LIT("Org/A|pytorch/pytorch#18");
+    other.event_key = STR_LIT("pytorch/pytorch#18");
     other.seq = (struct task_seq){ 1, 0, 0 };
     assert_int_equal(claim(state, &other, "one", NOW).verdict, CLAIM_TAKEN);
 }
