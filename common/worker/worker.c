@@ -18,6 +18,7 @@
 #define TICK_MS        1000
 #define DRAIN_TURN_MS  50
 #define FLUSH_MS       5000
+#define DRAIN_MS       20000 /* a daemon ends within 25 s */
 /* A turn that takes longer is a pause of the process: less than the least time in which a partition
  * is lost, a session (6 s) of which a heartbeat (1.5 s) was over. */
 #define PAUSE_MS       3000
@@ -60,6 +61,7 @@ struct worker {
     int64_t full_since_ms; /* monotonic; 0: there is room */
     int64_t turn_ms;       /* boot clock: this turn began */
     int64_t resumed_ms;    /* boot clock: the last pause of the process ended */
+    int64_t leave_by_ms;   /* monotonic; 0: it stays */
     bool paused;
 };
 
@@ -387,6 +389,12 @@ static enum err turn(struct worker *w, struct why *why)
 /* ---- partitions that go away ------------------------------------------------------------------
  */
 
+/* partitions is NULL: all. */
+static bool is_of(const struct item *item, const struct topic_position *partitions, size_t n)
+{
+    return !partitions || record_is_of(item->work.record, partitions, n);
+}
+
 /* True while something of these partitions is in hand. */
 static bool drop_idle(struct worker *w, const struct topic_position *partitions, size_t n)
 {
@@ -394,12 +402,12 @@ static bool drop_idle(struct worker *w, const struct topic_position *partitions,
     bool left = false;
     DL_FOREACH_SAFE(w->items, item, next)
     {
-        if (item->state == OPEN && record_is_of(item->work.record, partitions, n))
+        if (item->state == OPEN && is_of(item, partitions, n))
             w->options.does->drop(w->options.opaque, &item->work);
     }
     DL_FOREACH(w->items, item)
     {
-        left |= record_is_of(item->work.record, partitions, n);
+        left |= is_of(item, partitions, n);
     }
     return left;
 }
@@ -408,9 +416,19 @@ static void mark_lost(struct worker *w, const struct topic_position *partitions,
 {
     struct item *item;
     DL_FOREACH(w->items, item)
-    if (!item->lost && record_is_of(item->work.record, partitions, n)) {
+    if (!item->lost && is_of(item, partitions, n)) {
         item->lost = true;
         w->n_lost++;
+    }
+}
+
+static void drain(struct worker *w, const struct topic_position *partitions, size_t n,
+                  int64_t deadline_ms)
+{
+    while (drop_idle(w, partitions, n) && clock_mono_ms() < deadline_ms) {
+        begin_turn(w);
+        int ms = w->options.does->tick(w->options.opaque);
+        idle(w, ms < DRAIN_TURN_MS ? ms : DRAIN_TURN_MS);
     }
 }
 
@@ -422,11 +440,9 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
     struct worker *w = opaque;
     if (deadline_ms == 0)
         mark_lost(w, partitions, n);
-    while (drop_idle(w, partitions, n) && clock_mono_ms() < deadline_ms) {
-        begin_turn(w);
-        int ms = w->options.does->tick(w->options.opaque);
-        idle(w, ms < DRAIN_TURN_MS ? ms : DRAIN_TURN_MS);
-    }
+    if (w->leave_by_ms && w->leave_by_ms < deadline_ms)
+        deadline_ms = w->leave_by_ms;
+    drain(w, partitions, n, deadline_ms);
     mark_lost(w, partitions, n);
 }
 
@@ -495,7 +511,11 @@ enum err worker_run(struct worker *w, struct why *why)
     enum err err = OK;
     while (!err && !role_stopping(w->options.role))
         err = turn(w, why);
-    topic_reader_free(w->reader); /* drains: revoked() */
+    /* While it is a member: once it has unsubscribed librdkafka (2.0.2) sends no heartbeat,
+     * and after a session without one nothing can be committed. */
+    w->leave_by_ms = clock_mono_ms() + DRAIN_MS;
+    drain(w, NULL, 0, w->leave_by_ms);
+    topic_reader_free(w->reader); /* commits; what came meanwhile is given back: revoked() */
     w->reader = NULL;
     return err;
 }
