@@ -39,6 +39,8 @@ struct giver {
     struct http_client *client;
     struct github *github;
     int calls, answers;
+    bool nothing_failed;       /* what the first call is answered with */
+    time_t paused_s;           /* for so long after that */
     struct github_answer last; /* its texts are gone */
 };
 
@@ -79,15 +81,18 @@ static void giver_close(struct giver *g)
 static void reply(struct giver *g, const char *request)
 {
     char text[256];
-    const char *body = "{\"id\":9}";
+    const char *body = "{\"id\":9}", *status = "201 Created";
     if (strstr(request, "/installation "))
         body = "{\"id\":7}";
     else if (strstr(request, "/access_tokens "))
         body = "{\"token\":\"t\",\"expires_at\":\"2999-01-01T00:00:00Z\"}";
-    else
-        g->calls++;
+    else if (g->calls++ == 0 && g->nothing_failed) {
+        body = "{\"message\":\"This workflow run cannot be retried\"}";
+        status = "403 Forbidden";
+        ahead_s += g->paused_s;
+    }
     int n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                     "HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", status,
                      strlen(body), body);
     assert_int_equal(send(g->taken, text, (size_t)n, MSG_NOSIGNAL), n);
 }
@@ -158,7 +163,6 @@ static start_fn *const starts[] = { start_dispatch, start_rerun, start_check_run
 /* May send within 30 s, is paused for so long, and starts the call. */
 static void claim_and_start(struct giver *g, start_fn *start, time_t still_s)
 {
-    giver_open(g);
     int64_t send_by_ms = clock_boot_ms() + 30000;
     ahead_s += still_s;
     http_client_poll(g->client, NULL, 0);
@@ -175,6 +179,7 @@ static void what_was_claimed_too_long_ago_is_not_sent(void **state)
     (void)state;
     for (size_t i = 0; i < STARTS; i++) {
         struct giver g;
+        giver_open(&g);
         claim_and_start(&g, starts[i], 31);
         assert_int_equal(g.calls, 0);
         assert_int_equal(g.last.err, ERR_RETRY);
@@ -189,9 +194,28 @@ static void what_was_claimed_a_moment_ago_is_sent(void **state)
     (void)state;
     for (size_t i = 0; i < STARTS; i++) {
         struct giver g;
+        giver_open(&g);
         claim_and_start(&g, starts[i], 29);
         assert_int_equal(g.calls, 1);
         assert_int_equal(g.last.err, OK);
+        giver_close(&g);
+    }
+}
+
+/* That nothing failed is answered while the process is paused; another may have made both calls
+ * meanwhile. */
+static void all_jobs_are_not_asked_for_under_a_claim_of_before_a_pause(void **state)
+{
+    (void)state;
+    for (time_t paused_s = 29; paused_s <= 31; paused_s += 2) {
+        struct giver g;
+        giver_open(&g);
+        g.nothing_failed = true;
+        g.paused_s = paused_s;
+        claim_and_start(&g, start_rerun, 0);
+        assert_int_equal(g.calls, paused_s < 30 ? 2 : 1);
+        assert_int_equal(g.last.err, paused_s < 30 ? OK : ERR_RETRY);
+        assert_true(paused_s < 30 || (g.last.limited && g.last.ours && g.last.sent_ms == 0));
         giver_close(&g);
     }
 }
@@ -201,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_claimed_too_long_ago_is_not_sent),
         cmocka_unit_test(what_was_claimed_a_moment_ago_is_sent),
+        cmocka_unit_test(all_jobs_are_not_asked_for_under_a_claim_of_before_a_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

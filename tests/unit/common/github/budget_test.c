@@ -206,6 +206,30 @@ static void a_limit_of_github_s_holds_for_all(void **state)
     }
 }
 
+/* Ours get a place in a queue, which says nothing of when GitHub takes calls again. */
+static void a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours(void **state)
+{
+    struct budget_rules rules = rules_of(900);
+    struct github_answer refusal = { 0 };
+    struct github_budget *b = github_budget_new(&rules), *c = github_budget_new(&rules);
+    struct budget_payer ours = payer(state, b, BUDGET_AGGREGATE);
+    struct budget_payer other = payer(state, c, BUDGET_REST);
+    (void)sent(&ours, 100, &refusal);
+    int64_t until_ms = clock_mono_ms() + 10000;
+    assert_true(refusal.ours && refusal.wait_until_ms > until_ms + 10000);
+    const struct github_answer limit = { .limited = true,
+                                         .wait_until_ms = until_ms,
+                                         .budget_left = -1 };
+    budget_saw(&other, REPO, &limit);
+    do
+        (void)sent(&ours, 1, &refusal);
+    while (refusal.ours && clock_mono_ms() < until_ms - 1000);
+    assert_true(refusal.names_wait);
+    assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 100);
+    github_budget_free(c);
+    github_budget_free(b);
+}
+
 static void what_github_says_is_left_goes_with_the_next_call(void **state)
 {
     struct budget_rules rules = rules_of(0);
@@ -425,6 +449,7 @@ int main(void)
         TEST(what_costs_another_part_goes_on),
         TEST(one_downstream_over_its_share_holds_up_no_other),
         TEST(a_limit_of_github_s_holds_for_all),
+        TEST(a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours),
         TEST(what_github_says_is_left_goes_with_the_next_call),
         TEST(the_limit_of_requests_is_the_lower_of_ours_and_githubs),
         TEST(without_redis_a_process_takes_its_part_over_all_threads),
