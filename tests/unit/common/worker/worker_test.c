@@ -285,6 +285,46 @@ static void what_goes_aside_is_done_and_counted_when_it_is_stored(void **state)
     end(&s);
 }
 
+static void part_done_part_open(struct scene *s, struct work *work)
+{
+    struct work *second = work_share(work), *third = work_share(work);
+    assert_ptr_equal(second->record, work->record);
+    assert_int_equal(worker_in_hand(s->worker), 3);
+    work_done(third);
+    work_done(work);
+    assert_int_equal(worker_in_hand(s->worker), 1);
+}
+
+static void all_parts_done(struct scene *s, struct work *work)
+{
+    struct work *second = work_share(work);
+    put(second, NULL, NULL);
+    work_done(second);
+    work_done(work);
+    assert_int_equal(worker_in_hand(s->worker), 1); /* the second's post is not stored */
+}
+
+static bool one_taken(struct scene *s)
+{
+    return s->taken == 1;
+}
+
+static void a_record_ends_with_its_last_part_and_is_read_again_when_one_was_given_back(void **state)
+{
+    (void)state;
+    struct scene s = begin(1);
+    s.on_take = part_done_part_open;
+    s.ended = one_taken;
+    run(&s);
+    assert_int_equal(s.dropped, 1);
+    s.on_take = all_parts_done;
+    s.ended = nothing_in_hand;
+    assert_int_equal(read_again(&s), 1);
+    s.ended = after_two_seconds;
+    assert_int_equal(read_again(&s), 0);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +332,8 @@ int main(void)
         cmocka_unit_test(what_the_role_takes_over_is_not_written_again),
         cmocka_unit_test(a_stop_waits_for_what_is_under_way_and_gives_back_the_rest),
         cmocka_unit_test(what_goes_aside_is_done_and_counted_when_it_is_stored),
+        cmocka_unit_test(
+            a_record_ends_with_its_last_part_and_is_read_again_when_one_was_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
