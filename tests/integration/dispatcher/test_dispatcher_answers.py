@@ -82,12 +82,13 @@ class TestAnswers:
         delivery = bench.pull_request()
         bench.wait_outcome(delivery, repo, "dispatched")
         task, = [one for one in bench.topic("dispatch.l3") if one.headers.get("delivery") == delivery]
-        bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "status": 403, "retry_after": 15,
+        bench.script({"path": "*/dispatches", "repo": repo, "count": 2, "status": 403, "retry_after": 15,
                       "body": {"message": "You have exceeded a secondary rate limit"}})
         for name, more in (("large", {"large": bytes(30_000_000)}), ("many", foreign)):
             write(bench.kafka.brokers, bench.relay.topic("dispatch.l3"), f"{task.key}-{name}", task.value,
                   {**task.headers, "delivery": f"{delivery}-{name}", **more}, compression="gzip")
         assert bench.wait_outcome(f"{delivery}-many", repo, "dispatched", timeout=45)
+        assert [one for one in bench.topic("delay.1m") if one.headers.get("delivery") == f"{delivery}-many"]
         buried, = wait_for("it in the dlq", lambda: [one for one in bench.topic("dlq") if
                                                      one.headers.get("delivery") == f"{delivery}-large"])
         assert buried.headers["class"] == "refused" and "cut" in buried.headers

@@ -80,7 +80,7 @@ class TestShared:
             bench.pull_request()
         calls = wait_sent(bench, REPOS["L2"], 5)
         assert_kept(calls, 1, 2)
-        parked = [one for one in bench.topic("delay.1m") if one.headers["repo"] == REPOS["L2"]]
+        parked = [one for one in bench.topic("delay.1m") if one.headers["repos"] == REPOS["L2"]]
         assert len(parked) >= 2 and {one.headers["attempt"] for one in parked} == {"1"}
         assert http("GET", bench.relay.url("admin_dispatcher", "/healthz"))[0] == 200
 

@@ -251,7 +251,7 @@ class TestBulkhead:
         put_off = [one for one in bench.topic("dispatches") if b"all its places are taken" in one.value]
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
         back = sorted(int(one.headers["not_before_ms"]) for topic in ("delay.10s", "delay.1m")
-                      for one in bench.topic(topic) if one.headers["repo"] == slow)
+                      for one in bench.topic(topic) if one.headers["repos"] == slow)
         assert len(back) > 20 and back[-1] - back[0] > 5000  # not all at once
         bench.clear_script()
 

@@ -178,8 +178,8 @@ def test_a_dispatcher_that_dies_without_redis_repeats_what_it_had_under_way(own)
 def tasks_of_one_partition(bench, like, repos):
     """Tasks of L2 for these repos in that order, each of a pull request of its own, in one partition: their deliveries."""
     task = next(record for record in bench.topic("dispatch.l2") if record.headers["delivery"] == like)
-    made = [(f"{repo}|pytorch/pytorch#{1_000_000 + number}", task.value,
-             task.headers | {"delivery": str(uuid.uuid4()), "repo": repo}, 0) for number, repo in enumerate(repos)]
+    made = [(f"pytorch/pytorch#{1_000_000 + number}", task.value,
+             task.headers | {"delivery": str(uuid.uuid4()), "repos": repo}, 0) for number, repo in enumerate(repos)]
     write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l2"), made, partition=0)
     return [headers["delivery"] for _, _, headers, _ in made]
 

@@ -193,7 +193,7 @@ class TestAllChecks:
         assert sorted(one for one in buttons.reruns() if one[1] in (a, b, c)) == sorted([
             (L4, a, "rerun"), (L4, b, "rerun"), (L3, c, "rerun")])
         tasks = [one for one in buttons.bench.topic("dispatch.l3") if one.headers["delivery"] == delivery]
-        assert [one.key for one in tasks] == [f"{L3}|{UPSTREAM}@{buttons.sha}"]
+        assert [(one.key, one.headers["repos"]) for one in tasks] == [(f"{UPSTREAM}@{buttons.sha}", L3)]
 
     def test_of_several_pages_are_all_found(self, buttons):
         first, last = next(runs), next(runs)

@@ -301,8 +301,8 @@ class TestDelay:
         back_ms = bench.calls(one)[1]["at_ms"]
         assert back_ms < limited_ms + 58_000
         assert not [call for call in bench.calls(many)[1:] if call["at_ms"] < back_ms]
-        parked, = [record for record in bench.topic("delay.1m") if record.headers["repo"] == one]
-        assert parked.key.startswith(f"{one}|") and parked.partition == 0
+        parked, = [record for record in bench.topic("delay.1m") if record.headers["repos"] == one]
+        assert parked.key.startswith("pytorch/pytorch#") and parked.partition == 0
 
     def test_a_time_from_a_clock_that_ran_ahead_waits_no_longer_than_its_topic(self, bench):
         headers = {"to_topic": bench.relay.topic("reconcile"), "mark": uuid.uuid4().hex,
