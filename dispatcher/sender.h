@@ -81,6 +81,7 @@ struct task_in_hand {
     struct outcome outcome;
     int64_t claimed_ms;         /* wall clock; until the call ends it counts as dispatched_at */
     int64_t signed_ms;          /* wall clock: what the callback token says; 0: there is none */
+    bool paid;                  /* its call, with the claim */
     struct expand_task *expand; /* TASK_EXPAND, while it is under way */
 };
 

@@ -217,6 +217,7 @@ static void call(struct task_in_hand *t)
         .sign_opaque = t,
         .trimmed = task->payload_trimmed,
         .send_by_ms = s->claiming_ms + CLAIM_HALF_MS,
+        .paid = t->paid,
     };
     struct why why;
     enum err err;

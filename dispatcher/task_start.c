@@ -23,6 +23,7 @@ static struct task_in_hand *taken(struct lane_item *item)
     t->state = TASK_CLAIMING;
     t->owner[0] = 0;
     t->signed_ms = 0;
+    t->paid = false;
     return t;
 }
 
@@ -38,66 +39,117 @@ static void note_redis(struct sender *s, bool answers, const char *reason)
     s->redis_unavailable = !answers;
 }
 
-/* What Redis says of its claim. */
-static void collect_claim(struct task_in_hand *t, struct dispatch_facts *facts, bool queued,
-                          struct why *why)
+/* One that starts. */
+struct start {
+    struct task_in_hand *t;
+    struct dispatch_facts facts;
+    struct github_bill bill;
+    bool asked; /* Redis, for its claim */
+};
+
+/* What its call costs goes into the claim. False: the budget is known to be used up, and it waits
+ * without asking for a claim. Where the breaker is open the call itself pays, if there is one. */
+static bool make_bill(struct start *start)
+{
+    struct task_in_hand *t = start->t;
+    struct github_answer refused;
+    int64_t now_ms = clock_mono_ms();
+    bool pays = t->task.kind == TASK_DISPATCH &&
+                breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms;
+    start->bill.shared.account = STR_NONE;
+    if (!pays || github_bill(t->s->github, t->task.repo, BUDGET_DISPATCH, &start->bill, &refused))
+        return true;
+    task_answered(t, &refused);
+    return false;
+}
+
+static enum err ask_claim(struct start *start, struct why *why)
+{
+    struct task_in_hand *t = start->t;
+    struct sender *s = t->s;
+    t->claimed_ms = clock_wall_ms();
+    snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
+             s->tier.ptr, ++s->claims);
+    return claim_queue(s->redis, &t->task, t->owner, t->claimed_ms,
+                       task_can_be_superseded(&t->task),
+                       start->bill.shared.account.ptr ? &start->bill.shared : NULL, why);
+}
+
+/* What Redis says of its claim. Its budget refused, no claim was taken, and it waits. */
+static void collect_claim(struct start *start, struct why *why)
 {
     static const char *const names[] = {
-        [CLAIM_TAKEN] = "taken", [CLAIM_FORGOTTEN] = "forgotten", [CLAIM_EXPIRED] = "expired",
-        [CLAIM_BUSY] = "busy",   [CLAIM_DONE] = "done",           [CLAIM_SUPERSEDED] = "superseded",
+        [CLAIM_TAKEN] = "taken",     [CLAIM_FORGOTTEN] = "forgotten",
+        [CLAIM_EXPIRED] = "expired", [CLAIM_BUSY] = "busy",
+        [CLAIM_DONE] = "done",       [CLAIM_SUPERSEDED] = "superseded",
+        [CLAIM_UNPAID] = "unpaid",
     };
+    struct task_in_hand *t = start->t;
+    struct dispatch_facts *facts = &start->facts;
+    struct github_answer refused;
     struct claim_answer claim;
-    bool answered = queued && !claim_collect(t->s->redis, &claim, why);
+    bool answered = start->asked && !claim_collect(t->s->redis, &claim, why);
     note_redis(t->s, answered, why->text);
     metrics_add(role_metrics(t->s->role), M_CLAIMS,
                 METRIC_LABELS(t->s->tier, str_of(answered ? names[claim.verdict] : "none")), 1);
-    facts->known |= answered ? FACT_CLAIM_ASKED : FACT_REDIS_UNAVAILABLE;
+    *facts = facts_of(t, answered ? FACT_CLAIM_ASKED : FACT_REDIS_UNAVAILABLE);
     if (!answered)
         return;
     facts->claim = claim.verdict;
     facts->busy_until_ms = clock_mono_ms() + claim.wait_ms + 1;
     facts->outcome_unreadable = !claim.outcome.delivery_id[0];
     t->outcome = claim.outcome;
+    if (!start->bill.shared.account.ptr ||
+        (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_UNPAID))
+        return;
+    t->paid = github_settle(t->s->github, t->task.repo, &start->bill, &claim.budget, &refused);
+    if (t->paid)
+        return;
+    t->owner[0] = 0;
+    task_answered(t, &refused);
 }
 
-/* One round trip for all: they are queued first, then read in the same order; then GitHub is
- * called, whose budget is in Redis, too. */
-static void claim_and_call(struct sender *s, struct task_in_hand *const *batch, size_t n)
+static void decide_and_call(struct start *start)
 {
-    struct dispatch_facts facts[SENDER_IN_FLIGHT_MAX];
+    struct task_in_hand *t = start->t;
+    struct sender *s = t->s;
+    struct dispatch_facts *facts = &start->facts;
+    facts->now_ms = clock_mono_ms();
+    if (clock_boot_ms() > s->claiming_ms + CLAIM_HALF_MS)
+        facts->known |= FACT_CLAIM_OLD;
+    if (!worker_may_act(s->worker, s->claiming_ms))
+        facts->known |= FACT_NOT_SURELY_OURS;
+    struct dispatch_decision decision = dispatch_decide(facts);
+    /* Asked last: an open one gives its only probe away. */
+    if (decision.next == DISPATCH_CALL && t->task.kind != TASK_EXPAND &&
+        !breaker_allows(s->breakers, t->task.repo, facts->now_ms)) {
+        facts->known |= FACT_BREAKER_OPEN;
+        facts->since_ms = breaker_open_since(s->breakers, t->task.repo, facts->now_ms);
+        decision = dispatch_decide(facts);
+    }
+    task_follow(t, &decision);
+}
+
+/* One round trip for all, for their claims and what their calls cost: they are queued first, then
+ * read in the same order; then GitHub is called. */
+static void claim_and_call(struct sender *s, struct start *batch, size_t n)
+{
     struct why why = { "" };
-    size_t queued = 0;
+    enum err err = OK;
     s->claiming_ms = clock_boot_ms();
     for (size_t i = 0; i < n; i++) {
-        struct task_in_hand *t = batch[i];
-        t->claimed_ms = clock_wall_ms();
-        snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
-                 s->tier.ptr, ++s->claims);
-        if (queued == i && !claim_queue(s->redis, &t->task, t->owner, t->claimed_ms,
-                                        task_can_be_superseded(&t->task), &why))
-            queued++;
+        if (!make_bill(&batch[i]))
+            continue;
+        if (!err)
+            err = ask_claim(&batch[i], &why);
+        batch[i].asked = !err;
     }
-    for (size_t i = 0; i < n; i++) {
-        facts[i] = facts_of(batch[i], 0);
-        collect_claim(batch[i], &facts[i], i < queued, &why);
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct task_in_hand *t = batch[i];
-        facts[i].now_ms = clock_mono_ms();
-        if (clock_boot_ms() > s->claiming_ms + CLAIM_HALF_MS)
-            facts[i].known |= FACT_CLAIM_OLD;
-        if (!worker_may_act(s->worker, s->claiming_ms))
-            facts[i].known |= FACT_NOT_SURELY_OURS;
-        struct dispatch_decision decision = dispatch_decide(&facts[i]);
-        /* Asked last: an open one gives its only probe away. */
-        if (decision.next == DISPATCH_CALL && t->task.kind != TASK_EXPAND &&
-            !breaker_allows(s->breakers, t->task.repo, facts[i].now_ms)) {
-            facts[i].known |= FACT_BREAKER_OPEN;
-            facts[i].since_ms = breaker_open_since(s->breakers, t->task.repo, facts[i].now_ms);
-            decision = dispatch_decide(&facts[i]);
-        }
-        task_follow(t, &decision);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (batch[i].t->state == TASK_CLAIMING)
+            collect_claim(&batch[i], &why);
+    for (size_t i = 0; i < n; i++)
+        if (batch[i].t->state == TASK_CLAIMING)
+            decide_and_call(&batch[i]);
 }
 
 /* What waits for a slow downstream leaves the room in hand to others. */
@@ -116,7 +168,7 @@ static void park_stuck(struct sender *s)
 
 void tasks_start(struct sender *s)
 {
-    struct task_in_hand *batch[SENDER_IN_FLIGHT_MAX];
+    struct start batch[SENDER_IN_FLIGHT_MAX];
     struct lane_item *item;
     size_t n = 0;
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
@@ -127,7 +179,7 @@ void tasks_start(struct sender *s)
             t, dispatch_facts_of(&t->task, version->list, clock_wall_ms(), s->d->max_age_ms));
         const struct dispatch_decision decision = dispatch_decide(&facts);
         if (decision.next == DISPATCH_CLAIM)
-            batch[n++] = t;
+            batch[n++] = (struct start){ .t = t };
         else
             task_follow(t, &decision);
     }

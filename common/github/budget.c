@@ -152,87 +152,160 @@ static struct budget_rules rules_of(const struct github_budget *b, const struct 
     return rules;
 }
 
-/* Locked, but not while it asks Redis. True: this process counted alone. *rules are what it counted
- * by. */
-static bool take(struct budget_payer *p, struct account *a, struct str downstream,
-                 enum budget_call call, enum budget_class class, int64_t limited_us,
-                 struct budget_rules *rules, struct budget_answer *ret)
+/* Locked. */
+static void bill_of(struct github_budget *b, struct account *a, struct str downstream,
+                    enum budget_call call, enum budget_class class, struct github_bill *ret)
+{
+    int64_t now_us = clock_mono_us(), reset_us = a->seen_reset_ms * 1000 - now_us;
+    *ret = (struct github_bill){ .call = call,
+                                 .class = class,
+                                 .rules = rules_of(b, a),
+                                 .left = reset_us > 0 ? a->seen_left : -1,
+                                 .reset_us = reset_us };
+    a->seen_reset_ms = 0;
+    ret->shared.account = str_of(a->name);
+    ret->shared.downstream = downstream;
+    budget_price(&ret->rules, call, class, ret->left, reset_us, &ret->shared.ask);
+}
+
+/* Locked. */
+static void shared_said(struct account *a, const struct budget_answer *answer)
+{
+    int64_t now_us = clock_mono_us();
+    for (int i = 0; i < BUDGET_BUCKETS; i++)
+        a->state.full_us[i] = now_us + answer->used_us[i];
+}
+
+/* Locked, but not while it asks Redis. True: this process counted alone, by bill's rules. */
+static bool take(struct budget_payer *p, struct account *a, struct github_bill *bill,
+                 struct budget_answer *ret)
 {
     struct github_budget *b = p->budget;
-    struct budget_ask what;
     struct why why;
-    int64_t now_us = clock_mono_us();
-    int64_t reset_us = a->seen_reset_ms * 1000 - now_us, left = reset_us > 0 ? a->seen_left : -1;
-    a->seen_reset_ms = 0;
-    *rules = rules_of(b, a);
+    int64_t limited_us = bill->shared.ask.limited_us;
     if (p->redis) {
-        budget_price(rules, call, class, left, reset_us, &what);
-        what.limited_us = limited_us;
         pthread_mutex_unlock(&b->lock);
-        enum err err = budget_take_shared(p->redis, str_of(a->name), downstream, &what, ret, &why);
+        enum err err = budget_take_shared(p->redis, &bill->shared, ret, &why);
         pthread_mutex_lock(&b->lock);
-        for (int i = 0; !err && i < BUDGET_BUCKETS; i++)
-            a->state.full_us[i] = now_us + ret->used_us[i];
-        if (!err)
+        if (!err) {
+            shared_said(a, ret);
             return false;
+        }
     }
-    *rules = budget_rules_alone(rules);
-    budget_price(rules, call, class, left, reset_us, &what);
-    what.limited_us = limited_us;
-    budget_take(&a->state, &what, now_us, ret);
+    bill->rules = budget_rules_alone(&bill->rules);
+    budget_price(&bill->rules, bill->call, bill->class, bill->left, bill->reset_us,
+                 &bill->shared.ask);
+    bill->shared.ask.limited_us = limited_us;
+    budget_take(&a->state, &bill->shared.ask, clock_mono_us(), ret);
     return true;
 }
 
-/* Locked. The same for what is known to be refused and for what is refused now. */
-static bool pay(struct budget_payer *p, const struct github_request *request,
-                enum budget_class class, struct github_answer *ret)
+/* Locked. Each that a refusal of the bucket meets gets a moment of its own. */
+static void refuse(struct budget_payer *p, const struct account *a, struct refusal *r,
+                   enum budget_class class, struct github_answer *ret)
 {
-    struct github_budget *b = p->budget;
-    enum budget_call call = budget_call_of(request->method, request->path);
-    struct str downstream = request->downstream.ptr ? request->downstream : request->repo;
-    struct account *a = account_of(b, request->repo);
-    char key[KEY_SIZE];
-    struct refusal *r = refusal_find(b, a, downstream, call, class, key);
-    if (!r || r->until_ms <= clock_mono_ms()) {
-        struct budget_rules rules;
-        struct budget_ask price;
-        struct budget_answer answer;
-        char what[64];
-        bool alone = take(p, a, downstream, call, class, 0, &rules, &answer);
-        if (!answer.wait_us)
-            return true;
-        int64_t now_ms = clock_mono_ms(), wait_ms = (answer.wait_us + 999) / 1000;
-        if (answer.limited) {
-            *ret = answer_of(p, a, NULL, class, now_ms + wait_ms);
-            return false;
-        }
-        if (alone && wait_ms > ALONE_AGAIN_MS)
-            wait_ms = ALONE_AGAIN_MS;
-        r = refusal_find(b, a, downstream, call, class, key); /* another thread's, meanwhile */
-        if (!r)
-            r = refusal_new(b, key);
-        r->until_ms = now_ms + wait_ms;
-        budget_price(&rules, call, class, -1, 0, &price);
-        r->step_ms = (price.of[answer.bucket].cost_us + 999) / 1000;
-        r->bucket = answer.bucket;
-        budget_describe(&rules, r->bucket, what, sizeof(what));
-        snprintf(r->what, sizeof(r->what), "%s%s", what, alone ? " without Redis" : "");
-        if (r->next_ms < r->until_ms || r->next_ms > r->until_ms + QUEUE_MAX_MS)
-            r->next_ms = r->until_ms;
-    }
     *ret = answer_of(p, a, r, class, r->next_ms);
     r->next_ms += r->step_ms;
-    b->waits[class][r->bucket]++;
+    p->budget->waits[class][r->bucket]++;
+}
+
+/* Locked. The same for what is known to be refused and for what is refused now. */
+static bool settle(struct budget_payer *p, struct account *a, const struct github_bill *bill,
+                   const struct budget_answer *answer, bool alone, struct github_answer *ret)
+{
+    struct github_budget *b = p->budget;
+    struct budget_ask price;
+    char what[64], key[KEY_SIZE];
+    if (!answer->wait_us)
+        return true;
+    int64_t now_ms = clock_mono_ms(), wait_ms = (answer->wait_us + 999) / 1000;
+    if (answer->limited) {
+        *ret = answer_of(p, a, NULL, bill->class, now_ms + wait_ms);
+        return false;
+    }
+    if (alone && wait_ms > ALONE_AGAIN_MS)
+        wait_ms = ALONE_AGAIN_MS;
+    struct refusal *r = refusal_find(b, a, bill->shared.downstream, bill->call, bill->class, key);
+    if (!r)
+        r = refusal_new(b, key);
+    r->until_ms = now_ms + wait_ms;
+    budget_price(&bill->rules, bill->call, bill->class, -1, 0, &price);
+    r->step_ms = (price.of[answer->bucket].cost_us + 999) / 1000;
+    r->bucket = answer->bucket;
+    budget_describe(&bill->rules, r->bucket, what, sizeof(what));
+    snprintf(r->what, sizeof(r->what), "%s%s", what, alone ? " without Redis" : "");
+    if (r->next_ms < r->until_ms || r->next_ms > r->until_ms + QUEUE_MAX_MS)
+        r->next_ms = r->until_ms;
+    refuse(p, a, r, bill->class, ret);
     return false;
+}
+
+/* Locked. False: it is known to be refused. */
+static bool make_bill(struct budget_payer *p, struct account *a, struct str downstream,
+                      enum budget_call call, enum budget_class class, struct github_bill *ret,
+                      struct github_answer *refused)
+{
+    char key[KEY_SIZE];
+    struct refusal *r = refusal_find(p->budget, a, downstream, call, class, key);
+    if (r && r->until_ms > clock_mono_ms()) {
+        refuse(p, a, r, class, refused);
+        return false;
+    }
+    bill_of(p->budget, a, downstream, call, class, ret);
+    return true;
+}
+
+static bool has_limits(const struct budget_payer *p)
+{
+    return p->budget && budget_limits(&p->budget->rules);
+}
+
+static enum budget_class class_of(const struct budget_payer *p, enum budget_class class)
+{
+    return class > p->class ? class : p->class;
+}
+
+bool budget_bill(struct budget_payer *p, struct str repo, enum budget_call call,
+                 struct github_bill *ret, struct github_answer *refused)
+{
+    *ret = (struct github_bill){ .call = call };
+    if (!has_limits(p))
+        return true;
+    pthread_mutex_lock(&p->budget->lock);
+    bool made = make_bill(p, account_of(p->budget, repo), repo, call, p->class, ret, refused);
+    pthread_mutex_unlock(&p->budget->lock);
+    return made;
+}
+
+bool budget_settle(struct budget_payer *p, struct str repo, const struct github_bill *bill,
+                   const struct budget_answer *answer, struct github_answer *refused)
+{
+    if (!bill->shared.account.ptr)
+        return true;
+    pthread_mutex_lock(&p->budget->lock);
+    struct account *a = account_of(p->budget, repo);
+    shared_said(a, answer);
+    bool paid = settle(p, a, bill, answer, false, refused);
+    pthread_mutex_unlock(&p->budget->lock);
+    return paid;
 }
 
 bool budget_pay(struct budget_payer *p, const struct github_request *request,
                 struct github_answer *ret)
 {
-    if (!p->budget || !budget_limits(&p->budget->rules))
+    struct str downstream = request->downstream.ptr ? request->downstream : request->repo;
+    struct github_bill bill;
+    struct budget_answer answer;
+    if (!has_limits(p))
         return true;
     pthread_mutex_lock(&p->budget->lock);
-    bool paid = pay(p, request, request->class > p->class ? request->class : p->class, ret);
+    struct account *a = account_of(p->budget, request->repo);
+    bool paid = make_bill(p, a, downstream, budget_call_of(request->method, request->path),
+                          class_of(p, request->class), &bill, ret);
+    if (paid) {
+        bool alone = take(p, a, &bill, &answer);
+        paid = settle(p, a, &bill, &answer, alone, ret);
+    }
     pthread_mutex_unlock(&p->budget->lock);
     return paid;
 }
@@ -244,8 +317,7 @@ bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
     char key[KEY_SIZE];
     if (!b)
         return false;
-    if (class < p->class)
-        class = p->class;
+    class = class_of(p, class);
     pthread_mutex_lock(&b->lock);
     const struct account *a = account_of(b, repo);
     const struct refusal *r = refusal_find(b, a, downstream, call, class, key);
@@ -262,7 +334,7 @@ void budget_saw(struct budget_payer *p, struct str repo, const struct github_ans
     int64_t until_us = 1000 * (answer->limited            ? answer->wait_until_ms
                                : answer->budget_left == 0 ? answer->budget_reset_ms
                                                           : 0);
-    if (!b || !budget_limits(&b->rules) || b->rules.one_for_the_app)
+    if (!has_limits(p) || b->rules.one_for_the_app)
         return;
     pthread_mutex_lock(&b->lock);
     struct account *a = account_of(b, repo);
@@ -273,10 +345,12 @@ void budget_saw(struct budget_payer *p, struct str repo, const struct github_ans
     }
     int64_t now_us = clock_mono_us();
     if (until_us > now_us && until_us > a->state.limited_us + LIMIT_WAVERS_US) {
-        struct budget_rules rules; /* for a read, which this very limit refuses: it takes nothing */
+        struct github_bill bill; /* of a read, which this very limit refuses: it takes nothing */
         struct budget_answer ignored;
         a->state.limited_us = until_us;
-        (void)take(p, a, repo, BUDGET_READ, BUDGET_AGGREGATE, until_us - now_us, &rules, &ignored);
+        bill_of(b, a, repo, BUDGET_READ, BUDGET_AGGREGATE, &bill);
+        bill.shared.ask.limited_us = until_us - now_us;
+        (void)take(p, a, &bill, &ignored);
     }
     pthread_mutex_unlock(&b->lock);
 }

@@ -122,6 +122,12 @@ bool github_held(struct github *g, struct str repo, struct str downstream, enum 
     return budget_held(&g->payer, repo, downstream, call, class, ret);
 }
 
+bool github_bill(struct github *g, struct str repo, enum budget_call call, struct github_bill *ret,
+                 struct github_answer *refused)
+{
+    return budget_bill(&g->payer, repo, call, ret, refused);
+}
+
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why)
 {
@@ -149,14 +155,29 @@ static void call_finish(struct call *c, const struct github_answer *answer)
 
 static github_answered_fn call_answered;
 
+/* Another thread or replica met a limit of GitHub's. */
+static void heard_of(struct github *g, struct str repo, struct github_answer *refused)
+{
+    if (!refused->ours)
+        app_token_answered(g->tokens, repo, refused);
+}
+
 /* The App's own calls are not the installation's. */
 static bool pay(struct call *c, struct github_answer *refused)
 {
     c->paid_ms = clock_mono_ms();
     if (c->request.auth == GITHUB_AS_APP || budget_pay(&c->g->payer, &c->request, refused))
         return true;
-    if (!refused->ours) /* another thread or replica met a limit of GitHub's */
-        app_token_answered(c->g->tokens, c->request.repo, refused);
+    heard_of(c->g, c->request.repo, refused);
+    return false;
+}
+
+bool github_settle(struct github *g, struct str repo, const struct github_bill *bill,
+                   const struct budget_answer *answer, struct github_answer *refused)
+{
+    if (budget_settle(&g->payer, repo, bill, answer, refused))
+        return true;
+    heard_of(g, repo, refused);
     return false;
 }
 
@@ -301,8 +322,10 @@ enum err github_start(struct github *g, const struct github_request *request,
     }
     c->done = done;
     c->opaque = opaque;
-    err = pay(c, &g->refused) ? call_begin(c, why)
-                              : why_set(why, g->refused.err, "%s", g->refused.reason);
+    c->paid_ms = clock_mono_ms();
+    err = request->paid || pay(c, &g->refused)
+              ? call_begin(c, why)
+              : why_set(why, g->refused.err, "%s", g->refused.reason);
     if (err)
         call_free(c);
     else

@@ -13,7 +13,7 @@
 #include "../base/metrics.h"
 #include "../crypto/jwt.h"
 #include "../io/http_client.h"
-#include "../model/budget.h"
+#include "../view/budget.h"
 
 struct github;
 
@@ -55,6 +55,7 @@ struct github_request {
     enum budget_class class;
     struct str downstream; /* whose share of the content it takes; absent: the repo's */
     int64_t send_by_ms;    /* as in http_request: later it waits for its turn, no attempt spent */
+    bool paid; /* by github_settle: it takes nothing more, unless it is sent again or late */
 };
 
 /* err says what follows (behaviour.md, GitHub answers):
@@ -102,6 +103,23 @@ bool github_blocked(struct github *g, struct str repo, struct github_answer *ret
  * asks nobody. reason as above. */
 bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
                  enum budget_class class, struct github_answer *ret);
+/* What a call for that downstream itself is to pay, for who takes it out of the shared budget in
+ * one step with something else (view/claims.h). */
+struct github_bill {
+    struct budget_bill shared; /* account absent: nothing limits it, and nothing is to be taken */
+    enum budget_call call;
+    enum budget_class class;
+    struct budget_rules rules;
+    int64_t left, reset_us; /* what GitHub said last; -1: nothing */
+};
+/* False: it is known to be refused, and *refused is its answer; nobody needs to be asked. The bill
+ * borrows repo. */
+bool github_bill(struct github *g, struct str repo, enum budget_call call, struct github_bill *ret,
+                 struct github_answer *refused) MUST_CHECK;
+/* What the shared budget answered to the bill. True: it is paid; the request says so. False:
+ * *refused is the call's answer, and remembered. reason as above. */
+bool github_settle(struct github *g, struct str repo, const struct github_bill *bill,
+                   const struct budget_answer *answer, struct github_answer *refused) MUST_CHECK;
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why);

@@ -3,14 +3,35 @@
 #ifndef CRCR_VIEW_BUDGET_H
 #define CRCR_VIEW_BUDGET_H
 
+#include "../base/buf.h"
 #include "../io/redis.h"
 #include "../model/budget.h"
 
+/* Who pays what for a call. downstream may be absent when the call is no content. */
+struct budget_bill {
+    struct str account, downstream;
+    struct budget_ask ask;
+};
+
 /* One Lua step: takes the call's cost of the account, and of the downstream's share, or nothing.
- * downstream may be absent when the call is no content. Errors: Redis is unavailable; after
- * ERR_UNKNOWN it may have been taken. */
-enum err budget_take_shared(struct redis *r, struct str account, struct str downstream,
-                            const struct budget_ask *ask, struct budget_answer *ret,
-                            struct why *why) MUST_CHECK;
+ * Errors: Redis is unavailable; after ERR_UNKNOWN it may have been taken. */
+enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
+                            struct budget_answer *ret, struct why *why) MUST_CHECK;
+
+/* For a script that takes it in the same step as something else (claim.lua): its keys, its
+ * arguments, and what it returns. */
+#define BUDGET_KEYS   2
+#define BUDGET_ARGS   (4 + 4 * BUDGET_BUCKETS)
+#define BUDGET_ANSWER (2 + BUDGET_BUCKETS)
+struct budget_args {
+    struct str key[BUDGET_KEYS], arg[BUDGET_ARGS];
+    struct buf account, share;
+    char text[BUDGET_ARGS][24];
+};
+/* ret is the caller's to clear; it must not move. */
+void budget_args(const struct budget_bill *bill, struct budget_args *ret);
+void budget_args_clear(struct budget_args *args);
+/* Of BUDGET_ANSWER items. */
+void budget_answer_read(const struct redis_value *items, struct budget_answer *ret);
 
 #endif

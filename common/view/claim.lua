@@ -1,8 +1,11 @@
--- with: seq.lua
--- Takes the claim of one dispatch, or says why not.
--- KEYS: the claim; crcr:epoch; the lane's last seq when this dispatch can be superseded.
--- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms
--- Returns {verdict, ms until another's claim runs out, outcome}.
+-- with: seq.lua budget.lua
+-- Takes the claim of one dispatch and what its call costs, or says why not.
+-- KEYS: the claim; crcr:epoch; the lane's last seq (the claim again: it cannot be superseded); then,
+-- when something is to be paid, the keys of budget().
+-- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms;
+-- then the args of budget().
+-- Returns {verdict, ms until another's claim runs out, outcome}, and what budget() returned if it was
+-- asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
 -- was received. The epoch is gone then, or is a later one: it is the moment, in microseconds of
 -- Redis's clock, in which somebody began to restore what was lost.
@@ -15,6 +18,7 @@
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local ttl = tonumber(ARGV[4])
+local lane = KEYS[3] ~= KEYS[1] and KEYS[3]
 
 local claim = redis.call('HMGET', KEYS[1], 'state', 'owner', 'until_ms', 'outcome')
 local state, owner, until_ms = claim[1], claim[2], tonumber(claim[3] or '0')
@@ -24,12 +28,21 @@ end
 if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
   return { 'busy', string.format('%.0f', until_ms - now), '' }
 end
-if KEYS[3] then
-  local last = redis.call('GET', KEYS[3])
+if lane then
+  local last = redis.call('GET', lane)
   if last and later(last, ARGV[5]) then
     return { 'superseded', '0', '' }
   end
-  redis.call('SET', KEYS[3], ARGV[5], 'EX', ttl)
+end
+local paid = {}
+if KEYS[4] then
+  paid = budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[4], KEYS[5], ARGV, 11)
+  if paid[1] > 0 then
+    return { 'unpaid', '0', '', unpack(paid) }
+  end
+end
+if lane then
+  redis.call('SET', lane, ARGV[5], 'EX', ttl)
 end
 redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1],
            'until_ms', string.format('%.0f', now + tonumber(ARGV[3])),
@@ -37,10 +50,10 @@ redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1],
            'dispatched_ms', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ttl)
 if state == 'unknown' or (state == 'sending' and owner ~= ARGV[1]) then
-  return { 'expired', '0', '' }
+  return { 'expired', '0', '', unpack(paid) }
 end
 local epoch = tonumber(redis.call('GET', KEYS[2]) or '')
 if not state and (not epoch or epoch / 1000 > tonumber(ARGV[10])) then
-  return { 'forgotten', '0', '' }
+  return { 'forgotten', '0', '', unpack(paid) }
 end
-return { 'taken', '0', '' }
+return { 'taken', '0', '', unpack(paid) }

@@ -23,8 +23,10 @@ static const struct {
     const char *name;
     enum claim_verdict verdict;
 } verdicts[] = {
-    { "taken", CLAIM_TAKEN }, { "forgotten", CLAIM_FORGOTTEN }, { "expired", CLAIM_EXPIRED },
-    { "busy", CLAIM_BUSY },   { "done", CLAIM_DONE },           { "superseded", CLAIM_SUPERSEDED },
+    { "taken", CLAIM_TAKEN },     { "forgotten", CLAIM_FORGOTTEN },
+    { "expired", CLAIM_EXPIRED }, { "busy", CLAIM_BUSY },
+    { "done", CLAIM_DONE },       { "superseded", CLAIM_SUPERSEDED },
+    { "unpaid", CLAIM_UNPAID },
 };
 
 static struct str number(char to[NUMBER_MAX], int64_t n)
@@ -48,19 +50,25 @@ static struct str not_absent(struct str s)
 }
 
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, struct why *why)
+                     int64_t dispatched_ms, bool supersede, const struct budget_bill *bill,
+                     struct why *why)
 {
+    struct budget_args CLEANUP(budget_args_clear) pays = { .key = { STR_NONE } };
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
     char at[NUMBER_MAX], sending[NUMBER_MAX], ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX];
     char seq[TASK_SEQ_TEXT_SIZE], received[NUMBER_MAX];
-    struct str argv[13];
-    size_t n = 0;
+    struct str argv[3 + BUDGET_KEYS + 10 + BUDGET_ARGS];
+    size_t n = 0, keys;
     buf_init(&key, VIEW_KEY_MAX);
     buf_init(&seq_key, VIEW_KEY_MAX);
     argv[n++] = claim_key(&key, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
-    if (supersede)
-        argv[n++] = key_seq(&seq_key, task->repo, task->event_key);
+    argv[n++] = supersede ? key_seq(&seq_key, task->repo, task->event_key) : argv[0];
+    if (bill)
+        budget_args(bill, &pays);
+    for (size_t i = 0; bill && i < BUDGET_KEYS; i++)
+        argv[n++] = pays.key[i];
+    keys = n;
     task_seq_text(&task->seq, seq);
     argv[n++] = str_of(owner);
     argv[n++] = number(at, dispatched_ms);
@@ -73,7 +81,9 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     argv[n++] = number(level, task->level);
     argv[n++] = str_of(event_kind_name(task->event.kind));
     argv[n++] = number(received, task->event.received_ms);
-    return redis_queue_script(r, &claim_script, supersede ? 3 : 2, n, argv, why);
+    for (size_t i = 0; bill && i < BUDGET_ARGS; i++)
+        argv[n++] = pays.arg[i];
+    return redis_queue_script(r, &claim_script, keys, n, argv, why);
 }
 
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why)
@@ -82,7 +92,7 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
     enum err err = redis_collect(r, &v, why);
     if (err)
         return err;
-    if (v->type != REDIS_ARRAY || v->n != 3)
+    if (v->type != REDIS_ARRAY || (v->n != 3 && v->n != 3 + BUDGET_ANSWER))
         return why_set(why, ERR_REFUSE, "the claim script gave an answer of another shape");
     for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
         if (!str_is(v->items[0].text, verdicts[i].name))
@@ -93,6 +103,8 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
         if (answer.verdict == CLAIM_DONE &&
             outcome_from_json(v->items[2].text, &answer.outcome, why))
             answer.outcome = (struct outcome){ .outcome = OUTCOME_DUPLICATE };
+        if (v->n > 3)
+            budget_answer_read(v->items + 3, &answer.budget);
         *ret = answer;
         return OK;
     }

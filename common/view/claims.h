@@ -6,6 +6,7 @@
 
 #include "../io/redis.h"
 #include "../model/task.h"
+#include "budget.h"
 
 #define CLAIM_SENDING_MS 60000
 /* A call is sent within half of that, or claimed again: the process may have been paused. */
@@ -20,11 +21,13 @@ enum claim_verdict {
     CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */
     CLAIM_DONE,       /* it was sent: emit the stored outcome again */
     CLAIM_SUPERSEDED, /* a later seq of the lane was sent already */
+    CLAIM_UNPAID,     /* no claim was taken: the budget refuses the call */
 };
 struct claim_answer {
     enum claim_verdict verdict;
-    int64_t wait_ms;        /* BUSY: until it runs out */
-    struct outcome outcome; /* DONE; delivery_id is empty when what is stored cannot be read */
+    int64_t wait_ms;             /* BUSY: until it runs out */
+    struct outcome outcome;      /* DONE; delivery_id is empty when what is stored cannot be read */
+    struct budget_answer budget; /* of the bill; UNPAID, and when the claim was taken */
 };
 
 /* A task of an event that was replayed --again has a claim of its own, so that what was sent before
@@ -34,9 +37,11 @@ struct claim_answer {
  * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
  * (pull_request dispatches only). dispatched_ms: the moment of the call, by the caller's wall
- * clock; what a claim's time is measured with is Redis's. */
+ * clock; what a claim's time is measured with is Redis's. bill: what the call costs, taken in the
+ * same step when the claim is; NULL: nothing. */
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, struct why *why) MUST_CHECK;
+                     int64_t dispatched_ms, bool supersede, const struct budget_bill *bill,
+                     struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
 /* The end of a claim, queued and collected in the same way. finish: sending → done(outcome) when
  * the outcome is dispatched or duplicate, else → unknown (whoever claims next gets CLAIM_EXPIRED).

@@ -28,10 +28,10 @@ static struct budget_answer take(void **state, const struct budget_rules *rules,
 {
     struct redis_fixture *f = *state;
     struct budget_answer answer;
-    struct budget_ask ask;
-    budget_price(rules, call, class, -1, 0, &ask);
-    ask.limited_us = limited_us;
-    assert_int_equal(budget_take_shared(f->redis, ACCOUNT, downstream, &ask, &answer, NULL), OK);
+    struct budget_bill bill = { .account = ACCOUNT, .downstream = downstream };
+    budget_price(rules, call, class, -1, 0, &bill.ask);
+    bill.ask.limited_us = limited_us;
+    assert_int_equal(budget_take_shared(f->redis, &bill, &answer, NULL), OK);
     return answer;
 }
 

@@ -259,7 +259,7 @@ static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **sta
     older.event.delivery = STR_LIT("d-3");
     older.seq.updated_ms = 3000;
     assert_int_equal(claim(state, &newer, "one", NOW).verdict, CLAIM_TAKEN);
-    assert_int_equal(claim_queue(f->redis, &push, "one", NOW, false, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &push, "one", NOW, false, NULL, NULL), OK);
     assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
     assert_int_equal(answer.verdict, CLAIM_TAKEN);
     assert_int_equal(claim(state, &older, "one", NOW).verdict, CLAIM_TAKEN);
@@ -272,9 +272,9 @@ static void many_are_answered_in_the_order_of_queueing(void **state)
     struct claim_answer answer;
     second.event.delivery = STR_LIT("d-2");
     claim(state, &second, "other", NOW);
-    assert_int_equal(claim_queue(f->redis, &first, "one", NOW, false, NULL), OK);
-    assert_int_equal(claim_queue(f->redis, &second, "one", NOW, false, NULL), OK);
-    assert_int_equal(claim_queue(f->redis, &first, "two", NOW, false, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &first, "one", NOW, false, NULL, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &second, "one", NOW, false, NULL, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &first, "two", NOW, false, NULL, NULL), OK);
     static const enum claim_verdict verdicts[] = { CLAIM_TAKEN, CLAIM_BUSY, CLAIM_BUSY };
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
@@ -317,6 +317,56 @@ static void claims_do_not_stay_for_ever(void **state)
     }
 }
 
+static struct claim_answer claim_for(void **state, const struct task *task, const char *owner,
+                                     struct budget_bill *bill)
+{
+    const struct budget_rules rules = { .limit = { [BUDGET_POINTS_MINUTE] = 40 }, .replicas = 1 };
+    struct redis_fixture *f = *state;
+    struct claim_answer answer = { 0 };
+    budget_price(&rules, BUDGET_DISPATCH, BUDGET_AGGREGATE, -1, 0, &bill->ask);
+    assert_int_equal(claim_queue(f->redis, task, owner, NOW, true, bill, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    return answer;
+}
+
+/* 40 points a minute: 10 at once, and a dispatch costs 5. */
+static void a_claim_takes_what_its_call_costs_or_neither(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct budget_bill bill = { .account = STR_LIT("org"), .downstream = STR_LIT("Org/A") };
+    struct task first = a_task(), second = a_task(), third = a_task();
+    second.event.delivery = STR_LIT("d-2");
+    second.seq.updated_ms++;
+    third.event.delivery = STR_LIT("d-3");
+    third.seq.updated_ms += 2;
+    struct claim_answer answer = claim_for(state, &first, "one", &bill);
+    assert_int_equal(answer.verdict, CLAIM_TAKEN);
+    assert_int_equal(answer.budget.wait_us, 0);
+    assert_true(answer.budget.used_us[BUDGET_POINTS_MINUTE] > 0);
+    /* What is called by another, or was sent, costs nothing. */
+    assert_int_equal(claim_for(state, &first, "two", &bill).verdict, CLAIM_BUSY);
+    const struct outcome sent = an_outcome(&first, OUTCOME_DISPATCHED);
+    assert_int_equal(finish(f, &first, "one", &sent), OK);
+    assert_int_equal(claim_for(state, &first, "two", &bill).verdict, CLAIM_DONE);
+    assert_int_equal(claim_for(state, &second, "one", &bill).verdict, CLAIM_TAKEN);
+
+    answer = claim_for(state, &third, "one", &bill);
+    assert_int_equal(answer.verdict, CLAIM_UNPAID);
+    assert_int_equal(answer.budget.bucket, BUDGET_POINTS_MINUTE);
+    assert_true(answer.budget.wait_us > 0);
+    /* No claim was taken, and the lane's last is still the second's. */
+    const struct redis_value *v;
+    assert_int_equal(redis_call(f->redis, &v,
+                                REDIS_ARGS(STR_LIT("EXISTS"), STR_LIT("claim:d-3|org/a|dispatch|")),
+                                NULL),
+                     OK);
+    assert_int_equal(v->integer, 0);
+    struct task again = a_task();
+    again.event.delivery = STR_LIT("d-4");
+    again.seq.updated_ms++;
+    assert_int_equal(claim(state, &again, "one", NOW).verdict, CLAIM_TAKEN);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, redis_fixture_consistent)
@@ -341,6 +391,7 @@ int main(void)
         TEST(many_are_answered_in_the_order_of_queueing),
         TEST(the_record_is_there_before_the_call_for_a_fast_callback),
         TEST(claims_do_not_stay_for_ever),
+        TEST(a_claim_takes_what_its_call_costs_or_neither),
     };
     return cmocka_run_group_tests(tests, redis_fixture_start, redis_fixture_stop);
 }
