@@ -1,13 +1,9 @@
 #include "budget.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "keys.h"
 
-#define ARGS        (2 + 4 + 4 * BUDGET_BUCKETS) /* keys; budget.lua has the rest */
-#define NUMBER_SIZE 24
-#define ANSWER      (2 + BUDGET_BUCKETS)
+#define ARGS   (2 + 4 + 4 * BUDGET_BUCKETS) /* keys; budget.lua has the rest */
+#define ANSWER (2 + BUDGET_BUCKETS)
 
 extern const char view_budget_take_lua[];
 
@@ -19,7 +15,7 @@ enum err budget_take_shared(struct redis *r, struct str account, struct str down
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) share;
     int64_t numbers[ARGS - 2] = { ask->limited_us, ask->lower_us, ask->share_cost_us,
                                   ask->share_room_us };
-    char text[ARGS - 2][NUMBER_SIZE];
+    char text[ARGS - 2][STR_NUMBER_SIZE];
     struct str argv[ARGS];
     const struct redis_value *v;
     for (size_t b = 0; b < BUDGET_BUCKETS; b++) {
@@ -33,10 +29,8 @@ enum err budget_take_shared(struct redis *r, struct str account, struct str down
     buf_init(&share, VIEW_KEY_MAX);
     argv[0] = key_budget(&key, account);
     argv[1] = key_budget_share(&share, account, downstream);
-    for (size_t i = 0; i < ARGS - 2; i++) {
-        int n = snprintf(text[i], NUMBER_SIZE, "%" PRId64, numbers[i]);
-        argv[2 + i] = (struct str){ text[i], (size_t)n };
-    }
+    for (size_t i = 0; i < ARGS - 2; i++)
+        argv[2 + i] = str_number(text[i], numbers[i]);
     enum err err = redis_call_script(r, &script, 2, ARGS, argv, &v, why);
     if (err)
         return err;
