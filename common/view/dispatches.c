@@ -24,7 +24,7 @@ static const struct {
     [OUTCOME_DUPLICATE] = { "0", "" },
 };
 
-/* What the aggregate check run of a commit may be about. A record of before the action was told
+/* What the aggregate check run of a commit may be about. A record of before the action was stored
  * says nothing about a pull request that was closed, so it does not count. */
 static bool is_summed_up(const struct outcome *o)
 {
