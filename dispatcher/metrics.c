@@ -40,8 +40,7 @@ const struct metric_family dispatcher_metrics[] = {
     [M_CLAIMS] = { .name = "crcr_claims_total",
                    .type = METRIC_COUNTER,
                    .help = "Claims by verdict; none: Redis was unavailable, sent without one; "
-                           "unpaid: the budget "
-                           "refuses the call.",
+                           "unpaid: the budget refuses the call.",
                    .labels = { "tier", "verdict" } },
     [M_MAYBE_DUPLICATE] = { .name = "crcr_dispatches_maybe_duplicate_total",
                             .type = METRIC_COUNTER,

@@ -37,7 +37,7 @@ static void redis_seen(struct fold *f, bool up, const char *reason)
     metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), up);
     if (up) {
         log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
-        rebuild_look(f->rebuild); /* its last look may tell of a Redis that was unavailable */
+        rebuild_look(f->rebuild); /* its last look may have met a Redis that was unavailable */
     } else
         log_warn("redis_unavailable", LOG_STR("role", STR_LIT("fold")),
                  LOG_STR("error", str_of(reason)));
@@ -70,7 +70,7 @@ void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const str
 
 /* ---- folding -------------------------------------------------------------------------------- */
 
-/* Its claim as well: who called while Redis was unavailable could not tell it there. */
+/* Its claim as well: who called while Redis was unavailable could not store it there. */
 static enum err outcome_queue(struct fold *f, struct fact *fact, struct why *why)
 {
     const struct outcome *o = &fact->outcome;
@@ -285,7 +285,7 @@ static void view_tend(struct fold *f, size_t due)
         redis_seen(f, false, why.text);
         return;
     }
-    if (!consistent || due == 0) /* else it is for the facts to tell: a look writes nothing */
+    if (!consistent || due == 0) /* else the facts show it: a look writes nothing */
         redis_seen(f, true, NULL);
     view_seen(f, consistent);
 }

@@ -24,18 +24,18 @@ struct fold {
  * the dead-letter queue: they are waited out, as no answer is. */
 bool fold_is_of_this_fact(enum err err, const struct why *why);
 
-/* What a failed call to Redis means: it is unavailable, or it will never take this fact, which is
- * then told to step aside. */
+/* What a failed call to Redis means: it is unavailable, or it will never take this fact, which then
+ * steps aside. */
 void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why);
 
 /* ---- fold_pending.c ---------------------------------------------------------------------------
  */
 
 /* True when the dispatch of a pending callback is known now and filled in. Otherwise the fact waits
- * (up to 10 s, looking each second) or is told to step aside. */
+ * (up to 10 s, looking each second) or steps aside. */
 bool fold_pending_resolve(struct fold *f, struct fact *fact);
-/* Fills in pull request, commit and time of the dispatch of job's delivery; *found tells whether
- * there is one. */
+/* Fills in pull request, commit and time of the dispatch of job's delivery; *found: whether there
+ * is one. */
 enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *found,
                           struct why *why) MUST_CHECK;
 

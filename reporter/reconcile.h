@@ -70,7 +70,7 @@ enum pass_end {
  * this returns. reconcile_pass.c */
 void pass_start(struct target *target);
 /* True when the partition of the target goes, or another replica may have it by now, and may have
- * told GitHub more than the pass under way knows of: the pass writes no more. */
+ * sent GitHub more than the pass under way knows of: the pass writes no more. */
 bool target_is_old(const struct target *target);
 /* Ends the pass of a target; text for people. With PASS_HELD held_until_ms of the reconcile says
  * until when. reconcile.c */

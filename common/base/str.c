@@ -1,5 +1,7 @@
 #include "str.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -147,6 +149,12 @@ bool str_to_i64(struct str s, int64_t *ret)
         return false;
     *ret = negative ? (int64_t)(0 - n) : (int64_t)n;
     return true;
+}
+
+struct str str_number(char to[STR_NUMBER_SIZE], int64_t n)
+{
+    int len = snprintf(to, STR_NUMBER_SIZE, "%" PRId64, n);
+    return (struct str){ to, (size_t)len };
 }
 
 char *str_dup(struct str s)

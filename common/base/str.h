@@ -44,6 +44,9 @@ bool str_split(struct str *rest, char separator, struct str *part);
  * by str_to_i64. */
 bool str_to_u64(struct str s, uint64_t *ret);
 bool str_to_i64(struct str s, int64_t *ret);
+/* The other way: n in decimal, written into to and borrowed from it. */
+#define STR_NUMBER_SIZE 24
+struct str str_number(char to[STR_NUMBER_SIZE], int64_t n);
 /* A NUL-terminated copy, the caller's to free; STR_NONE gives NULL. */
 char *str_dup(struct str s);
 /* Copies into a fixed array and terminates it; false (and "" stored) when it does not fit. */

@@ -54,7 +54,7 @@ enum budget_bucket {
     BUDGET_BUCKETS
 };
 enum budget_class { BUDGET_AGGREGATE, BUDGET_L4, BUDGET_URGENT, BUDGET_REST, BUDGET_CLASSES };
-/* What calls are told apart by; configuration says which of the first three are content. */
+/* The kinds of calls; configuration says which of the first three are content. */
 enum budget_call {
     BUDGET_DISPATCH,
     BUDGET_CHECK_RUN, /* its creation; an update is a plain write */

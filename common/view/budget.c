@@ -1,7 +1,5 @@
 #include "budget.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
@@ -24,10 +22,8 @@ void budget_args(const struct budget_bill *bill, struct budget_args *ret)
     buf_init(&ret->share, VIEW_KEY_MAX);
     ret->key[0] = key_budget(&ret->account, bill->account);
     ret->key[1] = key_budget_share(&ret->share, bill->account, bill->downstream);
-    for (size_t i = 0; i < BUDGET_ARGS; i++) {
-        int n = snprintf(ret->text[i], sizeof(ret->text[i]), "%" PRId64, numbers[i]);
-        ret->arg[i] = (struct str){ ret->text[i], (size_t)n };
-    }
+    for (size_t i = 0; i < BUDGET_ARGS; i++)
+        ret->arg[i] = str_number(ret->text[i], numbers[i]);
 }
 
 void budget_args_clear(struct budget_args *args)

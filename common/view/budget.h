@@ -26,7 +26,7 @@ enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
 struct budget_args {
     struct str key[BUDGET_KEYS], arg[BUDGET_ARGS];
     struct buf account, share;
-    char text[BUDGET_ARGS][24];
+    char text[BUDGET_ARGS][STR_NUMBER_SIZE];
 };
 /* ret is the caller's to clear; it must not move. */
 void budget_args(const struct budget_bill *bill, struct budget_args *ret);

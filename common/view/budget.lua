@@ -2,7 +2,7 @@
 -- rules, and budget_take there does the same in memory; only the fair share is here alone.
 --   now      microseconds, by Redis's clock
 --   account  crcr:budget:<account>, a hash: "1" … "4", when each bucket is full again; "limited",
---            until when GitHub told one of us to wait
+--            until when GitHub asked one of us to wait
 --   share    crcr:budget:<account>|<downstream>: when that downstream's share is full again
 --   args     from index at on: limited_us, lower_us, share_cost_us, share_room_us (struct
 --            budget_ask), then for each bucket cost_us, room_us, over_us, full_us

@@ -1,13 +1,10 @@
 #include "claims.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
 
 #define CLAIM_TTL_S 604800 /* 7 d, as long as the tasks themselves are kept */
-#define NUMBER_MAX  24
 
 extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_lua[],
     view_claim_restore_lua[];
@@ -29,12 +26,6 @@ static const struct {
     { "unpaid", CLAIM_UNPAID },
 };
 
-static struct str number(char to[NUMBER_MAX], int64_t n)
-{
-    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
-}
-
 static struct str claim_key(struct buf *to, const struct task *task)
 {
     const struct event *event = &task->event;
@@ -55,8 +46,9 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
 {
     struct budget_args CLEANUP(budget_args_clear) pays = { .key = { STR_NONE } };
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
-    char at[NUMBER_MAX], sending[NUMBER_MAX], ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX];
-    char seq[TASK_SEQ_TEXT_SIZE], received[NUMBER_MAX];
+    char at[STR_NUMBER_SIZE], sending[STR_NUMBER_SIZE], ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE],
+        level[STR_NUMBER_SIZE];
+    char seq[TASK_SEQ_TEXT_SIZE], received[STR_NUMBER_SIZE];
     struct str argv[3 + BUDGET_KEYS + 10 + BUDGET_ARGS];
     size_t n = 0, keys;
     buf_init(&key, VIEW_KEY_MAX);
@@ -71,16 +63,16 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     keys = n;
     task_seq_text(&task->seq, seq);
     argv[n++] = str_of(owner);
-    argv[n++] = number(at, dispatched_ms);
+    argv[n++] = str_number(at, dispatched_ms);
     /* Two that expand at once do no harm: what they find is claimed one by one. */
-    argv[n++] = number(sending, task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS);
-    argv[n++] = number(ttl, CLAIM_TTL_S);
+    argv[n++] = str_number(sending, task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS);
+    argv[n++] = str_number(ttl, CLAIM_TTL_S);
     argv[n++] = str_of(seq);
-    argv[n++] = number(pr, task->event.pr);
+    argv[n++] = str_number(pr, task->event.pr);
     argv[n++] = not_absent(task->event.head_sha);
-    argv[n++] = number(level, task->level);
+    argv[n++] = str_number(level, task->level);
     argv[n++] = str_of(event_kind_name(task->event.kind));
-    argv[n++] = number(received, task->event.received_ms);
+    argv[n++] = str_number(received, task->event.received_ms);
     for (size_t i = 0; bill && i < BUDGET_ARGS; i++)
         argv[n++] = pays.arg[i];
     return redis_queue_script(r, &claim_script, keys, n, argv, why);
@@ -116,7 +108,7 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
 {
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
     char seq[TASK_SEQ_TEXT_SIZE];
-    char ttl[NUMBER_MAX], pr[NUMBER_MAX], level[NUMBER_MAX], at[NUMBER_MAX];
+    char ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE], level[STR_NUMBER_SIZE], at[STR_NUMBER_SIZE];
     bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_DUPLICATE;
     buf_init(&key, VIEW_KEY_MAX);
     buf_init(&json, 8192);
@@ -130,12 +122,12 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
         str_of(owner),
         done ? STR_LIT("done") : STR_LIT("unknown"),
         buf_str(&json),
-        number(ttl, CLAIM_TTL_S),
-        number(pr, task->event.pr),
+        str_number(ttl, CLAIM_TTL_S),
+        str_number(pr, task->event.pr),
         not_absent(task->event.head_sha),
-        number(level, task->level),
+        str_number(level, task->level),
         str_of(event_kind_name(task->event.kind)),
-        number(at, outcome->at_ms),
+        str_number(at, outcome->at_ms),
         str_of(seq),
     };
     return redis_queue_script(r, &finish_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
@@ -183,7 +175,7 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
                              bool *queued, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
-    char numbers[4][NUMBER_MAX];
+    char numbers[4][STR_NUMBER_SIZE];
     struct str repo = str_of(outcome->repo);
     struct outcome stored = *outcome;
     buf_init(&key, VIEW_KEY_MAX);
@@ -209,12 +201,12 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
         moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : claim,
         str_of(state),
         buf_str(&json),
-        number(numbers[0], ttl_s),
-        number(numbers[1], outcome->pr_number),
+        str_number(numbers[0], ttl_s),
+        str_number(numbers[1], outcome->pr_number),
         str_of(outcome->head_sha),
-        number(numbers[2], outcome->level),
+        str_number(numbers[2], outcome->level),
         str_of(outcome->event_type),
-        number(numbers[3], outcome->at_ms),
+        str_number(numbers[3], outcome->at_ms),
         str_of(outcome->seq),
     };
     return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);

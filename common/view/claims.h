@@ -16,7 +16,7 @@ enum claim_verdict {
     CLAIM_TAKEN,      /* ours: call */
     CLAIM_FORGOTTEN,  /* ours, but Redis was emptied since the event was received: an earlier call
                          may have been forgotten */
-    CLAIM_EXPIRED,    /* ours, but an earlier owner never told how its call ended: call with
+    CLAIM_EXPIRED,    /* ours, but an earlier owner never said how its call ended: call with
                          maybe_duplicate */
     CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */
     CLAIM_DONE,       /* it was sent: emit the stored outcome again */
@@ -57,10 +57,10 @@ enum err claim_release_queue(struct redis *r, const struct task *task, const cha
 /* ERR_REFUSE when another owner has taken it since. */
 enum err claim_end_collect(struct redis *r, struct why *why) MUST_CHECK;
 
-/* What an outcome in the topic dispatches tells of a claim and of its lane, for a Redis that has
+/* What an outcome in the topic dispatches says of a claim and of its lane, for a Redis that has
  * lost both, or was unavailable when it was called: sent → done, perhaps sent → unknown; another
- * says nothing. What is there stays: done, and sending, whose owner will tell until it has run out,
- * unless the outcome is of that very call (its moment).
+ * says nothing. What is there stays: done, and sending until it has run out, for its owner may
+ * store its end; unless the outcome is of that very call (its moment).
  * age_ms: of the outcome; *queued: claim_end_collect is to follow. */
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why) MUST_CHECK;
@@ -73,7 +73,7 @@ struct dispatch_record {
     int level;
     int64_t dispatched_ms;
 };
-/* OK with *found telling whether there is one. */
+/* OK with *found: whether there is one. */
 enum err dispatch_record_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                              struct dispatch_record *ret, struct why *why) MUST_CHECK;
 

@@ -1,7 +1,5 @@
 #include "dispatches.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/mem.h"
@@ -26,13 +24,7 @@ static const struct {
     [OUTCOME_DUPLICATE] = { "0", "" },
 };
 
-static struct str number_text(char to[24], int64_t n)
-{
-    int len = snprintf(to, 24, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
-}
-
-/* What the aggregate check run of a commit may be about. A record of before the action was told
+/* What the aggregate check run of a commit may be about. A record of before the action was stored
  * says nothing about a pull request that was closed, so it does not count. */
 static bool is_summed_up(const struct outcome *o)
 {
@@ -49,13 +41,13 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
 {
     struct buf CLEANUP(buf_clear) dispatch, CLEANUP(buf_clear) delivery, CLEANUP(buf_clear) pr;
     struct buf CLEANUP(buf_clear) sent;
-    char numbers[8][24];
+    char numbers[8][STR_NUMBER_SIZE];
     buf_init(&dispatch, VIEW_KEY_MAX);
     buf_init(&delivery, VIEW_KEY_MAX);
     buf_init(&pr, VIEW_KEY_MAX);
     buf_init(&sent, VIEW_KEY_MAX);
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
-    struct str at = number_text(numbers[0], o->at_ms), key = key_dispatch(&dispatch, id, repo);
+    struct str at = str_number(numbers[0], o->at_ms), key = key_dispatch(&dispatch, id, repo);
     const struct str argv[] = {
         key,
         key_delivery(&delivery, id),
@@ -66,11 +58,11 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         str_of(outcomes[o->outcome].weight),
         at,
         str_of(outcomes[o->outcome].sent_field),
-        number_text(numbers[1], times->ttl_s),
+        str_number(numbers[1], times->ttl_s),
         id,
         repo,
-        number_text(numbers[6], o->received_ms > 0 ? o->received_ms : o->at_ms),
-        times->fence ? number_text(numbers[7], times->fence) : STR_LIT(""),
+        str_number(numbers[6], o->received_ms > 0 ? o->received_ms : o->at_ms),
+        times->fence ? str_number(numbers[7], times->fence) : STR_LIT(""),
         STR_LIT("delivery"),
         id,
         STR_LIT("outcome"),
@@ -84,13 +76,13 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("error"),
         str_of(o->error),
         STR_LIT("level"),
-        number_text(numbers[2], o->level),
+        str_number(numbers[2], o->level),
         STR_LIT("pr"),
-        number_text(numbers[3], o->pr_number),
+        str_number(numbers[3], o->pr_number),
         STR_LIT("http_status"),
-        number_text(numbers[4], o->http_status),
+        str_number(numbers[4], o->http_status),
         STR_LIT("attempt"),
-        number_text(numbers[5], o->attempt),
+        str_number(numbers[5], o->attempt),
         STR_LIT("at_ms"),
         at,
         STR_LIT("maybe_duplicate"),

@@ -19,7 +19,7 @@ struct dispatch_view {
     enum task_mark maybe_duplicate;
 };
 
-/* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs tell). */
+/* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs say enough). */
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *outcome,
                              const struct view_times *times, struct why *why) MUST_CHECK;
 enum err dispatch_fold_collect(struct redis *r, struct why *why) MUST_CHECK;

@@ -1,24 +1,14 @@
 #include "due.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/mem.h"
 #include "keys.h"
 
-#define NUMBER_MAX 24
-
 extern const char view_due_lua[], view_zset_remove_lua[];
 /* A script remembers its SHA; one set a thread, because that memory is not locked. */
 static _Thread_local struct redis_script take_script = { .source = view_due_lua };
 static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
-
-static struct str number_text(char to[NUMBER_MAX], int64_t n)
-{
-    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
-}
 
 void due_list_clear(struct due_list *list)
 {
@@ -30,26 +20,26 @@ void due_list_clear(struct due_list *list)
 
 enum err due_set(struct redis *r, struct str member, int64_t at_ms, struct why *why)
 {
-    char at[NUMBER_MAX];
+    char at[STR_NUMBER_SIZE];
     const struct redis_value *v;
     if (at_ms <= 0)
         return redis_call(r, &v, REDIS_ARGS(STR_LIT("ZREM"), STR_LIT(KEY_DUE), member), why);
     return redis_call(
-        r, &v, REDIS_ARGS(STR_LIT("ZADD"), STR_LIT(KEY_DUE), number_text(at, at_ms), member), why);
+        r, &v, REDIS_ARGS(STR_LIT("ZADD"), STR_LIT(KEY_DUE), str_number(at, at_ms), member), why);
 }
 
 enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list *ret, int64_t *past,
                   struct why *why)
 {
-    char now[NUMBER_MAX], lease_end[NUMBER_MAX], limit[NUMBER_MAX];
+    char now[STR_NUMBER_SIZE], lease_end[STR_NUMBER_SIZE], limit[STR_NUMBER_SIZE];
     const struct redis_value *v;
     struct due_list list = { .lease_end_ms = now_ms + DUE_LEASE_MS };
     const struct str argv[] = {
         STR_LIT(KEY_DUE),
         STR_LIT(KEY_EPOCH),
-        number_text(now, now_ms),
-        number_text(lease_end, list.lease_end_ms),
-        number_text(limit, (int64_t)most),
+        str_number(now, now_ms),
+        str_number(lease_end, list.lease_end_ms),
+        str_number(limit, (int64_t)most),
     };
     enum err err =
         redis_call_script(r, &take_script, 2, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
@@ -67,9 +57,9 @@ enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list 
 
 enum err due_remove(struct redis *r, const char *member, int64_t lease_end_ms, struct why *why)
 {
-    char lease_end[NUMBER_MAX];
+    char lease_end[STR_NUMBER_SIZE];
     const struct redis_value *v;
     const struct str argv[] = { STR_LIT(KEY_DUE), str_of(member),
-                                number_text(lease_end, lease_end_ms) };
+                                str_number(lease_end, lease_end_ms) };
     return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
 }

@@ -1,22 +1,12 @@
 #include "epoch.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "keys.h"
 
-#define NUMBER_MAX   24
 #define INCONSISTENT "INCONSISTENT" /* what the scripts begin their refusal with */
 
 extern const char view_lease_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script lease_script = { .source = view_lease_lua };
-
-static struct str number_text(char to[NUMBER_MAX], int64_t n)
-{
-    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
-}
 
 static int64_t number_of(const struct redis_value *v)
 {
@@ -73,9 +63,9 @@ static enum err lease_held(struct redis *r, size_t argc, const struct str *argv,
 enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *ret, int64_t *fence,
                          struct why *why)
 {
-    char lease[NUMBER_MAX];
+    char lease[STR_NUMBER_SIZE];
     struct str verdict, text;
-    const struct str argv[] = { STR_LIT("take"), str_of(owner), number_text(lease, VIEW_LEASE_MS) };
+    const struct str argv[] = { STR_LIT("take"), str_of(owner), str_number(lease, VIEW_LEASE_MS) };
     enum err err = lease_call(r, 3, argv, &verdict, &text, why);
     if (err)
         return err;
@@ -90,26 +80,26 @@ enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *re
 enum err view_lease_renew(struct redis *r, int64_t fence, const char *phase, int64_t done,
                           int64_t total, struct why *why)
 {
-    char numbers[4][NUMBER_MAX];
+    char numbers[4][STR_NUMBER_SIZE];
     const struct str argv[] = {
-        STR_LIT("renew"), number_text(numbers[0], fence), number_text(numbers[1], VIEW_LEASE_MS),
-        str_of(phase),    number_text(numbers[2], done),  number_text(numbers[3], total)
+        STR_LIT("renew"), str_number(numbers[0], fence), str_number(numbers[1], VIEW_LEASE_MS),
+        str_of(phase),    str_number(numbers[2], done),  str_number(numbers[3], total)
     };
     return lease_held(r, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err view_lease_release(struct redis *r, int64_t fence, struct why *why)
 {
-    char number[NUMBER_MAX];
-    const struct str argv[] = { STR_LIT("release"), number_text(number, fence) };
+    char number[STR_NUMBER_SIZE];
+    const struct str argv[] = { STR_LIT("release"), str_number(number, fence) };
     return lease_held(r, 2, argv, why);
 }
 
 enum err view_lease_finish(struct redis *r, int64_t fence, int64_t done, struct why *why)
 {
-    char numbers[2][NUMBER_MAX];
-    const struct str argv[] = { STR_LIT("finish"), number_text(numbers[0], fence),
-                                number_text(numbers[1], done) };
+    char numbers[2][STR_NUMBER_SIZE];
+    const struct str argv[] = { STR_LIT("finish"), str_number(numbers[0], fence),
+                                str_number(numbers[1], done) };
     return lease_held(r, 3, argv, why);
 }
 

@@ -27,12 +27,6 @@ const char *fold_verdict_name(enum fold_verdict verdict)
     return verdict_names[verdict];
 }
 
-static struct str number_text(char to[24], int64_t n)
-{
-    int len = snprintf(to, 24, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
-}
-
 /* KEYS of fold.lua. */
 struct fold_keys {
     struct buf at[FOLD_KEYS];
@@ -70,22 +64,22 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     struct fold_keys CLEANUP(fold_keys_clear) keys;
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
-    char numbers[5][24];
+    char numbers[5][STR_NUMBER_SIZE];
 
     fold_keys_init(&keys, fact, times->fence);
     size_t n = 0;
     for (size_t i = 0; i < FOLD_KEYS; i++)
         argv[n++] = keys.text[i];
     argv[n++] = str_of(job_state_name(fact->state));
-    argv[n++] = number_text(numbers[0], first_ms);
+    argv[n++] = str_number(numbers[0], first_ms);
     argv[n++] = str_of(fact->run_attempt);
-    argv[n++] = number_text(numbers[1], times->ttl_s);
-    argv[n++] = number_text(numbers[2], times->overdue_ms);
+    argv[n++] = str_number(numbers[1], times->ttl_s);
+    argv[n++] = str_number(numbers[2], times->overdue_ms);
     argv[n++] = str_of(fact->key);
     argv[n++] = str_of(fact->delivery_id);
     argv[n++] = str_of(fact->repo);
-    argv[n++] = times->fence ? number_text(numbers[3], times->fence) : STR_LIT("");
-    argv[n++] = number_text(numbers[4], last_ms);
+    argv[n++] = times->fence ? str_number(numbers[3], times->fence) : STR_LIT("");
+    argv[n++] = str_number(numbers[4], last_ms);
     argv[n++] = str_of(ranks);
     size_t n_fields = result_record_fields(fact, fields);
     for (size_t i = 0; i < n_fields; i++) {
@@ -301,11 +295,11 @@ enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    char last[24];
+    char last[STR_NUMBER_SIZE];
     buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &reply,
                               REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), STR_LIT("0"),
-                                         number_text(last, (int64_t)limit - 1), STR_LIT("REV")),
+                                         str_number(last, (int64_t)limit - 1), STR_LIT("REV")),
                               why);
     if (err)
         return err;

@@ -8,9 +8,10 @@
  * ------------------------------------------------------------------------------------------------
  * crcr:epoch                                string  reporter    all daemons        -
  *   there while the view is consistent: the fence of the rebuild that made it so (epoch.h), which
- * is the moment in which that began, in microseconds; a claim that is missing tells nothing of
- * before crcr:rebuild                              hash    fold        fold, crcrctl      - the
- * lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
+ *   is the moment in which that began, in microseconds; a claim that is missing says nothing of
+ *   before
+ * crcr:rebuild                              hash    fold        fold, crcrctl      -
+ *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
  *   |<id> stands behind in claims of a replay --again
@@ -58,7 +59,7 @@
  *   job keys that a sweeper has in hand, by the end of its lease
  * crcr:budget:<account>                     hash    dispatcher, reporter           until all full
  *   when each bucket of GitHub's limits is full again, for an owner's installation (* is the whole
- *   App), and until when GitHub told one of us to wait, in us
+ *   App), and until when GitHub asked one of us to wait, in us
  * crcr:budget:<account>|<repo>              string  dispatcher, reporter           until full
  *   when the share of that downstream in the account's content is full again, in us
  * crcr:allowlist                            hash    router      web                -

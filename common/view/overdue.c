@@ -1,24 +1,14 @@
 #include "overdue.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/mem.h"
 #include "keys.h"
 
-#define NUMBER_MAX 24
-
 extern const char view_overdue_lua[], view_zset_remove_lua[];
 /* A script remembers its SHA; one set a thread, because that memory is not locked. */
 static _Thread_local struct redis_script take_script = { .source = view_overdue_lua };
 static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
-
-static struct str number_text(char to[NUMBER_MAX], int64_t n)
-{
-    int len = snprintf(to, NUMBER_MAX, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
-}
 
 void overdue_list_clear(struct overdue_list *list)
 {
@@ -45,7 +35,7 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
                       int64_t *past, struct why *why)
 {
     struct buf CLEANUP(buf_clear) prefix;
-    char now[NUMBER_MAX], lease_end[NUMBER_MAX], limit[NUMBER_MAX];
+    char now[STR_NUMBER_SIZE], lease_end[STR_NUMBER_SIZE], limit[STR_NUMBER_SIZE];
     const struct redis_value *v;
     buf_init(&prefix, VIEW_KEY_MAX);
     const struct str argv[] = {
@@ -53,9 +43,9 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
         STR_LIT(KEY_OVERDUE_LEASED),
         STR_LIT(KEY_EPOCH),
         key_job(&prefix, STR_LIT("")),
-        number_text(now, now_ms),
-        number_text(lease_end, now_ms + OVERDUE_LEASE_MS),
-        number_text(limit, (int64_t)most),
+        str_number(now, now_ms),
+        str_number(lease_end, now_ms + OVERDUE_LEASE_MS),
+        str_number(limit, (int64_t)most),
     };
     enum err err =
         redis_call_script(r, &take_script, 4, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
@@ -74,11 +64,11 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
 enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
                       struct why *why)
 {
-    char count[NUMBER_MAX];
+    char count[STR_NUMBER_SIZE];
     const struct redis_value *v;
     enum err err = redis_call(r, &v,
                               REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_OVERDUE), buf_str(cursor),
-                                         STR_LIT("COUNT"), number_text(count, (int64_t)most)),
+                                         STR_LIT("COUNT"), str_number(count, (int64_t)most)),
                               why);
     if (err)
         return err;
@@ -91,9 +81,9 @@ enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct j
 
 enum err overdue_remove(struct redis *r, const struct overdue_job *job, struct why *why)
 {
-    char deadline[NUMBER_MAX];
+    char deadline[STR_NUMBER_SIZE];
     const struct redis_value *v;
     const struct str argv[] = { STR_LIT(KEY_OVERDUE), str_of(job->job.key),
-                                number_text(deadline, job->deadline_ms) };
+                                str_number(deadline, job->deadline_ms) };
     return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
 }

@@ -1,16 +1,8 @@
 #include "rate.h"
 
-#include <stdio.h>
-
 #include "keys.h"
 
 extern const char view_rate_lua[];
-
-static struct str number(char to[24], int64_t value)
-{
-    int n = snprintf(to, 24, "%lld", (long long)value);
-    return (struct str){ to, (size_t)n };
-}
 
 enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t requests_per_min,
                    int64_t bytes_per_min, int *retry_after_s, struct why *why)
@@ -19,9 +11,10 @@ enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t requ
     static _Thread_local struct redis_script script = { .source = view_rate_lua };
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, VIEW_KEY_MAX);
-    char text[3][24];
-    const struct str argv[] = { key_rate(&key, repo), number(text[0], bytes),
-                                number(text[1], requests_per_min), number(text[2], bytes_per_min) };
+    char text[3][STR_NUMBER_SIZE];
+    const struct str argv[] = { key_rate(&key, repo), str_number(text[0], bytes),
+                                str_number(text[1], requests_per_min),
+                                str_number(text[2], bytes_per_min) };
     const struct redis_value *answer;
     enum err err = redis_call_script(r, &script, 1, 4, argv, &answer, why);
     if (err)

@@ -7,7 +7,6 @@
  * Makes COUNT calls, PER_RECORD of them with each record of FROM, and writes an outcome of each to
  * TO. Prints {"calls", "seconds", "cpu_us"}, when all outcomes are acknowledged. */
 #include <curl/curl.h>
-#include <inttypes.h>
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "support/bench.h"
+#include "support/kafka.h"
+#include "support/post.h"
 
 #define TOKEN_LEN 300 /* as long as a callback token */
 
@@ -29,21 +30,13 @@ struct call {
 
 struct chain {
     rd_kafka_t *reader, *writer;
-    const char *to, *url;
-    CURLM *multi;
-    struct curl_slist *headers;
+    const char *to;
+    struct post post;
     struct call *calls, **idle;
     rd_kafka_message_t *record; /* of which calls are begun now */
     long n_idle, of_record, per_record, started, done, acknowledged, count;
     char token[TOKEN_LEN + 1];
 };
-
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
-{
-    char why[256];
-    if (rd_kafka_conf_set(conf, name, value, why, sizeof(why)))
-        bench_die("%s", why);
-}
 
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
 {
@@ -54,29 +47,18 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     c->acknowledged++;
 }
 
-static rd_kafka_t *client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *brokers)
-{
-    char why[256];
-    set(conf, "bootstrap.servers", brokers);
-    set(conf, "socket.nagle.disable", "true");
-    rd_kafka_t *rk = rd_kafka_new(type, conf, why, sizeof(why));
-    if (!rk)
-        bench_die("%s", why);
-    return rk;
-}
-
 /* As the relay's writer is configured. */
 static rd_kafka_t *writer_new(struct chain *c, const char *brokers)
 {
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    set(conf, "enable.idempotence", "true");
-    set(conf, "acks", "all");
-    set(conf, "linger.ms", "1");
-    set(conf, "partitioner", "murmur2_random");
-    set(conf, "compression.type", "none");
-    rd_kafka_conf_set_dr_msg_cb(conf, on_report);
-    rd_kafka_conf_set_opaque(conf, c);
-    return client_new(RD_KAFKA_PRODUCER, conf, brokers);
+    static const char *const settings[][2] = {
+        { "enable.idempotence", "true" },
+        { "acks", "all" },
+        { "linger.ms", "1" },
+        { "partitioner", "murmur2_random" },
+        { "compression.type", "none" },
+        { NULL },
+    };
+    return kafka_producer(brokers, settings, on_report, c);
 }
 
 /* As the relay's reader is, without a group: all partitions from their beginning. With queues this
@@ -84,15 +66,17 @@ static rd_kafka_t *writer_new(struct chain *c, const char *brokers)
  * here, the rate is none. */
 static rd_kafka_t *reader_new(const char *brokers, const char *topic)
 {
+    static const char *const settings[][2] = {
+        { "group.id", "bench-bare-chain" },
+        { "enable.auto.commit", "false" },
+        { "queued.max.messages.kbytes", "4096" },
+        { "queued.min.messages", "1000" },
+        { "fetch.message.max.bytes", "262144" },
+        { "fetch.wait.max.ms", "100" },
+        { NULL },
+    };
     const struct rd_kafka_metadata *found;
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    set(conf, "group.id", "bench-bare-chain");
-    set(conf, "enable.auto.commit", "false");
-    set(conf, "queued.max.messages.kbytes", "4096");
-    set(conf, "queued.min.messages", "1000");
-    set(conf, "fetch.message.max.bytes", "262144");
-    set(conf, "fetch.wait.max.ms", "100");
-    rd_kafka_t *rk = client_new(RD_KAFKA_CONSUMER, conf, brokers);
+    rd_kafka_t *rk = kafka_consumer(brokers, settings);
     rd_kafka_topic_t *one = rd_kafka_topic_new(rk, topic, NULL);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(12);
     rd_kafka_poll_set_consumer(rk);
@@ -133,13 +117,6 @@ static void delivery_of(char *to, size_t size, const rd_kafka_message_t *record)
     snprintf(to, size, "%.*s", (int)len, (const char *)value);
 }
 
-static size_t ignore(char *text, size_t size, size_t n, void *opaque)
-{
-    (void)text;
-    (void)opaque;
-    return size * n;
-}
-
 static void start(struct chain *c)
 {
     struct call *call = c->idle[--c->n_idle];
@@ -155,17 +132,10 @@ static void start(struct chain *c)
     buf_puts(&call->body, "\",\"payload\":");
     buf_put(&call->body, (struct str){ c->record->payload, c->record->len });
     buf_puts(&call->body, "}}");
-    curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
-    curl_easy_setopt(call->easy, CURLOPT_URL, c->url);
-    curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, c->headers);
-    curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, buf_str(&call->body).ptr);
-    curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE, (long)buf_str(&call->body).len);
-    curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, ignore);
-    curl_easy_setopt(call->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_multi_add_handle(c->multi, call->easy);
+    post_start(&c->post, call->easy, buf_str(&call->body));
 }
 
-static void put_outcome(struct chain *c, const struct call *call, long status)
+static void put_outcome(struct chain *c, const struct call *call)
 {
     char key[192], value[640], at[CLOCK_TEXT_SIZE];
     clock_format(clock_wall_ms(), at);
@@ -175,10 +145,10 @@ static void put_outcome(struct chain *c, const struct call *call, long status)
         "{\"delivery_id\":\"%s\",\"repo\":\"bench/r%ld\",\"tier\":\"L1\",\"kind\":\"dispatch\","
         "\"run_id\":null,\"event_type\":\"pull_request\",\"pr_number\":1,\"head_sha\":"
         "\"da39a3ee5e6b4b0d3255bfef95601890afd80709\",\"outcome\":\"dispatched\","
-        "\"http_status\":%ld,\"attempt\":1,\"latency_ms\":5,\"error\":null,"
+        "\"http_status\":204,\"attempt\":1,\"latency_ms\":5,\"error\":null,"
         "\"seq\":\"1795231200000:3:17\",\"event_key\":\"pytorch/pytorch#1\",\"at\":\"%s\","
         "\"maybe_duplicate\":false,\"action\":\"opened\",\"received_ms\":1795231200000}",
-        call->delivery, call->number % 16, status, at);
+        call->delivery, call->number % 16, at);
     rd_kafka_resp_err_t err = rd_kafka_producev(
         c->writer, RD_KAFKA_V_TOPIC(c->to), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
         RD_KAFKA_V_KEY(key, strlen(key)), RD_KAFKA_V_VALUE(value, strlen(value)),
@@ -190,20 +160,10 @@ static void put_outcome(struct chain *c, const struct call *call, long status)
 
 static void collect(struct chain *c)
 {
-    CURLMsg *message;
-    int left;
-    while ((message = curl_multi_info_read(c->multi, &left))) {
+    for (CURL *easy; (easy = post_next(&c->post));) {
         struct call *call;
-        long status = 0;
-        CURLcode code = message->data.result;
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &call);
-        curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
-        if (code || status != 204)
-            bench_die("%s, status %ld", curl_easy_strerror(code), status);
-        curl_multi_remove_handle(c->multi, call->easy);
-        put_outcome(c, call, status);
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call);
+        put_outcome(c, call);
         c->idle[c->n_idle++] = call;
         c->done++;
     }
@@ -217,11 +177,11 @@ static void run(struct chain *c)
             start(c);
             running = 1;
         }
-        curl_multi_perform(c->multi, &running);
+        curl_multi_perform(c->post.multi, &running);
         collect(c);
         rd_kafka_poll(c->writer, c->done < c->count ? 0 : 10);
         if (running)
-            curl_multi_poll(c->multi, NULL, 0, 10, NULL);
+            curl_multi_poll(c->post.multi, NULL, 0, 10, NULL);
     }
 }
 
@@ -231,22 +191,17 @@ int main(int argc, char **argv)
     if (argc != 8)
         bench_die("usage: bare_chain BROKERS FROM TO URL COUNT IN_FLIGHT PER_RECORD");
     c.to = argv[3];
-    c.url = argv[4];
     c.count = bench_number(argv[5], 1);
     c.n_idle = bench_number(argv[6], 1);
     c.per_record = bench_number(argv[7], 1);
     memset(c.token, 'x', TOKEN_LEN);
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    c.multi = curl_multi_init();
-    c.headers = curl_slist_append(c.headers, "Content-Type: application/json");
-    c.headers = curl_slist_append(c.headers, "Accept: application/vnd.github+json");
-    c.headers = curl_slist_append(c.headers, "Authorization: Bearer ghs_bench");
-    c.headers = curl_slist_append(c.headers, "User-Agent: bare_chain");
+    post_init(&c.post, argv[4], "bare_chain");
     long n_calls = c.n_idle;
     c.calls = mem_alloc((size_t)n_calls, sizeof(*c.calls));
     c.idle = mem_alloc((size_t)n_calls, sizeof(struct call *));
     for (long i = 0; i < n_calls; i++) {
         c.calls[i] = (struct call){ .easy = curl_easy_init() };
+        curl_easy_setopt(c.calls[i].easy, CURLOPT_PRIVATE, &c.calls[i]);
         buf_init(&c.calls[i].body, 1 << 20);
         c.idle[i] = &c.calls[i];
     }
@@ -255,8 +210,7 @@ int main(int argc, char **argv)
     int64_t cpu_us = bench_cpu_us(), started_us = clock_mono_us();
 
     run(&c);
-    printf("{\"calls\":%ld,\"seconds\":%.6f,\"cpu_us\":%" PRId64 "}\n", c.done,
-           (double)(clock_mono_us() - started_us) / 1e6, bench_cpu_us() - cpu_us);
+    post_print(c.done, started_us, cpu_us);
     for (long i = 0; i < n_calls; i++) {
         curl_easy_cleanup(c.calls[i].easy);
         buf_clear(&c.calls[i].body);
@@ -266,9 +220,7 @@ int main(int argc, char **argv)
     rd_kafka_consumer_close(c.reader);
     rd_kafka_destroy(c.reader);
     rd_kafka_destroy(c.writer);
-    curl_multi_cleanup(c.multi);
-    curl_slist_free_all(c.headers);
-    curl_global_cleanup();
+    post_clear(&c.post);
     free(c.calls);
     free(c.idle);
     return 0;

@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "support/bench.h"
+#include "support/kafka.h"
 
 #define WARM_UP_S 2 /* not counted: connections and first fetches */
 
@@ -25,36 +26,25 @@ struct probe {
     struct samples latency;
 };
 
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
+static rd_kafka_t *writer_new(const char *brokers)
 {
-    char why[256];
-    if (rd_kafka_conf_set(conf, name, value, why, sizeof(why)))
-        bench_die("%s", why);
-}
-
-static rd_kafka_t *client_new(rd_kafka_type_t type, const char *brokers)
-{
-    char why[256];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    set(conf, "bootstrap.servers", brokers);
-    set(conf, "socket.nagle.disable", "true");
-    if (type == RD_KAFKA_PRODUCER) {
-        set(conf, "enable.idempotence", "true");
-        set(conf, "linger.ms", "0");
-    } else {
-        set(conf, "group.id", "bench-hop-probe");
-        set(conf, "enable.auto.commit", "false");
-        set(conf, "auto.offset.reset", "latest");
-    }
-    rd_kafka_t *rk = rd_kafka_new(type, conf, why, sizeof(why));
-    if (!rk)
-        bench_die("%s", why);
-    return rk;
+    static const char *const settings[][2] = {
+        { "enable.idempotence", "true" },
+        { "linger.ms", "0" },
+        { NULL },
+    };
+    return kafka_producer(brokers, settings, NULL, NULL);
 }
 
 static rd_kafka_t *reader_new(const char *brokers, const char *topic)
 {
-    rd_kafka_t *rk = client_new(RD_KAFKA_CONSUMER, brokers);
+    static const char *const settings[][2] = {
+        { "group.id", "bench-hop-probe" },
+        { "enable.auto.commit", "false" },
+        { "auto.offset.reset", "latest" },
+        { NULL },
+    };
+    rd_kafka_t *rk = kafka_consumer(brokers, settings);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     int64_t low, end;
     rd_kafka_poll_set_consumer(rk);
@@ -143,7 +133,7 @@ int main(int argc, char **argv)
     p.rate = bench_number(argv[5], 1);
     p.count = bench_number(argv[6], 1);
     p.warm_up = WARM_UP_S * p.rate;
-    p.producer = client_new(RD_KAFKA_PRODUCER, argv[1]);
+    p.producer = writer_new(argv[1]);
     p.first = reader_new(argv[1], argv[2]);
     p.second = reader_new(argv[1], argv[3]);
     pthread_create(&between, NULL, pass_on, &p);

@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "support/bench.h"
+#include "support/kafka.h"
 
 #define PULL_REQUESTS 1000
 
@@ -28,23 +29,15 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 static rd_kafka_t *producer_new(const char *brokers)
 {
     static const char *const settings[][2] = {
-        { "enable.idempotence", "true" },    { "acks", "all" },
-        { "partitioner", "murmur2_random" }, { "message.max.bytes", "27262976" },
-        { "compression.type", "none" },      { "queue.buffering.max.kbytes", "65536" },
-        { "socket.nagle.disable", "true" },
+        { "enable.idempotence", "true" },
+        { "acks", "all" },
+        { "partitioner", "murmur2_random" },
+        { "message.max.bytes", "27262976" },
+        { "compression.type", "none" },
+        { "queue.buffering.max.kbytes", "65536" },
+        { NULL },
     };
-    char why[256];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-        if (rd_kafka_conf_set(conf, settings[i][0], settings[i][1], why, sizeof(why)))
-            bench_die("%s", why);
-    if (rd_kafka_conf_set(conf, "bootstrap.servers", brokers, why, sizeof(why)))
-        bench_die("%s", why);
-    rd_kafka_conf_set_dr_msg_cb(conf, on_report);
-    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof(why));
-    if (!rk)
-        bench_die("%s", why);
-    return rk;
+    return kafka_producer(brokers, settings, on_report, NULL);
 }
 
 /* Key and headers of ingest: see topics in the design. */

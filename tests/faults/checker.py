@@ -106,7 +106,7 @@ class Checker:
 
     def __init__(self, eligible, sent_file, github_file, topics, without_redis=(), senders_killed=False):
         self.without_redis = without_redis              # (from, until) in ms: what is unknown may follow a newer one then
-        self.senders_killed = senders_killed            # twice in the same task, too: neither call is told of
+        self.senders_killed = senders_killed            # twice in the same task, too: neither call is stored
         self.eligible = [repo.lower() for repo in eligible]
         self.sent, self.github = Lines(sent_file), Lines(github_file)
         self.topics = topics                           # name → object with read()
@@ -123,7 +123,7 @@ class Checker:
         self.replays = collections.Counter()           # (delivery, repo) → how often it was put back from the dlq
         self.callbacks = {}                            # job → state that was answered with 2xx, or stored
         self.refusals = []                             # callbacks that were answered with 4xx
-        self.hud = collections.defaultdict(list)       # job → states that the HUD was told, in order of arrival
+        self.hud = collections.defaultdict(list)       # job → states that the HUD was sent, in order of arrival
         self.results, self.findings = {}, Findings()
         self.rows, self.last = collections.defaultdict(set), {}  # job key → rows so far; → rank of the last
         self.states = collections.defaultdict(collections.Counter)  # job → in how many rows of results it is in which state
@@ -274,7 +274,7 @@ class Checker:
                 if reached.get(job, 0) < rank]
 
     def untold(self):
-        """Dispatches that are not over yet: no outcome tells of them, or one that is followed by another try."""
+        """Dispatches that are not over yet: no outcome names them, or one that is followed by another try."""
         return [key for key in self.dispatches if key not in self.dead and (key[0], "") not in self.dead
                 and FINAL.isdisjoint(o["outcome"] for o in self.outcomes[key])]
 
@@ -310,8 +310,8 @@ class Checker:
         of those that were not seen to work some had no effect."""
         found = collections.Counter()
         for key, extra in self.duplicates().items():
-            told = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
-            marks = [mark for o in told if (mark := mark_of(o.get("maybe_duplicate")))][-extra:]
+            calls = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
+            marks = [mark for o in calls if (mark := mark_of(o.get("maybe_duplicate")))][-extra:]
             found.update(marks + [UNTOLD if self.senders_killed else NO_REASON] * (extra - len(marks)))
         return found
 
@@ -349,7 +349,7 @@ class Checker:
         return found
 
     def _was_known(self, key):
-        """Whether one call was known to have worked well before the next one. Redis, which was told, may have lost it."""
+        """Whether one call was known to have worked well before the next one. Redis, where that was stored, may have lost it."""
         known = [(at_ms(o), known_ms(o)) for o in self.outcomes[key] if o["outcome"] == "dispatched"]
         # What is further from a call is another's outcome, or by a clock that was set.
         return any(not self._without_redis(second) and any(
@@ -360,15 +360,15 @@ class Checker:
     def _accounted_for(self, key):
         """Dispatches beyond the first that there may be: each was marked. Only the first goes without a mark; where it has
         one, that pays for none."""
-        told = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
-        if not all(is_marked(o) for o in told[1:]):
+        calls = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
+        if not all(is_marked(o) for o in calls[1:]):
             return 0
-        marked = sum(is_marked(o) for o in told)
-        untold = max(0, len(self.dispatches[key]) - len(told)) if self.senders_killed else 0  # nobody was left to tell
-        if untold:  # the first one may be among them
-            unknown_first = told and told[0]["outcome"] == "unknown" and not is_marked(told[0])
-            return marked + untold - (not unknown_first)
-        return marked - (marked == len(told))
+        marked = sum(is_marked(o) for o in calls)
+        unstored = max(0, len(self.dispatches[key]) - len(calls)) if self.senders_killed else 0  # nobody was left to store them
+        if unstored:  # the first one may be among them
+            unknown_first = calls and calls[0]["outcome"] == "unknown" and not is_marked(calls[0])
+            return marked + unstored - (not unknown_first)
+        return marked - (marked == len(calls))
 
     def _check_ends(self, unknown):
         """What was dispatched for certain has no other end but those that an operator resolved by a replay; and each end

@@ -18,10 +18,8 @@ TESTS = 'mkdir -p "$2"\ncd "$1" && RESULTS=$OLDPWD/$2 bash ./test.sh\n'
 
 @pytest.fixture
 def relay():
-    server = Server()
-    yield server
-    server.http.shutdown()
-    server.http.server_close()
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -24,10 +24,8 @@ PAYLOAD = {"event_type": "pull_request", "delivery_id": "d-1", "callback_token":
 
 @pytest.fixture
 def relay():
-    server = Server()
-    yield server
-    server.http.shutdown()
-    server.http.server_close()
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def sixteen(story):
 
 
 def forget(story, delivery, repo):
-    """Neither called nor told of; the records still name it."""
+    """Neither called nor reported; the records still name it."""
     story.github = [one for one in story.github if (one["delivery"], one["repo"]) != (delivery, repo)]
     story.dispatches = [one for one in story.dispatches if one[0] != f"{delivery}/{repo}"]
 
@@ -73,14 +73,14 @@ def test_each_downstream_that_is_not_called_is_found(sixteen, tmp_path, repo):
     assert wrong(sixteen.check(tmp_path)[1]) == {"lost"}
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("reported", [True, False])
 @pytest.mark.parametrize("repo", REFUSED)
-def test_each_downstream_that_the_dead_letter_queue_lacks_is_found(sixteen, tmp_path, repo, told):
+def test_each_downstream_that_the_dead_letter_queue_lacks_is_found(sixteen, tmp_path, repo, reported):
     """Whether or not its outcome says that it failed."""
     sixteen.dlq = dead(sixteen, [other for other in REFUSED if other != repo])
-    if not told:
+    if not reported:
         forget(sixteen, "d1", repo)
-    assert wrong(sixteen.check(tmp_path)[1]) == {"failed without a dead letter" if told else "lost"}
+    assert wrong(sixteen.check(tmp_path)[1]) == {"failed without a dead letter" if reported else "lost"}
 
 
 @pytest.mark.parametrize("topic", ["dispatch.l1", "delay.1m"])

@@ -180,7 +180,7 @@ def test_what_was_not_posted_for_a_pause_is_no_failure_of_the_huds(replicas, tmp
 
 
 def test_what_was_in_hand_before_a_pause_is_not_posted_after_it(replicas):
-    """The HUD was unavailable for a moment; another replica has told it more since. This mostly holds without the role's own wait
+    """The HUD was unavailable for a moment; another replica has sent it more since. This mostly holds without the role's own wait
     as well: librdkafka's thread tends to hear of the loss before the role comes round. So it shows the outcome, not the wait."""
     one = replicas("forward")
     hud = {"HUD_API_URL": one.relay.url("github", "")}

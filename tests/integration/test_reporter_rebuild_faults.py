@@ -222,12 +222,12 @@ def test_a_redis_that_takes_no_writes_is_waited_for(fresh):
     for broken, mended, word in (
             (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "READONLY"),
             (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "OOM")):
-        told = len(fresh.said("redis_unavailable"))
+        before = len(fresh.said("redis_unavailable"))
         client.execute_command(*broken)
         job = Job(fresh).call("completed", 2000, conclusion="success")
         try:
             wait_for("the fold to say so", lambda: any(
-                word in line["error"] for line in fresh.said("redis_unavailable")[told:]))
+                word in line["error"] for line in fresh.said("redis_unavailable")[before:]))
             assert http("GET", fresh.relay.url("admin_reporter", "/readyz"))[0] == 503
         finally:
             client.execute_command(*mended)

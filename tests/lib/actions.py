@@ -180,6 +180,13 @@ class Server:
         self.url = f"http://127.0.0.1:{self.http.server_port}/github/callback"
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.http.shutdown()
+        self.http.server_close()
+
     def bodies(self):
         return [json.loads(body) for _, _, body, _ in self.requests]
 

@@ -224,11 +224,16 @@ static struct github_answer limit(int64_t wait_ms)
     };
 }
 
+/* What follows at NOW. */
+static struct dispatch_decision after(struct github_answer a, int attempt, double jitter)
+{
+    return dispatch_decide_answer(&a, attempt, NOW, jitter);
+}
+
 static void success_is_the_end(void **state)
 {
     (void)state;
-    struct github_answer a = answer(OK);
-    struct dispatch_decision r = dispatch_decide_answer(&a, 1, NOW, 0);
+    struct dispatch_decision r = after(answer(OK), 1, 0);
     assert_int_equal(r.next, DISPATCH_DONE);
     assert_int_equal(r.outcome, OUTCOME_DISPATCHED);
     assert_int_equal(r.mark, MARK_NONE);
@@ -237,8 +242,7 @@ static void success_is_the_end(void **state)
 static void a_refusal_goes_to_the_dlq_at_once(void **state)
 {
     (void)state;
-    struct github_answer a = answer(ERR_REFUSE);
-    struct dispatch_decision r = dispatch_decide_answer(&a, 1, NOW, 0);
+    struct dispatch_decision r = after(answer(ERR_REFUSE), 1, 0);
     assert_int_equal(r.next, DISPATCH_DEAD);
     assert_string_equal(r.dlq_class, "refused");
     assert_int_equal(r.outcome, OUTCOME_FAILED);
@@ -258,8 +262,8 @@ static void the_waits_are_10s_1m_10m_1h_then_exhausted(void **state)
     };
     struct github_answer a = answer(ERR_RETRY);
     for (int attempt = 1; attempt <= 4; attempt++) {
-        struct dispatch_decision late = dispatch_decide_answer(&a, attempt, NOW, 1);
-        struct dispatch_decision early = dispatch_decide_answer(&a, attempt, NOW, 0);
+        struct dispatch_decision late = after(a, attempt, 1);
+        struct dispatch_decision early = after(a, attempt, 0);
         assert_int_equal(late.next, expected[attempt - 1].next);
         assert_int_equal(late.until_ms - NOW, expected[attempt - 1].wait_ms);
         assert_int_equal(early.until_ms - NOW, expected[attempt - 1].wait_ms * 8 / 10);
@@ -267,7 +271,7 @@ static void the_waits_are_10s_1m_10m_1h_then_exhausted(void **state)
         assert_int_equal(late.outcome, OUTCOME_WAITING);
         assert_int_equal(late.mark, MARK_NONE);
     }
-    struct dispatch_decision last = dispatch_decide_answer(&a, 5, NOW, 1);
+    struct dispatch_decision last = after(a, 5, 1);
     assert_int_equal(last.next, DISPATCH_DEAD);
     assert_string_equal(last.dlq_class, "exhausted");
     assert_int_equal(last.outcome, OUTCOME_FAILED);
@@ -277,11 +281,11 @@ static void no_answer_is_unknown_and_the_next_is_perhaps_a_duplicate(void **stat
 {
     (void)state;
     struct github_answer a = answer(ERR_UNKNOWN);
-    struct dispatch_decision r = dispatch_decide_answer(&a, 1, NOW, 0);
+    struct dispatch_decision r = after(a, 1, 0);
     assert_int_equal(r.outcome, OUTCOME_UNKNOWN);
     assert_int_equal(r.mark, MARK_ANSWER_UNSEEN);
     assert_int_equal(r.attempt, 2);
-    assert_int_equal(dispatch_decide_answer(&a, 5, NOW, 0).next, DISPATCH_DEAD);
+    assert_int_equal(after(a, 5, 0).next, DISPATCH_DEAD);
 }
 
 static void a_limit_costs_no_attempt_and_is_obeyed_to_the_millisecond(void **state)
@@ -289,15 +293,14 @@ static void a_limit_costs_no_attempt_and_is_obeyed_to_the_millisecond(void **sta
     (void)state;
     for (int attempt = 1; attempt <= 9; attempt += 4) {
         struct github_answer a = limit(5000);
-        struct dispatch_decision r = dispatch_decide_answer(&a, attempt, NOW, 0);
+        struct dispatch_decision r = after(a, attempt, 0);
         assert_int_equal(r.next, DISPATCH_WAIT);
         assert_int_equal(r.attempt, attempt);
         assert_int_equal(r.until_ms, NOW + 5000);
         assert_int_equal(r.outcome, OUTCOME_WAITING);
-        assert_int_equal(dispatch_decide_answer(&a, attempt, NOW, 1).until_ms,
-                         NOW + 5000); /* our own moment */
-        a.sent_ms = 1;                /* GitHub's */
-        assert_true(dispatch_decide_answer(&a, attempt, NOW, 1).until_ms > NOW + 5000);
+        assert_int_equal(after(a, attempt, 1).until_ms, NOW + 5000); /* our own moment */
+        a.sent_ms = 1;                                               /* GitHub's */
+        assert_true(after(a, attempt, 1).until_ms > NOW + 5000);
     }
 }
 
@@ -306,8 +309,7 @@ static void a_long_limit_is_parked(void **state)
     (void)state;
     static const int64_t waits_ms[] = { 10001, 60000, 3600000, 86400000 };
     for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
-        struct github_answer a = limit(waits_ms[i]);
-        struct dispatch_decision r = dispatch_decide_answer(&a, 2, NOW, 0);
+        struct dispatch_decision r = after(limit(waits_ms[i]), 2, 0);
         assert_int_equal(r.next, DISPATCH_PARK);
         assert_true(r.until_ms == NOW + waits_ms[i]);
         assert_int_equal(r.attempt, 2);
@@ -318,7 +320,7 @@ static void a_5xx_with_retry_after_waits_at_least_that_long(void **state)
 {
     (void)state;
     struct github_answer a = { .err = ERR_UNKNOWN, .status = 503, .wait_until_ms = NOW + 120000 };
-    struct dispatch_decision r = dispatch_decide_answer(&a, 1, NOW, 0);
+    struct dispatch_decision r = after(a, 1, 0);
     assert_int_equal(r.next, DISPATCH_PARK);
     assert_int_equal(r.until_ms, NOW + 120000);
     assert_int_equal(r.attempt, 2);

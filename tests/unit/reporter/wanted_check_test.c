@@ -3,35 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <stdlib.h>
-#include <string.h>
 #include <cmocka.h>
 
-#include "common/base/mem.h"
 #include "reporter/wanted_check.h"
-
-static void job_fill(struct result_record *job, enum job_state state, const char *conclusion)
-{
-    result_record_init(job);
-    job->key = mem_dup("k");
-    job->state = state;
-    job->conclusion = mem_dup(conclusion);
-    job->repo = mem_dup("org/four");
-    job->level = 4;
-    job->event_type = mem_dup("pull_request");
-    job->pr_number = 42;
-    job->workflow_name = mem_dup("ci");
-    job->job_name = mem_dup("build: linux/x64");
-    job->check_run_id = mem_dup("77-1");
-    job->run_id = mem_dup("77");
-    job->run_attempt = mem_dup("1");
-}
-
-static void text_set(char **text, const char *value)
-{
-    free(*text);
-    *text = mem_dup(value);
-}
+#include "tests/unit/reporter/job_scene.h"
 
 /* One job that may start; check is to be cleared. */
 static void ask(struct result_record *job, struct wanted_check *check)

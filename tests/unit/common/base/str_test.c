@@ -106,6 +106,10 @@ static void numbers_are_whole_and_checked(void **state)
     assert_false(str_to_i64(STR_LIT("9223372036854775808"), &i));
     assert_false(str_to_i64(STR_LIT("-9223372036854775809"), &i));
     assert_true(str_to_i64(STR_LIT("-0"), &i) && i == 0);
+    char text[STR_NUMBER_SIZE];
+    assert_true(str_is(str_number(text, 0), "0"));
+    assert_true(str_is(str_number(text, INT64_MIN), "-9223372036854775808"));
+    assert_true(str_is(str_number(text, INT64_MAX), "9223372036854775807"));
     static const char *const bad[] = { "", "-", "+1", " 1", "1 ", "0x1", "1.0", "--1" };
     for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++)
         assert_false(str_to_i64(str_of(bad[k]), &i));

@@ -1,4 +1,4 @@
-/* What outcomes tell of claims that Redis lost, or never had. */
+/* What outcomes say of claims that Redis lost, or never had. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void what_was_sent_is_not_sent_again_after_a_flush(void **state)
     assert_true(restore(*state, &outcome, 1000));
     struct claim_answer answer = claim(state, &task, "one", NOW);
     assert_int_equal(answer.verdict, CLAIM_DONE);
-    assert_int_equal(answer.outcome.outcome, OUTCOME_DUPLICATE); /* it has been told */
+    assert_int_equal(answer.outcome.outcome, OUTCOME_DUPLICATE); /* it has been stored */
     assert_int_equal(dispatch_record_get(((struct redis_fixture *)*state)->redis, STR_LIT("d-1"),
                                          STR_LIT("org/a"), &found, &record, NULL),
                      OK);
@@ -114,7 +114,7 @@ static void a_restored_claim_takes_nothing_from_its_sender(void **state)
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
 }
 
-/* Redis was unavailable when its sender would have told it that the call was answered. */
+/* Redis was unavailable when its sender would have stored that the call was answered. */
 static void a_claim_that_ran_out_is_done_when_its_outcome_says_so(void **state)
 {
     struct redis_fixture *f = *state;
@@ -137,7 +137,7 @@ static void a_claim_is_done_when_the_outcome_of_a_call_after_it_says_so(void **s
     restore(f, &sent, 0);
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
     assert_int_equal(finish(f, &task, "one", &sent),
-                     OK); /* when Redis is back, it tells after all */
+                     OK); /* when Redis is back, its owner stores it after all */
 }
 
 static void only_what_a_claim_would_still_hold_is_restored(void **state)

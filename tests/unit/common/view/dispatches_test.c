@@ -83,7 +83,7 @@ static void closed_pushes_and_lower_tiers_do_not_count(void **state)
     fold(f, &closed);
     fold(f, &push);
     fold(f, &l2);
-    fold(f, &old); /* of before the action was told */
+    fold(f, &old); /* of before the action was stored */
     assert_found(f, "");
 }
 
