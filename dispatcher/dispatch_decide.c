@@ -88,7 +88,8 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
                                        .outcome = rows[i].outcome,
                                        .mark = facts->is_expand ? MARK_NONE : rows[i].mark,
                                        .attempt = facts->attempt,
-                                       .reason = rows[i].reason };
+                                       .reason = rows[i].reason,
+                                       .because = rows[i].fact };
         if (d.next == DISPATCH_REPEAT && facts->outcome_unreadable) {
             d.next = DISPATCH_SKIP;
             d.reason = "it was sent; what was stored of it is unreadable";
@@ -135,11 +136,13 @@ struct dispatch_decision dispatch_decide_answer(const struct github_answer *answ
         /* A moment that GitHub names, it names to all; our own are one for each, in order. */
         int64_t spread_ms = answer->sent_ms ? (int64_t)(jitter * 1000) : 0;
         d.outcome = OUTCOME_WAITING;
+        d.because = FACT_LIMITED;
         wait_until(&d, answer->wait_until_ms + spread_ms, now_ms);
         return d;
     }
     if (answer->err == ERR_UNKNOWN)
         d.mark = MARK_ANSWER_UNSEEN;
+    d.because = FACT_FAILED;
     d.attempt = attempt + 1;
     int64_t step_ms = park_wait_ms(attempt);
     if (!step_ms) {

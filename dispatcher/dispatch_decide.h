@@ -36,6 +36,7 @@ struct dispatch_decision {
     int attempt;           /* the next one's number */
     const char *reason;    /* for people, or NULL; as long as what was decided from */
     const char *dlq_class; /* "refused" or "exhausted" */
+    unsigned because;      /* the fact that decided; what waits for the same is parked together */
 };
 
 /* What is known before a call. A fact is true or not known to be. */
@@ -50,6 +51,9 @@ enum dispatch_fact {
     FACT_BREAKER_OPEN = 1 << 7,      /* and this is not its probe */
     FACT_CLAIM_OLD = 1 << 8,         /* half of its lease is over: the process was paused */
     FACT_NOT_SURELY_OURS = 1 << 9,   /* the partition: worker_may_act; a claim says more */
+    /* After the call. */
+    FACT_LIMITED = 1 << 10, /* by GitHub, or by our own budget */
+    FACT_FAILED = 1 << 11,  /* not sent, or nobody knows what became of it */
 };
 struct dispatch_facts {
     unsigned known; /* enum dispatch_fact, joined */

@@ -102,11 +102,20 @@ void task_record_headers(const struct task_in_hand *t, struct str repos, struct 
         headers_set(to, "maybe_duplicate", str_of(task_mark_name(t->task.maybe_duplicate)));
 }
 
-static bool leave_together(const struct task_in_hand *a, const struct task_in_hand *b)
+static enum topic delay_of(const struct task_in_hand *t, int64_t now_ms)
 {
-    return a->exit == b->exit && a->task.attempt == b->task.attempt &&
-           a->task.maybe_duplicate == b->task.maybe_duplicate &&
-           (a->exit == EXIT_BACK || !strcmp(a->outcome.error, b->outcome.error));
+    return park_topic(t->decision.until_ms - now_ms);
+}
+
+/* Nobody waits longer for another than its delay topic is long. */
+static bool leave_together(const struct task_in_hand *a, const struct task_in_hand *b,
+                           int64_t now_ms)
+{
+    if (a->exit != b->exit || a->task.attempt != b->task.attempt ||
+        a->task.maybe_duplicate != b->task.maybe_duplicate)
+        return false;
+    return a->exit == EXIT_BACK || (a->decision.because == b->decision.because &&
+                                    delay_of(a, now_ms) == delay_of(b, now_ms));
 }
 
 static void put_back(struct task_in_hand *t, const struct headers *headers)
@@ -130,11 +139,11 @@ static void put_group(struct task_record *r, size_t first, bool put[TASK_REPOS_M
 {
     char text[TASK_REPOS_SIZE];
     struct task_in_hand *t = r->tasks[first];
-    int64_t until_ms = 0;
+    int64_t now_ms = clock_mono_ms(), until_ms = 0;
     size_t len = 0;
     for (size_t i = first; i < r->n; i++) {
         const struct task_in_hand *other = r->tasks[i];
-        if (!other || put[i] || !leave_together(t, other))
+        if (!other || put[i] || !leave_together(t, other, now_ms))
             continue;
         put[i] = true;
         if (len)
@@ -144,7 +153,7 @@ static void put_group(struct task_record *r, size_t first, bool put[TASK_REPOS_M
         if (other->decision.until_ms > until_ms)
             until_ms = other->decision.until_ms;
     }
-    int64_t wait_ms = until_ms - clock_mono_ms();
+    int64_t wait_ms = until_ms - now_ms;
     struct headers headers;
     task_record_headers(t, (struct str){ text, len }, &headers);
     if (t->exit == EXIT_BACK) {

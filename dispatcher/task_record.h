@@ -2,8 +2,9 @@
  * none of them has anything more to do here. Private to the sender.
  *
  * Each task is claimed, called and published alone. What must wait long, or has not begun when the
- * partition goes, leaves together: tasks with the same attempt, mark and reason become one record
- * again, so that a payload is not stored once for each of a thousand downstreams. */
+ * partition goes, leaves together: tasks with the same attempt and mark, and that wait as long for
+ * the same reason, become one record again, so that a payload is not stored once for each of a
+ * thousand downstreams. */
 #ifndef CRCR_DISPATCHER_TASK_RECORD_H
 #define CRCR_DISPATCHER_TASK_RECORD_H
 

@@ -64,8 +64,8 @@ def curl_loop(setting, count):
     return {"cpu_us": run["cpu_us"] / count, "rate": count / run["seconds"]}
 
 
-def bare_chain(setting, relay, count, under=(), per_record=1):
-    """Reads what the router wrote for l1, into a topic of its own."""
+def bare_chain(setting, relay, count, under=(), per_record=DOWNSTREAMS):
+    """Reads what the router wrote for l1, as many calls a record, into a topic of its own."""
     topic = f"bench.{relay.prefix}outcomes"
     if not setting.stored_bytes(topic):
         setting.make_topic(topic, 12)

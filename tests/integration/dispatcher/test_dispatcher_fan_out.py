@@ -75,6 +75,20 @@ def test_what_waits_for_one_reason_is_put_off_as_one_record(own):
     assert {(one["attempt"], one["maybe_duplicate"]) for one in back} == {(2, "answer_unseen")}
 
 
+def test_what_waits_for_our_budget_is_put_off_as_a_record_for_each_delay_topic(own):
+    """Each has a moment of its own, one every 20 s; none waits longer than the topic is long for another."""
+    limits = {"CRCR_BUDGET_SCOPE": "app", "CRCR_BUDGET_POINTS_MINUTE": "20"}
+    bench = own(allowlist=allowlist(MANY[:16]), environment=limits).start().ready()
+    delivery = bench.pull_request()
+    wait_for("each to have its turn", lambda: len({one["repo"] for one in bench.outcomes(delivery)}) == 16)
+    delays = ("delay.10s", "delay.1m", "delay.10m")
+    parked = wait_for("them to be put off", lambda: [one for name in delays for one in of(bench, name, delivery)])
+    sent = [one["repo"] for one in bench.outcomes(delivery) if one["outcome"] == "dispatched"]
+    assert len(parked) <= len(delays) and 1 <= len(sent) <= 2
+    assert sorted(sum(repos_of(parked), [])) == sorted(set(MANY[:16]) - set(sent))
+    assert all("our own budget" in one.headers["error"] and one.headers["attempt"] == "1" for one in parked)
+
+
 def test_what_was_not_begun_when_the_dispatcher_stops_is_a_record_of_its_own(own):
     """With Redis unavailable nothing else keeps the calls that were made from being made again."""
     nowhere = f"127.0.0.1:{free_port()}"
