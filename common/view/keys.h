@@ -17,7 +17,7 @@
  *   |<id> stands behind in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent
- * crcr:rate:<repo>                          hash    ingest      ingest             10 min
+ * crcr:rate:<repo>                          hash    ingest      ingest             until full
  *   when the buckets of its callbacks, requests and bytes, will be full again, in us
  * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
  *   one result record
