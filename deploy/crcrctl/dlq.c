@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
+#include "../../common/model/task.h"
 #include "out.h"
+#include "repos.h"
 
 static const char *const state_names[] = {
     [DLQ_OPEN] = "open",
@@ -42,6 +44,8 @@ void dlq_init(struct dlq *d)
 
 void dlq_clear(struct dlq *d)
 {
+    for (struct dlq_entry *e = NULL; (e = table_next(&d->by_place, e));)
+        free(e->repos);
     table_clear(&d->by_place);
     free(d->entries);
     dlq_init(d);
@@ -75,7 +79,8 @@ void dlq_add(struct dlq *d, const struct record *record)
     COPY(e->source_topic, headers_get(h, "source_topic"));
     COPY(e->key, record->key);
     COPY(e->delivery, headers_get(h, "delivery"));
-    COPY(e->repo, headers_get(h, "repo"));
+    free(e->repos);
+    e->repos = str_dup(task_repos(h));
     COPY(e->error, headers_get(h, "error"));
 }
 
@@ -127,7 +132,7 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
         return false;
     if (f->class.len && !str_is(f->class, entry->class))
         return false;
-    if (f->repo.len && !str_eq_nocase(f->repo, str_of(entry->repo)))
+    if (!repos_have(str_of(entry->repos), f->repo))
         return false;
     if (f->delivery.len && !str_is(f->delivery, entry->delivery))
         return false;
@@ -172,8 +177,8 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
 void dlq_resolution_headers(const struct record *record, enum dlq_state state, int64_t now_ms,
                             struct headers *to)
 {
-    static const char *const kept[] = { "event",    "action", "delivery", "pr",
-                                        "head_sha", "repo",   "tier",     "source_topic" };
+    static const char *const kept[] = { "event", "action", "delivery", "pr",          "head_sha",
+                                        "repo",  "repos",  "tier",     "source_topic" };
     char place[DLQ_PLACE_SIZE];
 
     headers_init(to);

@@ -5,6 +5,7 @@
 #include "../../common/base/clock.h"
 #include "dlq_verbs.h"
 #include "out.h"
+#include "repos.h"
 #include "scan.h"
 
 #define TEXT_MAX (256u << 20) /* a body of 26 MiB whose every byte is escaped, and indented */
@@ -20,7 +21,7 @@ static const char *source_of(const struct dlq_entry *e, const struct topics *top
 
 static void put_line(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
-    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE];
+    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE], repos[REPO_MAX + 16];
 
     clock_format(e->parked_ms, at);
     dlq_place_text(e->at, place);
@@ -29,10 +30,12 @@ static void put_line(struct buf *to, const struct dlq_entry *e, const struct top
     put_padded(to, e->class, 10);
     put_padded(to, source_of(e, topics), 12);
     put_padded(to, *e->delivery ? e->delivery : e->key, 37);
-    put_padded(to, *e->repo ? e->repo : e->key, 25);
+    repos_short(str_of(e->repos), repos, sizeof(repos));
+    put_padded(to, *repos ? repos : e->key, 25);
     if (e->state != DLQ_OPEN)
         buf_printf(to, "(%s) ", dlq_state_name(e->state));
     clean_line(to, str_of(e->error));
+    repos_put_rest(to, str_of(e->repos));
 }
 
 static void put_json(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
@@ -50,7 +53,7 @@ static void put_json(struct buf *to, const struct dlq_entry *e, const struct top
     json_text(to, "source", source_of(e, topics));
     json_text(to, "key", e->key);
     json_text(to, "delivery", e->delivery);
-    json_text(to, "repo", e->repo);
+    repos_json(to, str_of(e->repos));
     json_text(to, "error", e->error);
     buf_putc(to, '}');
 }

@@ -7,8 +7,8 @@
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
-#include "../../common/model/task.h"
 #include "out.h"
+#include "repos.h"
 
 /* ---- the headers that all topics share ------------------------------------------------------ */
 
@@ -22,7 +22,7 @@ static void from_headers(struct summary *s, const struct headers *h)
              STR_ARG(action));
     s->pr = headers_get_i64(h, "pr", 0);
     COPY(s->head_sha, headers_get(h, "head_sha"));
-    COPY(s->repo, headers_get(h, "repo"));
+    COPY(s->repos, task_repos(h));
     s->tier = level_parse(headers_get(h, "tier"));
     if (!s->tier)
         s->tier = level_parse(headers_get(h, "level")); /* callbacks */
@@ -111,7 +111,7 @@ static void of_outcome(struct summary *s, const struct record *r)
     COPY(s->delivery, str_of(o.delivery_id));
     COPY(s->event, str_of(o.event_type));
     COPY(s->head_sha, str_of(o.head_sha));
-    COPY(s->repo, str_of(o.repo));
+    COPY(s->repos, str_of(o.repo));
     COPY(s->outcome, str_of(outcome_kind_name(o.outcome)));
     s->pr = o.pr_number;
     s->tier = o.level;
@@ -222,7 +222,7 @@ static void of_result(struct summary *s, const struct record *r)
         WANT("delivery_id", s->delivery),
         WANT("event_type", s->event),
         WANT("pytorch_head_sha", s->head_sha),
-        WANT("downstream_repo", s->repo),
+        WANT("downstream_repo", s->repos),
         WANT("downstream_repo_level", level),
         WANT("pr_number", pr),
         WANT("status", status),
@@ -249,7 +249,7 @@ static void of_dirty(struct summary *s, const struct record *r)
     COPY(s->outcome, STR_LIT("dirty"));
     if (str_split(&rest, '/', &sha)) {
         COPY(s->head_sha, sha);
-        COPY(s->repo, rest);
+        COPY(s->repos, rest);
     }
     COPY(s->detail, r->value);
 }
@@ -309,9 +309,8 @@ bool filter_matches(const struct filter *f, const struct summary *s)
 {
     if (f->delivery.len && !str_eq(f->delivery, str_of(s->delivery)))
         return false;
-    if (f->repo.len && !str_eq_nocase(f->repo, str_of(s->repo)))
-        return false;
-    return (!f->pr || f->pr == s->pr) && (!f->tier || f->tier == s->tier);
+    return repos_have(str_of(s->repos), f->repo) && (!f->pr || f->pr == s->pr) &&
+           (!f->tier || f->tier == s->tier);
 }
 
 /* ---- text and JSON -------------------------------------------------------------------------- */
@@ -337,7 +336,7 @@ static const char *color_of(const char *outcome)
 
 void summary_line(struct buf *to, const struct summary *s, unsigned shows)
 {
-    char at[CLOCK_TEXT_SIZE], text[64];
+    char at[CLOCK_TEXT_SIZE], text[REPO_MAX + 16];
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
 
     clock_format(s->at_ms, at);
@@ -352,13 +351,15 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
     snprintf(text, sizeof(text), "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "", 8);
     put_padded(to, s->tier ? level_name(s->tier) : "", 2);
-    put_padded(to, s->repo, 24);
+    repos_short(str_of(s->repos), text, sizeof(text));
+    put_padded(to, text, 24);
     if (shows & SUMMARY_COLOR)
         buf_printf(to, "\033[%sm", color_of(s->outcome));
     put_padded(to, s->outcome, 11);
     if (shows & SUMMARY_COLOR)
         buf_puts(to, "\033[0m");
     clean_line(to, str_of(s->detail));
+    repos_put_rest(to, str_of(s->repos));
     buf_printf(to, "%s[%d]@%" PRId64, *s->detail ? "  " : "", (int)s->partition, s->offset);
 }
 
@@ -380,7 +381,7 @@ void summary_json(struct buf *to, const struct summary *s)
     if (s->pr)
         json_int(to, "pr", s->pr);
     json_known(to, "head_sha", s->head_sha);
-    json_known(to, "repo", s->repo);
+    repos_json(to, str_of(s->repos));
     if (s->tier)
         json_int(to, "tier", s->tier);
     json_known(to, "kind", s->kind);

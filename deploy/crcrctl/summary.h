@@ -5,6 +5,7 @@
 #include "../../common/base/buf.h"
 #include "../../common/io/topic_reader.h"
 #include "../../common/model/callback.h"
+#include "../../common/model/task.h"
 #include "../../common/model/topics.h"
 
 /* Text that is not known is "", numbers 0. */
@@ -19,7 +20,7 @@ struct summary {
     char event[80]; /* "pull_request opened" */
     int64_t pr;
     char head_sha[SHA_MAX + 1];
-    char repo[REPO_MAX + 1]; /* the downstream */
+    char repos[TASK_REPOS_SIZE]; /* downstreams, comma-separated; mostly one */
     int tier;
     char kind[16];         /* of a task and its outcome: dispatch, rerun_failed, … */
     char outcome[32];      /* one word: dispatched, in_progress, success, parked, … */
@@ -47,7 +48,7 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows);
 /* One JSON object without a newline. */
 void summary_json(struct buf *to, const struct summary *s);
 
-/* What is wanted; empty text and 0 want everything. */
+/* What is wanted; empty text and 0 want everything. repo: any of the record's. */
 struct filter {
     struct str delivery, repo;
     int64_t pr;

@@ -76,7 +76,7 @@ static int compare_jobs(const void *left, const void *right)
 {
     const struct summary *a = *(const struct summary *const *)left;
     const struct summary *b = *(const struct summary *const *)right;
-    int order = strcasecmp(a->repo, b->repo);
+    int order = strcasecmp(a->repos, b->repos);
 
     if (!order)
         order = strcmp(a->job, b->job);
@@ -97,7 +97,7 @@ static bool is_replaced(const struct summary *a, const struct summary *b)
 {
     uint64_t number;
 
-    if (strcasecmp(a->repo, b->repo) != 0 || strcmp(a->job, b->job) != 0)
+    if (strcasecmp(a->repos, b->repos) != 0 || strcmp(a->job, b->job) != 0)
         return false;
     if (strcmp(a->run_id, b->run_id) != 0)
         return str_to_u64(str_of(b->run_id), &number);
@@ -115,7 +115,7 @@ static size_t jobs_of(const struct timeline *t, size_t first, size_t end,
     size_t n = 0, kept = 0;
 
     for (size_t i = first; i < end; i++)
-        if (t->steps[i].job_state != JOB_NONE && *t->steps[i].repo)
+        if (t->steps[i].job_state != JOB_NONE && *t->steps[i].repos)
             all[n++] = &t->steps[i];
     qsort(all, n, sizeof(*all), compare_jobs);
     for (size_t i = 0; i < n; i++)
@@ -212,15 +212,14 @@ static bool is_tier_topic(enum topic topic)
     return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
-/* Whether a step says how far its downstream is. A result repeats a callback, a dirty mark says
+/* Whether a step says how far its downstreams are. A result repeats a callback, a dirty mark says
  * nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
 {
     bool replayed = s->topic == TOPIC_DLQ && str_is(str_of(s->outcome), "replayed");
     bool unreadable = s->topic == TOPIC_CALLBACKS && s->job_state == JOB_NONE;
 
-    return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed &&
-           !unreadable;
+    return s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed && !unreadable;
 }
 
 /* What to say after a step, by its outcome and how its kind begins; the first that matches. */
@@ -298,7 +297,7 @@ static void explain_jobs(struct standing *to, const struct summary *const *jobs,
 
 /* What is known of one downstream; all is borrowed. */
 struct downstream {
-    const char *repo;
+    struct str repo;
     int tier;
     const struct summary *sending; /* the last step that is no callback */
     const struct summary *sent;    /* the last that GitHub took */
@@ -351,14 +350,14 @@ static void decide(struct standing *to, const struct downstream *d, int64_t now_
         explain(to, as_before && d->sent ? d->sent : d->sending, now_ms);
 }
 
-static struct downstream *downstream_of(struct downstream *all, size_t *n, const struct summary *s)
+static struct downstream *downstream_of(struct downstream *all, size_t *n, struct str repo)
 {
     for (size_t i = 0; i < *n; i++)
-        if (str_eq_nocase(str_of(all[i].repo), str_of(s->repo)))
+        if (str_eq_nocase(all[i].repo, repo))
             return &all[i];
     if (*n == TIMELINE_MAX_REPOS)
         return NULL;
-    all[*n] = (struct downstream){ .repo = s->repo };
+    all[*n] = (struct downstream){ .repo = repo };
     return &all[(*n)++];
 }
 
@@ -366,7 +365,7 @@ static int compare_states(const void *left, const void *right)
 {
     const struct standing *a = left, *b = right;
 
-    return a->tier != b->tier ? a->tier - b->tier : strcmp(a->repo, b->repo);
+    return a->tier != b->tier ? a->tier - b->tier : str_cmp(a->repo, b->repo);
 }
 
 size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
@@ -376,11 +375,14 @@ size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64
     const struct summary **jobs;
     size_t n = 0, n_jobs = jobs_of(t, first, end, &jobs);
 
-    for (size_t i = first; i < end; i++)
-        if (counts(&t->steps[i]) && (one = downstream_of(all, &n, &t->steps[i])))
-            add_step(one, &t->steps[i]);
+    for (size_t i = first; i < end; i++) {
+        struct str rest = str_of(t->steps[i].repos), repo;
+        while (counts(&t->steps[i]) && str_split(&rest, ',', &repo))
+            if ((one = downstream_of(all, &n, repo)))
+                add_step(one, &t->steps[i]);
+    }
     for (size_t i = n_jobs; i-- > 0;)
-        if ((one = downstream_of(all, &n, jobs[i]))) {
+        if ((one = downstream_of(all, &n, str_of(jobs[i]->repos)))) {
             one->jobs = &jobs[i];
             one->n_jobs++;
         }

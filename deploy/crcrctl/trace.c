@@ -10,6 +10,7 @@
 #include "../../common/view/comments.h"
 #include "../../common/view/dispatches.h"
 #include "out.h"
+#include "repos.h"
 #include "scan.h"
 #include "timeline.h"
 #include "verbs.h"
@@ -29,6 +30,7 @@ static void put_text(struct buf *to, const char *text)
 /* Written as it is read: lines, or the elements of JSON lists. */
 struct view {
     bool json;
+    struct str repo; /* only of it; empty: of all */
     struct redis *redis;
     struct buf states, checks, comments;
     int64_t *ids; /* of the check runs so far */
@@ -118,6 +120,8 @@ static enum err dispatches_put(struct view *v, struct str delivery)
 
     for (size_t i = 0; !err && i < n; i++) {
         char name[REPO_MAX + 8];
+        if (!repos_have(str_of(all[i].repo), v->repo))
+            continue;
         state_put(v, all[i].repo, "dispatch", all[i].outcome);
         snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
@@ -137,6 +141,8 @@ static enum err jobs_put(struct view *v, struct str delivery)
 
     for (size_t i = 0; !err && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
+        if (!repos_have(str_of(job->repo), v->repo))
+            continue;
         struct buf CLEANUP(buf_clear) name;
         char what[400], state[64], start[RUN_ID_MAX + 32];
         snprintf(what, sizeof(what), "%s / %s", job->workflow_name ? job->workflow_name : "?",
@@ -155,11 +161,13 @@ static enum err jobs_put(struct view *v, struct str delivery)
 }
 
 /* Appends what the view has, or why it could not be asked: in JSON null. */
-static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery, bool json)
+static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
+                     const struct args *args)
 {
     const struct redis_options options = ctl_redis(ctl);
     struct why why = { "REDIS_ENDPOINT is not set" };
-    struct view v = { .json = json, .why = &why };
+    bool json = args->json;
+    struct view v = { .json = json, .repo = str_of(args->repo), .why = &why };
     const struct {
         const char *name, *title, *none;
         struct buf *text;
@@ -236,9 +244,9 @@ static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
         snprintf(tier, sizeof(tier), "L%d ", s->tier);
     put_delta(to, s->at_ms - before_ms);
     buf_printf(to, "%-10s  ", step_name(s));
-    if (*s->repo) {
+    if (*s->repos) {
         buf_puts(to, tier);
-        put_text(to, s->repo);
+        repos_put(to, str_of(s->repos));
         buf_puts(to, "  ");
     }
     if (s->topic != TOPIC_EVENTS) {
@@ -289,7 +297,8 @@ static int64_t put_accepted(struct buf *to, const struct summary *s)
     return s->received_ms;
 }
 
-static void put_delivery(struct buf *to, const struct timeline *t, size_t first, size_t end)
+static void put_delivery(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                         struct str repo)
 {
     const struct summary *event = event_of(t, first, end);
     bool color = ctl_color(stdout);
@@ -304,8 +313,10 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     }
     buf_puts(to, n ? "downstreams\n" : "downstreams: none were routed to yet\n");
     for (size_t i = 0; i < n; i++) {
+        if (!repos_have(all[i].repo, repo))
+            continue;
         buf_printf(to, "  L%d  ", all[i].tier);
-        put_text(to, all[i].repo);
+        clean_line(to, all[i].repo);
         buf_puts(to, color ? "  \033[1m" : "  ");
         put_text(to, all[i].state);
         buf_puts(to, color ? "\033[0m  " : "  ");
@@ -315,7 +326,8 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     free(all);
 }
 
-static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end)
+static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                     struct str repo)
 {
     struct standing *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
@@ -331,8 +343,10 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
     json_name(to, "downstreams");
     buf_putc(to, '[');
     for (size_t i = 0; i < n; i++) {
+        if (!repos_have(all[i].repo, repo))
+            continue;
         json_element(to);
-        json_str(to, "repo", str_of(all[i].repo));
+        json_str(to, "repo", all[i].repo);
         json_int(to, "tier", all[i].tier);
         json_str(to, "state", str_of(all[i].state));
         json_str(to, "why", str_of(all[i].why));
@@ -347,7 +361,8 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
 /* Every step of the event, as the scan finds it. */
 struct collecting {
     const struct ctl *ctl;
-    struct filter filter;
+    struct filter filter; /* without repo: what is of no downstream belongs to each */
+    struct str repo;
     struct timeline to;
 };
 
@@ -357,7 +372,8 @@ static bool collect(void *opaque, const struct record *record)
     struct summary s;
 
     summary_of(&s, &c->ctl->topics, record);
-    if (filter_matches(&c->filter, &s) && *s.delivery)
+    if (filter_matches(&c->filter, &s) && *s.delivery &&
+        (!*s.repos || repos_have(str_of(s.repos), c->repo)))
         timeline_add(&c->to, &s);
     return true;
 }
@@ -368,8 +384,8 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
     struct buf CLEANUP(buf_clear) text;
 
     buf_init(&text, TEXT_MAX);
-    (args->json ? put_json : put_delivery)(&text, t, first, end);
-    put_view(&text, ctl, str_of(t->steps[first].delivery), args->json);
+    (args->json ? put_json : put_delivery)(&text, t, first, end, str_of(args->repo));
+    put_view(&text, ctl, str_of(t->steps[first].delivery), args);
     buf_puts(&text, args->json ? "}\n" : "");
     if (buf_full(&text)) {
         ctl_say(ctl,
@@ -384,7 +400,7 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
 
 int verb_trace(struct ctl *ctl, const struct args *args)
 {
-    struct collecting c = { .ctl = ctl, .filter.pr = args->pr };
+    struct collecting c = { .ctl = ctl, .filter.pr = args->pr, .repo = str_of(args->repo) };
     struct scan scan = { .from = FOLLOW_BEGINNING };
     const struct timeline *t = &c.to;
     struct why why;

@@ -24,10 +24,11 @@
 #define JSON     OPT("json", FLAG, json, "print JSON")
 #define PR       OPT("pr", NUMBER, pr, "only of this pull request", .max = INT32_MAX)
 #define DELIVERY OPT("delivery", DELIVERY, delivery, "only of this delivery")
-#define REPO     OPT("repo", REPO, repo, "only of this downstream")
-#define SINCE    OPT("since", TIME, since_ms, "only from this moment on")
-#define DRY_RUN  OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
-#define RATE     OPT("rate", RATE, rate, "at most so many records a second")
+#define REPO                                                                                       \
+    OPT("repo", REPO, repo, "only of this downstream, also records that are for others besides")
+#define SINCE   OPT("since", TIME, since_ms, "only from this moment on")
+#define DRY_RUN OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
+#define RATE    OPT("rate", RATE, rate, "at most so many records a second")
 #define DLQ_FILTER                                                                                 \
     OPT("class", CHOICE, class, "only of this class", .value = "poison|refused|exhausted"), REPO,  \
         DELIVERY, OPT("source", TOPIC, source, "only what came from this topic"), SINCE
@@ -50,8 +51,8 @@ const struct verb verbs[] = {
         "every step of one event, and where each downstream is",
         "One of DELIVERY and --pr. Reads all topics, shows each step with the time since the one "
         "before, where each downstream is and why, and, when REDIS_ENDPOINT is set, the check runs "
-        "and on-call comments at GitHub.",
-        "1 nothing is known of it, 3 Kafka does not answer", JSON, PR, SINCE),
+        "and on-call comments at GitHub. A task record is for up to 16 downstreams.",
+        "1 nothing is known of it, 3 Kafka does not answer", JSON, PR, REPO, SINCE),
     VERB(
         "send-webhook", send_webhook, CONFIG, "FILE", 1, 1, "send a file as GitHub would, signed",
         "FILE is sent byte for byte; - reads standard input. It is signed with the first secret of "
@@ -165,7 +166,9 @@ const struct verb verbs[] = {
          "- reads standard input. Prints the number of repositories a tier.",
          "1 refused (file:line:column: reason)", NONE),
     VERB("lag", lag, KAFKA, "[GROUP…]", 0, MANY, "how far each consumer group is",
-         "GROUP is crcr-router, crcr-l1 …; default all.", KAFKA_CODES, JSON,
+         "GROUP is crcr-router, crcr-l1 …; default all. Counts records: one of dispatch.l1 … "
+         "dispatch.l4 holds up to 16 tasks.",
+         KAFKA_CODES, JSON,
          OPT("partitions", FLAG, partitions, "each partition, not only each topic")),
     VERB("topics create", topics_create, KAFKA, "", 0, 0, "make the topics",
          "Makes what is missing, raises retention and message size where the file has more, and "

@@ -36,8 +36,8 @@ def started(broker, tmp_path):
 
 
 def park(ctl, number):
-    ctl.write("dlq", f"org/a|pytorch/pytorch#{number}", b"{}", **{
-        "event": "pull_request", "action": "opened", "delivery": f"d-{number}", "pr": number, "repo": "org/a",
+    ctl.write("dlq", f"pytorch/pytorch#{number}", b"{}", **{
+        "event": "pull_request", "action": "opened", "delivery": f"d-{number}", "pr": number, "repos": "org/a",
         "tier": "L2", "kind": "dispatch", "attempt": 5, "source_topic": ctl.prefix + "dispatch.l2",
         "class": "refused", "error": "404", "parked_ms": int(time.time() * 1000)})
 

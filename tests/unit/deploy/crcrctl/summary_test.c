@@ -41,7 +41,7 @@ static void a_parked_record_says_why_and_where_it_came_from(void **state)
 {
     (void)state;
     struct summary s =
-        summarise(TOPIC_DLQ, "{}", "delivery", "d-1", "repo", "o/r", "tier", "L4", "source_topic",
+        summarise(TOPIC_DLQ, "{}", "delivery", "d-1", "repos", "o/r", "tier", "L4", "source_topic",
                   "crcr.dispatch.l4", "error", "HTTP 404", "class", "refused", NULL);
     assert_string_equal(s.outcome, "parked");
     assert_string_equal(s.detail, "refused from crcr.dispatch.l4: HTTP 404");
@@ -138,17 +138,82 @@ static void overlong_text_is_cut_not_lost(void **state)
 
 static void filters_all_have_to_match_and_ignore_the_case_of_a_repository(void **state)
 {
-    struct summary s = summarise(TOPIC_DISPATCH_L2, "", "delivery", "d", "repo", "Org/R", "tier",
-                                 "L2", "pr", "7", NULL);
+    struct summary s = summarise(TOPIC_DISPATCH_L2, "", "delivery", "d", "repos", "org/q,Org/R",
+                                 "tier", "L2", "pr", "7", NULL);
     struct filter f = { .delivery = STR_LIT("d"), .repo = STR_LIT("org/r"), .pr = 7, .tier = 2 };
 
     (void)state;
     assert_true(filter_matches(&f, &s));
+    f.repo = STR_LIT("ORG/Q");
+    assert_true(filter_matches(&f, &s));
+    f.repo = STR_LIT("org/q,org/r");
+    assert_false(filter_matches(&f, &s));
+    f.repo = STR_LIT("org");
+    assert_false(filter_matches(&f, &s));
+    f.repo = STR_NONE;
     f.tier = 3;
     assert_false(filter_matches(&f, &s));
     f = (struct filter){ .pr = 8 };
     assert_false(filter_matches(&f, &s));
     f = (struct filter){ .pr = 0 };
+    assert_true(filter_matches(&f, &s));
+}
+
+static struct summary a_task_for(const char *header, const char *repos)
+{
+    return summarise(TOPIC_DISPATCH_L4, "{}", header, repos, "tier", "L4", "kind", "dispatch",
+                     NULL);
+}
+
+static void a_line_names_every_downstream_of_its_record(void **state)
+{
+    struct summary s = a_task_for("repos", "org/a,org/b,org/c");
+    struct buf text;
+
+    (void)state;
+    buf_init(&text, 4096);
+    summary_line(&text, &s, 0);
+    assert_non_null(strstr(text.ptr, " L4 org/a +2                 routed      dispatch, 2 bytes; "
+                                     "for org/a, org/b, org/c  [3]@17"));
+    buf_reset(&text);
+    s = a_task_for("repos", "org/a");
+    summary_line(&text, &s, 0);
+    assert_non_null(strstr(text.ptr, " L4 org/a                    routed      dispatch, 2 bytes  "
+                                     "[3]@17"));
+    buf_clear(&text);
+}
+
+static void json_lists_the_downstreams_and_names_one_that_is_alone(void **state)
+{
+    static const struct {
+        const char *header, *repos, *wanted;
+    } table[] = {
+        { "repos", "org/a,org/b", "\"repo\":null,\"repos\":[\"org/a\",\"org/b\"]," },
+        { "repos", "org/a", "\"repo\":\"org/a\",\"repos\":[\"org/a\"]," },
+        { "repo", "org/a", "\"repo\":\"org/a\",\"repos\":[\"org/a\"]," }, /* the old form */
+        { "other", "", "\"repo\":null,\"repos\":[]," },
+    };
+    struct buf text;
+
+    (void)state;
+    buf_init(&text, 4096);
+    for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+        struct summary s = a_task_for(table[i].header, table[i].repos);
+        buf_reset(&text);
+        summary_json(&text, &s);
+        if (!strstr(text.ptr, table[i].wanted))
+            fail_msg("%s: %s", table[i].repos, text.ptr);
+    }
+    buf_clear(&text);
+}
+
+static void a_task_of_the_old_form_reads_as_one_for_one_downstream(void **state)
+{
+    struct summary s = a_task_for("repo", "Org/A");
+    struct filter f = { .repo = STR_LIT("org/a") };
+
+    (void)state;
+    assert_string_equal(s.repos, "Org/A");
     assert_true(filter_matches(&f, &s));
 }
 
@@ -193,6 +258,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_said_and_nothing_is_made_up),
         cmocka_unit_test(overlong_text_is_cut_not_lost),
         cmocka_unit_test(filters_all_have_to_match_and_ignore_the_case_of_a_repository),
+        cmocka_unit_test(a_line_names_every_downstream_of_its_record),
+        cmocka_unit_test(json_lists_the_downstreams_and_names_one_that_is_alone),
+        cmocka_unit_test(a_task_of_the_old_form_reads_as_one_for_one_downstream),
         cmocka_unit_test(controls_never_reach_a_line_and_json_stays_json),
         cmocka_unit_test(a_line_has_the_date_where_it_is_wanted),
     };
