@@ -15,14 +15,12 @@
 static const char *source_of(const struct dlq_entry *e, const struct topics *topics)
 {
     enum topic topic = topics_find(topics, str_of(e->source_topic));
-
     return topic == TOPIC_COUNT ? e->source_topic : topic_base_name(topic);
 }
 
 static void put_line(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
     char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE], repos[REPO_MAX + 16];
-
     clock_format(e->parked_ms, at);
     dlq_place_text(e->at, place);
     put_padded(to, place, 11);
@@ -41,7 +39,6 @@ static void put_line(struct buf *to, const struct dlq_entry *e, const struct top
 static void put_json(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
     char place[DLQ_PLACE_SIZE];
-
     dlq_place_text(e->at, place);
     json_element(to);
     json_text(to, "position", place);
@@ -61,7 +58,6 @@ static void put_json(struct buf *to, const struct dlq_entry *e, const struct top
 void dlq_print(const struct dlq_entry *entry, bool json, const struct topics *topics)
 {
     struct buf line;
-
     buf_init(&line, 16u << 10);
     (json ? put_json : put_line)(&line, entry, topics);
     printf("%.*s\n", STR_ARG(buf_str(&line)));
@@ -73,7 +69,6 @@ static void put_body(struct buf *to, struct str body)
 {
     json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
     char *pretty = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
-
     clean_text(to, pretty ? str_of(pretty) : body);
     free(pretty);
     json_decref(document);
@@ -84,7 +79,6 @@ static void put_body(struct buf *to, struct str body)
 static void print_record(const struct record *record)
 {
     struct buf text;
-
     buf_init(&text, TEXT_MAX);
     buf_puts(&text, "key: ");
     clean_line(&text, record->key);
@@ -126,7 +120,6 @@ struct reading {
 static bool collect(void *opaque, const struct record *record)
 {
     const struct reading *r = opaque;
-
     dlq_add(r->dlq, record);
     if (r->rows && str_is(headers_get(&record->headers, "source_topic"), r->results))
         newest_want(r->rows, record->key);
@@ -138,7 +131,6 @@ int dlq_read(struct ctl *ctl, struct dlq *ret, struct newest *rows)
     struct scan scan = { .from = FOLLOW_BEGINNING };
     struct reading reading = { ret, rows, ctl->topics.name[TOPIC_RESULTS] };
     struct why why;
-
     scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(ret);
     enum err err = scan_all(&scan, ctl, collect, &reading, &why);
@@ -155,7 +147,6 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
     struct dlq dlq;
     size_t shown = 0, resolved = 0;
     int code = dlq_filter_of(ctl, args, &filter);
-
     if (code == CTL_OK)
         code = dlq_read(ctl, &dlq, NULL);
     if (code != CTL_OK)
@@ -188,7 +179,6 @@ struct showing {
 static bool show_one(void *opaque, const struct record *record)
 {
     struct showing *s = opaque;
-
     dlq_add(s->dlq, record);
     if (record->at.partition != s->at->partition || record->at.offset != s->at->offset)
         return true;
@@ -204,7 +194,6 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
     struct dlq dlq;
     struct why why;
     int code = dlq_filter_of(ctl, args, &filter);
-
     if (code != CTL_OK)
         return code;
     struct showing showing = { .at = &filter.places[0], .dlq = &dlq };

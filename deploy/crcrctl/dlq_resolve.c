@@ -32,7 +32,6 @@ struct resolving {
 static void choose(struct resolving *r)
 {
     const struct dlq_filter *f = &r->filter;
-
     for (size_t i = 0; i < f->n_places; i++) {
         if (dlq_find(&r->dlq, f->places[i]))
             continue;
@@ -61,7 +60,6 @@ static void say(const struct resolving *r, const struct dlq_entry *entry, const 
 static bool see_row(void *opaque, const struct record *record)
 {
     struct resolving *r = opaque;
-
     if (r->put.topic && record->at.partition == r->put.partition &&
         record->at.offset == r->put.offset) {
         r->is_read = true;
@@ -95,7 +93,6 @@ static enum err put_back(struct resolving *r, const struct record *record, enum 
     struct topic_position at;
     enum err err =
         topic_writer_put_wait(r->writer, topic, record->key, record->value, headers, &at, &r->why);
-
     r->put = (struct topic_position){ .topic = NULL };
     if (err || target != TOPIC_RESULTS)
         return err;
@@ -127,7 +124,6 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     enum topic target = TOPIC_DLQ;
     struct headers headers;
     enum err err = OK;
-
     if (r->to == DLQ_REPLAYED)
         err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
     if (!err)
@@ -156,7 +152,6 @@ static bool on_record(void *opaque, const struct record *record)
     struct resolving *r = opaque;
     const struct dlq_place at = { record->at.partition, record->at.offset };
     struct dlq_entry *entry = dlq_find(&r->dlq, at);
-
     if (!entry || !entry->chosen)
         return true;
     if (!pace_wait(&r->pace))
@@ -181,7 +176,6 @@ static enum err read_rows(struct resolving *r)
     struct scan results = { .from = FOLLOW_BEGINNING };
     const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
     bool any = false;
-
     for (size_t i = 0; i < r->dlq.n; i++)
         any = any ||
               (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
@@ -197,7 +191,6 @@ static enum err read_rows(struct resolving *r)
 static void run(struct resolving *r)
 {
     struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
-
     scan_add(&scan, r->ctl, TOPIC_DLQ);
     r->err = read_rows(r);
     if (!r->err)
@@ -217,7 +210,6 @@ static int report(const struct resolving *r)
     size_t left = r->chosen - r->done - r->unfit;
     bool nothing = !r->chosen && !r->resolved_before;
     int code = CTL_OK;
-
     printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
            r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
            r->args->dry_run ? " (dry run: nothing was written)" : "");
@@ -241,7 +233,6 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
 {
     struct resolving r = { .ctl = ctl, .args = args, .to = to };
     int code = dlq_filter_of(ctl, args, &r.filter);
-
     if (code != CTL_OK)
         return code;
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&

@@ -94,7 +94,6 @@ static struct str device_of(const struct report *r, struct str repo)
 static struct demotions *demotions_of(const struct report *r)
 {
     struct demotions *d = demotions_new();
-
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         struct buf CLEANUP(buf_clear) reason;
@@ -190,7 +189,6 @@ static void put_level(struct buf *to, const struct report *r, int level, const c
 static struct str line_of(const struct report *r, int number)
 {
     struct str rest = str_of(r->past.text), line = STR_NONE;
-
     for (int i = 0; i < number && str_split(&rest, '\n', &line);)
         i++;
     return str_trim(line);
@@ -200,7 +198,6 @@ static struct str line_of(const struct report *r, int number)
 static void put_proposal(struct buf *to, const struct report *r)
 {
     size_t n = 0;
-
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
@@ -234,7 +231,6 @@ static void put_proposal(struct buf *to, const struct report *r)
 static void put_text(const struct report *r, struct buf *to)
 {
     char fetched[CLOCK_TEXT_SIZE];
-
     clock_format(r->past.fetched_ms, fetched);
     buf_printf(to, "Allowlist %.10s from %s, fetched %s\n", r->past.sha, r->past.source, fetched);
     put_level(to, r, 2, "Ready for L3?", r->rules->ready_window_ms);
@@ -339,7 +335,6 @@ static enum err apply(const struct ctl *ctl, const struct report *r, struct why 
     struct demotions *is = demotions_of(r);
     FILE *to = r->args->json ? stderr : stdout;
     enum err err = OK;
-
     fputs(r->args->json ? "" : "\n", to);
     for (size_t i = 0; i < demotions_size(is); i++)
         if (!demotions_find(was, str_of(demotions_at(is, i)->repo)))
@@ -365,7 +360,6 @@ static bool result_found(void *opaque, const struct record *record)
     struct report *r = opaque;
     struct result_record row;
     struct why why;
-
     if (!record->value.ptr)
         return true;
     if (result_record_from_json(record->value, &row, &why)) {
@@ -385,7 +379,6 @@ static enum err read_topics(const struct ctl *ctl, struct report *r, struct why 
     int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
                                                                          : rules->demote_window_ms;
     enum err err = allowlist_read(ctl, &r->past, why);
-
     if (!err && !r->past.list)
         return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
                        ctl->topics.name[TOPIC_ALLOWLIST]);
@@ -398,7 +391,6 @@ static void fill(struct report *r)
 {
     const struct allowlist *list = r->past.list;
     struct why why;
-
     r->path = str_of(DEFAULT_PATH);
     if (!content_source_parse(&r->source, str_of(r->past.source), &why) &&
         r->source.kind == CONTENT_GITHUB)
@@ -428,7 +420,6 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     struct buf CLEANUP(buf_clear) text;
     struct why why;
     int code = check(ctl, args);
-
     if (code != CTL_OK)
         return code;
     buf_init(&text, TEXT_MAX);

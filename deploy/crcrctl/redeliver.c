@@ -49,7 +49,6 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
     struct buf page;
     bool older = false;
     enum err err;
-
     buf_init(&page, PAGE_MAX);
     progress_init(&progress, r->ctl->verb);
     do {
@@ -75,7 +74,6 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
 static bool mark_stored(void *opaque, const struct record *record)
 {
     struct delivery *one = deliveries_find(opaque, headers_get(&record->headers, "delivery"));
-
     if (one && one->state == DELIVERY_MISSING)
         one->state = DELIVERY_STORED;
     return true;
@@ -89,7 +87,6 @@ static enum err look_up(struct redeliver *r, struct deliveries *found, struct wh
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
     bool all_first = true;
-
     for (size_t i = 0; i < n; i++)
         all_first = all_first && missing[i]->has_first;
     if (n && all_first)
@@ -108,7 +105,6 @@ static bool on_payload(void *opaque, size_t want, enum json_type type, struct st
                        size_t index)
 {
     struct str *payload = opaque;
-
     (void)want;
     (void)index;
     if (type == JSON_SCAN_OBJECT)
@@ -130,7 +126,6 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     struct buf key CLEANUP(buf_clear);
     struct event event = event_of_facts(one->kind, facts);
     struct headers headers;
-
     event.delivery = one->guid;
     event.source = STR_LIT("redelivered");
     event.received_ms = one->first_ms;
@@ -176,7 +171,6 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     struct str payload = STR_NONE;
     const char *reason;
     char path[64];
-
     snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
     const struct app_request request = { .path = path, .once = r->impatient };
     enum err err = app_api_get(r->api, &request, answer, NULL, why);
@@ -209,7 +203,6 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     size_t n = deliveries_missing(found, &missing);
     struct progress progress;
     struct buf answer;
-
     r->unserved = 0;
     r->impatient = false;
     enum err err = OK;
@@ -235,7 +228,6 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
 int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms)
 {
     int64_t all_ms = now_ms - loop->look_ms, near_ms = loop->complete_ms - OVERLAP_MS;
-
     loop->start_ms = now_ms;
     loop->sweeps = now_ms - loop->swept_ms >= SWEEP_MS || near_ms <= all_ms;
     return loop->sweeps ? all_ms : near_ms;
@@ -244,7 +236,6 @@ int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms)
 int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t failed)
 {
     int64_t pause_ms = loop->pause_ms ? 2 * loop->pause_ms : FAILED_MS;
-
     if (!err && loop->sweeps)
         loop->swept_ms = loop->start_ms;
     if (!err && !failed) {
@@ -265,7 +256,6 @@ static int once(struct redeliver *r, enum err *err, size_t *failed)
     struct deliveries found;
     struct why why;
     int code = CTL_OK;
-
     buf_init(&sum, 4096);
     deliveries_init(&found);
     *err = list_attempts(r, &found, &why);
@@ -296,7 +286,6 @@ static int again_and_again(struct redeliver *r)
     enum err err;
     size_t failed;
     struct why why;
-
     do {
         r->since_ms = redeliver_loop_begin(&loop, clock_wall_ms());
         (void)once(r, &err, &failed);
@@ -317,7 +306,6 @@ int verb_redeliver(struct ctl *ctl, const struct args *args)
     };
     size_t failed;
     struct why why;
-
     pace_init(&r.pace, args->rate);
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

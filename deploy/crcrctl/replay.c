@@ -31,7 +31,6 @@ struct replay {
 struct replay *replay_new(const struct replay_filter *filter, struct str id, bool events)
 {
     struct replay *r = mem_alloc(1, sizeof(*r));
-
     *r = (struct replay){
         .filter = *filter, .id = id, .events = events, .by_place.size = sizeof(struct chosen)
     };
@@ -56,7 +55,6 @@ void replay_add(struct replay *r, const struct record *record)
     struct str delivery = headers_get(h, "delivery");
     struct dlq_place at = { record->at.partition, record->at.offset };
     char key[DLQ_PLACE_SIZE];
-
     if (headers_get(h, "replay").ptr) {
         if (!str_eq(headers_get(h, "replay"), r->id) ||
             !dlq_place_parse(headers_get(h, "replay_of"), &at))
@@ -83,7 +81,6 @@ void replay_add(struct replay *r, const struct record *record)
 size_t replay_todo(struct replay *r, size_t *done_before)
 {
     size_t todo = 0;
-
     *done_before = 0;
     for (const struct chosen *c = NULL; (c = table_next(&r->by_place, c));)
         *(c->done ? done_before : &todo) += 1;
@@ -93,10 +90,8 @@ size_t replay_todo(struct replay *r, size_t *done_before)
 bool replay_take(struct replay *r, const struct record *record)
 {
     char key[DLQ_PLACE_SIZE];
-
     dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, key);
     struct chosen *c = table_get(&r->by_place, str_of(key));
-
     if (!c || c->done)
         return false;
     c->done = true;
@@ -107,7 +102,6 @@ void replay_headers(const struct record *record, struct str id, bool events, boo
                     struct headers *to)
 {
     char place[DLQ_PLACE_SIZE];
-
     headers_copy(to, &record->headers);
     if (events)
         headers_set(to, "source", STR_LIT("replay"));
@@ -155,7 +149,6 @@ static bool is_confirmed(const struct replaying *r)
 {
     const struct args *a = r->args;
     char answer[16] = "";
-
     if (!a->again || a->dry_run || !r->todo)
         return true;
     ctl_say(r->ctl,
@@ -178,7 +171,6 @@ static void print(const struct replaying *r, const struct record *record)
 {
     struct summary s;
     struct buf line;
-
     summary_of(&s, &r->ctl->topics, record);
     buf_init(&line, LINE_MAX);
     summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
@@ -191,7 +183,6 @@ static bool on_second_pass(void *opaque, const struct record *record)
 {
     struct replaying *r = opaque;
     struct headers headers;
-
     if (!replay_take(r->replay, record))
         return true;
     if (r->writer && !pace_wait(&r->pace))
@@ -213,7 +204,6 @@ static void print_resume(const struct replaying *r)
 {
     const struct replay_filter *f = &r->filter;
     char since[CLOCK_TEXT_SIZE], until[CLOCK_TEXT_SIZE];
-
     fprintf(stderr, "crcrctl replay --resume %s --topic %s", r->id, topic_base_name(r->topic));
     if (f->delivery.len)
         fprintf(stderr, " --delivery %.*s", STR_ARG(f->delivery));
@@ -233,7 +223,6 @@ static void print_resume(const struct replaying *r)
 static void run(struct replaying *r)
 {
     struct scan scan;
-
     if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, r->topic, &r->writer, &r->why);
     if (r->err)
@@ -256,7 +245,6 @@ static int report(const struct replaying *r, size_t before)
 {
     const struct args *a = r->args;
     size_t left = r->todo - r->done;
-
     if (a->dry_run)
         printf("%zu would be replayed, %zu replayed before; nothing was written\n", r->done,
                before);
@@ -297,7 +285,6 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     struct replaying r = { .ctl = ctl, .args = args };
     struct scan scan;
     size_t before;
-
     r.filter =
         (struct replay_filter){ .delivery = str_of(args->delivery),
                                 .pr = args->pr,

@@ -8,7 +8,6 @@
 bool repos_have(struct str repos, struct str repo)
 {
     struct str one;
-
     if (!repo.len)
         return true;
     while (str_split(&repos, ',', &one))
@@ -21,7 +20,6 @@ static size_t count(struct str repos)
 {
     struct str one;
     size_t n = 0;
-
     while (str_split(&repos, ',', &one))
         n++;
     return n;
@@ -31,7 +29,6 @@ void repos_short(struct str repos, char *to, size_t size)
 {
     size_t n = count(repos);
     struct str first = STR_LIT("");
-
     str_split(&repos, ',', &first);
     if (n < 2)
         snprintf(to, size, "%.*s", STR_ARG(first));
@@ -43,7 +40,6 @@ void repos_put(struct buf *to, struct str repos)
 {
     struct str one;
     const char *before = "";
-
     while (str_split(&repos, ',', &one)) {
         buf_puts(to, before);
         clean_line(to, one);
@@ -62,7 +58,6 @@ void repos_put_rest(struct buf *to, struct str repos)
 void repos_json(struct buf *to, struct str repos)
 {
     struct str one;
-
     json_str(to, "repo", count(repos) == 1 ? repos : STR_NONE);
     json_name(to, "repos");
     buf_putc(to, '[');

@@ -31,7 +31,6 @@ struct post_answer {
 static void on_answer(void *opaque, const struct http_answer *answer)
 {
     struct post_answer *to = opaque;
-
     to->done = true;
     to->status = !answer->err ? answer->status : 0;
     to->micros = answer->micros;
@@ -55,7 +54,6 @@ static enum err post(const struct ctl *ctl, const char *user_agent, const char *
     const struct http_request request = {
         .method = "POST", .url = url, .headers = headers, .body = body, .timeout_ms = TIMEOUT_MS
     };
-
     *ret = (struct post_answer){ .done = false };
     buf_init(&ret->text, ANSWER_MAX);
     enum err err = http_client_new(&client, &options, why);
@@ -75,7 +73,6 @@ static int print(const struct ctl *ctl, const char *url, const char *what,
 {
     struct str text = str_trim(buf_str(&answer->text));
     struct buf CLEANUP(buf_clear) clean;
-
     buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
     clean_text(&clean, text);
     if (answer->status == 0) {
@@ -93,7 +90,6 @@ static int print(const struct ctl *ctl, const char *url, const char *what,
 static void new_uuid(char to[DELIVERY_MAX + 1])
 {
     char hex[33];
-
     random_hex(hex, 16);
     snprintf(to, DELIVERY_MAX + 1, "%.8s-%.4s-4%.3s-a%.3s-%.12s", hex, hex + 8, hex + 13, hex + 17,
              hex + 20);
@@ -108,7 +104,6 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     struct headers headers;
     struct why why;
     struct str secrets = str_of(config_text(ctl->config, "GITHUB_APP_SECRET")), first = secrets;
-
     buf_init(&body, WEBHOOK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
     if (!secrets.len)
         return ctl_bad(ctl, "GITHUB_APP_SECRET", "",
@@ -149,7 +144,6 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
         json_loadb(body->ptr ? body->ptr : "", body->len, JSON_REJECT_DUPLICATES, &error);
     json_t *workflow = json_pack("{s:s, s:s}", "schema_version", "1", "status", a->state);
     char *CLEANUP(mem_free_char) text = NULL;
-
     if (!json_is_object(root)) {
         json_decref(root);
         json_decref(workflow);
@@ -187,7 +181,6 @@ static json_t *run_claims_of(struct str body)
     json_t *workflow = json_object_get(root, "workflow"), *claims = json_object();
     json_t *run_id = id_as_text(json_object_get(workflow, "run_id"));
     json_t *attempt = id_as_text(json_object_get(workflow, "run_attempt"));
-
     json_object_set_new(claims, "run_id", run_id ? run_id : json_string("1"));
     json_object_set_new(claims, "run_attempt", attempt ? attempt : json_string("1"));
     json_decref(root);
@@ -203,7 +196,6 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t
     struct headers headers;
     json_t *ask = json_pack("{s:s, s:O}", "repo", a->repo, "claims", run);
     char *CLEANUP(mem_free_char) body = json_dumps(ask, JSON_COMPACT);
-
     json_decref(ask);
     buf_init(&url, 2048);
     buf_printf(&url, "%s/_sim/oidc", a->sim);
@@ -228,7 +220,6 @@ static char *claims_of(const struct args *a, json_t *run)
 {
     struct str owner = str_of(a->repo);
     int64_t now_s = clock_wall_ms() / 1000;
-
     owner.len = (size_t)str_find(owner, '/');
     json_t *claims = json_pack("{s:s, s:s, s:s, s:s%, s:s, s:I, s:I, s:I}", "iss", a->issuer, "aud",
                                AUDIENCE, "repository", a->repo, "repository_owner", owner.ptr,
@@ -245,7 +236,6 @@ static enum err token_of_key(const struct args *a, json_t *run, char **ret, stru
     struct buf CLEANUP(buf_clear) pem;
     char *CLEANUP(mem_free_char) claims = claims_of(a, run);
     struct jwt_key *key;
-
     buf_init(&pem, TOKEN_MAX);
     enum err err = ctl_read_file(&pem, a->key, why);
     if (!err)
@@ -262,7 +252,6 @@ static enum err token_get(const struct ctl *ctl, const struct args *a, struct st
 {
     struct buf CLEANUP(buf_clear) text;
     enum err err = OK;
-
     buf_init(&text, TOKEN_MAX);
     if (a->sim || a->key) {
         json_t *run = run_claims_of(body);
@@ -283,7 +272,6 @@ static enum err token_get(const struct ctl *ctl, const struct args *a, struct st
 static int check(const struct ctl *ctl, const struct args *a)
 {
     int tokens = !!a->token + !!a->token_file + !!a->sim + !!a->key;
-
     if (tokens != 1)
         return ctl_bad(ctl, "token", tokens ? "several" : "",
                        "one of --token-file FILE, --token TOKEN, --sim URL, --key FILE");
@@ -305,7 +293,6 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     struct headers headers;
     struct why why;
     int code = check(ctl, args);
-
     buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
     buf_init(&bearer, 2 * TOKEN_MAX);
     if (code != CTL_OK)

@@ -16,7 +16,6 @@ static void from_headers(struct summary *s, const struct headers *h)
 {
     struct str action = headers_get(h, "action");
     struct str event = headers_get(h, "event");
-
     COPY(s->delivery, headers_get(h, "delivery"));
     snprintf(s->event, sizeof(s->event), "%.*s%s%.*s", STR_ARG(event), action.len ? " " : "",
              STR_ARG(action));
@@ -36,7 +35,6 @@ static void put_note(struct summary *s, const struct headers *h, const char *nam
 {
     struct str value = headers_get(h, name);
     size_t used = strlen(s->detail);
-
     if (value.len)
         snprintf(s->detail + used, sizeof(s->detail) - used, ", %s %.*s", what,
                  STR_ARG(str_cut(value, 64)));
@@ -57,7 +55,6 @@ static int put_kind(struct summary *s, struct str kind, struct str run_id)
 {
     uint64_t number;
     const char *what = str_to_u64(run_id, &number) ? "check suite" : "the check";
-
     COPY(s->kind, kind);
     if (!run_id.len)
         return snprintf(s->detail, sizeof(s->detail), "%s", s->kind);
@@ -72,7 +69,6 @@ static void of_task(struct summary *s, const struct record *r)
     const struct headers *h = &r->headers;
     int64_t attempt = headers_get_i64(h, "attempt", 1);
     int used;
-
     COPY(s->outcome, STR_LIT("routed"));
     used = put_kind(s, headers_get(h, "kind"), headers_get(h, "run_id"));
     used +=
@@ -89,7 +85,6 @@ static void of_task(struct summary *s, const struct record *r)
 static void of_delay(struct summary *s, const struct record *r)
 {
     char until[CLOCK_TEXT_SIZE] = "";
-
     COPY(s->outcome, STR_LIT("waits"));
     s->not_before_ms = headers_get_i64(&r->headers, "not_before_ms", 0);
     clock_format(s->not_before_ms, until);
@@ -103,7 +98,6 @@ static void of_outcome(struct summary *s, const struct record *r)
     struct outcome o;
     struct why why;
     int used = 0;
-
     if (outcome_from_json(r->value, &o, &why)) {
         snprintf(s->detail, sizeof(s->detail), "unreadable: %.300s", why.text);
         return;
@@ -139,7 +133,6 @@ struct text_want {
 static bool on_text(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
     const struct text_want *to = (const struct text_want *)opaque + want;
-
     (void)index;
     if (type == JSON_SCAN_STRING || type == JSON_SCAN_NUMBER)
         (void)str_copy(to->to, to->size, str_cut(text, to->size - 1));
@@ -151,7 +144,6 @@ static bool scan_texts(struct str json, struct text_want *texts, size_t n)
 {
     struct json_want wants[MAX_WANTS];
     const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
-
     for (size_t i = 0; i < n; i++)
         wants[i] = (struct json_want){ .path = texts[i].path, .found = on_text };
     return !json_scan(json, &rules, wants, n, texts, NULL);
@@ -166,7 +158,6 @@ static void set_job(struct summary *s, const char *status, const char *conclusio
                     const char *workflow, const char *job)
 {
     bool completed = str_is(str_of(status), "completed") && *conclusion;
-
     COPY(s->outcome, str_of(completed ? conclusion : status));
     snprintf(s->detail, sizeof(s->detail), "%s%s%s", workflow, *job ? " / " : "", job);
 }
@@ -177,7 +168,6 @@ static void identify_job(struct summary *s, const struct headers *h, const char 
 {
     bool swept = str_is(headers_get(h, "provenance"), "sweeper");
     uint64_t number;
-
     s->job_state = swept ? JOB_TIMED_OUT : job_state_of(str_of(status));
     COPY(s->job, str_of(s->detail));
     struct str said = *attempt ? str_of(attempt) : headers_get(h, "run_attempt");
@@ -202,7 +192,6 @@ static void of_callback(struct summary *s, const struct record *r)
         WANT("workflow.run_attempt", attempt),
         WANT("workflow.check_run_id", s->check_run_id),
     };
-
     if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants))) {
         snprintf(s->detail, sizeof(s->detail), "unreadable");
     } else {
@@ -231,7 +220,6 @@ static void of_result(struct summary *s, const struct record *r)
         WANT("job_name", job),
     };
     uint64_t number;
-
     if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants))) {
         snprintf(s->detail, sizeof(s->detail), r->value.ptr ? "unreadable" : "removed");
         return;
@@ -245,7 +233,6 @@ static void of_result(struct summary *s, const struct record *r)
 static void of_dirty(struct summary *s, const struct record *r)
 {
     struct str rest = r->key, sha;
-
     COPY(s->outcome, STR_LIT("dirty"));
     if (str_split(&rest, '/', &sha)) {
         COPY(s->head_sha, sha);
@@ -266,7 +253,6 @@ static void of_allowlist(struct summary *s, const struct record *r)
 static void of_parked(struct summary *s, const struct record *r)
 {
     struct str resolves = headers_get(&r->headers, "resolves");
-
     if (resolves.ptr) {
         COPY(s->outcome, headers_get(&r->headers, "class")); /* replayed, dropped */
         snprintf(s->detail, sizeof(s->detail), "by hand: dlq %.*s, from %.*s", STR_ARG(resolves),
@@ -294,7 +280,6 @@ static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record 
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record)
 {
     struct str name = str_of(record->at.topic);
-
     *ret = (struct summary){ .topic = topics_find(topics, name),
                              .partition = record->at.partition,
                              .offset = record->at.offset,
@@ -338,7 +323,6 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
 {
     char at[CLOCK_TEXT_SIZE], text[REPO_MAX + 16];
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
-
     clock_format(s->at_ms, at);
     if (shows & SUMMARY_DATE)
         put_padded(to, at, 24);

@@ -33,7 +33,6 @@ static const enum topic default_topics[] = { TOPIC_EVENTS, TOPIC_DISPATCHES, TOP
 static int by_time(const void *left, const void *right)
 {
     const struct line *a = left, *b = right;
-
     if (a->at_ms != b->at_ms)
         return a->at_ms < b->at_ms ? -1 : 1;
     return (a->n > b->n) - (a->n < b->n);
@@ -69,7 +68,6 @@ static bool print(void *opaque, const struct record *record)
     struct tail *tail = opaque;
     struct summary s;
     struct buf line;
-
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s))
         return true;
@@ -115,7 +113,6 @@ int verb_tail(struct ctl *ctl, const struct args *args)
     struct scan *scan = &tail.scan;
     struct why why;
     int code = choose_topics(ctl, args, scan);
-
     if (code != CTL_OK)
         return code;
     if (args->since_ms)

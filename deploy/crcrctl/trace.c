@@ -41,7 +41,6 @@ struct view {
 static void state_put(struct view *v, const char *repo, const char *what, const char *state)
 {
     struct buf *to = &v->states;
-
     if (v->json) {
         json_element(to);
         json_str(to, "repo", str_of(repo));
@@ -61,7 +60,6 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
 {
     struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
     enum err err = checks_sent_list(v->redis, sha, str_of(name), &list, v->why);
-
     for (size_t i = 0; !err && i < list.n; i++) {
         const struct check_sent *sent = &list.at[i].sent;
         bool known = !str_starts(str_of(list.at[i].slot), start);
@@ -91,7 +89,6 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
 static enum err comment_put(struct view *v, const struct dispatch_view *dispatch)
 {
     struct comment_sent sent = { .known = false };
-
     if (!dispatch->pr)
         return OK;
     enum err err = comment_sent_get(v->redis, dispatch->pr, str_of(dispatch->repo), &sent, v->why);
@@ -117,7 +114,6 @@ static enum err dispatches_put(struct view *v, struct str delivery)
     struct dispatch_view *all = NULL;
     size_t n = 0;
     enum err err = dispatches_of_delivery(v->redis, delivery, REPOS_MAX, &all, &n, v->why);
-
     for (size_t i = 0; !err && i < n; i++) {
         char name[REPO_MAX + 8];
         if (!repos_have(str_of(all[i].repo), v->repo))
@@ -138,7 +134,6 @@ static enum err jobs_put(struct view *v, struct str delivery)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     enum err err = jobs_of_delivery(v->redis, delivery, JOBS_MAX, 0, &jobs, v->why);
-
     for (size_t i = 0; !err && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
         if (!repos_have(str_of(job->repo), v->repo))
@@ -177,7 +172,6 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
         { "comments", "on-call comments at GitHub\n", "", &v.comments },
     };
     enum err err = ERR_STOP;
-
     for (size_t i = 0; i < 3; i++)
         buf_init(parts[i].text, TEXT_MAX);
     if (options.endpoint && *options.endpoint)
@@ -230,7 +224,6 @@ static const char *step_name(const struct summary *s)
         [TOPIC_RESULTS] = "result",     [TOPIC_ALLOWLIST] = "allowlist",
         [TOPIC_DLQ] = "parked",
     };
-
     if (s->topic == TOPIC_DLQ && !str_is(str_of(s->outcome), "parked"))
         return "resolved";
     return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic];
@@ -239,7 +232,6 @@ static const char *step_name(const struct summary *s)
 static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
 {
     char tier[8] = "";
-
     if (s->tier)
         snprintf(tier, sizeof(tier), "L%d ", s->tier);
     put_delta(to, s->at_ms - before_ms);
@@ -286,7 +278,6 @@ static void put_head(struct buf *to, const struct summary *s)
 static int64_t put_accepted(struct buf *to, const struct summary *s)
 {
     char at[CLOCK_TEXT_SIZE];
-
     if (s->topic != TOPIC_EVENTS || !s->received_ms)
         return s->at_ms;
     clock_format(s->received_ms, at);
@@ -304,7 +295,6 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     bool color = ctl_color(stdout);
     struct standing *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
-
     put_head(to, event);
     int64_t before_ms = put_accepted(to, event);
     for (size_t i = first; i < end; i++) {
@@ -331,7 +321,6 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
 {
     struct standing *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
-
     buf_putc(to, '{');
     json_str(to, "delivery", str_of(t->steps[first].delivery));
     json_int(to, "received_ms", event_of(t, first, end)->received_ms);
@@ -370,7 +359,6 @@ static bool collect(void *opaque, const struct record *record)
 {
     struct collecting *c = opaque;
     struct summary s;
-
     summary_of(&s, &c->ctl->topics, record);
     if (filter_matches(&c->filter, &s) && *s.delivery &&
         (!*s.repos || repos_have(str_of(s.repos), c->repo)))
@@ -382,7 +370,6 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
                  size_t first, size_t end)
 {
     struct buf CLEANUP(buf_clear) text;
-
     buf_init(&text, TEXT_MAX);
     (args->json ? put_json : put_delivery)(&text, t, first, end, str_of(args->repo));
     put_view(&text, ctl, str_of(t->steps[first].delivery), args);
@@ -405,7 +392,6 @@ int verb_trace(struct ctl *ctl, const struct args *args)
     const struct timeline *t = &c.to;
     struct why why;
     int code = CTL_OK;
-
     if (!args->n_names == !args->pr)
         return ctl_bad(ctl, "arguments", args->n_names ? "DELIVERY and --pr" : "",
                        "one of DELIVERY and --pr");
