@@ -2,21 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "../../common/crypto/jwt.h"
 #include "../../common/io/http_client.h"
 #include "../../common/model/callback.h"
 #include "../../common/model/ids.h"
 #include "out.h"
 #include "verbs.h"
 
-#define TIMEOUT_MS   15000 /* GitHub waits 10 s for a webhook */
-#define ANSWER_MAX   (1u << 20)
-#define AUDIENCE     "pytorch-cross-repo-ci-relay"
-#define TOKEN_MAX    (64u << 10)
-#define TOKEN_LIFE_S 300
+#define TIMEOUT_MS 15000 /* GitHub waits 10 s for a webhook */
+#define ANSWER_MAX (1u << 20)
+#define TOKEN_MAX  (64u << 10)
 
 /* ---- one POST, waited for ------------------------------------------------------------------- */
 
@@ -165,37 +161,30 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
     return OK;
 }
 
-/* An id as text; NULL when it is neither a string nor a whole number. */
+/* A run's id or attempt as text, as GitHub's tokens have it; "1" when it is neither a string nor a
+ * whole number. */
 static json_t *id_as_text(const json_t *id)
 {
     return json_is_integer(id)  ? json_sprintf("%lld", (long long)json_integer_value(id))
            : json_is_string(id) ? json_string(json_string_value(id))
-                                : NULL;
+                                : json_string("1");
 }
 
-/* The claims run_id and run_attempt that GitHub's token for this report has. The body is sent as it
- * is: what is missing or malformed there is for the relay to say. */
-static json_t *run_claims_of(struct str body)
-{
-    json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
-    json_t *workflow = json_object_get(root, "workflow"), *claims = json_object();
-    json_t *run_id = id_as_text(json_object_get(workflow, "run_id"));
-    json_t *attempt = id_as_text(json_object_get(workflow, "run_attempt"));
-    json_object_set_new(claims, "run_id", run_id ? run_id : json_string("1"));
-    json_object_set_new(claims, "run_attempt", attempt ? attempt : json_string("1"));
-    json_decref(root);
-    return claims;
-}
-
-/* The simulator is an issuer that the relay of deploy/try trusts. */
-static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t *run, char **ret,
-                             struct why *why)
+/* Of the issuer that the relay of deploy/try trusts, with the run of the report that is sent. The
+ * report itself is sent as it is: what is missing or malformed there is for the relay to say. */
+static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct str report,
+                             char **ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) url;
     struct post_answer answer;
     struct headers headers;
-    json_t *ask = json_pack("{s:s, s:O}", "repo", a->repo, "claims", run);
+    json_t *sent = json_loadb(report.ptr ? report.ptr : "", report.len, 0, NULL);
+    json_t *workflow = json_object_get(sent, "workflow");
+    json_t *ask = json_pack("{s:s, s:{s:o, s:o}}", "repo", a->repo, "claims", "run_id",
+                            id_as_text(json_object_get(workflow, "run_id")), "run_attempt",
+                            id_as_text(json_object_get(workflow, "run_attempt")));
     char *CLEANUP(mem_free_char) body = json_dumps(ask, JSON_COMPACT);
+    json_decref(sent);
     json_decref(ask);
     buf_init(&url, 2048);
     buf_printf(&url, "%s/_sim/oidc", a->sim);
@@ -215,50 +204,14 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t
     return err;
 }
 
-/* The claims that ingest asks for, as GitHub's own tokens have them. */
-static char *claims_of(const struct args *a, json_t *run)
-{
-    struct str owner = str_of(a->repo);
-    int64_t now_s = clock_wall_ms() / 1000;
-    owner.len = (size_t)str_find(owner, '/');
-    json_t *claims = json_pack("{s:s, s:s, s:s, s:s%, s:s, s:I, s:I, s:I}", "iss", a->issuer, "aud",
-                               AUDIENCE, "repository", a->repo, "repository_owner", owner.ptr,
-                               owner.len, "sub", "crcrctl", "iat", (json_int_t)now_s, "nbf",
-                               (json_int_t)now_s, "exp", (json_int_t)(now_s + TOKEN_LIFE_S));
-    json_object_update(claims, run);
-    char *text = json_dumps(claims, JSON_COMPACT);
-    json_decref(claims);
-    return text;
-}
-
-static enum err token_of_key(const struct args *a, json_t *run, char **ret, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) pem;
-    char *CLEANUP(mem_free_char) claims = claims_of(a, run);
-    struct jwt_key *key;
-    buf_init(&pem, TOKEN_MAX);
-    enum err err = ctl_read_file(&pem, a->key, why);
-    if (!err)
-        err = jwt_key_new(&key, buf_str(&pem), why);
-    if (err)
-        return err;
-    err = jwt_sign_rs256(key, str_of(a->kid), str_of(claims), ret, why);
-    jwt_key_free(key);
-    return err;
-}
-
 static enum err token_get(const struct ctl *ctl, const struct args *a, struct str body, char **ret,
                           struct why *why)
 {
     struct buf CLEANUP(buf_clear) text;
     enum err err = OK;
     buf_init(&text, TOKEN_MAX);
-    if (a->sim || a->key) {
-        json_t *run = run_claims_of(body);
-        err = a->sim ? token_of_sim(ctl, a, run, ret, why) : token_of_key(a, run, ret, why);
-        json_decref(run);
-        return err;
-    }
+    if (a->sim)
+        return token_of_sim(ctl, a, body, ret, why);
     if (a->token)
         buf_puts(&text, a->token);
     else
@@ -271,11 +224,11 @@ static enum err token_get(const struct ctl *ctl, const struct args *a, struct st
 /* What depends on more than one option. */
 static int check(const struct ctl *ctl, const struct args *a)
 {
-    int tokens = !!a->token + !!a->token_file + !!a->sim + !!a->key;
+    int tokens = !!a->token + !!a->token_file + !!a->sim;
     if (tokens != 1)
         return ctl_bad(ctl, "token", tokens ? "several" : "",
-                       "one of --token-file FILE, --token TOKEN, --sim URL, --key FILE");
-    if ((a->sim || a->key) && !a->repo)
+                       "one of --token-file FILE, --token TOKEN, --sim URL");
+    if (a->sim && !a->repo)
         return ctl_bad(ctl, "--repo", "", "OWNER/REPO, whose token it is");
     if (a->conclusion && !conclusion_valid(str_of(a->conclusion)))
         return ctl_bad(ctl, "--conclusion", a->conclusion, "a conclusion of GitHub's");

@@ -66,8 +66,7 @@ const struct verb verbs[] = {
          "send a file as a downstream job would",
          "FILE is sent byte for byte; - reads standard input. With --status it is what "
          "repository_dispatch delivered (client_payload), and the workflow is put in.\n"
-         "The OIDC token comes from one of --token-file, --token, --sim with --repo, --key with "
-         "--repo.",
+         "The OIDC token comes from one of --token-file, --token, --sim with --repo.",
          "0 the answer was 2xx, 1 another answer, 3 no answer",
          OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/callback",
              .value = "URL"),
@@ -76,13 +75,7 @@ const struct verb verbs[] = {
          OPT("token", TEXT, token, "the token itself; other users of the machine can see it",
              .value = "TOKEN"),
          OPT("sim", TEXT, sim, "mint the token at this crcr-sim (deploy/try)", .value = "URL"),
-         OPT("key", TEXT, key,
-             "sign the token with this key (PEM), whose public half --issuer serves",
-             .value = "FILE"),
          OPT("repo", REPO, repo, "whose token it is"),
-         OPT("issuer", TEXT, issuer, "issuer of the token; in CRCR_OIDC_ISSUERS",
-             .initial = "https://token.actions.githubusercontent.com", .value = "URL"),
-         OPT("kid", TEXT, kid, "id of the key", .value = "KID"),
          OPT("status", CHOICE, state, "put a workflow in, with this status",
              .value = "in_progress|completed"),
          OPT("conclusion", TEXT, conclusion, "its conclusion; default success",
