@@ -6,9 +6,6 @@
 #include "dlq_verbs.h"
 #include "scan.h"
 
-#define READ_BACK_MS 15000
-#define WAIT_MS      100
-
 struct resolving {
     struct ctl *ctl;
     const struct args *args;
@@ -20,9 +17,7 @@ struct resolving {
     struct topic_writer *writer;     /* NULL in a dry run */
     struct pace pace;
     struct progress progress;
-    struct topic_position put; /* the row that was put back last; else no topic */
-    bool is_read, was_newer;   /* it was read back; a newer one was before it by then */
-    size_t chosen, done, unfit, resolved_before, absent, overtaken;
+    size_t chosen, done, unfit, resolved_before, absent;
     struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
     bool has_doubt;
     enum err err; /* what ended it */
@@ -59,62 +54,22 @@ static void say(const struct resolving *r, const struct dlq_entry *entry, const 
 
 static bool see_row(void *opaque, const struct record *record)
 {
-    struct resolving *r = opaque;
-    if (r->put.topic && record->at.partition == r->put.partition &&
-        record->at.offset == r->put.offset) {
-        r->is_read = true;
-        r->was_newer = !newest_is(&r->rows, record->key, record->value);
-    }
-    newest_see(&r->rows, record->key, record->value);
+    newest_see(opaque, record->key, record->value);
     return true;
 }
 
 /* `results` keeps only the newest row of a job, and an older one would take its place. Jobs end
- * meanwhile: with a rate this may go on for hours. */
+ * meanwhile: with a rate this may go on for hours. One that comes between this look and the write
+ * is not seen. */
 static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
 {
     if (r->follower) /* for others, too: what librdkafka holds is bounded, and must be taken */
-        scan_more(r->follower, see_row, r);
-    if (target != TOPIC_RESULTS)
-        return OK;
-    if (newest_is(&r->rows, record->key, record->value))
+        scan_more(r->follower, see_row, &r->rows);
+    if (target != TOPIC_RESULTS || newest_is(&r->rows, record->key, record->value))
         return OK;
     return why_set(&r->why, ERR_REFUSE,
                    "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
                    "callbacks` publishes the newest again");
-}
-
-/* A newer row may have come after the last look and before ours: it is looked for behind it. */
-static enum err put_back(struct resolving *r, const struct record *record, enum topic target,
-                         const struct headers *headers)
-{
-    int64_t deadline = clock_mono_ms() + READ_BACK_MS;
-    const char *topic = r->ctl->topics.name[target];
-    struct topic_position at;
-    enum err err =
-        topic_writer_put_wait(r->writer, topic, record->key, record->value, headers, &at, &r->why);
-    r->put = (struct topic_position){ .topic = NULL };
-    if (err || target != TOPIC_RESULTS)
-        return err;
-    r->put = at;
-    r->is_read = false;
-    while (!r->is_read && clock_mono_ms() < deadline) {
-        const struct record *row = topic_follower_next(r->follower, WAIT_MS);
-        if (row)
-            (void)see_row(r, row);
-    }
-    if (!r->is_read)
-        return why_set(&r->why, ERR_RETRY,
-                       "%s [%d] does not show the row that was put back: is its leader running? "
-                       "A newer row may be behind it",
-                       at.topic, (int)at.partition);
-    r->overtaken += r->was_newer;
-    if (r->was_newer)
-        ctl_say(r->ctl,
-                "a newer row of %.*s came while this one was put back, and is behind it now: "
-                "`crcrctl replay --topic callbacks` publishes the newest again",
-                STR_ARG(record->key));
-    return OK;
 }
 
 /* ERR_REFUSE: this one alone cannot be. */
@@ -129,8 +84,9 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     if (!err)
         err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED) {
-        err = put_back(r, record, target, &headers);
-        r->has_doubt = !err || err == ERR_UNKNOWN || r->put.topic;
+        err = topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key,
+                                    record->value, &headers, NULL, &r->why);
+        r->has_doubt = !err || err == ERR_UNKNOWN;
         r->in_doubt = entry->at;
     }
     if (!err && r->writer) {
@@ -181,7 +137,7 @@ static enum err read_rows(struct resolving *r)
               (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
     scan_add(&results, r->ctl, TOPIC_RESULTS);
     return any && r->to == DLQ_REPLAYED
-               ? scan_begin(&results, r->ctl, see_row, r, &r->follower, &r->why)
+               ? scan_begin(&results, r->ctl, see_row, &r->rows, &r->follower, &r->why)
                : OK;
 }
 
@@ -224,7 +180,7 @@ static int report(const struct resolving *r)
         ctl_say(r->ctl, "%zu are left; run it again to go on", left);
     if (nothing)
         ctl_say(r->ctl, "nothing like that is there; `crcrctl dlq list` shows what is");
-    if (code == CTL_OK && (r->overtaken || left || r->unfit || r->absent || nothing))
+    if (code == CTL_OK && (left || r->unfit || r->absent || nothing))
         code = CTL_PROBLEM;
     return code;
 }

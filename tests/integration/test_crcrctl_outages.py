@@ -55,25 +55,6 @@ def test_a_replay_that_kafka_ends_in_the_middle_says_what_is_left_and_what_may_c
     assert f"{done} replayed" in said and f"{6 - done} are left; run it again to go on" in said
 
 
-def test_a_newer_row_that_comes_while_an_older_one_is_put_back_is_told(broker, started):
-    """It cannot be read at that moment."""
-    for number in (1, 2):
-        started.ctl.write("dlq", f"org/a|pytorch/pytorch#{number}", b"old", **{
-            "source_topic": started.ctl.prefix + "results", "class": "refused", "error": "x", "parked_ms": int(time.time() * 1000) + number})
-        started.ctl.write("results", f"org/a|pytorch/pytorch#{number}", b"old")
-    process = started("dlq", "replay", "--rate", "1", "--since", "1d", "--source", "results")
-    process.wait_text("replayed to results")
-    process.signal(signal.SIGSTOP)
-    time.sleep(0.3)  # until what it has asked for is answered
-    broker.errors("fetch", "LEADER_NOT_AVAILABLE", 10)
-    started.ctl.write("results", "org/a|pytorch/pytorch#2", b"new")
-    process.signal(signal.SIGCONT)
-    wait_for("the replay to end", lambda: not process.running())
-    said = process.text()
-    assert process.popen.returncode == 1 and "2 replayed" in said, said
-    assert "a newer row of org/a|pytorch/pytorch#2 came while this one was put back, and is behind it now" in said
-
-
 @pytest.mark.parametrize("arguments", (["dlq", "list"], ["dlq", "drop", "--since", "1d"],
                                        ["replay", "--topic", "events", "--since", "1h"]), ids=" ".join)
 def test_what_is_ended_while_it_reads_says_that_not_all_was_read(broker, started, arguments):
