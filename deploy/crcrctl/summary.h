@@ -22,15 +22,15 @@ struct summary {
     char head_sha[SHA_MAX + 1];
     char repos[TASK_REPOS_SIZE]; /* downstreams, comma-separated; mostly one */
     int tier;
-    char kind[16];         /* of a task and its outcome: dispatch, rerun_failed, … */
-    char outcome[32];      /* one word: dispatched, in_progress, success, parked, … */
-    char detail[400];      /* HTTP status, error, job, where to: what explains the outcome */
-    int64_t not_before_ms; /* delay */
+    char kind[16];    /* of a task and its outcome: dispatch, rerun_failed, … */
+    char outcome[32]; /* one word: dispatched, in_progress, success, parked, … */
+    char detail[400]; /* HTTP status, error, job, where to: what explains the outcome */
     /* callbacks: which job, and how far it is; JOB_NONE: none that could be read */
     enum job_state job_state;
     char job[304]; /* "CI / linux", cut */
     char run_id[RUN_ID_MAX + 1];
-    char check_run_id[RUN_ID_MAX + 40]; /* differs between jobs of a matrix, which share a name */
+    char check_run_id[RUN_ID_MAX + RUN_ATTEMPT_MAX +
+                      2]; /* differs between jobs of a matrix, which share a name */
     int64_t attempt;
 };
 

@@ -57,7 +57,7 @@ def life(ctl):
         ctl.write("callbacks", f"{DELIVERY}/org/done", json.dumps({
             "event_type": "pull_request", "delivery_id": DELIVERY,
             "workflow": {"status": status, "conclusion": conclusion, "name": "CI\x1b[31m",
-                         "job_name": "linux"}}).encode(),
+                         "job_name": "linux", "run_id": "1"}}).encode(),
             repo="org/done", level="L2", delivery=DELIVERY, pr=4242, head_sha=SHA,
             received_ms=now + 2000 + offset)
     return now
