@@ -44,9 +44,8 @@ static bool take(void *opaque, const struct record *record)
 
 enum err allowlist_read(const struct ctl *ctl, struct allowlist_read *ret, struct why *why)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
+    struct scan scan = { .topics = SCAN(TOPIC_ALLOWLIST), .quiet = true };
     *ret = (struct allowlist_read){ .tenure = tenure_new() };
-    scan_add(&scan, ctl, TOPIC_ALLOWLIST);
     return scan_all(&scan, ctl, take, ret, why);
 }
 

@@ -128,10 +128,9 @@ static bool collect(void *opaque, const struct record *record)
 
 int dlq_read(struct ctl *ctl, struct dlq *ret, struct newest *rows)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct reading reading = { ret, rows, ctl->topics.name[TOPIC_RESULTS] };
     struct why why;
-    scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(ret);
     enum err err = scan_all(&scan, ctl, collect, &reading, &why);
     dlq_finish(ret);
@@ -189,7 +188,7 @@ static bool show_one(void *opaque, const struct record *record)
 
 int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct dlq_filter filter;
     struct dlq dlq;
     struct why why;
@@ -197,7 +196,6 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
     if (code != CTL_OK)
         return code;
     struct showing showing = { .at = &filter.places[0], .dlq = &dlq };
-    scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(&dlq);
     enum err err = scan_all(&scan, ctl, show_one, &showing, &why); /* a resolution may come later */
     dlq_finish(&dlq);

@@ -129,13 +129,12 @@ static bool on_record(void *opaque, const struct record *record)
 /* Reads `results`, when something chosen came from there. */
 static enum err read_rows(struct resolving *r)
 {
-    struct scan results = { .from = FOLLOW_BEGINNING };
+    struct scan results = { .topics = SCAN(TOPIC_RESULTS) };
     const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
     bool any = false;
     for (size_t i = 0; i < r->dlq.n; i++)
         any = any ||
               (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
-    scan_add(&results, r->ctl, TOPIC_RESULTS);
     return any && r->to == DLQ_REPLAYED
                ? scan_begin(&results, r->ctl, see_row, &r->rows, &r->follower, &r->why)
                : OK;
@@ -146,8 +145,7 @@ static enum err read_rows(struct resolving *r)
 /* The records themselves are read again: a queue may hold more than fits into memory. */
 static void run(struct resolving *r)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
-    scan_add(&scan, r->ctl, TOPIC_DLQ);
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
     r->err = read_rows(r);
     if (!r->err)
         r->err = r->args->dry_run ? OK : ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);

@@ -374,7 +374,6 @@ static bool result_found(void *opaque, const struct record *record)
 /* Results from a day before the longer window: a row is written when its job ends, or later. */
 static enum err read_topics(const struct ctl *ctl, struct report *r, struct why *why)
 {
-    struct scan scan = { .quiet = false };
     const struct level_rules *rules = r->rules;
     int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
                                                                          : rules->demote_window_ms;
@@ -382,8 +381,8 @@ static enum err read_topics(const struct ctl *ctl, struct report *r, struct why 
     if (!err && !r->past.list)
         return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
                        ctl->topics.name[TOPIC_ALLOWLIST]);
-    scan_add(&scan, ctl, TOPIC_RESULTS);
-    scan_from(&scan, r->now_ms - window_ms - SLACK_MS);
+    struct scan scan = { .topics = SCAN(TOPIC_RESULTS),
+                         .from_ms = r->now_ms - window_ms - SLACK_MS };
     return !err ? scan_all(&scan, ctl, result_found, r, why) : err;
 }
 

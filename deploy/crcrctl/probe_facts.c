@@ -201,12 +201,10 @@ static bool step_found(void *opaque, const struct record *record)
 static enum err ask_topics(const struct ctl *ctl, struct allowlist_read *past,
                            struct probe_facts *f, struct why *why)
 {
-    struct scan steps = { .quiet = false };
+    struct scan steps = { .topics = SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS),
+                          .from_ms = f->since_ms };
     struct looking looking = { ctl, f };
     enum err err = allowlist_read(ctl, past, why);
-    scan_add(&steps, ctl, TOPIC_DISPATCHES);
-    scan_add(&steps, ctl, TOPIC_CALLBACKS);
-    scan_from(&steps, f->since_ms);
     if (!err)
         err = scan_all(&steps, ctl, step_found, &looking, why);
     const struct allowlist_entry *entry = past->list ? allowlist_find(past->list, f->repo) : NULL;

@@ -83,18 +83,17 @@ static bool mark_stored(void *opaque, const struct record *record)
  * whole topic is read. */
 static enum err look_up(struct redeliver *r, struct deliveries *found, struct why *why)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct scan scan = { .topics = SCAN(TOPIC_EVENTS) };
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
     bool all_first = true;
     for (size_t i = 0; i < n; i++)
         all_first = all_first && missing[i]->has_first;
     if (n && all_first)
-        scan_from(&scan, missing[0]->first_ms - CLOCKS_MS);
+        scan.from_ms = missing[0]->first_ms - CLOCKS_MS;
     free(missing);
     if (!n)
         return OK;
-    scan_add(&scan, r->ctl, TOPIC_EVENTS);
     enum err err = scan_run(&scan, r->ctl, mark_stored, found, why);
     return !err && ctl_stopped() ? why_set(why, ERR_RETRY, "stopped") : err;
 }

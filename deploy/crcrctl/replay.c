@@ -130,14 +130,6 @@ struct replaying {
     struct why why;
 };
 
-static void begin(const struct replaying *r, struct scan *scan)
-{
-    *scan = (struct scan){ .from = FOLLOW_BEGINNING };
-    scan_add(scan, r->ctl, r->topic);
-    if (r->filter.since_ms)
-        scan_from(scan, r->filter.since_ms);
-}
-
 static bool on_first_pass(void *opaque, const struct record *record)
 {
     replay_add(opaque, record);
@@ -222,13 +214,11 @@ static void print_resume(const struct replaying *r)
 /* The records are read again: more may be chosen than fit into memory. */
 static void run(struct replaying *r)
 {
-    struct scan scan;
+    struct scan scan = { .topics = SCAN(r->topic), .from_ms = r->filter.since_ms, .quiet = true };
     if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, r->topic, &r->writer, &r->why);
     if (r->err)
         return;
-    begin(r, &scan);
-    scan.quiet = true;
     if (r->writer) {
         fputs("should this be ended, the same goes on with: ", stderr);
         print_resume(r);
@@ -283,7 +273,6 @@ static int check(const struct ctl *ctl, const struct args *a, const struct repla
 int verb_replay(struct ctl *ctl, const struct args *args)
 {
     struct replaying r = { .ctl = ctl, .args = args };
-    struct scan scan;
     size_t before;
     r.filter =
         (struct replay_filter){ .delivery = str_of(args->delivery),
@@ -299,7 +288,7 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     else
         random_hex(r.id, 4);
     r.replay = replay_new(&r.filter, str_of(r.id), r.topic == TOPIC_EVENTS);
-    begin(&r, &scan);
+    struct scan scan = { .topics = SCAN(r.topic), .from_ms = r.filter.since_ms };
     enum err err = scan_all(&scan, ctl, on_first_pass, r.replay, &r.why);
     if (!err) {
         r.todo = replay_todo(r.replay, &before);

@@ -7,20 +7,6 @@
 #define WAIT_MS  500
 #define STALL_MS 30000
 
-void scan_add(struct scan *s, const struct ctl *ctl, enum topic topic)
-{
-    for (size_t i = 0; i < s->n_topics; i++)
-        if (s->topics[i] == ctl->topics.name[topic])
-            return;
-    s->topics[s->n_topics++] = ctl->topics.name[topic];
-}
-
-void scan_from(struct scan *s, int64_t from_ms)
-{
-    s->from = FOLLOW_TIME;
-    s->from_ms = from_ms;
-}
-
 /* Nothing came in time. True when the scan goes on. */
 static bool idle(const struct scan *s, struct topic_follower *follower, bool *reported)
 {
@@ -81,10 +67,17 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
 enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                     struct topic_follower **ret, struct why *why)
 {
+    const char *names[TOPIC_COUNT];
+    size_t n = 0;
+    for (size_t i = 0; i < TOPIC_COUNT; i++)
+        if (s->topics & SCAN(i))
+            names[n++] = ctl->topics.name[i];
     const struct topic_follower_options options = { .kafka = ctl->kafka,
-                                                    .topics = s->topics,
-                                                    .n_topics = s->n_topics,
-                                                    .from = s->from,
+                                                    .topics = names,
+                                                    .n_topics = n,
+                                                    .from = s->from_now  ? FOLLOW_END
+                                                            : s->from_ms ? FOLLOW_TIME
+                                                                         : FOLLOW_BEGINNING,
                                                     .from_ms = s->from_ms };
     struct topic_follower *follower;
     enum err err = topic_follower_new(&follower, &options, why);

@@ -112,10 +112,8 @@ static bool result_found(void *opaque, const struct record *record)
 static enum err measure(const struct ctl *ctl, const struct args *args, struct scorecard *card,
                         struct why *why)
 {
-    struct scan scan = { .quiet = false };
+    struct scan scan = { .topics = SCAN(TOPIC_RESULTS), .from_ms = args->since_ms };
     struct score_measure *m = score_measure_new(str_of(card->repo));
-    scan_add(&scan, ctl, TOPIC_RESULTS);
-    scan_from(&scan, args->since_ms);
     enum err err = scan_all(&scan, ctl, result_found, m, why);
     if (!err)
         score_measure_fill(m, clock_wall_ms(), card);

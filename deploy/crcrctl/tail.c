@@ -27,9 +27,6 @@ struct tail {
     size_t n_held, cap_held;
 };
 
-static const enum topic default_topics[] = { TOPIC_EVENTS, TOPIC_DISPATCHES, TOPIC_CALLBACKS,
-                                             TOPIC_DLQ };
-
 static int by_time(const void *left, const void *right)
 {
     const struct line *a = left, *b = right;
@@ -84,19 +81,18 @@ static bool print(void *opaque, const struct record *record)
     return !ferror(stdout);
 }
 
-static int choose_topics(const struct ctl *ctl, const struct args *args, struct scan *to)
+static int choose_topics(const struct ctl *ctl, const struct args *args, unsigned *ret)
 {
-    for (size_t i = 0; !args->n_names && i < sizeof(default_topics) / sizeof(*default_topics); i++)
-        scan_add(to, ctl, default_topics[i]);
+    *ret = args->n_names ? 0
+                         : SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS) |
+                               SCAN(TOPIC_DLQ);
     for (size_t i = 0; i < args->n_names; i++) {
         const char *name = args->names[i];
         enum topic topic = args_topic(ctl, name);
         bool all = !strcmp(name, "all");
         if (topic == TOPIC_COUNT && !all)
             return ctl_bad(ctl, "topic", name, ARGS_TOPICS " or all");
-        for (size_t k = 0; k < TOPIC_COUNT; k++)
-            if (all || k == topic)
-                scan_add(to, ctl, (enum topic)k);
+        *ret |= all ? ~0u : SCAN(topic);
     }
     return CTL_OK;
 }
@@ -109,17 +105,15 @@ int verb_tail(struct ctl *ctl, const struct args *args)
                                      .repo = str_of(args->repo),
                                      .pr = args->pr,
                                      .tier = (int)args->tier },
-                         .scan.follow = args->follow };
+                         .scan = { .from_ms = args->since_ms, .follow = args->follow } };
     struct scan *scan = &tail.scan;
     struct why why;
-    int code = choose_topics(ctl, args, scan);
+    int code = choose_topics(ctl, args, &scan->topics);
     if (code != CTL_OK)
         return code;
-    if (args->since_ms)
-        scan_from(scan, args->since_ms);
-    else if (args->follow && !args->delivery && !args->pr)
-        scan->from = FOLLOW_END; /* what one looks for by name may have come already */
-    scan->quiet = scan->follow;  /* then the lines themselves show it */
+    /* What one looks for by name may have come already. */
+    scan->from_now = args->follow && !args->since_ms && !args->delivery && !args->pr;
+    scan->quiet = scan->follow; /* then the lines themselves show it */
     tail.shows = (scan->follow ? 0 : SUMMARY_DATE) | (args->delivery ? 0 : SUMMARY_DELIVERY) |
                  (ctl_color(stdout) ? SUMMARY_COLOR : 0);
     setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);

@@ -388,7 +388,9 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
 int verb_trace(struct ctl *ctl, const struct args *args)
 {
     struct collecting c = { .ctl = ctl, .filter.pr = args->pr, .repo = str_of(args->repo) };
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    /* Those two hold nothing of one delivery. */
+    struct scan scan = { .topics = ~(SCAN(TOPIC_ALLOWLIST) | SCAN(TOPIC_RECONCILE)),
+                         .from_ms = args->since_ms };
     const struct timeline *t = &c.to;
     struct why why;
     int code = CTL_OK;
@@ -397,11 +399,6 @@ int verb_trace(struct ctl *ctl, const struct args *args)
                        "one of DELIVERY and --pr");
     if (args->n_names)
         c.filter.delivery = str_of(args->names[0]);
-    if (args->since_ms)
-        scan_from(&scan, args->since_ms);
-    for (size_t i = 0; i < TOPIC_COUNT; i++) /* those two hold nothing of one delivery */
-        if (i != TOPIC_ALLOWLIST && i != TOPIC_RECONCILE)
-            scan_add(&scan, ctl, (enum topic)i);
     timeline_init(&c.to);
     enum err err = scan_all(&scan, ctl, collect, &c, &why);
     if (err)
