@@ -1,6 +1,5 @@
 /* Puts entries back, or drops them; each is resolved by a record of its own afterwards. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "../../common/base/clock.h"
 #include "dlq_verbs.h"

@@ -1,6 +1,5 @@
 #include "level_rules.h"
 
-#include <string.h>
 
 #define MINUTE_MS 60000
 #define HOUR_MS   (60 * (int64_t)MINUTE_MS)

@@ -5,7 +5,6 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
-#include "../../common/model/ids.h"
 #include "table.h"
 
 #define TEXT(text) ((text) ? (text) : "")

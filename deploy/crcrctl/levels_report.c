@@ -1,6 +1,5 @@
 /* `crcrctl levels`: who is ready for L3, who is not good enough to stay there, and what follows. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"

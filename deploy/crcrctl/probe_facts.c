@@ -1,10 +1,8 @@
 /* `crcrctl probe`: asks the topics, GitHub and the view; what it means is probe.c. */
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../../common/base/clock.h"
-#include "../../common/github/contents.h"
+#include "../../common/io/http_client.h"
 #include "../../common/model/ids.h"
 #include "../../common/view/checks.h"
 #include "allowlist_read.h"

@@ -1,5 +1,4 @@
 /* `crcrctl score`: the scorecard of a compute platform. */
-#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "out.h"

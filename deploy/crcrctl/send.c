@@ -6,7 +6,6 @@
 #include "../../common/crypto/hmac.h"
 #include "../../common/io/http_client.h"
 #include "../../common/model/callback.h"
-#include "../../common/model/ids.h"
 #include "out.h"
 #include "verbs.h"
 
