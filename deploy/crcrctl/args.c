@@ -19,7 +19,6 @@ static const struct {
     [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO" },
     [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
     [OPTION_TOPIC] = { "TOPIC", ARGS_TOPICS },
-    [OPTION_LIST] = { "TEXT", "at most 100 of them" },
     [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z" },
     [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
     [OPTION_NUMBER] = { "N", "a number" },
@@ -83,18 +82,12 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
 {
     void *to = (char *)args + row->at;
     struct str value = str_of(text);
-    struct option_list *list = to;
     int64_t *number = to;
     double *percent = to;
     char *end;
     switch (row->type) {
     case OPTION_FLAG:
         *(bool *)to = true;
-        return true;
-    case OPTION_LIST:
-        if (list->n == OPTION_LIST_MAX)
-            return false;
-        list->at[list->n++] = text;
         return true;
     case OPTION_TIME:
         if (!duration_parse(text, number))

@@ -1,6 +1,5 @@
 #include "level_rules.h"
 
-
 #define MINUTE_MS 60000
 #define HOUR_MS   (60 * (int64_t)MINUTE_MS)
 #define DAY_MS    (24 * HOUR_MS)

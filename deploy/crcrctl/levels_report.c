@@ -76,18 +76,6 @@ static int proposed_level(const struct row *row)
     return row->entry->level == 2 && row->verdict.all_ok ? 3 : is_bad(row) ? 2 : 0;
 }
 
-/* Below which device --device puts it; absent: nobody said. */
-static struct str device_of(const struct report *r, struct str repo)
-{
-    for (size_t i = 0; i < r->args->devices.n; i++) {
-        struct str device = str_of(r->args->devices.at[i]), of;
-        (void)str_split(&device, '=', &of);
-        if (str_eq_nocase(of, repo))
-            return device;
-    }
-    return STR_NONE;
-}
-
 /* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
  * by which it could have recovered. *ret is the caller's. */
 static struct demotions *demotions_of(const struct report *r)
@@ -200,20 +188,14 @@ static void put_proposal(struct buf *to, const struct report *r)
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
-        struct str device = level == 3 ? device_of(r, row->entry->repo) : STR_NONE;
         if (!level)
             continue;
         if (!n++)
             buf_puts(to, "\nProposal: move these lines of the allowlist\n");
         buf_printf(to, "  %.*s:%d: ", STR_ARG(r->path), row->entry->line);
         clean_line(to, line_of(r, row->entry->line));
-        buf_printf(to, "\n    %.*s: L%d to L%d", STR_ARG(row->entry->repo), row->entry->level,
-                   level);
-        if (level == 3)
-            buf_printf(to, ", device %.*s",
-                       STR_ARG(device.len ? device
-                                          : STR_LIT("to be chosen (--device OWNER/REPO=DEVICE)")));
-        buf_puts(to, ": ");
+        buf_printf(to, "\n    %.*s: L%d to L%d%s: ", STR_ARG(row->entry->repo), row->entry->level,
+                   level, level == 3 ? ", below its device" : "");
         if (level == 2)
             level_reason(&row->verdict, to);
         for (size_t k = 0; level == 3 && k < row->verdict.n; k++) {
@@ -291,7 +273,7 @@ static void put_json(const struct report *r, struct buf *to)
         json_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
         json_int(to, "line", row->entry->line);
         json_text(to, "proposed", level ? level_name(level) : "");
-        json_str(to, "device", level == 3 ? device_of(r, row->entry->repo) : STR_NONE);
+        json_str(to, "device", row->entry->device);
         json_name(to, "criteria");
         buf_putc(to, '[');
         for (size_t k = 0; k < row->verdict.n; k++)
@@ -400,26 +382,13 @@ static void fill(struct report *r)
                 row_fill(&r->rows[r->n++], r, allowlist_at(list, i));
 }
 
-static int check(const struct ctl *ctl, const struct args *args)
-{
-    if (args->dry_run && !args->apply)
-        return ctl_bad(ctl, "--dry-run", "", "with --apply");
-    for (size_t i = 0; i < args->devices.n; i++) {
-        struct str device = str_of(args->devices.at[i]), repo;
-        if (!str_split(&device, '=', &repo) || !repo_valid(repo) || !device.len)
-            return ctl_bad(ctl, "--device", args->devices.at[i], "OWNER/REPO=DEVICE");
-    }
-    return CTL_OK;
-}
-
 int verb_levels(struct ctl *ctl, const struct args *args)
 {
     struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
     struct buf CLEANUP(buf_clear) text;
     struct why why;
-    int code = check(ctl, args);
-    if (code != CTL_OK)
-        return code;
+    if (args->dry_run && !args->apply)
+        return ctl_bad(ctl, "--dry-run", "", "with --apply");
     buf_init(&text, TEXT_MAX);
     r.jobs = levels_new();
     enum err err = read_topics(ctl, &r, &why);

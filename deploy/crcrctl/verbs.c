@@ -182,8 +182,6 @@ const struct verb verbs[] = {
          "ready for L3, of each at L3 whether it may stay, with the evidence, and proposes which "
          "lines of the allowlist to move.",
          "1 no allowlist or a topic is missing, 3 Kafka does not answer", JSON,
-         OPT("device", LIST, devices, "the device under which who is ready goes",
-             .value = "OWNER/REPO=DEVICE"),
          OPT("apply", FLAG, apply,
              "also write who is demoted and who has recovered to the topic allowlist: a demoted "
              "repository gets no new L3 check runs; started ones are finished"),
