@@ -58,7 +58,9 @@ void repos_put_rest(struct buf *to, struct str repos)
 void repos_json(struct buf *to, struct str repos)
 {
     struct str one;
-    json_str(to, "repo", count(repos) == 1 ? repos : STR_NONE);
+    bool alone = count(repos) == 1;
+    struct str rest = repos;
+    json_str(to, "repo", alone && str_split(&rest, ',', &one) ? one : STR_NONE);
     json_name(to, "repos");
     buf_putc(to, '[');
     for (const char *before = ""; str_split(&repos, ',', &one); before = ",") {
