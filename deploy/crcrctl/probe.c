@@ -33,8 +33,7 @@ static const char *minute(int64_t ms, char to[CLOCK_TEXT_SIZE])
     return to;
 }
 
-/* ---- the checks, in the order in which a vendor comes to them ---------------------------------
- */
+/* ---- the checks, in the order in which a vendor comes to them -------------------------------- */
 
 /* What GitHub did not answer is unknown, not missing. True when there is an answer. */
 static bool was_answered(struct probe_line *line, enum probe_asked asked, const char *text)
@@ -201,8 +200,7 @@ bool probe_has_todo(const struct probe_line lines[PROBE_LINES])
     return false;
 }
 
-/* ---- text and JSON -----------------------------------------------------------------------------
- */
+/* ---- text and JSON --------------------------------------------------------------------------- */
 
 void probe_text(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)

@@ -19,8 +19,7 @@
 #define JOBS_MAX  50
 #define FOLDER    ".github/workflows"
 
-/* ---- GitHub ------------------------------------------------------------------------------------
- */
+/* ---- GitHub ---------------------------------------------------------------------------------- */
 
 static enum probe_asked asked_of(enum err err)
 {
@@ -124,8 +123,7 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
     app_api_free(api);
 }
 
-/* ---- the view ----------------------------------------------------------------------------------
- */
+/* ---- the view -------------------------------------------------------------------------------- */
 
 /* Finds the newest check run of the job; false when it has none. */
 static bool check_found(struct redis *redis, const struct result_record *job, struct probe_facts *f,

@@ -49,8 +49,7 @@ void timeline_sort(struct timeline *t)
         qsort(t->steps, t->n, sizeof(*t->steps), compare);
 }
 
-/* ---- which callbacks count
- * -------------------------------------------------------------------------- */
+/* ---- which callbacks count ------------------------------------------------------------------- */
 
 static int order_of(int64_t a, int64_t b)
 {
