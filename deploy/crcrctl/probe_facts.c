@@ -179,7 +179,7 @@ struct looking {
 static bool step_found(void *opaque, const struct record *record)
 {
     struct looking *l = opaque;
-    struct summary s;
+    struct summary CLEANUP(summary_clear) s = { .repos = NULL };
     if (!str_eq_nocase(headers_get(&record->headers, "repo"), l->facts->repo))
         return true;
     summary_of(&s, &l->ctl->topics, record);

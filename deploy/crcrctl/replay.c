@@ -161,7 +161,7 @@ static bool is_confirmed(const struct replaying *r)
 
 static void print(const struct replaying *r, const struct record *record)
 {
-    struct summary s;
+    struct summary CLEANUP(summary_clear) s;
     struct buf line;
     summary_of(&s, &r->ctl->topics, record);
     buf_init(&line, LINE_MAX);

@@ -3,13 +3,21 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/result_record.h"
+#include "../../common/model/task.h"
 #include "out.h"
 #include "repos.h"
+
+static void set_repos(struct summary *s, struct str repos)
+{
+    free(s->repos);
+    s->repos = repos.len ? str_dup(repos) : NULL;
+}
 
 /* ---- the headers that all topics share ------------------------------------------------------ */
 
@@ -22,7 +30,7 @@ static void from_headers(struct summary *s, const struct headers *h)
              STR_ARG(action));
     s->pr = headers_get_i64(h, "pr", 0);
     COPY(s->head_sha, headers_get(h, "head_sha"));
-    COPY(s->repos, task_repos(h));
+    set_repos(s, task_repos(h));
     s->tier = level_parse(headers_get(h, "tier"));
     if (!s->tier)
         s->tier = level_parse(headers_get(h, "level")); /* callbacks */
@@ -107,7 +115,7 @@ static void of_outcome(struct summary *s, const struct record *r)
     COPY(s->delivery, str_of(o.delivery_id));
     COPY(s->event, str_of(o.event_type));
     COPY(s->head_sha, str_of(o.head_sha));
-    COPY(s->repos, str_of(o.repo));
+    set_repos(s, str_of(o.repo));
     COPY(s->outcome, str_of(outcome_kind_name(o.outcome)));
     s->pr = o.pr_number;
     s->tier = o.level;
@@ -179,7 +187,7 @@ static void of_result(struct summary *s, const struct record *r)
     COPY(s->delivery, str_of(row.delivery_id));
     COPY(s->event, str_of(row.event_type));
     COPY(s->head_sha, str_of(row.head_sha));
-    COPY(s->repos, str_of(row.repo));
+    set_repos(s, str_of(row.repo));
     s->pr = row.pr_number;
     s->tier = row.level > 0 ? (int)row.level : 0;
     set_job(s, row.state, row.conclusion, str_of(row.workflow_name), str_of(row.job_name));
@@ -192,7 +200,7 @@ static void of_dirty(struct summary *s, const struct record *r)
     COPY(s->outcome, STR_LIT("dirty"));
     if (str_split(&rest, '/', &sha)) {
         COPY(s->head_sha, sha);
-        COPY(s->repos, rest);
+        set_repos(s, rest);
     }
     COPY(s->detail, r->value);
 }
@@ -242,6 +250,12 @@ void summary_of(struct summary *ret, const struct topics *topics, const struct r
     from_headers(ret, &record->headers);
     if (ret->topic != TOPIC_COUNT)
         readers[ret->topic](ret, record);
+}
+
+void summary_clear(struct summary *s)
+{
+    free(s->repos);
+    s->repos = NULL;
 }
 
 bool filter_matches(const struct filter *f, const struct summary *s)

@@ -5,10 +5,9 @@
 #include "../../common/base/buf.h"
 #include "../../common/io/topic_reader.h"
 #include "../../common/model/callback.h"
-#include "../../common/model/task.h"
 #include "../../common/model/topics.h"
 
-/* Text that is not known is "", numbers 0. */
+/* Text that is not known is "", numbers 0; repos NULL. */
 struct summary {
     enum topic topic; /* TOPIC_COUNT: none of ours */
     char topic_name[96];
@@ -20,7 +19,7 @@ struct summary {
     char event[80]; /* "pull_request opened" */
     int64_t pr;
     char head_sha[SHA_MAX + 1];
-    char repos[TASK_REPOS_SIZE]; /* downstreams, comma-separated; mostly one */
+    char *repos; /* downstreams, comma-separated; mostly one; freed by summary_clear */
     int tier;
     char kind[16];    /* of a task and its outcome: dispatch, rerun_failed, … */
     char outcome[32]; /* one word: dispatched, in_progress, success, parked, … */
@@ -37,6 +36,7 @@ struct summary {
 /* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be
  * read stays unknown, and detail says so. */
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record);
+void summary_clear(struct summary *s);
 /* What a line has besides; the time of day is always there. */
 enum summary_shows {
     SUMMARY_DATE = 1,     /* where lines may be days apart */

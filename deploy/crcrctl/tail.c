@@ -63,7 +63,7 @@ static void hold(struct tail *a, int64_t at_ms, struct str text)
 static bool print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
-    struct summary s;
+    struct summary CLEANUP(summary_clear) s;
     struct buf line;
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s))

@@ -15,6 +15,8 @@ void timeline_init(struct timeline *t)
 
 void timeline_clear(struct timeline *t)
 {
+    for (size_t i = 0; i < t->n; i++)
+        summary_clear(&t->steps[i]);
     free(t->steps);
     timeline_init(t);
 }
@@ -109,7 +111,7 @@ static size_t jobs_of(const struct timeline *t, size_t first, size_t end,
     const struct summary **all = mem_alloc(end - first + 1, sizeof(*all));
     size_t n = 0, kept = 0;
     for (size_t i = first; i < end; i++)
-        if (t->steps[i].job_state != JOB_NONE && *t->steps[i].repos)
+        if (t->steps[i].job_state != JOB_NONE && t->steps[i].repos)
             all[n++] = &t->steps[i];
     qsort(all, n, sizeof(*all), compare_jobs);
     for (size_t i = 0; i < n; i++)

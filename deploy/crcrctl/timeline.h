@@ -12,6 +12,7 @@ struct timeline {
 
 void timeline_init(struct timeline *t);
 void timeline_clear(struct timeline *t);
+/* Takes what the summary has. */
 void timeline_add(struct timeline *t, const struct summary *s);
 /* By delivery, then by time, then by the way of the data. */
 void timeline_sort(struct timeline *t);

@@ -236,7 +236,7 @@ static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
         snprintf(tier, sizeof(tier), "L%d ", s->tier);
     put_delta(to, s->at_ms - before_ms);
     buf_printf(to, "%-10s  ", step_name(s));
-    if (*s->repos) {
+    if (s->repos) {
         buf_puts(to, tier);
         repos_put(to, str_of(s->repos));
         buf_puts(to, "  ");
@@ -361,8 +361,10 @@ static bool collect(void *opaque, const struct record *record)
     struct summary s;
     summary_of(&s, &c->ctl->topics, record);
     if (filter_matches(&c->filter, &s) && *s.delivery &&
-        (!*s.repos || repos_have(str_of(s.repos), c->repo)))
+        (!s.repos || repos_have(str_of(s.repos), c->repo)))
         timeline_add(&c->to, &s);
+    else
+        summary_clear(&s);
     return true;
 }
 

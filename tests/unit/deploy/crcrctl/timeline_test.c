@@ -16,7 +16,7 @@ static void add(struct timeline *t, enum topic topic, const char *repo, int64_t 
 
     snprintf(s.delivery, sizeof(s.delivery), "d");
     snprintf(s.topic_name, sizeof(s.topic_name), "crcr.%s", topic_base_name(topic));
-    snprintf(s.repos, sizeof(s.repos), "%s", repo);
+    s.repos = *repo ? str_dup(str_of(repo)) : NULL;
     snprintf(s.outcome, sizeof(s.outcome), "%s", outcome);
     snprintf(s.detail, sizeof(s.detail), "%s", detail);
     if (topic == TOPIC_CALLBACKS) {
