@@ -57,11 +57,10 @@ static void put_json(struct buf *to, const struct dlq_entry *e, const struct top
 
 void dlq_print(const struct dlq_entry *entry, bool json, const struct topics *topics)
 {
-    struct buf line;
+    struct buf CLEANUP(buf_clear) line;
     buf_init(&line, 16u << 10);
     (json ? put_json : put_line)(&line, entry, topics);
     printf("%.*s\n", STR_ARG(buf_str(&line)));
-    buf_clear(&line);
 }
 
 /* Pretty when it is JSON, else as it is; either way harmless. */
@@ -78,7 +77,7 @@ static void put_body(struct buf *to, struct str body)
 /* All of one record: headers, and its body. */
 static void print_record(const struct record *record)
 {
-    struct buf text;
+    struct buf CLEANUP(buf_clear) text;
     buf_init(&text, TEXT_MAX);
     buf_puts(&text, "key: ");
     clean_line(&text, record->key);
@@ -92,7 +91,6 @@ static void print_record(const struct record *record)
     buf_printf(&text, "body: %zu bytes\n\n", record->value.len);
     put_body(&text, record->value);
     ctl_put(&text);
-    buf_clear(&text);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------ */

@@ -46,7 +46,7 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
 {
     char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
     struct progress progress;
-    struct buf page;
+    struct buf CLEANUP(buf_clear) page;
     bool older = false;
     enum err err;
     buf_init(&page, PAGE_MAX);
@@ -65,7 +65,6 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
         progress_show(&progress, "listing … %zu attempts", found->attempts);
     } while (!err && !older && *cursor);
     progress_end();
-    buf_clear(&page);
     return err;
 }
 
@@ -201,7 +200,7 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
     struct progress progress;
-    struct buf answer;
+    struct buf CLEANUP(buf_clear) answer;
     r->unserved = 0;
     r->impatient = false;
     enum err err = OK;
@@ -216,7 +215,6 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
         progress_show(&progress, "fetching … %zu of %zu", i + 1, n);
     }
     progress_end();
-    buf_clear(&answer);
     free(missing);
     free(facts);
     return err;

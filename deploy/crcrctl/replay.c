@@ -162,13 +162,12 @@ static bool is_confirmed(const struct replaying *r)
 static void print(const struct replaying *r, const struct record *record)
 {
     struct summary CLEANUP(summary_clear) s;
-    struct buf line;
+    struct buf CLEANUP(buf_clear) line;
     summary_of(&s, &r->ctl->topics, record);
     buf_init(&line, LINE_MAX);
     summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
     progress_end();
     printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
-    buf_clear(&line);
 }
 
 static bool on_second_pass(void *opaque, const struct record *record)

@@ -64,7 +64,7 @@ static bool print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
     struct summary CLEANUP(summary_clear) s;
-    struct buf line;
+    struct buf CLEANUP(buf_clear) line;
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s))
         return true;
@@ -77,7 +77,6 @@ static bool print(void *opaque, const struct record *record)
         printf("%.*s\n", STR_ARG(buf_str(&line)));
     else
         hold(tail, s.at_ms, buf_str(&line));
-    buf_clear(&line);
     return !ferror(stdout);
 }
 
