@@ -8,7 +8,6 @@ int verb_allowlist(struct ctl *ctl, const struct args *args)
     struct allowlist *list;
     size_t n[5] = { 0 };
     struct why why;
-
     (void)ctl;
     buf_init(&text, ALLOWLIST_MAX_BYTES);
     enum err err = ctl_read_file(&text, file, &why);

@@ -9,7 +9,6 @@ static void list_take(struct allowlist_read *r, const struct record *record)
     struct str source = headers_get(&record->headers, "source");
     struct allowlist *list;
     struct why why;
-
     if (allowlist_parse(&list, "allowlist", record->value, &why)) {
         r->unreadable++;
         return;
@@ -30,7 +29,6 @@ static bool take(void *opaque, const struct record *record)
     struct allowlist_read *r = opaque;
     struct demotions *demotions;
     struct why why;
-
     if (str_is(record->key, "allowlist") && record->value.ptr)
         list_take(r, record);
     if (!str_is(record->key, DEMOTIONS_KEY) || !record->value.ptr)
@@ -46,10 +44,8 @@ static bool take(void *opaque, const struct record *record)
 
 enum err allowlist_read(const struct ctl *ctl, struct allowlist_read *ret, struct why *why)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
-
+    struct scan scan = { .topics = SCAN(TOPIC_ALLOWLIST), .quiet = true };
     *ret = (struct allowlist_read){ .tenure = tenure_new() };
-    scan_add(&scan, ctl, TOPIC_ALLOWLIST);
     return scan_all(&scan, ctl, take, ret, why);
 }
 

@@ -28,7 +28,6 @@ static enum err open_clients(struct app_api *a, struct why *why)
                                               .allow_http =
                                                   config_bool(config, "CRCR_ALLOW_HTTP") };
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
-
     if (str_ends(url, "/"))
         url.len--;
     a->url = str_dup(url);
@@ -48,7 +47,6 @@ static enum err open_clients(struct app_api *a, struct why *why)
 enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
 {
     static const char *const needed[] = { "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY" };
-
     for (size_t i = 0; i < 2; i++)
         if (!str_of(config_text(ctl->config, needed[i])).len)
             return why_set(why, ERR_STOP,
@@ -94,7 +92,6 @@ static void take_cursor(char to[CURSOR_SIZE], struct str next_page)
     static const struct str name = { "cursor=", 7 };
     ptrdiff_t at = str_find_str(next_page, name);
     struct str rest = at < 0 ? STR_NONE : str_from(next_page, (size_t)at + name.len), cursor;
-
     to[0] = 0;
     if (rest.ptr && str_split(&rest, '&', &cursor))
         (void)str_copy(to, CURSOR_SIZE, cursor);
@@ -103,7 +100,6 @@ static void take_cursor(char to[CURSOR_SIZE], struct str next_page)
 static void on_answer(void *opaque, const struct github_answer *answer)
 {
     struct answered *to = opaque;
-
     to->done = true;
     to->err = answer->err;
     to->limited = answer->limited;
@@ -122,7 +118,6 @@ static enum err ask(struct app_api *a, const struct github_request *request,
                     struct answered *answered)
 {
     enum err err = github_start(a->github, request, on_answer, answered, &answered->why);
-
     if (err)
         return err;
     while (!answered->done && !ctl_stopped())
@@ -140,7 +135,6 @@ static bool wait_for_next(const struct app_api *a, const struct answered *answer
 {
     int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_mono_ms()
                                               : (int64_t)PAUSE_MS << try;
-
     if (answered->limited || wait_ms > QUIET_MS) {
         ctl_say(a->ctl, "%s: going on in %" PRId64 " s (%s)",
                 answered->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
@@ -160,7 +154,6 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
         .accept = wanted->raw ? MIME_RAW : NULL,
         .max_body_bytes = body->max,
     };
-
     for (int try = 0;; try++) {
         struct answered to = { .body = body, .cursor = wanted->cursor };
         buf_reset(body);

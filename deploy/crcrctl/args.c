@@ -19,7 +19,6 @@ static const struct {
     [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO" },
     [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
     [OPTION_TOPIC] = { "TOPIC", ARGS_TOPICS },
-    [OPTION_LIST] = { "TEXT", "at most 100 of them" },
     [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z" },
     [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
     [OPTION_NUMBER] = { "N", "a number" },
@@ -49,7 +48,6 @@ static bool duration_parse(const char *text, int64_t *ret)
     } units[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
     size_t len = strlen(text);
     uint64_t number;
-
     for (size_t i = 0; len > 1 && i < sizeof(units) / sizeof(*units); i++) {
         if (text[len - 1] != units[i].unit || !str_to_u64((struct str){ text, len - 1 }, &number) ||
             number > 1000000)
@@ -63,7 +61,6 @@ static bool duration_parse(const char *text, int64_t *ret)
 static bool number_parse(struct str text, int64_t max, int64_t *ret)
 {
     uint64_t number;
-
     if (!str_to_u64(text, &number) || number < 1 || number > (uint64_t)max)
         return false;
     *ret = (int64_t)number;
@@ -73,7 +70,6 @@ static bool number_parse(struct str text, int64_t max, int64_t *ret)
 static bool is_one_of(const char *choices, const char *text)
 {
     struct str rest = str_of(choices), choice;
-
     while (str_split(&rest, '|', &choice))
         if (str_is(choice, text))
             return true;
@@ -86,19 +82,12 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
 {
     void *to = (char *)args + row->at;
     struct str value = str_of(text);
-    struct option_list *list = to;
     int64_t *number = to;
     double *percent = to;
     char *end;
-
     switch (row->type) {
     case OPTION_FLAG:
         *(bool *)to = true;
-        return true;
-    case OPTION_LIST:
-        if (list->n == OPTION_LIST_MAX)
-            return false;
-        list->at[list->n++] = text;
         return true;
     case OPTION_TIME:
         if (!duration_parse(text, number))
@@ -134,7 +123,6 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
 static int value_bad(const struct ctl *ctl, const struct option_row *row, const char *text)
 {
     struct buf CLEANUP(buf_clear) name, accepted;
-
     buf_init(&name, 100);
     buf_init(&accepted, 1000);
     buf_printf(&name, "--%s", row->name);
@@ -151,7 +139,6 @@ static int value_bad(const struct ctl *ctl, const struct option_row *row, const 
 static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *text)
 {
     struct buf CLEANUP(buf_clear) accepted;
-
     buf_init(&accepted, 4000);
     for (const struct option_row *row = verb->options; row->name; row++)
         buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
@@ -163,7 +150,6 @@ static int option_bad(const struct ctl *ctl, const struct verb *verb, const char
 const struct verb *args_verb(int argc, char **argv, int *words)
 {
     char two[64];
-
     snprintf(two, sizeof(two), "%s %s", argv[0], argc > 1 ? argv[1] : "");
     for (size_t i = 0; i < n_verbs; i++) {
         *words = strchr(verbs[i].name, ' ') ? 2 : 1;
@@ -180,7 +166,6 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     const struct option_row *row;
     char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":";
     int got, index = 0;
-
     *ret = (struct args){ .json = false };
     for (size_t i = 0; (row = &verb->options[i])->name; i++) {
         options[i] =

@@ -25,7 +25,6 @@ int ctl_open(struct ctl *ctl)
 {
     struct buf CLEANUP(buf_clear) faults;
     struct why why;
-
     buf_init(&faults, 64u << 10);
     if (config_load(&ctl->config, DAEMON_CTL, environ, &faults)) {
         ctl_say(ctl, "%.*s", STR_ARG(str_trim(buf_str(&faults))));
@@ -64,7 +63,6 @@ enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer
     const struct topic_writer_options options = { .kafka = ctl->kafka };
     const char *name = ctl->topics.name[topic];
     enum err err = topic_writer_new(ret, &options, why);
-
     return !err ? topic_writer_check(*ret, &name, 1, CHECK_MS, why) : err;
 }
 
@@ -73,7 +71,6 @@ enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer
 void ctl_say(const struct ctl *ctl, const char *format, ...)
 {
     va_list args;
-
     progress_end();
     fprintf(stderr, "crcrctl %s: ", ctl->verb);
     va_start(args, format);
@@ -85,7 +82,6 @@ void ctl_say(const struct ctl *ctl, const char *format, ...)
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
 {
     struct buf CLEANUP(buf_clear) text; /* may quote what somebody answered */
-
     buf_init(&text, sizeof(why->text));
     clean_line(&text, str_of(why->text));
     ctl_say(ctl, "%.*s", STR_ARG(buf_str(&text)));
@@ -106,7 +102,6 @@ void ctl_put(const struct buf *text)
 bool ctl_color(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
-
     return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0")));
 }
 
@@ -122,7 +117,6 @@ void progress_show(struct progress *p, const char *format, ...)
     bool terminal = isatty(STDERR_FILENO);
     int64_t now = clock_mono_ms();
     va_list args;
-
     if (now < p->due_ms)
         return;
     p->due_ms = now + (terminal ? TERMINAL_MS : LINES_MS);
@@ -152,7 +146,6 @@ enum err ctl_read_file(struct buf *to, const char *name, struct why *why)
     char block[16384];
     size_t n;
     FILE *in = strcmp(name, "-") ? fopen(name, "r") : stdin;
-
     if (!in)
         return why_set(why, ERR_REFUSE, "%s: %s", name, strerror(errno));
     while ((n = fread(block, 1, sizeof(block), in)) > 0)
@@ -178,7 +171,6 @@ static void on_signal(int number)
 void ctl_catch_signals(void)
 {
     struct sigaction action = { .sa_handler = on_signal };
-
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -192,7 +184,6 @@ bool ctl_stopped(void)
 bool ctl_wait(int64_t ms)
 {
     int64_t end = clock_mono_ms() + ms, left;
-
     while (!ctl_stopped() && (left = end - clock_mono_ms()) > 0)
         poll(NULL, 0, (int)(left < STEP_MS ? left : STEP_MS));
     return !ctl_stopped();
@@ -206,7 +197,6 @@ void pace_init(struct pace *p, int64_t per_second)
 bool pace_wait(struct pace *p)
 {
     int64_t now = clock_mono_us();
-
     if (!p->step_us)
         return !ctl_stopped();
     if (p->due_us > now && !ctl_wait((p->due_us - now + 999) / 1000))

@@ -32,7 +32,6 @@ struct delivery *deliveries_find(const struct deliveries *d, struct str guid)
 static struct str text_of(const json_t *row, const char *name)
 {
     const json_t *value = json_object_get(row, name);
-
     return (struct str){ json_string_value(value), json_string_length(value) };
 }
 
@@ -42,7 +41,6 @@ static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_
     int64_t status = json_integer_value(json_object_get(row, "status_code"));
     struct str guid = text_of(row, "guid");
     struct delivery *one = deliveries_find(d, guid);
-
     d->attempts++;
     if (!delivery_valid(guid)) {
         d->n_malformed++;
@@ -72,7 +70,6 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
     json_t *rows = json_loadb(page.ptr ? page.ptr : "", page.len, 0, NULL), *row;
     enum err err = OK;
     size_t i;
-
     *older = false;
     if (!json_is_array(rows))
         err = why_set(why, ERR_REFUSE, "GitHub's list of deliveries is no JSON array");
@@ -97,7 +94,6 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
 void deliveries_doubt(struct deliveries *d)
 {
     struct delivery *one;
-
     for (one = NULL; (one = table_next(&d->by_guid, one));) {
         if (one->state == DELIVERY_DELIVERED)
             one->state = one->skipped ? DELIVERY_SKIPPED : DELIVERY_MISSING;
@@ -110,7 +106,6 @@ static int by_age(const void *left, const void *right)
 {
     const struct delivery *a = *(struct delivery *const *)left,
                           *b = *(struct delivery *const *)right;
-
     if (a->first_ms != b->first_ms)
         return a->first_ms < b->first_ms ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
@@ -121,7 +116,6 @@ size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
     struct delivery **all = mem_alloc(table_count(&d->by_guid) + 1, sizeof(struct delivery *));
     struct delivery *one;
     size_t n = 0;
-
     for (one = NULL; (one = table_next(&d->by_guid, one));) {
         if (one->state == DELIVERY_MISSING)
             all[n++] = one;
@@ -135,7 +129,6 @@ size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 {
     size_t n = state == DELIVERY_SKIPPED ? d->n_malformed : 0;
     struct delivery *one;
-
     for (one = NULL; (one = table_next(&d->by_guid, one));) {
         n += one->state == state;
     }
@@ -150,7 +143,6 @@ static void put_reasons(const struct deliveries *d, struct buf *to)
 {
     struct delivery *one;
     const char *separator = " (";
-
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
         size_t n = 0;
         for (one = NULL; (one = table_next(&d->by_guid, one));) {

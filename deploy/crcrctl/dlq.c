@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
+#include "../../common/model/task.h"
 #include "out.h"
+#include "repos.h"
 
 static const char *const state_names[] = {
     [DLQ_OPEN] = "open",
@@ -22,7 +24,6 @@ bool dlq_place_parse(struct str text, struct dlq_place *ret)
 {
     struct str partition;
     int64_t number, offset;
-
     if (!str_split(&text, '@', &partition) || !str_to_i64(partition, &number) || number < 0 ||
         number > INT32_MAX || !str_to_i64(text, &offset) || offset < 0)
         return false;
@@ -42,6 +43,8 @@ void dlq_init(struct dlq *d)
 
 void dlq_clear(struct dlq *d)
 {
+    for (struct dlq_entry *e = NULL; (e = table_next(&d->by_place, e));)
+        free(e->repos);
     table_clear(&d->by_place);
     free(d->entries);
     dlq_init(d);
@@ -56,7 +59,6 @@ void dlq_add(struct dlq *d, const struct record *record)
     bool dropped = str_is(class, state_names[DLQ_DROPPED]);
     struct dlq_place at = { record->at.partition, record->at.offset }, of;
     char key[DLQ_PLACE_SIZE];
-
     /* What was parked keeps the headers that it came with: class says whose `resolves` it is. */
     if ((dropped || str_is(class, state_names[DLQ_REPLAYED])) && resolves.ptr &&
         dlq_place_parse(resolves, &of)) {
@@ -75,7 +77,8 @@ void dlq_add(struct dlq *d, const struct record *record)
     COPY(e->source_topic, headers_get(h, "source_topic"));
     COPY(e->key, record->key);
     COPY(e->delivery, headers_get(h, "delivery"));
-    COPY(e->repo, headers_get(h, "repo"));
+    free(e->repos);
+    e->repos = str_dup(task_repos(h));
     COPY(e->error, headers_get(h, "error"));
 }
 
@@ -83,7 +86,6 @@ static int by_time(const void *left, const void *right)
 {
     const struct dlq_entry *a = *(struct dlq_entry *const *)left;
     const struct dlq_entry *b = *(struct dlq_entry *const *)right;
-
     if (a->parked_ms != b->parked_ms)
         return a->parked_ms < b->parked_ms ? -1 : 1;
     if (a->at.partition != b->at.partition)
@@ -94,7 +96,6 @@ static int by_time(const void *left, const void *right)
 void dlq_finish(struct dlq *d)
 {
     size_t n = 0;
-
     d->entries = mem_alloc(d->n + 1, sizeof(struct dlq_entry *));
     for (struct dlq_entry *e = NULL; (e = table_next(&d->by_place, e));)
         if (e->exists)
@@ -105,7 +106,6 @@ void dlq_finish(struct dlq *d)
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
 {
     char key[DLQ_PLACE_SIZE];
-
     dlq_place_text(at, key);
     struct dlq_entry *found = table_get(&d->by_place, str_of(key));
     return found && found->exists ? found : NULL;
@@ -119,7 +119,6 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
     bool placed = f->n_places == 0;
     struct str source = str_of(entry->source_topic);
     enum topic topic = topics_find(topics, source);
-
     for (size_t i = 0; i < f->n_places && !placed; i++)
         placed = f->places[i].partition == entry->at.partition &&
                  f->places[i].offset == entry->at.offset;
@@ -127,7 +126,7 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
         return false;
     if (f->class.len && !str_is(f->class, entry->class))
         return false;
-    if (f->repo.len && !str_eq_nocase(f->repo, str_of(entry->repo)))
+    if (!repos_have(str_of(entry->repos), f->repo))
         return false;
     if (f->delivery.len && !str_is(f->delivery, entry->delivery))
         return false;
@@ -146,7 +145,6 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     struct str cut = headers_get(&record->headers, "cut");
     enum topic topic = topics_find(topics, source);
     char place[DLQ_PLACE_SIZE];
-
     if (cut.ptr)
         return why_set(why, ERR_REFUSE, "only a part of it is here: %.*s", STR_ARG(cut));
     if (topic >= TOPIC_DELAY_10S && topic <= TOPIC_DELAY_1H) {
@@ -172,10 +170,9 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
 void dlq_resolution_headers(const struct record *record, enum dlq_state state, int64_t now_ms,
                             struct headers *to)
 {
-    static const char *const kept[] = { "event",    "action", "delivery", "pr",
-                                        "head_sha", "repo",   "tier",     "source_topic" };
+    static const char *const kept[] = { "event", "action", "delivery", "pr",          "head_sha",
+                                        "repo",  "repos",  "tier",     "source_topic" };
     char place[DLQ_PLACE_SIZE];
-
     headers_init(to);
     dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
     headers_put_copy(to, "resolves", str_of(place));

@@ -38,7 +38,7 @@ struct dlq_entry {
     char source_topic[96];
     char key[300];
     char delivery[DELIVERY_MAX + 1];
-    char repo[REPO_MAX + 1];
+    char *repos; /* downstreams, comma-separated; mostly one */
     char error[300];
 };
 
@@ -56,7 +56,7 @@ void dlq_finish(struct dlq *d);
 /* NULL: there is none. */
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
 
-/* What is wanted; empty text and 0 want everything. */
+/* What is wanted; empty text and 0 want everything. repo: any of the record's. */
 #define DLQ_MAX_PLACES 1000
 struct dlq_filter {
     struct str class, repo, delivery;

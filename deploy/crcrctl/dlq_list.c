@@ -5,6 +5,7 @@
 #include "../../common/base/clock.h"
 #include "dlq_verbs.h"
 #include "out.h"
+#include "repos.h"
 #include "scan.h"
 
 #define TEXT_MAX (256u << 20) /* a body of 26 MiB whose every byte is escaped, and indented */
@@ -14,14 +15,12 @@
 static const char *source_of(const struct dlq_entry *e, const struct topics *topics)
 {
     enum topic topic = topics_find(topics, str_of(e->source_topic));
-
     return topic == TOPIC_COUNT ? e->source_topic : topic_base_name(topic);
 }
 
 static void put_line(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
-    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE];
-
+    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE], repos[REPO_MAX + 16];
     clock_format(e->parked_ms, at);
     dlq_place_text(e->at, place);
     put_padded(to, place, 11);
@@ -29,16 +28,17 @@ static void put_line(struct buf *to, const struct dlq_entry *e, const struct top
     put_padded(to, e->class, 10);
     put_padded(to, source_of(e, topics), 12);
     put_padded(to, *e->delivery ? e->delivery : e->key, 37);
-    put_padded(to, *e->repo ? e->repo : e->key, 25);
+    repos_short(str_of(e->repos), repos, sizeof(repos));
+    put_padded(to, *repos ? repos : e->key, 25);
     if (e->state != DLQ_OPEN)
         buf_printf(to, "(%s) ", dlq_state_name(e->state));
     clean_line(to, str_of(e->error));
+    repos_put_rest(to, str_of(e->repos));
 }
 
 static void put_json(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
 {
     char place[DLQ_PLACE_SIZE];
-
     dlq_place_text(e->at, place);
     json_element(to);
     json_text(to, "position", place);
@@ -50,19 +50,17 @@ static void put_json(struct buf *to, const struct dlq_entry *e, const struct top
     json_text(to, "source", source_of(e, topics));
     json_text(to, "key", e->key);
     json_text(to, "delivery", e->delivery);
-    json_text(to, "repo", e->repo);
+    repos_json(to, str_of(e->repos));
     json_text(to, "error", e->error);
     buf_putc(to, '}');
 }
 
 void dlq_print(const struct dlq_entry *entry, bool json, const struct topics *topics)
 {
-    struct buf line;
-
+    struct buf CLEANUP(buf_clear) line;
     buf_init(&line, 16u << 10);
     (json ? put_json : put_line)(&line, entry, topics);
     printf("%.*s\n", STR_ARG(buf_str(&line)));
-    buf_clear(&line);
 }
 
 /* Pretty when it is JSON, else as it is; either way harmless. */
@@ -70,7 +68,6 @@ static void put_body(struct buf *to, struct str body)
 {
     json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
     char *pretty = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
-
     clean_text(to, pretty ? str_of(pretty) : body);
     free(pretty);
     json_decref(document);
@@ -80,8 +77,7 @@ static void put_body(struct buf *to, struct str body)
 /* All of one record: headers, and its body. */
 static void print_record(const struct record *record)
 {
-    struct buf text;
-
+    struct buf CLEANUP(buf_clear) text;
     buf_init(&text, TEXT_MAX);
     buf_puts(&text, "key: ");
     clean_line(&text, record->key);
@@ -95,7 +91,6 @@ static void print_record(const struct record *record)
     buf_printf(&text, "body: %zu bytes\n\n", record->value.len);
     put_body(&text, record->value);
     ctl_put(&text);
-    buf_clear(&text);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------ */
@@ -123,7 +118,6 @@ struct reading {
 static bool collect(void *opaque, const struct record *record)
 {
     const struct reading *r = opaque;
-
     dlq_add(r->dlq, record);
     if (r->rows && str_is(headers_get(&record->headers, "source_topic"), r->results))
         newest_want(r->rows, record->key);
@@ -132,11 +126,9 @@ static bool collect(void *opaque, const struct record *record)
 
 int dlq_read(struct ctl *ctl, struct dlq *ret, struct newest *rows)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct reading reading = { ret, rows, ctl->topics.name[TOPIC_RESULTS] };
     struct why why;
-
-    scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(ret);
     enum err err = scan_all(&scan, ctl, collect, &reading, &why);
     dlq_finish(ret);
@@ -152,7 +144,6 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
     struct dlq dlq;
     size_t shown = 0, resolved = 0;
     int code = dlq_filter_of(ctl, args, &filter);
-
     if (code == CTL_OK)
         code = dlq_read(ctl, &dlq, NULL);
     if (code != CTL_OK)
@@ -185,7 +176,6 @@ struct showing {
 static bool show_one(void *opaque, const struct record *record)
 {
     struct showing *s = opaque;
-
     dlq_add(s->dlq, record);
     if (record->at.partition != s->at->partition || record->at.offset != s->at->offset)
         return true;
@@ -196,16 +186,14 @@ static bool show_one(void *opaque, const struct record *record)
 
 int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct dlq_filter filter;
     struct dlq dlq;
     struct why why;
     int code = dlq_filter_of(ctl, args, &filter);
-
     if (code != CTL_OK)
         return code;
     struct showing showing = { .at = &filter.places[0], .dlq = &dlq };
-    scan_add(&scan, ctl, TOPIC_DLQ);
     dlq_init(&dlq);
     enum err err = scan_all(&scan, ctl, show_one, &showing, &why); /* a resolution may come later */
     dlq_finish(&dlq);

@@ -1,13 +1,9 @@
 /* Puts entries back, or drops them; each is resolved by a record of its own afterwards. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "../../common/base/clock.h"
 #include "dlq_verbs.h"
 #include "scan.h"
-
-#define READ_BACK_MS 15000
-#define WAIT_MS      100
 
 struct resolving {
     struct ctl *ctl;
@@ -20,9 +16,7 @@ struct resolving {
     struct topic_writer *writer;     /* NULL in a dry run */
     struct pace pace;
     struct progress progress;
-    struct topic_position put; /* the row that was put back last; else no topic */
-    bool is_read, was_newer;   /* it was read back; a newer one was before it by then */
-    size_t chosen, done, unfit, resolved_before, absent, overtaken;
+    size_t chosen, done, unfit, resolved_before, absent;
     struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
     bool has_doubt;
     enum err err; /* what ended it */
@@ -32,7 +26,6 @@ struct resolving {
 static void choose(struct resolving *r)
 {
     const struct dlq_filter *f = &r->filter;
-
     for (size_t i = 0; i < f->n_places; i++) {
         if (dlq_find(&r->dlq, f->places[i]))
             continue;
@@ -60,64 +53,22 @@ static void say(const struct resolving *r, const struct dlq_entry *entry, const 
 
 static bool see_row(void *opaque, const struct record *record)
 {
-    struct resolving *r = opaque;
-
-    if (r->put.topic && record->at.partition == r->put.partition &&
-        record->at.offset == r->put.offset) {
-        r->is_read = true;
-        r->was_newer = !newest_is(&r->rows, record->key, record->value);
-    }
-    newest_see(&r->rows, record->key, record->value);
+    newest_see(opaque, record->key, record->value);
     return true;
 }
 
 /* `results` keeps only the newest row of a job, and an older one would take its place. Jobs end
- * meanwhile: with a rate this may go on for hours. */
+ * meanwhile: with a rate this may go on for hours. One that comes between this look and the write
+ * is not seen. */
 static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
 {
     if (r->follower) /* for others, too: what librdkafka holds is bounded, and must be taken */
-        scan_more(r->follower, see_row, r);
-    if (target != TOPIC_RESULTS)
-        return OK;
-    if (newest_is(&r->rows, record->key, record->value))
+        scan_more(r->follower, see_row, &r->rows);
+    if (target != TOPIC_RESULTS || newest_is(&r->rows, record->key, record->value))
         return OK;
     return why_set(&r->why, ERR_REFUSE,
                    "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
                    "callbacks` publishes the newest again");
-}
-
-/* A newer row may have come after the last look and before ours: it is looked for behind it. */
-static enum err put_back(struct resolving *r, const struct record *record, enum topic target,
-                         const struct headers *headers)
-{
-    int64_t deadline = clock_mono_ms() + READ_BACK_MS;
-    const char *topic = r->ctl->topics.name[target];
-    struct topic_position at;
-    enum err err =
-        topic_writer_put_wait(r->writer, topic, record->key, record->value, headers, &at, &r->why);
-
-    r->put = (struct topic_position){ .topic = NULL };
-    if (err || target != TOPIC_RESULTS)
-        return err;
-    r->put = at;
-    r->is_read = false;
-    while (!r->is_read && clock_mono_ms() < deadline) {
-        const struct record *row = topic_follower_next(r->follower, WAIT_MS);
-        if (row)
-            (void)see_row(r, row);
-    }
-    if (!r->is_read)
-        return why_set(&r->why, ERR_RETRY,
-                       "%s [%d] does not show the row that was put back: is its leader running? "
-                       "A newer row may be behind it",
-                       at.topic, (int)at.partition);
-    r->overtaken += r->was_newer;
-    if (r->was_newer)
-        ctl_say(r->ctl,
-                "a newer row of %.*s came while this one was put back, and is behind it now: "
-                "`crcrctl replay --topic callbacks` publishes the newest again",
-                STR_ARG(record->key));
-    return OK;
 }
 
 /* ERR_REFUSE: this one alone cannot be. */
@@ -127,14 +78,14 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     enum topic target = TOPIC_DLQ;
     struct headers headers;
     enum err err = OK;
-
     if (r->to == DLQ_REPLAYED)
         err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
     if (!err)
         err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED) {
-        err = put_back(r, record, target, &headers);
-        r->has_doubt = !err || err == ERR_UNKNOWN || r->put.topic;
+        err = topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key,
+                                    record->value, &headers, NULL, &r->why);
+        r->has_doubt = !err || err == ERR_UNKNOWN;
         r->in_doubt = entry->at;
     }
     if (!err && r->writer) {
@@ -156,7 +107,6 @@ static bool on_record(void *opaque, const struct record *record)
     struct resolving *r = opaque;
     const struct dlq_place at = { record->at.partition, record->at.offset };
     struct dlq_entry *entry = dlq_find(&r->dlq, at);
-
     if (!entry || !entry->chosen)
         return true;
     if (!pace_wait(&r->pace))
@@ -178,16 +128,14 @@ static bool on_record(void *opaque, const struct record *record)
 /* Reads `results`, when something chosen came from there. */
 static enum err read_rows(struct resolving *r)
 {
-    struct scan results = { .from = FOLLOW_BEGINNING };
+    struct scan results = { .topics = SCAN(TOPIC_RESULTS) };
     const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
     bool any = false;
-
     for (size_t i = 0; i < r->dlq.n; i++)
         any = any ||
               (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
-    scan_add(&results, r->ctl, TOPIC_RESULTS);
     return any && r->to == DLQ_REPLAYED
-               ? scan_begin(&results, r->ctl, see_row, r, &r->follower, &r->why)
+               ? scan_begin(&results, r->ctl, see_row, &r->rows, &r->follower, &r->why)
                : OK;
 }
 
@@ -196,9 +144,7 @@ static enum err read_rows(struct resolving *r)
 /* The records themselves are read again: a queue may hold more than fits into memory. */
 static void run(struct resolving *r)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING, .quiet = true };
-
-    scan_add(&scan, r->ctl, TOPIC_DLQ);
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
     r->err = read_rows(r);
     if (!r->err)
         r->err = r->args->dry_run ? OK : ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
@@ -217,7 +163,6 @@ static int report(const struct resolving *r)
     size_t left = r->chosen - r->done - r->unfit;
     bool nothing = !r->chosen && !r->resolved_before;
     int code = CTL_OK;
-
     printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
            r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
            r->args->dry_run ? " (dry run: nothing was written)" : "");
@@ -232,7 +177,7 @@ static int report(const struct resolving *r)
         ctl_say(r->ctl, "%zu are left; run it again to go on", left);
     if (nothing)
         ctl_say(r->ctl, "nothing like that is there; `crcrctl dlq list` shows what is");
-    if (code == CTL_OK && (r->overtaken || left || r->unfit || r->absent || nothing))
+    if (code == CTL_OK && (left || r->unfit || r->absent || nothing))
         code = CTL_PROBLEM;
     return code;
 }
@@ -241,7 +186,6 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
 {
     struct resolving r = { .ctl = ctl, .args = args, .to = to };
     int code = dlq_filter_of(ctl, args, &r.filter);
-
     if (code != CTL_OK)
         return code;
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&

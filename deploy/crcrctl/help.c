@@ -17,7 +17,6 @@
 static void put_wrapped(struct buf *to, const char *text, size_t indent)
 {
     size_t column = indent;
-
     for (const char *word = text; *word;) {
         size_t len = strcspn(word, " \n");
         bool breaks = word > text && (word[-1] == '\n' || column + 1 + len > WIDTH);
@@ -68,7 +67,6 @@ static void put_verb(struct buf *to, const struct verb *verb)
 static bool is_named(const struct verb *verb, const char *name)
 {
     size_t len = strlen(name);
-
     return !strncmp(verb->name, name, len) && (!verb->name[len] || verb->name[len] == ' ');
 }
 
@@ -81,7 +79,6 @@ static void put_usage(struct buf *to, const struct verb *verb)
 bool help_verb(struct buf *to, const char *name)
 {
     size_t n = 0;
-
     for (size_t i = 0; i < n_verbs; i++)
         if (is_named(&verbs[i], name)) {
             buf_puts(to, n++ ? "       " : "usage: ");
@@ -143,7 +140,6 @@ void help_manual(struct buf *to)
 void help_completion(struct buf *to)
 {
     const char *second;
-
     buf_puts(to, "# bash completion, made by `crcrctl completion`\n_crcrctl() {\n"
                  "    local words=; case \"${COMP_WORDS[*]:1:COMP_CWORD-1} \" in\n");
     for (size_t i = 0; i < n_verbs; i++) {
@@ -170,7 +166,6 @@ void help_completion(struct buf *to)
 static int print(void (*write)(struct buf *to))
 {
     struct buf CLEANUP(buf_clear) text;
-
     buf_init(&text, HELP_MAX);
     write(&text);
     ctl_put(&text);

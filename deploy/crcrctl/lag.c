@@ -30,7 +30,6 @@ static void print_group(const struct args *args, const char *group,
 {
     int64_t sum = 0;
     int partitions = 0;
-
     for (size_t i = 0; i < n; i++) {
         const struct partition_lag *p = &lags[i];
         sum += p->lag;
@@ -57,7 +56,6 @@ static enum err show(const struct ctl *ctl, const struct args *args, struct topi
     const char *name = ctl->topics.group[group], *topics[MAX_TOPICS];
     struct partition_lag *lags;
     size_t n;
-
     for (size_t i = 0; i < reads->n; i++)
         topics[i] = ctl->topics.name[reads->topics[i]];
     enum err err = topic_admin_lag(admin, name, topics, reads->n, &lags, &n, why);
@@ -74,7 +72,6 @@ int verb_lag(struct ctl *ctl, const struct args *args)
     struct topic_admin *admin;
     struct why why;
     int code = CTL_OK;
-
     for (size_t i = 0; i < args->n_names; i++) {
         enum group group = topics_find_group(&ctl->topics, str_of(args->names[i]));
         if (group == GROUP_COUNT)

@@ -1,13 +1,10 @@
 #include "level_rules.h"
 
-#include <string.h>
-
 #define MINUTE_MS 60000
 #define HOUR_MS   (60 * (int64_t)MINUTE_MS)
 #define DAY_MS    (24 * HOUR_MS)
 
-/* ---- criteria ---------------------------------------------------------------------------------
- */
+/* ---- criteria -------------------------------------------------------------------------------- */
 
 static struct level_criterion share(const char *name, size_t part, size_t whole, double limit,
                                     bool at_least)
@@ -91,8 +88,7 @@ void level_keep(const struct level_rules *rules, const struct level_figures *fig
     sum_up(ret, true, figures);
 }
 
-/* ---- text -------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 void level_value(struct buf *to, enum level_unit unit, double value)
 {

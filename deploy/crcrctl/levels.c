@@ -5,7 +5,6 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
-#include "../../common/model/ids.h"
 #include "table.h"
 
 #define TEXT(text) ((text) ? (text) : "")
@@ -28,7 +27,6 @@ struct levels {
 struct levels *levels_new(void)
 {
     struct levels *l = mem_alloc(1, sizeof(*l));
-
     l->rows.size = sizeof(struct row);
     return l;
 }
@@ -78,7 +76,6 @@ void levels_put(struct levels *l, const struct result_record *row, int64_t writt
     struct row *r = table_make(&l->rows, str_of(row->key));
     const char *conclusion = row->state == JOB_TIMED_OUT ? "timed_out" : row->conclusion;
     struct buf run;
-
     free(r->run);
     free(r->job);
     buf_init(&run, 16384);
@@ -170,7 +167,6 @@ static void job_add(struct sums *s, struct run *run, const struct row *r, int64_
 static void run_add(struct sums *s, struct row *const *rows, size_t n)
 {
     struct run run = { false, -1, -1, -1 };
-
     for (size_t first = 0, end; first < n; first = end) {
         int64_t first_queue_ms = -1;
         for (end = first; end < n && strcmp(rows[end]->job, rows[first]->job) == 0; end++)
@@ -206,7 +202,6 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
                     int64_t overrun_ms, struct level_figures *ret)
 {
     char key[REPO_MAX + 1];
-
     (void)str_lower(key, sizeof(key), repo);
     *ret = (struct level_figures){ .queue_mean_ms = -1 };
     if (!l->sorted) {

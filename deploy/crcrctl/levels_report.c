@@ -1,6 +1,5 @@
 /* `crcrctl levels`: who is ready for L3, who is not good enough to stay there, and what follows. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
@@ -77,24 +76,11 @@ static int proposed_level(const struct row *row)
     return row->entry->level == 2 && row->verdict.all_ok ? 3 : is_bad(row) ? 2 : 0;
 }
 
-/* Below which device --device puts it; absent: nobody said. */
-static struct str device_of(const struct report *r, struct str repo)
-{
-    for (size_t i = 0; i < r->args->devices.n; i++) {
-        struct str device = str_of(r->args->devices.at[i]), of;
-        (void)str_split(&device, '=', &of);
-        if (str_eq_nocase(of, repo))
-            return device;
-    }
-    return STR_NONE;
-}
-
 /* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
  * by which it could have recovered. *ret is the caller's. */
 static struct demotions *demotions_of(const struct report *r)
 {
     struct demotions *d = demotions_new();
-
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         struct buf CLEANUP(buf_clear) reason;
@@ -190,7 +176,6 @@ static void put_level(struct buf *to, const struct report *r, int level, const c
 static struct str line_of(const struct report *r, int number)
 {
     struct str rest = str_of(r->past.text), line = STR_NONE;
-
     for (int i = 0; i < number && str_split(&rest, '\n', &line);)
         i++;
     return str_trim(line);
@@ -200,24 +185,17 @@ static struct str line_of(const struct report *r, int number)
 static void put_proposal(struct buf *to, const struct report *r)
 {
     size_t n = 0;
-
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
-        struct str device = level == 3 ? device_of(r, row->entry->repo) : STR_NONE;
         if (!level)
             continue;
         if (!n++)
             buf_puts(to, "\nProposal: move these lines of the allowlist\n");
         buf_printf(to, "  %.*s:%d: ", STR_ARG(r->path), row->entry->line);
         clean_line(to, line_of(r, row->entry->line));
-        buf_printf(to, "\n    %.*s: L%d to L%d", STR_ARG(row->entry->repo), row->entry->level,
-                   level);
-        if (level == 3)
-            buf_printf(to, ", device %.*s",
-                       STR_ARG(device.len ? device
-                                          : STR_LIT("to be chosen (--device OWNER/REPO=DEVICE)")));
-        buf_puts(to, ": ");
+        buf_printf(to, "\n    %.*s: L%d to L%d%s: ", STR_ARG(row->entry->repo), row->entry->level,
+                   level, level == 3 ? ", below its device" : "");
         if (level == 2)
             level_reason(&row->verdict, to);
         for (size_t k = 0; level == 3 && k < row->verdict.n; k++) {
@@ -234,7 +212,6 @@ static void put_proposal(struct buf *to, const struct report *r)
 static void put_text(const struct report *r, struct buf *to)
 {
     char fetched[CLOCK_TEXT_SIZE];
-
     clock_format(r->past.fetched_ms, fetched);
     buf_printf(to, "Allowlist %.10s from %s, fetched %s\n", r->past.sha, r->past.source, fetched);
     put_level(to, r, 2, "Ready for L3?", r->rules->ready_window_ms);
@@ -296,7 +273,7 @@ static void put_json(const struct report *r, struct buf *to)
         json_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
         json_int(to, "line", row->entry->line);
         json_text(to, "proposed", level ? level_name(level) : "");
-        json_str(to, "device", level == 3 ? device_of(r, row->entry->repo) : STR_NONE);
+        json_str(to, "device", row->entry->device);
         json_name(to, "criteria");
         buf_putc(to, '[');
         for (size_t k = 0; k < row->verdict.n; k++)
@@ -339,7 +316,6 @@ static enum err apply(const struct ctl *ctl, const struct report *r, struct why 
     struct demotions *is = demotions_of(r);
     FILE *to = r->args->json ? stderr : stdout;
     enum err err = OK;
-
     fputs(r->args->json ? "" : "\n", to);
     for (size_t i = 0; i < demotions_size(is); i++)
         if (!demotions_find(was, str_of(demotions_at(is, i)->repo)))
@@ -365,7 +341,6 @@ static bool result_found(void *opaque, const struct record *record)
     struct report *r = opaque;
     struct result_record row;
     struct why why;
-
     if (!record->value.ptr)
         return true;
     if (result_record_from_json(record->value, &row, &why)) {
@@ -380,17 +355,15 @@ static bool result_found(void *opaque, const struct record *record)
 /* Results from a day before the longer window: a row is written when its job ends, or later. */
 static enum err read_topics(const struct ctl *ctl, struct report *r, struct why *why)
 {
-    struct scan scan = { .quiet = false };
     const struct level_rules *rules = r->rules;
     int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
                                                                          : rules->demote_window_ms;
     enum err err = allowlist_read(ctl, &r->past, why);
-
     if (!err && !r->past.list)
         return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
                        ctl->topics.name[TOPIC_ALLOWLIST]);
-    scan_add(&scan, ctl, TOPIC_RESULTS);
-    scan_from(&scan, r->now_ms - window_ms - SLACK_MS);
+    struct scan scan = { .topics = SCAN(TOPIC_RESULTS),
+                         .from_ms = r->now_ms - window_ms - SLACK_MS };
     return !err ? scan_all(&scan, ctl, result_found, r, why) : err;
 }
 
@@ -398,7 +371,6 @@ static void fill(struct report *r)
 {
     const struct allowlist *list = r->past.list;
     struct why why;
-
     r->path = str_of(DEFAULT_PATH);
     if (!content_source_parse(&r->source, str_of(r->past.source), &why) &&
         r->source.kind == CONTENT_GITHUB)
@@ -410,27 +382,13 @@ static void fill(struct report *r)
                 row_fill(&r->rows[r->n++], r, allowlist_at(list, i));
 }
 
-static int check(const struct ctl *ctl, const struct args *args)
-{
-    if (args->dry_run && !args->apply)
-        return ctl_bad(ctl, "--dry-run", "", "with --apply");
-    for (size_t i = 0; i < args->devices.n; i++) {
-        struct str device = str_of(args->devices.at[i]), repo;
-        if (!str_split(&device, '=', &repo) || !repo_valid(repo) || !device.len)
-            return ctl_bad(ctl, "--device", args->devices.at[i], "OWNER/REPO=DEVICE");
-    }
-    return CTL_OK;
-}
-
 int verb_levels(struct ctl *ctl, const struct args *args)
 {
     struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
     struct buf CLEANUP(buf_clear) text;
     struct why why;
-    int code = check(ctl, args);
-
-    if (code != CTL_OK)
-        return code;
+    if (args->dry_run && !args->apply)
+        return ctl_bad(ctl, "--dry-run", "", "with --apply");
     buf_init(&text, TEXT_MAX);
     r.jobs = levels_new();
     enum err err = read_topics(ctl, &r, &why);

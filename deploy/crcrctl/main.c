@@ -21,7 +21,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     struct ctl ctl = { .verb = verb->name };
     struct args args;
     int code = CTL_OK;
-
     if (verb->needs != NEEDS_NOTHING)
         code = ctl_open(&ctl);
     if (code == CTL_OK && verb->needs == NEEDS_KAFKA)
@@ -39,7 +38,6 @@ int main(int argc, char **argv)
     struct buf CLEANUP(buf_clear) text;
     int words = 0;
     const struct verb *verb = argc > 1 ? args_verb(argc - 1, argv + 1, &words) : NULL;
-
     buf_init(&text, HELP_MAX);
     if (argc > 1 && !strcmp(argv[1], "--version")) {
         printf("crcrctl %s\n", daemon_version());

@@ -9,7 +9,6 @@ struct key {
 static uint64_t hash_of(struct str s)
 {
     uint64_t hash = 14695981039346656037u;
-
     for (size_t i = 0; i < s.len; i++)
         hash = (hash ^ (unsigned char)s.ptr[i]) * 1099511628211u;
     return hash ? hash : 1;
@@ -33,7 +32,6 @@ void newest_want(struct newest *n, struct str key)
 void newest_see(struct newest *n, struct str key, struct str value)
 {
     struct key *k = table_get(&n->keys, key);
-
     if (k)
         k->value = hash_of(value);
 }
@@ -41,6 +39,5 @@ void newest_see(struct newest *n, struct str key, struct str value)
 bool newest_is(const struct newest *n, struct str key, struct str value)
 {
     const struct key *k = table_get(&n->keys, key);
-
     return !k || !k->value || k->value == hash_of(value);
 }

@@ -9,7 +9,6 @@
 static size_t control_at(struct str s, size_t i)
 {
     unsigned char c = (unsigned char)s.ptr[i];
-
     if (c < 0x20 || c == 0x7f)
         return 1;
     if (c == 0xc2 && i + 1 < s.len && (unsigned char)s.ptr[i + 1] >= 0x80 &&
@@ -43,7 +42,6 @@ void clean_text(struct buf *to, struct str text)
 void put_padded(struct buf *to, const char *text, size_t width)
 {
     size_t before = to->len;
-
     clean_line(to, str_of(*text ? text : "-"));
     while (to->len - before < width)
         buf_putc(to, ' ');
@@ -55,7 +53,6 @@ void put_padded(struct buf *to, const char *text, size_t width)
 static void put_comma(struct buf *to)
 {
     char last = to->len ? to->ptr[to->len - 1] : '{';
-
     if (last != '{' && last != '[' && last != ':' && last != '\n')
         buf_putc(to, ',');
 }
@@ -98,7 +95,6 @@ void json_bool(struct buf *to, const char *name, bool value)
 void json_time(struct buf *to, const char *name, int64_t wall_ms)
 {
     char text[CLOCK_TEXT_SIZE] = "";
-
     if (wall_ms >= 0)
         clock_format(wall_ms, text);
     json_text(to, name, text);

@@ -33,8 +33,7 @@ static const char *minute(int64_t ms, char to[CLOCK_TEXT_SIZE])
     return to;
 }
 
-/* ---- the checks, in the order in which a vendor comes to them ---------------------------------
- */
+/* ---- the checks, in the order in which a vendor comes to them -------------------------------- */
 
 /* What GitHub did not answer is unknown, not missing. True when there is an answer. */
 static bool was_answered(struct probe_line *line, enum probe_asked asked, const char *text)
@@ -201,14 +200,7 @@ bool probe_has_todo(const struct probe_line lines[PROBE_LINES])
     return false;
 }
 
-/* ---- text and JSON -----------------------------------------------------------------------------
- */
-
-const char *probe_state_name(enum probe_state state)
-{
-    static const char *const names[] = { "ok", "missing", "not_checked", "not_expected" };
-    return names[state];
-}
+/* ---- text and JSON --------------------------------------------------------------------------- */
 
 void probe_text(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)
@@ -235,6 +227,7 @@ void probe_text(const struct probe_facts *facts, const struct probe_line lines[P
 void probe_json(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)
 {
+    static const char *const names[] = { "ok", "missing", "not_checked", "not_expected" };
     buf_putc(to, '{');
     json_str(to, "repo", facts->repo);
     json_bool(to, "something_to_do", probe_has_todo(lines));
@@ -243,7 +236,7 @@ void probe_json(const struct probe_facts *facts, const struct probe_line lines[P
     for (size_t i = 0; i < PROBE_LINES; i++) {
         json_element(to);
         json_str(to, "name", str_of(lines[i].name));
-        json_str(to, "state", str_of(probe_state_name(lines[i].state)));
+        json_str(to, "state", str_of(names[lines[i].state]));
         json_str(to, "text", str_of(lines[i].text));
         json_text(to, "todo", lines[i].todo);
         buf_putc(to, '}');

@@ -52,7 +52,6 @@ struct probe_facts {
 };
 
 enum probe_state { PROBE_OK, PROBE_TODO, PROBE_UNKNOWN, PROBE_NOT_EXPECTED };
-const char *probe_state_name(enum probe_state state); /* ok, missing, not_checked, not_expected */
 
 struct probe_line {
     const char *name;

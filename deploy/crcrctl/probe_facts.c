@@ -1,10 +1,8 @@
 /* `crcrctl probe`: asks the topics, GitHub and the view; what it means is probe.c. */
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../../common/base/clock.h"
-#include "../../common/github/contents.h"
+#include "../../common/io/http_client.h"
 #include "../../common/model/ids.h"
 #include "../../common/view/checks.h"
 #include "allowlist_read.h"
@@ -21,8 +19,7 @@
 #define JOBS_MAX  50
 #define FOLDER    ".github/workflows"
 
-/* ---- GitHub ------------------------------------------------------------------------------------
- */
+/* ---- GitHub ---------------------------------------------------------------------------------- */
 
 static enum probe_asked asked_of(enum err err)
 {
@@ -34,7 +31,6 @@ static void ask_app(struct app_api *api, struct probe_facts *f)
     struct buf CLEANUP(buf_clear) body;
     struct why why = { "" };
     char path[REPO_MAX + 32];
-
     buf_init(&body, BODY_MAX);
     snprintf(path, sizeof(path), "/repos/%.*s/installation", STR_ARG(f->repo));
     f->app = asked_of(app_api_get(api, &(struct app_request){ .path = path }, &body, NULL, &why));
@@ -65,7 +61,6 @@ static void ask_file(struct app_api *api, struct probe_facts *f, const char *nam
     struct buf CLEANUP(buf_clear) path;
     struct workflow_events events = { false, false, false };
     struct why why = { "" };
-
     buf_init(&body, FILE_MAX);
     buf_init(&path, 2048);
     buf_printf(&path, "/repos/%.*s/contents/" FOLDER "/", STR_ARG(f->repo));
@@ -88,7 +83,6 @@ static void ask_workflows(struct app_api *api, struct probe_facts *f)
     struct why why = { "" };
     char path[REPO_MAX + 64];
     int status;
-
     buf_init(&body, BODY_MAX);
     snprintf(path, sizeof(path), "/repos/%.*s/contents/" FOLDER, STR_ARG(f->repo));
     const struct app_request request = { .path = path, .repo = f->repo };
@@ -115,7 +109,6 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
 {
     struct app_api *api;
     struct why why;
-
     if (app_api_new(&api, ctl, &why)) {
         snprintf(f->app_text, sizeof(f->app_text), "not looked at: %s", why.text);
         snprintf(f->workflows_text, sizeof(f->workflows_text), "not looked at: %s", why.text);
@@ -130,8 +123,7 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
     app_api_free(api);
 }
 
-/* ---- the view ----------------------------------------------------------------------------------
- */
+/* ---- the view -------------------------------------------------------------------------------- */
 
 /* Finds the newest check run of the job; false when it has none. */
 static bool check_found(struct redis *redis, const struct result_record *job, struct probe_facts *f,
@@ -140,7 +132,6 @@ static bool check_found(struct redis *redis, const struct result_record *job, st
     struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
     struct buf CLEANUP(buf_clear) name;
     const struct check_sent *newest = NULL;
-
     buf_init(&name, 2048);
     if (!job->head_sha || !job->workflow_name || !job->job_name)
         return false;
@@ -162,7 +153,6 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct redis *redis = NULL;
     struct why why;
-
     if (!options.endpoint || !*options.endpoint) {
         snprintf(f->check_text, sizeof(f->check_text), "not looked at: REDIS_ENDPOINT is not set");
         return;
@@ -189,8 +179,7 @@ struct looking {
 static bool step_found(void *opaque, const struct record *record)
 {
     struct looking *l = opaque;
-    struct summary s;
-
+    struct summary CLEANUP(summary_clear) s = { .repos = NULL };
     if (!str_eq_nocase(headers_get(&record->headers, "repo"), l->facts->repo))
         return true;
     summary_of(&s, &l->ctl->topics, record);
@@ -208,13 +197,10 @@ static bool step_found(void *opaque, const struct record *record)
 static enum err ask_topics(const struct ctl *ctl, struct allowlist_read *past,
                            struct probe_facts *f, struct why *why)
 {
-    struct scan steps = { .quiet = false };
+    struct scan steps = { .topics = SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS),
+                          .from_ms = f->since_ms };
     struct looking looking = { ctl, f };
     enum err err = allowlist_read(ctl, past, why);
-
-    scan_add(&steps, ctl, TOPIC_DISPATCHES);
-    scan_add(&steps, ctl, TOPIC_CALLBACKS);
-    scan_from(&steps, f->since_ms);
     if (!err)
         err = scan_all(&steps, ctl, step_found, &looking, why);
     const struct allowlist_entry *entry = past->list ? allowlist_find(past->list, f->repo) : NULL;
@@ -232,7 +218,6 @@ int verb_probe(struct ctl *ctl, const struct args *args)
     struct buf CLEANUP(buf_clear) text;
     struct allowlist_read past;
     struct why why;
-
     if (!repo_valid(f.repo))
         return ctl_bad(ctl, "repository", args->names[0], "OWNER/REPO");
     buf_init(&text, TEXT_MAX);

@@ -27,7 +27,6 @@ struct following {
 static void show(struct following *f, const struct view_rebuild *rebuild)
 {
     int64_t now = clock_mono_ms();
-
     if (is_running(rebuild)) {
         f->nobody_ms = now + NOBODY_MS;
         progress_show(&f->progress, "rebuilding … %s, %" PRId64 " of %" PRId64 " records",
@@ -44,7 +43,6 @@ static int follow(struct following *f)
     struct view_rebuild rebuild = { .consistent = false };
     struct why why;
     enum err err = OK;
-
     progress_init(&f->progress, f->ctl->verb);
     f->nobody_ms = clock_mono_ms() + NOBODY_MS;
     do {
@@ -84,7 +82,6 @@ static enum err can_be_rebuilt(const struct ctl *ctl, struct why *why)
                                              { ctl->topics.name[TOPIC_CALLBACKS], 0 } };
     struct topic_span *span;
     enum err err = topic_span_new(&span, &ctl->kafka, parts, sizeof(parts) / sizeof(*parts), why);
-
     if (err)
         return why_prefix(why, err, "the view is left as it is (--force drops it all the same)");
     topic_span_free(span);
@@ -97,7 +94,6 @@ static int drop(struct ctl *ctl, struct redis *redis, bool force)
     struct view_rebuild before;
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
-
     if (!err && !before.consistent && is_running(&before)) {
         printf("a rebuild is under way already: %s, %" PRId64 " of %" PRId64 " records\n",
                before.phase, before.done, before.total);
@@ -119,7 +115,6 @@ int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
     struct following following = { .ctl = ctl };
     struct why why;
     int code = CTL_OK;
-
     if (!options.endpoint)
         return ctl_bad(ctl, "REDIS_ENDPOINT", "", "the host:port of the relay's Redis");
     enum err err = redis_new(&following.redis, &options, &why);

@@ -46,10 +46,9 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
 {
     char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
     struct progress progress;
-    struct buf page;
+    struct buf CLEANUP(buf_clear) page;
     bool older = false;
     enum err err;
-
     buf_init(&page, PAGE_MAX);
     progress_init(&progress, r->ctl->verb);
     do {
@@ -66,7 +65,6 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
         progress_show(&progress, "listing … %zu attempts", found->attempts);
     } while (!err && !older && *cursor);
     progress_end();
-    buf_clear(&page);
     return err;
 }
 
@@ -75,7 +73,6 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
 static bool mark_stored(void *opaque, const struct record *record)
 {
     struct delivery *one = deliveries_find(opaque, headers_get(&record->headers, "delivery"));
-
     if (one && one->state == DELIVERY_MISSING)
         one->state = DELIVERY_STORED;
     return true;
@@ -85,19 +82,17 @@ static bool mark_stored(void *opaque, const struct record *record)
  * whole topic is read. */
 static enum err look_up(struct redeliver *r, struct deliveries *found, struct why *why)
 {
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct scan scan = { .topics = SCAN(TOPIC_EVENTS) };
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
     bool all_first = true;
-
     for (size_t i = 0; i < n; i++)
         all_first = all_first && missing[i]->has_first;
     if (n && all_first)
-        scan_from(&scan, missing[0]->first_ms - CLOCKS_MS);
+        scan.from_ms = missing[0]->first_ms - CLOCKS_MS;
     free(missing);
     if (!n)
         return OK;
-    scan_add(&scan, r->ctl, TOPIC_EVENTS);
     enum err err = scan_run(&scan, r->ctl, mark_stored, found, why);
     return !err && ctl_stopped() ? why_set(why, ERR_RETRY, "stopped") : err;
 }
@@ -108,7 +103,6 @@ static bool on_payload(void *opaque, size_t want, enum json_type type, struct st
                        size_t index)
 {
     struct str *payload = opaque;
-
     (void)want;
     (void)index;
     if (type == JSON_SCAN_OBJECT)
@@ -130,7 +124,6 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     struct buf key CLEANUP(buf_clear);
     struct event event = event_of_facts(one->kind, facts);
     struct headers headers;
-
     event.delivery = one->guid;
     event.source = STR_LIT("redelivered");
     event.received_ms = one->first_ms;
@@ -176,7 +169,6 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     struct str payload = STR_NONE;
     const char *reason;
     char path[64];
-
     snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
     const struct app_request request = { .path = path, .once = r->impatient };
     enum err err = app_api_get(r->api, &request, answer, NULL, why);
@@ -208,8 +200,7 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
     struct progress progress;
-    struct buf answer;
-
+    struct buf CLEANUP(buf_clear) answer;
     r->unserved = 0;
     r->impatient = false;
     enum err err = OK;
@@ -224,7 +215,6 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
         progress_show(&progress, "fetching … %zu of %zu", i + 1, n);
     }
     progress_end();
-    buf_clear(&answer);
     free(missing);
     free(facts);
     return err;
@@ -235,7 +225,6 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
 int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms)
 {
     int64_t all_ms = now_ms - loop->look_ms, near_ms = loop->complete_ms - OVERLAP_MS;
-
     loop->start_ms = now_ms;
     loop->sweeps = now_ms - loop->swept_ms >= SWEEP_MS || near_ms <= all_ms;
     return loop->sweeps ? all_ms : near_ms;
@@ -244,7 +233,6 @@ int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms)
 int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t failed)
 {
     int64_t pause_ms = loop->pause_ms ? 2 * loop->pause_ms : FAILED_MS;
-
     if (!err && loop->sweeps)
         loop->swept_ms = loop->start_ms;
     if (!err && !failed) {
@@ -265,7 +253,6 @@ static int once(struct redeliver *r, enum err *err, size_t *failed)
     struct deliveries found;
     struct why why;
     int code = CTL_OK;
-
     buf_init(&sum, 4096);
     deliveries_init(&found);
     *err = list_attempts(r, &found, &why);
@@ -296,7 +283,6 @@ static int again_and_again(struct redeliver *r)
     enum err err;
     size_t failed;
     struct why why;
-
     do {
         r->since_ms = redeliver_loop_begin(&loop, clock_wall_ms());
         (void)once(r, &err, &failed);
@@ -317,7 +303,6 @@ int verb_redeliver(struct ctl *ctl, const struct args *args)
     };
     size_t failed;
     struct why why;
-
     pace_init(&r.pace, args->rate);
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

@@ -31,7 +31,6 @@ struct replay {
 struct replay *replay_new(const struct replay_filter *filter, struct str id, bool events)
 {
     struct replay *r = mem_alloc(1, sizeof(*r));
-
     *r = (struct replay){
         .filter = *filter, .id = id, .events = events, .by_place.size = sizeof(struct chosen)
     };
@@ -56,7 +55,6 @@ void replay_add(struct replay *r, const struct record *record)
     struct str delivery = headers_get(h, "delivery");
     struct dlq_place at = { record->at.partition, record->at.offset };
     char key[DLQ_PLACE_SIZE];
-
     if (headers_get(h, "replay").ptr) {
         if (!str_eq(headers_get(h, "replay"), r->id) ||
             !dlq_place_parse(headers_get(h, "replay_of"), &at))
@@ -83,7 +81,6 @@ void replay_add(struct replay *r, const struct record *record)
 size_t replay_todo(struct replay *r, size_t *done_before)
 {
     size_t todo = 0;
-
     *done_before = 0;
     for (const struct chosen *c = NULL; (c = table_next(&r->by_place, c));)
         *(c->done ? done_before : &todo) += 1;
@@ -93,10 +90,8 @@ size_t replay_todo(struct replay *r, size_t *done_before)
 bool replay_take(struct replay *r, const struct record *record)
 {
     char key[DLQ_PLACE_SIZE];
-
     dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, key);
     struct chosen *c = table_get(&r->by_place, str_of(key));
-
     if (!c || c->done)
         return false;
     c->done = true;
@@ -107,7 +102,6 @@ void replay_headers(const struct record *record, struct str id, bool events, boo
                     struct headers *to)
 {
     char place[DLQ_PLACE_SIZE];
-
     headers_copy(to, &record->headers);
     if (events)
         headers_set(to, "source", STR_LIT("replay"));
@@ -136,14 +130,6 @@ struct replaying {
     struct why why;
 };
 
-static void begin(const struct replaying *r, struct scan *scan)
-{
-    *scan = (struct scan){ .from = FOLLOW_BEGINNING };
-    scan_add(scan, r->ctl, r->topic);
-    if (r->filter.since_ms)
-        scan_from(scan, r->filter.since_ms);
-}
-
 static bool on_first_pass(void *opaque, const struct record *record)
 {
     replay_add(opaque, record);
@@ -155,7 +141,6 @@ static bool is_confirmed(const struct replaying *r)
 {
     const struct args *a = r->args;
     char answer[16] = "";
-
     if (!a->again || a->dry_run || !r->todo)
         return true;
     ctl_say(r->ctl,
@@ -176,22 +161,19 @@ static bool is_confirmed(const struct replaying *r)
 
 static void print(const struct replaying *r, const struct record *record)
 {
-    struct summary s;
-    struct buf line;
-
+    struct summary CLEANUP(summary_clear) s;
+    struct buf CLEANUP(buf_clear) line;
     summary_of(&s, &r->ctl->topics, record);
     buf_init(&line, LINE_MAX);
     summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
     progress_end();
     printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
-    buf_clear(&line);
 }
 
 static bool on_second_pass(void *opaque, const struct record *record)
 {
     struct replaying *r = opaque;
     struct headers headers;
-
     if (!replay_take(r->replay, record))
         return true;
     if (r->writer && !pace_wait(&r->pace))
@@ -213,7 +195,6 @@ static void print_resume(const struct replaying *r)
 {
     const struct replay_filter *f = &r->filter;
     char since[CLOCK_TEXT_SIZE], until[CLOCK_TEXT_SIZE];
-
     fprintf(stderr, "crcrctl replay --resume %s --topic %s", r->id, topic_base_name(r->topic));
     if (f->delivery.len)
         fprintf(stderr, " --delivery %.*s", STR_ARG(f->delivery));
@@ -232,14 +213,11 @@ static void print_resume(const struct replaying *r)
 /* The records are read again: more may be chosen than fit into memory. */
 static void run(struct replaying *r)
 {
-    struct scan scan;
-
+    struct scan scan = { .topics = SCAN(r->topic), .from_ms = r->filter.since_ms, .quiet = true };
     if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, r->topic, &r->writer, &r->why);
     if (r->err)
         return;
-    begin(r, &scan);
-    scan.quiet = true;
     if (r->writer) {
         fputs("should this be ended, the same goes on with: ", stderr);
         print_resume(r);
@@ -256,7 +234,6 @@ static int report(const struct replaying *r, size_t before)
 {
     const struct args *a = r->args;
     size_t left = r->todo - r->done;
-
     if (a->dry_run)
         printf("%zu would be replayed, %zu replayed before; nothing was written\n", r->done,
                before);
@@ -295,9 +272,7 @@ static int check(const struct ctl *ctl, const struct args *a, const struct repla
 int verb_replay(struct ctl *ctl, const struct args *args)
 {
     struct replaying r = { .ctl = ctl, .args = args };
-    struct scan scan;
     size_t before;
-
     r.filter =
         (struct replay_filter){ .delivery = str_of(args->delivery),
                                 .pr = args->pr,
@@ -312,7 +287,7 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     else
         random_hex(r.id, 4);
     r.replay = replay_new(&r.filter, str_of(r.id), r.topic == TOPIC_EVENTS);
-    begin(&r, &scan);
+    struct scan scan = { .topics = SCAN(r.topic), .from_ms = r.filter.since_ms };
     enum err err = scan_all(&scan, ctl, on_first_pass, r.replay, &r.why);
     if (!err) {
         r.todo = replay_todo(r.replay, &before);

@@ -7,26 +7,11 @@
 #define WAIT_MS  500
 #define STALL_MS 30000
 
-void scan_add(struct scan *s, const struct ctl *ctl, enum topic topic)
-{
-    for (size_t i = 0; i < s->n_topics; i++)
-        if (s->topics[i] == ctl->topics.name[topic])
-            return;
-    s->topics[s->n_topics++] = ctl->topics.name[topic];
-}
-
-void scan_from(struct scan *s, int64_t from_ms)
-{
-    s->from = FOLLOW_TIME;
-    s->from_ms = from_ms;
-}
-
 /* Nothing came in time. True when the scan goes on. */
 static bool idle(const struct scan *s, struct topic_follower *follower, bool *reported)
 {
     bool all = topic_follower_caught_up(follower);
     struct why why;
-
     if (s->follow && all && !*reported)
         *reported = fputs("crcrctl: all read so far; following, Ctrl-C ends it\n", stderr) >= 0;
     if (s->follow && topic_follower_lost(follower, &why))
@@ -40,7 +25,6 @@ static enum err stalled(const struct ctl *ctl, const struct topic_follower *foll
 {
     struct topic_position first;
     size_t n = topic_follower_behind(follower, &first);
-
     progress_end();
     return why_set(why, ERR_RETRY,
                    "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
@@ -55,7 +39,6 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
     int64_t moved_ms = clock_mono_ms();
     struct progress progress;
     bool reported = false;
-
     progress_init(&progress, ctl->verb);
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
@@ -84,14 +67,20 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
 enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                     struct topic_follower **ret, struct why *why)
 {
+    const char *names[TOPIC_COUNT];
+    size_t n = 0;
+    for (size_t i = 0; i < TOPIC_COUNT; i++)
+        if (s->topics & SCAN(i))
+            names[n++] = ctl->topics.name[i];
     const struct topic_follower_options options = { .kafka = ctl->kafka,
-                                                    .topics = s->topics,
-                                                    .n_topics = s->n_topics,
-                                                    .from = s->from,
+                                                    .topics = names,
+                                                    .n_topics = n,
+                                                    .from = s->from_now  ? FOLLOW_END
+                                                            : s->from_ms ? FOLLOW_TIME
+                                                                         : FOLLOW_BEGINNING,
                                                     .from_ms = s->from_ms };
     struct topic_follower *follower;
     enum err err = topic_follower_new(&follower, &options, why);
-
     if (err)
         return err;
     ctl_catch_signals();
@@ -106,7 +95,6 @@ enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void 
 void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque)
 {
     const struct record *record;
-
     while ((record = topic_follower_next(follower, 0)) && found(opaque, record))
         continue;
 }
@@ -116,7 +104,6 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
 {
     struct topic_follower *follower;
     enum err err = scan_begin(s, ctl, found, opaque, &follower, why);
-
     if (!err)
         topic_follower_free(follower);
     return err;
@@ -126,7 +113,6 @@ enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
                   struct why *why)
 {
     enum err err = scan_run(s, ctl, found, opaque, why);
-
     if (!err && ctl_stopped() && !s->follow)
         return why_set(why, ERR_REFUSE, "interrupted: not all was read");
     return err;

@@ -9,19 +9,15 @@
 typedef bool scan_fn(void *opaque, const struct record *record);
 
 struct scan {
-    const char *topics[TOPIC_COUNT]; /* full names */
-    size_t n_topics;
-    enum follow_from from;
-    int64_t from_ms; /* FOLLOW_TIME: wall clock */
+    unsigned topics; /* SCAN(TOPIC_…) | … */
+    int64_t from_ms; /* wall clock; 0: from the beginning */
+    bool from_now;   /* only what comes */
     bool follow;     /* goes on with what comes, until a signal */
     bool quiet;  /* shows no progress; else who prints in the middle calls progress_end before */
     size_t read; /* records so far */
 };
+#define SCAN(topic) (1u << (topic))
 
-/* Adds one topic. */
-void scan_add(struct scan *s, const struct ctl *ctl, enum topic topic);
-/* Begins at a moment of the wall clock. */
-void scan_from(struct scan *s, int64_t from_ms);
 /* Hands each record that is there to found, in order within a partition; ends when all that was
  * there has been read (follow: never), when found says so, or on a signal. ERR_RETRY: Kafka does
  * not answer, also in the middle; ERR_STOP: a topic is missing (named). */

@@ -1,5 +1,4 @@
 /* `crcrctl score`: the scorecard of a compute platform. */
-#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "out.h"
@@ -47,7 +46,6 @@ static void put_next(struct buf *to, const struct scorecard *card, const struct 
 static void put_text(const struct scorecard *card, struct buf *to)
 {
     struct score_sum sum;
-
     scorecard_sum(card, &sum);
     clean_line(to, str_of(card->platform));
     buf_puts(to, ", release ");
@@ -66,7 +64,6 @@ static void put_text(const struct scorecard *card, struct buf *to)
 static void put_json(const struct scorecard *card, struct buf *to)
 {
     struct score_sum sum;
-
     scorecard_sum(card, &sum);
     buf_putc(to, '{');
     json_str(to, "platform", str_of(card->platform));
@@ -103,7 +100,6 @@ static bool result_found(void *opaque, const struct record *record)
 {
     struct result_record row;
     struct why why;
-
     if (!record->value.ptr || result_record_from_json(record->value, &row, &why))
         return true;
     score_measure_put(opaque, &row, record->timestamp_ms);
@@ -115,11 +111,8 @@ static bool result_found(void *opaque, const struct record *record)
 static enum err measure(const struct ctl *ctl, const struct args *args, struct scorecard *card,
                         struct why *why)
 {
-    struct scan scan = { .quiet = false };
+    struct scan scan = { .topics = SCAN(TOPIC_RESULTS), .from_ms = args->since_ms };
     struct score_measure *m = score_measure_new(str_of(card->repo));
-
-    scan_add(&scan, ctl, TOPIC_RESULTS);
-    scan_from(&scan, args->since_ms);
     enum err err = scan_all(&scan, ctl, result_found, m, why);
     if (!err)
         score_measure_fill(m, clock_wall_ms(), card);
@@ -131,7 +124,6 @@ static enum err read_card(const char *file, struct scorecard *ret, struct why *w
 {
     struct buf CLEANUP(buf_clear) text;
     char today[CLOCK_TEXT_SIZE];
-
     buf_init(&text, SCORE_FILE_MAX);
     clock_format(clock_wall_ms(), today);
     enum err err = ctl_read_file(&text, file, why);
@@ -146,7 +138,6 @@ int verb_score(struct ctl *ctl, const struct args *args)
     struct scorecard card;
     struct why why;
     int code;
-
     buf_init(&text, TEXT_MAX);
     if (args->items == (args->n_names > 0))
         return ctl_bad(ctl, "arguments", "", "one of FILE and --items");

@@ -27,7 +27,6 @@ struct score_measure {
 struct score_measure *score_measure_new(struct str repo)
 {
     struct score_measure *m = mem_alloc(1, sizeof(*m));
-
     m->jobs.size = sizeof(struct job);
     str_copy(m->repo, sizeof(m->repo), repo);
     return m;
@@ -47,7 +46,6 @@ void score_measure_put(struct score_measure *m, const struct result_record *row,
     bool success = str_is(str_of(row->conclusion ? row->conclusion : ""), "success");
     bool ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
     char key[1024];
-
     if (!ended || row->level < 2 || !str_eq_nocase(str_of(row->repo), str_of(m->repo)))
         return;
     snprintf(key, sizeof(key), "%s\n%s\n%s", row->run_id ? row->run_id : "",
@@ -65,7 +63,6 @@ void score_measure_put(struct score_measure *m, const struct result_record *row,
 static int by_time(const void *left, const void *right)
 {
     const struct end *a = left, *b = right;
-
     return (a->at_ms > b->at_ms) - (a->at_ms < b->at_ms);
 }
 
@@ -73,7 +70,6 @@ static int by_time(const void *left, const void *right)
 static int64_t longest_outage(struct score_measure *m, int64_t now_ms)
 {
     int64_t longest = 0, began_ms = -1;
-
     qsort(m->ends, m->n, sizeof(*m->ends), by_time);
     for (size_t i = 0; i <= m->n; i++) {
         bool last = i == m->n;
@@ -92,7 +88,6 @@ static int64_t longest_outage(struct score_measure *m, int64_t now_ms)
 static double flaky_pct(const struct score_measure *m)
 {
     size_t flaky = 0;
-
     for (const struct job *one = NULL; (one = table_next(&m->jobs, one));)
         flaky += one->failed && one->succeeded;
     return 100.0 * (double)flaky / (double)table_count(&m->jobs);
@@ -104,7 +99,6 @@ static struct score_item *fill(struct scorecard *card, const char *name, bool go
     int i = score_rule_find(str_of(name));
     struct score_item *item = &card->at[i];
     char at[CLOCK_TEXT_SIZE];
-
     clock_format(now_ms, at);
     *item = (struct score_item){ .score = good ? score_rules[i].max : 0,
                                  .claimed = item->claimed,
@@ -119,7 +113,6 @@ void score_measure_fill(struct score_measure *m, int64_t now_ms, struct scorecar
     static const char *const names[] = { "ci_cd.accessibility", "ci_cd.tests_stability",
                                          "ci_cd.stability" };
     struct score_item *item;
-
     for (size_t i = 0; m->n == 0 && i < sizeof(names) / sizeof(*names); i++) {
         item = &card->at[score_rule_find(str_of(names[i]))];
         snprintf(item->note, sizeof(item->note), "not measured: no job of %s ended", m->repo);

@@ -47,7 +47,6 @@ const struct score_rule score_rules[SCORE_ITEMS] = {
 const char *grade_name(enum grade grade)
 {
     static const char *const names[] = { "unknown", "Engineering", "Unstable", "Stable" };
-
     return names[grade];
 }
 
@@ -107,7 +106,6 @@ static enum err item_take(const struct reading *r, const struct yaml_doc_node *k
     int rule = score_rule_find(key->text);
     const char *fault = NULL;
     enum err err = OK;
-
     if (rule < 0)
         return FAULT(r, key, "there is no item %s; `crcrctl score --items` lists them",
                      yaml_doc_describe(key).text);
@@ -156,7 +154,6 @@ static enum err top_take(const struct reading *r, const struct yaml_doc_node *ke
     struct scorecard *card = r->card;
     const struct yaml_doc_node *value = key->next;
     enum err err = OK;
-
     if (str_is(key->text, "platform"))
         return text_take(r, value, card->platform, sizeof(card->platform), why);
     if (str_is(key->text, "release"))
@@ -186,7 +183,6 @@ enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yam
 {
     struct yaml_doc *doc;
     enum err err = yaml_doc_parse(&doc, file, yaml, why);
-
     *ret = (struct scorecard){ .documented = GRADE_ENGINEERING };
     if (err)
         return err;
@@ -213,7 +209,6 @@ enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yam
 static enum grade next_of(enum grade documented, enum grade now, enum grade before)
 {
     enum grade low = now < before ? now : before, high = now < before ? before : now;
-
     if (before == GRADE_UNKNOWN)
         return documented;
     return low > documented ? low : high < documented ? high : documented;
@@ -222,7 +217,6 @@ static enum grade next_of(enum grade documented, enum grade now, enum grade befo
 void scorecard_sum(const struct scorecard *card, struct score_sum *ret)
 {
     int limited = 0;
-
     *ret = (struct score_sum){ .total = 0 };
     for (int i = 0; i < SCORE_ITEMS; i++) {
         if (str_starts(str_of(score_rules[i].name), LIMITED_SECTION))

@@ -2,21 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "../../common/crypto/jwt.h"
 #include "../../common/io/http_client.h"
 #include "../../common/model/callback.h"
-#include "../../common/model/ids.h"
 #include "out.h"
 #include "verbs.h"
 
-#define TIMEOUT_MS   15000 /* GitHub waits 10 s for a webhook */
-#define ANSWER_MAX   (1u << 20)
-#define AUDIENCE     "pytorch-cross-repo-ci-relay"
-#define TOKEN_MAX    (64u << 10)
-#define TOKEN_LIFE_S 300
+#define TIMEOUT_MS 15000 /* GitHub waits 10 s for a webhook */
+#define ANSWER_MAX (1u << 20)
+#define TOKEN_MAX  (64u << 10)
 
 /* ---- one POST, waited for ------------------------------------------------------------------- */
 
@@ -31,7 +26,6 @@ struct post_answer {
 static void on_answer(void *opaque, const struct http_answer *answer)
 {
     struct post_answer *to = opaque;
-
     to->done = true;
     to->status = !answer->err ? answer->status : 0;
     to->micros = answer->micros;
@@ -55,7 +49,6 @@ static enum err post(const struct ctl *ctl, const char *user_agent, const char *
     const struct http_request request = {
         .method = "POST", .url = url, .headers = headers, .body = body, .timeout_ms = TIMEOUT_MS
     };
-
     *ret = (struct post_answer){ .done = false };
     buf_init(&ret->text, ANSWER_MAX);
     enum err err = http_client_new(&client, &options, why);
@@ -75,7 +68,6 @@ static int print(const struct ctl *ctl, const char *url, const char *what,
 {
     struct str text = str_trim(buf_str(&answer->text));
     struct buf CLEANUP(buf_clear) clean;
-
     buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
     clean_text(&clean, text);
     if (answer->status == 0) {
@@ -93,7 +85,6 @@ static int print(const struct ctl *ctl, const char *url, const char *what,
 static void new_uuid(char to[DELIVERY_MAX + 1])
 {
     char hex[33];
-
     random_hex(hex, 16);
     snprintf(to, DELIVERY_MAX + 1, "%.8s-%.4s-4%.3s-a%.3s-%.12s", hex, hex + 8, hex + 13, hex + 17,
              hex + 20);
@@ -108,7 +99,6 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     struct headers headers;
     struct why why;
     struct str secrets = str_of(config_text(ctl->config, "GITHUB_APP_SECRET")), first = secrets;
-
     buf_init(&body, WEBHOOK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
     if (!secrets.len)
         return ctl_bad(ctl, "GITHUB_APP_SECRET", "",
@@ -149,7 +139,6 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
         json_loadb(body->ptr ? body->ptr : "", body->len, JSON_REJECT_DUPLICATES, &error);
     json_t *workflow = json_pack("{s:s, s:s}", "schema_version", "1", "status", a->state);
     char *CLEANUP(mem_free_char) text = NULL;
-
     if (!json_is_object(root)) {
         json_decref(root);
         json_decref(workflow);
@@ -171,39 +160,30 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
     return OK;
 }
 
-/* An id as text; NULL when it is neither a string nor a whole number. */
+/* A run's id or attempt as text, as GitHub's tokens have it; "1" when it is neither a string nor a
+ * whole number. */
 static json_t *id_as_text(const json_t *id)
 {
     return json_is_integer(id)  ? json_sprintf("%lld", (long long)json_integer_value(id))
            : json_is_string(id) ? json_string(json_string_value(id))
-                                : NULL;
+                                : json_string("1");
 }
 
-/* The claims run_id and run_attempt that GitHub's token for this report has. The body is sent as it
- * is: what is missing or malformed there is for the relay to say. */
-static json_t *run_claims_of(struct str body)
-{
-    json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
-    json_t *workflow = json_object_get(root, "workflow"), *claims = json_object();
-    json_t *run_id = id_as_text(json_object_get(workflow, "run_id"));
-    json_t *attempt = id_as_text(json_object_get(workflow, "run_attempt"));
-
-    json_object_set_new(claims, "run_id", run_id ? run_id : json_string("1"));
-    json_object_set_new(claims, "run_attempt", attempt ? attempt : json_string("1"));
-    json_decref(root);
-    return claims;
-}
-
-/* The simulator is an issuer that the relay of deploy/try trusts. */
-static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t *run, char **ret,
-                             struct why *why)
+/* Of the issuer that the relay of deploy/try trusts, with the run of the report that is sent. The
+ * report itself is sent as it is: what is missing or malformed there is for the relay to say. */
+static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct str report,
+                             char **ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) url;
     struct post_answer answer;
     struct headers headers;
-    json_t *ask = json_pack("{s:s, s:O}", "repo", a->repo, "claims", run);
+    json_t *sent = json_loadb(report.ptr ? report.ptr : "", report.len, 0, NULL);
+    json_t *workflow = json_object_get(sent, "workflow");
+    json_t *ask = json_pack("{s:s, s:{s:o, s:o}}", "repo", a->repo, "claims", "run_id",
+                            id_as_text(json_object_get(workflow, "run_id")), "run_attempt",
+                            id_as_text(json_object_get(workflow, "run_attempt")));
     char *CLEANUP(mem_free_char) body = json_dumps(ask, JSON_COMPACT);
-
+    json_decref(sent);
     json_decref(ask);
     buf_init(&url, 2048);
     buf_printf(&url, "%s/_sim/oidc", a->sim);
@@ -223,53 +203,14 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, json_t
     return err;
 }
 
-/* The claims that ingest asks for, as GitHub's own tokens have them. */
-static char *claims_of(const struct args *a, json_t *run)
-{
-    struct str owner = str_of(a->repo);
-    int64_t now_s = clock_wall_ms() / 1000;
-
-    owner.len = (size_t)str_find(owner, '/');
-    json_t *claims = json_pack("{s:s, s:s, s:s, s:s%, s:s, s:I, s:I, s:I}", "iss", a->issuer, "aud",
-                               AUDIENCE, "repository", a->repo, "repository_owner", owner.ptr,
-                               owner.len, "sub", "crcrctl", "iat", (json_int_t)now_s, "nbf",
-                               (json_int_t)now_s, "exp", (json_int_t)(now_s + TOKEN_LIFE_S));
-    json_object_update(claims, run);
-    char *text = json_dumps(claims, JSON_COMPACT);
-    json_decref(claims);
-    return text;
-}
-
-static enum err token_of_key(const struct args *a, json_t *run, char **ret, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) pem;
-    char *CLEANUP(mem_free_char) claims = claims_of(a, run);
-    struct jwt_key *key;
-
-    buf_init(&pem, TOKEN_MAX);
-    enum err err = ctl_read_file(&pem, a->key, why);
-    if (!err)
-        err = jwt_key_new(&key, buf_str(&pem), why);
-    if (err)
-        return err;
-    err = jwt_sign_rs256(key, str_of(a->kid), str_of(claims), ret, why);
-    jwt_key_free(key);
-    return err;
-}
-
 static enum err token_get(const struct ctl *ctl, const struct args *a, struct str body, char **ret,
                           struct why *why)
 {
     struct buf CLEANUP(buf_clear) text;
     enum err err = OK;
-
     buf_init(&text, TOKEN_MAX);
-    if (a->sim || a->key) {
-        json_t *run = run_claims_of(body);
-        err = a->sim ? token_of_sim(ctl, a, run, ret, why) : token_of_key(a, run, ret, why);
-        json_decref(run);
-        return err;
-    }
+    if (a->sim)
+        return token_of_sim(ctl, a, body, ret, why);
     if (a->token)
         buf_puts(&text, a->token);
     else
@@ -282,12 +223,11 @@ static enum err token_get(const struct ctl *ctl, const struct args *a, struct st
 /* What depends on more than one option. */
 static int check(const struct ctl *ctl, const struct args *a)
 {
-    int tokens = !!a->token + !!a->token_file + !!a->sim + !!a->key;
-
+    int tokens = !!a->token + !!a->token_file + !!a->sim;
     if (tokens != 1)
         return ctl_bad(ctl, "token", tokens ? "several" : "",
-                       "one of --token-file FILE, --token TOKEN, --sim URL, --key FILE");
-    if ((a->sim || a->key) && !a->repo)
+                       "one of --token-file FILE, --token TOKEN, --sim URL");
+    if (a->sim && !a->repo)
         return ctl_bad(ctl, "--repo", "", "OWNER/REPO, whose token it is");
     if (a->conclusion && !conclusion_valid(str_of(a->conclusion)))
         return ctl_bad(ctl, "--conclusion", a->conclusion, "a conclusion of GitHub's");
@@ -305,7 +245,6 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     struct headers headers;
     struct why why;
     int code = check(ctl, args);
-
     buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
     buf_init(&bearer, 2 * TOKEN_MAX);
     if (code != CTL_OK)

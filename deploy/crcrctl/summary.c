@@ -1,14 +1,23 @@
 #include "summary.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
-#include "../../common/model/json_scan.h"
+#include "../../common/model/result_record.h"
 #include "../../common/model/task.h"
 #include "out.h"
+#include "repos.h"
+
+static void set_repos(struct summary *s, struct str repos)
+{
+    free(s->repos);
+    s->repos = repos.len ? str_dup(repos) : NULL;
+}
 
 /* ---- the headers that all topics share ------------------------------------------------------ */
 
@@ -16,13 +25,12 @@ static void from_headers(struct summary *s, const struct headers *h)
 {
     struct str action = headers_get(h, "action");
     struct str event = headers_get(h, "event");
-
     COPY(s->delivery, headers_get(h, "delivery"));
     snprintf(s->event, sizeof(s->event), "%.*s%s%.*s", STR_ARG(event), action.len ? " " : "",
              STR_ARG(action));
     s->pr = headers_get_i64(h, "pr", 0);
     COPY(s->head_sha, headers_get(h, "head_sha"));
-    COPY(s->repo, headers_get(h, "repo"));
+    set_repos(s, task_repos(h));
     s->tier = level_parse(headers_get(h, "tier"));
     if (!s->tier)
         s->tier = level_parse(headers_get(h, "level")); /* callbacks */
@@ -31,15 +39,22 @@ static void from_headers(struct summary *s, const struct headers *h)
 
 /* ---- what each topic adds ------------------------------------------------------------------- */
 
+/* Adds to detail; what does not fit is cut. */
+PRINTF_LIKE(2, 3) static void say(struct summary *s, const char *format, ...)
+{
+    size_t used = strlen(s->detail);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->detail + used, sizeof(s->detail) - used, format, args);
+    va_end(args);
+}
+
 /* Adds ", <what> <the header's value>" when it is there. */
 static void put_note(struct summary *s, const struct headers *h, const char *name, const char *what)
 {
     struct str value = headers_get(h, name);
-    size_t used = strlen(s->detail);
-
     if (value.len)
-        snprintf(s->detail + used, sizeof(s->detail) - used, ", %s %.*s", what,
-                 STR_ARG(str_cut(value, 64)));
+        say(s, ", %s %.*s", what, STR_ARG(str_cut(value, 64)));
 }
 
 static void of_event(struct summary *s, const struct record *r)
@@ -52,36 +67,30 @@ static void of_event(struct summary *s, const struct record *r)
     }
 }
 
-/* "rerun_failed of run 17"; a dispatch repeats no run. Gives the length. */
-static int put_kind(struct summary *s, struct str kind, struct str run_id)
+/* "rerun_failed of run 17"; a dispatch repeats no run. */
+static void put_kind(struct summary *s, struct str kind, struct str run_id)
 {
     uint64_t number;
-    const char *what = str_to_u64(run_id, &number) ? "check suite" : "the check";
-
+    const char *what = !str_is(kind, task_kind_name(TASK_EXPAND)) ? "run"
+                       : str_to_u64(run_id, &number)              ? "check suite"
+                                                                  : "the check";
     COPY(s->kind, kind);
-    if (!run_id.len)
-        return snprintf(s->detail, sizeof(s->detail), "%s", s->kind);
-    if (run_id.len > RUN_ID_MAX)
-        run_id.len = RUN_ID_MAX;
-    return snprintf(s->detail, sizeof(s->detail), "%s of %s %.*s", s->kind,
-                    str_is(kind, task_kind_name(TASK_EXPAND)) ? what : "run", STR_ARG(run_id));
+    say(s, "%s", s->kind);
+    if (run_id.len)
+        say(s, " of %s %.*s", what, STR_ARG(str_cut(run_id, RUN_ID_MAX)));
 }
 
 static void of_task(struct summary *s, const struct record *r)
 {
     const struct headers *h = &r->headers;
     int64_t attempt = headers_get_i64(h, "attempt", 1);
-    int used;
-
     COPY(s->outcome, STR_LIT("routed"));
-    used = put_kind(s, headers_get(h, "kind"), headers_get(h, "run_id"));
-    used +=
-        snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", %zu bytes", r->value.len);
+    put_kind(s, headers_get(h, "kind"), headers_get(h, "run_id"));
+    say(s, ", %zu bytes", r->value.len);
     if (attempt > 1)
-        used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", attempt %" PRId64,
-                         attempt);
+        say(s, ", attempt %" PRId64, attempt);
     if (headers_get(h, "payload_trimmed").len)
-        snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, ", trimmed to fit");
+        say(s, ", trimmed to fit");
     put_note(s, h, "again", "again");
     put_note(s, h, "dlq", "replayed from dlq");
 }
@@ -89,167 +98,109 @@ static void of_task(struct summary *s, const struct record *r)
 static void of_delay(struct summary *s, const struct record *r)
 {
     char until[CLOCK_TEXT_SIZE] = "";
-
     COPY(s->outcome, STR_LIT("waits"));
-    s->not_before_ms = headers_get_i64(&r->headers, "not_before_ms", 0);
-    clock_format(s->not_before_ms, until);
-    snprintf(s->detail, sizeof(s->detail), "until %s for %.*s: %.*s", until,
-             STR_ARG(headers_get(&r->headers, "to_topic")),
-             STR_ARG(headers_get(&r->headers, "error")));
+    clock_format(headers_get_i64(&r->headers, "not_before_ms", 0), until);
+    say(s, "until %s for %.*s: %.*s", until, STR_ARG(headers_get(&r->headers, "to_topic")),
+        STR_ARG(headers_get(&r->headers, "error")));
 }
 
 static void of_outcome(struct summary *s, const struct record *r)
 {
     struct outcome o;
     struct why why;
-    int used = 0;
-
     if (outcome_from_json(r->value, &o, &why)) {
-        snprintf(s->detail, sizeof(s->detail), "unreadable: %.300s", why.text);
+        say(s, "unreadable: %.300s", why.text);
         return;
     }
     COPY(s->delivery, str_of(o.delivery_id));
     COPY(s->event, str_of(o.event_type));
     COPY(s->head_sha, str_of(o.head_sha));
-    COPY(s->repo, str_of(o.repo));
+    set_repos(s, str_of(o.repo));
     COPY(s->outcome, str_of(outcome_kind_name(o.outcome)));
     s->pr = o.pr_number;
     s->tier = o.level;
     if (o.at_ms)
         s->at_ms = o.at_ms;
     COPY(s->kind, str_of(o.kind));
-    if (*o.run_id)
-        used = put_kind(s, str_of(o.kind), str_of(o.run_id));
-    if (o.http_status)
-        used += snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%sHTTP %d",
-                         used ? ", " : "", o.http_status);
-    snprintf(s->detail + used, sizeof(s->detail) - (size_t)used, "%s%" PRId64 " ms%s%s%s%s%s%.300s",
-             used ? ", " : "", o.latency_ms, o.maybe_duplicate ? ", maybe a duplicate: " : "",
-             task_mark_name(o.maybe_duplicate), *o.again ? ", again " : "", o.again,
-             *o.error ? ": " : "", o.error);
-}
-
-/* Texts that a scan looks for, and where each goes. */
-struct text_want {
-    const char *path;
-    char *to;
-    size_t size;
-};
-
-static bool on_text(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
-{
-    const struct text_want *to = (const struct text_want *)opaque + want;
-
-    (void)index;
-    if (type == JSON_SCAN_STRING || type == JSON_SCAN_NUMBER)
-        (void)str_copy(to->to, to->size, str_cut(text, to->size - 1));
-    return true;
-}
-
-#define MAX_WANTS 10
-static bool scan_texts(struct str json, struct text_want *texts, size_t n)
-{
-    struct json_want wants[MAX_WANTS];
-    const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
-
-    for (size_t i = 0; i < n; i++)
-        wants[i] = (struct json_want){ .path = texts[i].path, .found = on_text };
-    return !json_scan(json, &rules, wants, n, texts, NULL);
-}
-#define WANT(name, to)                                                                             \
-    {                                                                                              \
-        (name), (to), sizeof(to)                                                                   \
+    if (*o.run_id) {
+        put_kind(s, str_of(o.kind), str_of(o.run_id));
+        say(s, ", ");
     }
+    if (o.http_status)
+        say(s, "HTTP %d, ", o.http_status);
+    say(s, "%" PRId64 " ms", o.latency_ms);
+    if (o.maybe_duplicate)
+        say(s, ", maybe a duplicate: %s", task_mark_name(o.maybe_duplicate));
+    if (*o.again)
+        say(s, ", again %s", o.again);
+    if (*o.error)
+        say(s, ": %.300s", o.error);
+}
 
 /* The state of a job in one word, and which job. */
-static void set_job(struct summary *s, const char *status, const char *conclusion,
-                    const char *workflow, const char *job)
+static void set_job(struct summary *s, enum job_state state, const char *conclusion,
+                    struct str workflow, struct str job)
 {
-    bool completed = str_is(str_of(status), "completed") && *conclusion;
-
-    COPY(s->outcome, str_of(completed ? conclusion : status));
-    snprintf(s->detail, sizeof(s->detail), "%s%s%s", workflow, *job ? " / " : "", job);
+    bool concluded = state == JOB_COMPLETED && conclusion && *conclusion;
+    COPY(s->outcome, str_of(concluded ? conclusion : job_state_name(state)));
+    workflow = str_cut(workflow, 149);
+    job = str_cut(job, 149);
+    if (str_eq(workflow, job)) /* a job without a name of its own */
+        job.len = 0;
+    snprintf(s->job, sizeof(s->job), "%.*s%s%.*s", STR_ARG(workflow), job.len ? " / " : "",
+             STR_ARG(job));
+    say(s, "%s", s->job);
 }
 
-/* Facts as the fold reads them; the sweep reports an overdue job. */
-static void identify_job(struct summary *s, const struct headers *h, const char *status,
-                         const char *attempt)
-{
-    bool swept = str_is(headers_get(h, "provenance"), "sweeper");
-    uint64_t number;
-
-    s->job_state = swept ? JOB_TIMED_OUT : job_state_of(str_of(status));
-    COPY(s->job, str_of(s->detail));
-    struct str said = *attempt ? str_of(attempt) : headers_get(h, "run_attempt");
-    if (said.len == 0)
-        said = STR_LIT("1");
-    if (str_to_u64(said, &number) && number <= INT32_MAX)
-        s->attempt = (int64_t)number;
-    if (!*s->check_run_id)
-        snprintf(s->check_run_id, sizeof(s->check_run_id), "%s-%.*s", s->run_id, STR_ARG(said));
-}
-
+/* As the fold reads it; the sweep reports an overdue job. */
 static void of_callback(struct summary *s, const struct record *r)
 {
-    char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "", attempt[32] = "";
-    struct text_want wants[] = {
-        WANT("event_type", s->event),
-        WANT("workflow.status", status),
-        WANT("workflow.conclusion", conclusion),
-        WANT("workflow.name", workflow),
-        WANT("workflow.job_name", job),
-        WANT("workflow.run_id", s->run_id),
-        WANT("workflow.run_attempt", attempt),
-        WANT("workflow.check_run_id", s->check_run_id),
-    };
-
-    if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants))) {
-        snprintf(s->detail, sizeof(s->detail), "unreadable");
+    struct callback c;
+    struct why why;
+    uint64_t number;
+    if (callback_parse(r->value, headers_get(&r->headers, "run_attempt"), &c, &why)) {
+        say(s, "unreadable: %.300s", why.text);
     } else {
-        set_job(s, status, conclusion, workflow, job);
-        identify_job(s, &r->headers, status, attempt);
+        COPY(s->event, str_of(c.event_type));
+        COPY(s->run_id, str_of(c.run_id));
+        COPY(s->check_run_id, str_of(c.check_run_id));
+        set_job(s, c.status, c.conclusion, str_of(c.workflow_name), str_of(c.job_name));
+        s->job_state =
+            str_is(headers_get(&r->headers, "provenance"), "sweeper") ? JOB_TIMED_OUT : c.status;
+        if (str_to_u64(str_of(c.run_attempt), &number) && number <= INT32_MAX)
+            s->attempt = (int64_t)number;
+        callback_clear(&c);
     }
     if (s->attempt > 1)
-        snprintf(s->detail, sizeof(s->detail), "%s, attempt %" PRId64, s->job, s->attempt);
+        say(s, ", attempt %" PRId64, s->attempt);
     put_note(s, &r->headers, "replay", "replay");
 }
 
 static void of_result(struct summary *s, const struct record *r)
 {
-    char status[32] = "", conclusion[32] = "", workflow[150] = "", job[150] = "", level[8] = "";
-    char pr[24] = "";
-    struct text_want wants[] = {
-        WANT("delivery_id", s->delivery),
-        WANT("event_type", s->event),
-        WANT("pytorch_head_sha", s->head_sha),
-        WANT("downstream_repo", s->repo),
-        WANT("downstream_repo_level", level),
-        WANT("pr_number", pr),
-        WANT("status", status),
-        WANT("conclusion", conclusion),
-        WANT("workflow_name", workflow),
-        WANT("job_name", job),
-    };
-    uint64_t number;
-
-    if (!scan_texts(r->value, wants, sizeof(wants) / sizeof(*wants))) {
-        snprintf(s->detail, sizeof(s->detail), r->value.ptr ? "unreadable" : "removed");
+    struct result_record row;
+    struct why why;
+    if (result_record_from_json(r->value, &row, &why)) {
+        say(s, "%s%.300s", r->value.ptr ? "unreadable: " : "removed", r->value.ptr ? why.text : "");
         return;
     }
-    set_job(s, status, conclusion, workflow, job);
-    if (str_to_u64(str_of(pr), &number))
-        s->pr = (int64_t)number;
-    s->tier = level_parse(str_of(level));
+    COPY(s->delivery, str_of(row.delivery_id));
+    COPY(s->event, str_of(row.event_type));
+    COPY(s->head_sha, str_of(row.head_sha));
+    set_repos(s, str_of(row.repo));
+    s->pr = row.pr_number;
+    s->tier = row.level > 0 ? (int)row.level : 0;
+    set_job(s, row.state, row.conclusion, str_of(row.workflow_name), str_of(row.job_name));
+    result_record_clear(&row);
 }
 
 static void of_dirty(struct summary *s, const struct record *r)
 {
     struct str rest = r->key, sha;
-
     COPY(s->outcome, STR_LIT("dirty"));
     if (str_split(&rest, '/', &sha)) {
         COPY(s->head_sha, sha);
-        COPY(s->repo, rest);
+        set_repos(s, rest);
     }
     COPY(s->detail, r->value);
 }
@@ -257,27 +208,24 @@ static void of_dirty(struct summary *s, const struct record *r)
 static void of_allowlist(struct summary *s, const struct record *r)
 {
     COPY(s->outcome, r->key);
-    snprintf(s->detail, sizeof(s->detail), "%.*s, sha %.12s, %zu bytes",
-             STR_ARG(headers_get(&r->headers, "source")),
-             headers_get(&r->headers, "sha").len >= 12 ? headers_get(&r->headers, "sha").ptr : "?",
-             r->value.len);
+    say(s, "%.*s, sha %.12s, %zu bytes", STR_ARG(headers_get(&r->headers, "source")),
+        headers_get(&r->headers, "sha").len >= 12 ? headers_get(&r->headers, "sha").ptr : "?",
+        r->value.len);
 }
 
 static void of_parked(struct summary *s, const struct record *r)
 {
     struct str resolves = headers_get(&r->headers, "resolves");
-
     if (resolves.ptr) {
         COPY(s->outcome, headers_get(&r->headers, "class")); /* replayed, dropped */
-        snprintf(s->detail, sizeof(s->detail), "by hand: dlq %.*s, from %.*s", STR_ARG(resolves),
-                 STR_ARG(headers_get(&r->headers, "source_topic")));
+        say(s, "by hand: dlq %.*s, from %.*s", STR_ARG(resolves),
+            STR_ARG(headers_get(&r->headers, "source_topic")));
         return;
     }
     COPY(s->outcome, STR_LIT("parked"));
-    snprintf(s->detail, sizeof(s->detail), "%.*s from %.*s: %.*s",
-             STR_ARG(headers_get(&r->headers, "class")),
-             STR_ARG(headers_get(&r->headers, "source_topic")),
-             STR_ARG(headers_get(&r->headers, "error")));
+    say(s, "%.*s from %.*s: %.*s", STR_ARG(headers_get(&r->headers, "class")),
+        STR_ARG(headers_get(&r->headers, "source_topic")),
+        STR_ARG(headers_get(&r->headers, "error")));
 }
 
 static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record *) = {
@@ -294,7 +242,6 @@ static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record 
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record)
 {
     struct str name = str_of(record->at.topic);
-
     *ret = (struct summary){ .topic = topics_find(topics, name),
                              .partition = record->at.partition,
                              .offset = record->at.offset,
@@ -305,13 +252,18 @@ void summary_of(struct summary *ret, const struct topics *topics, const struct r
         readers[ret->topic](ret, record);
 }
 
+void summary_clear(struct summary *s)
+{
+    free(s->repos);
+    s->repos = NULL;
+}
+
 bool filter_matches(const struct filter *f, const struct summary *s)
 {
     if (f->delivery.len && !str_eq(f->delivery, str_of(s->delivery)))
         return false;
-    if (f->repo.len && !str_eq_nocase(f->repo, str_of(s->repo)))
-        return false;
-    return (!f->pr || f->pr == s->pr) && (!f->tier || f->tier == s->tier);
+    return repos_have(str_of(s->repos), f->repo) && (!f->pr || f->pr == s->pr) &&
+           (!f->tier || f->tier == s->tier);
 }
 
 /* ---- text and JSON -------------------------------------------------------------------------- */
@@ -337,9 +289,8 @@ static const char *color_of(const char *outcome)
 
 void summary_line(struct buf *to, const struct summary *s, unsigned shows)
 {
-    char at[CLOCK_TEXT_SIZE], text[64];
+    char at[CLOCK_TEXT_SIZE], text[REPO_MAX + 16];
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
-
     clock_format(s->at_ms, at);
     if (shows & SUMMARY_DATE)
         put_padded(to, at, 24);
@@ -352,13 +303,15 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
     snprintf(text, sizeof(text), "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "", 8);
     put_padded(to, s->tier ? level_name(s->tier) : "", 2);
-    put_padded(to, s->repo, 24);
+    repos_short(str_of(s->repos), text, sizeof(text));
+    put_padded(to, text, 24);
     if (shows & SUMMARY_COLOR)
         buf_printf(to, "\033[%sm", color_of(s->outcome));
     put_padded(to, s->outcome, 11);
     if (shows & SUMMARY_COLOR)
         buf_puts(to, "\033[0m");
     clean_line(to, str_of(s->detail));
+    repos_put_rest(to, str_of(s->repos));
     buf_printf(to, "%s[%d]@%" PRId64, *s->detail ? "  " : "", (int)s->partition, s->offset);
 }
 
@@ -380,7 +333,7 @@ void summary_json(struct buf *to, const struct summary *s)
     if (s->pr)
         json_int(to, "pr", s->pr);
     json_known(to, "head_sha", s->head_sha);
-    json_known(to, "repo", s->repo);
+    repos_json(to, str_of(s->repos));
     if (s->tier)
         json_int(to, "tier", s->tier);
     json_known(to, "kind", s->kind);

@@ -7,7 +7,7 @@
 #include "../../common/model/callback.h"
 #include "../../common/model/topics.h"
 
-/* Text that is not known is "", numbers 0. */
+/* Text that is not known is "", numbers 0; repos NULL. */
 struct summary {
     enum topic topic; /* TOPIC_COUNT: none of ours */
     char topic_name[96];
@@ -19,23 +19,24 @@ struct summary {
     char event[80]; /* "pull_request opened" */
     int64_t pr;
     char head_sha[SHA_MAX + 1];
-    char repo[REPO_MAX + 1]; /* the downstream */
+    char *repos; /* downstreams, comma-separated; mostly one; freed by summary_clear */
     int tier;
-    char kind[16];         /* of a task and its outcome: dispatch, rerun_failed, … */
-    char outcome[32];      /* one word: dispatched, in_progress, success, parked, … */
-    char detail[400];      /* HTTP status, error, job, where to: what explains the outcome */
-    int64_t not_before_ms; /* delay */
+    char kind[16];    /* of a task and its outcome: dispatch, rerun_failed, … */
+    char outcome[32]; /* one word: dispatched, in_progress, success, parked, … */
+    char detail[400]; /* HTTP status, error, job, where to: what explains the outcome */
     /* callbacks: which job, and how far it is; JOB_NONE: none that could be read */
     enum job_state job_state;
     char job[304]; /* "CI / linux", cut */
     char run_id[RUN_ID_MAX + 1];
-    char check_run_id[RUN_ID_MAX + 40]; /* differs between jobs of a matrix, which share a name */
+    char check_run_id[RUN_ID_MAX + RUN_ATTEMPT_MAX +
+                      2]; /* differs between jobs of a matrix, which share a name */
     int64_t attempt;
 };
 
 /* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be
  * read stays unknown, and detail says so. */
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record);
+void summary_clear(struct summary *s);
 /* What a line has besides; the time of day is always there. */
 enum summary_shows {
     SUMMARY_DATE = 1,     /* where lines may be days apart */
@@ -47,7 +48,7 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows);
 /* One JSON object without a newline. */
 void summary_json(struct buf *to, const struct summary *s);
 
-/* What is wanted; empty text and 0 want everything. */
+/* What is wanted; empty text and 0 want everything. repo: any of the record's. */
 struct filter {
     struct str delivery, repo;
     int64_t pr;

@@ -20,7 +20,6 @@ static struct table_entry *entry_of(const void *value)
 void *table_get(const struct table *t, struct str key)
 {
     struct table_entry *found = NULL;
-
     if (key.len)
         HASH_FIND(hh, t->entries, key.ptr, key.len, found);
     return found ? found->value : NULL;
@@ -29,7 +28,6 @@ void *table_get(const struct table *t, struct str key)
 void *table_make(struct table *t, struct str key)
 {
     void *found = table_get(t, key);
-
     if (found)
         return found;
     struct table_entry *e = mem_alloc(1, sizeof(*e) + t->size + key.len + 1);
@@ -49,7 +47,6 @@ struct str table_key(const void *value)
 void *table_next(const struct table *t, const void *value)
 {
     struct table_entry *next = value ? entry_of(value)->hh.next : t->entries;
-
     return next ? next->value : NULL;
 }
 
@@ -61,7 +58,6 @@ size_t table_count(const struct table *t)
 void table_clear(struct table *t)
 {
     struct table_entry *one, *next;
-
     HASH_ITER(hh, t->entries, one, next)
     {
         HASH_DEL(t->entries, one);

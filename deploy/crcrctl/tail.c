@@ -27,13 +27,9 @@ struct tail {
     size_t n_held, cap_held;
 };
 
-static const enum topic default_topics[] = { TOPIC_EVENTS, TOPIC_DISPATCHES, TOPIC_CALLBACKS,
-                                             TOPIC_DLQ };
-
 static int by_time(const void *left, const void *right)
 {
     const struct line *a = left, *b = right;
-
     if (a->at_ms != b->at_ms)
         return a->at_ms < b->at_ms ? -1 : 1;
     return (a->n > b->n) - (a->n < b->n);
@@ -67,9 +63,8 @@ static void hold(struct tail *a, int64_t at_ms, struct str text)
 static bool print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
-    struct summary s;
-    struct buf line;
-
+    struct summary CLEANUP(summary_clear) s;
+    struct buf CLEANUP(buf_clear) line;
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s))
         return true;
@@ -82,23 +77,21 @@ static bool print(void *opaque, const struct record *record)
         printf("%.*s\n", STR_ARG(buf_str(&line)));
     else
         hold(tail, s.at_ms, buf_str(&line));
-    buf_clear(&line);
     return !ferror(stdout);
 }
 
-static int choose_topics(const struct ctl *ctl, const struct args *args, struct scan *to)
+static int choose_topics(const struct ctl *ctl, const struct args *args, unsigned *ret)
 {
-    for (size_t i = 0; !args->n_names && i < sizeof(default_topics) / sizeof(*default_topics); i++)
-        scan_add(to, ctl, default_topics[i]);
+    *ret = args->n_names ? 0
+                         : SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS) |
+                               SCAN(TOPIC_DLQ);
     for (size_t i = 0; i < args->n_names; i++) {
         const char *name = args->names[i];
         enum topic topic = args_topic(ctl, name);
         bool all = !strcmp(name, "all");
         if (topic == TOPIC_COUNT && !all)
             return ctl_bad(ctl, "topic", name, ARGS_TOPICS " or all");
-        for (size_t k = 0; k < TOPIC_COUNT; k++)
-            if (all || k == topic)
-                scan_add(to, ctl, (enum topic)k);
+        *ret |= all ? ~0u : SCAN(topic);
     }
     return CTL_OK;
 }
@@ -111,18 +104,15 @@ int verb_tail(struct ctl *ctl, const struct args *args)
                                      .repo = str_of(args->repo),
                                      .pr = args->pr,
                                      .tier = (int)args->tier },
-                         .scan.follow = args->follow };
+                         .scan = { .from_ms = args->since_ms, .follow = args->follow } };
     struct scan *scan = &tail.scan;
     struct why why;
-    int code = choose_topics(ctl, args, scan);
-
+    int code = choose_topics(ctl, args, &scan->topics);
     if (code != CTL_OK)
         return code;
-    if (args->since_ms)
-        scan_from(scan, args->since_ms);
-    else if (args->follow && !args->delivery && !args->pr)
-        scan->from = FOLLOW_END; /* what one looks for by name may have come already */
-    scan->quiet = scan->follow;  /* then the lines themselves show it */
+    /* What one looks for by name may have come already. */
+    scan->from_now = args->follow && !args->since_ms && !args->delivery && !args->pr;
+    scan->quiet = scan->follow; /* then the lines themselves show it */
     tail.shows = (scan->follow ? 0 : SUMMARY_DATE) | (args->delivery ? 0 : SUMMARY_DELIVERY) |
                  (ctl_color(stdout) ? SUMMARY_COLOR : 0);
     setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);

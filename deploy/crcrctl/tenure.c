@@ -20,7 +20,6 @@ struct tenure {
 struct tenure *tenure_new(void)
 {
     struct tenure *t = mem_alloc(1, sizeof(*t));
-
     t->stays.size = sizeof(struct stay);
     return t;
 }
@@ -52,6 +51,5 @@ int64_t tenure_since_ms(const struct tenure *t, struct str repo)
     char key[REPO_MAX + 1];
     const struct stay *stay =
         str_lower(key, sizeof(key), repo) ? table_get(&t->stays, str_of(key)) : NULL;
-
     return stay && stay->version == t->version ? stay->since_ms : -1;
 }

@@ -15,6 +15,8 @@ void timeline_init(struct timeline *t)
 
 void timeline_clear(struct timeline *t)
 {
+    for (size_t i = 0; i < t->n; i++)
+        summary_clear(&t->steps[i]);
     free(t->steps);
     timeline_init(t);
 }
@@ -34,7 +36,6 @@ static int compare(const void *left, const void *right)
 {
     const struct summary *a = left, *b = right;
     int by_delivery = strcmp(a->delivery, b->delivery);
-
     if (by_delivery)
         return by_delivery;
     if (a->at_ms != b->at_ms)
@@ -50,8 +51,7 @@ void timeline_sort(struct timeline *t)
         qsort(t->steps, t->n, sizeof(*t->steps), compare);
 }
 
-/* ---- which callbacks count
- * -------------------------------------------------------------------------- */
+/* ---- which callbacks count ------------------------------------------------------------------- */
 
 static int order_of(int64_t a, int64_t b)
 {
@@ -63,7 +63,6 @@ static int compare_runs(const struct summary *a, const struct summary *b)
 {
     uint64_t x, y;
     bool is_x = str_to_u64(str_of(a->run_id), &x), is_y = str_to_u64(str_of(b->run_id), &y);
-
     if (is_x != is_y)
         return is_x ? -1 : 1;
     if (is_x && x != y)
@@ -76,8 +75,7 @@ static int compare_jobs(const void *left, const void *right)
 {
     const struct summary *a = *(const struct summary *const *)left;
     const struct summary *b = *(const struct summary *const *)right;
-    int order = strcasecmp(a->repo, b->repo);
-
+    int order = strcasecmp(a->repos, b->repos);
     if (!order)
         order = strcmp(a->job, b->job);
     if (!order)
@@ -96,8 +94,7 @@ static int compare_jobs(const void *left, const void *right)
 static bool is_replaced(const struct summary *a, const struct summary *b)
 {
     uint64_t number;
-
-    if (strcasecmp(a->repo, b->repo) != 0 || strcmp(a->job, b->job) != 0)
+    if (strcasecmp(a->repos, b->repos) != 0 || strcmp(a->job, b->job) != 0)
         return false;
     if (strcmp(a->run_id, b->run_id) != 0)
         return str_to_u64(str_of(b->run_id), &number);
@@ -113,9 +110,8 @@ static size_t jobs_of(const struct timeline *t, size_t first, size_t end,
 {
     const struct summary **all = mem_alloc(end - first + 1, sizeof(*all));
     size_t n = 0, kept = 0;
-
     for (size_t i = first; i < end; i++)
-        if (t->steps[i].job_state != JOB_NONE && *t->steps[i].repo)
+        if (t->steps[i].job_state != JOB_NONE && t->steps[i].repos)
             all[n++] = &t->steps[i];
     qsort(all, n, sizeof(*all), compare_jobs);
     for (size_t i = 0; i < n; i++)
@@ -168,7 +164,6 @@ static bool put_name(struct jobs_sum *to, const char *name)
 {
     size_t used = strlen(to->names), left = sizeof(to->names) - used;
     bool fits = strlen(name) + sizeof(", ") + sizeof(", …") <= left;
-
     snprintf(to->names + used, left, "%s%s", used ? ", " : "", fits ? name : "…");
     return fits;
 }
@@ -176,7 +171,6 @@ static bool put_name(struct jobs_sum *to, const char *name)
 static void jobs_sum(struct jobs_sum *ret, const struct summary *const *jobs, size_t n)
 {
     bool fits = true;
-
     *ret = (struct jobs_sum){ .worst = jobs[0] };
     for (size_t i = 0; i < n; i++) {
         enum sort sort = sort_of(jobs[i]);
@@ -198,7 +192,6 @@ static void jobs_sum(struct jobs_sum *ret, const struct summary *const *jobs, si
 static void age(char to[32], int64_t since_ms, int64_t now_ms)
 {
     int64_t s = now_ms > since_ms ? (now_ms - since_ms) / 1000 : 0;
-
     if (s < 120)
         snprintf(to, 32, "%" PRId64 " s", s);
     else if (s < 7200)
@@ -212,15 +205,13 @@ static bool is_tier_topic(enum topic topic)
     return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
-/* Whether a step says how far its downstream is. A result repeats a callback, a dirty mark says
+/* Whether a step says how far its downstreams are. A result repeats a callback, a dirty mark says
  * nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
 {
     bool replayed = s->topic == TOPIC_DLQ && str_is(str_of(s->outcome), "replayed");
     bool unreadable = s->topic == TOPIC_CALLBACKS && s->job_state == JOB_NONE;
-
-    return *s->repo && s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed &&
-           !unreadable;
+    return s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed && !unreadable;
 }
 
 /* What to say after a step, by its outcome and how its kind begins; the first that matches. */
@@ -246,7 +237,6 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
 {
     const char *text = NULL;
     char for_how_long[32];
-
     snprintf(to->state, sizeof(to->state), "%s", s->outcome);
     age(for_how_long, s->at_ms, now_ms);
     if (is_tier_topic(s->topic)) {
@@ -275,7 +265,6 @@ static void explain_jobs(struct standing *to, const struct summary *const *jobs,
 {
     struct jobs_sum sum;
     char for_how_long[32], open[48] = "";
-
     jobs_sum(&sum, jobs, n);
     explain(to, sum.worst, now_ms);
     if (n == 1)
@@ -298,7 +287,7 @@ static void explain_jobs(struct standing *to, const struct summary *const *jobs,
 
 /* What is known of one downstream; all is borrowed. */
 struct downstream {
-    const char *repo;
+    struct str repo;
     int tier;
     const struct summary *sending; /* the last step that is no callback */
     const struct summary *sent;    /* the last that GitHub took */
@@ -332,7 +321,6 @@ static bool changes_nothing(const struct summary *s)
 {
     static const char *const outcomes[] = { "dispatched", "duplicate", "superseded", "skipped",
                                             "dropped" };
-
     for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++)
         if (str_is(str_of(s->outcome), outcomes[i]))
             return true;
@@ -343,7 +331,6 @@ static bool changes_nothing(const struct summary *s)
 static void decide(struct standing *to, const struct downstream *d, int64_t now_ms)
 {
     bool as_before = !d->sending || changes_nothing(d->sending);
-
     *to = (struct standing){ .repo = d->repo, .tier = d->tier };
     if (d->n_jobs && (d->called_back || as_before))
         explain_jobs(to, d->jobs, d->n_jobs, now_ms);
@@ -351,22 +338,21 @@ static void decide(struct standing *to, const struct downstream *d, int64_t now_
         explain(to, as_before && d->sent ? d->sent : d->sending, now_ms);
 }
 
-static struct downstream *downstream_of(struct downstream *all, size_t *n, const struct summary *s)
+static struct downstream *downstream_of(struct downstream *all, size_t *n, struct str repo)
 {
     for (size_t i = 0; i < *n; i++)
-        if (str_eq_nocase(str_of(all[i].repo), str_of(s->repo)))
+        if (str_eq_nocase(all[i].repo, repo))
             return &all[i];
     if (*n == TIMELINE_MAX_REPOS)
         return NULL;
-    all[*n] = (struct downstream){ .repo = s->repo };
+    all[*n] = (struct downstream){ .repo = repo };
     return &all[(*n)++];
 }
 
 static int compare_states(const void *left, const void *right)
 {
     const struct standing *a = left, *b = right;
-
-    return a->tier != b->tier ? a->tier - b->tier : strcmp(a->repo, b->repo);
+    return a->tier != b->tier ? a->tier - b->tier : str_cmp(a->repo, b->repo);
 }
 
 size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
@@ -375,12 +361,14 @@ size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64
     struct downstream *all = mem_alloc(TIMELINE_MAX_REPOS, sizeof(*all)), *one;
     const struct summary **jobs;
     size_t n = 0, n_jobs = jobs_of(t, first, end, &jobs);
-
-    for (size_t i = first; i < end; i++)
-        if (counts(&t->steps[i]) && (one = downstream_of(all, &n, &t->steps[i])))
-            add_step(one, &t->steps[i]);
+    for (size_t i = first; i < end; i++) {
+        struct str rest = str_of(t->steps[i].repos), repo;
+        while (counts(&t->steps[i]) && str_split(&rest, ',', &repo))
+            if ((one = downstream_of(all, &n, repo)))
+                add_step(one, &t->steps[i]);
+    }
     for (size_t i = n_jobs; i-- > 0;)
-        if ((one = downstream_of(all, &n, jobs[i]))) {
+        if ((one = downstream_of(all, &n, str_of(jobs[i]->repos)))) {
             one->jobs = &jobs[i];
             one->n_jobs++;
         }

@@ -12,6 +12,7 @@ struct timeline {
 
 void timeline_init(struct timeline *t);
 void timeline_clear(struct timeline *t);
+/* Takes what the summary has. */
 void timeline_add(struct timeline *t, const struct summary *s);
 /* By delivery, then by time, then by the way of the data. */
 void timeline_sort(struct timeline *t);
@@ -19,7 +20,7 @@ void timeline_sort(struct timeline *t);
 /* How far one downstream is: by its jobs once they called back, else by the
  * last step that says something of it. A dispatch whose outcome is repeated changes nothing. */
 struct standing {
-    const char *repo; /* borrowed from the steps */
+    struct str repo; /* borrowed from the steps */
     int tier;
     char state[32]; /* one word: routed, waits, dispatched, in_progress, success, parked, … */
     char why[512];  /* a sentence: why it is not further, or what it ended with */

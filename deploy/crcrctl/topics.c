@@ -15,7 +15,6 @@ static enum err create_or_widen(struct topic_admin *admin, const struct topic_sp
 {
     int brokers;
     enum err err = topic_admin_brokers(admin, &brokers, why);
-
     if (!err && replication == 0)
         replication = brokers < REPLICATION ? brokers : REPLICATION;
     for (size_t i = 0; !err && i < specs->n; i++) {
@@ -43,7 +42,6 @@ static int print(const struct topic_specs *specs, const char *prefix,
         [TOPIC_STATE_WIDENED] = "widened",
     };
     size_t differ = 0, missing = 0;
-
     for (size_t i = 0; i < specs->n; i++) {
         const struct topic_report *r = &reports[i];
         printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
@@ -70,7 +68,6 @@ static int compare(struct ctl *ctl, const struct args *args, bool create)
     enum err err =
         args->file ? topic_specs_read(&specs, args->file, &why)
                    : topic_specs_parse(&specs, "topics.conf", str_of(embedded_topics_conf), &why);
-
     if (err)
         return ctl_fail(ctl, err, &why);
     reports = mem_alloc(specs.n, sizeof(*reports));

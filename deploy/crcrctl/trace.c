@@ -10,6 +10,7 @@
 #include "../../common/view/comments.h"
 #include "../../common/view/dispatches.h"
 #include "out.h"
+#include "repos.h"
 #include "scan.h"
 #include "timeline.h"
 #include "verbs.h"
@@ -29,6 +30,7 @@ static void put_text(struct buf *to, const char *text)
 /* Written as it is read: lines, or the elements of JSON lists. */
 struct view {
     bool json;
+    struct str repo; /* only of it; empty: of all */
     struct redis *redis;
     struct buf states, checks, comments;
     int64_t *ids; /* of the check runs so far */
@@ -39,7 +41,6 @@ struct view {
 static void state_put(struct view *v, const char *repo, const char *what, const char *state)
 {
     struct buf *to = &v->states;
-
     if (v->json) {
         json_element(to);
         json_str(to, "repo", str_of(repo));
@@ -59,7 +60,6 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
 {
     struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
     enum err err = checks_sent_list(v->redis, sha, str_of(name), &list, v->why);
-
     for (size_t i = 0; !err && i < list.n; i++) {
         const struct check_sent *sent = &list.at[i].sent;
         bool known = !str_starts(str_of(list.at[i].slot), start);
@@ -89,7 +89,6 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
 static enum err comment_put(struct view *v, const struct dispatch_view *dispatch)
 {
     struct comment_sent sent = { .known = false };
-
     if (!dispatch->pr)
         return OK;
     enum err err = comment_sent_get(v->redis, dispatch->pr, str_of(dispatch->repo), &sent, v->why);
@@ -115,9 +114,10 @@ static enum err dispatches_put(struct view *v, struct str delivery)
     struct dispatch_view *all = NULL;
     size_t n = 0;
     enum err err = dispatches_of_delivery(v->redis, delivery, REPOS_MAX, &all, &n, v->why);
-
     for (size_t i = 0; !err && i < n; i++) {
         char name[REPO_MAX + 8];
+        if (!repos_have(str_of(all[i].repo), v->repo))
+            continue;
         state_put(v, all[i].repo, "dispatch", all[i].outcome);
         snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
@@ -134,9 +134,10 @@ static enum err jobs_put(struct view *v, struct str delivery)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     enum err err = jobs_of_delivery(v->redis, delivery, JOBS_MAX, 0, &jobs, v->why);
-
     for (size_t i = 0; !err && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
+        if (!repos_have(str_of(job->repo), v->repo))
+            continue;
         struct buf CLEANUP(buf_clear) name;
         char what[400], state[64], start[RUN_ID_MAX + 32];
         snprintf(what, sizeof(what), "%s / %s", job->workflow_name ? job->workflow_name : "?",
@@ -155,11 +156,13 @@ static enum err jobs_put(struct view *v, struct str delivery)
 }
 
 /* Appends what the view has, or why it could not be asked: in JSON null. */
-static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery, bool json)
+static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
+                     const struct args *args)
 {
     const struct redis_options options = ctl_redis(ctl);
     struct why why = { "REDIS_ENDPOINT is not set" };
-    struct view v = { .json = json, .why = &why };
+    bool json = args->json;
+    struct view v = { .json = json, .repo = str_of(args->repo), .why = &why };
     const struct {
         const char *name, *title, *none;
         struct buf *text;
@@ -169,7 +172,6 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
         { "comments", "on-call comments at GitHub\n", "", &v.comments },
     };
     enum err err = ERR_STOP;
-
     for (size_t i = 0; i < 3; i++)
         buf_init(parts[i].text, TEXT_MAX);
     if (options.endpoint && *options.endpoint)
@@ -222,7 +224,6 @@ static const char *step_name(const struct summary *s)
         [TOPIC_RESULTS] = "result",     [TOPIC_ALLOWLIST] = "allowlist",
         [TOPIC_DLQ] = "parked",
     };
-
     if (s->topic == TOPIC_DLQ && !str_is(str_of(s->outcome), "parked"))
         return "resolved";
     return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic];
@@ -231,14 +232,13 @@ static const char *step_name(const struct summary *s)
 static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
 {
     char tier[8] = "";
-
     if (s->tier)
         snprintf(tier, sizeof(tier), "L%d ", s->tier);
     put_delta(to, s->at_ms - before_ms);
     buf_printf(to, "%-10s  ", step_name(s));
-    if (*s->repo) {
+    if (s->repos) {
         buf_puts(to, tier);
-        put_text(to, s->repo);
+        repos_put(to, str_of(s->repos));
         buf_puts(to, "  ");
     }
     if (s->topic != TOPIC_EVENTS) {
@@ -278,7 +278,6 @@ static void put_head(struct buf *to, const struct summary *s)
 static int64_t put_accepted(struct buf *to, const struct summary *s)
 {
     char at[CLOCK_TEXT_SIZE];
-
     if (s->topic != TOPIC_EVENTS || !s->received_ms)
         return s->at_ms;
     clock_format(s->received_ms, at);
@@ -289,13 +288,13 @@ static int64_t put_accepted(struct buf *to, const struct summary *s)
     return s->received_ms;
 }
 
-static void put_delivery(struct buf *to, const struct timeline *t, size_t first, size_t end)
+static void put_delivery(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                         struct str repo)
 {
     const struct summary *event = event_of(t, first, end);
     bool color = ctl_color(stdout);
     struct standing *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
-
     put_head(to, event);
     int64_t before_ms = put_accepted(to, event);
     for (size_t i = first; i < end; i++) {
@@ -304,8 +303,10 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     }
     buf_puts(to, n ? "downstreams\n" : "downstreams: none were routed to yet\n");
     for (size_t i = 0; i < n; i++) {
+        if (!repos_have(all[i].repo, repo))
+            continue;
         buf_printf(to, "  L%d  ", all[i].tier);
-        put_text(to, all[i].repo);
+        clean_line(to, all[i].repo);
         buf_puts(to, color ? "  \033[1m" : "  ");
         put_text(to, all[i].state);
         buf_puts(to, color ? "\033[0m  " : "  ");
@@ -315,11 +316,11 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     free(all);
 }
 
-static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end)
+static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                     struct str repo)
 {
     struct standing *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
-
     buf_putc(to, '{');
     json_str(to, "delivery", str_of(t->steps[first].delivery));
     json_int(to, "received_ms", event_of(t, first, end)->received_ms);
@@ -331,8 +332,10 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
     json_name(to, "downstreams");
     buf_putc(to, '[');
     for (size_t i = 0; i < n; i++) {
+        if (!repos_have(all[i].repo, repo))
+            continue;
         json_element(to);
-        json_str(to, "repo", str_of(all[i].repo));
+        json_str(to, "repo", all[i].repo);
         json_int(to, "tier", all[i].tier);
         json_str(to, "state", str_of(all[i].state));
         json_str(to, "why", str_of(all[i].why));
@@ -347,7 +350,8 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
 /* Every step of the event, as the scan finds it. */
 struct collecting {
     const struct ctl *ctl;
-    struct filter filter;
+    struct filter filter; /* without repo: what is of no downstream belongs to each */
+    struct str repo;
     struct timeline to;
 };
 
@@ -355,10 +359,12 @@ static bool collect(void *opaque, const struct record *record)
 {
     struct collecting *c = opaque;
     struct summary s;
-
     summary_of(&s, &c->ctl->topics, record);
-    if (filter_matches(&c->filter, &s) && *s.delivery)
+    if (filter_matches(&c->filter, &s) && *s.delivery &&
+        (!s.repos || repos_have(str_of(s.repos), c->repo)))
         timeline_add(&c->to, &s);
+    else
+        summary_clear(&s);
     return true;
 }
 
@@ -366,10 +372,9 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
                  size_t first, size_t end)
 {
     struct buf CLEANUP(buf_clear) text;
-
     buf_init(&text, TEXT_MAX);
-    (args->json ? put_json : put_delivery)(&text, t, first, end);
-    put_view(&text, ctl, str_of(t->steps[first].delivery), args->json);
+    (args->json ? put_json : put_delivery)(&text, t, first, end, str_of(args->repo));
+    put_view(&text, ctl, str_of(t->steps[first].delivery), args);
     buf_puts(&text, args->json ? "}\n" : "");
     if (buf_full(&text)) {
         ctl_say(ctl,
@@ -384,22 +389,18 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
 
 int verb_trace(struct ctl *ctl, const struct args *args)
 {
-    struct collecting c = { .ctl = ctl, .filter.pr = args->pr };
-    struct scan scan = { .from = FOLLOW_BEGINNING };
+    struct collecting c = { .ctl = ctl, .filter.pr = args->pr, .repo = str_of(args->repo) };
+    /* Those two hold nothing of one delivery. */
+    struct scan scan = { .topics = ~(SCAN(TOPIC_ALLOWLIST) | SCAN(TOPIC_RECONCILE)),
+                         .from_ms = args->since_ms };
     const struct timeline *t = &c.to;
     struct why why;
     int code = CTL_OK;
-
     if (!args->n_names == !args->pr)
         return ctl_bad(ctl, "arguments", args->n_names ? "DELIVERY and --pr" : "",
                        "one of DELIVERY and --pr");
     if (args->n_names)
         c.filter.delivery = str_of(args->names[0]);
-    if (args->since_ms)
-        scan_from(&scan, args->since_ms);
-    for (size_t i = 0; i < TOPIC_COUNT; i++) /* those two hold nothing of one delivery */
-        if (i != TOPIC_ALLOWLIST && i != TOPIC_RECONCILE)
-            scan_add(&scan, ctl, (enum topic)i);
     timeline_init(&c.to);
     enum err err = scan_all(&scan, ctl, collect, &c, &why);
     if (err)

@@ -24,10 +24,11 @@
 #define JSON     OPT("json", FLAG, json, "print JSON")
 #define PR       OPT("pr", NUMBER, pr, "only of this pull request", .max = INT32_MAX)
 #define DELIVERY OPT("delivery", DELIVERY, delivery, "only of this delivery")
-#define REPO     OPT("repo", REPO, repo, "only of this downstream")
-#define SINCE    OPT("since", TIME, since_ms, "only from this moment on")
-#define DRY_RUN  OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
-#define RATE     OPT("rate", RATE, rate, "at most so many records a second")
+#define REPO                                                                                       \
+    OPT("repo", REPO, repo, "only of this downstream, also records that are for others besides")
+#define SINCE   OPT("since", TIME, since_ms, "only from this moment on")
+#define DRY_RUN OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
+#define RATE    OPT("rate", RATE, rate, "at most so many records a second")
 #define DLQ_FILTER                                                                                 \
     OPT("class", CHOICE, class, "only of this class", .value = "poison|refused|exhausted"), REPO,  \
         DELIVERY, OPT("source", TOPIC, source, "only what came from this topic"), SINCE
@@ -45,28 +46,25 @@ const struct verb verbs[] = {
              "go on with what comes; starts now, with --delivery or --pr at the beginning",
              .letter = 'f'),
          JSON, SINCE, DELIVERY, PR, REPO, OPT("tier", NUMBER, tier, "only of this tier", .max = 4)),
-    VERB(
-        "trace", trace, KAFKA, "[DELIVERY]", 0, 1,
-        "every step of one event, and where each downstream is",
-        "One of DELIVERY and --pr. Reads all topics, shows each step with the time since the one "
-        "before, where each downstream is and why, and, when REDIS_ENDPOINT is set, the check runs "
-        "and on-call comments at GitHub.",
-        "1 nothing is known of it, 3 Kafka does not answer", JSON, PR, SINCE),
-    VERB(
-        "send-webhook", send_webhook, CONFIG, "FILE", 1, 1, "send a file as GitHub would, signed",
-        "FILE is sent byte for byte; - reads standard input. It is signed with the first secret of "
-        "GITHUB_APP_SECRET.",
-        "0 the answer was 2xx, 1 another answer, 3 no answer",
-        OPT("event", TEXT, event, "X-GitHub-Event", .initial = "pull_request", .value = "EVENT"),
-        OPT("delivery", DELIVERY, delivery, "X-GitHub-Delivery; default a new UUID"),
-        OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/webhook",
-            .value = "URL")),
+    VERB("trace", trace, KAFKA, "[DELIVERY]", 0, 1,
+         "every step of one event, and where each downstream is",
+         "One of DELIVERY and --pr. Reads all topics, shows each step with the time since the one "
+         "before, where each downstream is and why, and, when REDIS_ENDPOINT is set, the check "
+         "runs and on-call comments at GitHub. A task record is for up to 16 downstreams.",
+         "1 nothing is known of it, 3 Kafka does not answer", JSON, PR, REPO, SINCE),
+    VERB("send-webhook", send_webhook, CONFIG, "FILE", 1, 1, "send a file as GitHub would, signed",
+         "FILE is sent byte for byte; - reads standard input. It is signed with the first secret "
+         "of GITHUB_APP_SECRET.",
+         "0 the answer was 2xx, 1 another answer, 3 no answer",
+         OPT("event", TEXT, event, "X-GitHub-Event", .initial = "pull_request", .value = "EVENT"),
+         OPT("delivery", DELIVERY, delivery, "X-GitHub-Delivery; default a new UUID"),
+         OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/webhook",
+             .value = "URL")),
     VERB("send-callback", send_callback, CONFIG, "FILE", 1, 1,
          "send a file as a downstream job would",
          "FILE is sent byte for byte; - reads standard input. With --status it is what "
          "repository_dispatch delivered (client_payload), and the workflow is put in.\n"
-         "The OIDC token comes from one of --token-file, --token, --sim with --repo, --key with "
-         "--repo.",
+         "The OIDC token comes from one of --token-file, --token, --sim with --repo.",
          "0 the answer was 2xx, 1 another answer, 3 no answer",
          OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/callback",
              .value = "URL"),
@@ -75,13 +73,7 @@ const struct verb verbs[] = {
          OPT("token", TEXT, token, "the token itself; other users of the machine can see it",
              .value = "TOKEN"),
          OPT("sim", TEXT, sim, "mint the token at this crcr-sim (deploy/try)", .value = "URL"),
-         OPT("key", TEXT, key,
-             "sign the token with this key (PEM), whose public half --issuer serves",
-             .value = "FILE"),
          OPT("repo", REPO, repo, "whose token it is"),
-         OPT("issuer", TEXT, issuer, "issuer of the token; in CRCR_OIDC_ISSUERS",
-             .initial = "https://token.actions.githubusercontent.com", .value = "URL"),
-         OPT("kid", TEXT, kid, "id of the key", .value = "KID"),
          OPT("status", CHOICE, state, "put a workflow in, with this status",
              .value = "in_progress|completed"),
          OPT("conclusion", TEXT, conclusion, "its conclusion; default success",
@@ -96,17 +88,16 @@ const struct verb verbs[] = {
     VERB("dlq show", dlq_show, KAFKA, "PARTITION@OFFSET", 1, 1,
          "all of one record of the dead-letter queue", NULL,
          "1 nothing is there, 3 Kafka does not answer", NONE),
-    VERB(
-        "dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
-        "put records back to where they came from",
-        "Wants positions or a filter. Puts each record back as a first attempt, waits until it is "
-        "stored, and then notes in the queue that it was. " NOTED " Killed between storing and "
-        "noting, it puts that one record back twice: claims make that harmless for dispatches, and "
-        "callbacks may come twice anyhow.\n"
-        "A task of a pull request that has a newer dispatch is superseded, one older than "
-        "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both.",
-        "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", DRY_RUN, RATE,
-        DLQ_FILTER),
+    VERB("dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
+         "put records back to where they came from",
+         "Wants positions or a filter. Puts each record back as a first attempt, waits until it is "
+         "stored, and then notes in the queue that it was. " NOTED
+         " Killed between storing and noting, it puts that one record back twice: claims make that "
+         "harmless for dispatches, and callbacks may come twice anyhow.\n"
+         "A task of a pull request that has a newer dispatch is superseded, one older than "
+         "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both.",
+         "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", DRY_RUN,
+         RATE, DLQ_FILTER),
     VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
          "note that records need nothing more", "Wants positions or a filter. " NOTED,
          "1 some are left, or nothing is there, 3 Kafka does not answer", DRY_RUN, RATE,
@@ -116,30 +107,26 @@ const struct verb verbs[] = {
          "Wants --topic, and one of --delivery, --pr, --since. Writes what was chosen once more to "
          "its topic, under the same key. What was dispatched before is not dispatched again: its "
          "claim is kept for 7 days.",
-         "1 nothing like that is there or some are left, 3 Kafka does not "
-         "answer",
+         "1 nothing like that is there or some are left, 3 Kafka does not answer",
          OPT("topic", CHOICE, topic, "which topic", .value = "events|callbacks"), DELIVERY, PR,
          SINCE, OPT("until", TIME, until_ms, "only what was written before this moment"),
          OPT("again", FLAG, again,
              "dispatch all the same: claims, CRCR_MAX_EVENT_AGE and newer events of the pull "
-             "request "
-             "do not count; asks first"),
+             "request do not count; asks first"),
          OPT("yes", FLAG, yes, "answer --again where there is no terminal"), DRY_RUN, RATE,
          OPT("resume", DELIVERY, resume,
              "go on with a replay that was ended; it printed the id and the whole command")),
-    VERB(
-        "rebuild-hud", rebuild_hud, CONFIG, "", 0, 0,
-        "build the view in Redis again from the topics",
-        "Removes the view's epoch, so that crcr-reporter rebuilds the view. Nothing is lost by it, "
-        "and dispatching goes on; check runs stop and pages answer 503 until it is complete. "
-        "Before, "
-        "Kafka is asked whether all that it would be built from can be read.",
-        "1 it is not complete yet, 3 Redis or Kafka does not answer",
-        OPT("wait", FLAG, wait, "follow it until it is complete, at most --timeout"),
-        OPT("status", FLAG, status,
-            "remove nothing: only say whether it is complete, or follow with --wait"),
-        OPT("force", FLAG, force, "do not ask Kafka before"),
-        OPT("timeout", DURATION, timeout_ms, "of --wait", .initial = "30m")),
+    VERB("rebuild-hud", rebuild_hud, CONFIG, "", 0, 0,
+         "build the view in Redis again from the topics",
+         "Removes the view's epoch, so that crcr-reporter rebuilds the view. Nothing is lost by "
+         "it, and dispatching goes on; check runs stop and pages answer 503 until it is complete. "
+         "Before, Kafka is asked whether all that it would be built from can be read.",
+         "1 it is not complete yet, 3 Redis or Kafka does not answer",
+         OPT("wait", FLAG, wait, "follow it until it is complete, at most --timeout"),
+         OPT("status", FLAG, status,
+             "remove nothing: only say whether it is complete, or follow with --wait"),
+         OPT("force", FLAG, force, "do not ask Kafka before"),
+         OPT("timeout", DURATION, timeout_ms, "of --wait", .initial = "30m")),
     VERB(
         "redeliver", redeliver, KAFKA, "", 0, 0, "fetch the webhooks that GitHub could not deliver",
         "Asks GitHub for the App's webhook deliveries and publishes to events each that no attempt "
@@ -152,25 +139,24 @@ const struct verb verbs[] = {
             .initial = "3d", .max = 30 * 86400000LL),
         OPT("all", FLAG, all,
             "also what GitHub did deliver and events no longer holds: after Kafka was lost. What "
-            "was "
-            "dispatched is not sent again while Redis holds its claims; without Redis it is"),
+            "was dispatched is not sent again while Redis holds its claims; without Redis it is"),
         DRY_RUN,
         OPT("rate", RATE, rate, "requests to GitHub a second; GitHub's limits are obeyed besides",
             .initial = "5/s"),
         OPT("every", DURATION, every_ms,
             "again and again, until SIGTERM; each round looks back to the last complete one, once "
-            "a "
-            "day all of --since; ends by itself when Kafka takes nothing from it any more")),
+            "a day all of --since; ends by itself when Kafka takes nothing from it any more")),
     VERB("allowlist check", allowlist, NOTHING, "FILE", 1, 1, "check an allowlist file",
          "- reads standard input. Prints the number of repositories a tier.",
          "1 refused (file:line:column: reason)", NONE),
     VERB("lag", lag, KAFKA, "[GROUP…]", 0, MANY, "how far each consumer group is",
-         "GROUP is crcr-router, crcr-l1 …; default all.", KAFKA_CODES, JSON,
+         "GROUP is crcr-router, crcr-l1 …; default all. Counts records: one of dispatch.l1 … "
+         "dispatch.l4 holds up to 16 tasks.",
+         KAFKA_CODES, JSON,
          OPT("partitions", FLAG, partitions, "each partition, not only each topic")),
     VERB("topics create", topics_create, KAFKA, "", 0, 0, "make the topics",
          "Makes what is missing, raises retention and message size where the file has more, and "
-         "names "
-         "what else differs.",
+         "names what else differs.",
          "1 something is missing, 3 Kafka does not answer",
          OPT("file", TEXT, file, "default: deploy/topics/topics.conf when this was built",
              .value = "FILE"),
@@ -186,9 +172,8 @@ const struct verb verbs[] = {
         "what is missing between a repository and its results",
         "Is the App installed? Does a workflow on the default branch listen? Is the repository on "
         "the allowlist? Its last dispatch, callback and check run; and what to do next. Asks "
-        "GitHub "
-        "when GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY are set, the view when REDIS_ENDPOINT is; "
-        "says what it could not look at.",
+        "GitHub when GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY are set, the view when "
+        "REDIS_ENDPOINT is; says what it could not look at.",
         "0 nothing is missing, 1 something is to be done, 3 Kafka, GitHub or Redis does not answer",
         JSON, OPT("since", TIME, since_ms, "how far back the topics are read", .initial = "14d")),
     VERB("levels", levels, KAFKA, "", 0, 0,
@@ -197,8 +182,6 @@ const struct verb verbs[] = {
          "ready for L3, of each at L3 whether it may stay, with the evidence, and proposes which "
          "lines of the allowlist to move.",
          "1 no allowlist or a topic is missing, 3 Kafka does not answer", JSON,
-         OPT("device", LIST, devices, "the device under which who is ready goes",
-             .value = "OWNER/REPO=DEVICE"),
          OPT("apply", FLAG, apply,
              "also write who is demoted and who has recovered to the topic allowlist: a demoted "
              "repository gets no new L3 check runs; started ones are finished"),
@@ -219,10 +202,8 @@ const struct verb verbs[] = {
              .initial = "7d")),
     VERB("score", score, CONFIG, "[FILE]", 0, 1, "the scorecard of a compute platform",
          "FILE is YAML: platform, release, and the items, each with its score, a link as evidence "
-         "and "
-         "a date; without evidence an item is 0. An example: deploy/crcrctl/README.md. Kafka is "
-         "asked "
-         "only where FILE names a repo.",
+         "and a date; without evidence an item is 0. An example: deploy/crcrctl/README.md. Kafka "
+         "is asked only where FILE names a repo.",
          "1 FILE is refused (file:line:column: reason) or a topic is missing, 3 Kafka does not "
          "answer",
          JSON,

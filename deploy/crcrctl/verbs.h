@@ -14,18 +14,11 @@ enum option_type {
     OPTION_REPO,     /* const char *: owner/repo */
     OPTION_DELIVERY, /* const char *: an id such as GitHub's GUIDs */
     OPTION_TOPIC,    /* const char *: a topic, with or without the prefix */
-    OPTION_LIST,     /* struct option_list: any text, several times */
     OPTION_TIME,     /* int64_t: wall clock in milliseconds, from "2h" ago or an RFC 3339 time */
     OPTION_DURATION, /* int64_t: milliseconds, > 0 and at most max */
     OPTION_NUMBER,   /* int64_t: 1 … max */
     OPTION_RATE,     /* int64_t: 1 … 10000 a second */
     OPTION_PERCENT,  /* double: 0 … 100 */
-};
-
-#define OPTION_LIST_MAX 100
-struct option_list {
-    const char *at[OPTION_LIST_MAX];
-    size_t n;
 };
 
 /* The values of all options; a verb reads those that its row names. What was not given and has no
@@ -36,12 +29,11 @@ struct args {
     bool json, follow, all, dry_run, again, yes, wait, status, force, apply, items, partitions,
         markdown;
     const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
-    const char *token, *token_file, *sim, *key, *issuer, *kid;              /* send-callback */
+    const char *token, *token_file, *sim;                                   /* send-callback */
     const char *state, *conclusion, *workflow, *job, *run_id, *run_attempt; /* the same */
     int64_t pr, tier, rate, replication;
     int64_t since_ms, until_ms; /* wall clock; redeliver: how long ago */
     int64_t timeout_ms, every_ms;
-    struct option_list devices;
     struct level_rules rules;
 };
 

@@ -31,15 +31,21 @@ def ctl(kafka_node):
 
 @pytest.fixture(scope="module")
 def life(ctl):
-    """One delivery: routed to two downstreams, of which one has completed and one waits for its sender."""
+    """One delivery: of its downstreams one has completed, two of one record are to be sent, one waits, one is of
+    the form of before 2026-12."""
     now = int(time.time() * 1000)
     event = {"event": "pull_request", "action": "opened", "delivery": DELIVERY, "pr": 4242,
              "head_sha": SHA, "received_ms": now, "source": "webhook"}
     ctl.write("events", "pytorch/pytorch#4242", b"{}", **event)
     ctl.write("events", "pytorch/pytorch#1", b"{}", **{**event, "delivery": "another", "pr": 1})
-    for tier, repo in ((2, "org/done"), (4, "org/stuck")):
-        ctl.write(f"dispatch.l{tier}", f"{repo}|pytorch/pytorch#4242", b"{}", **event, repo=repo,
+    for tier, repos in ((2, "org/done"), (4, "org/stuck,org/late,org/more")):
+        ctl.write(f"dispatch.l{tier}", "pytorch/pytorch#4242", b"{}", **event, repos=repos,
                   tier=f"L{tier}", kind="dispatch", attempt=1, seq=f"{now}:0:0")
+    ctl.write("dispatch.l1", "org/old|pytorch/pytorch#4242", b"{}", **event, repo="org/old",
+              tier="L1", kind="dispatch", attempt=1, seq=f"{now}:0:0")
+    ctl.write("delay.1m", "pytorch/pytorch#4242", b"{}", **event, repos="org/late", tier="L4", kind="dispatch",
+              attempt=1, seq=f"{now}:0:0", to_topic=ctl.prefix + "dispatch.l4", not_before_ms=now + 60_000,
+              error="HTTP 429")
     ctl.write("dispatches", f"{DELIVERY}/org/done", json.dumps({
         "delivery_id": DELIVERY, "repo": "org/done", "tier": "L2", "kind": "dispatch",
         "event_type": "pull_request", "pr_number": 4242, "head_sha": SHA, "outcome": "dispatched",
@@ -51,7 +57,7 @@ def life(ctl):
         ctl.write("callbacks", f"{DELIVERY}/org/done", json.dumps({
             "event_type": "pull_request", "delivery_id": DELIVERY,
             "workflow": {"status": status, "conclusion": conclusion, "name": "CI\x1b[31m",
-                         "job_name": "linux"}}).encode(),
+                         "job_name": "linux", "run_id": "1"}}).encode(),
             repo="org/done", level="L2", delivery=DELIVERY, pr=4242, head_sha=SHA,
             received_ms=now + 2000 + offset)
     return now
@@ -171,8 +177,8 @@ def test_tail_shows_what_is_there_and_ends(ctl, life):
 
 
 @pytest.mark.parametrize("filters,expected", (
-    (["--pr", "1"], 1), (["--delivery", DELIVERY], 6), (["--repo", "ORG/DONE"], 4),
-    (["--tier", "4"], 1), (["--tier", "2", "--delivery", "another"], 0)), ids=str)
+    (["--pr", "1"], 1), (["--delivery", DELIVERY], 8), (["--repo", "ORG/DONE"], 4), (["--repo", "org/stuck"], 1),
+    (["--repo", "ORG/LATE"], 2), (["--repo", "org/old"], 1), (["--tier", "4"], 2), (["--tier", "2", "--delivery", "another"], 0)), ids=str)
 def test_tail_filters(ctl, life, filters, expected):
     done = ctl("tail", *filters, "all")
     assert len(done.stdout.splitlines()) == expected, done.stdout
@@ -195,6 +201,23 @@ def test_tail_since_shows_that_time_and_later(either_broker):
 def test_tail_is_in_order_of_time_across_topics_and_partitions(ctl, life):
     rows = [json.loads(line)["at"] for line in ctl("tail", "--json", "all").stdout.splitlines()]
     assert len(rows) >= 7 and rows == sorted(rows)
+
+
+def test_tail_names_every_downstream_of_a_record(ctl, life):
+    line, = ctl("tail", "dispatch.l4").stdout.splitlines()
+    assert " L4 org/stuck +2 " in line and "routed" in line and "; for org/stuck, org/late, org/more  [" in line
+    for filters in (["--repo", "org/more"], ["--tier", "4"]):
+        row, = [json.loads(line) for line in ctl("tail", "--json", *filters, "dispatch.l4").stdout.splitlines()]
+        assert row["repo"] is None and row["repos"] == ["org/stuck", "org/late", "org/more"]
+    line, = ctl("tail", "delay.1m").stdout.splitlines()
+    assert " L4 org/late " in line and "for crcr" not in line and "HTTP 429" in line
+
+
+def test_tail_of_a_record_of_the_old_form(ctl, life):
+    line, = ctl("tail", "dispatch.l1").stdout.splitlines()
+    assert " L1 org/old " in line and "; for " not in line
+    row = json.loads(ctl("tail", "--json", "dispatch.l1").stdout)
+    assert row["repo"] == "org/old" and row["repos"] == ["org/old"]
 
 
 def test_tail_json_has_what_the_line_has(ctl, life):
@@ -276,7 +299,9 @@ def test_trace_shows_each_step_and_where_each_downstream_stands(ctl, life):
     assert f"{ctl.prefix}events[" in text and "#4242" in text
     assert "another" not in text
     standing = text[text.index("downstreams"):]
-    assert "org/done  success" in standing
+    assert "routed      L4 org/stuck, org/late, org/more  routed" in text and "routed      L1 org/old  routed" in text
+    assert "org/done  success" in standing and "L1  org/old  routed" in standing and "L4  org/more  routed" in standing
+    assert f"L4  org/late  waits  until " in standing
     assert "org/stuck  routed" in standing and f"waits for its sender in {ctl.prefix}dispatch.l4[" in standing
 
 
@@ -284,7 +309,17 @@ def test_trace_json_says_the_same(ctl, life):
     trace = json.loads(ctl("trace", "--json", "--pr", 4242).stdout)
     assert trace["delivery"] == DELIVERY and trace["received_ms"] == life
     states = {row["repo"]: row["state"] for row in trace["downstreams"] if row["tier"]}
-    assert states["org/done"] == "success" and states["org/stuck"] == "routed"
+    assert states == {"org/done": "success", "org/stuck": "routed", "org/late": "waits", "org/more": "routed", "org/old": "routed"}
+
+
+def test_trace_of_one_downstream_shows_its_steps_and_those_of_all(ctl, life):
+    trace = json.loads(ctl("trace", "--json", "--repo", "Org/Late", DELIVERY).stdout)
+    assert [step["outcome"] for step in trace["steps"]] == ["accepted", "routed", "waits"]
+    assert trace["steps"][1]["repos"] == ["org/stuck", "org/late", "org/more"]
+    assert [(row["repo"], row["state"]) for row in trace["downstreams"]] == [("org/late", "waits")]
+    text = ctl("trace", "--repo", "org/done", "--pr", 4242).stdout
+    assert "accepted" in text and "org/done  success" in text and "org/stuck" not in text
+    assert "org/old  routed" in ctl("trace", "--repo", "org/old", DELIVERY).stdout
 
 
 def steps(delivery, n):

@@ -20,14 +20,14 @@ NOW = int(time.time() * 1000)
 class Queue(Ctl):
     """A prefix of its own with a dead-letter queue."""
 
-    def park(self, number=1, source="dispatch.l2", cls="refused", repo="org/a", error="404 Not Found", value=b"{}",
-             parked_ms=None, **more):
+    def park(self, number=1, source="dispatch.l2", cls="refused", repos="org/a", error="404 Not Found", value=b"{}",
+             parked_ms=None, key=None, **more):
         headers = {"event": "pull_request", "action": "opened", "delivery": f"d-{number}", "pr": number,
-                   "head_sha": "a" * 40, "received_ms": NOW, "source": "webhook", "repo": repo, "tier": "L2",
+                   "head_sha": "a" * 40, "received_ms": NOW, "source": "webhook", "repos": repos, "tier": "L2",
                    "kind": "dispatch", "attempt": 5, "seq": "1:0:1", "maybe_duplicate": 1,
                    "source_topic": self.prefix + source, "class": cls, "error": error,
                    "parked_ms": parked_ms or NOW + number, **more}
-        self.write("dlq", f"{repo}|pytorch/pytorch#{number}", value,
+        self.write("dlq", key or f"pytorch/pytorch#{number}", value,
                    **{name: text for name, text in headers.items() if text is not None})
 
     def dlq(self, *arguments, expect=0, **environment):
@@ -64,7 +64,7 @@ def full(kafka_node, tmp_path_factory):
     one = Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path_factory.mktemp("full"))
     one.park(1)
     one.park(2, cls="poison", source="events")
-    one.park(3, repo="org/b", cls="exhausted")
+    one.park(3, repos="org/b,org/c", cls="exhausted")
     one.park(4, parked_ms=NOW - 2 * 3600 * 1000)
     return one
 
@@ -72,7 +72,7 @@ def full(kafka_node, tmp_path_factory):
 # ---- list ---------------------------------------------------------------------------------------------------
 def test_list_shows_what_is_open_the_oldest_first(queue):
     queue.park(2)
-    queue.park(1, cls="exhausted", error="503\x1b[31m red", repo="org/b")
+    queue.park(1, cls="exhausted", error="503\x1b[31m red", repos="org/b")
     lines = queue.dlq("list").stdout.splitlines()
     assert lines[0].split()[:4] == ["WHERE", "WHEN", "CLASS", "SOURCE"]
     assert [line.split()[4] for line in lines[1:3]] == ["d-1", "d-2"]
@@ -87,7 +87,7 @@ def test_an_empty_queue_is_no_problem(queue):
 
 
 @pytest.mark.parametrize("filters,expected", (
-    ([], {1, 2, 3, 4}), (["--class", "poison"], {2}), (["--repo", "ORG/B"], {3}), (["--delivery", "d-1"], {1}),
+    ([], {1, 2, 3, 4}), (["--class", "poison"], {2}), (["--repo", "ORG/B"], {3}), (["--repo", "org/c"], {3}), (["--delivery", "d-1"], {1}),
     (["--source", "events"], {2}), (["--since", "1h"], {1, 2, 3}), (["--class", "refused", "--repo", "org/a"], {1, 4}),
     (["--source", "callbacks"], set())), ids=str)
 def test_list_filters(full, filters, expected):
@@ -100,7 +100,21 @@ def test_json_has_what_the_table_has(queue):
     partition, offset = row["position"].split("@")
     assert (row["partition"], row["offset"]) == (int(partition), int(offset))
     assert (row["class"], row["source"], row["delivery"], row["repo"], row["error"], row["state"], row["key"]) == (
-        "refused", "dispatch.l2", "d-7", "org/a", "404 Not Found", "open", "org/a|pytorch/pytorch#7")
+        "refused", "dispatch.l2", "d-7", "org/a", "404 Not Found", "open", "pytorch/pytorch#7")
+    assert row["repos"] == ["org/a"]
+
+
+def test_which_downstreams_are_parked_and_why(queue):
+    """A record that a delay could not read is for several; what GitHub refuses is parked one by one."""
+    queue.park(1, source="delay.1m", repos="org/a,org/b,org/c", cls="poison", error="not_before_ms")
+    queue.park(2, repos="org/b")
+    table = queue.dlq("list").stdout.splitlines()
+    assert "  org/a +2  " in table[1] and table[1].endswith("not_before_ms; for org/a, org/b, org/c")
+    assert table[2].endswith("  org/b                     404 Not Found")
+    assert [(row["repo"], row["repos"]) for row in queue.rows()] == [(None, ["org/a", "org/b", "org/c"]), ("org/b", ["org/b"])]
+    assert [row["delivery"] for row in queue.rows("--repo", "org/c")] == ["d-1"]
+    assert [row["delivery"] for row in queue.rows("--repo", "org/b")] == ["d-1", "d-2"]
+    assert "repos: org/a,org/b,org/c\n" in queue.dlq("show", queue.place(1)).stdout
 
 
 def test_records_that_others_wrote_are_shown_too(queue):
@@ -134,7 +148,7 @@ def test_replay_puts_a_task_back_as_a_first_attempt_and_resolves_it(queue):
     place = queue.place(1)
     assert "1 replayed, 0 resolved before" in queue.dlq("replay", place).stdout
     task, = queue.read("dispatch.l2")
-    assert (task.key, task.value) == ("org/a|pytorch/pytorch#1", b'{"a": 1}')
+    assert (task.key, task.value) == ("pytorch/pytorch#1", b'{"a": 1}')
     assert task.headers["attempt"] == "1" and task.headers["seq"] == "1:0:1"
     assert task.headers["maybe_duplicate"] == "1" and task.headers["dlq"] == place
     assert not {"class", "source_topic", "error", "parked_ms"} & set(task.headers)
@@ -144,6 +158,37 @@ def test_replay_puts_a_task_back_as_a_first_attempt_and_resolves_it(queue):
     assert resolution.headers["delivery"] == "d-1" and not resolution.value
     assert [row["delivery"] for row in queue.rows()] == ["d-2"]
     assert {row["delivery"]: row["state"] for row in queue.rows("--all")} == {"d-1": "replayed", "d-2": "open"}
+
+
+def test_replay_and_drop_keep_all_downstreams_of_a_record(queue):
+    queue.park(1, repos="org/a,org/b")
+    queue.park(2, repos="org/a,org/b")
+    one, two = queue.place(1), queue.place(2)
+    queue.dlq("replay", "--repo", "org/b", one)
+    queue.dlq("drop", "--repo", "ORG/A")
+    task, = queue.read("dispatch.l2")
+    assert (task.key, task.headers["repos"], task.headers["dlq"]) == ("pytorch/pytorch#1", "org/a,org/b", one)
+    assert {(r.headers["resolves"], r.headers["class"], r.headers["repos"]) for r in queue.resolutions()} == {
+        (one, "replayed", "org/a,org/b"), (two, "dropped", "org/a,org/b")}
+    states = {row["repo"]: row["state"] for row in json.loads(queue("trace", "--json", "d-2").stdout)["downstreams"]}
+    assert states == {"org/a": "dropped", "org/b": "dropped"}
+
+
+def test_a_task_of_the_old_form_is_shown_and_put_back_as_it_was(queue):
+    """As before 2026-12: one downstream, in the header repo and in the key."""
+    queue.park(1, repos=None, repo="org/a", key="org/a|pytorch/pytorch#1")
+    queue.park(2, repos=None, repo="org/a", key="org/a|pytorch/pytorch#2")
+    place = queue.place(1)
+    row, _ = queue.rows("--repo", "org/a")
+    assert (row["repo"], row["repos"], row["key"]) == ("org/a", ["org/a"], "org/a|pytorch/pytorch#1")
+    assert queue.rows("--repo", "org/b") == []
+    queue.dlq("replay", place)
+    queue.dlq("drop", queue.place(2))
+    task, = queue.read("dispatch.l2")
+    assert (task.key, task.headers["repo"], task.headers["dlq"]) == ("org/a|pytorch/pytorch#1", "org/a", place)
+    assert "repos" not in task.headers
+    assert {(r.key, r.headers["repo"]) for r in queue.resolutions()} == {(f"org/a|pytorch/pytorch#{n}", "org/a") for n in (1, 2)}
+    assert "resolved    L2 org/a  replayed" in queue("trace", "d-1").stdout
 
 
 def test_what_was_replayed_is_never_replayed_again(queue):
@@ -183,25 +228,25 @@ def test_a_row_goes_back_to_results_only_while_it_is_the_newest_of_its_job(queue
     queue.park(1, source="results", value=b'{"status": "in_progress"}')
     queue.park(2, source="results", value=b'{"status": "completed"}')
     for number, status in ((1, b"in_progress"), (1, b"completed"), (2, b"completed")):
-        queue.write("results", f"org/a|pytorch/pytorch#{number}", b'{"status": "%s"}' % status)
+        queue.write("results", f"pytorch/pytorch#{number}", b'{"status": "%s"}' % status)
     done = queue.dlq("replay", "--source", "results", expect=1)
     assert "1 replayed, 0 resolved before, 1 cannot be" in done.stdout
     assert "a newer row of this job is in results" in done.stderr
     assert [row["delivery"] for row in queue.rows()] == ["d-1"]
     last = {r.key: r.value for r in queue.read("results")}
-    assert last == {f"org/a|pytorch/pytorch#{n}": b'{"status": "completed"}' for n in (1, 2)}
+    assert last == {f"pytorch/pytorch#{n}": b'{"status": "completed"}' for n in (1, 2)}
 
 
 def test_a_row_whose_job_goes_on_meanwhile_does_not_go_back_behind_its_newer_one(queue, tmp_path):
     jobs = range(1, 16)
     for number in jobs:
         queue.park(number, source="results", value=b'{"status": "in_progress"}')
-        queue.write("results", f"org/a|pytorch/pytorch#{number}", b'{"status": "in_progress"}')
+        queue.write("results", f"pytorch/pytorch#{number}", b'{"status": "in_progress"}')
     process = Process("replay", [BIN / "crcrctl", "dlq", "replay", "--rate", "1", "--source", "results"], tmp_path,
                       queue.environment())
     process.wait_text("replayed to results")
     write_all(queue.brokers, f"{queue.prefix}results", [
-        (f"org/a|pytorch/pytorch#{number}", b'{"status": "completed"}', {}, int(time.time() * 1000)) for number in jobs])
+        (f"pytorch/pytorch#{number}", b'{"status": "completed"}', {}, int(time.time() * 1000)) for number in jobs])
     assert process.popen.wait(60) == 1
     last = {r.key: r.value for r in queue.read("results")}
     left = [row["key"] for row in queue.rows()]
@@ -211,7 +256,7 @@ def test_a_row_whose_job_goes_on_meanwhile_does_not_go_back_behind_its_newer_one
 
 def test_a_newer_row_behind_many_others_is_seen_too(queue, tmp_path):
     """What is put back elsewhere takes its time; what comes to results meanwhile is more than a client holds (4 MB)."""
-    key = "org/a|pytorch/pytorch#1"  # of all, so that the queue has an order
+    key = "pytorch/pytorch#1"  # of all, so that the queue has an order
     for number in range(24):
         queue.park(1, delivery=f"d-{number}")
     queue.park(1, source="results", value=b'{"status": "in_progress"}', delivery="d-row")
@@ -220,7 +265,7 @@ def test_a_newer_row_behind_many_others_is_seen_too(queue, tmp_path):
     process.wait_text("replayed to dispatch.l2")
     process.signal(signal.SIGSTOP)  # until the newer one is there, however slow this machine is
     now, row = int(time.time() * 1000), os.urandom(10_000)
-    write_all(queue.brokers, f"{queue.prefix}results", [(f"org/b|pytorch/pytorch#{n}", row, {}, now) for n in range(1600)])
+    write_all(queue.brokers, f"{queue.prefix}results", [(f"other/pytorch#{n}", row, {}, now) for n in range(1600)])
     queue.write("results", key, b'{"status": "completed"}')
     process.signal(signal.SIGCONT)
     assert process.popen.wait(60) == 1
@@ -263,7 +308,7 @@ def test_what_can_go_nowhere_stays_and_is_exit_1(queue):
 
 def test_filters_choose_what_is_replayed(queue):
     for number, cls in ((1, "refused"), (2, "exhausted"), (3, "refused")):
-        queue.park(number, cls=cls, repo="org/b" if number == 3 else "org/a")
+        queue.park(number, cls=cls, repos="org/b" if number == 3 else "org/a")
     queue.dlq("replay", "--class", "refused", "--repo", "org/a")
     assert [r.headers["delivery"] for r in queue.read("dispatch.l2")] == ["d-1"]
 
@@ -335,7 +380,7 @@ def test_drop_only_notes_it(queue):
 
 # ---- in tail and trace ------------------------------------------------------------------------------------------
 def test_tail_and_trace_show_resolutions(queue):
-    queue.park(1)
+    queue.park(1, repos="org/a,org/b")
     queue.park(2)
     one, two = queue.place(1), queue.place(2)
     queue.dlq("replay", one)
@@ -343,9 +388,10 @@ def test_tail_and_trace_show_resolutions(queue):
     lines = queue("tail", "dlq").stdout
     assert f"replayed    by hand: dlq {one}, from {queue.prefix}dispatch.l2" in lines
     trace = queue("trace", "d-1").stdout
-    assert "parked      L2 org/a  parked  refused from" in trace
-    assert f"replayed from dlq {one}" in trace and f"resolved    L2 org/a  replayed  by hand: dlq {one}" in trace
-    assert "org/a  routed" in trace[trace.index("downstreams"):]
+    assert "parked      L2 org/a, org/b  parked  refused from" in trace
+    assert f"replayed from dlq {one}" in trace and f"resolved    L2 org/a, org/b  replayed  by hand: dlq {one}" in trace
+    for repo in ("org/a", "org/b"):
+        assert f"{repo}  routed" in trace[trace.index("downstreams"):]
     trace = queue("trace", "d-2").stdout
     assert "org/a  dropped  somebody took it out" in trace[trace.index("downstreams"):]
 

@@ -102,7 +102,7 @@ def past(either_broker):
 
 @pytest.fixture(scope="module")
 def report(past):
-    return json.loads(past.ctl("levels", "--json", "--device", "org/ready=npu").stdout)
+    return json.loads(past.ctl("levels", "--json").stdout)
 
 
 def row(report, repo):
@@ -192,7 +192,7 @@ def test_thresholds_and_windows_are_flags(past):
 
 @pytest.mark.parametrize("arguments", (
     ["levels", "x"], ["levels", "--dry-run"], ["levels", "--patch"], ["levels", "--max-e2e", "soon"],
-    ["levels", "--min-pass-rate", "101"], ["levels", "--device", "npu"], ["levels", "--nonsense"]), ids=" ".join)
+    ["levels", "--min-pass-rate", "101"], ["levels", "--nonsense"]), ids=" ".join)
 def test_wrong_usage_of_levels_is_exit_2_and_says_why(past, arguments):
     assert past.ctl(*arguments, expect=2).stderr.strip()
 
@@ -212,15 +212,14 @@ def test_the_proposal_names_each_line_to_move_where_to_and_why(past, report):
         "org/ready": "L3", "pytorch/crcr-test": "L3", "org/l3flaky": "L2", "org/l3slow": "L2", "org/l3timeouts": "L2"}
     for repo, one in moved.items():
         assert repo in lines[one["line"] - 1], "the line of the version in force"
-    assert moved["org/ready"]["device"] == "npu" and moved["pytorch/crcr-test"]["device"] is None
-    said = past.ctl("levels", "--device", "org/ready=npu").stdout.split("Proposal: ")[1].splitlines()[1:]
+    assert moved["org/ready"]["device"] is None and moved["org/l3flaky"]["device"] == "npu"
+    said = past.ctl("levels").stdout.split("Proposal: ")[1].splitlines()[1:]
     shown = dict(zip(said[::2], said[1::2]))
     assert len(shown) == len(moved)
     for repo, one in moved.items():
         at = f"  .github/allowlist.yml:{one['line']}: {lines[one['line'] - 1].strip()}"
         assert shown[at].startswith(f"    {repo}: {one['level']} to {one['proposed']}")
-    assert any("org/ready: L2 to L3, device npu: tenure " in line and "pass_rate 92.5 %" in line for line in said)
-    assert any("crcr-test: L2 to L3, device to be chosen (--device" in line for line in said)
+    assert any("org/ready: L2 to L3, below its device: tenure " in line and "pass_rate 92.5 %" in line for line in said)
     assert any("org/l3flaky: L3 to L2: pass_rate 89.5 %, at least 90.0 % wanted, over 200 jobs" in line for line in said)
 
 

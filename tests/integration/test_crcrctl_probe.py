@@ -50,7 +50,7 @@ class Probe(Ctl):
     def called_back(self, repo, delivery):
         self.write("callbacks", f"{delivery}/{repo}", json.dumps({
             "event_type": "pull_request", "delivery_id": delivery,
-            "workflow": {"status": "completed", "conclusion": "success", "name": "CI"}}).encode(),
+            "workflow": {"status": "completed", "conclusion": "success", "name": "CI", "run_id": "1"}}).encode(),
             repo=repo, level="L2", delivery=delivery, pr=7, head_sha=SHA, received_ms=int(time.time() * 1000))
 
 

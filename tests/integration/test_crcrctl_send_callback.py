@@ -2,7 +2,6 @@
 import json
 import ssl
 import subprocess
-import time
 
 import jwt
 import pytest
@@ -59,19 +58,6 @@ def test_the_workflow_is_put_into_what_was_dispatched(send, inbox):
         "schema_version": "1", "status": "in_progress", "name": "crcrctl", "run_id": "1"}
 
 
-def test_a_token_is_made_with_a_key_of_ones_own(send, inbox, tmp_path):
-    key = tmp_path / "issuer.pem"
-    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-    public = subprocess.run(["openssl", "rsa", "-in", key, "-pubout"], check=True, capture_output=True).stdout
-    send("--key", key, "--repo", "org/a", "--issuer", "https://ci.example.org", "--kid", "k7")
-    token = sent(inbox)[0]
-    claims = jwt.decode(token, public, algorithms=["RS256"], audience="pytorch-cross-repo-ci-relay")
-    assert (claims["iss"], claims["repository"], claims["repository_owner"]) == ("https://ci.example.org", "org/a", "org")
-    assert (claims["run_id"], claims["run_attempt"]) == ("1", "1")
-    assert jwt.get_unverified_header(token)["kid"] == "k7"
-    assert 0 < claims["exp"] - time.time() <= 300
-
-
 def test_a_token_of_the_simulator(send, inbox, tmp_path):
     sim = Sim(tmp_path, inbox)
     try:
@@ -92,7 +78,7 @@ def test_a_refusal_is_exit_1_and_no_answer_exit_3(send, inbox, tmp_path):
     assert "is crcr-ingest running there?" in send("--token", "t", "--url", "http://127.0.0.1:1/x", expect=3).stderr
     assert send("--sim", "http://127.0.0.1:1", "--repo", "org/a", expect=3).stderr
     assert "not a JSON object" in send("--token", "t", "--status", "completed", body=b"[]", expect=1).stderr
-    assert "No such file" in send("--key", tmp_path / "none.pem", "--repo", "org/a", expect=1).stderr
+    assert "No such file" in send("--token-file", tmp_path / "none", expect=1).stderr
 
 
 def test_the_authority_of_the_relay_is_the_one_that_is_set(send, inbox, tmp_path):
@@ -110,7 +96,7 @@ def test_the_authority_of_the_relay_is_the_one_that_is_set(send, inbox, tmp_path
 
 
 @pytest.mark.parametrize("arguments", (
-    [], ["--token", "t", "--token-file", "f"], ["--sim", "http://127.0.0.1:1"], ["--key", "f", "--repo", "nowhere"],
+    [], ["--token", "t", "--token-file", "f"], ["--sim", "http://127.0.0.1:1"], ["--sim", "http://127.0.0.1:1", "--repo", "nowhere"],
     ["--token", "t", "--status", "queued"], ["--token", "t", "--status", "completed", "--conclusion", "fine"],
     ["--token", "t", "--job", "a"], ["--token", "t", "--nonsense"], ["--token", "t", "second"]), ids=" ".join)
 def test_wrong_usage_of_send_callback_is_exit_2_and_sends_nothing(send, inbox, arguments):

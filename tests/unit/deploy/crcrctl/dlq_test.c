@@ -33,12 +33,12 @@ static struct record *parked(int32_t partition, int64_t offset)
     static struct record r;
     r = (struct record){ .at = { "crcr.dlq", partition, offset },
                          .timestamp_ms = 1000 + offset,
-                         .key = STR_LIT("org/a|pytorch/pytorch#1"),
+                         .key = STR_LIT("pytorch/pytorch#1"),
                          .value = STR_LIT("{}") };
     headers_init(&r.headers);
     headers_put(&r.headers, "event", STR_LIT("pull_request"));
     headers_put(&r.headers, "delivery", STR_LIT("d-1"));
-    headers_put(&r.headers, "repo", STR_LIT("org/a"));
+    headers_put(&r.headers, "repos", STR_LIT("org/a,org/c"));
     headers_put(&r.headers, "attempt", STR_LIT("4"));
     headers_put(&r.headers, "maybe_duplicate", STR_LIT("1"));
     headers_put(&r.headers, "source_topic", STR_LIT("crcr.dispatch.l2"));
@@ -139,6 +139,45 @@ static void filters_are_anded(void **state)
     assert_false(matches((struct dlq_filter){ .places = { { 3, 18 } }, .n_places = 1 }));
 }
 
+static void a_filter_finds_each_downstream_of_an_entry(void **state)
+{
+    (void)state;
+    dlq_add(&dlq, parked(3, 17));
+    dlq_finish(&dlq);
+    assert_true(matches((struct dlq_filter){ .repo = STR_LIT("org/a") }));
+    assert_true(matches((struct dlq_filter){ .repo = STR_LIT("Org/C") }));
+    assert_false(matches((struct dlq_filter){ .repo = STR_LIT("org/a,org/c") }));
+    assert_false(matches((struct dlq_filter){ .repo = STR_LIT("org") }));
+}
+
+static struct record *parked_of_the_old_form(void)
+{
+    struct record *r = parked(3, 17);
+    r->key = STR_LIT("org/a|pytorch/pytorch#1");
+    headers_remove(&r->headers, "repos");
+    headers_put(&r->headers, "repo", STR_LIT("org/a"));
+    return r;
+}
+
+static void an_entry_of_the_old_form_is_found_goes_back_and_is_resolved(void **state)
+{
+    (void)state;
+    struct headers h;
+    struct why why;
+    enum topic target;
+    struct record *r = parked_of_the_old_form();
+    dlq_add(&dlq, r);
+    dlq_finish(&dlq);
+    assert_string_equal(dlq.entries[0]->repos, "org/a");
+    assert_true(matches((struct dlq_filter){ .repo = STR_LIT("ORG/A") }));
+    assert_false(matches((struct dlq_filter){ .repo = STR_LIT("org/c") }));
+    assert_int_equal(dlq_unpark(&topics, r, &target, &h, &why), OK);
+    assert_true(str_is(headers_get(&h, "repo"), "org/a"));
+    assert_null(headers_get(&h, "repos").ptr);
+    dlq_resolution_headers(r, DLQ_REPLAYED, 77, &h);
+    assert_true(str_is(headers_get(&h, "repo"), "org/a"));
+}
+
 static void a_task_goes_back_as_a_first_attempt(void **state)
 {
     (void)state;
@@ -150,6 +189,7 @@ static void a_task_goes_back_as_a_first_attempt(void **state)
     assert_true(str_is(headers_get(&h, "attempt"), "1"));
     assert_true(str_is(headers_get(&h, "maybe_duplicate"), "1"));
     assert_true(str_is(headers_get(&h, "delivery"), "d-1"));
+    assert_true(str_is(headers_get(&h, "repos"), "org/a,org/c"));
     assert_true(str_is(headers_get(&h, "dlq"), "3@17"));
     static const char *const gone[] = { "source_topic", "class", "error", "parked_ms" };
     for (size_t i = 0; i < sizeof(gone) / sizeof(*gone); i++)
@@ -211,7 +251,7 @@ static void a_resolution_says_what_it_resolves_and_whose_it_is(void **state)
     assert_true(str_is(headers_get(&h, "resolves"), "3@17"));
     assert_true(str_is(headers_get(&h, "class"), "dropped"));
     assert_true(str_is(headers_get(&h, "delivery"), "d-1"));
-    assert_true(str_is(headers_get(&h, "repo"), "org/a"));
+    assert_true(str_is(headers_get(&h, "repos"), "org/a,org/c"));
     assert_true(str_is(headers_get(&h, "resolved_ms"), "77"));
     assert_null(headers_get(&h, "error").ptr);
 }
@@ -225,6 +265,8 @@ int main(void)
         TEST(the_oldest_comes_first),
         TEST(places_have_one_form),
         TEST(filters_are_anded),
+        TEST(a_filter_finds_each_downstream_of_an_entry),
+        TEST(an_entry_of_the_old_form_is_found_goes_back_and_is_resolved),
         TEST(a_task_goes_back_as_a_first_attempt),
         TEST(what_came_from_a_delay_goes_where_the_delay_would_have_sent_it),
         TEST(what_came_from_nowhere_stays),

@@ -16,7 +16,7 @@ static void add(struct timeline *t, enum topic topic, const char *repo, int64_t 
 
     snprintf(s.delivery, sizeof(s.delivery), "d");
     snprintf(s.topic_name, sizeof(s.topic_name), "crcr.%s", topic_base_name(topic));
-    snprintf(s.repo, sizeof(s.repo), "%s", repo);
+    s.repos = *repo ? str_dup(str_of(repo)) : NULL;
     snprintf(s.outcome, sizeof(s.outcome), "%s", outcome);
     snprintf(s.detail, sizeof(s.detail), "%s", detail);
     if (topic == TOPIC_CALLBACKS) {
@@ -129,6 +129,47 @@ static void a_wait_says_until_when_in_whatever_order_it_was_written(void **state
         add(&t, TOPIC_DISPATCHES, "o/r", 50001 - first, "waiting", "HTTP 429");
         stands(&t, "waits", "until 03:20 for crcr.dispatch.l3");
     }
+}
+
+static void each_downstream_of_a_record_goes_its_own_way(void **state)
+{
+    static const struct {
+        const char *repo, *state, *why;
+    } wanted[] = {
+        { "o/a", "success", "CI / linux" },
+        { "o/b", "waits", "until 03:20 for crcr.dispatch.l3" },
+        { "o/c", "waits", "until 03:20 for crcr.dispatch.l3" },
+        { "o/d", "routed",
+          "no outcome for 90 s: waits for its sender in crcr.dispatch.l3[0]@0 (crcrctl lag)" },
+        { "o/e", "parked", "refused from crcr.dispatch.l3: 404" },
+        { "o/f", "dropped",
+          "somebody took it out of the dead-letter queue (for 60 s): by hand: dlq 1@7" },
+        { "o/g", "dropped",
+          "somebody took it out of the dead-letter queue (for 60 s): by hand: dlq 1@7" },
+    };
+    struct timeline t;
+    struct standing *all;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_DISPATCH_L3, "o/a,o/b,o/c,o/d,o/e,o/f,o/g", 10000, "routed", "");
+    add(&t, TOPIC_DISPATCHES, "o/a", 11000, "dispatched", "HTTP 204");
+    add(&t, TOPIC_CALLBACKS, "o/a", 20000, "success", "CI / linux");
+    add(&t, TOPIC_DISPATCHES, "o/b", 30000, "waiting", "HTTP 429");
+    add(&t, TOPIC_DISPATCHES, "o/c", 30000, "waiting", "HTTP 429");
+    add(&t, TOPIC_DELAY_1M, "o/b,O/C", 30001, "waits", "until 03:20 for crcr.dispatch.l3");
+    add(&t, TOPIC_DLQ, "o/e", 31000, "parked", "refused from crcr.dispatch.l3: 404");
+    add(&t, TOPIC_DLQ, "o/f,o/g", 31000, "parked", "exhausted from crcr.dispatch.l3: 503");
+    add(&t, TOPIC_DLQ, "o/f,o/g", 40000, "dropped", "by hand: dlq 1@7");
+    timeline_sort(&t);
+    assert_int_equal(timeline_states(&t, 0, t.n, 100000, &all), 7);
+    for (size_t i = 0; i < 7; i++) {
+        assert_true(str_is(all[i].repo, wanted[i].repo));
+        assert_string_equal(all[i].state, wanted[i].state);
+        assert_string_equal(all[i].why, wanted[i].why);
+    }
+    free(all);
+    timeline_clear(&t);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -303,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_result_repeats_a_callback_and_changes_nothing),
         cmocka_unit_test(a_wait_says_until_when_in_whatever_order_it_was_written),
         cmocka_unit_test(steps_of_one_millisecond_follow_the_way_of_the_data),
+        cmocka_unit_test(each_downstream_of_a_record_goes_its_own_way),
         cmocka_unit_test(a_job_that_passes_does_not_hide_one_that_failed),
         cmocka_unit_test(several_jobs_are_counted),
         cmocka_unit_test(many_names_are_cut_and_the_counts_stay),
