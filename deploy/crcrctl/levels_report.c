@@ -387,9 +387,9 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
     struct buf CLEANUP(buf_clear) text;
     struct why why;
+    buf_init(&text, TEXT_MAX);
     if (args->dry_run && !args->apply)
         return ctl_bad(ctl, "--dry-run", "", "with --apply");
-    buf_init(&text, TEXT_MAX);
     r.jobs = levels_new();
     enum err err = read_topics(ctl, &r, &why);
     if (!err) {

@@ -218,9 +218,9 @@ int verb_probe(struct ctl *ctl, const struct args *args)
     struct buf CLEANUP(buf_clear) text;
     struct allowlist_read past;
     struct why why;
+    buf_init(&text, TEXT_MAX);
     if (!repo_valid(f.repo))
         return ctl_bad(ctl, "repository", args->names[0], "OWNER/REPO");
-    buf_init(&text, TEXT_MAX);
     enum err err = ask_topics(ctl, &past, &f, &why);
     if (err) {
         allowlist_read_clear(&past);

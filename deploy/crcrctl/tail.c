@@ -65,10 +65,10 @@ static bool print(void *opaque, const struct record *record)
     struct tail *tail = opaque;
     struct summary CLEANUP(summary_clear) s;
     struct buf CLEANUP(buf_clear) line;
+    buf_init(&line, LINE_MAX);
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s))
         return true;
-    buf_init(&line, LINE_MAX);
     if (tail->json)
         summary_json(&line, &s);
     else

@@ -114,6 +114,14 @@ def test_a_form_of_another_dialect_is_found(tree, line, says):
     assert "common/base/x.c:2: " in tree.run("dialect")[1]
 
 
+def test_what_is_cleared_before_it_is_made_is_found(tree):
+    made = "void f(void)\n{\n    struct buf CLEANUP(buf_clear) b;\n"
+    tree.put("common/base/x.c", made + "    if (early())\n        return;\n    buf_init(&b, 1);\n}\n")
+    fails(tree, "dialect", "common/base/x.c:3: b: put something into it")
+    tree.put("common/base/x.c", made + "    buf_init(&b, 1);\n    if (early())\n        return;\n}\n")
+    passes(tree, "dialect")
+
+
 def test_the_accepted_forms_of_c_pass(tree):
     tree.put("tests/unit/x_test.c", 'if (!p || err || sizeof(x) > 1)\n    log("p == NULL");\n'
              "assert_int_equal(f(a, (b)), OK);\nassert_true(p != NULL &&\n            f() == OK);\n")
