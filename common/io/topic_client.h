@@ -15,6 +15,7 @@
 
 struct rd_kafka_s;
 struct rd_kafka_conf_s;
+struct rd_kafka_message_s;
 
 /* First member of those who use it: librdkafka's opaque pointer is this one. */
 struct topic_client {
@@ -53,6 +54,8 @@ enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 bool topic_client_fatal(struct topic_client *c, struct why *why);
 /* True while librdkafka has lost every broker. Any thread. */
 bool topic_client_unavailable(struct topic_client *c);
+/* Fills record with what borrows from message. Headers past HEADERS_MAX are left out. */
+void topic_client_record(const struct rd_kafka_message_s *message, struct record *record);
 /* Asks for the metadata of the whole cluster and calls found for each topic that exists.
  * ERR_RETRY when no broker answers in timeout_ms. */
 typedef void topic_found_fn(void *opaque, const char *topic, int partitions);

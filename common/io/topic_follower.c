@@ -8,8 +8,6 @@
 #include "../base/mem.h"
 #include "topic_client.h"
 #include "topic_ends.h"
-#include "topic_nudge.h"
-#include "topic_record.h"
 
 #define START_MS      5000
 #define OFFSETS_MS    15000 /* a broker that has just come back has no leaders for some seconds */
@@ -26,7 +24,6 @@ struct topic_follower {
     rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was reached */
     int64_t *ends;          /* of each: where it ended when its first record came; -1 before */
     int n_behind;           /* partitions whose end was not reached yet */
-    size_t since_nudge;     /* bytes taken */
     int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
     int64_t moved_ms;       /* monotonic: when a record or an end came last */
     int64_t asked_ms;       /* monotonic: topic_follower_stalled */
@@ -222,15 +219,6 @@ static void note_end(struct topic_follower *f, const rd_kafka_message_t *message
     f->n_behind--;
 }
 
-static void nudge_when_due(struct topic_follower *f, size_t bytes)
-{
-    f->since_nudge += bytes + TOPIC_NUDGE_RECORD_BYTES;
-    if (f->since_nudge < TOPIC_NUDGE_BYTES)
-        return;
-    topic_nudge(f->client.rk, f->partitions);
-    f->since_nudge = 0;
-}
-
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
@@ -253,8 +241,7 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
         if (!message->err) {
             let_go(f);
             f->message = message;
-            topic_record_fill(&f->record, message);
-            nudge_when_due(f, message->len);
+            topic_client_record(message, &f->record);
             if (f->record.timestamp_ms >= f->skip_before_ms)
                 return &f->record;
             continue;

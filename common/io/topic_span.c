@@ -8,8 +8,6 @@
 #include "../base/mem.h"
 #include "topic_client.h"
 #include "topic_ends.h"
-#include "topic_nudge.h"
-#include "topic_record.h"
 
 #define START_MS 5000
 #define SHORT_MS 10000 /* how long a partition may end before the end that it had */
@@ -32,12 +30,11 @@ struct topic_span {
     struct record record; /* the one that is out */
     rd_kafka_message_t *message;
     rd_kafka_topic_partition_list_t *assigned;
-    size_t since_nudge; /* bytes taken */
 };
 
 static const topic_setting span_defaults[] = {
     { "fetch.wait.max.ms", "100" },
-    { "queued.max.messages.kbytes", "4096" },
+    { "queued.max.messages.kbytes", "16384" },
     { "fetch.message.max.bytes", "1048576" },
     { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
     { NULL, NULL },
@@ -172,17 +169,6 @@ static void pass(struct topic_span *s, struct span *p, int64_t at)
     rd_kafka_topic_partition_list_destroy(one);
 }
 
-static void nudge_when_due(struct topic_span *s, size_t bytes)
-{
-    s->since_nudge += bytes + TOPIC_NUDGE_RECORD_BYTES;
-    if (s->since_nudge < TOPIC_NUDGE_BYTES)
-        return;
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(s->assigned);
-    topic_nudge(s->client.rk, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    s->since_nudge = 0;
-}
-
 static void let_go(struct topic_span *s)
 {
     if (s->message)
@@ -243,8 +229,7 @@ static bool take(struct topic_span *s, rd_kafka_message_t *message)
     if (!inside)
         return false;
     s->message = message;
-    topic_record_fill(&s->record, message);
-    nudge_when_due(s, message->len);
+    topic_client_record(message, &s->record);
     return true;
 }
 
