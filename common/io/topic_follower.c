@@ -30,63 +30,6 @@ struct topic_follower {
     int times_behind;       /* in a row that there was more when it asked */
 };
 
-/* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty one
- * is told no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
-static const topic_setting follower_defaults[] = {
-    { "fetch.wait.max.ms", "100" },
-    { "queued.max.messages.kbytes", "4096" },
-    { "fetch.message.max.bytes", "1048576" },
-    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { NULL, NULL },
-};
-
-/* librdkafka wants a group for any assignment; nothing is ever committed or joined under it. */
-static const topic_setting follower_fixed[] = {
-    { "group.id", "crcr-follower" },
-    { "enable.auto.commit", "false" },
-    { "enable.auto.offset.store", "false" },
-    { "auto.offset.reset", "earliest" },
-    { "enable.partition.eof", "true" },
-    { "allow.auto.create.topics", "false" },
-    { NULL, NULL },
-};
-
-static const int64_t start_offsets[] = {
-    [FOLLOW_BEGINNING] = RD_KAFKA_OFFSET_BEGINNING,
-    [FOLLOW_END] = RD_KAFKA_OFFSET_END,
-    [FOLLOW_TIME] = RD_KAFKA_OFFSET_BEGINNING,
-};
-
-struct listing {
-    struct topic_follower *follower;
-    const struct topic_follower_options *options;
-};
-
-static void add_partitions(void *opaque, const char *topic, int partitions)
-{
-    struct listing *l = opaque;
-
-    for (size_t i = 0; i < l->options->n_topics; i++) {
-        if (strcmp(l->options->topics[i], topic))
-            continue;
-        for (int32_t p = 0; p < partitions; p++)
-            rd_kafka_topic_partition_list_add(l->follower->partitions, topic, p)->offset =
-                start_offsets[l->options->from];
-        return;
-    }
-}
-
-static enum err all_found(const struct topic_follower *f,
-                          const struct topic_follower_options *options, struct why *why)
-{
-    for (size_t i = 0; i < options->n_topics; i++)
-        if (!rd_kafka_topic_partition_list_find(f->partitions, options->topics[i], 0))
-            return why_set(why, ERR_STOP,
-                           "missing in Kafka: %s; `crcrctl topics create` makes the topics",
-                           options->topics[i]);
-    return OK;
-}
-
 /* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
 static enum err ask_offsets(struct topic_follower *f, int64_t from_ms, struct why *why)
 {
@@ -114,14 +57,14 @@ static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struc
 enum err topic_follower_start(struct topic_follower *f,
                               const struct topic_follower_options *options, struct why *why)
 {
-    struct listing listing = { f, options };
-
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
     f->partitions = rd_kafka_topic_partition_list_new(16);
-    enum err err = topic_client_topics(&f->client, START_MS, add_partitions, &listing, why);
-    if (!err)
-        err = all_found(f, options, why);
+    enum err err = topic_client_partitions(&f->client, options->topics, options->n_topics, START_MS,
+                                           f->partitions, why);
+    for (int i = 0; i < f->partitions->cnt; i++)
+        f->partitions->elems[i].offset =
+            options->from == FOLLOW_END ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
     if (!err && options->from == FOLLOW_TIME)
         err = offsets_of_time(f, options->from_ms, why);
     if (err)
@@ -141,18 +84,13 @@ enum err topic_follower_open(struct topic_follower **ret,
                              const struct topic_follower_options *options, struct why *why)
 {
     struct topic_follower *f = mem_alloc(1, sizeof(*f));
-    rd_kafka_conf_t *conf;
 
     topic_client_init(&f->client, &options->kafka);
-    enum err err = topic_client_configure(&f->client, &options->kafka, follower_defaults,
-                                          follower_fixed, &conf, why);
-    if (!err)
-        err = topic_client_open(&f->client, false, conf, why);
+    enum err err = topic_client_open_groupless(&f->client, &options->kafka, why);
     if (err) {
         topic_follower_free(f);
         return err;
     }
-    rd_kafka_poll_set_consumer(f->client.rk);
     *ret = f;
     return OK;
 }
@@ -187,8 +125,6 @@ void topic_follower_free(struct topic_follower *f)
     let_go(f);
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
-    if (f->client.rk)
-        rd_kafka_destroy_flags(f->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     topic_client_clear(&f->client);
     free(f->ends);
     free(f);

@@ -276,9 +276,9 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
         rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
     rd_kafka_resp_err_t code = rd_kafka_subscribe(r->client.rk, topics);
     rd_kafka_topic_partition_list_destroy(topics);
-    return !code ? OK
-                 : why_set(why, ERR_STOP, "cannot subscribe as %s: %s", options->group,
-                           rd_kafka_err2str(code));
+    if (!code)
+        return OK;
+    return why_set(why, ERR_STOP, "cannot subscribe: %s", rd_kafka_err2str(code));
 }
 
 enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
@@ -288,9 +288,9 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
 
     topic_client_init(&r->client, &options->kafka);
     r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
-    topic_reader_limit_span(r, 0);
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
+    topic_reader_limit_span(r, 0);
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
@@ -372,11 +372,7 @@ void topic_reader_free(struct topic_reader *r)
             return; /* it goes with the process, which is about to end */
     }
     LL_FOREACH_SAFE2(r->partitions, p, next, list_next)
-    {
-        topic_partition_free(p);
-    }
-    if (r->client.rk)
-        rd_kafka_destroy_flags(r->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    topic_partition_free(p);
     topic_client_clear(&r->client);
     free(r);
 }
