@@ -274,9 +274,9 @@ enum err topic_client_partitions(struct topic_client *c, const char *const *topi
         for (int k = 0; k < metadata->topic_cnt; k++)
             if (!metadata->topics[k].err && !strcmp(metadata->topics[k].topic, topics[i]))
                 partitions = metadata->topics[k].partition_cnt;
-        if (partitions)
+        if (partitions && list)
             rd_kafka_topic_partition_list_add_range(list, topics[i], 0, partitions - 1);
-        else
+        if (!partitions)
             buf_printf(&missing, "%s%s", missing.len ? ", " : "", topics[i]);
     }
     rd_kafka_metadata_destroy(metadata);

@@ -62,8 +62,8 @@ void topic_client_record(const struct rd_kafka_message_s *message, struct record
 /* The metadata of the whole cluster; ERR_RETRY when no broker answers in timeout_ms. */
 enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
                                const struct rd_kafka_metadata **ret, struct why *why) MUST_CHECK;
-/* The same, and adds each partition of these topics to list. ERR_STOP names those that do not
- * exist.
+/* The same, and adds each partition of these topics to list (may be NULL). ERR_STOP names those
+ * that do not exist.
  */
 enum err topic_client_partitions(struct topic_client *c, const char *const *topics, size_t n,
                                  int timeout_ms, struct rd_kafka_topic_partition_list_s *list,

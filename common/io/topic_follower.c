@@ -166,24 +166,21 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
         if (!message)
             return NULL;
-        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        if (message->err && message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
+        } else {
             topic_client_answered(&f->client);
             note_end(f, message);
-        }
-        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
             f->moved_ms = clock_mono_ms();
             f->times_behind = 0;
         }
         if (!message->err) {
-            let_go(f);
-            f->message = message;
             topic_client_record(message, &f->record);
-            if (f->record.timestamp_ms >= f->skip_before_ms)
+            if (f->record.timestamp_ms >= f->skip_before_ms) {
+                f->message = message;
                 return &f->record;
-            continue;
+            }
         }
-        if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
-            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
         rd_kafka_message_destroy(message);
     }
 }

@@ -14,9 +14,9 @@
 #include "topic_client.h"
 
 #define MESSAGE_TIMEOUT_MS 7000
-#define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
-#define FLUSH_STEP_MS      100 /* a broken producer is replaced between */
-#define CLOSE_MS           1000
+#define THREAD_POLL_MS     200   /* how long topic_writer_free waits for the thread at most */
+#define FLUSH_STEP_MS      100   /* a broken producer is replaced between */
+#define CLOSE_MS           1000  /* for the reports of what topic_writer_free purges */
 #define LATE_MS            30000 /* records time out for so long: a new producer */
 #define LATE_GAP_MS        15000 /* between two that belong together */
 
@@ -28,9 +28,8 @@ struct topic_writer {
     bool has_thread;
     atomic_bool stop;
     pthread_t thread;
-    /* Replacing a producer: see renew. */
     pthread_rwlock_t use; /* held by who is in a call of client.rk: to read; by renew: to write */
-    atomic_bool stored;   /* something, by this producer */
+    atomic_bool stored;   /* something, since a producer was refused */
     atomic_llong late_since_ms; /* monotonic: the first of the records that timed out … */
     atomic_llong late_ms;       /* … and the last; 0: none */
     atomic_bool broken;         /* nothing more is put into it */
@@ -162,7 +161,6 @@ static int open_socket(int domain, int type, int protocol, void *opaque)
     return fd;
 }
 
-/* Makes the producer that conf describes. */
 static enum err producer_open(struct topic_writer *w, struct why *why)
 {
     static const uint64_t one = 1; /* an eventfd takes 8 bytes */
@@ -183,18 +181,22 @@ static enum err producer_open(struct topic_writer *w, struct why *why)
 /* Whether there is a reason to replace the producer. */
 static bool is_broken(struct topic_writer *w)
 {
-    int64_t since_ms = atomic_load(&w->late_since_ms);
-
     if (topic_client_fatal(&w->client, &w->reason)) {
         /* Refused before it stored anything (no right to write): so would another be. */
-        atomic_store(&w->hopeless, !atomic_load(&w->stored));
+        atomic_store(&w->hopeless, !atomic_exchange(&w->stored, false));
         return true;
     }
-    if (!since_ms || atomic_load(&w->late_ms) - since_ms < LATE_MS)
+    if (atomic_load(&w->late_ms) - atomic_load(&w->late_since_ms) < LATE_MS)
         return false;
     (void)why_set(&w->reason, ERR_UNKNOWN, "Kafka client: records timed out for %d s on end",
                   LATE_MS / 1000);
     return true;
+}
+
+static void *destroy(void *rk)
+{
+    rd_kafka_destroy(rk);
+    return NULL;
 }
 
 /* Puts a new producer in the place of a broken one once all that this had is reported. On the
@@ -210,6 +212,7 @@ static bool is_broken(struct topic_writer *w)
 static void renew(struct topic_writer *w)
 {
     rd_kafka_t *old = w->client.rk;
+    pthread_t thread;
 
     if (!atomic_load(&w->broken)) {
         if (!is_broken(w))
@@ -231,11 +234,13 @@ static void renew(struct topic_writer *w)
     pthread_rwlock_unlock(&w->use);
     if (!empty)
         return;
-    atomic_store(&w->stored, false);
-    atomic_store(&w->late_since_ms, 0);
     atomic_store(&w->late_ms, 0);
     atomic_store(&w->broken, false);
-    rd_kafka_destroy(old);
+    /* Apart: it takes as long as a name server that one of its threads waits for. */
+    if (pthread_create(&thread, NULL, destroy, old))
+        destroy(old);
+    else
+        pthread_detach(thread);
 }
 
 static void *thread_main(void *opaque)
@@ -294,12 +299,11 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
     topic_client_init(&w->client, &options->kafka);
     pthread_rwlock_init(&w->use, NULL);
     enum err err = writer_open(w, options, why);
-    if (err) {
+    if (err)
         topic_writer_free(w);
-        return err;
-    }
-    *ret = w;
-    return OK;
+    else
+        *ret = w;
+    return err;
 }
 
 void topic_writer_free(struct topic_writer *w)
@@ -312,7 +316,7 @@ void topic_writer_free(struct topic_writer *w)
     }
     if (w->client.rk) {
         rd_kafka_purge(w->client.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-        rd_kafka_flush(w->client.rk, CLOSE_MS); /* the reports of what was purged */
+        rd_kafka_flush(w->client.rk, CLOSE_MS);
     }
     if (w->conf)
         rd_kafka_conf_destroy(w->conf);
@@ -405,7 +409,7 @@ enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str
                    (struct report){ done, opaque, 0 }, why);
 }
 
-/* One put_wait under way; the report comes on this or on the writer's thread. */
+/* The report comes on this or on the writer's thread. */
 struct waiter {
     atomic_bool reported;
     enum err err;
@@ -473,12 +477,9 @@ enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *
 enum err topic_writer_check(struct topic_writer *w, const char *const *topics, size_t n,
                             int timeout_ms, struct why *why)
 {
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
-
     pthread_rwlock_rdlock(&w->use);
-    enum err err = topic_client_partitions(&w->client, topics, n, timeout_ms, list, why);
+    enum err err = topic_client_partitions(&w->client, topics, n, timeout_ms, NULL, why);
     pthread_rwlock_unlock(&w->use);
-    rd_kafka_topic_partition_list_destroy(list);
     return err;
 }
 
