@@ -21,8 +21,9 @@ struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
     struct record record;       /* the one that is out */
     rd_kafka_message_t *message;
-    rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was reached */
-    int64_t *ends;          /* of each: where it ended when its first record came; -1 before */
+    /* offset, once it is read: where it ended when its first record came, -1 before. opaque: not
+     * NULL once that end was reached. */
+    rd_kafka_topic_partition_list_t *partitions;
     int n_behind;           /* partitions whose end was not reached yet */
     int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
     int64_t moved_ms;       /* monotonic: when a record or an end came last */
@@ -70,12 +71,11 @@ enum err topic_follower_start(struct topic_follower *f,
     if (err)
         return err;
     f->n_behind = f->partitions->cnt;
-    f->ends = mem_resize(f->ends, (size_t)f->n_behind, sizeof(*f->ends));
-    for (int i = 0; i < f->n_behind; i++)
-        f->ends[i] = -1;
     rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
     if (code)
         return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
+    for (int i = 0; i < f->partitions->cnt; i++)
+        f->partitions->elems[i].offset = -1;
     f->moved_ms = clock_mono_ms();
     return OK;
 }
@@ -126,33 +126,28 @@ void topic_follower_free(struct topic_follower *f)
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
     topic_client_clear(&f->client);
-    free(f->ends);
     free(f);
 }
 
 /* A partition that grows all the time may never tell its end, which librdkafka does where a fetch
  * brings nothing: the end that came with its first record is enough. */
-static bool at_its_end(struct topic_follower *f, int64_t *end, const rd_kafka_message_t *message)
-{
-    int64_t first;
-
-    if (message->err) /* _PARTITION_EOF */
-        return true;
-    if (*end < 0)
-        (void)rd_kafka_get_watermark_offsets(f->client.rk, rd_kafka_topic_name(message->rkt),
-                                             message->partition, &first, end);
-    return *end >= 0 && message->offset + 1 >= *end;
-}
-
 static void note_end(struct topic_follower *f, const rd_kafka_message_t *message)
 {
-    rd_kafka_topic_partition_t *p = rd_kafka_topic_partition_list_find(
-        f->partitions, rd_kafka_topic_name(message->rkt), message->partition);
+    const char *topic = rd_kafka_topic_name(message->rkt);
+    rd_kafka_topic_partition_t *p =
+        rd_kafka_topic_partition_list_find(f->partitions, topic, message->partition);
+    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    int64_t first;
 
-    if (!p || p->opaque || !at_its_end(f, &f->ends[p - f->partitions->elems], message))
+    if (!p || p->opaque)
         return;
-    p->opaque = f;
-    f->n_behind--;
+    if (!at_end && p->offset < 0)
+        (void)rd_kafka_get_watermark_offsets(f->client.rk, topic, message->partition, &first,
+                                             &p->offset);
+    if (at_end || (p->offset >= 0 && message->offset + 1 >= p->offset)) {
+        p->opaque = f;
+        f->n_behind--;
+    }
 }
 
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)

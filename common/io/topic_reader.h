@@ -1,8 +1,7 @@
 /* Reads topics in a consumer group, at least once, with records in hand out of order.
  *
- *   next ──▶ record in hand ──▶ record_done ──▶ low watermark ──▶ committed offset
- *                     └───────▶ record_drop (the partition was taken away: another will read it
- * again)
+ *   next ──▶ record in hand ──▶ record_done ──▶ lowest that is not done ──▶ committed offset
+ *                     └───────▶ record_drop (the partition was taken away: another reads it again)
  *
  * An offset is committed only when every earlier record of its partition is done. At most
  * max_in_hand records or max_in_hand_bytes are out per partition, then that partition is paused
@@ -51,8 +50,8 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
 void topic_reader_free(struct topic_reader *r);
 
 /* The next record, the caller's until done or drop, and what it borrows stays as long; NULL when
- * none came in timeout_ms. Commits the
- * watermarks about once a second on the way. */
+ * none came in timeout_ms. Commits what is
+ * done about once a second on the way. */
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms);
 /* Done with it, or parked elsewhere: its offset may be committed. Frees the record. */
 void record_done(struct record *record);
