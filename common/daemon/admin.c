@@ -151,11 +151,11 @@ static void refresh(struct admin *a)
         set(a, ROLE_LAG, labels, (double)health.lag);
         set(a, ROLE_BACKLOG, labels, health_backlog_seconds(&health, now_ms, clock_wall_ms()));
         set(a, ROLE_STALLED, labels, health_stalled_seconds(&health, now_ms));
-        struct topic_reader_share share = role_share_now(r);
-        if (!share.taken) /* it reads nothing in a group, or nothing yet */
+        struct topic_reader_state state = role_state_now(r);
+        if (!state.taken) /* it reads nothing in a group, or nothing yet */
             continue;
-        set(a, ROLE_PARTITIONS, labels, (double)share.now);
-        set(a, ROLE_LOST, labels, (double)share.lost);
+        set(a, ROLE_PARTITIONS, labels, (double)state.now);
+        set(a, ROLE_LOST, labels, (double)state.lost);
     }
 }
 

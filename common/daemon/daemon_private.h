@@ -31,7 +31,7 @@ struct role_ctx {
 
     pthread_mutex_t lock; /* guards the rest */
     struct health health;
-    struct topic_reader_share share;
+    struct topic_reader_state state;
     struct idle_partition idle[ROLE_IDLE_MAX];
     size_t n_idle;
     char not_ready[512]; /* "" = ready */
@@ -67,7 +67,7 @@ enum err role_check_health(struct role_ctx *r, struct why *why) MUST_CHECK;
 enum err role_check_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
 /* As of the last role_reads. */
-struct topic_reader_share role_share_now(struct role_ctx *r);
+struct topic_reader_state role_state_now(struct role_ctx *r);
 /* The partitions that are idle since before_ms or longer, to ret (ROLE_IDLE_MAX); how many. */
 size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret);
 

@@ -165,8 +165,8 @@ void role_declare_dlq(struct role_ctx *r, size_t family, struct str role)
         metrics_add(role_metrics(r), family, METRIC_LABELS(role, str_of(classes[i])), 0);
 }
 
-static void log_share(const struct role_ctx *r, const struct topic_reader_share *was,
-                      const struct topic_reader_share *is)
+static void log_share(const struct role_ctx *r, const struct topic_reader_state *was,
+                      const struct topic_reader_state *is)
 {
     struct str role = str_of(r->role->name);
     if (is->lost != was->lost)
@@ -180,12 +180,12 @@ static void log_share(const struct role_ctx *r, const struct topic_reader_share 
                  LOG_INT("now", (int64_t)is->now));
 }
 
-struct topic_reader_share role_share_now(struct role_ctx *r)
+struct topic_reader_state role_state_now(struct role_ctx *r)
 {
     pthread_mutex_lock(&r->lock);
-    struct topic_reader_share share = r->share;
+    struct topic_reader_state state = r->state;
     pthread_mutex_unlock(&r->lock);
-    return share;
+    return state;
 }
 
 size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret)
@@ -201,13 +201,12 @@ size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partitio
 
 void role_reads(struct role_ctx *r, struct topic_reader *reader)
 {
-    int64_t lag = topic_reader_lag(reader), oldest_ms = topic_reader_oldest_ms(reader);
-    struct topic_reader_share share = topic_reader_share(reader);
+    struct topic_reader_state state = topic_reader_state(reader);
     struct topic_idle idle[ROLE_IDLE_MAX];
     size_t n_idle = topic_reader_idle(reader, idle, ROLE_IDLE_MAX);
-    log_share(r, &r->share, &share);
+    log_share(r, &r->state, &state);
     pthread_mutex_lock(&r->lock);
-    r->share = share;
+    r->state = state;
     r->n_idle = n_idle;
     for (size_t i = 0; i < n_idle; i++) {
         r->idle[i] = (struct idle_partition){ .partition = idle[i].at.partition,
@@ -215,8 +214,8 @@ void role_reads(struct role_ctx *r, struct topic_reader *reader)
                                               .since_ms = idle[i].since_ms };
         str_copy(r->idle[i].topic, sizeof(r->idle[i].topic), str_of(idle[i].at.topic));
     }
-    health_lag(&r->health, lag, clock_mono_ms());
-    health_oldest(&r->health, oldest_ms);
+    health_lag(&r->health, state.lag, clock_mono_ms());
+    health_oldest(&r->health, state.oldest_ms);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -1,9 +1,9 @@
-/* What topic_writer and topic_reader share: how to reach the brokers. */
+/* What all of common/io/topic_* share: how to reach the brokers, and what a record is. */
 #ifndef CRCR_IO_KAFKA_H
 #define CRCR_IO_KAFKA_H
 
 #include "../base/err.h"
-#include "../base/str.h"
+#include "../base/headers.h"
 
 /* One librdkafka property, e.g. "security.protocol" = "SASL_SSL" (from CRCR_KAFKA_*). */
 struct kafka_property {
@@ -23,6 +23,16 @@ struct topic_position {
     const char *topic;
     int32_t partition;
     int64_t offset;
+};
+
+/* A record that was read. Everything is borrowed; who hands it out says for how long. */
+struct record {
+    struct topic_position at;
+    int64_t timestamp_ms;   /* broker's or producer's, as the topic says */
+    struct str key;         /* ptr NULL when the record has none */
+    struct str value;       /* ptr NULL for a tombstone */
+    struct headers headers; /* at most HEADERS_MAX; values are bytes, not validated */
+    void *user;             /* for the owner of the record */
 };
 
 #endif

@@ -7,7 +7,16 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "topic_admin_inner.h"
+#include "topic_client.h"
+#include "topic_ends.h"
+
+#define LOOK_AGAIN_MS 20
+
+struct topic_admin {
+    struct topic_client client; /* first: librdkafka's opaque */
+    rd_kafka_queue_t *answers;
+    int timeout_ms;
+};
 
 static const topic_setting no_settings[] = { { NULL, NULL } };
 
@@ -38,8 +47,6 @@ void topic_admin_free(struct topic_admin *a)
         return;
     if (a->answers)
         rd_kafka_queue_destroy(a->answers);
-    if (a->client.rk)
-        rd_kafka_destroy(a->client.rk);
     topic_client_clear(&a->client);
     free(a);
 }
@@ -47,27 +54,27 @@ void topic_admin_free(struct topic_admin *a)
 enum err topic_admin_brokers(struct topic_admin *a, int *ret, struct why *why)
 {
     const struct rd_kafka_metadata *metadata;
+    enum err err = topic_client_metadata(&a->client, a->timeout_ms, &metadata, why);
 
-    if (rd_kafka_metadata(a->client.rk, 0, NULL, &metadata, a->timeout_ms)) {
-        rd_kafka_poll(a->client.rk, 0);
-        return topic_client_unreachable(&a->client, why);
-    }
+    if (err)
+        return err;
     *ret = metadata->broker_cnt;
     rd_kafka_metadata_destroy(metadata);
     return OK;
 }
 
-rd_kafka_AdminOptions_t *topic_admin_request(struct topic_admin *a, int op)
+static rd_kafka_AdminOptions_t *request(struct topic_admin *a, rd_kafka_admin_op_t op)
 {
     char text[128];
-    rd_kafka_AdminOptions_t *options =
-        rd_kafka_AdminOptions_new(a->client.rk, (rd_kafka_admin_op_t)op);
+    rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(a->client.rk, op);
 
     rd_kafka_AdminOptions_set_request_timeout(options, a->timeout_ms, text, sizeof(text));
     return options;
 }
 
-rd_kafka_event_t *topic_admin_await(struct topic_admin *a, enum err *err, struct why *why)
+/* The answer to what was just requested; *err: ERR_RETRY no answer, ERR_STOP the broker does not
+ * know this kind of request, ERR_REFUSE. */
+static rd_kafka_event_t *answer(struct topic_admin *a, enum err *err, struct why *why)
 {
     rd_kafka_event_t *event = rd_kafka_queue_poll(a->answers, a->timeout_ms + 1000);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
@@ -84,7 +91,7 @@ rd_kafka_event_t *topic_admin_await(struct topic_admin *a, enum err *err, struct
     return event;
 }
 
-void topic_admin_event_clear(rd_kafka_event_t **event)
+static void event_clear(rd_kafka_event_t **event)
 {
     if (*event)
         rd_kafka_event_destroy(*event);
@@ -92,69 +99,41 @@ void topic_admin_event_clear(rd_kafka_event_t **event)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static rd_kafka_NewTopic_t *new_topic(const struct topic_spec *spec, const char *prefix,
-                                      int replication, struct why *why)
+enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec,
+                            const char *prefix, int replication, struct why *why)
 {
-    char name[256], text[256], min_insync[16];
+    char name[256], text[256];
+    enum err err;
 
     snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
     rd_kafka_NewTopic_t *topic =
         rd_kafka_NewTopic_new(name, spec->partitions, replication, text, sizeof(text));
-    if (!topic) {
-        (void)why_set(why, ERR_REFUSE, "topic %s: %s", name, text);
-        return NULL;
-    }
+    if (!topic)
+        return why_set(why, ERR_REFUSE, "topic %s: %s", name, text);
     for (size_t i = 0; i < spec->n_configs; i++)
         rd_kafka_NewTopic_set_config(topic, spec->configs[i].name, spec->configs[i].value);
-    if (!topic_spec_config(spec, "min.insync.replicas")) {
-        snprintf(min_insync, sizeof(min_insync), "%d", replication > 2 ? 2 : 1);
-        rd_kafka_NewTopic_set_config(topic, "min.insync.replicas", min_insync);
-    }
-    return topic;
-}
+    if (!topic_spec_config(spec, "min.insync.replicas"))
+        rd_kafka_NewTopic_set_config(topic, "min.insync.replicas", replication > 2 ? "2" : "1");
+    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_AdminOptions_set_operation_timeout(options, a->timeout_ms, text, sizeof(text));
+    rd_kafka_CreateTopics(a->client.rk, &topic, 1, options, a->answers);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_NewTopic_destroy(topic);
+    if (err)
+        return err;
 
-static enum err created(const rd_kafka_event_t *event, struct why *why)
-{
-    const rd_kafka_CreateTopics_result_t *result =
-        rd_kafka_event_CreateTopics_result((rd_kafka_event_t *)event);
     size_t n;
-    const rd_kafka_topic_result_t **topics = rd_kafka_CreateTopics_result_topics(result, &n);
-
-    for (size_t i = 0; i < n; i++) {
-        rd_kafka_resp_err_t code = rd_kafka_topic_result_error(topics[i]);
-        if (code && code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-            return why_set(why, ERR_REFUSE, "topic %s: %s", rd_kafka_topic_result_name(topics[i]),
-                           rd_kafka_topic_result_error_string(topics[i]));
-    }
+    const rd_kafka_topic_result_t **created =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n);
+    rd_kafka_resp_err_t code = n == 1 ? rd_kafka_topic_result_error(created[0]) : 0;
+    if (code && code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+        return why_set(why, ERR_REFUSE, "topic %s: %s", name,
+                       rd_kafka_topic_result_error_string(created[0]));
     return OK;
 }
 
-enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec,
-                            const char *prefix, int replication, struct why *why)
-{
-    char text[128];
-    enum err err;
-    rd_kafka_NewTopic_t *topic = new_topic(spec, prefix, replication, why);
-
-    if (!topic)
-        return ERR_REFUSE;
-    rd_kafka_AdminOptions_t *options = topic_admin_request(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
-    rd_kafka_AdminOptions_set_operation_timeout(options, a->timeout_ms, text, sizeof(text));
-    rd_kafka_CreateTopics(a->client.rk, &topic, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) = topic_admin_await(a, &err, why);
-    rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_NewTopic_destroy(topic);
-    return !err ? created(event, why) : err;
-}
-
 /* ---- compare -------------------------------------------------------------------------------- */
-
-/* Where the reports go while the cluster's topics are listed. */
-struct comparison {
-    const struct topic_specs *specs;
-    const char *prefix;
-    struct topic_report *reports;
-};
 
 static void differ(struct topic_report *report, const char *what, const char *is,
                    const char *should)
@@ -167,24 +146,35 @@ static void differ(struct topic_report *report, const char *what, const char *is
              len ? "; " : "", what, is, should);
 }
 
-static void compare_partitions(void *opaque, const char *topic, int partitions)
+/* Which topics there are, with how many partitions. */
+static enum err compare_partitions(struct topic_admin *a, const struct topic_specs *specs,
+                                   const char *prefix, struct topic_report *reports,
+                                   struct why *why)
 {
-    struct comparison *c = opaque;
-    size_t prefix_len = strlen(c->prefix);
+    const struct rd_kafka_metadata *metadata;
+    size_t prefix_len = strlen(prefix);
+    char is[16], should[16];
+    enum err err = topic_client_metadata(&a->client, a->timeout_ms, &metadata, why);
 
-    if (strncmp(topic, c->prefix, prefix_len))
-        return;
-    for (size_t i = 0; i < c->specs->n; i++) {
-        const struct topic_spec *spec = &c->specs->at[i];
-        char is[16], should[16];
-        if (strcmp(spec->name, topic + prefix_len))
-            continue;
-        c->reports[i].state = TOPIC_STATE_OK;
-        snprintf(is, sizeof(is), "%d", partitions);
-        snprintf(should, sizeof(should), "%d", spec->partitions);
-        if (partitions != spec->partitions)
-            differ(&c->reports[i], "partitions", is, should);
+    if (err)
+        return err;
+    for (size_t i = 0; i < specs->n; i++)
+        reports[i] = (struct topic_report){ .state = TOPIC_STATE_MISSING };
+    for (int k = 0; k < metadata->topic_cnt; k++) {
+        const struct rd_kafka_metadata_topic *t = &metadata->topics[k];
+        for (size_t i = 0; i < specs->n; i++) {
+            if (t->err || strncmp(t->topic, prefix, prefix_len) ||
+                strcmp(t->topic + prefix_len, specs->at[i].name))
+                continue;
+            reports[i].state = TOPIC_STATE_OK;
+            snprintf(is, sizeof(is), "%d", t->partition_cnt);
+            snprintf(should, sizeof(should), "%d", specs->at[i].partitions);
+            if (t->partition_cnt != specs->at[i].partitions)
+                differ(&reports[i], "partitions", is, should);
+        }
     }
+    rd_kafka_metadata_destroy(metadata);
+    return OK;
 }
 
 static void compare_configs(const struct topic_spec *spec, const rd_kafka_ConfigResource_t *is,
@@ -202,14 +192,16 @@ static void compare_configs(const struct topic_spec *spec, const rd_kafka_Config
     }
 }
 
-rd_kafka_event_t *topic_admin_describe(struct topic_admin *a, const char *topic, enum err *err,
-                                       struct why *why)
+/* What the brokers say of a topic's settings: a result with one resource, without an error of its
+ * own. */
+static rd_kafka_event_t *describe(struct topic_admin *a, const char *topic, enum err *err,
+                                  struct why *why)
 {
     rd_kafka_ConfigResource_t *resource =
         rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
-    rd_kafka_AdminOptions_t *options = topic_admin_request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
     rd_kafka_DescribeConfigs(a->client.rk, &resource, 1, options, a->answers);
-    rd_kafka_event_t *event = topic_admin_await(a, err, why);
+    rd_kafka_event_t *event = answer(a, err, why);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_ConfigResource_destroy(resource);
     if (*err)
@@ -232,8 +224,7 @@ static enum err compare_topic(struct topic_admin *a, const struct topic_spec *sp
     size_t n;
 
     snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
-    rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) =
-        topic_admin_describe(a, name, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = describe(a, name, &err, why);
     if (!err)
         compare_configs(spec,
                         rd_kafka_DescribeConfigs_result_resources(
@@ -287,9 +278,9 @@ static enum err alter(struct topic_admin *a, rd_kafka_ConfigResource_t *resource
 {
     enum err err;
     size_t n;
-    rd_kafka_AdminOptions_t *options = topic_admin_request(a, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
+    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
     rd_kafka_AlterConfigs(a->client.rk, &resource, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) = topic_admin_await(a, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
     rd_kafka_AdminOptions_destroy(options);
     if (err)
         return err;
@@ -310,8 +301,7 @@ enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec,
     size_t n;
 
     snprintf(name, sizeof(name), "%s%s", prefix, spec->name);
-    rd_kafka_event_t *event CLEANUP(topic_admin_event_clear) =
-        topic_admin_describe(a, name, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = describe(a, name, &err, why);
     if (err)
         return err;
     const rd_kafka_ConfigResource_t *is = rd_kafka_DescribeConfigs_result_resources(
@@ -332,31 +322,22 @@ enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec,
     return err;
 }
 
-#define LOOK_AGAIN_MS 20
-
 enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_specs *specs,
                                   const char *prefix, struct why *why)
 {
     struct topic_report *reports = mem_alloc(specs->n, sizeof(*reports));
-    struct comparison comparison = { specs, prefix, reports };
     int64_t deadline = clock_mono_ms() + a->timeout_ms;
     enum err err;
 
-    for (;; rd_kafka_poll(a->client.rk, LOOK_AGAIN_MS)) {
-        size_t missing = 0;
-        for (size_t i = 0; i < specs->n; i++)
-            reports[i] = (struct topic_report){ .state = TOPIC_STATE_MISSING };
-        err = topic_client_topics(&a->client, a->timeout_ms, compare_partitions, &comparison, why);
-        while (missing < specs->n && reports[missing].state != TOPIC_STATE_MISSING)
-            missing++;
-        if (err || missing == specs->n)
-            break;
-        if (clock_mono_ms() < deadline)
-            continue;
-        err = why_set(why, ERR_RETRY, "topic %s%s was made, but no broker tells of it", prefix,
-                      specs->at[missing].name);
-        break;
-    }
+    do {
+        err = compare_partitions(a, specs, prefix, reports, why);
+        for (size_t i = 0; !err && i < specs->n; i++)
+            if (reports[i].state == TOPIC_STATE_MISSING)
+                err = why_set(why, ERR_RETRY, "topic %s%s was made, but no broker tells of it",
+                              prefix, specs->at[i].name);
+        if (err)
+            rd_kafka_poll(a->client.rk, LOOK_AGAIN_MS);
+    } while (err && clock_mono_ms() < deadline);
     free(reports);
     return err;
 }
@@ -364,16 +345,140 @@ enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_spec
 enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
                            const char *prefix, struct topic_report *reports, struct why *why)
 {
-    struct comparison comparison = { specs, prefix, reports };
+    enum err err = compare_partitions(a, specs, prefix, reports, why);
 
-    for (size_t i = 0; i < specs->n; i++)
-        reports[i] = (struct topic_report){ .state = TOPIC_STATE_MISSING };
-    enum err err =
-        topic_client_topics(&a->client, a->timeout_ms, compare_partitions, &comparison, why);
     if (err || topic_client_is_mock(&a->client, a->timeout_ms))
         return err; /* it has no configs, and never answers when it is asked for them */
     for (size_t i = 0; !err && i < specs->n; i++)
         if (reports[i].state != TOPIC_STATE_MISSING)
             err = compare_topic(a, &specs->at[i], prefix, &reports[i], why);
+    return err;
+}
+
+/* ---- lag ------------------------------------------------------------------------------------ */
+
+static enum err fill_committed(struct partition_lag *lags, size_t n,
+                               const rd_kafka_topic_partition_list_t *committed, struct why *why)
+{
+    for (int i = 0; i < committed->cnt; i++) {
+        const rd_kafka_topic_partition_t *t = &committed->elems[i];
+        if (t->err)
+            return why_set(why, ERR_RETRY, "cannot get the committed offset of %s [%d]: %s",
+                           t->topic, (int)t->partition, rd_kafka_err2str(t->err));
+        for (size_t k = 0; k < n; k++)
+            if (lags[k].partition == t->partition && !strcmp(lags[k].topic, t->topic))
+                lags[k].committed = t->offset >= 0 ? t->offset : -1;
+    }
+    return OK;
+}
+
+static enum err ask_committed(struct topic_admin *a, const char *group,
+                              const rd_kafka_topic_partition_list_t *list,
+                              struct partition_lag *lags, struct why *why)
+{
+    enum err err;
+    rd_kafka_ListConsumerGroupOffsets_t *of = rd_kafka_ListConsumerGroupOffsets_new(group, list);
+    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
+    rd_kafka_ListConsumerGroupOffsets(a->client.rk, &of, 1, options, a->answers);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_ListConsumerGroupOffsets_destroy(of);
+    if (err)
+        return err;
+
+    size_t n;
+    const rd_kafka_group_result_t **groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
+        rd_kafka_event_ListConsumerGroupOffsets_result(event), &n);
+    for (size_t i = 0; !err && i < n; i++) {
+        const rd_kafka_error_t *error = rd_kafka_group_result_error(groups[i]);
+        if (error)
+            return why_set(why, ERR_REFUSE, "group %s: %s", group, rd_kafka_error_string(error));
+        err = fill_committed(lags, (size_t)list->cnt, rd_kafka_group_result_partitions(groups[i]),
+                             why);
+    }
+    return err;
+}
+
+static enum err ask_ends(struct topic_admin *a, const rd_kafka_topic_partition_list_t *list,
+                         struct partition_lag *lags, struct why *why)
+{
+    struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
+    enum err err = topic_ends_ask(a->client.rk, list, a->timeout_ms, ends, why);
+
+    for (int i = 0; !err && i < list->cnt; i++) {
+        struct partition_lag *p = &lags[i];
+        p->low = ends[i].first;
+        p->end = ends[i].end;
+        /* What retention has taken away is not waiting any more. Of a topic made anew, with an
+         * end before what was committed, all is read. */
+        bool there = p->committed > p->low && p->committed <= p->end;
+        p->lag = p->end - (there ? p->committed : p->low);
+    }
+    free(ends);
+    return err;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct partition_lag *a = left, *b = right;
+    int by_topic = strcmp(a->topic, b->topic);
+
+    return by_topic ? by_topic : (a->partition > b->partition) - (a->partition < b->partition);
+}
+
+static enum err fill(struct topic_admin *a, const char *group,
+                     const rd_kafka_topic_partition_list_t *list, struct partition_lag *lags,
+                     struct why *why)
+{
+    size_t n = (size_t)list->cnt;
+
+    for (size_t i = 0; i < n; i++) {
+        (void)str_copy(lags[i].topic, sizeof(lags[i].topic), str_of(list->elems[i].topic));
+        lags[i].partition = list->elems[i].partition;
+        lags[i].committed = -1;
+    }
+    enum err err = ask_committed(a, group, list, lags, why);
+    if (!err)
+        err = ask_ends(a, list, lags, why);
+    qsort(lags, n, sizeof(*lags), compare);
+    return err;
+}
+
+enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *const *topics,
+                         size_t n_topics, struct partition_lag **ret, size_t *n, struct why *why)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
+    struct partition_lag *lags = NULL;
+    enum err err = topic_client_partitions(&a->client, topics, n_topics, a->timeout_ms, list, why);
+
+    if (!err) {
+        lags = mem_alloc((size_t)list->cnt, sizeof(*lags));
+        err = fill(a, group, list, lags, why);
+    }
+    if (!err) {
+        *ret = lags;
+        *n = (size_t)list->cnt;
+    } else {
+        free(lags);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return err;
+}
+
+enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
+                            ptrdiff_t *ret, struct why *why)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
+    struct topic_end *ends = mem_alloc(n, sizeof(*ends));
+
+    for (size_t i = 0; i < n; i++)
+        rd_kafka_topic_partition_list_add(list, at[i].topic, at[i].partition);
+    enum err err = topic_ends_ask(a->client.rk, list, a->timeout_ms, ends, why);
+    *ret = -1;
+    for (size_t i = 0; !err && *ret < 0 && i < n; i++)
+        if (at[i].offset < ends[i].end)
+            *ret = (ptrdiff_t)i;
+    free(ends);
+    rd_kafka_topic_partition_list_destroy(list);
     return err;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/clock.h"
+#include "../base/buf.h"
 #include "../base/mem.h"
 
 /* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
@@ -53,6 +53,8 @@ void topic_client_clear(struct topic_client *c)
 {
     if (!c->brokers)
         return;
+    if (c->rk)
+        rd_kafka_destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     free(c->brokers);
     c->brokers = NULL;
     pthread_mutex_destroy(&c->lock);
@@ -142,7 +144,9 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
         rd_kafka_conf_destroy(conf);
         return err;
     }
-    /* Only consumers have it, from librdkafka 2.2 on; else topic_nudge.h. */
+    /* Only consumers have it, from librdkafka 2.2 on. Before that one that finds its queue full
+     * (queued.max.messages.kbytes, queued.min.messages) looks again after up to a second: of a
+     * backlog it reads about 1,300 records or 7 MB a second from each broker. */
     rd_kafka_conf_set(conf, "fetch.queue.backoff.ms", "10", NULL, 0);
     rd_kafka_conf_set_opaque(conf, c);
     rd_kafka_conf_set_error_cb(conf, on_error);
@@ -162,6 +166,37 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
         return OK;
     rd_kafka_conf_destroy(conf);
     return why_set(why, ERR_STOP, "cannot set up the Kafka client: %s", text);
+}
+
+enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
+                                     struct why *why)
+{
+    /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty
+     * one is told no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
+    static const topic_setting defaults[] = {
+        { "fetch.wait.max.ms", "100" },
+        { "queued.max.messages.kbytes", "16384" },
+        { "fetch.message.max.bytes", "1048576" },
+        { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
+        { NULL, NULL },
+    };
+    static const topic_setting fixed[] = {
+        { "group.id", "crcr" }, /* librdkafka wants one; nothing is joined or committed under it */
+        { "enable.auto.commit", "false" },
+        { "enable.auto.offset.store", "false" },
+        { "auto.offset.reset", "earliest" }, /* retention took the beginning away meanwhile */
+        { "enable.partition.eof", "true" },
+        { "allow.auto.create.topics", "false" },
+        { NULL, NULL },
+    };
+    rd_kafka_conf_t *conf;
+    enum err err = topic_client_configure(c, options, defaults, fixed, &conf, why);
+
+    if (!err)
+        err = topic_client_open(c, false, conf, why);
+    if (!err)
+        rd_kafka_poll_set_consumer(c->rk);
+    return err;
 }
 
 enum err topic_client_unreachable(struct topic_client *c, struct why *why)
@@ -188,31 +223,68 @@ bool topic_client_fatal(struct topic_client *c, struct why *why)
     return true;
 }
 
-bool topic_client_unavailable(struct topic_client *c)
+static void fill_headers(struct headers *to, const rd_kafka_message_t *message)
 {
-    pthread_mutex_lock(&c->lock);
-    bool unavailable = c->unavailable;
-    pthread_mutex_unlock(&c->lock);
-    return unavailable;
+    rd_kafka_headers_t *headers;
+    const char *name;
+    const void *value;
+    size_t len;
+
+    headers_init(to);
+    if (rd_kafka_message_headers(message, &headers))
+        return;
+    for (size_t i = 0; !rd_kafka_header_get_all(headers, i, &name, &value, &len); i++)
+        if (!headers_put_str(to, str_of(name), (struct str){ value ? value : "", len }))
+            return;
 }
 
-enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
-                             void *opaque, struct why *why)
+void topic_client_record(const rd_kafka_message_t *message, struct record *record)
+{
+    record->at = (struct topic_position){ .topic = rd_kafka_topic_name(message->rkt),
+                                          .partition = message->partition,
+                                          .offset = message->offset };
+    record->timestamp_ms = rd_kafka_message_timestamp(message, NULL);
+    record->key = (struct str){ message->key, message->key_len };
+    record->value = (struct str){ message->payload, message->len };
+    fill_headers(&record->headers, message);
+}
+
+enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
+                               const struct rd_kafka_metadata **ret, struct why *why)
+{
+    if (!rd_kafka_metadata(c->rk, 1, NULL, ret, timeout_ms))
+        return OK;
+    rd_kafka_poll(c->rk, 0); /* collects the reason */
+    return topic_client_unreachable(c, why);
+}
+
+enum err topic_client_partitions(struct topic_client *c, const char *const *topics, size_t n,
+                                 int timeout_ms, rd_kafka_topic_partition_list_t *list,
+                                 struct why *why)
 {
     const struct rd_kafka_metadata *metadata;
-    rd_kafka_resp_err_t err = rd_kafka_metadata(c->rk, 1, NULL, &metadata, timeout_ms);
+    struct buf CLEANUP(buf_clear) missing;
 
-    if (err) {
-        rd_kafka_poll(c->rk, 0); /* collects the reason */
-        return topic_client_unreachable(c, why);
-    }
-    for (int i = 0; i < metadata->topic_cnt; i++) {
-        const struct rd_kafka_metadata_topic *t = &metadata->topics[i];
-        if (!t->err)
-            found(opaque, t->topic, t->partition_cnt);
+    buf_init(&missing, 400);
+    enum err err = topic_client_metadata(c, timeout_ms, &metadata, why);
+    if (err)
+        return err;
+    for (size_t i = 0; i < n; i++) {
+        int partitions = 0;
+        for (int k = 0; k < metadata->topic_cnt; k++)
+            if (!metadata->topics[k].err && !strcmp(metadata->topics[k].topic, topics[i]))
+                partitions = metadata->topics[k].partition_cnt;
+        if (partitions && list)
+            rd_kafka_topic_partition_list_add_range(list, topics[i], 0, partitions - 1);
+        if (!partitions)
+            buf_printf(&missing, "%s%s", missing.len ? ", " : "", topics[i]);
     }
     rd_kafka_metadata_destroy(metadata);
-    return OK;
+    return !missing.len
+               ? OK
+               : why_set(why, ERR_STOP,
+                         "missing in Kafka: %.*s; `crcrctl topics create` makes the topics",
+                         STR_ARG(buf_str(&missing)));
 }
 
 bool topic_client_is_mock(struct topic_client *c, int timeout_ms)

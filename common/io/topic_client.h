@@ -15,6 +15,9 @@
 
 struct rd_kafka_s;
 struct rd_kafka_conf_s;
+struct rd_kafka_message_s;
+struct rd_kafka_metadata;
+struct rd_kafka_topic_partition_list_s;
 
 /* First member of those who use it: librdkafka's opaque pointer is this one. */
 struct topic_client {
@@ -30,7 +33,7 @@ struct topic_client {
 typedef struct kafka_property topic_setting;
 
 void topic_client_init(struct topic_client *c, const struct kafka_options *options);
-/* After rd_kafka_destroy; takes half-built ones. */
+/* Ends the handle, if there is one; a consumer has left its group before. Takes half-built ones. */
 void topic_client_clear(struct topic_client *c);
 /* A configuration: ours that the operator may change (defaults), the operator's own, ours that the
  * delivery rules fix. *ret is the caller's until topic_client_open takes it. ERR_STOP names the
@@ -41,6 +44,9 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
 /* Creates the handle; takes over conf also when it fails. */
 enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
                            struct why *why) MUST_CHECK;
+/* All of it for a consumer that reads what rd_kafka_assign gives it, without a group. */
+enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
+                                     struct why *why) MUST_CHECK;
 /* A broker has answered: it is not away. Any thread. */
 void topic_client_answered(struct topic_client *c);
 /* Remembers what went wrong, for the next error text. Any thread. */
@@ -51,15 +57,19 @@ void topic_client_trouble(struct topic_client *c, const char *text);
 enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 /* True when librdkafka cannot go on. */
 bool topic_client_fatal(struct topic_client *c, struct why *why);
-/* True while librdkafka has lost every broker. Any thread. */
-bool topic_client_unavailable(struct topic_client *c);
-/* Asks for the metadata of the whole cluster and calls found for each topic that exists.
- * ERR_RETRY when no broker answers in timeout_ms. */
-typedef void topic_found_fn(void *opaque, const char *topic, int partitions);
-enum err topic_client_topics(struct topic_client *c, int timeout_ms, topic_found_fn *found,
-                             void *opaque, struct why *why) MUST_CHECK;
+/* Fills record with what borrows from message. Headers past HEADERS_MAX are left out. */
+void topic_client_record(const struct rd_kafka_message_s *message, struct record *record);
+/* The metadata of the whole cluster; ERR_RETRY when no broker answers in timeout_ms. */
+enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
+                               const struct rd_kafka_metadata **ret, struct why *why) MUST_CHECK;
+/* The same, and adds each partition of these topics to list (may be NULL). ERR_STOP names those
+ * that do not exist.
+ */
+enum err topic_client_partitions(struct topic_client *c, const char *const *topics, size_t n,
+                                 int timeout_ms, struct rd_kafka_topic_partition_list_s *list,
+                                 struct why *why) MUST_CHECK;
 /* True at librdkafka's mock cluster (`crcr-sim broker`), which knows neither configs nor the times
- * of its records. Waits at most timeout_ms; not at all after topic_client_topics. */
+ * of its records. Waits at most timeout_ms; not at all after topic_client_metadata. */
 bool topic_client_is_mock(struct topic_client *c, int timeout_ms);
 
 #endif

@@ -3,55 +3,43 @@
 #include <librdkafka/rdkafka.h>
 #include <string.h>
 
-/* ListOffsets: of the list's partitions, each at its first or last offset. The caller destroys. */
-static rd_kafka_topic_partition_list_t *at(const rd_kafka_topic_partition_list_t *of, int64_t where)
+/* ListOffsets of one kind: the list's offsets become where, and then the answers. */
+static enum err ask(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t where,
+                    int timeout_ms, struct why *why)
 {
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(of);
-
     for (int i = 0; i < list->cnt; i++)
         list->elems[i].offset = where;
-    return list;
-}
-
-static enum err take(const rd_kafka_topic_partition_list_t *reported,
-                     const rd_kafka_topic_partition_t *of, int64_t *offset, struct why *why)
-{
-    const rd_kafka_topic_partition_t *found =
-        rd_kafka_topic_partition_list_find(reported, of->topic, of->partition);
-
-    rd_kafka_resp_err_t err = found ? found->err : RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (!err && found && found->offset >= 0) {
-        *offset = found->offset;
-        return OK;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(rk, list, timeout_ms);
+    const rd_kafka_topic_partition_t *first = &list->elems[0], *last = &list->elems[list->cnt - 1];
+    if (code) /* of all of them; which it was librdkafka does not say */
+        return why_set(why, ERR_RETRY,
+                       "cannot get the ends of the %d partitions of %s%s: %s: is each one's leader "
+                       "running?",
+                       list->cnt, first->topic, strcmp(first->topic, last->topic) ? ", …" : "",
+                       rd_kafka_err2str(code));
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *t = &list->elems[i];
+        if (t->err || t->offset < 0)
+            return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", t->topic,
+                           (int)t->partition,
+                           t->err ? rd_kafka_err2str(t->err) : "Kafka did not say");
     }
-    return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", of->topic,
-                   (int)of->partition, err ? rd_kafka_err2str(err) : "Kafka did not say");
+    return OK;
 }
 
 enum err topic_ends_ask(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *of, int timeout_ms,
                         struct topic_end *ends, struct why *why)
 {
-    rd_kafka_topic_partition_list_t *firsts = at(of, RD_KAFKA_OFFSET_BEGINNING);
-    rd_kafka_topic_partition_list_t *lasts = at(of, RD_KAFKA_OFFSET_END);
-    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(rk, firsts, timeout_ms);
-    enum err err = OK;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(of);
+    enum err err = ask(rk, list, RD_KAFKA_OFFSET_BEGINNING, timeout_ms, why);
 
-    if (!code)
-        code = rd_kafka_offsets_for_times(rk, lasts, timeout_ms);
-    if (code) /* of all of them; which it was librdkafka does not say */
-        err = why_set(why, ERR_RETRY,
-                      "cannot get the ends of the %d partitions of %s%s: %s: is each one's leader "
-                      "running?",
-                      of->cnt, of->elems[0].topic,
-                      strcmp(of->elems[0].topic, of->elems[of->cnt - 1].topic) ? ", …" : "",
-                      rd_kafka_err2str(code));
-    for (int i = 0; !err && i < of->cnt; i++) {
-        err = take(firsts, &of->elems[i], &ends[i].first, why);
-        if (!err)
-            err = take(lasts, &of->elems[i], &ends[i].end, why);
-    }
-    rd_kafka_topic_partition_list_destroy(firsts);
-    rd_kafka_topic_partition_list_destroy(lasts);
+    for (int i = 0; !err && i < of->cnt; i++)
+        ends[i].first = list->elems[i].offset;
+    if (!err)
+        err = ask(rk, list, RD_KAFKA_OFFSET_END, timeout_ms, why);
+    for (int i = 0; !err && i < of->cnt; i++)
+        ends[i].end = list->elems[i].offset;
+    rd_kafka_topic_partition_list_destroy(list);
     return err;
 }
 

@@ -8,8 +8,6 @@
 #include "../base/mem.h"
 #include "topic_client.h"
 #include "topic_ends.h"
-#include "topic_nudge.h"
-#include "topic_record.h"
 
 #define START_MS      5000
 #define OFFSETS_MS    15000 /* a broker that has just come back has no leaders for some seconds */
@@ -23,72 +21,15 @@ struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
     struct record record;       /* the one that is out */
     rd_kafka_message_t *message;
-    rd_kafka_topic_partition_list_t *partitions; /* opaque: not NULL once its end was reached */
-    int64_t *ends;          /* of each: where it ended when its first record came; -1 before */
+    /* offset, once it is read: where it ended when its first record came, -1 before. opaque: not
+     * NULL once that end was reached. */
+    rd_kafka_topic_partition_list_t *partitions;
     int n_behind;           /* partitions whose end was not reached yet */
-    size_t since_nudge;     /* bytes taken */
     int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
     int64_t moved_ms;       /* monotonic: when a record or an end came last */
     int64_t asked_ms;       /* monotonic: topic_follower_stalled */
     int times_behind;       /* in a row that there was more when it asked */
 };
-
-/* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty one
- * is told no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
-static const topic_setting follower_defaults[] = {
-    { "fetch.wait.max.ms", "100" },
-    { "queued.max.messages.kbytes", "4096" },
-    { "fetch.message.max.bytes", "1048576" },
-    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { NULL, NULL },
-};
-
-/* librdkafka wants a group for any assignment; nothing is ever committed or joined under it. */
-static const topic_setting follower_fixed[] = {
-    { "group.id", "crcr-follower" },
-    { "enable.auto.commit", "false" },
-    { "enable.auto.offset.store", "false" },
-    { "auto.offset.reset", "earliest" },
-    { "enable.partition.eof", "true" },
-    { "allow.auto.create.topics", "false" },
-    { NULL, NULL },
-};
-
-static const int64_t start_offsets[] = {
-    [FOLLOW_BEGINNING] = RD_KAFKA_OFFSET_BEGINNING,
-    [FOLLOW_END] = RD_KAFKA_OFFSET_END,
-    [FOLLOW_TIME] = RD_KAFKA_OFFSET_BEGINNING,
-};
-
-struct listing {
-    struct topic_follower *follower;
-    const struct topic_follower_options *options;
-};
-
-static void add_partitions(void *opaque, const char *topic, int partitions)
-{
-    struct listing *l = opaque;
-
-    for (size_t i = 0; i < l->options->n_topics; i++) {
-        if (strcmp(l->options->topics[i], topic))
-            continue;
-        for (int32_t p = 0; p < partitions; p++)
-            rd_kafka_topic_partition_list_add(l->follower->partitions, topic, p)->offset =
-                start_offsets[l->options->from];
-        return;
-    }
-}
-
-static enum err all_found(const struct topic_follower *f,
-                          const struct topic_follower_options *options, struct why *why)
-{
-    for (size_t i = 0; i < options->n_topics; i++)
-        if (!rd_kafka_topic_partition_list_find(f->partitions, options->topics[i], 0))
-            return why_set(why, ERR_STOP,
-                           "missing in Kafka: %s; `crcrctl topics create` makes the topics",
-                           options->topics[i]);
-    return OK;
-}
 
 /* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
 static enum err ask_offsets(struct topic_follower *f, int64_t from_ms, struct why *why)
@@ -117,25 +58,24 @@ static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struc
 enum err topic_follower_start(struct topic_follower *f,
                               const struct topic_follower_options *options, struct why *why)
 {
-    struct listing listing = { f, options };
-
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
     f->partitions = rd_kafka_topic_partition_list_new(16);
-    enum err err = topic_client_topics(&f->client, START_MS, add_partitions, &listing, why);
-    if (!err)
-        err = all_found(f, options, why);
+    enum err err = topic_client_partitions(&f->client, options->topics, options->n_topics, START_MS,
+                                           f->partitions, why);
+    for (int i = 0; i < f->partitions->cnt; i++)
+        f->partitions->elems[i].offset =
+            options->from == FOLLOW_END ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
     if (!err && options->from == FOLLOW_TIME)
         err = offsets_of_time(f, options->from_ms, why);
     if (err)
         return err;
     f->n_behind = f->partitions->cnt;
-    f->ends = mem_resize(f->ends, (size_t)f->n_behind, sizeof(*f->ends));
-    for (int i = 0; i < f->n_behind; i++)
-        f->ends[i] = -1;
     rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
     if (code)
         return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
+    for (int i = 0; i < f->partitions->cnt; i++)
+        f->partitions->elems[i].offset = -1;
     f->moved_ms = clock_mono_ms();
     return OK;
 }
@@ -144,18 +84,13 @@ enum err topic_follower_open(struct topic_follower **ret,
                              const struct topic_follower_options *options, struct why *why)
 {
     struct topic_follower *f = mem_alloc(1, sizeof(*f));
-    rd_kafka_conf_t *conf;
 
     topic_client_init(&f->client, &options->kafka);
-    enum err err = topic_client_configure(&f->client, &options->kafka, follower_defaults,
-                                          follower_fixed, &conf, why);
-    if (!err)
-        err = topic_client_open(&f->client, false, conf, why);
+    enum err err = topic_client_open_groupless(&f->client, &options->kafka, why);
     if (err) {
         topic_follower_free(f);
         return err;
     }
-    rd_kafka_poll_set_consumer(f->client.rk);
     *ret = f;
     return OK;
 }
@@ -190,45 +125,29 @@ void topic_follower_free(struct topic_follower *f)
     let_go(f);
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
-    if (f->client.rk)
-        rd_kafka_destroy_flags(f->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     topic_client_clear(&f->client);
-    free(f->ends);
     free(f);
 }
 
 /* A partition that grows all the time may never tell its end, which librdkafka does where a fetch
  * brings nothing: the end that came with its first record is enough. */
-static bool at_its_end(struct topic_follower *f, int64_t *end, const rd_kafka_message_t *message)
-{
-    int64_t first;
-
-    if (message->err) /* _PARTITION_EOF */
-        return true;
-    if (*end < 0)
-        (void)rd_kafka_get_watermark_offsets(f->client.rk, rd_kafka_topic_name(message->rkt),
-                                             message->partition, &first, end);
-    return *end >= 0 && message->offset + 1 >= *end;
-}
-
 static void note_end(struct topic_follower *f, const rd_kafka_message_t *message)
 {
-    rd_kafka_topic_partition_t *p = rd_kafka_topic_partition_list_find(
-        f->partitions, rd_kafka_topic_name(message->rkt), message->partition);
+    const char *topic = rd_kafka_topic_name(message->rkt);
+    rd_kafka_topic_partition_t *p =
+        rd_kafka_topic_partition_list_find(f->partitions, topic, message->partition);
+    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    int64_t first;
 
-    if (!p || p->opaque || !at_its_end(f, &f->ends[p - f->partitions->elems], message))
+    if (!p || p->opaque)
         return;
-    p->opaque = f;
-    f->n_behind--;
-}
-
-static void nudge_when_due(struct topic_follower *f, size_t bytes)
-{
-    f->since_nudge += bytes + TOPIC_NUDGE_RECORD_BYTES;
-    if (f->since_nudge < TOPIC_NUDGE_BYTES)
-        return;
-    topic_nudge(f->client.rk, f->partitions);
-    f->since_nudge = 0;
+    if (!at_end && p->offset < 0)
+        (void)rd_kafka_get_watermark_offsets(f->client.rk, topic, message->partition, &first,
+                                             &p->offset);
+    if (at_end || (p->offset >= 0 && message->offset + 1 >= p->offset)) {
+        p->opaque = f;
+        f->n_behind--;
+    }
 }
 
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
@@ -242,25 +161,21 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
             rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
         if (!message)
             return NULL;
-        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        if (message->err && message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
+        } else {
             topic_client_answered(&f->client);
             note_end(f, message);
-        }
-        if (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
             f->moved_ms = clock_mono_ms();
             f->times_behind = 0;
         }
         if (!message->err) {
-            let_go(f);
-            f->message = message;
-            topic_record_fill(&f->record, message);
-            nudge_when_due(f, message->len);
-            if (f->record.timestamp_ms >= f->skip_before_ms)
+            topic_client_record(message, &f->record);
+            if (f->record.timestamp_ms >= f->skip_before_ms) {
+                f->message = message;
                 return &f->record;
-            continue;
+            }
         }
-        if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
-            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
         rd_kafka_message_destroy(message);
     }
 }

@@ -1,13 +1,10 @@
 #include "topic_partition.h"
 
-#include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-#include "../base/clock.h"
 #include "../base/mem.h"
-#include "topic_record.h"
 
 struct topic_partition *topic_partition_new(const char *topic, int32_t id)
 {
@@ -15,20 +12,8 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id)
 
     p->topic = mem_dup(topic);
     p->id = id;
-    p->moved_ms = clock_mono_ms();
-    p->committing = -1;
-    watermark_init(&p->mark);
+    p->next = p->dropped = p->committing = -1;
     return p;
-}
-
-void topic_partition_free(struct topic_partition *p)
-{
-    if (!p)
-        return;
-    topic_partition_orphan(p);
-    watermark_clear(&p->mark);
-    free(p->topic);
-    free(p);
 }
 
 static void unlink_held(struct held *h)
@@ -41,59 +26,91 @@ static void unlink_held(struct held *h)
     h->partition = NULL;
 }
 
+void topic_partition_free(struct topic_partition *p)
+{
+    if (!p)
+        return;
+    while (p->held)
+        unlink_held(p->held);
+    free(p->topic);
+    free(p);
+}
+
 /* Offsets went back: the topic was made anew or lost its end, or librdkafka reads some again. What
  * is in hand from there on is read again. What is below stays: it may be this log's. */
 static void go_back(struct topic_partition *p, int64_t offset)
 {
-    struct held *h, *next;
-
-    DL_FOREACH_SAFE(p->held, h, next)
-    if (h->record.at.offset >= offset)
-        unlink_held(h);
-    watermark_back(&p->mark, offset);
+    while (p->held && p->held->prev->record.at.offset >= offset) /* the last one */
+        unlink_held(p->held->prev);
+    if (p->dropped >= offset)
+        p->dropped = -1;
     p->committing = -1;
+}
+
+static struct str move(char **to, struct str s)
+{
+    struct str moved = { *to, s.len };
+
+    if (!s.ptr)
+        return STR_NONE;
+    memcpy(*to, s.ptr, s.len);
+    *to += s.len;
+    return moved;
 }
 
 /* A copy, since librdkafka keeps all that one fetch brought for as long as one record of it is
  * held: a few hundred that wait for long would hold hundreds of megabytes. */
-struct held *topic_partition_take(struct topic_partition *p, rd_kafka_message_t *message)
+struct record *topic_partition_take(struct topic_partition *p, const struct record *record)
 {
-    if (!watermark_take(&p->mark, message->offset)) {
-        go_back(p, message->offset);
-        (void)watermark_take(&p->mark, message->offset);
-    }
+    const struct headers *headers = &record->headers;
     struct held *h = mem_alloc(1, sizeof(*h));
+    struct record *copy = &h->record;
+    size_t topic_size = strlen(record->at.topic) + 1;
+
+    if (record->at.offset < p->next)
+        go_back(p, record->at.offset);
+    p->next = record->at.offset + 1;
+    h->bytes = record->key.len + record->value.len + headers_bytes(headers);
+    h->copy = mem_alloc(topic_size + h->bytes, 1);
+    char *to = h->copy;
+    copy->at = record->at;
+    copy->at.topic = move(&to, (struct str){ record->at.topic, topic_size }).ptr;
+    copy->timestamp_ms = record->timestamp_ms;
+    copy->key = move(&to, record->key);
+    copy->value = move(&to, record->value);
+    headers_init(&copy->headers);
+    for (size_t i = 0; i < headers->n; i++) {
+        copy->headers.at[i].name = move(&to, headers->at[i].name);
+        copy->headers.at[i].value = move(&to, headers->at[i].value);
+    }
+    copy->headers.n = headers->n;
     h->partition = p;
-    topic_record_fill(&h->record, message);
-    h->copy = topic_record_detach(&h->record);
-    rd_kafka_message_destroy(message);
-    h->bytes = topic_record_bytes(&h->record);
+    h->number = p->n_taken++;
     DL_APPEND(p->held, h);
-    p->moved_ms = clock_mono_ms();
     p->n_held++;
     p->held_bytes += h->bytes;
-    return h;
+    return copy;
 }
 
-static void held_free(struct held *h)
+void topic_partition_pass(struct topic_partition *p, int64_t offset)
 {
-    if (h->partition)
-        unlink_held(h);
-    free(h->copy);
-    free(h);
+    if (offset > p->next)
+        p->next = offset;
 }
 
-void topic_partition_orphan(struct topic_partition *p)
+int64_t topic_partition_offset(const struct topic_partition *p)
 {
-    while (p->held)
-        unlink_held(p->held);
+    int64_t offset = p->held ? p->held->record.at.offset : p->next;
+
+    return p->dropped >= 0 && p->dropped < offset ? p->dropped : offset;
 }
 
-int64_t topic_partition_due(const struct topic_partition *p)
+size_t topic_partition_span(const struct topic_partition *p)
 {
-    int64_t offset = watermark_offset(&p->mark);
+    uint64_t number = p->held ? p->held->number : p->n_taken;
 
-    return offset == p->committing ? -1 : offset;
+    return p->n_taken -
+           (p->dropped >= 0 && p->dropped_number < number ? p->dropped_number : number);
 }
 
 void record_done(struct record *record)
@@ -103,14 +120,21 @@ void record_done(struct record *record)
     if (!h)
         return;
     if (h->partition)
-        watermark_done(&h->partition->mark, h->record.at.offset);
-    held_free(h);
+        unlink_held(h);
+    free(h->copy);
+    free(h);
 }
 
 void record_drop(struct record *record)
 {
-    if (record)
-        held_free((struct held *)record);
+    struct held *h = (struct held *)record;
+    struct topic_partition *p = h ? h->partition : NULL;
+
+    if (p && (p->dropped < 0 || h->record.at.offset < p->dropped)) {
+        p->dropped = h->record.at.offset;
+        p->dropped_number = h->number;
+    }
+    record_done(record);
 }
 
 bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n)

@@ -1,44 +1,53 @@
-/* One assigned partition of a reader: which records are in hand, and how far it may be committed.
- * Private to common/io/topic_*.c. */
+/* One assigned partition of a reader: which records are in hand, and how far it may be committed
+ * while they are done out of order. PURE. Private to common/io/topic_*.c.
+ *
+ *     taken    5  6  7  9 12      (8, 10, 11: compacted away, or markers of a transaction)
+ *     done     ✓     ✓  ✓
+ *     offset      ▲ 6: the lowest that is not done; once 6 is done it is 12, then 13 */
 #ifndef CRCR_IO_TOPIC_PARTITION_H
 #define CRCR_IO_TOPIC_PARTITION_H
 
 #include "topic_reader.h"
-#include "watermark.h"
 
-struct rd_kafka_message_s;
 struct topic_partition;
 
-/* A record, and the copy of librdkafka's message that it borrows from. */
+/* A record in hand, and the copy that it borrows from. */
 struct held {
     struct record record;              /* first: record_done gets this pointer */
     struct topic_partition *partition; /* NULL: taken away meanwhile */
     char *copy;
     size_t bytes;
+    uint64_t number;
     struct held *prev, *next;
 };
 
 struct topic_partition {
     char *topic;
     int32_t id;
-    struct watermark mark;
-    struct held *held; /* in hand, in the order of taking */
+    struct held *held; /* in hand, in the order of taking, which is that of their offsets */
     size_t n_held;
     size_t held_bytes;
+    int64_t next;     /* one past the highest offset that was read; -1: nothing was */
+    uint64_t n_taken; /* and the number of the next one */
+    int64_t dropped;  /* the lowest offset that was; -1: none. What is above is read again too */
+    uint64_t dropped_number;
     bool paused;        /* as librdkafka was told last */
     int64_t moved_ms;   /* monotonic: a record or the end came, or it was paused or resumed */
     int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
+    struct topic_partition *list_next; /* in the reader's list */
 };
 
 struct topic_partition *topic_partition_new(const char *topic, int32_t id);
 /* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
-/* Copies the message, and destroys it. */
-struct held *topic_partition_take(struct topic_partition *p, struct rd_kafka_message_s *message);
-/* Lets go of everything in hand. */
-void topic_partition_orphan(struct topic_partition *p);
-/* The offset that should be committed and has not been sent yet, else -1. */
-int64_t topic_partition_due(const struct topic_partition *p);
+/* Copies the record; the copy is the caller's until record_done or record_drop. */
+struct record *topic_partition_take(struct topic_partition *p, const struct record *record);
+/* There is nothing more to read below that offset. */
+void topic_partition_pass(struct topic_partition *p, int64_t offset);
+/* The offset to commit: everything below it is done. -1 while nothing is known. */
+int64_t topic_partition_offset(const struct topic_partition *p);
+/* How many were taken since the lowest that is not done, with it: a crash repeats no more. */
+size_t topic_partition_span(const struct topic_partition *p);
 
 #endif

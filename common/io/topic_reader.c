@@ -3,12 +3,14 @@
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../base/str.h"
-#include "topic_nudge.h"
-#include "topic_reader_inner.h"
+#include "topic_client.h"
+#include "topic_partition.h"
+#include "topic_session.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -16,8 +18,30 @@
  * above the lowest open one, as a multiple of max_in_hand. */
 #define MAX_SPAN_FACTOR   16
 #define COMMIT_EVERY_MS   1000
+#define COMMIT_WAIT_MS    5000
 #define REVOKE_MS         20000
 #define HOLDS_MS          500 /* the coordinator's clock is not ours */
+
+struct topic_reader {
+    struct topic_client client; /* first: librdkafka's opaque */
+    rd_kafka_queue_t *queue;    /* what consumer_poll reads; carries the wake-up */
+    rd_kafka_queue_t *answers;  /* to commits */
+    size_t n_committing;        /* not answered yet */
+    struct topic_partition *partitions;
+    struct topic_reader_state state; /* without lag and oldest_ms */
+    int max_in_hand;
+    size_t max_span;
+    size_t max_in_hand_bytes;
+    void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_mono_ms);
+    void *opaque;
+    bool paused;        /* by topic_reader_pause */
+    bool revoking;      /* inside revoked(): next hands out nothing */
+    bool was_assigned;  /* something or nothing, ever */
+    int64_t commit_due; /* monotonic ms */
+    struct topic_session session;
+    int64_t session_ms;
+};
 
 static const topic_setting reader_defaults[] = {
     { "session.timeout.ms", "6000" },
@@ -44,46 +68,23 @@ static const topic_setting reader_fixed[] = {
 
 /* ---- partitions ----------------------------------------------------------------------------- */
 
-struct topic_partition *topic_reader_find(const struct topic_reader *r, const char *topic,
-                                          int32_t id)
+static struct topic_partition *find(const struct topic_reader *r, const char *topic, int32_t id)
 {
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        struct topic_partition *p = r->partitions[i];
+    struct topic_partition *p;
+
+    LL_FOREACH2(r->partitions, p, list_next)
+    {
         if (p->id == id && !strcmp(p->topic, topic))
-            return p;
+            break;
     }
-    return NULL;
+    return p;
 }
 
-static void partition_add(struct topic_reader *r, const char *topic, int32_t id)
+static void pause_partition(struct topic_reader *r, struct topic_partition *p, bool pause)
 {
-    if (topic_reader_find(r, topic, id))
-        return;
-    r->partitions =
-        mem_resize(r->partitions, r->n_partitions + 1, sizeof(struct topic_partition *));
-    r->partitions[r->n_partitions++] = topic_partition_new(topic, id);
-}
-
-static void partition_remove(struct topic_reader *r, const char *topic, int32_t id)
-{
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        struct topic_partition *p = r->partitions[i];
-        if (p->id != id || strcmp(p->topic, topic))
-            continue;
-        r->n_paused -= p->paused;
-        topic_partition_free(p);
-        r->partitions[i] = r->partitions[--r->n_partitions];
-        return;
-    }
-}
-
-static void partition_pause(struct topic_reader *r, struct topic_partition *p, bool pause)
-{
-    rd_kafka_topic_partition_list_t *one;
-
     if (p->paused == pause)
         return;
-    one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(one, p->topic, p->id);
     if (pause)
         rd_kafka_pause_partitions(r->client.rk, one);
@@ -92,125 +93,144 @@ static void partition_pause(struct topic_reader *r, struct topic_partition *p, b
     rd_kafka_topic_partition_list_destroy(one);
     p->paused = pause;
     p->moved_ms = clock_mono_ms();
-    r->n_paused += pause ? 1 : (size_t)-1;
 }
 
-static bool is_full(const struct topic_reader *r, const struct topic_partition *p)
+/* At 100 or more it is paused, at 50 or less it goes on: librdkafka throws away what it has fetched
+ * for a partition at each pause, so pauses should be few. */
+static size_t percent_full(const struct topic_reader *r, const struct topic_partition *p)
 {
-    size_t max = (size_t)r->max_in_hand;
+    size_t records = p->n_held * 100 / (size_t)r->max_in_hand;
+    size_t bytes = p->held_bytes * 100 / r->max_in_hand_bytes;
+    size_t span = topic_partition_span(p) * 100 / r->max_span;
+    size_t most = records > bytes ? records : bytes;
 
-    return p->n_held >= max || p->held_bytes >= r->max_in_hand_bytes ||
-           watermark_span(&p->mark) >= r->max_span;
-}
-
-/* Half of what is_full wants: librdkafka throws away what it has fetched for a partition at each
- * pause, so pauses should be few. */
-static bool has_room(const struct topic_reader *r, const struct topic_partition *p)
-{
-    size_t max = (size_t)r->max_in_hand;
-
-    return p->n_held <= max / 2 && p->held_bytes <= r->max_in_hand_bytes / 2 &&
-           watermark_span(&p->mark) <= r->max_span / 2;
-}
-
-static void nudge(struct topic_reader *r)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)r->n_partitions);
-
-    for (size_t i = 0; i < r->n_partitions; i++)
-        rd_kafka_topic_partition_list_add(list, r->partitions[i]->topic, r->partitions[i]->id);
-    topic_nudge(r->client.rk, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    r->since_nudge = 0;
+    return most > span ? most : span;
 }
 
 static void resume_those_with_room(struct topic_reader *r)
 {
-    size_t n_paused = r->n_paused;
+    struct topic_partition *p;
 
-    if (r->paused || n_paused == 0)
-        return;
-    for (size_t i = 0; i < r->n_partitions; i++)
-        if (r->partitions[i]->paused && has_room(r, r->partitions[i]))
-            partition_pause(r, r->partitions[i], false);
-    if (r->n_paused < n_paused)
-        nudge(r);
+    LL_FOREACH2(r->partitions, p, list_next)
+    {
+        if (p->paused && !r->paused && percent_full(r, p) <= 50)
+            pause_partition(r, p, false);
+    }
 }
 
-static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t err,
-                      rd_kafka_topic_partition_list_t *list, void *opaque)
+/* ---- commits -------------------------------------------------------------------------------- */
+
+/* What failed becomes due again. */
+static void on_committed(rd_kafka_t *rk, rd_kafka_resp_err_t err,
+                         rd_kafka_topic_partition_list_t *list, void *opaque)
 {
+    struct topic_reader *r = opaque;
+
     (void)rk;
-    topic_reader_commit_finish(opaque, err, list);
+    r->n_committing--;
+    if (err && err != RD_KAFKA_RESP_ERR__NO_OFFSET)
+        topic_client_trouble(&r->client, rd_kafka_err2str(err));
+    for (int i = 0; list && i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *t = &list->elems[i];
+        struct topic_partition *p = find(r, t->topic, t->partition);
+        if (p && (err || t->err) && p->committing == t->offset)
+            p->committing = -1;
+    }
+}
+
+/* Sends what is due, and takes the answers to what was sent before; nothing while the group is
+ * being joined. */
+static void commit(struct topic_reader *r)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
+    struct topic_partition *p;
+
+    (void)rd_kafka_queue_poll_callback(r->answers, 0);
+    LL_FOREACH2(r->partitions, p, list_next)
+    {
+        int64_t offset = topic_partition_offset(p);
+        if (atomic_load(&r->session.joining) || offset < 0 || offset == p->committing)
+            continue;
+        rd_kafka_topic_partition_list_add(list, p->topic, p->id)->offset = offset;
+        p->committing = offset;
+    }
+    if (list->cnt > 0) {
+        r->n_committing++;
+        rd_kafka_resp_err_t err =
+            rd_kafka_commit_queue(r->client.rk, list, r->answers, on_committed, r);
+        if (err)
+            on_committed(r->client.rk, err, list, r);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* Until all is answered; rd_kafka_commit would wait for ever when the broker is gone. */
+static void commit_and_wait(struct topic_reader *r)
+{
+    int64_t left, deadline = clock_mono_ms() + COMMIT_WAIT_MS;
+
+    commit(r);
+    while (r->n_committing && (left = deadline - clock_mono_ms()) > 0)
+        (void)rd_kafka_queue_poll_callback(r->answers, (int)left);
 }
 
 /* ---- assignment ----------------------------------------------------------------------------- */
 
+/* NULL: none. Takes it over. */
+static bool trouble(struct topic_reader *r, rd_kafka_error_t *error)
+{
+    if (!error)
+        return false;
+    topic_client_trouble(&r->client, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return true;
+}
+
 static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
 {
-    rd_kafka_error_t *error = rd_kafka_incremental_assign(r->client.rk, list);
-
     r->was_assigned = true;
-    if (error) {
-        topic_client_trouble(&r->client, rd_kafka_error_string(error));
-        rd_kafka_error_destroy(error);
+    if (trouble(r, rd_kafka_incremental_assign(r->client.rk, list)))
         return;
-    }
-    for (int i = 0; i < list->cnt; i++) {
-        partition_add(r, list->elems[i].topic, list->elems[i].partition);
-        if (r->paused)
-            partition_pause(r, r->partitions[r->n_partitions - 1], true);
-    }
-    r->moved.taken += (uint64_t)list->cnt;
-    atomic_store(&r->joining.settled, true);
-}
-
-static void report_revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list,
-                           bool lost)
-{
-    struct topic_position *positions;
-
-    if (!r->revoked || list->cnt == 0)
-        return;
-    positions = mem_alloc((size_t)list->cnt, sizeof(*positions));
-    for (int i = 0; i < list->cnt; i++)
-        positions[i] =
-            (struct topic_position){ list->elems[i].topic, list->elems[i].partition, -1 };
-    r->revoking = true;
-    r->revoked(r->opaque, positions, (size_t)list->cnt, lost ? 0 : clock_mono_ms() + REVOKE_MS);
-    r->revoking = false;
-    free(positions);
-}
-
-/* librdkafka remembers a pause beyond the assignment: a partition that comes back would never be
- * read again. */
-static void resume_what_goes(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
-{
     for (int i = 0; i < list->cnt; i++) {
         struct topic_partition *p =
-            topic_reader_find(r, list->elems[i].topic, list->elems[i].partition);
-        if (p)
-            partition_pause(r, p, false);
+            topic_partition_new(list->elems[i].topic, list->elems[i].partition);
+        p->moved_ms = clock_mono_ms();
+        LL_PREPEND2(r->partitions, p, list_next);
+        pause_partition(r, p, r->paused);
     }
+    r->state.now += (size_t)list->cnt;
+    r->state.taken += (uint64_t)list->cnt;
 }
 
 static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
 {
-    struct why why;
     bool lost = rd_kafka_assignment_lost(r->client.rk);
 
-    *(lost ? &r->moved.lost : &r->moved.given) += (uint64_t)list->cnt;
-    report_revoked(r, list, lost);
-    if (!lost && topic_reader_commit_wait(r, list, &why))
-        topic_client_trouble(&r->client, why.text); /* others read again what was done: harmless */
-    resume_what_goes(r, list);
-    for (int i = 0; i < list->cnt; i++)
-        partition_remove(r, list->elems[i].topic, list->elems[i].partition);
-    rd_kafka_error_t *error = rd_kafka_incremental_unassign(r->client.rk, list);
-    if (error) {
-        topic_client_trouble(&r->client, rd_kafka_error_string(error));
-        rd_kafka_error_destroy(error);
+    *(lost ? &r->state.lost : &r->state.given) += (uint64_t)list->cnt;
+    if (r->revoked && list->cnt) {
+        struct topic_position *positions = mem_alloc((size_t)list->cnt, sizeof(*positions));
+        for (int i = 0; i < list->cnt; i++)
+            positions[i] =
+                (struct topic_position){ list->elems[i].topic, list->elems[i].partition, -1 };
+        r->revoking = true;
+        r->revoked(r->opaque, positions, (size_t)list->cnt, lost ? 0 : clock_mono_ms() + REVOKE_MS);
+        r->revoking = false;
+        free(positions);
     }
+    if (!lost)
+        commit_and_wait(r); /* in vain: others read again what was done, which is harmless */
+    for (int i = 0; i < list->cnt; i++) {
+        struct topic_partition *p = find(r, list->elems[i].topic, list->elems[i].partition);
+        if (!p)
+            continue;
+        /* librdkafka remembers a pause beyond the assignment: a partition that comes back would
+         * never be read again. */
+        pause_partition(r, p, false);
+        LL_DELETE2(r->partitions, p, list_next);
+        topic_partition_free(p);
+        r->state.now--;
+    }
+    (void)trouble(r, rd_kafka_incremental_unassign(r->client.rk, list));
 }
 
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err,
@@ -225,36 +245,12 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err,
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static enum err subscribe(struct topic_reader *r, const struct topic_reader_options *options,
-                          struct why *why)
-{
-    rd_kafka_topic_partition_list_t *topics =
-        rd_kafka_topic_partition_list_new((int)options->n_topics);
-
-    for (size_t i = 0; i < options->n_topics; i++)
-        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
-    rd_kafka_resp_err_t err = rd_kafka_subscribe(r->client.rk, topics);
-    rd_kafka_topic_partition_list_destroy(topics);
-    if (!err)
-        return OK;
-    return why_set(why, ERR_STOP, "cannot subscribe as %s: %s", options->group,
-                   rd_kafka_err2str(err));
-}
-
-static int64_t session_of(const rd_kafka_conf_t *conf)
-{
-    char text[32] = "";
-    size_t size = sizeof(text);
-    int64_t ms = 0;
-
-    rd_kafka_conf_get(conf, "session.timeout.ms", text, &size);
-    return str_to_i64(str_of(text), &ms) ? ms : 0;
-}
-
 static enum err reader_open(struct topic_reader *r, const struct topic_reader_options *options,
                             struct why *why)
 {
     static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+    char session[32] = "";
+    size_t size = sizeof(session);
     rd_kafka_conf_t *conf;
 
     enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
@@ -262,18 +258,27 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
     if (err)
         return err;
     rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
-    r->session_ms = session_of(conf);
-    topic_joining_watch(&r->joining, conf);
+    rd_kafka_conf_get(conf, "session.timeout.ms", session, &size);
+    (void)str_to_i64(str_of(session), &r->session_ms);
+    topic_session_watch(&r->session, conf);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
     err = topic_client_open(&r->client, false, conf, why);
     if (err)
         return err;
     rd_kafka_poll_set_consumer(r->client.rk);
+    r->answers = rd_kafka_queue_new(r->client.rk);
     r->queue = rd_kafka_queue_get_consumer(r->client.rk);
     if (options->wake)
         rd_kafka_queue_io_event_enable(r->queue, options->wake->fd, &one, sizeof(one));
-    return subscribe(r, options, why);
+    rd_kafka_topic_partition_list_t *topics =
+        rd_kafka_topic_partition_list_new((int)options->n_topics);
+    for (size_t i = 0; i < options->n_topics; i++)
+        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t code = rd_kafka_subscribe(r->client.rk, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (!code)
+        return OK;
+    return why_set(why, ERR_STOP, "cannot subscribe: %s", rd_kafka_err2str(code));
 }
 
 enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
@@ -283,9 +288,9 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
 
     topic_client_init(&r->client, &options->kafka);
     r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
-    topic_reader_limit_span(r, 0);
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
+    topic_reader_limit_span(r, 0);
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
@@ -298,61 +303,103 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     return OK;
 }
 
-struct topic_reader_share topic_reader_share(const struct topic_reader *r)
-{
-    struct topic_reader_share share = r->moved;
+/* ---- leaving -------------------------------------------------------------------------------- */
 
-    share.now = r->n_partitions;
-    return share;
+#define JOINED_MS 3000
+#define GIVEN_MS  2000 /* at once, unless others are waited for */
+#define LEAVE_MS  12000
+#define CLOSE_MS  5000
+#define SERVE_MS  100
+
+/* False when there was nothing to do. */
+static bool serve(struct topic_reader *r)
+{
+    /* Not rd_kafka_queue_poll_callback: it aborts on records that were fetched already. */
+    size_t before = r->state.now;
+    rd_kafka_message_t *fetched = rd_kafka_consume_queue(r->queue, SERVE_MS);
+    if (fetched)
+        rd_kafka_message_destroy(fetched);
+    return fetched || r->state.now != before;
+}
+
+/* librdkafka (2.0.2; its issue 4312) aborts when the handle is destroyed between the answer to
+ * JoinGroup and the first assignment. */
+static bool may_go(const struct topic_reader *r)
+{
+    return !atomic_load(&r->session.joined) || r->was_assigned;
+}
+
+/* Bounded, unlike rd_kafka_consumer_close. on_rebalance runs inside, with its own 20 s, after which
+ * leaving gets its time anew: of 25 s that a daemon has to end, a rebalance that never comes while
+ * others leave too must not take all. False: the handle may not be destroyed, which could abort the
+ * process, or never end. */
+static bool leave(struct topic_reader *r)
+{
+    int64_t deadline = clock_mono_ms() + JOINED_MS;
+
+    while (!may_go(r) && clock_mono_ms() < deadline)
+        (void)serve(r);
+    /* Closed while an assignment is under way, librdkafka (2.0.2; its issue 4527) may wait for ever
+     * for what became of it. So all is given back first. */
+    rd_kafka_unsubscribe(r->client.rk);
+    deadline = clock_mono_ms() + GIVEN_MS;
+    while ((serve(r) || r->state.now) && clock_mono_ms() < deadline)
+        ;
+    if (trouble(r, rd_kafka_consumer_close_queue(r->client.rk, r->queue)))
+        return may_go(r);
+    deadline = clock_mono_ms() + (r->state.now ? LEAVE_MS : CLOSE_MS);
+    while (!rd_kafka_consumer_closed(r->client.rk) && clock_mono_ms() < deadline) {
+        size_t before = r->state.now;
+        (void)serve(r);
+        if (r->state.now != before)
+            deadline = clock_mono_ms() + CLOSE_MS;
+    }
+    return may_go(r) && rd_kafka_consumer_closed(r->client.rk);
 }
 
 void topic_reader_free(struct topic_reader *r)
 {
-    bool left = true;
+    struct topic_partition *p, *next;
 
     if (!r)
         return;
     if (r->queue) {
         rd_kafka_queue_io_event_enable(r->queue, -1, NULL, 0);
-        left = topic_reader_leave(r);
+        bool left = leave(r);
         rd_kafka_queue_destroy(r->queue);
+        rd_kafka_queue_destroy(r->answers);
+        if (!left)
+            return; /* it goes with the process, which is about to end */
     }
-    if (!left)
-        return; /* it goes with the process, which is about to end */
-    while (r->n_partitions)
-        topic_partition_free(r->partitions[--r->n_partitions]);
-    free(r->partitions);
-    if (r->client.rk)
-        rd_kafka_destroy_flags(r->client.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    LL_FOREACH_SAFE2(r->partitions, p, next, list_next)
+    topic_partition_free(p);
     topic_client_clear(&r->client);
     free(r);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-static struct record *take(struct topic_reader *r, rd_kafka_message_t *message)
+/* NULL when the message is no record of ours. */
+static struct record *take(struct topic_reader *r, const rd_kafka_message_t *message)
 {
     struct topic_partition *p =
-        message->rkt ? topic_reader_find(r, rd_kafka_topic_name(message->rkt), message->partition)
-                     : NULL;
+        message->rkt ? find(r, rd_kafka_topic_name(message->rkt), message->partition) : NULL;
+    struct record record;
 
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
-        watermark_pass(&p->mark, message->offset);
+        topic_partition_pass(p, message->offset);
         p->moved_ms = clock_mono_ms();
     } else if (message->err) {
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
     }
-    if (message->err || !p) {
-        rd_kafka_message_destroy(message);
+    if (message->err || !p)
         return NULL;
-    }
-    r->since_nudge += message->len + TOPIC_NUDGE_RECORD_BYTES;
-    if (r->since_nudge >= TOPIC_NUDGE_BYTES)
-        nudge(r);
-    struct held *held = topic_partition_take(p, message);
-    if (is_full(r, p))
-        partition_pause(r, p, true);
-    return &held->record;
+    p->moved_ms = clock_mono_ms();
+    topic_client_record(message, &record);
+    struct record *taken = topic_partition_take(p, &record);
+    if (percent_full(r, p) >= 100)
+        pause_partition(r, p, true);
+    return taken;
 }
 
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
@@ -365,13 +412,15 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
     for (;; now = clock_mono_ms()) {
         resume_those_with_room(r);
         if (now >= r->commit_due) {
-            topic_reader_commit_start(r);
+            commit(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
         int64_t wait = deadline < r->commit_due ? deadline - now : r->commit_due - now;
         rd_kafka_message_t *message =
             rd_kafka_consumer_poll(r->client.rk, wait > 0 ? (int)wait : 0);
         struct record *record = message ? take(r, message) : NULL;
+        if (message)
+            rd_kafka_message_destroy(message);
         if (record)
             return record;
         if (!message && clock_mono_ms() >= deadline)
@@ -386,73 +435,64 @@ void topic_reader_limit_span(struct topic_reader *r, size_t records)
 
 void topic_reader_pause(struct topic_reader *r, bool pause)
 {
+    struct topic_partition *p;
+
     r->paused = pause;
-    for (size_t i = 0; pause && i < r->n_partitions; i++)
-        partition_pause(r, r->partitions[i], true);
+    LL_FOREACH2(r->partitions, p, list_next)
+    {
+        if (pause)
+            pause_partition(r, p, true);
+    }
     resume_those_with_room(r);
 }
 
-size_t topic_reader_in_hand(const struct topic_reader *r)
-{
-    size_t n = 0;
+/* ---- what there is to know ------------------------------------------------------------------ */
 
-    for (size_t i = 0; i < r->n_partitions; i++)
-        n += r->partitions[i]->n_held;
-    return n;
+int topic_reader_assigned(const struct topic_reader *r)
+{
+    return (int)r->state.now;
+}
+
+struct topic_reader_state topic_reader_state(const struct topic_reader *r)
+{
+    struct topic_reader_state state = r->state;
+    const struct topic_partition *p;
+
+    state.lag = state.now ? -1 : 0;
+    state.oldest_ms = -1;
+    LL_FOREACH2(r->partitions, p, list_next)
+    {
+        int64_t low, high, at = topic_partition_offset(p);
+        if (at >= 0 &&
+            !rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &low, &high) &&
+            high >= 0)
+            state.lag = (state.lag < 0 ? 0 : state.lag) + (high > at ? high - at : 0);
+        if (p->held && (state.oldest_ms < 0 || p->held->record.timestamp_ms < state.oldest_ms))
+            state.oldest_ms = p->held->record.timestamp_ms;
+    }
+    return state;
 }
 
 bool topic_reader_holds(const struct topic_reader *r, int64_t for_ms)
 {
-    return clock_boot_ms() + for_ms + HOLDS_MS < atomic_load(&r->joining.known_ms) + r->session_ms;
+    return clock_boot_ms() + for_ms + HOLDS_MS < atomic_load(&r->session.known_ms) + r->session_ms;
 }
 
-int topic_reader_assigned(const struct topic_reader *r)
+size_t topic_reader_idle(const struct topic_reader *r, struct topic_idle *ret, size_t max)
 {
-    return (int)r->n_partitions;
-}
+    const struct topic_partition *p;
+    size_t n = 0;
 
-int64_t topic_reader_lag(const struct topic_reader *r)
-{
-    int64_t lag = r->n_partitions ? -1 : 0;
-
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        const struct topic_partition *p = r->partitions[i];
-        int64_t low, high, at = watermark_offset(&p->mark);
-        if (at < 0 || rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &low, &high) ||
-            high < 0)
-            continue;
-        lag = (lag < 0 ? 0 : lag) + (high > at ? high - at : 0);
+    LL_FOREACH2(r->partitions, p, list_next)
+    {
+        if (n < max && !p->paused && !p->n_held)
+            ret[n++] =
+                (struct topic_idle){ .at = { p->topic, p->id, p->next }, .since_ms = p->moved_ms };
     }
-    return lag;
-}
-
-int64_t topic_reader_oldest_ms(const struct topic_reader *r)
-{
-    int64_t oldest_ms = -1;
-
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        const struct held *first = r->partitions[i]->held; /* they stand in the order of reading */
-        if (first && (oldest_ms < 0 || first->record.timestamp_ms < oldest_ms))
-            oldest_ms = first->record.timestamp_ms;
-    }
-    return oldest_ms;
+    return n;
 }
 
 bool topic_reader_fatal(struct topic_reader *r, struct why *why)
 {
     return topic_client_fatal(&r->client, why);
-}
-
-size_t topic_reader_idle(const struct topic_reader *r, struct topic_idle *ret, size_t max)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_partitions && n < max; i++) {
-        const struct topic_partition *p = r->partitions[i];
-        if (p->paused || p->n_held)
-            continue;
-        ret[n++] =
-            (struct topic_idle){ .at = { p->topic, p->id, p->mark.next }, .since_ms = p->moved_ms };
-    }
-    return n;
 }

@@ -1,8 +1,7 @@
 /* Reads topics in a consumer group, at least once, with records in hand out of order.
  *
- *   next ──▶ record in hand ──▶ record_done ──▶ low watermark ──▶ committed offset
- *                     └───────▶ record_drop (the partition was taken away: another will read it
- * again)
+ *   next ──▶ record in hand ──▶ record_done ──▶ lowest that is not done ──▶ committed offset
+ *                     └───────▶ record_drop (the partition was taken away: another reads it again)
  *
  * An offset is committed only when every earlier record of its partition is done. At most
  * max_in_hand records or max_in_hand_bytes are out per partition, then that partition is paused
@@ -14,26 +13,14 @@
  * comes again. Inside revoked() topic_reader_next gives NULL and nothing else of the reader may be
  * called but record_done, record_drop and the counters.
  *
- *
  * All functions are for the one thread that owns the reader. */
 #ifndef CRCR_IO_TOPIC_READER_H
 #define CRCR_IO_TOPIC_READER_H
 
-#include "../base/headers.h"
 #include "../base/wake.h"
 #include "kafka.h"
 
 struct topic_reader;
-
-/* One record in hand. Everything is borrowed from the record and lives until done or drop. */
-struct record {
-    struct topic_position at;
-    int64_t timestamp_ms;   /* broker's or producer's, as the topic says */
-    struct str key;         /* ptr NULL when the record has none */
-    struct str value;       /* ptr NULL for a tombstone */
-    struct headers headers; /* at most HEADERS_MAX; values are bytes, not validated */
-    void *user;             /* for the owner of the record */
-};
 
 struct topic_reader_options {
     struct kafka_options kafka;
@@ -62,8 +49,9 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
  * in hand afterwards stay valid. NULL is fine. */
 void topic_reader_free(struct topic_reader *r);
 
-/* The next record, the caller's until done or drop; NULL when none came in timeout_ms. Commits the
- * watermarks about once a second on the way. */
+/* The next record, the caller's until done or drop, and what it borrows stays as long; NULL when
+ * none came in timeout_ms. Commits what is
+ * done about once a second on the way. */
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms);
 /* Done with it, or parked elsewhere: its offset may be committed. Frees the record. */
 void record_done(struct record *record);
@@ -73,35 +61,29 @@ void record_drop(struct record *record);
 /* Whether it is of one of these n partitions, e.g. those that revoked() names. */
 bool record_is_of(const struct record *record, const struct topic_position *partitions, size_t n);
 
-/* Commits the watermarks now and waits for the broker, at most 5 s. ERR_RETRY: not committed, e.g.
- * while the group is being rebalanced; the next regular commit tries again. */
-enum err topic_reader_commit(struct topic_reader *r, struct why *why) MUST_CHECK;
 /* Of each partition no record is read that is so many or more behind the oldest one in hand: what a
  * crash repeats is at most that. 0: 16 times max_in_hand, as at the beginning. */
 void topic_reader_limit_span(struct topic_reader *r, size_t records);
 /* Stops (or goes on with) fetching from all partitions, e.g. while Redis is down. Membership stays.
  */
 void topic_reader_pause(struct topic_reader *r, bool pause);
-/* Records in hand over all partitions. */
-size_t topic_reader_in_hand(const struct topic_reader *r);
 /* Whether what is assigned is surely nobody else's for for_ms from now: the coordinator answered so
  * lately that our session lasts longer. What is written within that time, and given up after it, is
  * not behind what the next owner writes. */
 bool topic_reader_holds(const struct topic_reader *r, int64_t for_ms);
 /* How many partitions are assigned now. */
 int topic_reader_assigned(const struct topic_reader *r);
-/* Records between the watermark and the end of the assigned partitions, from cached high watermarks
- * (no request), without those of which nothing was heard yet; -1: of none was. */
-int64_t topic_reader_lag(const struct topic_reader *r);
-/* Timestamp of the oldest record in hand; -1 when none is. */
-int64_t topic_reader_oldest_ms(const struct topic_reader *r);
-/* Partitions: how many are ours now, and how many were taken, given back and lost (the session
- * timed out: another has had them since) from the beginning. */
-struct topic_reader_share {
+/* now: how many partitions are ours; taken, given, lost (the session timed out: another has had
+ * them since): how many were, from the beginning. */
+struct topic_reader_state {
     size_t now;
     uint64_t taken, given, lost;
+    /* Records between what may be committed and the end of the partitions, from cached high
+     * watermarks (no request), without those of which nothing was heard yet; -1: of none was. */
+    int64_t lag;
+    int64_t oldest_ms; /* timestamp of the oldest record in hand; -1: none is */
 };
-struct topic_reader_share topic_reader_share(const struct topic_reader *r);
+struct topic_reader_state topic_reader_state(const struct topic_reader *r);
 /* The partitions of which nothing is in hand and that are not paused: offset is one past what was
  * read, -1 when neither a record nor the end was heard yet. Topics are borrowed until the next
  * call of topic_reader_next. Returns how many, at most max. */

@@ -1,7 +1,7 @@
 /* Reads topics from some time on to the ends that they had when it began, without a group: first
  * all of one topic, then all of the next. What comes in meanwhile is not read. What a topic lost
- * meanwhile (made anew, an unclean election) is waited for some 10 s, then passed; what it has
- * since instead is read. For rebuilding what was made of the topics; one thread. */
+ * meanwhile (made anew, an unclean election) is waited for: who reads must begin anew when nothing
+ * comes. For rebuilding what was made of the topics; one thread. */
 #ifndef CRCR_IO_TOPIC_SPAN_H
 #define CRCR_IO_TOPIC_SPAN_H
 

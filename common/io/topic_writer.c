@@ -3,20 +3,39 @@
 #include <librdkafka/rdkafka.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../base/buf.h"
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "topic_writer_inner.h"
+#include "topic_client.h"
 
 #define MESSAGE_TIMEOUT_MS 7000
-#define THREAD_POLL_MS     200 /* how long topic_writer_free waits for the thread at most */
-#define LATE_REPORT_MS     2000
-#define FLUSH_STEP_MS      100 /* a broken producer is replaced between */
+#define THREAD_POLL_MS     200   /* how long topic_writer_free waits for the thread at most */
+#define FLUSH_STEP_MS      100   /* a broken producer is replaced between */
+#define CLOSE_MS           1000  /* for the reports of what topic_writer_free purges */
+#define LATE_MS            30000 /* records time out for so long: a new producer */
+#define LATE_GAP_MS        15000 /* between two that belong together */
+
+struct topic_writer {
+    struct topic_client client; /* first: librdkafka's opaque; its rk may be replaced */
+    rd_kafka_conf_t *conf;      /* of the next producer */
+    unsigned user_timeout_ms;   /* TCP's; 0: the kernel's */
+    struct wake *wake;          /* borrowed; may be NULL */
+    bool has_thread;
+    atomic_bool stop;
+    pthread_t thread;
+    pthread_rwlock_t use; /* held by who is in a call of client.rk: to read; by renew: to write */
+    atomic_bool stored;   /* something, since a producer was refused */
+    atomic_llong late_since_ms; /* monotonic: the first of the records that timed out … */
+    atomic_llong late_ms;       /* … and the last; 0: none */
+    atomic_bool broken;         /* nothing more is put into it */
+    atomic_bool hopeless;       /* it is broken, and another one would be */
+    struct why reason;          /* why it is broken; the polling thread's */
+};
 
 /* Goes with each message whose writer wants to know, or says where it belongs. */
 struct report {
@@ -64,6 +83,8 @@ static enum err err_of(rd_kafka_resp_err_t said, enum err otherwise)
     return otherwise;
 }
 
+/* ---- reports --------------------------------------------------------------------------------- */
+
 /* librdkafka takes a record for stored, without an offset, when its batch failed and a later one of
  * its partition was acknowledged: the broker would have refused a gap in the sequence numbers. A
  * broker that knows nothing of the producer yet takes any number, so that what it refused while a
@@ -84,30 +105,37 @@ static const char *reason_of(rd_kafka_t *rk, const rd_kafka_message_t *message, 
     return message->err ? rd_kafka_err2str(message->err) : NULL;
 }
 
+/* Records that time out now and then are no reason to replace a producer. */
+static void note_late(struct topic_writer *w, int64_t now_ms)
+{
+    if (now_ms - atomic_load(&w->late_ms) > LATE_GAP_MS)
+        atomic_store(&w->late_since_ms, now_ms);
+    atomic_store(&w->late_ms, now_ms);
+}
+
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
 {
     struct topic_writer *w = opaque;
     struct report *report = message->_private;
     char fatal[256];
 
-    atomic_fetch_add(&w->served, 1);
     if (!message->err)
         atomic_store(&w->stored, true);
     if (message->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
-        topic_writer_late(w, clock_mono_ms());
-    if (!report || !report->done) {
-        free(report);
-        return;
+        note_late(w, clock_mono_ms());
+    if (report && report->done) {
+        struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
+                                     .partition = message->partition,
+                                     .offset = message->offset };
+        enum err err = OK;
+        if (message->err || is_only_inferred(message))
+            err = err_of(message->err, ERR_UNKNOWN);
+        report->done(report->opaque, err, &at, reason_of(rk, message, fatal, sizeof(fatal)));
     }
-    struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
-                                 .partition = message->partition,
-                                 .offset = message->offset };
-    enum err err = OK;
-    if (message->err || is_only_inferred(message))
-        err = err_of(message->err, ERR_UNKNOWN);
-    report->done(report->opaque, err, &at, reason_of(rk, message, fatal, sizeof(fatal)));
     free(report);
 }
+
+/* ---- the producer ---------------------------------------------------------------------------- */
 
 /* How many partitions there are only librdkafka knows at the moment of writing. */
 static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size_t key_len,
@@ -119,17 +147,6 @@ static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size
         return report->place < n ? report->place - 1 : n - 1;
     return rd_kafka_msg_partitioner_murmur2_random(topic, key, key_len, n, topic_opaque,
                                                    message_opaque);
-}
-
-static void *thread_main(void *opaque)
-{
-    struct topic_writer *w = opaque;
-
-    while (!atomic_load(&w->stop)) {
-        rd_kafka_poll(w->client.rk, THREAD_POLL_MS);
-        topic_writer_renew(w);
-    }
-    return NULL;
 }
 
 /* When the network is whole again the kernel would send what was given up long ago. */
@@ -144,16 +161,108 @@ static int open_socket(int domain, int type, int protocol, void *opaque)
     return fd;
 }
 
+static enum err producer_open(struct topic_writer *w, struct why *why)
+{
+    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+    enum err err = topic_client_open(&w->client, true, rd_kafka_conf_dup(w->conf), why);
+
+    if (err)
+        return err;
+    if (w->wake) {
+        rd_kafka_queue_t *reports = rd_kafka_queue_get_main(w->client.rk);
+        rd_kafka_queue_io_event_enable(reports, w->wake->fd, &one, sizeof(one));
+        rd_kafka_queue_destroy(
+            reports);                   /* our reference: it wakes for as long as the producer is */
+        rd_kafka_poll(w->client.rk, 0); /* arms it */
+    }
+    return OK;
+}
+
+/* Whether there is a reason to replace the producer. */
+static bool is_broken(struct topic_writer *w)
+{
+    if (topic_client_fatal(&w->client, &w->reason)) {
+        /* Refused before it stored anything (no right to write): so would another be. */
+        atomic_store(&w->hopeless, !atomic_exchange(&w->stored, false));
+        return true;
+    }
+    if (atomic_load(&w->late_ms) - atomic_load(&w->late_since_ms) < LATE_MS)
+        return false;
+    (void)why_set(&w->reason, ERR_UNKNOWN, "Kafka client: records timed out for %d s on end",
+                  LATE_MS / 1000);
+    return true;
+}
+
+static void *destroy(void *rk)
+{
+    rd_kafka_destroy(rk);
+    return NULL;
+}
+
+/* Puts a new producer in the place of a broken one once all that this had is reported. On the
+ * polling thread, outside of reports.
+ *
+ * librdkafka (2.0.2) ends an idempotent producer for good when a broker does not know the sequence
+ * that it goes on with: one that hung for longer than message.timeout.ms and came back is enough
+ * (OUT_OF_ORDER_SEQUENCE_NUMBER). All that was stored is stored, what was not acknowledged is
+ * unknown, as after any time-out: a new producer can go on.
+ *
+ * A producer may also stick to a broker that no longer leads a partition (its pull request 5593):
+ * its records time out while those for other partitions are stored. */
+static void renew(struct topic_writer *w)
+{
+    rd_kafka_t *old = w->client.rk;
+    pthread_t thread;
+
+    if (!atomic_load(&w->broken)) {
+        if (!is_broken(w))
+            return;
+        atomic_store(&w->broken, true);
+    }
+    if (atomic_load(&w->hopeless))
+        return;
+    rd_kafka_purge(old, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                            RD_KAFKA_PURGE_F_NON_BLOCKING);
+    if (pthread_rwlock_trywrlock(&w->use))
+        return;
+    bool empty = rd_kafka_outq_len(old) == 0;
+    if (empty && producer_open(w, &w->reason)) {
+        w->client.rk = old;
+        atomic_store(&w->hopeless, true);
+        empty = false;
+    }
+    pthread_rwlock_unlock(&w->use);
+    if (!empty)
+        return;
+    atomic_store(&w->late_ms, 0);
+    atomic_store(&w->broken, false);
+    /* Apart: it takes as long as a name server that one of its threads waits for. */
+    if (pthread_create(&thread, NULL, destroy, old))
+        destroy(old);
+    else
+        pthread_detach(thread);
+}
+
+static void *thread_main(void *opaque)
+{
+    struct topic_writer *w = opaque;
+
+    while (!atomic_load(&w->stop)) {
+        rd_kafka_poll(w->client.rk, THREAD_POLL_MS);
+        renew(w);
+    }
+    return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
 static enum err writer_open(struct topic_writer *w, const struct topic_writer_options *options,
                             struct why *why)
 {
-    char timeout[16], linger[16];
-    int timeout_ms = options->message_timeout_ms ? options->message_timeout_ms : MESSAGE_TIMEOUT_MS;
-    int linger_ms = options->linger_ms < 0 ? 0 : options->linger_ms;
-    rd_kafka_conf_t *conf;
+    char timeout[16];
 
-    snprintf(timeout, sizeof(timeout), "%d", timeout_ms);
-    snprintf(linger, sizeof(linger), "%d", linger_ms);
+    snprintf(timeout, sizeof(timeout), "%d",
+             options->message_timeout_ms ? options->message_timeout_ms : MESSAGE_TIMEOUT_MS);
     const topic_setting fixed[] = {
         { "enable.idempotence", "true" },
         { "acks", "all" },
@@ -162,36 +271,24 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
         { "sticky.partitioning.linger.ms", "0" }, /* … and else is not asked without a key */
         { "message.max.bytes", TOPIC_MESSAGE_MAX_BYTES },
         { "message.timeout.ms", timeout },
-        { options->linger_ms ? "linger.ms" : NULL, linger },
         { NULL, NULL },
     };
     enum err err =
-        topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &conf, why);
+        topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &w->conf, why);
     if (err)
         return err;
-    rd_kafka_conf_set_dr_msg_cb(conf, on_report);
-    w->timeout_ms = timeout_ms;
+    rd_kafka_conf_set_dr_msg_cb(w->conf, on_report);
+    rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),
+                                           partition_of);
     w->user_timeout_ms = (unsigned)options->message_timeout_ms;
     if (w->user_timeout_ms)
-        rd_kafka_conf_set_socket_cb(conf, open_socket);
-    rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(conf),
-                                           partition_of);
-    w->conf = conf;
-    return topic_writer_open(w, why);
-}
-
-static enum err writer_serve(struct topic_writer *w, const struct topic_writer_options *options,
-                             struct why *why)
-{
-    if (options->own_thread) {
-        w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
-        if (!w->has_thread)
-            return why_set(why, ERR_STOP, "cannot start the writer's thread");
-        return OK;
-    }
-    w->wake = options->wake;
-    topic_writer_arm(w);
-    return OK;
+        rd_kafka_conf_set_socket_cb(w->conf, open_socket);
+    w->wake = options->own_thread ? NULL : options->wake;
+    err = producer_open(w, why);
+    if (err || !options->own_thread)
+        return err;
+    w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
+    return w->has_thread ? OK : why_set(why, ERR_STOP, "cannot start the writer's thread");
 }
 
 enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
@@ -200,16 +297,13 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
     struct topic_writer *w = mem_alloc(1, sizeof(*w));
 
     topic_client_init(&w->client, &options->kafka);
-    pthread_mutex_init(&w->swap, NULL);
+    pthread_rwlock_init(&w->use, NULL);
     enum err err = writer_open(w, options, why);
-    if (!err)
-        err = writer_serve(w, options, why);
-    if (err) {
+    if (err)
         topic_writer_free(w);
-        return err;
-    }
-    *ret = w;
-    return OK;
+    else
+        *ret = w;
+    return err;
 }
 
 void topic_writer_free(struct topic_writer *w)
@@ -220,14 +314,18 @@ void topic_writer_free(struct topic_writer *w)
         atomic_store(&w->stop, true);
         pthread_join(w->thread, NULL);
     }
-    topic_writer_close(w->retired, w->retired_reports);
-    topic_writer_close(w->client.rk, w->reports);
+    if (w->client.rk) {
+        rd_kafka_purge(w->client.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+        rd_kafka_flush(w->client.rk, CLOSE_MS);
+    }
     if (w->conf)
         rd_kafka_conf_destroy(w->conf);
-    pthread_mutex_destroy(&w->swap);
+    pthread_rwlock_destroy(&w->use);
     topic_client_clear(&w->client);
     free(w);
 }
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static rd_kafka_headers_t *headers_out(const struct headers *from)
 {
@@ -242,24 +340,6 @@ static rd_kafka_headers_t *headers_out(const struct headers *from)
     return to;
 }
 
-static enum err produce_failed(struct topic_writer *w, const char *topic, rd_kafka_error_t *error,
-                               struct why *why)
-{
-    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    enum err err = err_of(code, ERR_RETRY);
-
-    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
-        (void)why_set(why, err, "the queue to Kafka is full (%zu records wait)",
-                      topic_writer_pending(w));
-    else if (topic_writer_fatal(w, why))
-        err = ERR_STOP;
-    else
-        (void)why_set(why, err, "cannot queue for topic %s: %s", topic,
-                      rd_kafka_error_string(error));
-    rd_kafka_error_destroy(error);
-    return err;
-}
-
 /* flags: RD_KAFKA_MSG_F_COPY or RD_KAFKA_MSG_F_FREE. */
 static enum err produce(struct topic_writer *w, const char *topic, struct str key, void *value,
                         size_t value_len, int flags, const struct headers *headers,
@@ -267,6 +347,8 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
 {
     rd_kafka_headers_t *out = headers_out(headers);
     struct report *report = NULL;
+    rd_kafka_error_t *error = NULL;
+    enum err err;
 
     if (want.done || want.place) {
         report = mem_alloc(1, sizeof(*report));
@@ -281,14 +363,27 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
         { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = out },
     };
     size_t n = sizeof(vus) / sizeof(*vus);
-    rd_kafka_error_t *error = rd_kafka_produceva(topic_writer_hold(w), vus, out ? n : n - 1);
-    topic_writer_let_go(w);
-    if (!error)
+    pthread_rwlock_rdlock(&w->use);
+    bool broken = atomic_load(&w->broken);
+    if (!broken)
+        error = rd_kafka_produceva(w->client.rk, vus, out ? n : n - 1);
+    pthread_rwlock_unlock(&w->use);
+    if (!broken && !error)
         return OK;
     if (out)
         rd_kafka_headers_destroy(out);
     free(report);
-    return produce_failed(w, topic, error, why);
+    if (topic_writer_fatal(w, why))
+        err = ERR_STOP;
+    else if (broken)
+        err = why_set(why, ERR_RETRY, "the producer for topic %s is being replaced", topic);
+    else
+        err = why_set(why, err_of(rd_kafka_error_code(error), ERR_RETRY),
+                      "cannot queue for topic %s (%zu records wait): %s", topic,
+                      topic_writer_pending(w), rd_kafka_error_string(error));
+    if (error)
+        rd_kafka_error_destroy(error);
+    return err;
 }
 
 enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
@@ -314,10 +409,9 @@ enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str
                    (struct report){ done, opaque, 0 }, why);
 }
 
-/* One put_wait under way; the report comes on this or on the writer's thread. Of two who are
- * through with it the second frees it. */
+/* The report comes on this or on the writer's thread. */
 struct waiter {
-    atomic_bool left; /* by one of them */
+    atomic_bool reported;
     enum err err;
     struct topic_position at;
     char reason[256];
@@ -331,67 +425,35 @@ static void on_waited(void *opaque, enum err err, const struct topic_position *a
     waiter->err = err;
     waiter->at = *at;
     snprintf(waiter->reason, sizeof(waiter->reason), "%s", reason ? reason : "");
-    if (atomic_exchange(&waiter->left, true))
-        free(waiter);
-}
-
-/* librdkafka reports each record after message.timeout.ms, unless the thread that should waits for
- * a name server itself. */
-static enum err wait_for(struct topic_writer *w, struct waiter *waiter, const char *topic,
-                         struct topic_position *at, struct why *why)
-{
-    int64_t deadline = clock_mono_ms() + w->timeout_ms + LATE_REPORT_MS;
-
-    while (!atomic_load(&waiter->left) && clock_mono_ms() < deadline) {
-        rd_kafka_poll(topic_writer_hold(w), 10);
-        topic_writer_let_go(w);
-        if (!w->has_thread)
-            topic_writer_renew(w);
-    }
-    if (!atomic_exchange(&waiter->left, true))
-        return why_set(why, ERR_UNKNOWN, "topic %s: nothing was reported for %d ms", topic,
-                       w->timeout_ms + LATE_REPORT_MS);
-    enum err err = waiter->err;
-    if (err)
-        (void)why_set(why, err, "topic %s: %s", topic, waiter->reason);
-    else if (at)
-        *at = (struct topic_position){ topic, waiter->at.partition, waiter->at.offset };
-    free(waiter);
-    return err;
+    atomic_store(&waiter->reported, true);
 }
 
 enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why)
 {
-    struct waiter *waiter = mem_alloc(1, sizeof(*waiter));
-    enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, waiter, why);
+    struct waiter waiter = { .reported = false };
+    enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
 
-    if (!err)
-        return wait_for(w, waiter, topic, at, why);
-    free(waiter);
-    if (!w->has_thread)
-        topic_writer_renew(w); /* so that the next one has a chance */
-    return err;
-}
-
-int topic_writer_poll(struct topic_writer *w, int timeout_ms)
-{
-    int before = atomic_load(&w->served);
-
-    if (!w->has_thread) {
-        rd_kafka_poll(w->client.rk, timeout_ms);
-        topic_writer_renew(w);
+    if (err) {
+        topic_writer_poll(w, 0); /* so that the next one has a chance */
+        return err;
     }
-    return atomic_load(&w->served) - before;
+    while (!atomic_load(&waiter.reported))
+        (void)!topic_writer_flush(w, FLUSH_STEP_MS, NULL);
+    if (waiter.err)
+        return why_set(why, waiter.err, "topic %s: %s", topic, waiter.reason);
+    if (at)
+        *at = (struct topic_position){ topic, waiter.at.partition, waiter.at.offset };
+    return OK;
 }
 
-static bool has_retired(struct topic_writer *w)
+void topic_writer_poll(struct topic_writer *w, int timeout_ms)
 {
-    pthread_mutex_lock(&w->swap);
-    bool has = w->retired;
-    pthread_mutex_unlock(&w->swap);
-    return has;
+    if (w->has_thread)
+        return;
+    rd_kafka_poll(w->client.rk, timeout_ms);
+    renew(w);
 }
 
 enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *why)
@@ -399,12 +461,12 @@ enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *
     int64_t deadline = clock_mono_ms() + timeout_ms, left = timeout_ms;
 
     do {
-        int step_ms = left < FLUSH_STEP_MS ? (int)left : FLUSH_STEP_MS;
-        bool all = !rd_kafka_flush(topic_writer_hold(w), step_ms);
-        topic_writer_let_go(w);
+        pthread_rwlock_rdlock(&w->use);
+        bool all = !rd_kafka_flush(w->client.rk, left < FLUSH_STEP_MS ? (int)left : FLUSH_STEP_MS);
+        pthread_rwlock_unlock(&w->use);
         if (!w->has_thread) /* a broken one has nothing to wait for, and takes nothing any more */
-            topic_writer_renew(w);
-        if (all && !has_retired(w))
+            renew(w);
+        if (all)
             return OK;
         left = deadline - clock_mono_ms();
     } while (left > 0);
@@ -412,59 +474,20 @@ enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *
                    topic_writer_pending(w), timeout_ms);
 }
 
-/* The topics that are asked for, ticked off as they are found. */
-struct wanted {
-    const char *const *topics;
-    size_t n;
-    bool *found;
-};
-
-static void tick_off(void *opaque, const char *topic, int partitions)
-{
-    struct wanted *wanted = opaque;
-
-    (void)partitions;
-    for (size_t i = 0; i < wanted->n; i++)
-        if (!strcmp(wanted->topics[i], topic))
-            wanted->found[i] = true;
-}
-
-static enum err name_missing(const struct wanted *wanted, struct why *why)
-{
-    struct buf names;
-    enum err err = OK;
-
-    buf_init(&names, 400);
-    for (size_t i = 0; i < wanted->n; i++)
-        if (!wanted->found[i])
-            buf_printf(&names, "%s%s", names.len ? ", " : "", wanted->topics[i]);
-    if (names.len)
-        err = why_set(why, ERR_STOP,
-                      "missing in Kafka: %.*s; `crcrctl topics create` makes the topics",
-                      STR_ARG(buf_str(&names)));
-    buf_clear(&names);
-    return err;
-}
-
 enum err topic_writer_check(struct topic_writer *w, const char *const *topics, size_t n,
                             int timeout_ms, struct why *why)
 {
-    struct wanted wanted = { topics, n, mem_alloc(n, sizeof(bool)) };
-    topic_writer_hold(w);
-    enum err err = topic_client_topics(&w->client, timeout_ms, tick_off, &wanted, why);
-    topic_writer_let_go(w);
-
-    if (!err)
-        err = name_missing(&wanted, why);
-    free(wanted.found);
+    pthread_rwlock_rdlock(&w->use);
+    enum err err = topic_client_partitions(&w->client, topics, n, timeout_ms, NULL, why);
+    pthread_rwlock_unlock(&w->use);
     return err;
 }
 
 size_t topic_writer_pending(struct topic_writer *w)
 {
-    pthread_mutex_lock(&w->swap);
-    int n = rd_kafka_outq_len(w->client.rk) + (w->retired ? rd_kafka_outq_len(w->retired) : 0);
-    pthread_mutex_unlock(&w->swap);
+    pthread_rwlock_rdlock(&w->use);
+    int n = rd_kafka_outq_len(w->client.rk);
+    pthread_rwlock_unlock(&w->use);
     return (size_t)n;
 }
 
@@ -472,6 +495,6 @@ bool topic_writer_fatal(struct topic_writer *w, struct why *why)
 {
     if (!atomic_load(&w->hopeless))
         return false;
-    (void)why_set(why, ERR_STOP, "%s", w->broken.text); /* not written any more */
+    (void)why_set(why, ERR_STOP, "%s", w->reason.text); /* not written any more */
     return true;
 }

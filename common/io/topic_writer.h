@@ -1,8 +1,8 @@
 /* Writes records to topics: an idempotent producer with acks=all. What was reported written is
  * stored. The partition is chosen from the key with murmur2 (as Java clients do: partitioner
  * murmur2_random), so records of one key keep their order; but for topic_writer_put_in. A producer
- * that librdkafka gives up (fatal error) is replaced: what it had is reported ERR_UNKNOWN, with the
- * reason. */
+ * that librdkafka gives up (fatal error), or whose records time out for 30 s on end, is replaced:
+ * what it had is reported ERR_UNKNOWN, with the reason. */
 #ifndef CRCR_IO_TOPIC_WRITER_H
 #define CRCR_IO_TOPIC_WRITER_H
 
@@ -17,7 +17,6 @@ struct topic_writer_options {
     /* 0: 7,000. After that a record is reported ERR_UNKNOWN. A time that is given is also TCP's
      * (RFC 9293 section 3.8.3): what waits in the kernel for a network that is cut goes as well. */
     int message_timeout_ms;
-    int linger_ms;     /* 0: 1 ms, unless the operator chose; <0 means 0 ms */
     bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
     struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
 };
@@ -50,13 +49,13 @@ enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int plac
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
                            size_t value_len, const struct headers *headers, topic_written_fn *done,
                            void *opaque, struct why *why) MUST_CHECK;
-/* Queues and waits for the report, 2 s longer than message_timeout_ms at most. For start-up and
- * tools. */
+/* Queues and waits for the report: message_timeout_ms at most, unless a name server does not
+ * answer. For tools. */
 enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why) MUST_CHECK;
-/* Serves reports on this thread, waiting at most timeout_ms for the first; returns how many. */
-int topic_writer_poll(struct topic_writer *w, int timeout_ms);
+/* Serves reports on this thread, waiting at most timeout_ms for the first. */
+void topic_writer_poll(struct topic_writer *w, int timeout_ms);
 /* Waits until everything is reported; ERR_UNKNOWN when timeout_ms pass before. */
 enum err topic_writer_flush(struct topic_writer *w, int timeout_ms, struct why *why) MUST_CHECK;
 /* Asks the brokers for their metadata; ERR_RETRY when none answers in timeout_ms, ERR_STOP with the

@@ -62,14 +62,6 @@ def span(kafka_node):
     one.driver.wait(10)
 
 
-def test_records_that_a_topic_lost_meanwhile_are_not_waited_for(span):
-    span.make_anew()
-    span.fill("new", 3)
-    span.go()
-    assert span.rest() == ["first", "new-0", "new-1", "new-2", "end"]
-    assert span.driver.returncode == 0
-
-
 def test_records_that_come_late_are_waited_for(span):
     span.make_anew()
     span.fill("new", 3)

@@ -1,87 +1,240 @@
-/* Records are those of a broker in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <librdkafka/rdkafka.h>
-#include <librdkafka/rdkafka_mock.h>
-#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
-#include "broker_fixture.h"
 #include "common/io/topic_partition.h"
 
-#define N_RECORDS 4
-#define WAIT_MS   20000
+#define TOPIC    "events"
+#define MOST_OUT 5000
 
-struct broker {
-    struct brokers brokers;
-    rd_kafka_t *reader;
+struct fixture {
+    struct topic_partition *p;
+    struct record *out[MOST_OUT]; /* by offset; NULL: not in hand */
 };
 
 static int setup(void **state)
 {
-    struct broker *b = calloc(1, sizeof(*b));
+    static struct fixture f;
 
-    b->brokers = brokers_begin(1);
-    brokers_write(&b->brokers, N_RECORDS);
-    b->reader = brokers_client(RD_KAFKA_CONSUMER, b->brokers.addresses);
-    *state = b;
+    f = (struct fixture){ .p = topic_partition_new(TOPIC, 3) };
+    *state = &f;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct broker *b = *state;
+    struct fixture *f = *state;
 
-    rd_kafka_destroy(b->reader);
-    brokers_end(&b->brokers);
-    free(b);
+    topic_partition_free(f->p);
+    for (int i = 0; i < MOST_OUT; i++)
+        record_done(f->out[i]);
     return 0;
 }
 
-static struct record *take(const struct broker *b, struct topic_partition *p, int64_t offset)
+static struct record *take_one(struct fixture *f, int64_t offset)
 {
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    struct record record = { .at = { TOPIC, 3, offset }, .value = STR_LIT("12345") };
 
-    rd_kafka_topic_partition_list_add(list, BROKER_TOPIC, 0)->offset = offset;
-    rd_kafka_assign(b->reader, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    rd_kafka_message_t *message = rd_kafka_consumer_poll(b->reader, WAIT_MS);
-    assert_non_null(message);
-    assert_int_equal(message->err, RD_KAFKA_RESP_ERR_NO_ERROR);
-    assert_int_equal(message->offset, offset);
-    return &topic_partition_take(p, message)->record;
+    headers_init(&record.headers);
+    return topic_partition_take(f->p, &record);
+}
+
+static void take(struct fixture *f, int64_t first, int64_t last)
+{
+    for (int64_t i = first; i <= last; i++)
+        f->out[i] = take_one(f, i);
+}
+
+static void done(struct fixture *f, int64_t first, int64_t last)
+{
+    for (int64_t i = first; i <= last; i++) {
+        record_done(f->out[i]);
+        f->out[i] = NULL;
+    }
+}
+
+#define assert_offset(f, offset) assert_int_equal(topic_partition_offset((f)->p), offset)
+#define assert_span(f, n)        assert_int_equal(topic_partition_span((f)->p), n)
+
+static void nothing_is_committable_before_the_first_record(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_offset(f, -1);
+}
+
+static void offset_stays_at_the_lowest_that_is_not_done(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 5, 8);
+    assert_offset(f, 5);
+    assert_span(f, 4);
+    done(f, 8, 8);
+    done(f, 6, 6);
+    assert_offset(f, 5);
+    assert_span(f, 4);
+    done(f, 5, 5);
+    assert_offset(f, 7);
+    done(f, 7, 7);
+    assert_offset(f, 9);
+    assert_span(f, 0);
+    assert_int_equal(f->p->held_bytes, 0);
+}
+
+static void gaps_are_passed_over(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 5, 5);
+    take(f, 9, 9);
+    take(f, 12, 12);
+    done(f, 5, 5);
+    assert_offset(f, 9);
+    done(f, 9, 9);
+    assert_offset(f, 12);
+    done(f, 12, 12);
+    assert_offset(f, 13);
+    topic_partition_pass(f->p, 17); /* transaction markers up to the end */
+    assert_offset(f, 17);
+}
+
+static void passing_does_not_overtake_what_is_in_hand(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 5, 5);
+    topic_partition_pass(f->p, 20);
+    assert_offset(f, 5);
+    done(f, 5, 5);
+    assert_offset(f, 20);
+}
+
+static void an_idle_partition_is_known_by_its_end(void **state)
+{
+    struct fixture *f = *state;
+
+    topic_partition_pass(f->p, 40);
+    assert_offset(f, 40);
+}
+
+static void what_is_dropped_is_not_committed_past(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 0, 9);
+    record_drop(f->out[6]);
+    record_drop(f->out[4]);
+    record_drop(f->out[5]);
+    f->out[4] = f->out[5] = f->out[6] = NULL;
+    done(f, 0, 3);
+    done(f, 7, 9);
+    assert_offset(f, 4);
+    assert_span(f, 6);
+    take(f, 4, 4); /* it is read again, and what follows it */
+    done(f, 4, 4);
+    assert_offset(f, 5);
 }
 
 static void what_is_in_hand_below_stays_when_offsets_go_back(void **state)
 {
-    const struct broker *b = *state;
-    struct topic_partition *p = topic_partition_new(BROKER_TOPIC, 0);
-    struct record *first = take(b, p, 0);
+    struct fixture *f = *state;
 
-    record_done(take(b, p, 1));
-    struct record *before = take(b, p, 2);
-    record_done(take(b, p, 3));
-    struct record *again = take(b, p, 2);
-    assert_int_equal(p->n_held, 2);
-    assert_int_equal(topic_partition_due(p), 0); /* or a crash would lose the first */
-    record_done(first);
-    assert_int_equal(topic_partition_due(p), 2);
-    record_done(before); /* belongs to nobody */
-    assert_int_equal(topic_partition_due(p), 2);
+    take(f, 0, 3);
+    done(f, 1, 1);
+    done(f, 3, 3);
+    struct record *again = take_one(f, 2);
+    assert_int_equal(f->p->n_held, 2);
+    assert_offset(f, 0); /* or a crash would lose the first */
+    done(f, 0, 0);
+    assert_offset(f, 2);
+    done(f, 2, 2); /* belongs to nobody */
+    assert_offset(f, 2);
     record_done(again);
-    assert_int_equal(topic_partition_due(p), 3);
-    assert_int_equal(p->held_bytes, 0);
-    topic_partition_free(p);
+    assert_offset(f, 3);
+    assert_int_equal(f->p->held_bytes, 0);
+}
+
+static void offsets_that_go_back_leave_out_what_is_below(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 100, 199);
+    done(f, 150, 199);
+    take(f, 180, 181);
+    assert_offset(f, 100);
+    done(f, 100, 149);
+    assert_offset(f, 180);
+    struct record *below_all = take_one(f, 3);
+    assert_offset(f, 3);
+    assert_span(f, 1);
+    record_done(below_all);
+    assert_offset(f, 4);
+    assert_span(f, 0);
+}
+
+static void done_of_what_is_not_out_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 3, 4);
+    struct topic_partition *gone = f->p;
+    f->p = topic_partition_new(TOPIC, 3); /* it came back */
+    topic_partition_free(gone);
+    struct record *again = take_one(f, 3);
+    done(f, 3, 4);
+    assert_offset(f, 3);
+    record_done(again);
+    assert_offset(f, 4);
+}
+
+/* A plain array is the model. */
+static void agrees_with_a_plain_model_in_any_order(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t random = 1;
+    int64_t taken = 0, low = 0;
+
+    while (low < MOST_OUT) {
+        random = random * 1664525u + 1013904223u;
+        if ((random >> 16) % 3 == 0 && taken < MOST_OUT) {
+            take(f, taken, taken);
+            taken++;
+        } else if (taken > low) {
+            int64_t window = taken - low < 300 ? taken - low : 300;
+            int64_t offset = low + (int64_t)((random >> 8) % (uint32_t)window);
+            done(f, offset, offset);
+        }
+        while (low < taken && !f->out[low])
+            low++;
+        if (taken)
+            assert_offset(f, low);
+        assert_span(f, taken - low);
+    }
 }
 
 int main(void)
 {
+
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_is_committable_before_the_first_record, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(offset_stays_at_the_lowest_that_is_not_done, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(gaps_are_passed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(passing_does_not_overtake_what_is_in_hand, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_idle_partition_is_known_by_its_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_dropped_is_not_committed_past, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_in_hand_below_stays_when_offsets_go_back, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(offsets_that_go_back_leave_out_what_is_below, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(done_of_what_is_not_out_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(agrees_with_a_plain_model_in_any_order, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,13 +12,14 @@
 #include "broker_fixture.h"
 #include "common/base/clock.h"
 #include "common/io/topic_admin.h"
-#include "common/io/topic_reader_inner.h"
+#include "common/io/topic_reader.h"
 
 #define AWAY_TOPIC "away" /* its leader is */
 #define GROUP      "readers"
 #define LIMIT_MS   20000
 #define MINUTE_MS  60000
-#define RESET_MS   500 /* until librdkafka has noticed */
+#define RESET_MS   500  /* until librdkafka has noticed */
+#define HELD_MS    3000 /* of the session's 6 s */
 
 static struct topic_reader *reader_of_both(const struct brokers *b)
 {
@@ -31,7 +32,7 @@ static struct topic_reader *reader_of_both(const struct brokers *b)
     int64_t deadline = clock_mono_ms() + LIMIT_MS;
 
     assert_int_equal(topic_reader_new(&r, &options, &why), OK);
-    while (topic_reader_assigned(r) != 2 || topic_reader_lag(r) < 0) {
+    while (topic_reader_assigned(r) != 2 || topic_reader_state(r).lag < 0) {
         assert_null(topic_reader_next(r, 10));
         assert_true(clock_mono_ms() < deadline);
     }
@@ -61,9 +62,9 @@ static void what_is_unread_hides_no_lag(void **state)
     brokers_write(&b, 1);
     while (!(record = topic_reader_next(r, 10)))
         assert_true(clock_mono_ms() < deadline);
-    assert_int_equal(topic_reader_lag(r), 1);
+    assert_int_equal(topic_reader_state(r).lag, 1);
     record_done(record);
-    assert_int_equal(topic_reader_lag(r), 0);
+    assert_int_equal(topic_reader_state(r).lag, 0);
     topic_reader_free(r);
     brokers_end(&b);
 }
@@ -145,15 +146,15 @@ static void an_answer_that_did_not_come_prolongs_no_session(void **state)
         assert_true(clock_mono_ms() < deadline);
     }
     rd_kafka_mock_broker_set_rtt(b.cluster, 1, MINUTE_MS);
-    while (atomic_load(&r->joining.asked_ms) <= atomic_load(&r->joining.known_ms)) {
+    while (topic_reader_holds(r, HELD_MS)) { /* the next heartbeat was sent 1.5 s after the last */
         assert_null(topic_reader_next(r, 10));
         assert_true(clock_mono_ms() < deadline);
     }
-    int64_t known_ms = atomic_load(&r->joining.known_ms);
     rd_kafka_mock_broker_set_down(b.cluster, 1);
-    for (int64_t end = clock_mono_ms() + RESET_MS; clock_mono_ms() < end;)
+    for (int64_t end = clock_mono_ms() + RESET_MS; clock_mono_ms() < end;) {
         assert_null(topic_reader_next(r, 10));
-    assert_int_equal(atomic_load(&r->joining.known_ms), known_ms);
+        assert_false(topic_reader_holds(r, HELD_MS));
+    }
     topic_reader_free(r);
     brokers_end(&b);
 }

@@ -1,4 +1,4 @@
-#include "topic_joining.h"
+#include "topic_session.h"
 
 #include <librdkafka/rdkafka.h>
 
@@ -18,15 +18,13 @@ static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, i
                                    int16_t key, int16_t version, int32_t correlation, size_t size,
                                    void *opaque)
 {
-    struct topic_joining *joining = opaque;
+    struct topic_session *s = opaque;
 
     (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
-    if (key == JOIN_GROUP) {
-        atomic_store(&joining->now, true);
-        atomic_store(&joining->settled, false);
-    }
+    if (key == JOIN_GROUP)
+        atomic_store(&s->joining, true);
     if (prolongs(key))
-        atomic_store(&joining->asked_ms, clock_boot_ms());
+        atomic_store(&s->asked_ms, clock_boot_ms());
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -35,16 +33,16 @@ static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broke
                                        int32_t correlation, size_t size, int64_t rtt,
                                        rd_kafka_resp_err_t err, void *opaque)
 {
-    struct topic_joining *joining = opaque;
+    struct topic_session *s = opaque;
 
     (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
     (void)rtt;
     if (key == JOIN_GROUP)
-        atomic_store(&joining->answered, true);
+        atomic_store(&s->joined, true);
     if (key == SYNC_GROUP)
-        atomic_store(&joining->now, false);
+        atomic_store(&s->joining, false);
     if (prolongs(key) && !err) /* err: no answer came, but a time-out or a reset */
-        atomic_store(&joining->known_ms, atomic_load(&joining->asked_ms));
+        atomic_store(&s->known_ms, atomic_load(&s->asked_ms));
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -52,16 +50,11 @@ static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, v
                                   char *text, size_t size)
 {
     (void)conf, (void)text, (void)size;
-    rd_kafka_interceptor_add_on_request_sent(rk, "joining", on_sent, opaque);
-    return rd_kafka_interceptor_add_on_response_received(rk, "joining", on_received, opaque);
+    rd_kafka_interceptor_add_on_request_sent(rk, "session", on_sent, opaque);
+    return rd_kafka_interceptor_add_on_response_received(rk, "session", on_received, opaque);
 }
 
-void topic_joining_watch(struct topic_joining *joining, rd_kafka_conf_t *conf)
+void topic_session_watch(struct topic_session *session, rd_kafka_conf_t *conf)
 {
-    atomic_init(&joining->now, false);
-    atomic_init(&joining->settled, false);
-    atomic_init(&joining->answered, false);
-    atomic_init(&joining->asked_ms, 0);
-    atomic_init(&joining->known_ms, 0);
-    rd_kafka_conf_interceptor_add_on_new(conf, "joining", on_new, joining);
+    rd_kafka_conf_interceptor_add_on_new(conf, "session", on_new, session);
 }
