@@ -27,7 +27,7 @@ struct letter {
     post_failed_fn *failed;
     void *opaque, *owner;
     bool counts;
-    struct postbox_count count;
+    struct post_count count;
 };
 
 struct postbox {
@@ -180,15 +180,14 @@ static void hand_over(struct letter *l)
 
 /* ---- all of them ---- */
 
-void postbox_put(struct postbox *o, const struct post *post, const struct postbox_count *count,
-                 void *owner)
+void postbox_put(struct postbox *o, const struct post *post, void *owner)
 {
     struct letter *l = letter_new(post);
     l->o = o;
     l->owner = owner;
-    l->counts = !!count;
-    if (count)
-        l->count = *count;
+    l->counts = !!post->count;
+    if (post->count)
+        l->count = *post->count;
     DL_APPEND(o->all, l);
     o->n++;
     o->bytes += l->bytes;

@@ -8,12 +8,6 @@
 
 struct postbox;
 
-/* A counter that grows by one when the record is stored. */
-struct postbox_count {
-    size_t family;
-    struct str a, b; /* labels; static. b is absent where the family has one label */
-};
-
 /* owner's record is stored, or its failed() took it over. From postbox_turn and postbox_flush only.
  */
 typedef void postbox_reported_fn(void *owner);
@@ -27,9 +21,8 @@ void postbox_free(struct postbox *o);
 /* For start-up checks and for topic_writer_fatal. */
 struct topic_writer *postbox_writer(struct postbox *o);
 
-/* owner may be NULL: nobody waits for it. count may be NULL. */
-void postbox_put(struct postbox *o, const struct post *post, const struct postbox_count *count,
-                 void *owner);
+/* owner may be NULL: nobody waits for it. */
+void postbox_put(struct postbox *o, const struct post *post, void *owner);
 /* Serves reports and writes again what failed a second ago. */
 void postbox_turn(struct postbox *o);
 /* Not stored yet: records, and the bytes of their keys, values and headers. */

@@ -7,8 +7,6 @@
 #include "../base/log.h"
 #include "../base/mem.h"
 #include "../io/http_client.h"
-#include "dlq.h"
-#include "park.h"
 #include "postbox.h"
 
 #define READ_MAX       256  /* records a turn */
@@ -172,105 +170,21 @@ void work_drop(struct work *work)
 /* ---- what follows from it ---------------------------------------------------------------------
  */
 
-static void put_counted(struct item *item, const struct post *post,
-                        const struct postbox_count *count)
-{
-    item->posts++;
-    postbox_put(item->worker->postbox, post, count, item);
-}
-
 void work_put(struct work *work, const struct post *post)
 {
-    put_counted((struct item *)work, post, NULL);
+    struct item *item = (struct item *)work;
+    item->posts++;
+    postbox_put(item->worker->postbox, post, item);
 }
 
 void worker_put(struct worker *w, const struct post *post)
 {
-    postbox_put(w->postbox, post, NULL, NULL);
+    postbox_put(w->postbox, post, NULL);
 }
 
-static void log_aside(const struct work *work, const struct headers *headers, enum log_level level,
-                      const char *event, const char *class, const char *topic, int64_t wait_ms,
-                      const char *error)
+const struct worker_options *work_options(const struct work *work)
 {
-    const struct record *record = work->record;
-    log_write(level, event,
-              (const struct log_field[]){
-                  LOG_STR("class", str_of(class)),
-                  LOG_STR("delivery", headers_get(headers, "delivery")),
-                  LOG_STR("repo", headers_get(headers, "repo")),
-                  LOG_STR("repos", headers_get(headers, "repos")),
-                  LOG_STR("from", str_of(record->at.topic)),
-                  LOG_INT("partition", record->at.partition),
-                  LOG_INT("offset", record->at.offset),
-                  LOG_STR("to", str_of(topic)),
-                  LOG_INT("wait_ms", wait_ms),
-                  LOG_STR("error", str_of(error)),
-                  { .name = NULL },
-              });
-}
-
-void work_dead(struct work *work, const char *class, const char *error)
-{
-    work_dead_as(work, &work->record->headers, class, error);
-}
-
-void work_dead_as(struct work *work, const struct headers *headers, const char *class,
-                  const char *error)
-{
-    struct item *item = (struct item *)work;
-    const struct worker_options *o = &item->worker->options;
-    const struct record *record = work->record;
-    struct dlq_record dlq;
-    dlq_record_init(&dlq, record->key, record->value, headers, record->at.topic, class, error,
-                    clock_wall_ms());
-    const struct post post = {
-        .topic = TOPIC_DLQ,
-        .key = dlq.key,
-        .value = dlq.value,
-        .lasting = true,
-        .headers = &dlq.headers,
-    };
-    const struct postbox_count count = { .family = o->metrics.dlq,
-                                         .a = str_of(role_name(o->role)),
-                                         .b = str_of(class) };
-    put_counted(item, &post, &count);
-    log_aside(work, headers, LOG_WARN, "dead_letter", class, o->topics->name[TOPIC_DLQ], 0, error);
-}
-
-bool work_can_park(const struct work *work)
-{
-    return dlq_fits(work->record->key, work->record->value, &work->record->headers);
-}
-
-bool work_park(struct work *work, const struct park *park)
-{
-    struct item *item = (struct item *)work;
-    const struct worker_options *o = &item->worker->options;
-    const struct record *record = work->record;
-    enum topic delay = park_topic(park->wait_ms);
-    struct headers headers;
-    if (!work_can_park(work)) {
-        work_dead(work, "refused", "too large to be put off");
-        return false;
-    }
-    headers_copy(&headers, park->headers ? park->headers : &record->headers);
-    park_headers(&headers, record->at.topic, clock_wall_ms() + park->wait_ms, park->error);
-    if (park->attempt)
-        headers_set_i64(&headers, "attempt", park->attempt);
-    const struct post post = {
-        .topic = delay,
-        .slot = topic_delay_place(topics_find(o->topics, str_of(record->at.topic))),
-        .key = record->key,
-        .value = park->value.ptr ? park->value : record->value,
-        .lasting = true,
-        .headers = &headers,
-    };
-    const struct postbox_count count = { .family = o->metrics.delayed, .a = str_of(park->label) };
-    put_counted(item, &post, &count);
-    log_aside(work, &headers, LOG_INFO, "parked", park->label, o->topics->name[delay],
-              park->wait_ms, park->error);
-    return true;
+    return &((const struct item *)work)->worker->options;
 }
 
 /* ---- a turn -----------------------------------------------------------------------------------

@@ -100,15 +100,22 @@ size_t worker_in_hand(const struct worker *w);
  * not written again. False: it is. From the loop only, never from inside work_put. */
 typedef bool post_failed_fn(void *opaque, enum err err, const char *reason);
 
+/* A counter that grows by one when the record is stored. */
+struct post_count {
+    size_t family;
+    struct str a, b; /* labels; static. b is absent where the family has one label */
+};
+
 struct post {
     enum topic topic;
     int slot; /* of topic_writer_put_in; 0: the partition is chosen from the key */
     struct str key;
     struct str value;
-    bool lasting;                  /* value stays where it is until stored: it is not copied */
-    const struct headers *headers; /* NULL: none */
-    post_failed_fn *failed;        /* NULL: written again until it is stored */
-    void *opaque;                  /* of failed */
+    bool lasting;                   /* value stays where it is until stored: it is not copied */
+    const struct headers *headers;  /* NULL: none */
+    const struct post_count *count; /* copied; NULL: none */
+    post_failed_fn *failed;         /* NULL: written again until it is stored */
+    void *opaque;                   /* of failed */
 };
 
 /* Key and headers are copied; so is the value, unless it is lasting. */
@@ -125,6 +132,8 @@ void work_drop(struct work *work);
 /* One more part of the record, with its own posts, then and end. The record ends with its last
  * part: it is finished when all were, and given back when one was. From take() only. */
 struct work *work_share(struct work *work);
+/* Of its worker. */
+const struct worker_options *work_options(const struct work *work);
 /* True once its partition is another's: nothing of it is committed any more. For drop(). */
 bool work_is_lost(const struct work *work);
 

@@ -30,10 +30,10 @@ static void keys_values_and_headers_count_whether_copied_or_not(void **state)
                          .key = STR_LIT("key"),
                          .value = STR_LIT("value"),
                          .headers = &headers };
-    postbox_put(o, &post, NULL, NULL);
+    postbox_put(o, &post, NULL);
     assert_int_equal(postbox_pending_bytes(o), 3 + 5 + 8);
     post.lasting = true;
-    postbox_put(o, &post, NULL, NULL);
+    postbox_put(o, &post, NULL);
     assert_int_equal(postbox_pending_bytes(o), 2 * (3 + 5 + 8));
     assert_int_equal(postbox_pending(o), 2);
     postbox_free(o);
