@@ -90,7 +90,7 @@ void allowlist_source_free(struct allowlist_source *s)
     free(s);
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static const struct str *file_label(const struct watched *w)
 {

@@ -19,7 +19,7 @@ unsigned dispatch_facts_of(const struct task *task, const struct allowlist *list
 
 /* ---- before the call ---- */
 
-/* A wait that is told: in hand when it is short, else parked. */
+/* A wait with an outcome: in hand when it is short, else parked. */
 static void wait_until(struct dispatch_decision *d, int64_t until_ms, int64_t now_ms)
 {
     d->next = until_ms - now_ms <= DISPATCH_IN_HAND_MS ? DISPATCH_WAIT : DISPATCH_PARK;

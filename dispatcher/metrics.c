@@ -54,7 +54,7 @@ const struct metric_family dispatcher_metrics[] = {
                          .labels = { "repo" } },
     [M_PARKED] = { .name = "crcr_parked_total",
                    .type = METRIC_COUNTER,
-                   .help = "Tasks put into a delay topic.",
+                   .help = "Records put into a delay topic, each of up to 16 tasks.",
                    .labels = { "delay" } },
     [M_RELEASED] = { .name = "crcr_delay_released_total",
                      .type = METRIC_COUNTER,

@@ -1,5 +1,5 @@
 /* What writer, reader, follower and admin share: a configured librdkafka handle, and the last
- * trouble it told of (librdkafka's own log lines are off: library code does not log). Private to
+ * trouble that it reported (librdkafka's own log lines are off: library code does not log). Private to
  * common/io/topic_*.c. */
 #ifndef CRCR_IO_TOPIC_CLIENT_H
 #define CRCR_IO_TOPIC_CLIENT_H

@@ -17,7 +17,7 @@ struct topic_end {
 };
 
 /* ends[i] becomes that of the list's i-th partition. Waits at most timeout_ms, twice. ERR_RETRY:
- * one was not told, named; or none, for librdkafka does not say whose leader is unavailable. */
+ * one was not reported, named; or none, for librdkafka does not say whose leader is unavailable. */
 enum err topic_ends_ask(struct rd_kafka_s *rk, const struct rd_kafka_topic_partition_list_s *of,
                         int timeout_ms, struct topic_end *ends, struct why *why) MUST_CHECK;
 

@@ -211,7 +211,7 @@ bool topic_follower_lost(struct topic_follower *f, struct why *why)
 {
     pthread_mutex_lock(&f->client.lock);
     bool unavailable = f->client.unavailable;
-    f->client.unavailable = false; /* told once */
+    f->client.unavailable = false; /* reported once */
     pthread_mutex_unlock(&f->client.lock);
     if (unavailable)
         (void)topic_client_unreachable(&f->client, why);

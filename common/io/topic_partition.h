@@ -31,7 +31,7 @@ struct topic_partition {
     uint64_t n_taken; /* and the number of the next one */
     int64_t dropped;  /* the lowest offset that was; -1: none. What is above is read again too */
     uint64_t dropped_number;
-    bool paused;        /* as librdkafka was told last */
+    bool paused;        /* what librdkafka was asked last */
     int64_t moved_ms;   /* monotonic: a record or the end came, or it was paused or resumed */
     int64_t committing; /* the offset last sent to the broker; -1: none, or it failed */
     struct topic_partition *list_next; /* in the reader's list */

@@ -61,7 +61,7 @@ static const topic_setting reader_fixed[] = {
     { "enable.auto.offset.store", "false" },
     { "auto.offset.reset", "earliest" },
     { "partition.assignment.strategy", "cooperative-sticky" },
-    { "enable.partition.eof", "true" }, /* tells where an idle partition stands, for lag */
+    { "enable.partition.eof", "true" }, /* says where an idle partition stands, for lag */
     { "allow.auto.create.topics", "false" },
     { NULL, NULL },
 };
