@@ -10,6 +10,8 @@
  *       │                wait ≤ 10 s                       │
  *       └─────── the partition goes, others had begun ─────┘
  *
+ * What is no news (skipped, a duplicate) is gone after PUBLISHING.
+ *
  * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
  * decided or stored since the last turn. Everything is on the tier's own thread. */
 #ifndef CRCR_DISPATCHER_SENDER_H
@@ -79,7 +81,6 @@ struct task_in_hand {
     char owner[128];                   /* of the claim; "" while this attempt has asked for none */
     struct dispatch_decision decision; /* from DECIDED on; its reason is in outcome.error */
     struct outcome outcome;
-    int64_t claimed_ms;         /* wall clock; until the call ends it counts as dispatched_at */
     int64_t signed_ms;          /* wall clock: what the callback token says; 0: there is none */
     bool paid;                  /* its call, with the claim */
     struct expand_task *expand; /* TASK_EXPAND, while it is under way */

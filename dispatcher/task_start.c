@@ -48,14 +48,16 @@ struct start {
 };
 
 /* What its call costs goes into the claim. False: the budget is known to be used up, and it waits
- * without asking for a claim. Where the breaker is open the call itself pays, if there is one. */
+ * without asking for a claim. Where the breaker is open, or the installation was refused, the call
+ * itself pays, if there is one. */
 static bool make_bill(struct start *start)
 {
     struct task_in_hand *t = start->t;
     struct github_answer refused;
     int64_t now_ms = clock_mono_ms();
     bool pays = t->task.kind == TASK_DISPATCH &&
-                breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms;
+                breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms &&
+                !github_blocked(t->s->github, t->task.repo, &refused);
     start->bill.shared.account = STR_NONE;
     if (!pays || github_bill(t->s->github, t->task.repo, BUDGET_DISPATCH, &start->bill, &refused))
         return true;
@@ -63,14 +65,18 @@ static bool make_bill(struct start *start)
     return false;
 }
 
-static enum err ask_claim(struct start *start, struct why *why)
+/* Also where Redis is unavailable: its outcome is stored there if it is back by then. */
+static void name_owner(struct task_in_hand *t)
 {
-    struct task_in_hand *t = start->t;
     struct sender *s = t->s;
-    t->claimed_ms = clock_wall_ms();
     snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
              s->tier.ptr, ++s->claims);
-    return claim_queue(s->redis, &t->task, t->owner, t->claimed_ms,
+}
+
+static enum err ask_claim(const struct start *start, struct why *why)
+{
+    const struct task_in_hand *t = start->t;
+    return claim_queue(t->s->redis, &t->task, t->owner, clock_wall_ms(),
                        task_can_be_superseded(&t->task),
                        start->bill.shared.account.ptr ? &start->bill.shared : NULL, why);
 }
@@ -140,6 +146,7 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (!make_bill(&batch[i]))
             continue;
+        name_owner(batch[i].t);
         if (!err)
             err = ask_claim(&batch[i], &why);
         batch[i].asked = !err;

@@ -162,7 +162,6 @@ static void bill_of(struct github_budget *b, struct account *a, struct str downs
                                  .rules = rules_of(b, a),
                                  .left = reset_us > 0 ? a->seen_left : -1,
                                  .reset_us = reset_us };
-    a->seen_reset_ms = 0;
     ret->shared.account = str_of(a->name);
     ret->shared.downstream = downstream;
     budget_price(&ret->rules, call, class, ret->left, reset_us, &ret->shared.ask);
@@ -172,6 +171,7 @@ static void bill_of(struct github_budget *b, struct account *a, struct str downs
 static void shared_said(struct account *a, const struct budget_answer *answer)
 {
     int64_t now_us = clock_mono_us();
+    a->seen_reset_ms = 0; /* it knows what GitHub said */
     for (int i = 0; i < BUDGET_BUCKETS; i++)
         a->state.full_us[i] = now_us + answer->used_us[i];
 }
@@ -192,6 +192,7 @@ static bool take(struct budget_payer *p, struct account *a, struct github_bill *
             return false;
         }
     }
+    a->seen_reset_ms = 0;
     bill->rules = budget_rules_alone(&bill->rules);
     budget_price(&bill->rules, bill->call, bill->class, bill->left, bill->reset_us,
                  &bill->shared.ask);

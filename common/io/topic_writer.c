@@ -19,6 +19,7 @@
 #define CLOSE_MS           1000  /* for the reports of what topic_writer_free purges */
 #define LATE_MS            30000 /* records time out for so long: a new producer */
 #define LATE_GAP_MS        15000 /* between two that belong together */
+#define STUCK_MS           30000 /* a broken one that has not reported all by then: the daemon ends */
 
 struct topic_writer {
     struct topic_client client; /* first: librdkafka's opaque; its rk may be replaced */
@@ -35,6 +36,7 @@ struct topic_writer {
     atomic_bool broken;         /* nothing more is put into it */
     atomic_bool hopeless;       /* it is broken, and another one would be */
     struct why reason;          /* why it is broken; the polling thread's */
+    int64_t broken_ms;          /* monotonic: since when; the polling thread's */
 };
 
 /* Goes with each message whose writer wants to know, or says where it belongs. */
@@ -217,6 +219,7 @@ static void renew(struct topic_writer *w)
     if (!atomic_load(&w->broken)) {
         if (!is_broken(w))
             return;
+        w->broken_ms = clock_mono_ms();
         atomic_store(&w->broken, true);
     }
     if (atomic_load(&w->hopeless))
@@ -226,6 +229,8 @@ static void renew(struct topic_writer *w)
     if (pthread_rwlock_trywrlock(&w->use))
         return;
     bool empty = rd_kafka_outq_len(old) == 0;
+    if (!empty && clock_mono_ms() - w->broken_ms > STUCK_MS) /* one of its threads hangs */
+        atomic_store(&w->hopeless, true);
     if (empty && producer_open(w, &w->reason)) {
         w->client.rk = old;
         atomic_store(&w->hopeless, true);

@@ -2,7 +2,7 @@
  * stored. The partition is chosen from the key with murmur2 (as Java clients do: partitioner
  * murmur2_random), so records of one key keep their order; but for topic_writer_put_in. A producer
  * that librdkafka gives up (fatal error), or whose records time out for 30 s on end, is replaced:
- * what it had is reported ERR_UNKNOWN, with the reason. */
+ * what it had is reported ERR_UNKNOWN, with the reason, and until all of it is nothing is taken. */
 #ifndef CRCR_IO_TOPIC_WRITER_H
 #define CRCR_IO_TOPIC_WRITER_H
 
@@ -35,7 +35,7 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
 void topic_writer_free(struct topic_writer *w);
 
 /* Queues one record; key, value and headers are copied. done may be NULL. ERR_RETRY: the queue (64
- * MiB) is full; done is not called. An absent value (ptr NULL) writes a tombstone. */
+ * MiB) is full, or the producer is being replaced; done is not called. An absent value (ptr NULL) writes a tombstone. */
 enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
                           struct str value, const struct headers *headers, topic_written_fn *done,
                           void *opaque, struct why *why) MUST_CHECK;

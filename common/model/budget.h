@@ -2,9 +2,10 @@
  *
  *   requests_hour   5,000 an hour    each call 1
  *   points_minute     900 a minute   GET 1, any other method 5
- *   content_minute     80 a minute   1, if it creates something: by configuration, since GitHub
- * does content_hour      500 an hour    not say whether dispatches and check runs count
+ *   content_minute     80 a minute   1, if it creates something
+ *   content_hour      500 an hour    1, likewise
  *
+ * What creates something is configured: GitHub does not say whether dispatches and check runs do.
  * https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
  *
  * Buckets. An account (the owner of a repo, who has one installation of the App; or the whole App)

@@ -73,7 +73,6 @@ static bool seq_parse(struct str text, struct task_seq *ret)
     return true;
 }
 
-/* "L1"…"L4", 0 on anything else. */
 static bool kind_parse(struct str text, enum task_kind *ret)
 {
     for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++)

@@ -336,10 +336,14 @@ static void mark_lost(struct worker *w, const struct topic_position *partitions,
     }
 }
 
+/* partitions is NULL: the daemon stops, and goes on committing and giving partitions away. */
 static void drain(struct worker *w, const struct topic_position *partitions, size_t n,
                   int64_t deadline_ms)
 {
     while (drop_idle(w, partitions, n) && clock_mono_ms() < deadline_ms) {
+        struct record *unwanted = partitions || !w->reader ? NULL : topic_reader_next(w->reader, 0);
+        if (unwanted)
+            record_drop(unwanted);
         begin_turn(w);
         int ms = w->options.does->tick(w->options.opaque);
         idle(w, ms < DRAIN_TURN_MS ? ms : DRAIN_TURN_MS);
@@ -428,6 +432,8 @@ enum err worker_run(struct worker *w, struct why *why)
     /* While it is a member: once it has unsubscribed librdkafka (2.0.2) sends no heartbeat,
      * and after a session without one nothing can be committed. */
     w->leave_by_ms = clock_mono_ms() + DRAIN_MS;
+    if (w->reader)
+        topic_reader_pause(w->reader, true);
     drain(w, NULL, 0, w->leave_by_ms);
     topic_reader_free(w->reader); /* commits; what came meanwhile is given back: revoked() */
     w->reader = NULL;

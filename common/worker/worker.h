@@ -1,10 +1,10 @@
 /* The one consumer loop: reads topics for a role, stores what follows from each record, and
  * commits.
  *
- *   topic ──▶ take(work) ──▶ the role's own doing ──▶ work_put()… ──▶ work_done ──▶ all of it is
- * stored │                  │                                               ──▶ offset committed │
- * ├──▶ work_park (a delay topic) or work_dead (the DLQ), then done └──────────────────┴──▶
- * work_drop: whoever has the partition next reads it again
+ *   topic ──▶ take(work) ──▶ the role ──┬─ work_put ──▶ topics ──┐
+ *     ▲                                 ├─ work_park ─▶ delay.* ─┼─ all stored: offset committed
+ *     │                                 ├─ work_dead ─▶ dlq ─────┘
+ *     └─ read again by the next owner ◀─┴─ work_drop             (then work_done)
  *
  * The rules that live here and nowhere else: a record is finished only when everything that was put
  * for it is acknowledged by the brokers; what is not acknowledged is written again until it is; a
