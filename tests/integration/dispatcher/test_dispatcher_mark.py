@@ -138,6 +138,27 @@ def test_a_call_without_a_claim_is_known_to_a_redis_that_is_back_when_it_is_answ
         late.stop()
 
 
+def test_each_call_of_a_batch_without_claims_is_known_to_a_redis_that_is_back(own, tmp_path):
+    """Also what became of none is known: whoever claims it next is the second."""
+    late, repos = RedisServer(tmp_path / "late"), [f"org-{letter}/backend" for letter in "abcd"]
+    bench = own(allowlist=f"L2: [{', '.join(repos)}]\n").start(REDIS_ENDPOINT=late.endpoint).ready()
+    bench.script({"path": "*/dispatches", "repo": repos[2], "delay_ms": 10000, "status": 503, "count": 1},
+                 {"path": "*/dispatches", "delay_ms": 10000})
+    delivery = bench.pull_request()
+    wait_for("the calls", lambda: bench.metric("crcr_dispatches_in_flight", tier="L2") == 4)
+    late.start()
+    try:
+        redis = late.client(bench.relay.prefix)
+        redis.set("crcr:epoch", "1")
+        wait_for("their claims", lambda: [redis.hget(f"crcr:claim:{delivery}|{repo}|dispatch|", "state") for repo in repos]
+                 == ["done", "done", "unknown", "done"], 30)
+        bench.clear_script()
+        bench.wait_outcome(delivery, repos[2], "dispatched")
+        assert bench.relay.parts["dispatcher"].stop() == 0
+    finally:
+        late.stop()
+
+
 def committed(bench):
     """All that was read is finished, and a commit (one a second) has followed."""
     wait_for("nothing in hand", lambda: not bench.metric("crcr_tasks_in_hand"))
