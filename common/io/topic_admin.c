@@ -333,8 +333,8 @@ enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_spec
         err = compare_partitions(a, specs, prefix, reports, why);
         for (size_t i = 0; !err && i < specs->n; i++)
             if (reports[i].state == TOPIC_STATE_MISSING)
-                err = why_set(why, ERR_RETRY, "topic %s%s was made, but no broker knows it",
-                              prefix, specs->at[i].name);
+                err = why_set(why, ERR_RETRY, "topic %s%s was made, but no broker knows it", prefix,
+                              specs->at[i].name);
         if (err)
             rd_kafka_poll(a->client.rk, LOOK_AGAIN_MS);
     } while (err && clock_mono_ms() < deadline);

@@ -156,7 +156,6 @@ static int open_socket(int domain, int type, int protocol, void *opaque)
 {
     const struct topic_writer *w = opaque;
     int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
-
     if (fd >= 0)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &w->user_timeout_ms,
                          sizeof(w->user_timeout_ms));
@@ -173,9 +172,8 @@ static enum err producer_open(struct topic_writer *w, struct why *why)
     if (w->wake) {
         rd_kafka_queue_t *reports = rd_kafka_queue_get_main(w->client.rk);
         rd_kafka_queue_io_event_enable(reports, w->wake->fd, &one, sizeof(one));
-        rd_kafka_queue_destroy(
-            reports);                   /* our reference: it wakes for as long as the producer is */
-        rd_kafka_poll(w->client.rk, 0); /* arms it */
+        rd_kafka_queue_destroy(reports); /* it wakes for as long as the producer is */
+        rd_kafka_poll(w->client.rk, 0);  /* arms it */
     }
     return OK;
 }
@@ -215,7 +213,6 @@ static void renew(struct topic_writer *w)
 {
     rd_kafka_t *old = w->client.rk;
     pthread_t thread;
-
     if (!atomic_load(&w->broken)) {
         if (!is_broken(w))
             return;
@@ -251,7 +248,6 @@ static void renew(struct topic_writer *w)
 static void *thread_main(void *opaque)
 {
     struct topic_writer *w = opaque;
-
     while (!atomic_load(&w->stop)) {
         rd_kafka_poll(w->client.rk, THREAD_POLL_MS);
         renew(w);
@@ -300,7 +296,6 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
                           struct why *why)
 {
     struct topic_writer *w = mem_alloc(1, sizeof(*w));
-
     topic_client_init(&w->client, &options->kafka);
     pthread_rwlock_init(&w->use, NULL);
     enum err err = writer_open(w, options, why);

@@ -35,7 +35,8 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
 void topic_writer_free(struct topic_writer *w);
 
 /* Queues one record; key, value and headers are copied. done may be NULL. ERR_RETRY: the queue (64
- * MiB) is full, or the producer is being replaced; done is not called. An absent value (ptr NULL) writes a tombstone. */
+ * MiB) is full, or the producer is being replaced; done is not called. An absent value (ptr NULL)
+ * writes a tombstone. */
 enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
                           struct str value, const struct headers *headers, topic_written_fn *done,
                           void *opaque, struct why *why) MUST_CHECK;

@@ -89,7 +89,7 @@ struct outcome {
     char run_id[RUN_ID_MAX + 1];  /* as the task's; "" for a dispatch */
     char again[DELIVERY_MAX + 1]; /* of a replay --again; else "" */
     char event_type[16];
-    char action[64]; /* of the event; "" when it has none, or in records of before */
+    char action[64];     /* of the event; "" when it has none, or in records of before */
     int64_t received_ms; /* of the event; 0 likewise */
     int64_t pr_number;
     char head_sha[SHA_MAX + 1];
