@@ -277,7 +277,7 @@ static void stored(void *opaque)
 }
 
 /* For itself alone: what is refused is judged downstream by downstream. */
-static void bury(struct task_in_hand *t, const char *class)
+static void to_dlq(struct task_in_hand *t, const char *class)
 {
     struct headers headers;
     task_record_headers(t, t->task.repo, &headers);
@@ -295,7 +295,7 @@ static void publish(struct task_in_hand *t)
         str_copy(o->error, sizeof(o->error), STR_LIT("too large to be put off"));
     }
     if (d->next == DISPATCH_DEAD)
-        bury(t, d->dlq_class);
+        to_dlq(t, d->dlq_class);
     post_outcome(t->work, o);
     dispatcher_count_outcome(role_metrics(t->s->role), o);
     if (d->next == DISPATCH_WAIT || d->next == DISPATCH_PARK)

@@ -172,7 +172,7 @@ enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_
                                      struct why *why)
 {
     /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty
-     * one is told no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
+     * one is known no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
     static const topic_setting defaults[] = {
         { "fetch.wait.max.ms", "100" },
         { "queued.max.messages.kbytes", "16384" },
