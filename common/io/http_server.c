@@ -355,13 +355,13 @@ static void *loop_main(void *arg)
     return NULL;
 }
 
-static enum err loop_start(struct loop *l, const struct http_server_options *o, struct why *why)
+static enum err loop_start(struct loop *l, const struct http_server_options *o, unsigned idle_s,
+                           struct why *why)
 {
     struct http_server *s = l->server;
     enum err err = wake_init(&l->waiting->wake, why);
     if (err)
         return err;
-    unsigned idle_s = o->idle_timeout_s > 0 ? (unsigned)o->idle_timeout_s : IDLE_DEFAULT_S;
     size_t connections = http_server_max_connections(o->max_connections) / s->n_loops + 1;
     struct MHD_OptionItem options[] = {
         { MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_log, l }, /* first, so that it knows of all */
@@ -374,7 +374,6 @@ static enum err loop_start(struct loop *l, const struct http_server_options *o, 
         { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, l },
         { MHD_OPTION_END, 0, NULL },
     };
-    s->request_limit_ms = (int64_t)idle_s * 1000 * REQUEST_LIMIT;
     l->daemon =
         MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
                          NULL, on_request, l, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
@@ -398,6 +397,8 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
     s->opaque = o->opaque;
     s->refused = o->refused;
     s->listen_fd = -1;
+    unsigned idle_s = o->idle_timeout_s > 0 ? (unsigned)o->idle_timeout_s : IDLE_DEFAULT_S;
+    s->request_limit_ms = (int64_t)idle_s * 1000 * REQUEST_LIMIT;
     s->n_loops = o->threads > 0 ? (size_t)o->threads : 1;
     s->loops = mem_alloc(s->n_loops, sizeof(*s->loops));
     s->shared = http_shared_new(o->json_error_key ? o->json_error_key : "detail",
@@ -408,7 +409,7 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
                                      .next_due_ms = INT64_MAX };
     enum err err = host_port_listen(o->listen, &s->listen_fd, &s->port, why);
     for (size_t i = 0; i < s->n_loops && !err; i++)
-        err = loop_start(&s->loops[i], o, why);
+        err = loop_start(&s->loops[i], o, idle_s, why);
     if (err) {
         http_server_free(s, 0);
         return err;
