@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from lib.kafka import Kafka, create_topics  # noqa: E402 (after the path is set)
 from lib.mock_kafka import MockKafka  # noqa: E402
 from lib.processes import wait_for  # noqa: E402
+from lib.redis_server import RedisServer  # noqa: E402
 from lib.relay import Relay  # noqa: E402
 
 Relay.partitions = 4  # a broker that many tests share spends most of its time on partitions
@@ -93,6 +94,14 @@ def kafka_node(request, tmp_path_factory):
 
 
 Topics = collections.namedtuple("Topics", "brokers prefix")
+
+
+@pytest.fixture(scope="session")
+def redis_node(tmp_path_factory):
+    """A real Redis that tests share; a test that stops it makes its own with RedisServer()."""
+    node = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield node
+    node.stop()
 
 
 @pytest.fixture(scope="module", params=["kafka", "embedded"])

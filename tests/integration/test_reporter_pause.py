@@ -94,12 +94,18 @@ def test_a_call_that_arrives_after_those_of_another_replica_is_made_up_for(repli
     wait_for("GitHub to show the end", lambda: shown(one, job)["status"] == "completed")
 
 
-def test_what_was_folded_before_a_pause_is_not_published_after_it(replicas):
+def folding_behind_a_link(replicas):
+    """→ (the relay, the link to Redis of its first fold, that fold's process); Redis has its scripts."""
     one = replicas("fold")
     link = Link(one.redis.port)
     first = one.replica("first", REDIS_ENDPOINT=link.endpoint)
     one.ready("first", "reporter")
-    Job(one, "org/two", "L2").call("completed", 1000, conclusion="success").wait_result()  # loads the script
+    Job(one, "org/two", "L2").call("completed", 1000, conclusion="success").wait_result()
+    return one, link, first
+
+
+def test_what_was_folded_before_a_pause_is_not_published_after_it(replicas):
+    one, link, first = folding_behind_a_link(replicas)
     job = Job(one, "org/two", "L2")
     link.catch(job.delivery, first)
     job.call("in_progress", 1000)
@@ -119,11 +125,7 @@ def test_what_was_folded_before_a_pause_is_not_published_after_it(replicas):
 
 def test_what_redis_is_slow_to_answer_is_folded_again_and_not_published_as_it_was(replicas):
     """Redis has merged it at once; another has merged the end since, and may have published it."""
-    one = replicas("fold")
-    link = Link(one.redis.port)
-    first = one.replica("first", REDIS_ENDPOINT=link.endpoint)
-    one.ready("first", "reporter")
-    Job(one, "org/two", "L2").call("completed", 1000, conclusion="success").wait_result()  # loads the script
+    one, link, first = folding_behind_a_link(replicas)
     job, redis = Job(one, "org/two", "L2"), one.redis.client()
     link.answer_slowly(job.delivery)
     job.call("in_progress", 1000)

@@ -8,14 +8,6 @@ import pytest
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2])]
 from ingest_env import Ingest, Issuer  # noqa: E402
 from lib.processes import wait_for  # noqa: E402
-from lib.redis_server import RedisServer  # noqa: E402
-
-
-@pytest.fixture(scope="session")
-def redis_node(tmp_path_factory):
-    node = RedisServer(tmp_path_factory.mktemp("redis")).start()
-    yield node
-    node.stop()
 
 
 @pytest.fixture(scope="session")
