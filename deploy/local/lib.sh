@@ -16,6 +16,8 @@ cache_dir() { printf '%s\n' "${CRCR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/crcr}
 kafka_dir() { printf '%s/kafka-%s\n' "$(cache_dir)" "$KAFKA_VERSION"; }
 # The jars are all there only once fetch-kafka has written this file.
 kafka_complete() { [ -s "$(kafka_dir)/complete" ]; }
+# Java's archive of the classes that a node loads: only the Java that made it takes it, and says nothing when it does not.
+kafka_archive() { printf '%s/classes-%s.jsa\n' "$(kafka_dir)" "$(java --version | awk 'NR == 1 {print $2}')"; }
 
 # Installs the packages that are not installed yet; asks no network when all are there.
 apt_need() { # package…

@@ -20,8 +20,8 @@ def client_of(endpoint, topic_prefix="crcr."):
         return new + value[len(old):] if isinstance(value, str) and value.startswith(old) else value
 
     class Connection(redis_client.Connection):
-        def pack_command(self, *words):
-            return super().pack_command(*renamed(words, "crcr:", own))
+        def send_command(self, *words, **how):
+            return super().send_command(*renamed(words, "crcr:", own), **how)
 
         def pack_commands(self, commands):
             return super().pack_commands(renamed([tuple(words) for words in commands], "crcr:", own))
