@@ -19,7 +19,7 @@ OK, FAULT, USAGE, REFUSED, UNREACHABLE, NO_TOKEN = range(6)  # exit codes
 
 
 class Failure(Exception):
-    """Ends the report: the exit code, and what to tell."""
+    """Ends the report: the exit code, and its text."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -32,7 +32,7 @@ def line_of(text, limit=600):
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The token goes where we were told, and nowhere else."""
+    """The token goes to the URL that was given, and nowhere else."""
 
     def redirect_request(self, *_):
         return None
@@ -82,7 +82,7 @@ def http_until(what, make_request, options, deadline):
         if status != 429 and 0 < status < 500:
             return status, body
         why = "HTTP %d: %s" % (status, detail_of(body)) if status else "no answer: %s" % detail_of(body)
-        # All jobs of a run are told to wait for the same moment: they must not come back at once.
+        # All jobs of a run get the same moment to wait for: they must not come back at once.
         wait_s = (pause_s if retry_after_s is None else max(pause_s, retry_after_s)) * random.uniform(1.0, 1.25)
         pause_s = min(30.0, pause_s * 2)
         if time.monotonic() + wait_s >= deadline:
@@ -142,7 +142,7 @@ class Token:
         except (ValueError, KeyError, TypeError):
             raise Failure(NO_TOKEN, "the token service answered no token")
 
-    def told(self):
+    def claims_text(self):
         """Who the token says that we are; its claims are no secret."""
         try:
             part = self.text.split(".")[1]
