@@ -1,11 +1,10 @@
-#include "args.h"
-
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
+#include "verbs.h"
 
 #define RATE_MAX 10000
 

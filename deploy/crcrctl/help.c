@@ -1,9 +1,7 @@
-#include "help.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "args.h"
+#include "verbs.h"
 
 #define HELP_MAX (1u << 20)
 #define WIDTH    100

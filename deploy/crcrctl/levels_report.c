@@ -6,7 +6,7 @@
 #include "../../common/crypto/hmac.h"
 #include "../../common/github/contents.h"
 #include "../../common/model/ids.h"
-#include "allowlist_read.h"
+#include "allowlist.h"
 #include "levels.h"
 #include "out.h"
 #include "scan.h"

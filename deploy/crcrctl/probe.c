@@ -5,13 +5,67 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/yaml_doc.h"
 #include "out.h"
 
 #define STEPS "deploy/downstream/README.md"
+#define EVENT "repository_dispatch"
 
 #define SAY(line, state_, ...)                                                                     \
     ((line)->state = (state_), (void)snprintf((line)->text, sizeof((line)->text), __VA_ARGS__))
 #define DO(line, ...) ((void)snprintf((line)->todo, sizeof((line)->todo), __VA_ARGS__))
+
+/* ---- a workflow file ------------------------------------------------------------------------- */
+
+/* The value of a mapping's key, or NULL. */
+static const struct yaml_doc_node *value_of(const struct yaml_doc_node *map, const char *key)
+{
+    if (!map || map->kind != YAML_DOC_MAP)
+        return NULL;
+    for (const struct yaml_doc_node *at = map->first; at; at = at->next->next)
+        if (str_is(at->text, key))
+            return at->next;
+    return NULL;
+}
+
+/* A text of that name, or a list that has one. */
+static bool names(const struct yaml_doc_node *node, const char *name)
+{
+    if (node->kind == YAML_DOC_TEXT)
+        return str_is(node->text, name);
+    for (const struct yaml_doc_node *at = node->first; at && node->kind == YAML_DOC_LIST;
+         at = at->next)
+        if (at->kind == YAML_DOC_TEXT && str_is(at->text, name))
+            return true;
+    return false;
+}
+
+/* on: repository_dispatch; on: [push, repository_dispatch]; on: {repository_dispatch: {types: …}}
+ */
+static struct workflow_events events_of(const struct yaml_doc_node *on)
+{
+    struct workflow_events events = { false, false, false };
+    const struct yaml_doc_node *dispatch = value_of(on, EVENT);
+    const struct yaml_doc_node *types = value_of(dispatch, "types");
+    events.listens = dispatch || (on && names(on, EVENT));
+    events.pull_request = events.listens && (!types || names(types, "pull_request"));
+    events.push = events.listens && (!types || names(types, "push"));
+    return events;
+}
+
+enum err workflow_file_read(struct str yaml, const char *name, struct workflow_events *ret,
+                            struct why *why)
+{
+    struct yaml_doc *doc;
+    enum err err = yaml_doc_parse(&doc, name, yaml, why);
+    if (err)
+        return err;
+    *ret = events_of(value_of(yaml_doc_root(doc), "on"));
+    yaml_doc_free(doc);
+    return OK;
+}
+
+/* ---- the checks, in the order in which a vendor comes to them -------------------------------- */
 
 static const struct allowlist_entry *entry_of(const struct probe_facts *f)
 {
@@ -32,8 +86,6 @@ static const char *minute(int64_t ms, char to[CLOCK_TEXT_SIZE])
     to[16] = '\0';
     return to;
 }
-
-/* ---- the checks, in the order in which a vendor comes to them -------------------------------- */
 
 /* What GitHub did not answer is unknown, not missing. True when there is an answer. */
 static bool was_answered(struct probe_line *line, enum probe_asked asked, const char *text)

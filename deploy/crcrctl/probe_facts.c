@@ -5,7 +5,7 @@
 #include "../../common/io/http_client.h"
 #include "../../common/model/ids.h"
 #include "../../common/view/checks.h"
-#include "allowlist_read.h"
+#include "allowlist.h"
 #include "app_api.h"
 #include "probe.h"
 #include "scan.h"

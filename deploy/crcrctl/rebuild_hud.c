@@ -19,7 +19,6 @@ static bool is_running(const struct view_rebuild *rebuild)
 struct following {
     struct ctl *ctl;
     struct redis *redis;
-    struct progress progress;
     int64_t deadline_ms, nobody_ms; /* monotonic */
     bool said_nobody, said_unavailable;
 };
@@ -29,8 +28,8 @@ static void show(struct following *f, const struct view_rebuild *rebuild)
     int64_t now = clock_mono_ms();
     if (is_running(rebuild)) {
         f->nobody_ms = now + NOBODY_MS;
-        progress_show(&f->progress, "rebuilding … %s, %" PRId64 " of %" PRId64 " records",
-                      rebuild->phase, rebuild->done, rebuild->total);
+        progress_show(f->ctl, "rebuilding … %s, %" PRId64 " of %" PRId64 " records", rebuild->phase,
+                      rebuild->done, rebuild->total);
     } else if (now >= f->nobody_ms && !f->said_nobody) {
         ctl_say(f->ctl, "nobody rebuilds it yet: is crcr-reporter running, with role fold?");
         f->said_nobody = true;
@@ -43,7 +42,6 @@ static int follow(struct following *f)
     struct view_rebuild rebuild = { .consistent = false };
     struct why why;
     enum err err = OK;
-    progress_init(&f->progress, f->ctl->verb);
     f->nobody_ms = clock_mono_ms() + NOBODY_MS;
     do {
         err = view_rebuild_get(f->redis, &rebuild, &why);

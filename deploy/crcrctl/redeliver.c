@@ -45,12 +45,10 @@ struct redeliver {
 static enum err list_attempts(struct redeliver *r, struct deliveries *found, struct why *why)
 {
     char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
-    struct progress progress;
     struct buf CLEANUP(buf_clear) page;
     bool older = false;
     enum err err;
     buf_init(&page, PAGE_MAX);
-    progress_init(&progress, r->ctl->verb);
     do {
         if (!pace_wait(&r->pace)) {
             err = why_set(why, ERR_RETRY, "stopped");
@@ -62,7 +60,7 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
                           NULL, why);
         if (!err)
             err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
-        progress_show(&progress, "listing … %zu attempts", found->attempts);
+        progress_show(r->ctl, "listing … %zu attempts", found->attempts);
     } while (!err && !older && *cursor);
     progress_end();
     return err;
@@ -199,20 +197,18 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     struct event_facts *facts = mem_alloc(1, sizeof(*facts));
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
-    struct progress progress;
     struct buf CLEANUP(buf_clear) answer;
     r->unserved = 0;
     r->impatient = false;
     enum err err = OK;
     buf_init(&answer, ANSWER_MAX);
-    progress_init(&progress, r->ctl->verb);
     for (size_t i = 0; !err && i < n; i++) {
         if (!pace_wait(&r->pace)) {
             err = why_set(why, ERR_RETRY, "stopped");
             break;
         }
         err = redeliver_one(r, missing[i], &answer, facts, why);
-        progress_show(&progress, "fetching … %zu of %zu", i + 1, n);
+        progress_show(r->ctl, "fetching … %zu of %zu", i + 1, n);
     }
     progress_end();
     free(missing);
@@ -298,12 +294,12 @@ int verb_redeliver(struct ctl *ctl, const struct args *args)
         .ctl = ctl,
         .args = args,
         .since_ms = clock_wall_ms() - args->since_ms,
+        .pace.per_second = args->rate,
         .rules = { .upstream_repo = str_of(config_text(ctl->config, "UPSTREAM_REPO")),
                    .push_refs = str_of(config_text(ctl->config, "CRCR_PUSH_REFS")) },
     };
     size_t failed;
     struct why why;
-    pace_init(&r.pace, args->rate);
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     /* Configuration first: what is missing there is said before anybody is asked. */

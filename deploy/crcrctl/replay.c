@@ -7,10 +7,10 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "args.h"
 #include "scan.h"
 #include "summary.h"
 #include "table.h"
+#include "verbs.h"
 
 #define LINE_MAX (64u << 10)
 
@@ -124,7 +124,6 @@ struct replaying {
     struct replay *replay;
     struct topic_writer *writer; /* NULL in a dry run */
     struct pace pace;
-    struct progress progress;
     size_t todo, done;
     enum err err;
     struct why why;
@@ -186,7 +185,7 @@ static bool on_second_pass(void *opaque, const struct record *record)
         print(r, record);
     }
     r->done += !r->err;
-    progress_show(&r->progress, "replayed … %zu of %zu", r->done, r->todo);
+    progress_show(r->ctl, "replayed … %zu of %zu", r->done, r->todo);
     return !r->err && r->done < r->todo;
 }
 
@@ -222,8 +221,6 @@ static void run(struct replaying *r)
         fputs("should this be ended, the same goes on with: ", stderr);
         print_resume(r);
     }
-    pace_init(&r->pace, r->args->rate);
-    progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_second_pass, r, &r->why);
     progress_end();
     if (!r->err)
@@ -271,7 +268,7 @@ static int check(const struct ctl *ctl, const struct args *a, const struct repla
 
 int verb_replay(struct ctl *ctl, const struct args *args)
 {
-    struct replaying r = { .ctl = ctl, .args = args };
+    struct replaying r = { .ctl = ctl, .args = args, .pace.per_second = args->rate };
     size_t before;
     r.filter =
         (struct replay_filter){ .delivery = str_of(args->delivery),

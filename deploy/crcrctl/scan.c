@@ -37,9 +37,7 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
                          scan_fn *found, void *opaque, struct why *why)
 {
     int64_t moved_ms = clock_mono_ms();
-    struct progress progress;
     bool reported = false;
-    progress_init(&progress, ctl->verb);
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
         if (topic_follower_stalled(follower, why)) {
@@ -53,7 +51,7 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
             if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
-                progress_show(&progress, "reading … %zu records", s->read);
+                progress_show(ctl, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &reported)) {
             break;
         }
@@ -64,8 +62,8 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
     return OK;
 }
 
-enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
-                    struct topic_follower **ret, struct why *why)
+enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why)
 {
     const char *names[TOPIC_COUNT];
     size_t n = 0;
@@ -85,8 +83,8 @@ enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void 
         return err;
     ctl_catch_signals();
     err = read_all(s, ctl, follower, found, opaque, why);
-    if (!err)
-        *ret = follower;
+    if (!err && s->keep)
+        *s->keep = follower;
     else
         topic_follower_free(follower);
     return err;
@@ -97,16 +95,6 @@ void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque)
     const struct record *record;
     while ((record = topic_follower_next(follower, 0)) && found(opaque, record))
         continue;
-}
-
-enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
-                  struct why *why)
-{
-    struct topic_follower *follower;
-    enum err err = scan_begin(s, ctl, found, opaque, &follower, why);
-    if (!err)
-        topic_follower_free(follower);
-    return err;
 }
 
 enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,

@@ -3,7 +3,7 @@
 #include "../../common/base/clock.h"
 #include "out.h"
 #include "scan.h"
-#include "score_measure.h"
+#include "scorecard.h"
 #include "verbs.h"
 
 #define TEXT_MAX (1u << 20)

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "../../common/base/mem.h"
-#include "args.h"
 #include "scan.h"
 #include "summary.h"
+#include "verbs.h"
 
 #define LINE_MAX (64u << 10)
 /* A topic comes partition by partition; without --follow that many lines are put in order of time.
