@@ -20,41 +20,35 @@ struct app_api {
     struct github *github;
 };
 
-static enum err open_clients(struct app_api *a, struct why *why)
+enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
 {
-    const struct config *config = a->ctl->config;
+    static const char *const needed[] = { "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY" };
+    const struct config *config = ctl->config;
+    for (size_t i = 0; i < 2; i++)
+        if (!str_of(config_text(config, needed[i])).len)
+            return why_set(why, ERR_STOP,
+                           "%s is not set: it is needed to ask GitHub as the App (a file: %s_FILE)",
+                           needed[i], needed[i]);
     const struct http_client_options http = { .user_agent = "crcrctl",
                                               .ca_file = config_text(config, "CRCR_CA_FILE"),
                                               .allow_http =
                                                   config_bool(config, "CRCR_ALLOW_HTTP") };
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
-    if (str_ends(url, "/"))
-        url.len--;
+    struct app_api *a = mem_alloc(1, sizeof(*a));
+    a->ctl = ctl;
+    url.len -= str_ends(url, "/");
     a->url = str_dup(url);
     enum err err = jwt_key_new(&a->key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
     if (err)
-        return why_prefix(why, ERR_STOP, "GITHUB_APP_PRIVATE_KEY");
-    err = http_client_new(&a->client, &http, why);
-    if (err)
-        return err;
+        err = why_prefix(why, ERR_STOP, "GITHUB_APP_PRIVATE_KEY");
+    else
+        err = http_client_new(&a->client, &http, why);
     const struct github_options options = { .api_url = a->url,
                                             .app_id = config_text(config, "GITHUB_APP_ID"),
                                             .key = a->key,
                                             .client = a->client };
-    return github_new(&a->github, &options, why);
-}
-
-enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
-{
-    static const char *const needed[] = { "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY" };
-    for (size_t i = 0; i < 2; i++)
-        if (!str_of(config_text(ctl->config, needed[i])).len)
-            return why_set(why, ERR_STOP,
-                           "%s is not set: it is needed to ask GitHub as the App (a file: %s_FILE)",
-                           needed[i], needed[i]);
-    struct app_api *a = mem_alloc(1, sizeof(*a));
-    a->ctl = ctl;
-    enum err err = open_clients(a, why);
+    if (!err)
+        err = github_new(&a->github, &options, why);
     if (err)
         app_api_free(a);
     else

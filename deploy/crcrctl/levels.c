@@ -196,9 +196,8 @@ static int64_t median(int64_t *values, size_t n)
     if (n == 0)
         return -1;
     qsort(values, n, sizeof(*values), ms_compare);
-    if (n % 2 == 1)
-        return values[n / 2];
-    return values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
+    int64_t low = values[(n - 1) / 2], high = values[n / 2];
+    return low + (high - low) / 2;
 }
 
 void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
@@ -273,21 +272,6 @@ static struct level_criterion span(const char *name, int64_t ms, int64_t limit_m
     return c;
 }
 
-static struct level_criterion pass_rate(const struct level_rules *r, const struct level_figures *f)
-{
-    return share("pass_rate", f->successful, f->jobs, r->min_pass_pct, true);
-}
-
-static struct level_criterion e2e(const struct level_rules *r, const struct level_figures *f)
-{
-    return span("e2e_p50", f->e2e_median_ms, r->max_e2e_ms, false, f->runs, "runs");
-}
-
-static struct level_criterion timeouts(const struct level_rules *r, const struct level_figures *f)
-{
-    return share("timeouts", f->timed_out, f->jobs, r->max_timeout_pct, false);
-}
-
 static void sum_up(struct level_verdict *v, bool unknown_is_ok, const struct level_figures *figures)
 {
     v->no_jobs = figures->jobs == 0;
@@ -299,28 +283,31 @@ static void sum_up(struct level_verdict *v, bool unknown_is_ok, const struct lev
     }
 }
 
-void level_ready(const struct level_rules *rules, const struct level_figures *figures,
-                 int64_t tenure_ms, struct level_verdict *ret)
+void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
+                 struct level_verdict *ret)
 {
-    *ret = (struct level_verdict){ .n = 6 };
-    ret->at[0] = span("tenure", tenure_ms, rules->min_tenure_ms, true, 0, "");
-    ret->at[1] = pass_rate(rules, figures);
-    ret->at[2] = e2e(rules, figures);
-    ret->at[3] = share("overrun", figures->overrun, figures->timed, rules->max_overrun_pct, false);
-    ret->at[4] = span("queue_mean", figures->queue_mean_ms, rules->max_queue_ms, false,
-                      figures->queued, "jobs");
-    ret->at[5] = timeouts(rules, figures);
-    sum_up(ret, false, figures);
+    *ret = (struct level_verdict){
+        .n = 6,
+        .at = { span("tenure", tenure_ms, rules->min_tenure_ms, true, 0, ""),
+                share("pass_rate", f->successful, f->jobs, rules->min_pass_pct, true),
+                span("e2e_p50", f->e2e_median_ms, rules->max_e2e_ms, false, f->runs, "runs"),
+                share("overrun", f->overrun, f->timed, rules->max_overrun_pct, false),
+                span("queue_mean", f->queue_mean_ms, rules->max_queue_ms, false, f->queued, "jobs"),
+                share("timeouts", f->timed_out, f->jobs, rules->max_timeout_pct, false) },
+    };
+    sum_up(ret, false, f);
 }
 
-void level_keep(const struct level_rules *rules, const struct level_figures *figures,
+void level_keep(const struct level_rules *rules, const struct level_figures *f,
                 struct level_verdict *ret)
 {
-    *ret = (struct level_verdict){ .n = 3 };
-    ret->at[0] = pass_rate(rules, figures);
-    ret->at[1] = timeouts(rules, figures);
-    ret->at[2] = e2e(rules, figures);
-    sum_up(ret, true, figures);
+    *ret = (struct level_verdict){
+        .n = 3,
+        .at = { share("pass_rate", f->successful, f->jobs, rules->min_pass_pct, true),
+                share("timeouts", f->timed_out, f->jobs, rules->max_timeout_pct, false),
+                span("e2e_p50", f->e2e_median_ms, rules->max_e2e_ms, false, f->runs, "runs") },
+    };
+    sum_up(ret, true, f);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

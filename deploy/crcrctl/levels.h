@@ -73,10 +73,10 @@ struct level_verdict {
 };
 
 /* tenure_ms: how long at L2; -1 unknown. */
-void level_ready(const struct level_rules *rules, const struct level_figures *figures,
-                 int64_t tenure_ms, struct level_verdict *ret);
+void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
+                 struct level_verdict *ret);
 /* Demoted when there are jobs and not all_ok. */
-void level_keep(const struct level_rules *rules, const struct level_figures *figures,
+void level_keep(const struct level_rules *rules, const struct level_figures *f,
                 struct level_verdict *ret);
 /* "pass rate 85.0 %, at least 90 % wanted, over 20 jobs; …": the criteria that are not ok. */
 void level_reason(const struct level_verdict *verdict, struct buf *to);

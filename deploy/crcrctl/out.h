@@ -8,6 +8,8 @@
 void clean_line(struct buf *to, struct str text);
 /* A whole text: newlines and tabs stay, other controls become \xNN. */
 void clean_text(struct buf *to, struct str text);
+/* In one line, what is formatted; a newline at the end of the format ends the line. */
+void clean_printf(struct buf *to, const char *format, ...) PRINTF_LIKE(2, 3);
 /* As a line; "" as "-"; then blanks up to width, and one more. */
 void put_padded(struct buf *to, const char *text, size_t width);
 

@@ -211,15 +211,6 @@ enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yam
 
 /* ---- what it comes to ----------------------------------------------------------------------- */
 
-/* Up as far as both releases reach, down as far as both fell. */
-static enum grade next_of(enum grade documented, enum grade now, enum grade before)
-{
-    enum grade low = now < before ? now : before, high = now < before ? before : now;
-    if (before == GRADE_UNKNOWN)
-        return documented;
-    return low > documented ? low : high < documented ? high : documented;
-}
-
 void scorecard_sum(const struct scorecard *card, struct score_sum *ret)
 {
     int limited = 0;
@@ -234,7 +225,13 @@ void scorecard_sum(const struct scorecard *card, struct score_sum *ret)
     ret->grade = ret->total >= SCORE_STABLE && !ret->p0_missing ? GRADE_STABLE
                  : ret->total >= SCORE_UNSTABLE                 ? GRADE_UNSTABLE
                                                                 : GRADE_ENGINEERING;
-    ret->next = next_of(card->documented, ret->grade, card->previous);
+    /* Up as far as both releases reach, down as far as both fell. */
+    enum grade now = ret->grade, before = card->previous;
+    enum grade low = now < before ? now : before, high = now < before ? before : now;
+    ret->next = before == GRADE_UNKNOWN   ? card->documented
+                : low > card->documented  ? low
+                : high < card->documented ? high
+                                          : card->documented;
 }
 
 /* ---- what the relay measures ---------------------------------------------------------------- */
@@ -315,14 +312,6 @@ static int64_t longest_outage(struct score_measure *m, int64_t now_ms)
     return longest;
 }
 
-static double flaky_pct(const struct score_measure *m)
-{
-    size_t flaky = 0;
-    for (const struct job *one = NULL; (one = table_next(&m->jobs, one));)
-        flaky += one->failed && one->succeeded;
-    return 100.0 * (double)flaky / (double)table_count(&m->jobs);
-}
-
 /* The item with full points or none; its note is written by the caller. */
 static struct score_item *fill(struct scorecard *card, const char *name, bool good, int64_t now_ms)
 {
@@ -349,7 +338,10 @@ void score_measure_fill(struct score_measure *m, int64_t now_ms, struct scorecar
     }
     if (m->n == 0)
         return;
-    double flaky = flaky_pct(m);
+    size_t n_flaky = 0;
+    for (const struct job *one = NULL; (one = table_next(&m->jobs, one));)
+        n_flaky += one->failed && one->succeeded;
+    double flaky = 100.0 * (double)n_flaky / (double)table_count(&m->jobs);
     int64_t outage_ms = longest_outage(m, now_ms);
     item = fill(card, names[0], true, now_ms);
     snprintf(item->note, sizeof(item->note), "%zu jobs ended, all on the HUD", m->n);
