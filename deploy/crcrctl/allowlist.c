@@ -60,41 +60,36 @@ int64_t tenure_since_ms(const struct tenure *t, struct str repo)
 
 /* ---- the topic ------------------------------------------------------------------------------ */
 
-static void list_take(struct allowlist_read *r, const struct record *record)
-{
-    struct str source = headers_get(&record->headers, "source");
-    struct allowlist *list;
-    struct why why;
-    if (allowlist_parse(&list, "allowlist", record->value, &why)) {
-        r->unreadable++;
-        return;
-    }
-    allowlist_free(r->list);
-    free(r->text);
-    free(r->source);
-    r->list = list;
-    r->text = str_dup(record->value);
-    r->source = str_dup(source.len ? source : STR_LIT("an unknown source"));
-    str_copy(r->sha, sizeof(r->sha), headers_get(&record->headers, "sha"));
-    r->fetched_ms = headers_get_i64(&record->headers, "fetched_ms", record->timestamp_ms);
-    tenure_add(r->tenure, list, r->fetched_ms);
-}
-
+/* What cannot be read leaves in force what was, as in the daemons. */
 static bool take(void *opaque, const struct record *record)
 {
     struct allowlist_read *r = opaque;
+    struct str source = headers_get(&record->headers, "source");
     struct demotions *demotions;
+    struct allowlist *list;
     struct why why;
-    if (str_is(record->key, "allowlist") && record->value.ptr)
-        list_take(r, record);
-    if (!str_is(record->key, DEMOTIONS_KEY) || !record->value.ptr)
-        return true;
-    if (demotions_from_json(record->value, &demotions, &why)) {
-        r->unreadable++;
-        return true;
+    if (str_is(record->key, "allowlist") && record->value.ptr) {
+        if (allowlist_parse(&list, "allowlist", record->value, &why)) {
+            r->unreadable++;
+            return true;
+        }
+        allowlist_free(r->list);
+        free(r->text);
+        free(r->source);
+        r->list = list;
+        r->text = str_dup(record->value);
+        r->source = str_dup(source.len ? source : STR_LIT("an unknown source"));
+        str_copy(r->sha, sizeof(r->sha), headers_get(&record->headers, "sha"));
+        r->fetched_ms = headers_get_i64(&record->headers, "fetched_ms", record->timestamp_ms);
+        tenure_add(r->tenure, list, r->fetched_ms);
+    } else if (str_is(record->key, DEMOTIONS_KEY) && record->value.ptr) {
+        if (demotions_from_json(record->value, &demotions, &why)) {
+            r->unreadable++;
+            return true;
+        }
+        demotions_free(r->demotions);
+        r->demotions = demotions;
     }
-    demotions_free(r->demotions);
-    r->demotions = demotions;
     return true;
 }
 

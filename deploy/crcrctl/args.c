@@ -134,18 +134,6 @@ static int value_bad(const struct ctl *ctl, const struct option_row *row, const 
     return ctl_bad(ctl, name.ptr, text, accepted.ptr);
 }
 
-/* An option that is not the verb's, or whose value is missing. */
-static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *text)
-{
-    struct buf CLEANUP(buf_clear) accepted;
-    buf_init(&accepted, 4000);
-    for (const struct option_row *row = verb->options; row->name; row++)
-        buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
-                   option_value(row));
-    buf_puts(&accepted, "--help");
-    return ctl_bad(ctl, "option", text, accepted.ptr);
-}
-
 const struct verb *args_verb(int argc, char **argv, int *words)
 {
     char two[64];
@@ -177,8 +165,15 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     }
     optind = 0; /* begins anew */
     while ((got = getopt_long(argc, argv, letters, options, &index)) != -1) {
-        if (got == '?' || got == ':')
-            return option_bad(ctl, verb, argv[optind > 1 ? optind - 1 : 1]);
+        if (got == '?' || got == ':') { /* not the verb's, or its value is missing */
+            struct buf CLEANUP(buf_clear) accepted;
+            buf_init(&accepted, 4000);
+            for (row = verb->options; row->name; row++)
+                buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
+                           option_value(row));
+            buf_puts(&accepted, "--help");
+            return ctl_bad(ctl, "option", argv[optind > 1 ? optind - 1 : 1], accepted.ptr);
+        }
         for (row = &verb->options[index]; got != 256 && row->letter != got;)
             row = row->name ? row + 1 : verb->options;
         if (!value_take(ctl, row, optarg, ret))

@@ -135,14 +135,20 @@ size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
     return n;
 }
 
-/* Every reason that a delivery can be skipped for. */
-static const char *const reasons[] = { "other_event", "other_action", "other_repository",
-                                       "body_malformed" };
-
-static void put_reasons(const struct deliveries *d, struct buf *to)
+void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
 {
-    struct delivery *one;
+    /* Every reason that a delivery can be skipped for. */
+    static const char *const reasons[] = { "other_event", "other_action", "other_repository",
+                                           "body_malformed" };
     const char *separator = " (";
+    struct delivery *one;
+    buf_printf(to,
+               "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
+               "answered yet, %zu skipped",
+               table_count(&d->by_guid) + d->n_malformed, d->attempts,
+               deliveries_count(d, DELIVERY_DELIVERED), deliveries_count(d, DELIVERY_STORED),
+               deliveries_count(d, DELIVERY_PUBLISHED), dry_run ? "to publish" : "published",
+               deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
         size_t n = 0;
         for (one = NULL; (one = table_next(&d->by_guid, one));) {
@@ -157,18 +163,6 @@ static void put_reasons(const struct deliveries *d, struct buf *to)
         buf_printf(to, "%sguid_malformed %zu", separator, d->n_malformed);
     if (d->n_malformed || *separator == ',')
         buf_putc(to, ')');
-}
-
-void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
-{
-    buf_printf(to,
-               "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
-               "answered yet, %zu skipped",
-               table_count(&d->by_guid) + d->n_malformed, d->attempts,
-               deliveries_count(d, DELIVERY_DELIVERED), deliveries_count(d, DELIVERY_STORED),
-               deliveries_count(d, DELIVERY_PUBLISHED), dry_run ? "to publish" : "published",
-               deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));
-    put_reasons(d, to);
     buf_printf(to, ", %zu failed", deliveries_count(d, DELIVERY_FAILED));
     if (deliveries_count(d, DELIVERY_MISSING))
         buf_printf(to, ", %zu not looked at", deliveries_count(d, DELIVERY_MISSING));

@@ -329,7 +329,7 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
 static bool on_record(void *opaque, const struct record *record)
 {
     struct resolving *r = opaque;
-    const struct dlq_place at = { record->at.partition, record->at.offset };
+    const struct dlq_place at = dlq_place_of(record);
     struct dlq_entry *entry = dlq_find(&r->dlq, at);
     if (!entry || !entry->chosen)
         return true;
@@ -349,28 +349,22 @@ static bool on_record(void *opaque, const struct record *record)
     return !r->err && r->done + r->unfit < r->chosen;
 }
 
-/* Reads `results`, when something chosen came from there. */
-static enum err read_rows(struct resolving *r)
-{
-    struct scan results = { .topics = SCAN(TOPIC_RESULTS), .keep = &r->follower };
-    const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
-    bool any = false;
-    for (size_t i = 0; i < r->dlq.n; i++)
-        any = any ||
-              (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
-    return any && r->to == DLQ_REPLAYED ? scan_run(&results, r->ctl, see_row, &r->rows, &r->why)
-                                        : OK;
-}
-
 /* ---- all that were chosen ------------------------------------------------------------------- */
 
 /* The records themselves are read again: a queue may hold more than fits into memory. */
 static void run(struct resolving *r)
 {
     struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
-    r->err = read_rows(r);
-    if (!r->err)
-        r->err = r->args->dry_run ? OK : ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
+    struct scan results = { .topics = SCAN(TOPIC_RESULTS), .keep = &r->follower };
+    const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
+    bool any = false; /* of those chosen came from `results` */
+    for (size_t i = 0; i < r->dlq.n; i++)
+        any = any ||
+              (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
+    if (any && r->to == DLQ_REPLAYED)
+        r->err = scan_run(&results, r->ctl, see_row, &r->rows, &r->why);
+    if (!r->err && !r->args->dry_run)
+        r->err = ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
     if (r->err || ctl_stopped())
         return;
     enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);

@@ -213,14 +213,10 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
             l->sorted[l->n++] = r;
         qsort(l->sorted, l->n, sizeof(struct row *), row_compare);
     }
-    size_t first = 0, end = l->n; /* the first row of the repository */
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (strcmp(l->sorted[middle]->repo, key) < 0)
-            first = middle + 1;
-        else
-            end = middle;
-    }
+    size_t first = 0, end;
+    while (first < l->n && strcmp(l->sorted[first]->repo, key) < 0)
+        first++;
+    end = first;
     while (end < l->n && strcmp(l->sorted[end]->repo, key) == 0)
         end++;
     struct sums s = {

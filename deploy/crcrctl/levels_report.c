@@ -338,26 +338,22 @@ static bool result_found(void *opaque, const struct record *record)
 }
 
 /* Results from a day before the longer window: a row is written when its job ends, or later. */
-static enum err read_topics(const struct ctl *ctl, struct report *r, struct why *why)
+static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
 {
     const struct level_rules *rules = r->rules;
     int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
                                                                          : rules->demote_window_ms;
-    enum err err = allowlist_read(ctl, &r->past, why);
-    if (!err && !r->past.list)
-        return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
-                       ctl->topics.name[TOPIC_ALLOWLIST]);
     struct scan scan = { .topics = SCAN(TOPIC_RESULTS),
                          .from_ms = r->now_ms - window_ms - SLACK_MS };
-    return !err ? scan_all(&scan, ctl, result_found, r, why) : err;
-}
-
-static void fill(struct report *r)
-{
+    enum err err = allowlist_read(ctl, &r->past, why);
     const struct allowlist *list = r->past.list;
-    struct why why;
+    if (!err && !list)
+        return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
+                       ctl->topics.name[TOPIC_ALLOWLIST]);
+    if (err || (err = scan_all(&scan, ctl, result_found, r, why)))
+        return err;
     r->path = str_of(DEFAULT_PATH);
-    if (!content_source_parse(&r->source, str_of(r->past.source), &why) &&
+    if (!content_source_parse(&r->source, str_of(r->past.source), why) &&
         r->source.kind == CONTENT_GITHUB)
         r->path = str_of(r->source.path);
     r->rows = mem_alloc(allowlist_size(list) + 1, sizeof(*r->rows));
@@ -365,6 +361,7 @@ static void fill(struct report *r)
         for (size_t i = 0; i < allowlist_size(list); i++)
             if (allowlist_at(list, i)->level == level)
                 row_fill(&r->rows[r->n++], r, allowlist_at(list, i));
+    return OK;
 }
 
 int verb_levels(struct ctl *ctl, const struct args *args)
@@ -376,9 +373,8 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     if (args->dry_run && !args->apply)
         return ctl_bad(ctl, "--dry-run", "", "with --apply");
     r.jobs = levels_new();
-    enum err err = read_topics(ctl, &r, &why);
+    enum err err = fill(ctl, &r, &why);
     if (!err) {
-        fill(&r);
         (args->json ? put_json : put_text)(&r, &text);
         ctl_put(&text);
     }

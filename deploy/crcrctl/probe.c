@@ -42,17 +42,6 @@ static bool names(const struct yaml_doc_node *node, const char *name)
 
 /* on: repository_dispatch; on: [push, repository_dispatch]; on: {repository_dispatch: {types: …}}
  */
-static struct workflow_events events_of(const struct yaml_doc_node *on)
-{
-    struct workflow_events events = { false, false, false };
-    const struct yaml_doc_node *dispatch = value_of(on, EVENT);
-    const struct yaml_doc_node *types = value_of(dispatch, "types");
-    events.listens = dispatch || (on && names(on, EVENT));
-    events.pull_request = events.listens && (!types || names(types, "pull_request"));
-    events.push = events.listens && (!types || names(types, "push"));
-    return events;
-}
-
 enum err workflow_file_read(struct str yaml, const char *name, struct workflow_events *ret,
                             struct why *why)
 {
@@ -60,7 +49,12 @@ enum err workflow_file_read(struct str yaml, const char *name, struct workflow_e
     enum err err = yaml_doc_parse(&doc, name, yaml, why);
     if (err)
         return err;
-    *ret = events_of(value_of(yaml_doc_root(doc), "on"));
+    const struct yaml_doc_node *on = value_of(yaml_doc_root(doc), "on");
+    const struct yaml_doc_node *dispatch = value_of(on, EVENT),
+                               *types = value_of(dispatch, "types");
+    ret->listens = dispatch || (on && names(on, EVENT));
+    ret->pull_request = ret->listens && (!types || names(types, "pull_request"));
+    ret->push = ret->listens && (!types || names(types, "push"));
     yaml_doc_free(doc);
     return OK;
 }
@@ -98,7 +92,6 @@ static bool was_answered(struct probe_line *line, enum probe_asked asked, const 
 
 static void check_app(const struct probe_facts *f, struct probe_line *line)
 {
-    line->name = "app";
     if (!was_answered(line, f->app, f->app_text))
         return;
     if (f->app == PROBE_ANSWERED) {
@@ -113,7 +106,6 @@ static void check_allowlist(const struct probe_facts *f, struct probe_line *line
 {
     const struct allowlist_entry *entry = entry_of(f);
     char since[CLOCK_TEXT_SIZE];
-    line->name = "allowlist";
     if (!f->list) {
         SAY(line, PROBE_TODO, "the relay has no allowlist yet");
         DO(line, "its operators: does crcr-dispatcher run, and can it read ALLOWLIST_URL?");
@@ -142,7 +134,6 @@ static void check_allowlist(const struct probe_facts *f, struct probe_line *line
 
 static void check_workflow(const struct probe_facts *f, struct probe_line *line)
 {
-    line->name = "workflow";
     if (!was_answered(line, f->workflows, f->workflows_text))
         return;
     if (f->workflows == PROBE_REFUSED || f->n_workflows == 0) {
@@ -173,7 +164,6 @@ static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char at[CLOCK_TEXT_SIZE];
-    line->name = "last dispatch";
     if (!f->dispatch.at_ms && !entry) {
         SAY(line, PROBE_NOT_EXPECTED, "only what is on the allowlist is dispatched to");
     } else if (!f->dispatch.at_ms && !entry->pull_request) {
@@ -194,7 +184,6 @@ static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 static void check_callback(const struct probe_facts *f, struct probe_line *line)
 {
     char at[CLOCK_TEXT_SIZE];
-    line->name = "last callback";
     if (f->callback.at_ms) {
         SAY(line, PROBE_OK, "%s %s, delivery %s", f->callback.outcome,
             minute(f->callback.at_ms, at), f->callback.delivery);
@@ -215,7 +204,6 @@ static void check_callback(const struct probe_facts *f, struct probe_line *line)
 static void check_check_run(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
-    line->name = "last check run";
     if (level_of(f) < 3) {
         SAY(line, PROBE_NOT_EXPECTED, "check runs begin at L3");
         return;
@@ -235,12 +223,20 @@ static void check_check_run(const struct probe_facts *f, struct probe_line *line
 
 void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
 {
-    static void (*const checks[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
-        check_app, check_workflow, check_allowlist, check_dispatch, check_callback, check_check_run,
+    static const struct {
+        const char *name;
+        void (*check)(const struct probe_facts *, struct probe_line *);
+    } checks[PROBE_LINES] = {
+        { "app", check_app },
+        { "workflow", check_workflow },
+        { "allowlist", check_allowlist },
+        { "last dispatch", check_dispatch },
+        { "last callback", check_callback },
+        { "last check run", check_check_run },
     };
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        to[i] = (struct probe_line){ .name = NULL };
-        checks[i](facts, &to[i]);
+        to[i] = (struct probe_line){ .name = checks[i].name };
+        checks[i].check(facts, &to[i]);
     }
 }
 
@@ -261,9 +257,7 @@ void probe_text(const struct probe_facts *facts, const struct probe_line lines[P
     size_t unknown = 0;
     buf_printf(to, "%.*s\n", STR_ARG(facts->repo));
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        buf_printf(to, "  %-8s %-15s ", marks[lines[i].state], lines[i].name);
-        clean_line(to, str_of(lines[i].text));
-        buf_putc(to, '\n');
+        clean_printf(to, "  %-8s %-15s %s\n", marks[lines[i].state], lines[i].name, lines[i].text);
         if (*lines[i].todo)
             buf_printf(to, "%27s-> %s\n", "", lines[i].todo);
         unknown += lines[i].state == PROBE_UNKNOWN;

@@ -49,10 +49,9 @@ static void ask_app(struct app_api *api, struct probe_facts *f)
 }
 
 /* The file that listens to more is the one to show. */
-static bool listens_better(const struct workflow_events *a, const struct workflow_events *b)
+static int weight_of(const struct workflow_events *e)
 {
-    return a->listens * 4 + a->pull_request * 2 + a->push >
-           b->listens * 4 + b->pull_request * 2 + b->push;
+    return e->listens * 4 + e->pull_request * 2 + e->push;
 }
 
 static void ask_file(struct app_api *api, struct probe_facts *f, const char *name)
@@ -71,7 +70,7 @@ static void ask_file(struct app_api *api, struct probe_facts *f, const char *nam
         err = workflow_file_read(buf_str(&body), name, &events, &why);
     if (err)
         snprintf(f->unreadable, sizeof(f->unreadable), "%s", why.text);
-    else if (listens_better(&events, &f->events)) {
+    else if (weight_of(&events) > weight_of(&f->events)) {
         f->events = events;
         snprintf(f->listening, sizeof(f->listening), "%s", name);
     }

@@ -147,16 +147,6 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     return OK;
 }
 
-/* GitHub may have lost neighbours together, or be unavailable. */
-static enum err is_there(struct redeliver *r, struct buf *answer, struct why *why)
-{
-    r->unserved = 0;
-    r->impatient = true; /* each of an hour of such payloads would take minutes */
-    const struct app_request request = { .path = "/app/hook/deliveries?per_page=1" };
-    enum err err = app_api_get(r->api, &request, answer, NULL, why);
-    return err ? why_prefix(why, err, "GitHub is unavailable") : OK;
-}
-
 /* ERR_RETRY, ERR_UNKNOWN, ERR_STOP: the round cannot go on. What is wrong with this one alone is
  * its own state, also that GitHub cannot serve it: the younger ones are not to wait for it. */
 static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct buf *answer,
@@ -172,7 +162,14 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     enum err err = app_api_get(r->api, &request, answer, NULL, why);
     if (err == ERR_UNKNOWN) {
         fail(r, one, why);
-        return ++r->unserved < UNSERVED ? OK : is_there(r, answer, why);
+        if (++r->unserved < UNSERVED)
+            return OK;
+        /* GitHub may have lost neighbours together, or be unavailable. */
+        r->unserved = 0;
+        r->impatient = true; /* each of an hour of such payloads would take minutes */
+        const struct app_request any = { .path = "/app/hook/deliveries?per_page=1" };
+        err = app_api_get(r->api, &any, answer, NULL, why);
+        return err ? why_prefix(why, err, "GitHub is unavailable") : OK;
     }
     r->unserved = 0;
     if (!err)

@@ -95,19 +95,6 @@ static bool result_found(void *opaque, const struct record *record)
     return true;
 }
 
-/* Only where the file names a repository. */
-static enum err measure(const struct ctl *ctl, const struct args *args, struct scorecard *card,
-                        struct why *why)
-{
-    struct scan scan = { .topics = SCAN(TOPIC_RESULTS), .from_ms = args->since_ms };
-    struct score_measure *m = score_measure_new(str_of(card->repo));
-    enum err err = scan_all(&scan, ctl, result_found, m, why);
-    if (!err)
-        score_measure_fill(m, clock_wall_ms(), card);
-    score_measure_free(m);
-    return err;
-}
-
 int verb_score(struct ctl *ctl, const struct args *args)
 {
     struct buf CLEANUP(buf_clear) file;
@@ -136,7 +123,15 @@ int verb_score(struct ctl *ctl, const struct args *args)
     }
     if (*card.repo && (code = ctl_needs_kafka(ctl)) != CTL_OK)
         return code;
-    if (*card.repo && (err = measure(ctl, args, &card, &why)))
+    if (*card.repo) {
+        struct scan scan = { .topics = SCAN(TOPIC_RESULTS), .from_ms = args->since_ms };
+        struct score_measure *m = score_measure_new(str_of(card.repo));
+        err = scan_all(&scan, ctl, result_found, m, &why);
+        if (!err)
+            score_measure_fill(m, clock_wall_ms(), &card);
+        score_measure_free(m);
+    }
+    if (err)
         return ctl_fail(ctl, err, &why);
     (args->json ? put_json : put_text)(&card, &text);
     ctl_put(&text);

@@ -61,23 +61,30 @@ static enum err post(const struct ctl *ctl, const char *user_agent, const char *
     return err;
 }
 
-/* "202 in 3.2 ms  <what>  <answer>", and the exit code that fits: 0 for 2xx, 1 for another answer,
- * 3 for none. */
-static int print(const struct ctl *ctl, const char *url, const char *what,
-                 const struct post_answer *answer)
+/* Sends it, and prints "202 in 3.2 ms  <what>  <answer>". Gives the exit code that fits: 0 for 2xx,
+ * 1 for another answer, 3 for none. */
+static int post_and_print(const struct ctl *ctl, const char *user_agent, const char *url,
+                          const struct headers *headers, struct str body, const char *what)
 {
-    struct str text = str_trim(buf_str(&answer->text));
+    struct post_answer answer;
     struct buf CLEANUP(buf_clear) clean;
+    struct why why;
+    int code = CTL_UNREACHABLE;
     buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
-    clean_text(&clean, text);
-    if (answer->status == 0) {
+    enum err err = post(ctl, user_agent, url, headers, body, &answer, &why);
+    clean_text(&clean, str_trim(buf_str(&answer.text)));
+    if (err) {
+        code = ctl_fail(ctl, err, &why);
+    } else if (answer.status == 0) {
         ctl_say(ctl, "no answer from %s: %.*s: is crcr-ingest running there?", url,
                 STR_ARG(buf_str(&clean)));
-        return CTL_UNREACHABLE;
+    } else {
+        printf("%d in %.1f ms  %s  %.*s\n", answer.status, (double)answer.micros / 1000.0, what,
+               STR_ARG(buf_str(&clean)));
+        code = answer.status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
     }
-    printf("%d in %.1f ms  %s  %.*s\n", answer->status, (double)answer->micros / 1000.0, what,
-           STR_ARG(buf_str(&clean)));
-    return answer->status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
+    buf_clear(&answer.text);
+    return code;
 }
 
 /* ---- send-webhook --------------------------------------------------------------------------- */
@@ -95,7 +102,6 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     char delivery[DELIVERY_MAX + 1], signature[7 + SHA256_HEX_SIZE] = "sha256=";
     char what[DELIVERY_MAX + 16];
     struct buf CLEANUP(buf_clear) body;
-    struct post_answer answer = { .done = false };
     struct headers headers;
     struct why why;
     struct str secrets = str_of(config_text(ctl->config, "GITHUB_APP_SECRET")), first = secrets;
@@ -116,11 +122,9 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     headers_put(&headers, "X-GitHub-Event", str_of(args->event));
     headers_put(&headers, "X-GitHub-Delivery", str_of(delivery));
     headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
-    err = post(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
     snprintf(what, sizeof(what), "delivery %s", delivery);
-    int code = !err ? print(ctl, args->url, what, &answer) : ctl_fail(ctl, err, &why);
-    buf_clear(&answer.text);
-    return code;
+    return post_and_print(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body),
+                          what);
 }
 
 /* ---- send-callback -------------------------------------------------------------------------- */
@@ -238,7 +242,6 @@ static int check(const struct ctl *ctl, const struct args *a)
 
 int verb_send_callback(struct ctl *ctl, const struct args *args)
 {
-    struct post_answer answer = { .done = false };
     struct buf CLEANUP(buf_clear) body;
     struct buf CLEANUP(buf_clear) bearer;
     char *CLEANUP(mem_free_char) token = NULL;
@@ -254,14 +257,11 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
         err = workflow_add(args, &body, &why);
     if (!err)
         err = token_get(ctl, args, buf_str(&body), &token, &why);
-    if (!err) {
-        buf_printf(&bearer, "Bearer %s", token);
-        headers_init(&headers);
-        headers_put(&headers, "Content-Type", STR_LIT("application/json"));
-        headers_put(&headers, "Authorization", buf_str(&bearer));
-        err = post(ctl, "crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
-    }
-    code = !err ? print(ctl, args->url, "callback", &answer) : ctl_fail(ctl, err, &why);
-    buf_clear(&answer.text);
-    return code;
+    if (err)
+        return ctl_fail(ctl, err, &why);
+    buf_printf(&bearer, "Bearer %s", token);
+    headers_init(&headers);
+    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    headers_put(&headers, "Authorization", buf_str(&bearer));
+    return post_and_print(ctl, "crcrctl", args->url, &headers, buf_str(&body), "callback");
 }

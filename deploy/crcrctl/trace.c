@@ -75,29 +75,8 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
     return err;
 }
 
-/* One on-call comment a pull request and downstream. */
-static enum err comment_put(struct view *v, const struct dispatch_view *dispatch)
-{
-    struct comment_sent sent = { .known = false };
-    if (!dispatch->pr)
-        return OK;
-    enum err err = comment_sent_get(v->redis, dispatch->pr, str_of(dispatch->repo), &sent, v->why);
-    if (err || !sent.known || !sent.id)
-        return err;
-    if (!v->json) {
-        clean_printf(&v->comments, "  %s  #%" PRId64 "  id %" PRId64 "\n", dispatch->repo,
-                     dispatch->pr, sent.id);
-        return OK;
-    }
-    json_element(&v->comments);
-    json_str(&v->comments, "repo", str_of(dispatch->repo));
-    json_int(&v->comments, "pr", dispatch->pr);
-    json_int(&v->comments, "id", sent.id);
-    buf_putc(&v->comments, '}');
-    return OK;
-}
-
-/* One aggregate a commit and downstream, whichever delivery it was last about. */
+/* One aggregate a commit and downstream, whichever delivery it was last about; one on-call comment
+ * a pull request and downstream. */
 static enum err dispatches_put(struct view *v, struct str delivery)
 {
     struct dispatch_view *all = NULL;
@@ -111,8 +90,21 @@ static enum err dispatches_put(struct view *v, struct str delivery)
         snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
             err = checks_put(v, str_of(all[i].head_sha), name, "");
-        if (!err)
-            err = comment_put(v, &all[i]);
+        struct comment_sent sent = { .known = false };
+        if (!err && all[i].pr)
+            err = comment_sent_get(v->redis, all[i].pr, str_of(all[i].repo), &sent, v->why);
+        if (err || !sent.known || !sent.id)
+            continue;
+        if (!v->json) {
+            clean_printf(&v->comments, "  %s  #%" PRId64 "  id %" PRId64 "\n", all[i].repo,
+                         all[i].pr, sent.id);
+            continue;
+        }
+        json_element(&v->comments);
+        json_str(&v->comments, "repo", str_of(all[i].repo));
+        json_int(&v->comments, "pr", all[i].pr);
+        json_int(&v->comments, "id", sent.id);
+        buf_putc(&v->comments, '}');
     }
     free(all);
     return err;
