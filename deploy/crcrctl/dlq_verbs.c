@@ -22,49 +22,42 @@ static const char *source_of(const struct dlq_entry *e, const struct topics *top
     return topic == TOPIC_COUNT ? e->source_topic : topic_base_name(topic);
 }
 
-static void put_line(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
+/* A line an entry, or a JSON object. */
+static void print_entry(const struct dlq_entry *e, bool json, const struct topics *topics)
 {
     char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE], repos[REPO_MAX + 16];
-    clock_format(e->parked_ms, at);
-    dlq_place_text(e->at, place);
-    put_padded(to, place, 11);
-    put_padded(to, at, 25);
-    put_padded(to, e->class, 10);
-    put_padded(to, source_of(e, topics), 12);
-    put_padded(to, *e->delivery ? e->delivery : e->key, 37);
-    repos_short(str_of(e->repos), repos, sizeof(repos));
-    put_padded(to, *repos ? repos : e->key, 25);
-    if (e->state != DLQ_OPEN)
-        buf_printf(to, "(%s) ", dlq_state_name(e->state));
-    clean_line(to, str_of(e->error));
-    repos_put_rest(to, str_of(e->repos));
-}
-
-static void put_json(struct buf *to, const struct dlq_entry *e, const struct topics *topics)
-{
-    char place[DLQ_PLACE_SIZE];
-    dlq_place_text(e->at, place);
-    json_element(to);
-    json_text(to, "position", place);
-    json_int(to, "partition", e->at.partition);
-    json_int(to, "offset", e->at.offset);
-    json_time(to, "parked_at", e->parked_ms);
-    json_text(to, "state", dlq_state_name(e->state));
-    json_text(to, "class", e->class);
-    json_text(to, "source", source_of(e, topics));
-    json_text(to, "key", e->key);
-    json_text(to, "delivery", e->delivery);
-    repos_json(to, str_of(e->repos));
-    json_text(to, "error", e->error);
-    buf_putc(to, '}');
-}
-
-/* A line an entry, or a JSON object. */
-static void print_entry(const struct dlq_entry *entry, bool json, const struct topics *topics)
-{
+    struct str all = str_of(e->repos);
     struct buf CLEANUP(buf_clear) line;
     buf_init(&line, 16u << 10);
-    (json ? put_json : put_line)(&line, entry, topics);
+    dlq_place_text(e->at, place);
+    if (json) {
+        json_element(&line);
+        json_text(&line, "position", place);
+        json_int(&line, "partition", e->at.partition);
+        json_int(&line, "offset", e->at.offset);
+        json_time(&line, "parked_at", e->parked_ms);
+        json_text(&line, "state", dlq_state_name(e->state));
+        json_text(&line, "class", e->class);
+        json_text(&line, "source", source_of(e, topics));
+        json_text(&line, "key", e->key);
+        json_text(&line, "delivery", e->delivery);
+        repos_json(&line, all);
+        json_text(&line, "error", e->error);
+        buf_putc(&line, '}');
+    } else {
+        clock_format(e->parked_ms, at);
+        put_padded(&line, place, 11);
+        put_padded(&line, at, 25);
+        put_padded(&line, e->class, 10);
+        put_padded(&line, source_of(e, topics), 12);
+        put_padded(&line, *e->delivery ? e->delivery : e->key, 37);
+        repos_short(all, repos, sizeof(repos));
+        put_padded(&line, *repos ? repos : e->key, 25);
+        if (e->state != DLQ_OPEN)
+            buf_printf(&line, "(%s) ", dlq_state_name(e->state));
+        clean_line(&line, str_of(e->error));
+        repos_put_rest(&line, all);
+    }
     printf("%.*s\n", STR_ARG(buf_str(&line)));
 }
 
@@ -119,32 +112,39 @@ struct row {
 
 struct reading {
     struct dlq *dlq;
-    struct table *rows; /* of struct row, by the record's key; NULL: not wanted */
+    struct table *rows;           /* of struct row, by the record's key; NULL: not wanted */
+    const struct dlq_place *show; /* the record to print; NULL: none */
+    bool shown;
     const char *results;
 };
 
 static bool collect(void *opaque, const struct record *record)
 {
-    const struct reading *r = opaque;
+    struct reading *r = opaque;
     dlq_add(r->dlq, record);
+    if (r->show && record->at.partition == r->show->partition &&
+        record->at.offset == r->show->offset) {
+        print_record(record);
+        r->shown = true;
+    }
     if (r->rows && str_is(headers_get(&record->headers, "source_topic"), r->results))
         (void)table_make(r->rows, record->key);
     return true;
 }
 
-/* Reads the whole queue; *ret is finished, and the caller's to clear. rows: NULL, or is to have the
- * keys of what came from `results`. CTL_OK or what to exit with. */
-static int read_queue(struct ctl *ctl, struct dlq *ret, struct table *rows)
+/* Reads the whole queue; r->dlq is finished, and the caller's to clear. rows has then the keys of
+ * what came from `results`. CTL_OK or what to exit with. */
+static int read_queue(struct ctl *ctl, struct reading *r)
 {
     struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
-    struct reading reading = { ret, rows, ctl->topics.name[TOPIC_RESULTS] };
     struct why why;
-    dlq_init(ret);
-    enum err err = scan_all(&scan, ctl, collect, &reading, &why);
-    dlq_finish(ret);
+    r->results = ctl->topics.name[TOPIC_RESULTS];
+    dlq_init(r->dlq);
+    enum err err = scan_all(&scan, ctl, collect, r, &why);
+    dlq_finish(r->dlq);
     if (!err)
         return CTL_OK;
-    dlq_clear(ret);
+    dlq_clear(r->dlq);
     return ctl_fail(ctl, err, &why);
 }
 
@@ -157,7 +157,7 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
     size_t shown = 0, resolved = 0;
     int code = filter_of(ctl, args, &filter);
     if (code == CTL_OK)
-        code = read_queue(ctl, &dlq, NULL);
+        code = read_queue(ctl, &(struct reading){ .dlq = &dlq });
     if (code != CTL_OK)
         return code;
     for (size_t i = 0; i < dlq.n; i++) {
@@ -181,43 +181,24 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
 
 /* ---- dlq show ------------------------------------------------------------------------------- */
 
-struct showing {
-    const struct dlq_place *at;
-    struct dlq *dlq;
-    bool found;
-};
-
-static bool show_one(void *opaque, const struct record *record)
-{
-    struct showing *s = opaque;
-    dlq_add(s->dlq, record);
-    if (record->at.partition != s->at->partition || record->at.offset != s->at->offset)
-        return true;
-    s->found = true;
-    print_record(record);
-    return true;
-}
-
+/* A resolution may come after the record: all of the queue is read. */
 int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
-    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct dlq_filter filter;
     struct dlq dlq;
-    struct why why;
+    struct reading reading = { .dlq = &dlq, .show = &filter.places[0] };
     int code = filter_of(ctl, args, &filter);
+    if (code == CTL_OK)
+        code = read_queue(ctl, &reading);
     if (code != CTL_OK)
         return code;
-    struct showing showing = { .at = &filter.places[0], .dlq = &dlq };
-    dlq_init(&dlq);
-    enum err err = scan_all(&scan, ctl, show_one, &showing, &why); /* a resolution may come later */
-    dlq_finish(&dlq);
-    const struct dlq_entry *entry = dlq_find(&dlq, *showing.at);
-    if (!err && !showing.found)
-        err = why_set(&why, ERR_REFUSE, "nothing is there, or it is older than 30 days");
-    if (!err)
+    const struct dlq_entry *entry = dlq_find(&dlq, filter.places[0]);
+    if (reading.shown) {
         printf("state: %s\n", entry ? dlq_state_name(entry->state) : "a resolution itself");
-    else
-        code = ctl_fail(ctl, err, &why);
+    } else {
+        ctl_say(ctl, "nothing is there, or it is older than 30 days");
+        code = CTL_PROBLEM;
+    }
     dlq_clear(&dlq);
     return code;
 }
@@ -261,14 +242,6 @@ static void choose(struct resolving *r)
         r->chosen += entry->chosen;
         r->resolved_before += !entry->chosen;
     }
-}
-
-static void say(const struct resolving *r, const struct dlq_entry *entry, const char *target)
-{
-    progress_end();
-    printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to), target ? " to " : "",
-           target ? target : "");
-    print_entry(entry, false, &r->ctl->topics);
 }
 
 static bool see_row(void *opaque, const struct record *record)
@@ -322,7 +295,11 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     if (err)
         return err;
     r->has_doubt = false;
-    say(r, entry, r->to == DLQ_REPLAYED ? topic_base_name(target) : NULL);
+    progress_end();
+    printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to),
+           r->to == DLQ_REPLAYED ? " to " : "",
+           r->to == DLQ_REPLAYED ? topic_base_name(target) : "");
+    print_entry(entry, false, &r->ctl->topics);
     return OK;
 }
 
@@ -410,7 +387,7 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
         !args->since_ms)
         return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
-    code = read_queue(ctl, &r.dlq, &r.rows);
+    code = read_queue(ctl, &(struct reading){ .dlq = &r.dlq, .rows = &r.rows });
     if (code != CTL_OK) {
         table_clear(&r.rows);
         return code;

@@ -19,30 +19,18 @@ static bool idle(const struct scan *s, struct topic_follower *follower, bool *re
     return !fflush(stdout) && (s->follow || !all);
 }
 
-/* Others may go on, and new records come: that ends nothing. */
-static enum err stalled(const struct ctl *ctl, const struct topic_follower *follower,
-                        struct why *why)
-{
-    struct topic_position first;
-    size_t n = topic_follower_behind(follower, &first);
-    progress_end();
-    return why_set(why, ERR_RETRY,
-                   "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
-                   "leader running? Run this again",
-                   ctl->kafka.brokers, first.topic, (int)first.partition,
-                   n > 1 ? " and others" : "");
-}
-
 static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_follower *follower,
                          scan_fn *found, void *opaque, struct why *why)
 {
     int64_t moved_ms = clock_mono_ms();
+    struct topic_position first;
     bool reported = false;
+    enum err err = OK;
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
         if (topic_follower_stalled(follower, why)) {
-            progress_end();
-            return why_prefix(why, ERR_RETRY, "run this again");
+            err = why_prefix(why, ERR_RETRY, "run this again");
+            break;
         }
         if (record) {
             s->read++;
@@ -55,11 +43,19 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
         } else if (!idle(s, follower, &reported)) {
             break;
         }
-        if (clock_mono_ms() - moved_ms > STALL_MS && !topic_follower_caught_up(follower))
-            return stalled(ctl, follower, why);
+        if (clock_mono_ms() - moved_ms <= STALL_MS || topic_follower_caught_up(follower))
+            continue;
+        /* Others may go on, and new records come: that ends nothing. */
+        size_t n = topic_follower_behind(follower, &first);
+        err = why_set(
+            why, ERR_RETRY,
+            "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
+            "leader running? Run this again",
+            ctl->kafka.brokers, first.topic, (int)first.partition, n > 1 ? " and others" : "");
+        break;
     }
     progress_end();
-    return OK;
+    return err;
 }
 
 enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
