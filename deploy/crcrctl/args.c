@@ -4,6 +4,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
+#include "out.h"
 #include "verbs.h"
 
 #define RATE_MAX 10000
@@ -137,7 +138,7 @@ static int value_bad(const struct ctl *ctl, const struct option_row *row, const 
 const struct verb *args_verb(int argc, char **argv, int *words)
 {
     char two[64];
-    snprintf(two, sizeof(two), "%s %s", argv[0], argc > 1 ? argv[1] : "");
+    FORMAT(two, "%s %s", argv[0], argc > 1 ? argv[1] : "");
     for (size_t i = 0; i < n_verbs; i++) {
         *words = strchr(verbs[i].name, ' ') ? 2 : 1;
         if (!strcmp(verbs[i].name, *words == 2 ? two : argv[0]))

@@ -93,11 +93,9 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
 
 void deliveries_doubt(struct deliveries *d)
 {
-    struct delivery *one;
-    for (one = NULL; (one = table_next(&d->by_guid, one));) {
+    for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
         if (one->state == DELIVERY_DELIVERED)
             one->state = one->skipped ? DELIVERY_SKIPPED : DELIVERY_MISSING;
-    }
 }
 
 /* ---- what follows --------------------------------------------------------------------------- */
@@ -114,12 +112,10 @@ static int by_age(const void *left, const void *right)
 size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 {
     struct delivery **all = mem_alloc(table_count(&d->by_guid) + 1, sizeof(struct delivery *));
-    struct delivery *one;
     size_t n = 0;
-    for (one = NULL; (one = table_next(&d->by_guid, one));) {
+    for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
         if (one->state == DELIVERY_MISSING)
             all[n++] = one;
-    }
     qsort(all, n, sizeof(struct delivery *), by_age);
     *ret = all;
     return n;
@@ -128,10 +124,8 @@ size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 {
     size_t n = state == DELIVERY_SKIPPED ? d->n_malformed : 0;
-    struct delivery *one;
-    for (one = NULL; (one = table_next(&d->by_guid, one));) {
+    for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
         n += one->state == state;
-    }
     return n;
 }
 
@@ -141,7 +135,6 @@ void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
     static const char *const reasons[] = { "other_event", "other_action", "other_repository",
                                            "body_malformed" };
     const char *separator = " (";
-    struct delivery *one;
     buf_printf(to,
                "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
                "answered yet, %zu skipped",
@@ -151,9 +144,8 @@ void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
                deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
         size_t n = 0;
-        for (one = NULL; (one = table_next(&d->by_guid, one));) {
+        for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
             n += one->state == DELIVERY_SKIPPED && str_is(str_of(one->skipped), reasons[i]);
-        }
         if (!n)
             continue;
         buf_printf(to, "%s%s %zu", separator, reasons[i], n);

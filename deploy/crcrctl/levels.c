@@ -126,62 +126,55 @@ struct sums {
     int64_t *e2e_ms;
 };
 
-/* One run, while its jobs are gone through. */
-struct run {
-    bool going; /* a job has not ended */
-    int64_t queue_ms, started_ms, completed_ms;
-};
-
 static bool in_window(const struct sums *s, int64_t ms)
 {
     return ms > s->from_ms && ms <= s->until_ms;
-}
-
-static void job_add(struct sums *s, struct run *run, const struct row *r, int64_t queue_ms)
-{
-    struct level_figures *to = s->to;
-    if (!r->ended) {
-        run->going = true;
-        return;
-    }
-    if (queue_ms > run->queue_ms)
-        run->queue_ms = queue_ms;
-    if (r->started_ms >= 0 && (run->started_ms < 0 || r->started_ms < run->started_ms))
-        run->started_ms = r->started_ms;
-    if (r->completed_ms > run->completed_ms)
-        run->completed_ms = r->completed_ms;
-    if (!in_window(s, r->completed_ms))
-        return;
-    to->jobs++;
-    to->successful += r->successful;
-    to->timed_out += r->timed_out;
-    if (queue_ms >= 0) {
-        to->queued++;
-        s->queue_ms += queue_ms;
-    }
-    if (!r->timed_out && r->execution_ms >= 0) {
-        to->timed++;
-        to->overrun += r->execution_ms > s->overrun_ms;
-    }
 }
 
 /* Of a job the attempts are neighbours, newest first; those of the newest all count (legs of a
  * matrix may have one name). */
 static void run_add(struct sums *s, struct row *const *rows, size_t n)
 {
-    struct run run = { false, -1, -1, -1 };
+    struct level_figures *to = s->to;
+    int64_t queue_ms = -1, started_ms = -1, completed_ms = -1;
+    bool going = false; /* a job has not ended */
     for (size_t first = 0, end; first < n; first = end) {
         int64_t first_queue_ms = -1;
         for (end = first; end < n && strcmp(rows[end]->job, rows[first]->job) == 0; end++)
             if (rows[end]->queue_ms >= 0)
                 first_queue_ms = rows[end]->queue_ms;
-        for (size_t i = first; i < end && rows[i]->attempt == rows[first]->attempt; i++)
-            job_add(s, &run, rows[i], rows[i]->queue_ms >= 0 ? rows[i]->queue_ms : first_queue_ms);
+        for (size_t i = first; i < end && rows[i]->attempt == rows[first]->attempt; i++) {
+            const struct row *r = rows[i];
+            int64_t waited_ms = r->queue_ms >= 0 ? r->queue_ms : first_queue_ms;
+            if (!r->ended) {
+                going = true;
+                continue;
+            }
+            if (waited_ms > queue_ms)
+                queue_ms = waited_ms;
+            if (r->started_ms >= 0 && (started_ms < 0 || r->started_ms < started_ms))
+                started_ms = r->started_ms;
+            if (r->completed_ms > completed_ms)
+                completed_ms = r->completed_ms;
+            if (!in_window(s, r->completed_ms))
+                continue;
+            to->jobs++;
+            to->successful += r->successful;
+            to->timed_out += r->timed_out;
+            if (waited_ms >= 0) {
+                to->queued++;
+                s->queue_ms += waited_ms;
+            }
+            if (!r->timed_out && r->execution_ms >= 0) {
+                to->timed++;
+                to->overrun += r->execution_ms > s->overrun_ms;
+            }
+        }
     }
-    if (run.going || run.started_ms < 0 || !in_window(s, run.completed_ms))
+    if (going || started_ms < 0 || !in_window(s, completed_ms))
         return;
-    int64_t took_ms = run.completed_ms > run.started_ms ? run.completed_ms - run.started_ms : 0;
-    s->e2e_ms[s->to->runs++] = took_ms + (run.queue_ms > 0 ? run.queue_ms : 0);
+    int64_t took_ms = completed_ms > started_ms ? completed_ms - started_ms : 0;
+    s->e2e_ms[to->runs++] = took_ms + (queue_ms > 0 ? queue_ms : 0);
 }
 
 static int ms_compare(const void *left, const void *right)

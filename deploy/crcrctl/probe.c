@@ -11,9 +11,8 @@
 #define STEPS "deploy/downstream/README.md"
 #define EVENT "repository_dispatch"
 
-#define SAY(line, state_, ...)                                                                     \
-    ((line)->state = (state_), (void)snprintf((line)->text, sizeof((line)->text), __VA_ARGS__))
-#define DO(line, ...) ((void)snprintf((line)->todo, sizeof((line)->todo), __VA_ARGS__))
+#define SAY(line, state_, ...) ((line)->state = (state_), FORMAT((line)->text, __VA_ARGS__))
+#define DO(line, ...)          FORMAT((line)->todo, __VA_ARGS__)
 
 /* ---- a workflow file ------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "../../common/view/checks.h"
 #include "allowlist.h"
 #include "app_api.h"
+#include "out.h"
 #include "probe.h"
 #include "scan.h"
 #include "summary.h"
@@ -32,18 +33,18 @@ static void ask_app(struct app_api *api, struct probe_facts *f)
     struct why why = { "" };
     char path[REPO_MAX + 32];
     buf_init(&body, BODY_MAX);
-    snprintf(path, sizeof(path), "/repos/%.*s/installation", STR_ARG(f->repo));
+    FORMAT(path, "/repos/%.*s/installation", STR_ARG(f->repo));
     f->app = asked_of(app_api_get(api, &(struct app_request){ .path = path }, &body, NULL, &why));
-    snprintf(f->app_text, sizeof(f->app_text), "%s", why.text);
+    FORMAT(f->app_text, "%s", why.text);
     if (f->app != PROBE_ANSWERED)
         return;
     json_t *root = json_loadb(body.ptr, body.len, 0, NULL);
     const char *suspended = json_string_value(json_object_get(root, "suspended_at"));
-    snprintf(f->app_text, sizeof(f->app_text), "installation %lld",
-             (long long)json_integer_value(json_object_get(root, "id")));
+    FORMAT(f->app_text, "installation %lld",
+           (long long)json_integer_value(json_object_get(root, "id")));
     if (suspended) {
         f->app = PROBE_REFUSED;
-        snprintf(f->app_text, sizeof(f->app_text), "it is suspended since %.40s", suspended);
+        FORMAT(f->app_text, "it is suspended since %.40s", suspended);
     }
     json_decref(root);
 }
@@ -69,10 +70,10 @@ static void ask_file(struct app_api *api, struct probe_facts *f, const char *nam
     if (!err)
         err = workflow_file_read(buf_str(&body), name, &events, &why);
     if (err)
-        snprintf(f->unreadable, sizeof(f->unreadable), "%s", why.text);
+        FORMAT(f->unreadable, "%s", why.text);
     else if (weight_of(&events) > weight_of(&f->events)) {
         f->events = events;
-        snprintf(f->listening, sizeof(f->listening), "%s", name);
+        FORMAT(f->listening, "%s", name);
     }
 }
 
@@ -83,14 +84,13 @@ static void ask_workflows(struct app_api *api, struct probe_facts *f)
     char path[REPO_MAX + 64];
     int status;
     buf_init(&body, BODY_MAX);
-    snprintf(path, sizeof(path), "/repos/%.*s/contents/" FOLDER, STR_ARG(f->repo));
+    FORMAT(path, "/repos/%.*s/contents/" FOLDER, STR_ARG(f->repo));
     const struct app_request request = { .path = path, .repo = f->repo };
     enum err err = app_api_get(api, &request, &body, &status, &why);
     f->workflows = asked_of(err);
     if (err == ERR_REFUSE && status != 404) /* not that there is none, but that we may not look */
         f->workflows = PROBE_NOT_ASKED;
-    snprintf(f->workflows_text, sizeof(f->workflows_text), "%s",
-             status == 404 ? "there is no folder " FOLDER : why.text);
+    FORMAT(f->workflows_text, "%s", status == 404 ? "there is no folder " FOLDER : why.text);
     if (f->workflows != PROBE_ANSWERED)
         return;
     json_t *root = json_loadb(body.ptr, body.len, 0, NULL);
@@ -109,16 +109,15 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
     struct app_api *api;
     struct why why;
     if (app_api_new(&api, ctl, &why)) {
-        snprintf(f->app_text, sizeof(f->app_text), "not looked at: %s", why.text);
-        snprintf(f->workflows_text, sizeof(f->workflows_text), "not looked at: %s", why.text);
+        FORMAT(f->app_text, "not looked at: %s", why.text);
+        FORMAT(f->workflows_text, "not looked at: %s", why.text);
         return;
     }
     ask_app(api, f);
     if (f->app == PROBE_ANSWERED)
         ask_workflows(api, f);
     else
-        snprintf(f->workflows_text, sizeof(f->workflows_text),
-                 "not looked at: only an installed App may");
+        FORMAT(f->workflows_text, "not looked at: only an installed App may");
     app_api_free(api);
 }
 
@@ -140,9 +139,9 @@ static bool check_found(struct redis *redis, const struct result_record *job, st
         if (!newest || list.at[i].sent.id > newest->id)
             newest = &list.at[i].sent;
     if (newest)
-        snprintf(f->check_text, sizeof(f->check_text), "%.200s, %s, id %lld, on %.12s of #%lld",
-                 name.ptr, newest->completed ? "completed" : "open", (long long)newest->id,
-                 job->head_sha, (long long)job->pr_number);
+        FORMAT(f->check_text, "%.200s, %s, id %lld, on %.12s of #%lld", name.ptr,
+               newest->completed ? "completed" : "open", (long long)newest->id, job->head_sha,
+               (long long)job->pr_number);
     return newest;
 }
 
@@ -153,7 +152,7 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
     struct redis *redis = NULL;
     struct why why;
     if (!options.endpoint || !*options.endpoint) {
-        snprintf(f->check_text, sizeof(f->check_text), "not looked at: REDIS_ENDPOINT is not set");
+        FORMAT(f->check_text, "not looked at: REDIS_ENDPOINT is not set");
         return;
     }
     enum err err = redis_new(&redis, &options, &why);
@@ -165,7 +164,7 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
     redis_free(redis);
     f->check = !err ? PROBE_ANSWERED : PROBE_NO_ANSWER;
     if (err)
-        snprintf(f->check_text, sizeof(f->check_text), "not looked at: %.350s", why.text);
+        FORMAT(f->check_text, "not looked at: %.350s", why.text);
 }
 
 /* ---- the topics ----------------------------------------------------------------------------- */
@@ -187,9 +186,9 @@ static bool step_found(void *opaque, const struct record *record)
     if (s.at_ms < to->at_ms || !strcmp(s.outcome, "skipped") || !strcmp(s.outcome, "superseded"))
         return true;
     to->at_ms = s.at_ms;
-    snprintf(to->delivery, sizeof(to->delivery), "%s", s.delivery);
-    snprintf(to->outcome, sizeof(to->outcome), "%s", s.outcome);
-    snprintf(to->detail, sizeof(to->detail), "%s", s.detail);
+    FORMAT(to->delivery, "%s", s.delivery);
+    FORMAT(to->outcome, "%s", s.outcome);
+    FORMAT(to->detail, "%s", s.detail);
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "../../common/model/json_scan.h"
 #include "app_api.h"
 #include "deliveries.h"
+#include "out.h"
 #include "scan.h"
 #include "verbs.h"
 
@@ -54,8 +55,7 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
             err = why_set(why, ERR_RETRY, "stopped");
             break;
         }
-        snprintf(path, sizeof(path), "/app/hook/deliveries?per_page=100%s%s",
-                 *cursor ? "&cursor=" : "", cursor);
+        FORMAT(path, "/app/hook/deliveries?per_page=100%s%s", *cursor ? "&cursor=" : "", cursor);
         err = app_api_get(r->api, &(struct app_request){ .path = path, .cursor = cursor }, &page,
                           NULL, why);
         if (!err)
@@ -157,7 +157,7 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     struct str payload = STR_NONE;
     const char *reason;
     char path[64];
-    snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
+    FORMAT(path, "/app/hook/deliveries/%" PRId64, one->id);
     const struct app_request request = { .path = path, .once = r->impatient };
     enum err err = app_api_get(r->api, &request, answer, NULL, why);
     if (err == ERR_UNKNOWN) {

@@ -1,6 +1,5 @@
 #include "scorecard.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "../../common/base/mem.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/yaml_doc.h"
+#include "out.h"
 #include "table.h"
 
 #define DAY_MS 86400000.0
@@ -149,7 +149,7 @@ static enum err item_take(const struct reading *r, const struct yaml_doc_node *k
     else if (strncmp(item->date, r->today.ptr, sizeof("2026-11-21") - 1) > 0)
         fault = "the evidence is of a day to come";
     if (fault && item->score)
-        snprintf(item->note, sizeof(item->note), "%d claimed: %s", item->score, fault);
+        FORMAT(item->note, "%d claimed: %s", item->score, fault);
     if (fault)
         item->score = 0;
     return err;
@@ -275,8 +275,8 @@ void score_measure_put(struct score_measure *m, const struct result_record *row,
     char key[1024];
     if (!ended || row->level < 2 || !str_eq_nocase(str_of(row->repo), str_of(m->repo)))
         return;
-    snprintf(key, sizeof(key), "%s\n%s\n%s", row->run_id ? row->run_id : "",
-             row->workflow_name ? row->workflow_name : "", row->job_name ? row->job_name : "");
+    FORMAT(key, "%s\n%s\n%s", row->run_id ? row->run_id : "",
+           row->workflow_name ? row->workflow_name : "", row->job_name ? row->job_name : "");
     struct job *job = table_make(&m->jobs, str_of(key));
     job->succeeded |= success;
     job->failed |= !success;
@@ -323,7 +323,7 @@ static struct score_item *fill(struct scorecard *card, const char *name, bool go
                                  .claimed = item->claimed,
                                  .measured = true,
                                  .evidence = "the relay's own results" };
-    snprintf(item->date, sizeof(item->date), "%.10s", at);
+    FORMAT(item->date, "%.10s", at);
     return item;
 }
 
@@ -334,7 +334,7 @@ void score_measure_fill(struct score_measure *m, int64_t now_ms, struct scorecar
     struct score_item *item;
     for (size_t i = 0; m->n == 0 && i < sizeof(names) / sizeof(*names); i++) {
         item = &card->at[score_rule_find(str_of(names[i]))];
-        snprintf(item->note, sizeof(item->note), "not measured: no job of %s ended", m->repo);
+        FORMAT(item->note, "not measured: no job of %s ended", m->repo);
     }
     if (m->n == 0)
         return;
@@ -344,11 +344,10 @@ void score_measure_fill(struct score_measure *m, int64_t now_ms, struct scorecar
     double flaky = 100.0 * (double)n_flaky / (double)table_count(&m->jobs);
     int64_t outage_ms = longest_outage(m, now_ms);
     item = fill(card, names[0], true, now_ms);
-    snprintf(item->note, sizeof(item->note), "%zu jobs ended, all on the HUD", m->n);
+    FORMAT(item->note, "%zu jobs ended, all on the HUD", m->n);
     item = fill(card, names[1], flaky < SCORE_FLAKY_PCT, now_ms);
-    snprintf(item->note, sizeof(item->note), "%.1f %% of %zu jobs failed and succeeded in one run",
-             flaky, table_count(&m->jobs));
+    FORMAT(item->note, "%.1f %% of %zu jobs failed and succeeded in one run", flaky,
+           table_count(&m->jobs));
     item = fill(card, names[2], outage_ms <= SCORE_OUTAGE_MS, now_ms);
-    snprintf(item->note, sizeof(item->note), "longest time without a success %.1f d",
-             (double)outage_ms / DAY_MS);
+    FORMAT(item->note, "longest time without a success %.1f d", (double)outage_ms / DAY_MS);
 }

@@ -122,7 +122,7 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     headers_put(&headers, "X-GitHub-Event", str_of(args->event));
     headers_put(&headers, "X-GitHub-Delivery", str_of(delivery));
     headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
-    snprintf(what, sizeof(what), "delivery %s", delivery);
+    FORMAT(what, "delivery %s", delivery);
     return post_and_print(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body),
                           what);
 }

@@ -129,8 +129,7 @@ static void set_job(struct summary *s, enum job_state state, const char *conclus
     job = str_cut(job, 149);
     if (str_eq(workflow, job)) /* a job without a name of its own */
         job.len = 0;
-    snprintf(s->job, sizeof(s->job), "%.*s%s%.*s", STR_ARG(workflow), job.len ? " / " : "",
-             STR_ARG(job));
+    FORMAT(s->job, "%.*s%s%.*s", STR_ARG(workflow), job.len ? " / " : "", STR_ARG(job));
     say(s, "%s", s->job);
 }
 
@@ -231,8 +230,8 @@ void summary_of(struct summary *ret, const struct topics *topics, const struct r
                              .at_ms = record->timestamp_ms };
     COPY(ret->topic_name, name);
     COPY(ret->delivery, headers_get(h, "delivery"));
-    snprintf(ret->event, sizeof(ret->event), "%.*s%s%.*s", STR_ARG(headers_get(h, "event")),
-             action.len ? " " : "", STR_ARG(action));
+    FORMAT(ret->event, "%.*s%s%.*s", STR_ARG(headers_get(h, "event")), action.len ? " " : "",
+           STR_ARG(action));
     ret->pr = headers_get_i64(h, "pr", 0);
     COPY(ret->head_sha, headers_get(h, "head_sha"));
     set_repos(ret, task_repos(h));
@@ -285,7 +284,7 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
     if (shows & SUMMARY_DELIVERY)
         put_padded(to, s->delivery, 36);
     put_padded(to, s->event, 19);
-    snprintf(text, sizeof(text), "#%" PRId64, s->pr);
+    FORMAT(text, "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "", 8);
     put_padded(to, s->tier ? level_name(s->tier) : "", 2);
     repos_short(str_of(s->repos), text, sizeof(text));

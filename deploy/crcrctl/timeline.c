@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "../../common/base/mem.h"
+#include "out.h"
 
 void timeline_init(struct timeline *t)
 {
@@ -211,16 +212,16 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
 {
     const char *text = NULL;
     char for_how_long[32];
-    snprintf(to->state, sizeof(to->state), "%s", s->outcome);
+    FORMAT(to->state, "%s", s->outcome);
     age(for_how_long, s->at_ms, now_ms);
     if (s->topic >= TOPIC_DISPATCH_L1 && s->topic <= TOPIC_DISPATCH_L4) {
-        snprintf(to->why, sizeof(to->why),
-                 "no outcome for %s: waits for its sender in %s[%d]@%" PRId64 " (crcrctl lag)",
-                 for_how_long, s->topic_name, (int)s->partition, s->offset);
+        FORMAT(to->why,
+               "no outcome for %s: waits for its sender in %s[%d]@%" PRId64 " (crcrctl lag)",
+               for_how_long, s->topic_name, (int)s->partition, s->offset);
         return;
     }
     if (s->tier == 1 && str_is(str_of(s->outcome), "dispatched")) {
-        snprintf(to->why, sizeof(to->why), "L1 reports nothing back: %s", s->detail);
+        FORMAT(to->why, "L1 reports nothing back: %s", s->detail);
         return;
     }
     for (size_t i = 0; i < sizeof(explanations) / sizeof(*explanations) && !text; i++)
@@ -228,9 +229,9 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
             str_starts(str_of(s->kind), explanations[i].kind))
             text = explanations[i].text;
     if (!text)
-        snprintf(to->why, sizeof(to->why), "%s", s->detail);
+        FORMAT(to->why, "%s", s->detail);
     else
-        snprintf(to->why, sizeof(to->why), "%s (for %s): %s", text, for_how_long, s->detail);
+        FORMAT(to->why, "%s (for %s): %s", text, for_how_long, s->detail);
 }
 
 /* What several jobs come to; one alone is explained by its callback. */
@@ -254,18 +255,17 @@ static void explain_jobs(struct standing *to, const struct summary *const *jobs,
     names_of(names, sizeof(names), jobs, n, sort_of(worst));
     age(for_how_long, open_since_ms, now_ms);
     if (count[OPEN])
-        snprintf(open, sizeof(open), ", %zu in progress", count[OPEN]);
+        FORMAT(open, ", %zu in progress", count[OPEN]);
     if (count[FAILED])
-        snprintf(to->why, sizeof(to->why), "%zu of %zu failed%s: %s", count[FAILED], n, open,
-                 names);
+        FORMAT(to->why, "%zu of %zu failed%s: %s", count[FAILED], n, open, names);
     else if (count[OPEN])
-        snprintf(to->why, sizeof(to->why), "%zu of %zu jobs in progress (for %s): %s", count[OPEN],
-                 n, for_how_long, names);
+        FORMAT(to->why, "%zu of %zu jobs in progress (for %s): %s", count[OPEN], n, for_how_long,
+               names);
     else if (count[SUCCEEDED] == n)
-        snprintf(to->why, sizeof(to->why), "%zu of %zu succeeded", n, n);
+        FORMAT(to->why, "%zu of %zu succeeded", n, n);
     else
-        snprintf(to->why, sizeof(to->why), "%zu of %zu succeeded, %zu neutral or skipped",
-                 count[SUCCEEDED], n, n - count[SUCCEEDED]);
+        FORMAT(to->why, "%zu of %zu succeeded, %zu neutral or skipped", count[SUCCEEDED], n,
+               n - count[SUCCEEDED]);
 }
 
 /* What is known of one downstream; all is borrowed. */

@@ -87,7 +87,7 @@ static enum err dispatches_put(struct view *v, struct str delivery)
         if (!repos_have(str_of(all[i].repo), v->repo))
             continue;
         state_put(v, all[i].repo, "dispatch", all[i].outcome);
-        snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
+        FORMAT(name, "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
             err = checks_put(v, str_of(all[i].head_sha), name, "");
         struct comment_sent sent = { .known = false };
@@ -121,16 +121,16 @@ static enum err jobs_put(struct view *v, struct str delivery)
             continue;
         struct buf CLEANUP(buf_clear) name;
         char what[400], state[64], start[RUN_ID_MAX + 32];
-        snprintf(what, sizeof(what), "%s / %s", job->workflow_name ? job->workflow_name : "?",
-                 job->job_name ? job->job_name : "?");
-        snprintf(state, sizeof(state), "%s%s%s", job_state_name(job->state),
-                 job->conclusion ? " " : "", job->conclusion ? job->conclusion : "");
+        FORMAT(what, "%s / %s", job->workflow_name ? job->workflow_name : "?",
+               job->job_name ? job->job_name : "?");
+        FORMAT(state, "%s%s%s", job_state_name(job->state), job->conclusion ? " " : "",
+               job->conclusion ? job->conclusion : "");
         state_put(v, job->repo, what, state);
         buf_init(&name, NAME_SIZE);
         if (!job->head_sha || !job->workflow_name || !job->job_name || !job->run_id)
             continue;
         check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
-        snprintf(start, sizeof(start), "%s:%lld/", job->run_id, (long long)job->pr_number);
+        FORMAT(start, "%s:%lld/", job->run_id, (long long)job->pr_number);
         err = checks_put(v, str_of(job->head_sha), name.ptr, start);
     }
     return err;
