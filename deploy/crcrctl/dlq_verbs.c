@@ -203,10 +203,9 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
     return code;
 }
 
-/* ---- dlq replay, dlq drop: each entry is put back or dropped, and resolved by a record of its own
- * afterwards ------------------------------------------------------------------------------------
- */
+/* ---- dlq replay, dlq drop ------------------------------------------------------------------- */
 
+/* Each entry is put back or dropped, and resolved by a record of its own afterwards. */
 struct resolving {
     struct ctl *ctl;
     const struct args *args;

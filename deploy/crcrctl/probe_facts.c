@@ -123,28 +123,7 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
 
 /* ---- the view -------------------------------------------------------------------------------- */
 
-/* Finds the newest check run of the job; false when it has none. */
-static bool check_found(struct redis *redis, const struct result_record *job, struct probe_facts *f,
-                        enum err *err, struct why *why)
-{
-    struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
-    struct buf CLEANUP(buf_clear) name;
-    const struct check_sent *newest = NULL;
-    buf_init(&name, 2048);
-    if (!job->head_sha || !job->workflow_name || !job->job_name)
-        return false;
-    check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
-    *err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, why);
-    for (size_t i = 0; !*err && i < list.n; i++)
-        if (!newest || list.at[i].sent.id > newest->id)
-            newest = &list.at[i].sent;
-    if (newest)
-        FORMAT(f->check_text, "%.200s, %s, id %lld, on %.12s of #%lld", name.ptr,
-               newest->completed ? "completed" : "open", (long long)newest->id, job->head_sha,
-               (long long)job->pr_number);
-    return newest;
-}
-
+/* The newest check run of the newest job that has one. */
 static void ask_view(const struct ctl *ctl, struct probe_facts *f)
 {
     const struct redis_options options = ctl_redis(ctl);
@@ -158,9 +137,24 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
     enum err err = redis_new(&redis, &options, &why);
     if (!err)
         err = jobs_of_repo(redis, f->repo, JOBS_MAX, &jobs, &why);
-    for (size_t i = 0; !err && i < jobs.n; i++)
-        if (check_found(redis, &jobs.at[i], f, &err, &why))
-            break;
+    for (size_t i = 0; !err && !*f->check_text && i < jobs.n; i++) {
+        const struct result_record *job = &jobs.at[i];
+        struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
+        struct buf CLEANUP(buf_clear) name;
+        const struct check_sent *newest = NULL;
+        buf_init(&name, 2048);
+        if (!job->head_sha || !job->workflow_name || !job->job_name)
+            continue;
+        check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
+        err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, &why);
+        for (size_t k = 0; !err && k < list.n; k++)
+            if (!newest || list.at[k].sent.id > newest->id)
+                newest = &list.at[k].sent;
+        if (newest)
+            FORMAT(f->check_text, "%.200s, %s, id %lld, on %.12s of #%lld", name.ptr,
+                   newest->completed ? "completed" : "open", (long long)newest->id, job->head_sha,
+                   (long long)job->pr_number);
+    }
     redis_free(redis);
     f->check = !err ? PROBE_ANSWERED : PROBE_NO_ANSWER;
     if (err)

@@ -14,8 +14,6 @@ static bool is_running(const struct view_rebuild *rebuild)
     return str_is(str_of(rebuild->state), "running");
 }
 
-/* ---- following ------------------------------------------------------------------------------ */
-
 /* Until deadline_ms (monotonic); looks at least once. Redis may be unavailable for a while in
  * between.
  */
@@ -56,8 +54,6 @@ static int follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms)
         is_running(&rebuild) ? rebuild.phase : "nobody rebuilds it", rebuild.done, rebuild.total);
     return CTL_PROBLEM;
 }
-
-/* ---- dropping ------------------------------------------------------------------------------- */
 
 /* One that is under way is left alone. */
 static int drop(struct ctl *ctl, struct redis *redis, bool force)

@@ -176,7 +176,7 @@ static json_t *id_as_text(const json_t *id)
 /* Of the issuer that the relay of deploy/try trusts, with the run of the report that is sent. The
  * report itself is sent as it is: what is missing or malformed there is for the relay to say. */
 static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct str report,
-                             char **ret, struct why *why)
+                             struct buf *to, struct why *why)
 {
     struct buf CLEANUP(buf_clear) url;
     struct post_answer answer;
@@ -196,31 +196,16 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct
     enum err err = post(ctl, "crcrctl", url.ptr, &headers, str_of(body), &answer, why);
     if (!err && answer.status == 200) {
         json_t *root = json_loadb(answer.text.ptr, answer.text.len, 0, NULL);
-        *ret = mem_dup(json_string_value(json_object_get(root, "token")));
+        const char *token = json_string_value(json_object_get(root, "token"));
+        buf_puts(to, token ? token : "");
+        if (!token)
+            err = why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
         json_decref(root);
-        err = *ret ? OK : why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
     } else if (!err) {
         err = why_set(why, answer.status ? ERR_REFUSE : ERR_RETRY, "%s: %d %.300s", url.ptr,
                       answer.status, buf_str(&answer.text).ptr);
     }
     buf_clear(&answer.text);
-    return err;
-}
-
-static enum err token_get(const struct ctl *ctl, const struct args *a, struct str body, char **ret,
-                          struct why *why)
-{
-    struct buf CLEANUP(buf_clear) text;
-    enum err err = OK;
-    buf_init(&text, TOKEN_MAX);
-    if (a->sim)
-        return token_of_sim(ctl, a, body, ret, why);
-    if (a->token)
-        buf_puts(&text, a->token);
-    else
-        err = ctl_read_file(&text, a->token_file, why);
-    if (!err)
-        *ret = str_dup(str_trim(buf_str(&text)));
     return err;
 }
 
@@ -243,23 +228,28 @@ static int check(const struct ctl *ctl, const struct args *a)
 int verb_send_callback(struct ctl *ctl, const struct args *args)
 {
     struct buf CLEANUP(buf_clear) body;
+    struct buf CLEANUP(buf_clear) token;
     struct buf CLEANUP(buf_clear) bearer;
-    char *CLEANUP(mem_free_char) token = NULL;
     struct headers headers;
     struct why why;
     int code = check(ctl, args);
     buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
+    buf_init(&token, TOKEN_MAX);
     buf_init(&bearer, 2 * TOKEN_MAX);
     if (code != CTL_OK)
         return code;
     enum err err = ctl_read_file(&body, args->names[0], &why);
     if (!err && args->state)
         err = workflow_add(args, &body, &why);
-    if (!err)
-        err = token_get(ctl, args, buf_str(&body), &token, &why);
+    if (!err && args->sim)
+        err = token_of_sim(ctl, args, buf_str(&body), &token, &why);
+    else if (!err && args->token)
+        buf_puts(&token, args->token);
+    else if (!err)
+        err = ctl_read_file(&token, args->token_file, &why);
     if (err)
         return ctl_fail(ctl, err, &why);
-    buf_printf(&bearer, "Bearer %s", token);
+    buf_printf(&bearer, "Bearer %.*s", STR_ARG(str_trim(buf_str(&token))));
     headers_init(&headers);
     headers_put(&headers, "Content-Type", STR_LIT("application/json"));
     headers_put(&headers, "Authorization", buf_str(&bearer));
