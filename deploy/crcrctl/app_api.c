@@ -71,10 +71,7 @@ void app_api_free(struct app_api *a)
 
 struct answered {
     bool done;
-    enum err err;
-    bool limited;
-    int status;
-    int64_t wait_until_ms;
+    struct github_answer answer; /* without its strings, which are gone by now */
     struct buf *body;
     char *next; /* may be NULL */
     struct why why;
@@ -84,10 +81,7 @@ static void on_answer(void *opaque, const struct github_answer *answer)
 {
     struct answered *to = opaque;
     to->done = true;
-    to->err = answer->err;
-    to->limited = answer->limited;
-    to->status = answer->status;
-    to->wait_until_ms = answer->wait_until_ms;
+    to->answer = *answer;
     if (answer->err) {
         why_set(&to->why, answer->err, "%s", answer->reason);
         return;
@@ -106,7 +100,7 @@ static enum err ask(struct app_api *a, const struct github_request *request,
     while (!answered->done && !ctl_stopped())
         http_client_poll(a->client, NULL, 200);
     if (answered->done)
-        return answered->err;
+        return answered->answer.err;
     /* on_answer must not be called once answered is gone. */
     github_free(a->github);
     a->github = NULL;
@@ -116,13 +110,13 @@ static enum err ask(struct app_api *a, const struct github_request *request,
 /* Waits as GitHub said, or a little longer each time. False when the program is to stop. */
 static bool wait_for_next(const struct app_api *a, const struct answered *answered, int try)
 {
-    int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_mono_ms()
-                                              : (int64_t)PAUSE_MS << try;
-    if (answered->limited || wait_ms > QUIET_MS) {
+    const struct github_answer *answer = &answered->answer;
+    int64_t wait_ms =
+        answer->wait_until_ms ? answer->wait_until_ms - clock_mono_ms() : (int64_t)PAUSE_MS << try;
+    if (answer->limited || wait_ms > QUIET_MS)
         ctl_say(a->ctl, "%s: going on in %" PRId64 " s (%s)",
-                answered->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
+                answer->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
                 answered->why.text);
-    }
     return ctl_wait(wait_ms);
 }
 
@@ -144,16 +138,17 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
             return why_set(why, ERR_RETRY, "stopped");
         enum err err = ask(a, &request, &to);
         if (status)
-            *status = to.status;
+            *status = to.answer.status;
         if (!err && buf_full(body))
             return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", request.path,
                            body->max);
         if (!err)
             return OK;
-        if (to.limited)
+        if (to.answer.limited)
             try = 0; /* GitHub said to wait, which is no failure */
         if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
-            (wanted->once && err == ERR_UNKNOWN && !to.limited) || !wait_for_next(a, &to, try)) {
+            (wanted->once && err == ERR_UNKNOWN && !to.answer.limited) ||
+            !wait_for_next(a, &to, try)) {
             why_set(why, err, "%s", to.why.text);
             return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
                               "GET %s%s", a->url, request.path);

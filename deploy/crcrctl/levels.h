@@ -39,11 +39,12 @@ void levels_put(struct levels *l, const struct result_record *row, int64_t writt
 void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
                     int64_t overrun_ms, struct level_figures *ret);
 
-/* ---- what they mean: ready for L3, or not good enough to stay there. A demotion criterion is the
- * complement of the readiness criterion of the same name. ---------------------------------------
- */
+/* ---- what they mean -------------------------------------------------------------------------- */
 
-/* The thresholds of behaviour.md are the defaults of the options of `levels` in verbs.c. */
+/* Ready for L3, or not good enough to stay there. A demotion criterion is the complement of the
+ * readiness criterion of the same name.
+ *
+ * The thresholds of behaviour.md are the defaults of the options of `levels` in verbs.c. */
 struct level_rules {
     double min_pass_pct, max_overrun_pct, max_timeout_pct;
     int64_t max_e2e_ms, max_queue_ms, overrun_ms, min_tenure_ms;

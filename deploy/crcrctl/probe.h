@@ -7,9 +7,9 @@
 #include "../../common/model/allowlist.h"
 #include "../../common/model/demotions.h"
 
-/* ---- what a workflow file says: does it start on the relay's repository_dispatch?
- * https://docs.github.com/en/actions/reference/events-that-trigger-workflows#repository_dispatch */
-
+/* Whether a GitHub Actions workflow starts on the relay's repository_dispatch
+ * (https://docs.github.com/en/actions/reference/events-that-trigger-workflows#repository_dispatch).
+ */
 struct workflow_events {
     bool listens;      /* to repository_dispatch at all */
     bool pull_request; /* to that type of it; a workflow that names no types takes them all */
@@ -20,8 +20,6 @@ struct workflow_events {
  * not take (anchors, tags). */
 enum err workflow_file_read(struct str yaml, const char *name, struct workflow_events *ret,
                             struct why *why) MUST_CHECK;
-
-/* ---- the checks ------------------------------------------------------------------------------ */
 
 /* What an answer was. */
 enum probe_asked {
