@@ -73,9 +73,21 @@ struct answered {
     bool done;
     struct github_answer answer; /* without its strings, which are gone by now */
     struct buf *body;
-    char *next; /* may be NULL */
+    char *cursor; /* may be NULL */
     struct why why;
 };
+
+/* "/app/hook/deliveries?per_page=100&cursor=v1_17" → "v1_17": the path itself has the prefix that
+ * CRCR_GITHUB_API_URL may have, too. */
+static void take_cursor(char to[CURSOR_SIZE], struct str next_page)
+{
+    static const struct str name = { "cursor=", 7 };
+    ptrdiff_t at = str_find_str(next_page, name);
+    struct str rest = at < 0 ? STR_NONE : str_from(next_page, (size_t)at + name.len), cursor;
+    to[0] = 0;
+    if (rest.ptr && str_split(&rest, '&', &cursor))
+        (void)str_copy(to, CURSOR_SIZE, cursor);
+}
 
 static void on_answer(void *opaque, const struct github_answer *answer)
 {
@@ -87,8 +99,8 @@ static void on_answer(void *opaque, const struct github_answer *answer)
         return;
     }
     buf_put(to->body, answer->body);
-    if (to->next)
-        (void)str_copy(to->next, NEXT_SIZE, answer->next_page);
+    if (to->cursor)
+        take_cursor(to->cursor, answer->next_page);
 }
 
 static enum err ask(struct app_api *a, const struct github_request *request,
@@ -132,7 +144,7 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
         .max_body_bytes = body->max,
     };
     for (int try = 0;; try++) {
-        struct answered to = { .body = body, .next = wanted->next };
+        struct answered to = { .body = body, .cursor = wanted->cursor };
         buf_reset(body);
         if (!a->github)
             return why_set(why, ERR_RETRY, "stopped");

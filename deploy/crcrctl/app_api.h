@@ -13,13 +13,13 @@ struct app_api;
 enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why) MUST_CHECK;
 /* NULL is fine. */
 void app_api_free(struct app_api *a);
-#define NEXT_SIZE 512
+#define CURSOR_SIZE 256
 struct app_request {
     const char *path;
     struct str repo; /* as the App's installation on it; absent: as the App */
     bool raw;        /* a file's own bytes */
     bool once;       /* ERR_UNKNOWN after the first try */
-    char *next; /* NEXT_SIZE bytes for the path of the next page, "" when there is none; or NULL */
+    char *cursor; /* CURSOR_SIZE bytes for that of the next page, "" when there is none; or NULL */
 };
 /* The body of a 2xx into body (reset first). *status, unless NULL: what GitHub answered, 0 when
  * there was no answer. ERR_REFUSE: GitHub refused for good, or the body is larger than the buffer

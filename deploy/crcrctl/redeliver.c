@@ -45,7 +45,7 @@ struct redeliver {
 
 static enum err list_attempts(struct redeliver *r, struct deliveries *found, struct why *why)
 {
-    char path[NEXT_SIZE], next[NEXT_SIZE] = "/app/hook/deliveries?per_page=100";
+    char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
     struct buf CLEANUP(buf_clear) page;
     bool older = false;
     enum err err;
@@ -55,13 +55,13 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
             err = why_set(why, ERR_RETRY, "stopped");
             break;
         }
-        FORMAT(path, "%s", next);
-        err = app_api_get(r->api, &(struct app_request){ .path = path, .next = next }, &page, NULL,
-                          why);
+        FORMAT(path, "/app/hook/deliveries?per_page=100%s%s", *cursor ? "&cursor=" : "", cursor);
+        err = app_api_get(r->api, &(struct app_request){ .path = path, .cursor = cursor }, &page,
+                          NULL, why);
         if (!err)
             err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
         progress_show(r->ctl, "listing … %zu attempts", found->attempts);
-    } while (!err && !older && *next);
+    } while (!err && !older && *cursor);
     progress_end();
     return err;
 }
