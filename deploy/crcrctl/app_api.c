@@ -20,41 +20,35 @@ struct app_api {
     struct github *github;
 };
 
-static enum err open_clients(struct app_api *a, struct why *why)
+enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
 {
-    const struct config *config = a->ctl->config;
+    static const char *const needed[] = { "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY" };
+    const struct config *config = ctl->config;
+    for (size_t i = 0; i < 2; i++)
+        if (!str_of(config_text(config, needed[i])).len)
+            return why_set(why, ERR_STOP,
+                           "%s is not set: it is needed to ask GitHub as the App (a file: %s_FILE)",
+                           needed[i], needed[i]);
     const struct http_client_options http = { .user_agent = "crcrctl",
                                               .ca_file = config_text(config, "CRCR_CA_FILE"),
                                               .allow_http =
                                                   config_bool(config, "CRCR_ALLOW_HTTP") };
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
-    if (str_ends(url, "/"))
-        url.len--;
+    struct app_api *a = mem_alloc(1, sizeof(*a));
+    a->ctl = ctl;
+    url.len -= str_ends(url, "/");
     a->url = str_dup(url);
     enum err err = jwt_key_new(&a->key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
     if (err)
-        return why_prefix(why, ERR_STOP, "GITHUB_APP_PRIVATE_KEY");
-    err = http_client_new(&a->client, &http, why);
-    if (err)
-        return err;
+        err = why_prefix(why, ERR_STOP, "GITHUB_APP_PRIVATE_KEY");
+    else
+        err = http_client_new(&a->client, &http, why);
     const struct github_options options = { .api_url = a->url,
                                             .app_id = config_text(config, "GITHUB_APP_ID"),
                                             .key = a->key,
                                             .client = a->client };
-    return github_new(&a->github, &options, why);
-}
-
-enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *why)
-{
-    static const char *const needed[] = { "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY" };
-    for (size_t i = 0; i < 2; i++)
-        if (!str_of(config_text(ctl->config, needed[i])).len)
-            return why_set(why, ERR_STOP,
-                           "%s is not set: it is needed to ask GitHub as the App (a file: %s_FILE)",
-                           needed[i], needed[i]);
-    struct app_api *a = mem_alloc(1, sizeof(*a));
-    a->ctl = ctl;
-    enum err err = open_clients(a, why);
+    if (!err)
+        err = github_new(&a->github, &options, why);
     if (err)
         app_api_free(a);
     else
@@ -77,16 +71,14 @@ void app_api_free(struct app_api *a)
 
 struct answered {
     bool done;
-    enum err err;
-    bool limited;
-    int status;
-    int64_t wait_until_ms;
+    struct github_answer answer; /* without its strings, which are gone by now */
     struct buf *body;
     char *cursor; /* may be NULL */
     struct why why;
 };
 
-/* "/app/hook/deliveries?per_page=100&cursor=v1_17" → "v1_17". */
+/* "/app/hook/deliveries?per_page=100&cursor=v1_17" → "v1_17": the path itself has the prefix that
+ * CRCR_GITHUB_API_URL may have, too. */
 static void take_cursor(char to[CURSOR_SIZE], struct str next_page)
 {
     static const struct str name = { "cursor=", 7 };
@@ -101,10 +93,7 @@ static void on_answer(void *opaque, const struct github_answer *answer)
 {
     struct answered *to = opaque;
     to->done = true;
-    to->err = answer->err;
-    to->limited = answer->limited;
-    to->status = answer->status;
-    to->wait_until_ms = answer->wait_until_ms;
+    to->answer = *answer;
     if (answer->err) {
         why_set(&to->why, answer->err, "%s", answer->reason);
         return;
@@ -123,7 +112,7 @@ static enum err ask(struct app_api *a, const struct github_request *request,
     while (!answered->done && !ctl_stopped())
         http_client_poll(a->client, NULL, 200);
     if (answered->done)
-        return answered->err;
+        return answered->answer.err;
     /* on_answer must not be called once answered is gone. */
     github_free(a->github);
     a->github = NULL;
@@ -133,13 +122,13 @@ static enum err ask(struct app_api *a, const struct github_request *request,
 /* Waits as GitHub said, or a little longer each time. False when the program is to stop. */
 static bool wait_for_next(const struct app_api *a, const struct answered *answered, int try)
 {
-    int64_t wait_ms = answered->wait_until_ms ? answered->wait_until_ms - clock_mono_ms()
-                                              : (int64_t)PAUSE_MS << try;
-    if (answered->limited || wait_ms > QUIET_MS) {
+    const struct github_answer *answer = &answered->answer;
+    int64_t wait_ms =
+        answer->wait_until_ms ? answer->wait_until_ms - clock_mono_ms() : (int64_t)PAUSE_MS << try;
+    if (answer->limited || wait_ms > QUIET_MS)
         ctl_say(a->ctl, "%s: going on in %" PRId64 " s (%s)",
-                answered->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
+                answer->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
                 answered->why.text);
-    }
     return ctl_wait(wait_ms);
 }
 
@@ -161,16 +150,17 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
             return why_set(why, ERR_RETRY, "stopped");
         enum err err = ask(a, &request, &to);
         if (status)
-            *status = to.status;
+            *status = to.answer.status;
         if (!err && buf_full(body))
             return why_set(why, ERR_REFUSE, "GET %s: larger than %zu bytes", request.path,
                            body->max);
         if (!err)
             return OK;
-        if (to.limited)
+        if (to.answer.limited)
             try = 0; /* GitHub said to wait, which is no failure */
         if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
-            (wanted->once && err == ERR_UNKNOWN && !to.limited) || !wait_for_next(a, &to, try)) {
+            (wanted->once && err == ERR_UNKNOWN && !to.answer.limited) ||
+            !wait_for_next(a, &to, try)) {
             why_set(why, err, "%s", to.why.text);
             return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
                               "GET %s%s", a->url, request.path);

@@ -1,11 +1,11 @@
-#include "args.h"
-
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
+#include "out.h"
+#include "verbs.h"
 
 #define RATE_MAX 10000
 
@@ -135,22 +135,10 @@ static int value_bad(const struct ctl *ctl, const struct option_row *row, const 
     return ctl_bad(ctl, name.ptr, text, accepted.ptr);
 }
 
-/* An option that is not the verb's, or whose value is missing. */
-static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *text)
-{
-    struct buf CLEANUP(buf_clear) accepted;
-    buf_init(&accepted, 4000);
-    for (const struct option_row *row = verb->options; row->name; row++)
-        buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
-                   option_value(row));
-    buf_puts(&accepted, "--help");
-    return ctl_bad(ctl, "option", text, accepted.ptr);
-}
-
 const struct verb *args_verb(int argc, char **argv, int *words)
 {
     char two[64];
-    snprintf(two, sizeof(two), "%s %s", argv[0], argc > 1 ? argv[1] : "");
+    FORMAT(two, "%s %s", argv[0], argc > 1 ? argv[1] : "");
     for (size_t i = 0; i < n_verbs; i++) {
         *words = strchr(verbs[i].name, ' ') ? 2 : 1;
         if (!strcmp(verbs[i].name, *words == 2 ? two : argv[0]))
@@ -178,8 +166,15 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     }
     optind = 0; /* begins anew */
     while ((got = getopt_long(argc, argv, letters, options, &index)) != -1) {
-        if (got == '?' || got == ':')
-            return option_bad(ctl, verb, argv[optind > 1 ? optind - 1 : 1]);
+        if (got == '?' || got == ':') { /* not the verb's, or its value is missing */
+            struct buf CLEANUP(buf_clear) accepted;
+            buf_init(&accepted, 4000);
+            for (row = verb->options; row->name; row++)
+                buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
+                           option_value(row));
+            buf_puts(&accepted, "--help");
+            return ctl_bad(ctl, "option", argv[optind > 1 ? optind - 1 : 1], accepted.ptr);
+        }
         for (row = &verb->options[index]; got != 256 && row->letter != got;)
             row = row->name ? row + 1 : verb->options;
         if (!value_take(ctl, row, optarg, ret))

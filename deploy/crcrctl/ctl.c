@@ -105,26 +105,22 @@ bool ctl_color(FILE *out)
     return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0")));
 }
 
-void progress_init(struct progress *p, const char *verb)
+void progress_show(const struct ctl *ctl, const char *format, ...)
 {
-    *p = (struct progress){ .verb = verb, .due_ms = clock_mono_ms() + TERMINAL_MS };
-    if (!isatty(STDERR_FILENO))
-        p->due_ms = clock_mono_ms() + LINES_MS;
-}
-
-void progress_show(struct progress *p, const char *format, ...)
-{
-    bool terminal = isatty(STDERR_FILENO);
+    static int64_t due_ms; /* 0: nothing was to be shown yet */
+    bool terminal = isatty(STDERR_FILENO), first = !due_ms;
     int64_t now = clock_mono_ms();
     va_list args;
-    if (now < p->due_ms)
+    if (now < due_ms)
         return;
-    p->due_ms = now + (terminal ? TERMINAL_MS : LINES_MS);
+    due_ms = now + (terminal ? TERMINAL_MS : LINES_MS);
+    if (first)
+        return;
     shown = true;
     if (terminal)
         fputs("\r", stderr);
     else
-        fprintf(stderr, "crcrctl %s: ", p->verb);
+        fprintf(stderr, "crcrctl %s: ", ctl->verb);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
@@ -189,19 +185,14 @@ bool ctl_wait(int64_t ms)
     return !ctl_stopped();
 }
 
-void pace_init(struct pace *p, int64_t per_second)
-{
-    *p = (struct pace){ .step_us = per_second > 0 ? 1000000 / per_second : 0 };
-}
-
 bool pace_wait(struct pace *p)
 {
-    int64_t now = clock_mono_us();
-    if (!p->step_us)
+    int64_t now = clock_mono_us(), step_us = p->per_second ? 1000000 / p->per_second : 0;
+    if (!step_us)
         return !ctl_stopped();
     if (p->due_us > now && !ctl_wait((p->due_us - now + 999) / 1000))
         return false;
     now = clock_mono_us();
-    p->due_us = (p->due_us > now - p->step_us ? p->due_us : now) + p->step_us;
+    p->due_us = (p->due_us > now - step_us ? p->due_us : now) + step_us;
     return !ctl_stopped();
 }

@@ -55,23 +55,17 @@ bool ctl_wait(int64_t ms);
 /* True when out is a terminal, or CLICOLOR_FORCE is set, but never with NO_COLOR. */
 bool ctl_color(FILE *out);
 
-/* How far something long is, on stderr: in place on a terminal, else a line every few seconds. */
-struct progress {
-    const char *verb;
-    int64_t due_ms; /* monotonic */
-};
-void progress_init(struct progress *p, const char *verb);
-/* Cheap to call often. */
-void progress_show(struct progress *p, const char *format, ...) PRINTF_LIKE(2, 3);
+/* How far something long is, on stderr: in place on a terminal, else a line every few seconds.
+ * Cheap to call often. */
+void progress_show(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Clears it from the terminal, whoever showed it: before any other line is printed. */
 void progress_end(void);
 
 /* At most so many a second, one after the other. */
 struct pace {
-    int64_t step_us; /* 0: no limit */
-    int64_t due_us;  /* monotonic */
+    int64_t per_second; /* 0: no limit */
+    int64_t due_us;     /* monotonic; 0 at first */
 };
-void pace_init(struct pace *p, int64_t per_second);
 /* Waits for the next one's turn; false when the program is to stop. */
 bool pace_wait(struct pace *p);
 

@@ -93,11 +93,9 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
 
 void deliveries_doubt(struct deliveries *d)
 {
-    struct delivery *one;
-    for (one = NULL; (one = table_next(&d->by_guid, one));) {
+    for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
         if (one->state == DELIVERY_DELIVERED)
             one->state = one->skipped ? DELIVERY_SKIPPED : DELIVERY_MISSING;
-    }
 }
 
 /* ---- what follows --------------------------------------------------------------------------- */
@@ -114,12 +112,10 @@ static int by_age(const void *left, const void *right)
 size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 {
     struct delivery **all = mem_alloc(table_count(&d->by_guid) + 1, sizeof(struct delivery *));
-    struct delivery *one;
     size_t n = 0;
-    for (one = NULL; (one = table_next(&d->by_guid, one));) {
+    for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
         if (one->state == DELIVERY_MISSING)
             all[n++] = one;
-    }
     qsort(all, n, sizeof(struct delivery *), by_age);
     *ret = all;
     return n;
@@ -128,26 +124,28 @@ size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 {
     size_t n = state == DELIVERY_SKIPPED ? d->n_malformed : 0;
-    struct delivery *one;
-    for (one = NULL; (one = table_next(&d->by_guid, one));) {
+    for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
         n += one->state == state;
-    }
     return n;
 }
 
-/* Every reason that a delivery can be skipped for. */
-static const char *const reasons[] = { "other_event", "other_action", "other_repository",
-                                       "body_malformed" };
-
-static void put_reasons(const struct deliveries *d, struct buf *to)
+void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
 {
-    struct delivery *one;
+    /* Every reason that a delivery can be skipped for. */
+    static const char *const reasons[] = { "other_event", "other_action", "other_repository",
+                                           "body_malformed" };
     const char *separator = " (";
+    buf_printf(to,
+               "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
+               "answered yet, %zu skipped",
+               table_count(&d->by_guid) + d->n_malformed, d->attempts,
+               deliveries_count(d, DELIVERY_DELIVERED), deliveries_count(d, DELIVERY_STORED),
+               deliveries_count(d, DELIVERY_PUBLISHED), dry_run ? "to publish" : "published",
+               deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
         size_t n = 0;
-        for (one = NULL; (one = table_next(&d->by_guid, one));) {
+        for (struct delivery *one = NULL; (one = table_next(&d->by_guid, one));)
             n += one->state == DELIVERY_SKIPPED && str_is(str_of(one->skipped), reasons[i]);
-        }
         if (!n)
             continue;
         buf_printf(to, "%s%s %zu", separator, reasons[i], n);
@@ -157,18 +155,6 @@ static void put_reasons(const struct deliveries *d, struct buf *to)
         buf_printf(to, "%sguid_malformed %zu", separator, d->n_malformed);
     if (d->n_malformed || *separator == ',')
         buf_putc(to, ')');
-}
-
-void deliveries_sum(const struct deliveries *d, bool dry_run, struct buf *to)
-{
-    buf_printf(to,
-               "%zu deliveries (%zu attempts): %zu delivered, %zu already here, %zu %s, %zu not "
-               "answered yet, %zu skipped",
-               table_count(&d->by_guid) + d->n_malformed, d->attempts,
-               deliveries_count(d, DELIVERY_DELIVERED), deliveries_count(d, DELIVERY_STORED),
-               deliveries_count(d, DELIVERY_PUBLISHED), dry_run ? "to publish" : "published",
-               deliveries_count(d, DELIVERY_PENDING), deliveries_count(d, DELIVERY_SKIPPED));
-    put_reasons(d, to);
     buf_printf(to, ", %zu failed", deliveries_count(d, DELIVERY_FAILED));
     if (deliveries_count(d, DELIVERY_MISSING))
         buf_printf(to, ", %zu not looked at", deliveries_count(d, DELIVERY_MISSING));

@@ -1,7 +1,7 @@
 /* What GitHub remembers of the App's webhooks: attempts, grouped by delivery (GUID), and which of
  * these nobody has. https://docs.github.com/en/rest/apps/webhooks PURE.
  *
- *   attempt 2xx ──▶ delivered        not answered yet ──▶ pending (the next run judges it)
+ *   attempt 2xx ──▶ delivered        not answered yet ──▶ pending (the next run looks again)
  *   none of ours ─▶ skipped          in `events` already ──▶ stored
  *   all else ─────▶ missing ──▶ published, skipped or failed */
 #ifndef CRCR_CTL_DELIVERIES_H

@@ -36,6 +36,11 @@ void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE])
     snprintf(to, DLQ_PLACE_SIZE, "%" PRId32 "@%" PRId64, at.partition, at.offset);
 }
 
+struct dlq_place dlq_place_of(const struct record *record)
+{
+    return (struct dlq_place){ record->at.partition, record->at.offset };
+}
+
 void dlq_init(struct dlq *d)
 {
     *d = (struct dlq){ .by_place.size = sizeof(struct dlq_entry) };
@@ -57,7 +62,7 @@ void dlq_add(struct dlq *d, const struct record *record)
     const struct headers *h = &record->headers;
     struct str class = headers_get(h, "class"), resolves = headers_get(h, "resolves");
     bool dropped = str_is(class, state_names[DLQ_DROPPED]);
-    struct dlq_place at = { record->at.partition, record->at.offset }, of;
+    struct dlq_place at = dlq_place_of(record), of;
     char key[DLQ_PLACE_SIZE];
     /* What was parked keeps the headers that it came with: class says whose `resolves` it is. */
     if ((dropped || str_is(class, state_names[DLQ_REPLAYED])) && resolves.ptr &&
@@ -161,7 +166,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     if (headers_get(to, "attempt").ptr)
         headers_set(to, "attempt", STR_LIT("1"));
     headers_remove(to, "dlq");
-    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
+    dlq_place_text(dlq_place_of(record), place);
     headers_put_copy(to, "dlq", str_of(place));
     *target = topic;
     return OK;
@@ -174,7 +179,7 @@ void dlq_resolution_headers(const struct record *record, enum dlq_state state, i
                                         "repo",  "repos",  "tier",     "source_topic" };
     char place[DLQ_PLACE_SIZE];
     headers_init(to);
-    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
+    dlq_place_text(dlq_place_of(record), place);
     headers_put_copy(to, "resolves", str_of(place));
     headers_put(to, "class", str_of(state_names[state]));
     headers_put_i64(to, "resolved_ms", now_ms);

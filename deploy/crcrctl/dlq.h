@@ -26,6 +26,7 @@ struct dlq_place {
 #define DLQ_PLACE_SIZE 40
 bool dlq_place_parse(struct str text, struct dlq_place *ret);
 void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE]);
+struct dlq_place dlq_place_of(const struct record *record);
 
 /* Text that is not known is "". */
 struct dlq_entry {

@@ -1,9 +1,7 @@
-#include "help.h"
-
-#include <stdio.h>
 #include <string.h>
 
-#include "args.h"
+#include "out.h"
+#include "verbs.h"
 
 #define HELP_MAX (1u << 20)
 #define WIDTH    100
@@ -50,8 +48,8 @@ static void put_verb(struct buf *to, const struct verb *verb)
         buf_init(&text, 4000);
         option_text(&text, row);
         if (row->letter)
-            snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-        snprintf(name, sizeof(name), "  %s--%s %s", letter, row->name, option_value(row));
+            FORMAT(letter, "-%c, ", row->letter);
+        FORMAT(name, "  %s--%s %s", letter, row->name, option_value(row));
         if (strlen(name) < COLUMN)
             buf_printf(to, "%-*s", COLUMN, name);
         else

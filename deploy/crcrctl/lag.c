@@ -25,11 +25,20 @@ static const struct reads {
 };
 
 /* JSON is always by partition; for people one line a topic unless they ask for more. */
-static void print_group(const struct args *args, const char *group,
-                        const struct partition_lag *lags, size_t n)
+static enum err show(const struct ctl *ctl, const struct args *args, struct topic_admin *admin,
+                     enum group id, struct why *why)
 {
+    const struct reads *reads = &reads_of[id];
+    const char *group = ctl->topics.group[id], *topics[MAX_TOPICS];
+    struct partition_lag *lags;
     int64_t sum = 0;
     int partitions = 0;
+    size_t n;
+    for (size_t i = 0; i < reads->n; i++)
+        topics[i] = ctl->topics.name[reads->topics[i]];
+    enum err err = topic_admin_lag(admin, group, topics, reads->n, &lags, &n, why);
+    if (err)
+        return why_prefix(why, err, "%s", group);
     for (size_t i = 0; i < n; i++) {
         const struct partition_lag *p = &lags[i];
         sum += p->lag;
@@ -47,21 +56,6 @@ static void print_group(const struct args *args, const char *group,
             sum = partitions = 0;
         }
     }
-}
-
-static enum err show(const struct ctl *ctl, const struct args *args, struct topic_admin *admin,
-                     enum group group, struct why *why)
-{
-    const struct reads *reads = &reads_of[group];
-    const char *name = ctl->topics.group[group], *topics[MAX_TOPICS];
-    struct partition_lag *lags;
-    size_t n;
-    for (size_t i = 0; i < reads->n; i++)
-        topics[i] = ctl->topics.name[reads->topics[i]];
-    enum err err = topic_admin_lag(admin, name, topics, reads->n, &lags, &n, why);
-    if (err)
-        return why_prefix(why, err, "%s", name);
-    print_group(args, name, lags, n);
     free(lags);
     return OK;
 }

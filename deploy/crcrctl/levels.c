@@ -8,6 +8,9 @@
 #include "table.h"
 
 #define TEXT(text) ((text) ? (text) : "")
+#define MINUTE_MS  60000
+#define HOUR_MS    (60 * (int64_t)MINUTE_MS)
+#define DAY_MS     (24 * HOUR_MS)
 
 /* By the key of the topic. */
 struct row {
@@ -123,62 +126,55 @@ struct sums {
     int64_t *e2e_ms;
 };
 
-/* One run, while its jobs are gone through. */
-struct run {
-    bool going; /* a job has not ended */
-    int64_t queue_ms, started_ms, completed_ms;
-};
-
 static bool in_window(const struct sums *s, int64_t ms)
 {
     return ms > s->from_ms && ms <= s->until_ms;
-}
-
-static void job_add(struct sums *s, struct run *run, const struct row *r, int64_t queue_ms)
-{
-    struct level_figures *to = s->to;
-    if (!r->ended) {
-        run->going = true;
-        return;
-    }
-    if (queue_ms > run->queue_ms)
-        run->queue_ms = queue_ms;
-    if (r->started_ms >= 0 && (run->started_ms < 0 || r->started_ms < run->started_ms))
-        run->started_ms = r->started_ms;
-    if (r->completed_ms > run->completed_ms)
-        run->completed_ms = r->completed_ms;
-    if (!in_window(s, r->completed_ms))
-        return;
-    to->jobs++;
-    to->successful += r->successful;
-    to->timed_out += r->timed_out;
-    if (queue_ms >= 0) {
-        to->queued++;
-        s->queue_ms += queue_ms;
-    }
-    if (!r->timed_out && r->execution_ms >= 0) {
-        to->timed++;
-        to->overrun += r->execution_ms > s->overrun_ms;
-    }
 }
 
 /* Of a job the attempts are neighbours, newest first; those of the newest all count (legs of a
  * matrix may have one name). */
 static void run_add(struct sums *s, struct row *const *rows, size_t n)
 {
-    struct run run = { false, -1, -1, -1 };
+    struct level_figures *to = s->to;
+    int64_t queue_ms = -1, started_ms = -1, completed_ms = -1;
+    bool going = false; /* a job has not ended */
     for (size_t first = 0, end; first < n; first = end) {
         int64_t first_queue_ms = -1;
         for (end = first; end < n && strcmp(rows[end]->job, rows[first]->job) == 0; end++)
             if (rows[end]->queue_ms >= 0)
                 first_queue_ms = rows[end]->queue_ms;
-        for (size_t i = first; i < end && rows[i]->attempt == rows[first]->attempt; i++)
-            job_add(s, &run, rows[i], rows[i]->queue_ms >= 0 ? rows[i]->queue_ms : first_queue_ms);
+        for (size_t i = first; i < end && rows[i]->attempt == rows[first]->attempt; i++) {
+            const struct row *r = rows[i];
+            int64_t waited_ms = r->queue_ms >= 0 ? r->queue_ms : first_queue_ms;
+            if (!r->ended) {
+                going = true;
+                continue;
+            }
+            if (waited_ms > queue_ms)
+                queue_ms = waited_ms;
+            if (r->started_ms >= 0 && (started_ms < 0 || r->started_ms < started_ms))
+                started_ms = r->started_ms;
+            if (r->completed_ms > completed_ms)
+                completed_ms = r->completed_ms;
+            if (!in_window(s, r->completed_ms))
+                continue;
+            to->jobs++;
+            to->successful += r->successful;
+            to->timed_out += r->timed_out;
+            if (waited_ms >= 0) {
+                to->queued++;
+                s->queue_ms += waited_ms;
+            }
+            if (!r->timed_out && r->execution_ms >= 0) {
+                to->timed++;
+                to->overrun += r->execution_ms > s->overrun_ms;
+            }
+        }
     }
-    if (run.going || run.started_ms < 0 || !in_window(s, run.completed_ms))
+    if (going || started_ms < 0 || !in_window(s, completed_ms))
         return;
-    int64_t took_ms = run.completed_ms > run.started_ms ? run.completed_ms - run.started_ms : 0;
-    s->e2e_ms[s->to->runs++] = took_ms + (run.queue_ms > 0 ? run.queue_ms : 0);
+    int64_t took_ms = completed_ms > started_ms ? completed_ms - started_ms : 0;
+    s->e2e_ms[to->runs++] = took_ms + (queue_ms > 0 ? queue_ms : 0);
 }
 
 static int ms_compare(const void *left, const void *right)
@@ -193,9 +189,8 @@ static int64_t median(int64_t *values, size_t n)
     if (n == 0)
         return -1;
     qsort(values, n, sizeof(*values), ms_compare);
-    if (n % 2 == 1)
-        return values[n / 2];
-    return values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
+    int64_t low = values[(n - 1) / 2], high = values[n / 2];
+    return low + (high - low) / 2;
 }
 
 void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
@@ -211,14 +206,10 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
             l->sorted[l->n++] = r;
         qsort(l->sorted, l->n, sizeof(struct row *), row_compare);
     }
-    size_t first = 0, end = l->n; /* the first row of the repository */
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (strcmp(l->sorted[middle]->repo, key) < 0)
-            first = middle + 1;
-        else
-            end = middle;
-    }
+    size_t first = 0, end;
+    while (first < l->n && strcmp(l->sorted[first]->repo, key) < 0)
+        first++;
+    end = first;
     while (end < l->n && strcmp(l->sorted[end]->repo, key) == 0)
         end++;
     struct sums s = {
@@ -234,4 +225,109 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
         ret->queue_mean_ms = s.queue_ms / (int64_t)ret->queued;
     ret->e2e_median_ms = median(s.e2e_ms, ret->runs);
     free(s.e2e_ms);
+}
+
+/* ---- criteria -------------------------------------------------------------------------------- */
+
+static struct level_criterion share(const char *name, size_t part, size_t whole, double limit,
+                                    bool at_least)
+{
+    struct level_criterion c = { .name = name,
+                                 .unit = UNIT_PERCENT,
+                                 .at_least = at_least,
+                                 .limit = limit,
+                                 .over = whole,
+                                 .of = "jobs" };
+    double scaled = (double)part * 100;
+    c.known = whole > 0;
+    c.value = c.known ? scaled / (double)whole : 0;
+    /* multiplied, not divided: 9 of 10 are 90 % exactly */
+    c.ok = at_least ? scaled >= limit * (double)whole : scaled < limit * (double)whole;
+    return c;
+}
+
+static struct level_criterion span(const char *name, int64_t ms, int64_t limit_ms, bool at_least,
+                                   size_t over, const char *of)
+{
+    struct level_criterion c = { .name = name,
+                                 .unit = UNIT_MS,
+                                 .at_least = at_least,
+                                 .limit = (double)limit_ms,
+                                 .over = over,
+                                 .of = of };
+    c.known = ms >= 0;
+    c.value = c.known ? (double)ms : 0;
+    c.ok = at_least ? ms >= limit_ms : ms < limit_ms;
+    return c;
+}
+
+static void sum_up(struct level_verdict *v, bool unknown_is_ok, const struct level_figures *figures)
+{
+    v->no_jobs = figures->jobs == 0;
+    v->all_ok = true;
+    for (size_t i = 0; i < v->n; i++) {
+        if (!v->at[i].known)
+            v->at[i].ok = unknown_is_ok;
+        v->all_ok = v->all_ok && v->at[i].ok;
+    }
+}
+
+void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
+                 struct level_verdict *ret)
+{
+    *ret = (struct level_verdict){
+        .n = 6,
+        .at = { span("tenure", tenure_ms, rules->min_tenure_ms, true, 0, ""),
+                share("pass_rate", f->successful, f->jobs, rules->min_pass_pct, true),
+                span("e2e_p50", f->e2e_median_ms, rules->max_e2e_ms, false, f->runs, "runs"),
+                share("overrun", f->overrun, f->timed, rules->max_overrun_pct, false),
+                span("queue_mean", f->queue_mean_ms, rules->max_queue_ms, false, f->queued, "jobs"),
+                share("timeouts", f->timed_out, f->jobs, rules->max_timeout_pct, false) },
+    };
+    sum_up(ret, false, f);
+}
+
+void level_keep(const struct level_rules *rules, const struct level_figures *f,
+                struct level_verdict *ret)
+{
+    *ret = (struct level_verdict){
+        .n = 3,
+        .at = { share("pass_rate", f->successful, f->jobs, rules->min_pass_pct, true),
+                share("timeouts", f->timed_out, f->jobs, rules->max_timeout_pct, false),
+                span("e2e_p50", f->e2e_median_ms, rules->max_e2e_ms, false, f->runs, "runs") },
+    };
+    sum_up(ret, true, f);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+void level_value(struct buf *to, enum level_unit unit, double value)
+{
+    int64_t ms = (int64_t)value;
+    if (unit == UNIT_PERCENT)
+        buf_printf(to, value < 1 && value > 0 ? "%.2f %%" : "%.1f %%", value);
+    else if (ms >= 2 * DAY_MS)
+        buf_printf(to, "%.1f d", value / DAY_MS);
+    else if (ms >= HOUR_MS)
+        buf_printf(to, "%d h %02d min", (int)(ms / HOUR_MS), (int)(ms % HOUR_MS / MINUTE_MS));
+    else if (ms >= MINUTE_MS)
+        buf_printf(to, "%d min %02d s", (int)(ms / MINUTE_MS), (int)(ms % MINUTE_MS / 1000));
+    else
+        buf_printf(to, "%.1f s", value / 1000);
+}
+
+void level_reason(const struct level_verdict *verdict, struct buf *to)
+{
+    const char *between = "";
+    for (size_t i = 0; i < verdict->n; i++) {
+        const struct level_criterion *c = &verdict->at[i];
+        if (c->ok)
+            continue;
+        buf_printf(to, "%s%s ", between, c->name);
+        level_value(to, c->unit, c->value);
+        buf_puts(to, c->at_least ? ", at least " : ", below ");
+        level_value(to, c->unit, c->limit);
+        buf_printf(to, " wanted, over %zu %s", c->over, c->of);
+        between = "; ";
+    }
 }

@@ -6,7 +6,7 @@
 #include "../../common/crypto/hmac.h"
 #include "../../common/github/contents.h"
 #include "../../common/model/ids.h"
-#include "allowlist_read.h"
+#include "allowlist.h"
 #include "levels.h"
 #include "out.h"
 #include "scan.h"
@@ -17,6 +17,17 @@
 #define SLACK_MS     (24 * 3600 * (int64_t)1000)
 #define DEFAULT_PATH ".github/allowlist.yml"
 
+enum state { READY, NOT_READY, GOOD, BAD, NO_JOBS };
+static const struct {
+    const char *name, *text; /* in JSON; for people */
+} states[] = {
+    [READY] = { "ready", "ready for L3" },
+    [NOT_READY] = { "not_ready", "not ready" },
+    [GOOD] = { "good", "good" },
+    [BAD] = { "bad", "not good enough for L3" },
+    [NO_JOBS] = { "no_jobs", "no jobs in that time" },
+};
+
 /* L2: ready for L3 or not. L3: good, or to be demoted. L4: its figures by the same criteria, and
  * nothing follows: its check may be required, and a required check that is never made would block
  * every pull request; who leaves L4 is decided by people. */
@@ -25,7 +36,7 @@ struct row {
     int64_t since_ms;                /* at this level; -1 unknown */
     const struct demotion *demotion; /* in force, or NULL */
     struct level_verdict verdict;
-    const char *state; /* ready, not_ready, good, bad, no_jobs */
+    enum state state;
 };
 
 struct report {
@@ -59,21 +70,21 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
                     &row->verdict);
     else
         level_keep(rules, &figures, &row->verdict);
-    row->state = row->verdict.no_jobs  ? "no_jobs"
-                 : entry->level != 2   ? row->verdict.all_ok ? "good" : "bad"
-                 : row->verdict.all_ok ? "ready"
-                                       : "not_ready";
+    row->state = row->verdict.no_jobs  ? NO_JOBS
+                 : entry->level != 2   ? row->verdict.all_ok ? GOOD : BAD
+                 : row->verdict.all_ok ? READY
+                                       : NOT_READY;
 }
 
 static bool is_bad(const struct row *row)
 {
-    return row->entry->level == 3 && !row->verdict.no_jobs && !row->verdict.all_ok;
+    return row->entry->level == 3 && row->state == BAD;
 }
 
 /* 0: it stays where it is. */
 static int proposed_level(const struct row *row)
 {
-    return row->entry->level == 2 && row->verdict.all_ok ? 3 : is_bad(row) ? 2 : 0;
+    return row->state == READY ? 3 : is_bad(row) ? 2 : 0;
 }
 
 /* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
@@ -89,7 +100,7 @@ static struct demotions *demotions_of(const struct report *r)
             level_reason(&row->verdict, &reason);
             demotions_add(d, row->entry->repo, buf_str(&reason),
                           row->demotion ? row->demotion->since_ms : r->now_ms);
-        } else if (row->demotion && row->verdict.no_jobs) {
+        } else if (row->demotion && row->state == NO_JOBS) {
             demotions_add(d, row->entry->repo, str_of(row->demotion->reason),
                           row->demotion->since_ms);
         }
@@ -123,26 +134,11 @@ static void put_criterion(struct buf *to, const struct level_criterion *c)
     buf_putc(to, '\n');
 }
 
-static const char *state_text(const char *state)
-{
-    static const char *const texts[][2] = {
-        { "ready", "ready for L3" },
-        { "not_ready", "not ready" },
-        { "good", "good" },
-        { "bad", "not good enough for L3" },
-        { "no_jobs", "no jobs in that time" },
-    };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        if (str_is(str_of(state), texts[i][0]))
-            return texts[i][1];
-    return state;
-}
-
 static void put_row(struct buf *to, const struct row *row)
 {
-    bool of_l4 = row->entry->level == 4 && str_is(str_of(row->state), "bad");
+    bool of_l4 = row->entry->level == 4 && row->state == BAD;
     buf_printf(to, "  %.*s  %s", STR_ARG(row->entry->repo),
-               of_l4 ? "below what L3 asks; L4 is decided by people" : state_text(row->state));
+               of_l4 ? "below what L3 asks; L4 is decided by people" : states[row->state].text);
     if (row->since_ms >= 0) {
         buf_printf(to, ", %s since ", level_name(row->entry->level));
         put_day(to, row->since_ms);
@@ -172,28 +168,22 @@ static void put_level(struct buf *to, const struct report *r, int level, const c
         buf_puts(to, "  none\n");
 }
 
-/* What the file has there, without its indentation. */
-static struct str line_of(const struct report *r, int number)
-{
-    struct str rest = str_of(r->past.text), line = STR_NONE;
-    for (int i = 0; i < number && str_split(&rest, '\n', &line);)
-        i++;
-    return str_trim(line);
-}
-
 /* Each line of the allowlist that is to be moved, where to, and why. */
 static void put_proposal(struct buf *to, const struct report *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
+        struct str rest = str_of(r->past.text), line = STR_NONE;
         int level = proposed_level(row);
         if (!level)
             continue;
+        for (int k = 0; k < row->entry->line && str_split(&rest, '\n', &line);)
+            k++;
         if (!n++)
             buf_puts(to, "\nProposal: move these lines of the allowlist\n");
         buf_printf(to, "  %.*s:%d: ", STR_ARG(r->path), row->entry->line);
-        clean_line(to, line_of(r, row->entry->line));
+        clean_line(to, str_trim(line));
         buf_printf(to, "\n    %.*s: L%d to L%d%s: ", STR_ARG(row->entry->repo), row->entry->level,
                    level, level == 3 ? ", below its device" : "");
         if (level == 2)
@@ -222,25 +212,20 @@ static void put_text(const struct report *r, struct buf *to)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* Percent as percent, times in seconds. */
-static void json_figure(struct buf *to, const char *name, const struct level_criterion *c,
-                        double value)
-{
-    json_name(to, name);
-    buf_printf(to, "%.3f", c->unit == UNIT_PERCENT ? value : value / 1000);
-}
-
 static void json_criterion(struct buf *to, const struct level_criterion *c)
 {
+    double unit = c->unit == UNIT_PERCENT ? 1 : 1000; /* times in seconds */
     json_element(to);
     json_str(to, "name", str_of(c->name));
+    json_name(to, "value");
     if (c->known)
-        json_figure(to, "value", c, c->value);
+        buf_printf(to, "%.3f", c->value / unit);
     else
-        json_str(to, "value", STR_NONE);
+        buf_puts(to, "null");
     json_str(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
     json_str(to, "wanted", str_of(c->at_least ? ">=" : "<"));
-    json_figure(to, "threshold", c, c->limit);
+    json_name(to, "threshold");
+    buf_printf(to, "%.3f", c->limit / unit);
     json_bool(to, "ok", c->ok);
     json_int(to, "over", (int64_t)c->over);
     json_text(to, "of", c->of);
@@ -269,7 +254,7 @@ static void put_json(const struct report *r, struct buf *to)
         json_str(to, "repo", row->entry->repo);
         json_str(to, "level", str_of(level_name(row->entry->level)));
         json_time(to, "level_since", row->since_ms);
-        json_str(to, "state", str_of(row->state));
+        json_str(to, "state", str_of(states[row->state].name));
         json_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
         json_int(to, "line", row->entry->line);
         json_text(to, "proposed", level ? level_name(level) : "");
@@ -353,26 +338,22 @@ static bool result_found(void *opaque, const struct record *record)
 }
 
 /* Results from a day before the longer window: a row is written when its job ends, or later. */
-static enum err read_topics(const struct ctl *ctl, struct report *r, struct why *why)
+static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
 {
     const struct level_rules *rules = r->rules;
     int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
                                                                          : rules->demote_window_ms;
-    enum err err = allowlist_read(ctl, &r->past, why);
-    if (!err && !r->past.list)
-        return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
-                       ctl->topics.name[TOPIC_ALLOWLIST]);
     struct scan scan = { .topics = SCAN(TOPIC_RESULTS),
                          .from_ms = r->now_ms - window_ms - SLACK_MS };
-    return !err ? scan_all(&scan, ctl, result_found, r, why) : err;
-}
-
-static void fill(struct report *r)
-{
+    enum err err = allowlist_read(ctl, &r->past, why);
     const struct allowlist *list = r->past.list;
-    struct why why;
+    if (!err && !list)
+        return why_set(why, ERR_REFUSE, "no allowlist has been published to %s yet",
+                       ctl->topics.name[TOPIC_ALLOWLIST]);
+    if (err || (err = scan_all(&scan, ctl, result_found, r, why)))
+        return err;
     r->path = str_of(DEFAULT_PATH);
-    if (!content_source_parse(&r->source, str_of(r->past.source), &why) &&
+    if (!content_source_parse(&r->source, str_of(r->past.source), why) &&
         r->source.kind == CONTENT_GITHUB)
         r->path = str_of(r->source.path);
     r->rows = mem_alloc(allowlist_size(list) + 1, sizeof(*r->rows));
@@ -380,6 +361,7 @@ static void fill(struct report *r)
         for (size_t i = 0; i < allowlist_size(list); i++)
             if (allowlist_at(list, i)->level == level)
                 row_fill(&r->rows[r->n++], r, allowlist_at(list, i));
+    return OK;
 }
 
 int verb_levels(struct ctl *ctl, const struct args *args)
@@ -391,9 +373,8 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     if (args->dry_run && !args->apply)
         return ctl_bad(ctl, "--dry-run", "", "with --apply");
     r.jobs = levels_new();
-    enum err err = read_topics(ctl, &r, &why);
+    enum err err = fill(ctl, &r, &why);
     if (!err) {
-        fill(&r);
         (args->json ? put_json : put_text)(&r, &text);
         ctl_put(&text);
     }

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "../../common/daemon/daemon.h"
-#include "args.h"
-#include "help.h"
+#include "verbs.h"
 
 #define HELP_MAX (256u << 10)
 

@@ -1,9 +1,12 @@
 #include "out.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/json_text.h"
+#include "../../common/base/mem.h"
 
 /* How many bytes of a control character begin there; 0: none does. */
 static size_t control_at(struct str s, size_t i)
@@ -23,6 +26,22 @@ void clean_line(struct buf *to, struct str text)
         n = control_at(text, i);
         buf_putc(to, n ? ' ' : text.ptr[i]);
     }
+}
+
+void clean_printf(struct buf *to, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    size_t len = (size_t)vsnprintf(NULL, 0, format, args);
+    char *text = mem_alloc(len + 1, 1);
+    vsnprintf(text, len + 1, format, again);
+    va_end(again);
+    va_end(args);
+    bool ends = len && str_ends(str_of(format), "\n");
+    clean_line(to, (struct str){ text, len - ends });
+    buf_puts(to, ends ? "\n" : "");
+    free(text);
 }
 
 void clean_text(struct buf *to, struct str text)

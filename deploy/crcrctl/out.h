@@ -2,17 +2,22 @@
 #ifndef CRCR_CTL_OUT_H
 #define CRCR_CTL_OUT_H
 
+#include <stdio.h>
+
 #include "../../common/base/buf.h"
 
 /* Text from outside. In a line: controls (C0, DEL, and C1 as UTF-8) become blanks. */
 void clean_line(struct buf *to, struct str text);
 /* A whole text: newlines and tabs stay, other controls become \xNN. */
 void clean_text(struct buf *to, struct str text);
+/* In one line, what is formatted; a newline at the end of the format ends the line. */
+void clean_printf(struct buf *to, const char *format, ...) PRINTF_LIKE(2, 3);
 /* As a line; "" as "-"; then blanks up to width, and one more. */
 void put_padded(struct buf *to, const char *text, size_t width);
 
-/* Into a fixed array, cut to fit where characters end. */
-#define COPY(to, from) ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
+/* Into a fixed array, cut to fit; COPY where characters end. */
+#define COPY(to, from)  ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
+#define FORMAT(to, ...) ((void)snprintf((to), sizeof(to), __VA_ARGS__))
 
 /* A member of an object, behind a comma where one is needed. */
 void json_name(struct buf *to, const char *name);

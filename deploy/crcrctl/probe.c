@@ -5,13 +5,60 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/yaml_doc.h"
 #include "out.h"
 
 #define STEPS "deploy/downstream/README.md"
+#define EVENT "repository_dispatch"
 
-#define SAY(line, state_, ...)                                                                     \
-    ((line)->state = (state_), (void)snprintf((line)->text, sizeof((line)->text), __VA_ARGS__))
-#define DO(line, ...) ((void)snprintf((line)->todo, sizeof((line)->todo), __VA_ARGS__))
+#define SAY(line, state_, ...) ((line)->state = (state_), FORMAT((line)->text, __VA_ARGS__))
+#define DO(line, ...)          FORMAT((line)->todo, __VA_ARGS__)
+
+/* ---- a workflow file ------------------------------------------------------------------------- */
+
+/* The value of a mapping's key, or NULL. */
+static const struct yaml_doc_node *value_of(const struct yaml_doc_node *map, const char *key)
+{
+    if (!map || map->kind != YAML_DOC_MAP)
+        return NULL;
+    for (const struct yaml_doc_node *at = map->first; at; at = at->next->next)
+        if (str_is(at->text, key))
+            return at->next;
+    return NULL;
+}
+
+/* A text of that name, or a list that has one. */
+static bool names(const struct yaml_doc_node *node, const char *name)
+{
+    if (node->kind == YAML_DOC_TEXT)
+        return str_is(node->text, name);
+    for (const struct yaml_doc_node *at = node->first; at && node->kind == YAML_DOC_LIST;
+         at = at->next)
+        if (at->kind == YAML_DOC_TEXT && str_is(at->text, name))
+            return true;
+    return false;
+}
+
+/* on: repository_dispatch; on: [push, repository_dispatch]; on: {repository_dispatch: {types: …}}
+ */
+enum err workflow_file_read(struct str yaml, const char *name, struct workflow_events *ret,
+                            struct why *why)
+{
+    struct yaml_doc *doc;
+    enum err err = yaml_doc_parse(&doc, name, yaml, why);
+    if (err)
+        return err;
+    const struct yaml_doc_node *on = value_of(yaml_doc_root(doc), "on");
+    const struct yaml_doc_node *dispatch = value_of(on, EVENT),
+                               *types = value_of(dispatch, "types");
+    ret->listens = dispatch || (on && names(on, EVENT));
+    ret->pull_request = ret->listens && (!types || names(types, "pull_request"));
+    ret->push = ret->listens && (!types || names(types, "push"));
+    yaml_doc_free(doc);
+    return OK;
+}
+
+/* ---- the checks, in the order in which a vendor comes to them -------------------------------- */
 
 static const struct allowlist_entry *entry_of(const struct probe_facts *f)
 {
@@ -33,8 +80,6 @@ static const char *minute(int64_t ms, char to[CLOCK_TEXT_SIZE])
     return to;
 }
 
-/* ---- the checks, in the order in which a vendor comes to them -------------------------------- */
-
 /* What GitHub did not answer is unknown, not missing. True when there is an answer. */
 static bool was_answered(struct probe_line *line, enum probe_asked asked, const char *text)
 {
@@ -46,7 +91,6 @@ static bool was_answered(struct probe_line *line, enum probe_asked asked, const 
 
 static void check_app(const struct probe_facts *f, struct probe_line *line)
 {
-    line->name = "app";
     if (!was_answered(line, f->app, f->app_text))
         return;
     if (f->app == PROBE_ANSWERED) {
@@ -61,7 +105,6 @@ static void check_allowlist(const struct probe_facts *f, struct probe_line *line
 {
     const struct allowlist_entry *entry = entry_of(f);
     char since[CLOCK_TEXT_SIZE];
-    line->name = "allowlist";
     if (!f->list) {
         SAY(line, PROBE_TODO, "the relay has no allowlist yet");
         DO(line, "its operators: does crcr-dispatcher run, and can it read ALLOWLIST_URL?");
@@ -90,7 +133,6 @@ static void check_allowlist(const struct probe_facts *f, struct probe_line *line
 
 static void check_workflow(const struct probe_facts *f, struct probe_line *line)
 {
-    line->name = "workflow";
     if (!was_answered(line, f->workflows, f->workflows_text))
         return;
     if (f->workflows == PROBE_REFUSED || f->n_workflows == 0) {
@@ -121,7 +163,6 @@ static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char at[CLOCK_TEXT_SIZE];
-    line->name = "last dispatch";
     if (!f->dispatch.at_ms && !entry) {
         SAY(line, PROBE_NOT_EXPECTED, "only what is on the allowlist is dispatched to");
     } else if (!f->dispatch.at_ms && !entry->pull_request) {
@@ -142,7 +183,6 @@ static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 static void check_callback(const struct probe_facts *f, struct probe_line *line)
 {
     char at[CLOCK_TEXT_SIZE];
-    line->name = "last callback";
     if (f->callback.at_ms) {
         SAY(line, PROBE_OK, "%s %s, delivery %s", f->callback.outcome,
             minute(f->callback.at_ms, at), f->callback.delivery);
@@ -163,7 +203,6 @@ static void check_callback(const struct probe_facts *f, struct probe_line *line)
 static void check_check_run(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
-    line->name = "last check run";
     if (level_of(f) < 3) {
         SAY(line, PROBE_NOT_EXPECTED, "check runs begin at L3");
         return;
@@ -183,12 +222,20 @@ static void check_check_run(const struct probe_facts *f, struct probe_line *line
 
 void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES])
 {
-    static void (*const checks[PROBE_LINES])(const struct probe_facts *, struct probe_line *) = {
-        check_app, check_workflow, check_allowlist, check_dispatch, check_callback, check_check_run,
+    static const struct {
+        const char *name;
+        void (*check)(const struct probe_facts *, struct probe_line *);
+    } checks[PROBE_LINES] = {
+        { "app", check_app },
+        { "workflow", check_workflow },
+        { "allowlist", check_allowlist },
+        { "last dispatch", check_dispatch },
+        { "last callback", check_callback },
+        { "last check run", check_check_run },
     };
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        to[i] = (struct probe_line){ .name = NULL };
-        checks[i](facts, &to[i]);
+        to[i] = (struct probe_line){ .name = checks[i].name };
+        checks[i].check(facts, &to[i]);
     }
 }
 
@@ -209,9 +256,7 @@ void probe_text(const struct probe_facts *facts, const struct probe_line lines[P
     size_t unknown = 0;
     buf_printf(to, "%.*s\n", STR_ARG(facts->repo));
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        buf_printf(to, "  %-8s %-15s ", marks[lines[i].state], lines[i].name);
-        clean_line(to, str_of(lines[i].text));
-        buf_putc(to, '\n');
+        clean_printf(to, "  %-8s %-15s %s\n", marks[lines[i].state], lines[i].name, lines[i].text);
         if (*lines[i].todo)
             buf_printf(to, "%27s-> %s\n", "", lines[i].todo);
         unknown += lines[i].state == PROBE_UNKNOWN;

@@ -5,8 +5,9 @@
 #include "../../common/io/http_client.h"
 #include "../../common/model/ids.h"
 #include "../../common/view/checks.h"
-#include "allowlist_read.h"
+#include "allowlist.h"
 #include "app_api.h"
+#include "out.h"
 #include "probe.h"
 #include "scan.h"
 #include "summary.h"
@@ -32,27 +33,26 @@ static void ask_app(struct app_api *api, struct probe_facts *f)
     struct why why = { "" };
     char path[REPO_MAX + 32];
     buf_init(&body, BODY_MAX);
-    snprintf(path, sizeof(path), "/repos/%.*s/installation", STR_ARG(f->repo));
+    FORMAT(path, "/repos/%.*s/installation", STR_ARG(f->repo));
     f->app = asked_of(app_api_get(api, &(struct app_request){ .path = path }, &body, NULL, &why));
-    snprintf(f->app_text, sizeof(f->app_text), "%s", why.text);
+    FORMAT(f->app_text, "%s", why.text);
     if (f->app != PROBE_ANSWERED)
         return;
     json_t *root = json_loadb(body.ptr, body.len, 0, NULL);
     const char *suspended = json_string_value(json_object_get(root, "suspended_at"));
-    snprintf(f->app_text, sizeof(f->app_text), "installation %lld",
-             (long long)json_integer_value(json_object_get(root, "id")));
+    FORMAT(f->app_text, "installation %lld",
+           (long long)json_integer_value(json_object_get(root, "id")));
     if (suspended) {
         f->app = PROBE_REFUSED;
-        snprintf(f->app_text, sizeof(f->app_text), "it is suspended since %.40s", suspended);
+        FORMAT(f->app_text, "it is suspended since %.40s", suspended);
     }
     json_decref(root);
 }
 
 /* The file that listens to more is the one to show. */
-static bool listens_better(const struct workflow_events *a, const struct workflow_events *b)
+static int weight_of(const struct workflow_events *e)
 {
-    return a->listens * 4 + a->pull_request * 2 + a->push >
-           b->listens * 4 + b->pull_request * 2 + b->push;
+    return e->listens * 4 + e->pull_request * 2 + e->push;
 }
 
 static void ask_file(struct app_api *api, struct probe_facts *f, const char *name)
@@ -70,10 +70,10 @@ static void ask_file(struct app_api *api, struct probe_facts *f, const char *nam
     if (!err)
         err = workflow_file_read(buf_str(&body), name, &events, &why);
     if (err)
-        snprintf(f->unreadable, sizeof(f->unreadable), "%s", why.text);
-    else if (listens_better(&events, &f->events)) {
+        FORMAT(f->unreadable, "%s", why.text);
+    else if (weight_of(&events) > weight_of(&f->events)) {
         f->events = events;
-        snprintf(f->listening, sizeof(f->listening), "%s", name);
+        FORMAT(f->listening, "%s", name);
     }
 }
 
@@ -84,14 +84,13 @@ static void ask_workflows(struct app_api *api, struct probe_facts *f)
     char path[REPO_MAX + 64];
     int status;
     buf_init(&body, BODY_MAX);
-    snprintf(path, sizeof(path), "/repos/%.*s/contents/" FOLDER, STR_ARG(f->repo));
+    FORMAT(path, "/repos/%.*s/contents/" FOLDER, STR_ARG(f->repo));
     const struct app_request request = { .path = path, .repo = f->repo };
     enum err err = app_api_get(api, &request, &body, &status, &why);
     f->workflows = asked_of(err);
     if (err == ERR_REFUSE && status != 404) /* not that there is none, but that we may not look */
         f->workflows = PROBE_NOT_ASKED;
-    snprintf(f->workflows_text, sizeof(f->workflows_text), "%s",
-             status == 404 ? "there is no folder " FOLDER : why.text);
+    FORMAT(f->workflows_text, "%s", status == 404 ? "there is no folder " FOLDER : why.text);
     if (f->workflows != PROBE_ANSWERED)
         return;
     json_t *root = json_loadb(body.ptr, body.len, 0, NULL);
@@ -110,43 +109,21 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
     struct app_api *api;
     struct why why;
     if (app_api_new(&api, ctl, &why)) {
-        snprintf(f->app_text, sizeof(f->app_text), "not looked at: %s", why.text);
-        snprintf(f->workflows_text, sizeof(f->workflows_text), "not looked at: %s", why.text);
+        FORMAT(f->app_text, "not looked at: %s", why.text);
+        FORMAT(f->workflows_text, "not looked at: %s", why.text);
         return;
     }
     ask_app(api, f);
     if (f->app == PROBE_ANSWERED)
         ask_workflows(api, f);
     else
-        snprintf(f->workflows_text, sizeof(f->workflows_text),
-                 "not looked at: only an installed App may");
+        FORMAT(f->workflows_text, "not looked at: only an installed App may");
     app_api_free(api);
 }
 
 /* ---- the view -------------------------------------------------------------------------------- */
 
-/* Finds the newest check run of the job; false when it has none. */
-static bool check_found(struct redis *redis, const struct result_record *job, struct probe_facts *f,
-                        enum err *err, struct why *why)
-{
-    struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
-    struct buf CLEANUP(buf_clear) name;
-    const struct check_sent *newest = NULL;
-    buf_init(&name, 2048);
-    if (!job->head_sha || !job->workflow_name || !job->job_name)
-        return false;
-    check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
-    *err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, why);
-    for (size_t i = 0; !*err && i < list.n; i++)
-        if (!newest || list.at[i].sent.id > newest->id)
-            newest = &list.at[i].sent;
-    if (newest)
-        snprintf(f->check_text, sizeof(f->check_text), "%.200s, %s, id %lld, on %.12s of #%lld",
-                 name.ptr, newest->completed ? "completed" : "open", (long long)newest->id,
-                 job->head_sha, (long long)job->pr_number);
-    return newest;
-}
-
+/* The newest check run of the newest job that has one. */
 static void ask_view(const struct ctl *ctl, struct probe_facts *f)
 {
     const struct redis_options options = ctl_redis(ctl);
@@ -154,19 +131,34 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
     struct redis *redis = NULL;
     struct why why;
     if (!options.endpoint || !*options.endpoint) {
-        snprintf(f->check_text, sizeof(f->check_text), "not looked at: REDIS_ENDPOINT is not set");
+        FORMAT(f->check_text, "not looked at: REDIS_ENDPOINT is not set");
         return;
     }
     enum err err = redis_new(&redis, &options, &why);
     if (!err)
         err = jobs_of_repo(redis, f->repo, JOBS_MAX, &jobs, &why);
-    for (size_t i = 0; !err && i < jobs.n; i++)
-        if (check_found(redis, &jobs.at[i], f, &err, &why))
-            break;
+    for (size_t i = 0; !err && !*f->check_text && i < jobs.n; i++) {
+        const struct result_record *job = &jobs.at[i];
+        struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
+        struct buf CLEANUP(buf_clear) name;
+        const struct check_sent *newest = NULL;
+        buf_init(&name, 2048);
+        if (!job->head_sha || !job->workflow_name || !job->job_name)
+            continue;
+        check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
+        err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, &why);
+        for (size_t k = 0; !err && k < list.n; k++)
+            if (!newest || list.at[k].sent.id > newest->id)
+                newest = &list.at[k].sent;
+        if (newest)
+            FORMAT(f->check_text, "%.200s, %s, id %lld, on %.12s of #%lld", name.ptr,
+                   newest->completed ? "completed" : "open", (long long)newest->id, job->head_sha,
+                   (long long)job->pr_number);
+    }
     redis_free(redis);
     f->check = !err ? PROBE_ANSWERED : PROBE_NO_ANSWER;
     if (err)
-        snprintf(f->check_text, sizeof(f->check_text), "not looked at: %.350s", why.text);
+        FORMAT(f->check_text, "not looked at: %.350s", why.text);
 }
 
 /* ---- the topics ----------------------------------------------------------------------------- */
@@ -188,9 +180,9 @@ static bool step_found(void *opaque, const struct record *record)
     if (s.at_ms < to->at_ms || !strcmp(s.outcome, "skipped") || !strcmp(s.outcome, "superseded"))
         return true;
     to->at_ms = s.at_ms;
-    snprintf(to->delivery, sizeof(to->delivery), "%s", s.delivery);
-    snprintf(to->outcome, sizeof(to->outcome), "%s", s.outcome);
-    snprintf(to->detail, sizeof(to->detail), "%s", s.detail);
+    FORMAT(to->delivery, "%s", s.delivery);
+    FORMAT(to->outcome, "%s", s.outcome);
+    FORMAT(to->detail, "%s", s.detail);
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "../../common/model/json_scan.h"
 #include "app_api.h"
 #include "deliveries.h"
+#include "out.h"
 #include "scan.h"
 #include "verbs.h"
 
@@ -45,24 +46,21 @@ struct redeliver {
 static enum err list_attempts(struct redeliver *r, struct deliveries *found, struct why *why)
 {
     char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
-    struct progress progress;
     struct buf CLEANUP(buf_clear) page;
     bool older = false;
     enum err err;
     buf_init(&page, PAGE_MAX);
-    progress_init(&progress, r->ctl->verb);
     do {
         if (!pace_wait(&r->pace)) {
             err = why_set(why, ERR_RETRY, "stopped");
             break;
         }
-        snprintf(path, sizeof(path), "/app/hook/deliveries?per_page=100%s%s",
-                 *cursor ? "&cursor=" : "", cursor);
+        FORMAT(path, "/app/hook/deliveries?per_page=100%s%s", *cursor ? "&cursor=" : "", cursor);
         err = app_api_get(r->api, &(struct app_request){ .path = path, .cursor = cursor }, &page,
                           NULL, why);
         if (!err)
             err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
-        progress_show(&progress, "listing … %zu attempts", found->attempts);
+        progress_show(r->ctl, "listing … %zu attempts", found->attempts);
     } while (!err && !older && *cursor);
     progress_end();
     return err;
@@ -149,16 +147,6 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     return OK;
 }
 
-/* GitHub may have lost neighbours together, or be unavailable. */
-static enum err is_there(struct redeliver *r, struct buf *answer, struct why *why)
-{
-    r->unserved = 0;
-    r->impatient = true; /* each of an hour of such payloads would take minutes */
-    const struct app_request request = { .path = "/app/hook/deliveries?per_page=1" };
-    enum err err = app_api_get(r->api, &request, answer, NULL, why);
-    return err ? why_prefix(why, err, "GitHub is unavailable") : OK;
-}
-
 /* ERR_RETRY, ERR_UNKNOWN, ERR_STOP: the round cannot go on. What is wrong with this one alone is
  * its own state, also that GitHub cannot serve it: the younger ones are not to wait for it. */
 static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct buf *answer,
@@ -169,12 +157,19 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     struct str payload = STR_NONE;
     const char *reason;
     char path[64];
-    snprintf(path, sizeof(path), "/app/hook/deliveries/%" PRId64, one->id);
+    FORMAT(path, "/app/hook/deliveries/%" PRId64, one->id);
     const struct app_request request = { .path = path, .once = r->impatient };
     enum err err = app_api_get(r->api, &request, answer, NULL, why);
     if (err == ERR_UNKNOWN) {
         fail(r, one, why);
-        return ++r->unserved < UNSERVED ? OK : is_there(r, answer, why);
+        if (++r->unserved < UNSERVED)
+            return OK;
+        /* GitHub may have lost neighbours together, or be unavailable. */
+        r->unserved = 0;
+        r->impatient = true; /* each of an hour of such payloads would take minutes */
+        const struct app_request any = { .path = "/app/hook/deliveries?per_page=1" };
+        err = app_api_get(r->api, &any, answer, NULL, why);
+        return err ? why_prefix(why, err, "GitHub is unavailable") : OK;
     }
     r->unserved = 0;
     if (!err)
@@ -199,20 +194,18 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     struct event_facts *facts = mem_alloc(1, sizeof(*facts));
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
-    struct progress progress;
     struct buf CLEANUP(buf_clear) answer;
     r->unserved = 0;
     r->impatient = false;
     enum err err = OK;
     buf_init(&answer, ANSWER_MAX);
-    progress_init(&progress, r->ctl->verb);
     for (size_t i = 0; !err && i < n; i++) {
         if (!pace_wait(&r->pace)) {
             err = why_set(why, ERR_RETRY, "stopped");
             break;
         }
         err = redeliver_one(r, missing[i], &answer, facts, why);
-        progress_show(&progress, "fetching … %zu of %zu", i + 1, n);
+        progress_show(r->ctl, "fetching … %zu of %zu", i + 1, n);
     }
     progress_end();
     free(missing);
@@ -298,12 +291,12 @@ int verb_redeliver(struct ctl *ctl, const struct args *args)
         .ctl = ctl,
         .args = args,
         .since_ms = clock_wall_ms() - args->since_ms,
+        .pace.per_second = args->rate,
         .rules = { .upstream_repo = str_of(config_text(ctl->config, "UPSTREAM_REPO")),
                    .push_refs = str_of(config_text(ctl->config, "CRCR_PUSH_REFS")) },
     };
     size_t failed;
     struct why why;
-    pace_init(&r.pace, args->rate);
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     /* Configuration first: what is missing there is said before anybody is asked. */

@@ -7,10 +7,10 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "args.h"
 #include "scan.h"
 #include "summary.h"
 #include "table.h"
+#include "verbs.h"
 
 #define LINE_MAX (64u << 10)
 
@@ -53,7 +53,7 @@ void replay_add(struct replay *r, const struct record *record)
     const struct replay_filter *f = &r->filter;
     const struct headers *h = &record->headers;
     struct str delivery = headers_get(h, "delivery");
-    struct dlq_place at = { record->at.partition, record->at.offset };
+    struct dlq_place at = dlq_place_of(record);
     char key[DLQ_PLACE_SIZE];
     if (headers_get(h, "replay").ptr) {
         if (!str_eq(headers_get(h, "replay"), r->id) ||
@@ -90,7 +90,7 @@ size_t replay_todo(struct replay *r, size_t *done_before)
 bool replay_take(struct replay *r, const struct record *record)
 {
     char key[DLQ_PLACE_SIZE];
-    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, key);
+    dlq_place_text(dlq_place_of(record), key);
     struct chosen *c = table_get(&r->by_place, str_of(key));
     if (!c || c->done)
         return false;
@@ -109,7 +109,7 @@ void replay_headers(const struct record *record, struct str id, bool events, boo
     if (again)
         headers_put(to, "again", id);
     headers_put(to, "replay", id);
-    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
+    dlq_place_text(dlq_place_of(record), place);
     headers_put_copy(to, "replay_of", str_of(place));
 }
 
@@ -124,7 +124,6 @@ struct replaying {
     struct replay *replay;
     struct topic_writer *writer; /* NULL in a dry run */
     struct pace pace;
-    struct progress progress;
     size_t todo, done;
     enum err err;
     struct why why;
@@ -159,17 +158,6 @@ static bool is_confirmed(const struct replaying *r)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void print(const struct replaying *r, const struct record *record)
-{
-    struct summary CLEANUP(summary_clear) s;
-    struct buf CLEANUP(buf_clear) line;
-    summary_of(&s, &r->ctl->topics, record);
-    buf_init(&line, LINE_MAX);
-    summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
-    progress_end();
-    printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
-}
-
 static bool on_second_pass(void *opaque, const struct record *record)
 {
     struct replaying *r = opaque;
@@ -183,10 +171,16 @@ static bool on_second_pass(void *opaque, const struct record *record)
         r->err = topic_writer_put_wait(r->writer, r->ctl->topics.name[r->topic], record->key,
                                        record->value, &headers, NULL, &r->why);
     } else {
-        print(r, record);
+        struct summary CLEANUP(summary_clear) s;
+        struct buf CLEANUP(buf_clear) line;
+        summary_of(&s, &r->ctl->topics, record);
+        buf_init(&line, LINE_MAX);
+        summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
+        progress_end();
+        printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
     }
     r->done += !r->err;
-    progress_show(&r->progress, "replayed … %zu of %zu", r->done, r->todo);
+    progress_show(r->ctl, "replayed … %zu of %zu", r->done, r->todo);
     return !r->err && r->done < r->todo;
 }
 
@@ -222,8 +216,6 @@ static void run(struct replaying *r)
         fputs("should this be ended, the same goes on with: ", stderr);
         print_resume(r);
     }
-    pace_init(&r->pace, r->args->rate);
-    progress_init(&r->progress, r->ctl->verb);
     enum err err = scan_run(&scan, r->ctl, on_second_pass, r, &r->why);
     progress_end();
     if (!r->err)
@@ -271,7 +263,7 @@ static int check(const struct ctl *ctl, const struct args *a, const struct repla
 
 int verb_replay(struct ctl *ctl, const struct args *args)
 {
-    struct replaying r = { .ctl = ctl, .args = args };
+    struct replaying r = { .ctl = ctl, .args = args, .pace.per_second = args->rate };
     size_t before;
     r.filter =
         (struct replay_filter){ .delivery = str_of(args->delivery),

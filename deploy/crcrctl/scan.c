@@ -19,32 +19,18 @@ static bool idle(const struct scan *s, struct topic_follower *follower, bool *re
     return !fflush(stdout) && (s->follow || !all);
 }
 
-/* Others may go on, and new records come: that ends nothing. */
-static enum err stalled(const struct ctl *ctl, const struct topic_follower *follower,
-                        struct why *why)
-{
-    struct topic_position first;
-    size_t n = topic_follower_behind(follower, &first);
-    progress_end();
-    return why_set(why, ERR_RETRY,
-                   "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
-                   "leader running? Run this again",
-                   ctl->kafka.brokers, first.topic, (int)first.partition,
-                   n > 1 ? " and others" : "");
-}
-
 static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_follower *follower,
                          scan_fn *found, void *opaque, struct why *why)
 {
     int64_t moved_ms = clock_mono_ms();
-    struct progress progress;
+    struct topic_position first;
     bool reported = false;
-    progress_init(&progress, ctl->verb);
+    enum err err = OK;
     while (!ctl_stopped()) {
         const struct record *record = topic_follower_next(follower, WAIT_MS);
         if (topic_follower_stalled(follower, why)) {
-            progress_end();
-            return why_prefix(why, ERR_RETRY, "run this again");
+            err = why_prefix(why, ERR_RETRY, "run this again");
+            break;
         }
         if (record) {
             s->read++;
@@ -53,19 +39,27 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
             if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
-                progress_show(&progress, "reading … %zu records", s->read);
+                progress_show(ctl, "reading … %zu records", s->read);
         } else if (!idle(s, follower, &reported)) {
             break;
         }
-        if (clock_mono_ms() - moved_ms > STALL_MS && !topic_follower_caught_up(follower))
-            return stalled(ctl, follower, why);
+        if (clock_mono_ms() - moved_ms <= STALL_MS || topic_follower_caught_up(follower))
+            continue;
+        /* Others may go on, and new records come: that ends nothing. */
+        size_t n = topic_follower_behind(follower, &first);
+        err = why_set(
+            why, ERR_RETRY,
+            "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
+            "leader running? Run this again",
+            ctl->kafka.brokers, first.topic, (int)first.partition, n > 1 ? " and others" : "");
+        break;
     }
     progress_end();
-    return OK;
+    return err;
 }
 
-enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
-                    struct topic_follower **ret, struct why *why)
+enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
+                  struct why *why)
 {
     const char *names[TOPIC_COUNT];
     size_t n = 0;
@@ -85,8 +79,8 @@ enum err scan_begin(struct scan *s, const struct ctl *ctl, scan_fn *found, void 
         return err;
     ctl_catch_signals();
     err = read_all(s, ctl, follower, found, opaque, why);
-    if (!err)
-        *ret = follower;
+    if (!err && s->keep)
+        *s->keep = follower;
     else
         topic_follower_free(follower);
     return err;
@@ -97,16 +91,6 @@ void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque)
     const struct record *record;
     while ((record = topic_follower_next(follower, 0)) && found(opaque, record))
         continue;
-}
-
-enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
-                  struct why *why)
-{
-    struct topic_follower *follower;
-    enum err err = scan_begin(s, ctl, found, opaque, &follower, why);
-    if (!err)
-        topic_follower_free(follower);
-    return err;
 }
 
 enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,

@@ -3,7 +3,7 @@
 #include "../../common/base/clock.h"
 #include "out.h"
 #include "scan.h"
-#include "score_measure.h"
+#include "scorecard.h"
 #include "verbs.h"
 
 #define TEXT_MAX (1u << 20)
@@ -18,47 +18,35 @@ static void put_item(struct buf *to, const struct score_rule *rule, const struct
         buf_puts(to, "measured  ");
     if (!item->claimed && !item->measured)
         buf_puts(to, "nothing claimed  ");
-    if (item->score) {
-        buf_printf(to, "%s  ", item->date);
-        clean_line(to, str_of(item->evidence));
-        buf_puts(to, "  ");
-    }
-    clean_line(to, str_of(item->note));
+    if (item->score)
+        clean_printf(to, "%s  %s  ", item->date, item->evidence);
+    clean_printf(to, "%s", item->note);
     while (to->len && to->ptr[to->len - 1] == ' ')
         to->len--;
     buf_putc(to, '\n');
-}
-
-static void put_next(struct buf *to, const struct scorecard *card, const struct score_sum *sum)
-{
-    if (card->previous == GRADE_UNKNOWN)
-        buf_puts(to, "Grade of the release before is not known (previous: …): the documentation "
-                     "stays ");
-    else
-        buf_printf(to, "With %s at the release before, the documentation %s ",
-                   grade_name(card->previous),
-                   sum->next == card->documented  ? "stays"
-                   : sum->next > card->documented ? "may rise to"
-                                                  : "falls to");
-    buf_printf(to, "%s.\n", grade_name(sum->next));
 }
 
 static void put_text(const struct scorecard *card, struct buf *to)
 {
     struct score_sum sum;
     scorecard_sum(card, &sum);
-    clean_line(to, str_of(card->platform));
-    buf_puts(to, ", release ");
-    clean_line(to, str_of(card->release));
-    buf_puts(to, *card->repo ? ", measured at " : "");
-    buf_puts(to, card->repo);
-    buf_putc(to, '\n');
+    clean_printf(to, "%s, release %s%s%s\n", card->platform, card->release,
+                 *card->repo ? ", measured at " : "", card->repo);
     for (int i = 0; i < SCORE_ITEMS; i++)
         put_item(to, &score_rules[i], &card->at[i]);
     buf_printf(to, "%d of %d points, %d P0 items are not met: %s", sum.total, SCORE_TOTAL,
                sum.p0_missing, grade_name(sum.grade));
     buf_printf(to, " (Stable: all P0 and %d, Unstable: %d)\n", SCORE_STABLE, SCORE_UNSTABLE);
-    put_next(to, card, &sum);
+    if (card->previous == GRADE_UNKNOWN)
+        buf_puts(to, "Grade of the release before is not known (previous: …): the documentation "
+                     "stays ");
+    else
+        buf_printf(to, "With %s at the release before, the documentation %s ",
+                   grade_name(card->previous),
+                   sum.next == card->documented  ? "stays"
+                   : sum.next > card->documented ? "may rise to"
+                                                 : "falls to");
+    buf_printf(to, "%s.\n", grade_name(sum.next));
 }
 
 static void put_json(const struct scorecard *card, struct buf *to)
@@ -107,38 +95,17 @@ static bool result_found(void *opaque, const struct record *record)
     return true;
 }
 
-/* Only where the file names a repository. */
-static enum err measure(const struct ctl *ctl, const struct args *args, struct scorecard *card,
-                        struct why *why)
-{
-    struct scan scan = { .topics = SCAN(TOPIC_RESULTS), .from_ms = args->since_ms };
-    struct score_measure *m = score_measure_new(str_of(card->repo));
-    enum err err = scan_all(&scan, ctl, result_found, m, why);
-    if (!err)
-        score_measure_fill(m, clock_wall_ms(), card);
-    score_measure_free(m);
-    return err;
-}
-
-static enum err read_card(const char *file, struct scorecard *ret, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) text;
-    char today[CLOCK_TEXT_SIZE];
-    buf_init(&text, SCORE_FILE_MAX);
-    clock_format(clock_wall_ms(), today);
-    enum err err = ctl_read_file(&text, file, why);
-    if (err)
-        return err;
-    return scorecard_parse(ret, file, buf_str(&text), (struct str){ today, 10 }, why);
-}
-
 int verb_score(struct ctl *ctl, const struct args *args)
 {
+    struct buf CLEANUP(buf_clear) file;
     struct buf CLEANUP(buf_clear) text;
+    char today[CLOCK_TEXT_SIZE];
     struct scorecard card;
     struct why why;
     int code;
+    buf_init(&file, SCORE_FILE_MAX);
     buf_init(&text, TEXT_MAX);
+    clock_format(clock_wall_ms(), today);
     if (args->items == (args->n_names > 0))
         return ctl_bad(ctl, "arguments", "", "one of FILE and --items");
     for (int i = 0; args->items && i < SCORE_ITEMS; i++)
@@ -146,13 +113,24 @@ int verb_score(struct ctl *ctl, const struct args *args)
                score_rules[i].p0 ? "  P0" : "");
     if (args->items)
         return CTL_OK;
-    if (read_card(args->names[0], &card, &why)) {
+    enum err err = ctl_read_file(&file, args->names[0], &why);
+    if (!err)
+        err =
+            scorecard_parse(&card, args->names[0], buf_str(&file), (struct str){ today, 10 }, &why);
+    if (err) {
         fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
         return CTL_PROBLEM;
     }
     if (*card.repo && (code = ctl_needs_kafka(ctl)) != CTL_OK)
         return code;
-    enum err err = *card.repo ? measure(ctl, args, &card, &why) : OK;
+    if (*card.repo) {
+        struct scan scan = { .topics = SCAN(TOPIC_RESULTS), .from_ms = args->since_ms };
+        struct score_measure *m = score_measure_new(str_of(card.repo));
+        err = scan_all(&scan, ctl, result_found, m, &why);
+        if (!err)
+            score_measure_fill(m, clock_wall_ms(), &card);
+        score_measure_free(m);
+    }
     if (err)
         return ctl_fail(ctl, err, &why);
     (args->json ? put_json : put_text)(&card, &text);

@@ -1,10 +1,16 @@
 #include "scorecard.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../../common/base/clock.h"
+#include "../../common/base/mem.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/yaml_doc.h"
+#include "out.h"
+#include "table.h"
+
+#define DAY_MS 86400000.0
 
 const struct score_rule score_rules[SCORE_ITEMS] = {
     { "prerequisites.stability", 8, true },
@@ -143,7 +149,7 @@ static enum err item_take(const struct reading *r, const struct yaml_doc_node *k
     else if (strncmp(item->date, r->today.ptr, sizeof("2026-11-21") - 1) > 0)
         fault = "the evidence is of a day to come";
     if (fault && item->score)
-        snprintf(item->note, sizeof(item->note), "%d claimed: %s", item->score, fault);
+        FORMAT(item->note, "%d claimed: %s", item->score, fault);
     if (fault)
         item->score = 0;
     return err;
@@ -205,15 +211,6 @@ enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yam
 
 /* ---- what it comes to ----------------------------------------------------------------------- */
 
-/* Up as far as both releases reach, down as far as both fell. */
-static enum grade next_of(enum grade documented, enum grade now, enum grade before)
-{
-    enum grade low = now < before ? now : before, high = now < before ? before : now;
-    if (before == GRADE_UNKNOWN)
-        return documented;
-    return low > documented ? low : high < documented ? high : documented;
-}
-
 void scorecard_sum(const struct scorecard *card, struct score_sum *ret)
 {
     int limited = 0;
@@ -228,5 +225,129 @@ void scorecard_sum(const struct scorecard *card, struct score_sum *ret)
     ret->grade = ret->total >= SCORE_STABLE && !ret->p0_missing ? GRADE_STABLE
                  : ret->total >= SCORE_UNSTABLE                 ? GRADE_UNSTABLE
                                                                 : GRADE_ENGINEERING;
-    ret->next = next_of(card->documented, ret->grade, card->previous);
+    /* Up as far as both releases reach, down as far as both fell. */
+    enum grade now = ret->grade, before = card->previous;
+    enum grade low = now < before ? now : before, high = now < before ? before : now;
+    ret->next = before == GRADE_UNKNOWN   ? card->documented
+                : low > card->documented  ? low
+                : high < card->documented ? high
+                                          : card->documented;
+}
+
+/* ---- what the relay measures ---------------------------------------------------------------- */
+
+/* A job of a run, over its attempts; by run, workflow and job. */
+struct job {
+    bool failed, succeeded;
+};
+struct end {
+    int64_t at_ms;
+    bool success;
+};
+struct score_measure {
+    char repo[REPO_MAX + 1];
+    struct table jobs;
+    struct end *ends;
+    size_t n, cap;
+};
+
+struct score_measure *score_measure_new(struct str repo)
+{
+    struct score_measure *m = mem_alloc(1, sizeof(*m));
+    m->jobs.size = sizeof(struct job);
+    str_copy(m->repo, sizeof(m->repo), repo);
+    return m;
+}
+
+void score_measure_free(struct score_measure *m)
+{
+    if (!m)
+        return;
+    table_clear(&m->jobs);
+    free(m->ends);
+    free(m);
+}
+
+void score_measure_put(struct score_measure *m, const struct result_record *row, int64_t written_ms)
+{
+    bool success = str_is(str_of(row->conclusion ? row->conclusion : ""), "success");
+    bool ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
+    char key[1024];
+    if (!ended || row->level < 2 || !str_eq_nocase(str_of(row->repo), str_of(m->repo)))
+        return;
+    FORMAT(key, "%s\n%s\n%s", row->run_id ? row->run_id : "",
+           row->workflow_name ? row->workflow_name : "", row->job_name ? row->job_name : "");
+    struct job *job = table_make(&m->jobs, str_of(key));
+    job->succeeded |= success;
+    job->failed |= !success;
+    if (m->n == m->cap) {
+        m->cap = m->cap ? 2 * m->cap : 256;
+        m->ends = mem_resize(m->ends, m->cap, sizeof(*m->ends));
+    }
+    m->ends[m->n++] = (struct end){ written_ms, success };
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct end *a = left, *b = right;
+    return (a->at_ms > b->at_ms) - (a->at_ms < b->at_ms);
+}
+
+/* From the first job that ended badly to the next success, or to now. */
+static int64_t longest_outage(struct score_measure *m, int64_t now_ms)
+{
+    int64_t longest = 0, began_ms = -1;
+    qsort(m->ends, m->n, sizeof(*m->ends), by_time);
+    for (size_t i = 0; i <= m->n; i++) {
+        bool last = i == m->n;
+        int64_t at_ms = last ? now_ms : m->ends[i].at_ms;
+        if (!last && !m->ends[i].success) {
+            began_ms = began_ms < 0 ? at_ms : began_ms;
+            continue;
+        }
+        if (began_ms >= 0 && at_ms - began_ms > longest)
+            longest = at_ms - began_ms;
+        began_ms = -1;
+    }
+    return longest;
+}
+
+/* The item with full points or none; its note is written by the caller. */
+static struct score_item *fill(struct scorecard *card, const char *name, bool good, int64_t now_ms)
+{
+    int i = score_rule_find(str_of(name));
+    struct score_item *item = &card->at[i];
+    char at[CLOCK_TEXT_SIZE];
+    clock_format(now_ms, at);
+    *item = (struct score_item){ .score = good ? score_rules[i].max : 0,
+                                 .claimed = item->claimed,
+                                 .measured = true,
+                                 .evidence = "the relay's own results" };
+    FORMAT(item->date, "%.10s", at);
+    return item;
+}
+
+void score_measure_fill(struct score_measure *m, int64_t now_ms, struct scorecard *card)
+{
+    static const char *const names[] = { "ci_cd.accessibility", "ci_cd.tests_stability",
+                                         "ci_cd.stability" };
+    struct score_item *item;
+    for (size_t i = 0; m->n == 0 && i < sizeof(names) / sizeof(*names); i++) {
+        item = &card->at[score_rule_find(str_of(names[i]))];
+        FORMAT(item->note, "not measured: no job of %s ended", m->repo);
+    }
+    if (m->n == 0)
+        return;
+    size_t n_flaky = 0;
+    for (const struct job *one = NULL; (one = table_next(&m->jobs, one));)
+        n_flaky += one->failed && one->succeeded;
+    double flaky = 100.0 * (double)n_flaky / (double)table_count(&m->jobs);
+    int64_t outage_ms = longest_outage(m, now_ms);
+    item = fill(card, names[0], true, now_ms);
+    FORMAT(item->note, "%zu jobs ended, all on the HUD", m->n);
+    item = fill(card, names[1], flaky < SCORE_FLAKY_PCT, now_ms);
+    FORMAT(item->note, "%.1f %% of %zu jobs failed and succeeded in one run", flaky,
+           table_count(&m->jobs));
+    item = fill(card, names[2], outage_ms <= SCORE_OUTAGE_MS, now_ms);
+    FORMAT(item->note, "longest time without a success %.1f d", (double)outage_ms / DAY_MS);
 }

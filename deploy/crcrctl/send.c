@@ -61,23 +61,30 @@ static enum err post(const struct ctl *ctl, const char *user_agent, const char *
     return err;
 }
 
-/* "202 in 3.2 ms  <what>  <answer>", and the exit code that fits: 0 for 2xx, 1 for another answer,
- * 3 for none. */
-static int print(const struct ctl *ctl, const char *url, const char *what,
-                 const struct post_answer *answer)
+/* Sends it, and prints "202 in 3.2 ms  <what>  <answer>". Gives the exit code that fits: 0 for 2xx,
+ * 1 for another answer, 3 for none. */
+static int post_and_print(const struct ctl *ctl, const char *user_agent, const char *url,
+                          const struct headers *headers, struct str body, const char *what)
 {
-    struct str text = str_trim(buf_str(&answer->text));
+    struct post_answer answer;
     struct buf CLEANUP(buf_clear) clean;
+    struct why why;
+    int code = CTL_UNREACHABLE;
     buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
-    clean_text(&clean, text);
-    if (answer->status == 0) {
+    enum err err = post(ctl, user_agent, url, headers, body, &answer, &why);
+    clean_text(&clean, str_trim(buf_str(&answer.text)));
+    if (err) {
+        code = ctl_fail(ctl, err, &why);
+    } else if (answer.status == 0) {
         ctl_say(ctl, "no answer from %s: %.*s: is crcr-ingest running there?", url,
                 STR_ARG(buf_str(&clean)));
-        return CTL_UNREACHABLE;
+    } else {
+        printf("%d in %.1f ms  %s  %.*s\n", answer.status, (double)answer.micros / 1000.0, what,
+               STR_ARG(buf_str(&clean)));
+        code = answer.status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
     }
-    printf("%d in %.1f ms  %s  %.*s\n", answer->status, (double)answer->micros / 1000.0, what,
-           STR_ARG(buf_str(&clean)));
-    return answer->status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
+    buf_clear(&answer.text);
+    return code;
 }
 
 /* ---- send-webhook --------------------------------------------------------------------------- */
@@ -95,7 +102,6 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     char delivery[DELIVERY_MAX + 1], signature[7 + SHA256_HEX_SIZE] = "sha256=";
     char what[DELIVERY_MAX + 16];
     struct buf CLEANUP(buf_clear) body;
-    struct post_answer answer = { .done = false };
     struct headers headers;
     struct why why;
     struct str secrets = str_of(config_text(ctl->config, "GITHUB_APP_SECRET")), first = secrets;
@@ -116,11 +122,9 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     headers_put(&headers, "X-GitHub-Event", str_of(args->event));
     headers_put(&headers, "X-GitHub-Delivery", str_of(delivery));
     headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
-    err = post(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
-    snprintf(what, sizeof(what), "delivery %s", delivery);
-    int code = !err ? print(ctl, args->url, what, &answer) : ctl_fail(ctl, err, &why);
-    buf_clear(&answer.text);
-    return code;
+    FORMAT(what, "delivery %s", delivery);
+    return post_and_print(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body),
+                          what);
 }
 
 /* ---- send-callback -------------------------------------------------------------------------- */
@@ -172,7 +176,7 @@ static json_t *id_as_text(const json_t *id)
 /* Of the issuer that the relay of deploy/try trusts, with the run of the report that is sent. The
  * report itself is sent as it is: what is missing or malformed there is for the relay to say. */
 static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct str report,
-                             char **ret, struct why *why)
+                             struct buf *to, struct why *why)
 {
     struct buf CLEANUP(buf_clear) url;
     struct post_answer answer;
@@ -192,31 +196,16 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct
     enum err err = post(ctl, "crcrctl", url.ptr, &headers, str_of(body), &answer, why);
     if (!err && answer.status == 200) {
         json_t *root = json_loadb(answer.text.ptr, answer.text.len, 0, NULL);
-        *ret = mem_dup(json_string_value(json_object_get(root, "token")));
+        const char *token = json_string_value(json_object_get(root, "token"));
+        buf_puts(to, token ? token : "");
+        if (!token)
+            err = why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
         json_decref(root);
-        err = *ret ? OK : why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
     } else if (!err) {
         err = why_set(why, answer.status ? ERR_REFUSE : ERR_RETRY, "%s: %d %.300s", url.ptr,
                       answer.status, buf_str(&answer.text).ptr);
     }
     buf_clear(&answer.text);
-    return err;
-}
-
-static enum err token_get(const struct ctl *ctl, const struct args *a, struct str body, char **ret,
-                          struct why *why)
-{
-    struct buf CLEANUP(buf_clear) text;
-    enum err err = OK;
-    buf_init(&text, TOKEN_MAX);
-    if (a->sim)
-        return token_of_sim(ctl, a, body, ret, why);
-    if (a->token)
-        buf_puts(&text, a->token);
-    else
-        err = ctl_read_file(&text, a->token_file, why);
-    if (!err)
-        *ret = str_dup(str_trim(buf_str(&text)));
     return err;
 }
 
@@ -238,30 +227,31 @@ static int check(const struct ctl *ctl, const struct args *a)
 
 int verb_send_callback(struct ctl *ctl, const struct args *args)
 {
-    struct post_answer answer = { .done = false };
     struct buf CLEANUP(buf_clear) body;
+    struct buf CLEANUP(buf_clear) token;
     struct buf CLEANUP(buf_clear) bearer;
-    char *CLEANUP(mem_free_char) token = NULL;
     struct headers headers;
     struct why why;
     int code = check(ctl, args);
     buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
+    buf_init(&token, TOKEN_MAX);
     buf_init(&bearer, 2 * TOKEN_MAX);
     if (code != CTL_OK)
         return code;
     enum err err = ctl_read_file(&body, args->names[0], &why);
     if (!err && args->state)
         err = workflow_add(args, &body, &why);
-    if (!err)
-        err = token_get(ctl, args, buf_str(&body), &token, &why);
-    if (!err) {
-        buf_printf(&bearer, "Bearer %s", token);
-        headers_init(&headers);
-        headers_put(&headers, "Content-Type", STR_LIT("application/json"));
-        headers_put(&headers, "Authorization", buf_str(&bearer));
-        err = post(ctl, "crcrctl", args->url, &headers, buf_str(&body), &answer, &why);
-    }
-    code = !err ? print(ctl, args->url, "callback", &answer) : ctl_fail(ctl, err, &why);
-    buf_clear(&answer.text);
-    return code;
+    if (!err && args->sim)
+        err = token_of_sim(ctl, args, buf_str(&body), &token, &why);
+    else if (!err && args->token)
+        buf_puts(&token, args->token);
+    else if (!err)
+        err = ctl_read_file(&token, args->token_file, &why);
+    if (err)
+        return ctl_fail(ctl, err, &why);
+    buf_printf(&bearer, "Bearer %.*s", STR_ARG(str_trim(buf_str(&token))));
+    headers_init(&headers);
+    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
+    headers_put(&headers, "Authorization", buf_str(&bearer));
+    return post_and_print(ctl, "crcrctl", args->url, &headers, buf_str(&body), "callback");
 }

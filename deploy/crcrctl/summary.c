@@ -19,24 +19,6 @@ static void set_repos(struct summary *s, struct str repos)
     s->repos = repos.len ? str_dup(repos) : NULL;
 }
 
-/* ---- the headers that all topics share ------------------------------------------------------ */
-
-static void from_headers(struct summary *s, const struct headers *h)
-{
-    struct str action = headers_get(h, "action");
-    struct str event = headers_get(h, "event");
-    COPY(s->delivery, headers_get(h, "delivery"));
-    snprintf(s->event, sizeof(s->event), "%.*s%s%.*s", STR_ARG(event), action.len ? " " : "",
-             STR_ARG(action));
-    s->pr = headers_get_i64(h, "pr", 0);
-    COPY(s->head_sha, headers_get(h, "head_sha"));
-    set_repos(s, task_repos(h));
-    s->tier = level_parse(headers_get(h, "tier"));
-    if (!s->tier)
-        s->tier = level_parse(headers_get(h, "level")); /* callbacks */
-    s->received_ms = headers_get_i64(h, "received_ms", 0);
-}
-
 /* ---- what each topic adds ------------------------------------------------------------------- */
 
 /* Adds to detail; what does not fit is cut. */
@@ -147,8 +129,7 @@ static void set_job(struct summary *s, enum job_state state, const char *conclus
     job = str_cut(job, 149);
     if (str_eq(workflow, job)) /* a job without a name of its own */
         job.len = 0;
-    snprintf(s->job, sizeof(s->job), "%.*s%s%.*s", STR_ARG(workflow), job.len ? " / " : "",
-             STR_ARG(job));
+    FORMAT(s->job, "%.*s%s%.*s", STR_ARG(workflow), job.len ? " / " : "", STR_ARG(job));
     say(s, "%s", s->job);
 }
 
@@ -241,13 +222,23 @@ static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record 
 
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record)
 {
-    struct str name = str_of(record->at.topic);
+    const struct headers *h = &record->headers;
+    struct str name = str_of(record->at.topic), action = headers_get(h, "action");
     *ret = (struct summary){ .topic = topics_find(topics, name),
                              .partition = record->at.partition,
                              .offset = record->at.offset,
                              .at_ms = record->timestamp_ms };
     COPY(ret->topic_name, name);
-    from_headers(ret, &record->headers);
+    COPY(ret->delivery, headers_get(h, "delivery"));
+    FORMAT(ret->event, "%.*s%s%.*s", STR_ARG(headers_get(h, "event")), action.len ? " " : "",
+           STR_ARG(action));
+    ret->pr = headers_get_i64(h, "pr", 0);
+    COPY(ret->head_sha, headers_get(h, "head_sha"));
+    set_repos(ret, task_repos(h));
+    ret->tier = level_parse(headers_get(h, "tier"));
+    if (!ret->tier)
+        ret->tier = level_parse(headers_get(h, "level")); /* callbacks */
+    ret->received_ms = headers_get_i64(h, "received_ms", 0);
     if (ret->topic != TOPIC_COUNT)
         readers[ret->topic](ret, record);
 }
@@ -279,17 +270,10 @@ static const struct {
     { "in_progress", "36" },
 };
 
-static const char *color_of(const char *outcome)
-{
-    for (size_t i = 0; i < sizeof(colors) / sizeof(*colors); i++)
-        if (str_is(str_of(outcome), colors[i].outcome))
-            return colors[i].color;
-    return "0";
-}
-
 void summary_line(struct buf *to, const struct summary *s, unsigned shows)
 {
     char at[CLOCK_TEXT_SIZE], text[REPO_MAX + 16];
+    const char *color = "";
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
     clock_format(s->at_ms, at);
     if (shows & SUMMARY_DATE)
@@ -300,13 +284,16 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
     if (shows & SUMMARY_DELIVERY)
         put_padded(to, s->delivery, 36);
     put_padded(to, s->event, 19);
-    snprintf(text, sizeof(text), "#%" PRId64, s->pr);
+    FORMAT(text, "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "", 8);
     put_padded(to, s->tier ? level_name(s->tier) : "", 2);
     repos_short(str_of(s->repos), text, sizeof(text));
     put_padded(to, text, 24);
+    for (size_t i = 0; i < sizeof(colors) / sizeof(*colors) && !*color; i++)
+        if (str_is(str_of(s->outcome), colors[i].outcome))
+            color = colors[i].color;
     if (shows & SUMMARY_COLOR)
-        buf_printf(to, "\033[%sm", color_of(s->outcome));
+        buf_printf(to, "\033[%sm", *color ? color : "0");
     put_padded(to, s->outcome, 11);
     if (shows & SUMMARY_COLOR)
         buf_puts(to, "\033[0m");

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "../../common/base/mem.h"
-#include "args.h"
 #include "scan.h"
 #include "summary.h"
+#include "verbs.h"
 
 #define LINE_MAX (64u << 10)
 /* A topic comes partition by partition; without --follow that many lines are put in order of time.
@@ -48,18 +48,6 @@ static void print_held(struct tail *a)
     fflush(stdout);
 }
 
-static void hold(struct tail *a, int64_t at_ms, struct str text)
-{
-    if (a->n_held == HELD_MAX)
-        print_held(a);
-    if (a->n_held == a->cap_held) {
-        a->cap_held = a->cap_held ? 2 * a->cap_held : 256;
-        a->held = mem_resize(a->held, a->cap_held, sizeof(*a->held));
-    }
-    a->held[a->n_held] = (struct line){ at_ms, a->n_held, str_dup(text) };
-    a->n_held++;
-}
-
 static bool print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
@@ -73,27 +61,19 @@ static bool print(void *opaque, const struct record *record)
         summary_json(&line, &s);
     else
         summary_line(&line, &s, tail->shows);
-    if (tail->scan.follow)
+    if (tail->scan.follow) {
         printf("%.*s\n", STR_ARG(buf_str(&line)));
-    else
-        hold(tail, s.at_ms, buf_str(&line));
-    return !ferror(stdout);
-}
-
-static int choose_topics(const struct ctl *ctl, const struct args *args, unsigned *ret)
-{
-    *ret = args->n_names ? 0
-                         : SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS) |
-                               SCAN(TOPIC_DLQ);
-    for (size_t i = 0; i < args->n_names; i++) {
-        const char *name = args->names[i];
-        enum topic topic = args_topic(ctl, name);
-        bool all = !strcmp(name, "all");
-        if (topic == TOPIC_COUNT && !all)
-            return ctl_bad(ctl, "topic", name, ARGS_TOPICS " or all");
-        *ret |= all ? ~0u : SCAN(topic);
+        return !ferror(stdout);
     }
-    return CTL_OK;
+    if (tail->n_held == HELD_MAX)
+        print_held(tail);
+    if (tail->n_held == tail->cap_held) {
+        tail->cap_held = tail->cap_held ? 2 * tail->cap_held : 256;
+        tail->held = mem_resize(tail->held, tail->cap_held, sizeof(*tail->held));
+    }
+    tail->held[tail->n_held] = (struct line){ s.at_ms, tail->n_held, str_dup(buf_str(&line)) };
+    tail->n_held++;
+    return !ferror(stdout);
 }
 
 int verb_tail(struct ctl *ctl, const struct args *args)
@@ -107,9 +87,16 @@ int verb_tail(struct ctl *ctl, const struct args *args)
                          .scan = { .from_ms = args->since_ms, .follow = args->follow } };
     struct scan *scan = &tail.scan;
     struct why why;
-    int code = choose_topics(ctl, args, &scan->topics);
-    if (code != CTL_OK)
-        return code;
+    if (!args->n_names)
+        scan->topics =
+            SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS) | SCAN(TOPIC_DLQ);
+    for (size_t i = 0; i < args->n_names; i++) {
+        enum topic topic = args_topic(ctl, args->names[i]);
+        bool all = !strcmp(args->names[i], "all");
+        if (topic == TOPIC_COUNT && !all)
+            return ctl_bad(ctl, "topic", args->names[i], ARGS_TOPICS " or all");
+        scan->topics |= all ? ~0u : SCAN(topic);
+    }
     /* What one looks for by name may have come already. */
     scan->from_now = args->follow && !args->since_ms && !args->delivery && !args->pr;
     scan->quiet = scan->follow; /* then the lines themselves show it */

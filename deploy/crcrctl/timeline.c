@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "../../common/base/mem.h"
+#include "out.h"
 
 void timeline_init(struct timeline *t)
 {
@@ -151,40 +152,19 @@ static enum sort sort_of(const struct summary *job)
     return job_outcomes[weight_of(job)].sort;
 }
 
-/* What n > 0 jobs of one downstream come to. */
-struct jobs_sum {
-    const struct summary *worst; /* failed before open before succeeded */
-    size_t n_failed, n_open, n_succeeded;
-    int64_t open_since_ms; /* of the open job that was reported first; 0: none is open */
-    char names[400];       /* of those that are as the worst is: failed or open; cut */
-};
-
-/* False when it does not fit: then the list ends in "…". */
-static bool put_name(struct jobs_sum *to, const char *name)
+/* "CI / a, CI / b": the jobs that are of that sort; a list that does not fit ends in "…". */
+static void names_of(char *to, size_t size, const struct summary *const *jobs, size_t n,
+                     enum sort sort)
 {
-    size_t used = strlen(to->names), left = sizeof(to->names) - used;
-    bool fits = strlen(name) + sizeof(", ") + sizeof(", …") <= left;
-    snprintf(to->names + used, left, "%s%s", used ? ", " : "", fits ? name : "…");
-    return fits;
-}
-
-static void jobs_sum(struct jobs_sum *ret, const struct summary *const *jobs, size_t n)
-{
+    size_t used = 0;
     bool fits = true;
-    *ret = (struct jobs_sum){ .worst = jobs[0] };
-    for (size_t i = 0; i < n; i++) {
-        enum sort sort = sort_of(jobs[i]);
-        if (weight_of(jobs[i]) < weight_of(ret->worst))
-            ret->worst = jobs[i];
-        ret->n_failed += sort == FAILED;
-        ret->n_open += sort == OPEN;
-        ret->n_succeeded += sort == SUCCEEDED;
-        if (sort == OPEN && (!ret->open_since_ms || jobs[i]->at_ms < ret->open_since_ms))
-            ret->open_since_ms = jobs[i]->at_ms;
+    for (size_t i = 0; fits && i < n; i++) {
+        if (sort_of(jobs[i]) != sort)
+            continue;
+        fits = strlen(jobs[i]->job) + sizeof(", ") + sizeof(", …") <= size - used;
+        snprintf(to + used, size - used, "%s%s", used ? ", " : "", fits ? jobs[i]->job : "…");
+        used = strlen(to);
     }
-    for (size_t i = 0; fits && i < n && sort_of(ret->worst) <= OPEN; i++)
-        if (sort_of(jobs[i]) == sort_of(ret->worst))
-            fits = put_name(ret, jobs[i]->job);
 }
 
 /* ---- how far each downstream is ------------------------------------------------------------- */
@@ -198,11 +178,6 @@ static void age(char to[32], int64_t since_ms, int64_t now_ms)
         snprintf(to, 32, "%" PRId64 " min", s / 60);
     else
         snprintf(to, 32, "%" PRId64 " h", s / 3600);
-}
-
-static bool is_tier_topic(enum topic topic)
-{
-    return topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4;
 }
 
 /* Whether a step says how far its downstreams are. A result repeats a callback, a dirty mark says
@@ -237,16 +212,16 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
 {
     const char *text = NULL;
     char for_how_long[32];
-    snprintf(to->state, sizeof(to->state), "%s", s->outcome);
+    FORMAT(to->state, "%s", s->outcome);
     age(for_how_long, s->at_ms, now_ms);
-    if (is_tier_topic(s->topic)) {
-        snprintf(to->why, sizeof(to->why),
-                 "no outcome for %s: waits for its sender in %s[%d]@%" PRId64 " (crcrctl lag)",
-                 for_how_long, s->topic_name, (int)s->partition, s->offset);
+    if (s->topic >= TOPIC_DISPATCH_L1 && s->topic <= TOPIC_DISPATCH_L4) {
+        FORMAT(to->why,
+               "no outcome for %s: waits for its sender in %s[%d]@%" PRId64 " (crcrctl lag)",
+               for_how_long, s->topic_name, (int)s->partition, s->offset);
         return;
     }
     if (s->tier == 1 && str_is(str_of(s->outcome), "dispatched")) {
-        snprintf(to->why, sizeof(to->why), "L1 reports nothing back: %s", s->detail);
+        FORMAT(to->why, "L1 reports nothing back: %s", s->detail);
         return;
     }
     for (size_t i = 0; i < sizeof(explanations) / sizeof(*explanations) && !text; i++)
@@ -254,35 +229,43 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
             str_starts(str_of(s->kind), explanations[i].kind))
             text = explanations[i].text;
     if (!text)
-        snprintf(to->why, sizeof(to->why), "%s", s->detail);
+        FORMAT(to->why, "%s", s->detail);
     else
-        snprintf(to->why, sizeof(to->why), "%s (for %s): %s", text, for_how_long, s->detail);
+        FORMAT(to->why, "%s (for %s): %s", text, for_how_long, s->detail);
 }
 
 /* What several jobs come to; one alone is explained by its callback. */
 static void explain_jobs(struct standing *to, const struct summary *const *jobs, size_t n,
                          int64_t now_ms)
 {
-    struct jobs_sum sum;
-    char for_how_long[32], open[48] = "";
-    jobs_sum(&sum, jobs, n);
-    explain(to, sum.worst, now_ms);
+    const struct summary *worst = jobs[0]; /* failed before open before succeeded */
+    size_t count[] = { [FAILED] = 0, [OPEN] = 0, [SUCCEEDED] = 0, [NEITHER] = 0 };
+    int64_t open_since_ms = 0; /* of the open job that was reported first */
+    char for_how_long[32], open[48] = "", names[400] = "";
+    for (size_t i = 0; i < n; i++) {
+        if (weight_of(jobs[i]) < weight_of(worst))
+            worst = jobs[i];
+        if (sort_of(jobs[i]) == OPEN && (!open_since_ms || jobs[i]->at_ms < open_since_ms))
+            open_since_ms = jobs[i]->at_ms;
+        count[sort_of(jobs[i])]++;
+    }
+    explain(to, worst, now_ms);
     if (n == 1)
         return;
-    age(for_how_long, sum.open_since_ms, now_ms);
-    if (sum.n_open)
-        snprintf(open, sizeof(open), ", %zu in progress", sum.n_open);
-    if (sum.n_failed)
-        snprintf(to->why, sizeof(to->why), "%zu of %zu failed%s: %s", sum.n_failed, n, open,
-                 sum.names);
-    else if (sum.n_open)
-        snprintf(to->why, sizeof(to->why), "%zu of %zu jobs in progress (for %s): %s", sum.n_open,
-                 n, for_how_long, sum.names);
-    else if (sum.n_succeeded == n)
-        snprintf(to->why, sizeof(to->why), "%zu of %zu succeeded", n, n);
+    names_of(names, sizeof(names), jobs, n, sort_of(worst));
+    age(for_how_long, open_since_ms, now_ms);
+    if (count[OPEN])
+        FORMAT(open, ", %zu in progress", count[OPEN]);
+    if (count[FAILED])
+        FORMAT(to->why, "%zu of %zu failed%s: %s", count[FAILED], n, open, names);
+    else if (count[OPEN])
+        FORMAT(to->why, "%zu of %zu jobs in progress (for %s): %s", count[OPEN], n, for_how_long,
+               names);
+    else if (count[SUCCEEDED] == n)
+        FORMAT(to->why, "%zu of %zu succeeded", n, n);
     else
-        snprintf(to->why, sizeof(to->why), "%zu of %zu succeeded, %zu neutral or skipped",
-                 sum.n_succeeded, n, n - sum.n_succeeded);
+        FORMAT(to->why, "%zu of %zu succeeded, %zu neutral or skipped", count[SUCCEEDED], n,
+               n - count[SUCCEEDED]);
 }
 
 /* What is known of one downstream; all is borrowed. */
@@ -296,20 +279,17 @@ struct downstream {
     size_t n_jobs;
 };
 
-/* The outcome of a wait and the record that waits are written at once, in any order: the one that
- * says until when counts. */
-static bool says_less(const struct summary *before, const struct summary *s)
-{
-    return before && str_is(str_of(before->outcome), "waits") &&
-           str_is(str_of(s->outcome), "waiting") && s->at_ms - before->at_ms < 1000;
-}
-
 static void add_step(struct downstream *to, const struct summary *s)
 {
     if (s->tier)
         to->tier = s->tier;
     to->called_back = s->topic == TOPIC_CALLBACKS;
-    if (to->called_back || says_less(to->sending, s))
+    if (to->called_back)
+        return;
+    /* The outcome of a wait and the record that waits are written at once, in any order: the one
+     * that says until when counts. */
+    if (to->sending && str_is(str_of(to->sending->outcome), "waits") &&
+        str_is(str_of(s->outcome), "waiting") && s->at_ms - to->sending->at_ms < 1000)
         return;
     to->sending = s;
     if (str_is(str_of(s->outcome), "dispatched"))
@@ -325,17 +305,6 @@ static bool changes_nothing(const struct summary *s)
         if (str_is(str_of(s->outcome), outcomes[i]))
             return true;
     return false;
-}
-
-/* Jobs, once they have called back, unless something else is under way or has gone wrong since. */
-static void decide(struct standing *to, const struct downstream *d, int64_t now_ms)
-{
-    bool as_before = !d->sending || changes_nothing(d->sending);
-    *to = (struct standing){ .repo = d->repo, .tier = d->tier };
-    if (d->n_jobs && (d->called_back || as_before))
-        explain_jobs(to, d->jobs, d->n_jobs, now_ms);
-    else
-        explain(to, as_before && d->sent ? d->sent : d->sending, now_ms);
 }
 
 static struct downstream *downstream_of(struct downstream *all, size_t *n, struct str repo)
@@ -373,8 +342,17 @@ size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64
             one->n_jobs++;
         }
     *ret = mem_alloc(n + 1, sizeof(**ret));
-    for (size_t i = 0; i < n; i++)
-        decide(&(*ret)[i], &all[i], now_ms);
+    for (size_t i = 0; i < n; i++) {
+        const struct downstream *d = &all[i];
+        bool as_before = !d->sending || changes_nothing(d->sending);
+        (*ret)[i] = (struct standing){ .repo = d->repo, .tier = d->tier };
+        /* Jobs, once they have called back, unless something else is under way or has gone wrong
+         * since. */
+        if (d->n_jobs && (d->called_back || as_before))
+            explain_jobs(&(*ret)[i], d->jobs, d->n_jobs, now_ms);
+        else
+            explain(&(*ret)[i], as_before && d->sent ? d->sent : d->sending, now_ms);
+    }
     qsort(*ret, n, sizeof(**ret), compare_states);
     free(jobs);
     free(all);

@@ -20,11 +20,6 @@
 #define REPOS_MAX 2000
 #define NAME_SIZE 2048
 
-static void put_text(struct buf *to, const char *text)
-{
-    clean_line(to, str_of(text));
-}
-
 /* ---- what the view has of a delivery -------------------------------------------------------- */
 
 /* Written as it is read: lines, or the elements of JSON lists. */
@@ -41,18 +36,15 @@ struct view {
 static void state_put(struct view *v, const char *repo, const char *what, const char *state)
 {
     struct buf *to = &v->states;
-    if (v->json) {
-        json_element(to);
-        json_str(to, "repo", str_of(repo));
-        json_str(to, "what", str_of(what));
-        json_str(to, "state", str_of(state));
-        buf_putc(to, '}');
+    if (!v->json) {
+        clean_printf(to, "  %s  %s  %s\n", repo, what, state);
         return;
     }
-    const char *const parts[] = { "  ", repo, "  ", what, "  ", state };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-        put_text(to, parts[i]);
-    buf_putc(to, '\n');
+    json_element(to);
+    json_str(to, "repo", str_of(repo));
+    json_str(to, "what", str_of(what));
+    json_str(to, "state", str_of(state));
+    buf_putc(to, '}');
 }
 
 /* The check runs of one name on a commit whose slot begins with start. */
@@ -69,46 +61,22 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
             continue;
         v->ids = mem_resize(v->ids, v->n_ids + 1, sizeof(*v->ids));
         v->ids[v->n_ids++] = sent->id;
-        if (v->json) {
-            json_element(&v->checks);
-            json_str(&v->checks, "name", str_of(name));
-            json_int(&v->checks, "id", sent->id);
-            json_bool(&v->checks, "completed", sent->completed);
-            buf_putc(&v->checks, '}');
-        } else {
-            buf_puts(&v->checks, "  ");
-            put_text(&v->checks, name);
-            buf_printf(&v->checks, "  %s  id %" PRId64 "\n", sent->completed ? "completed" : "open",
-                       sent->id);
+        if (!v->json) {
+            clean_printf(&v->checks, "  %s  %s  id %" PRId64 "\n", name,
+                         sent->completed ? "completed" : "open", sent->id);
+            continue;
         }
+        json_element(&v->checks);
+        json_str(&v->checks, "name", str_of(name));
+        json_int(&v->checks, "id", sent->id);
+        json_bool(&v->checks, "completed", sent->completed);
+        buf_putc(&v->checks, '}');
     }
     return err;
 }
 
-/* One on-call comment a pull request and downstream. */
-static enum err comment_put(struct view *v, const struct dispatch_view *dispatch)
-{
-    struct comment_sent sent = { .known = false };
-    if (!dispatch->pr)
-        return OK;
-    enum err err = comment_sent_get(v->redis, dispatch->pr, str_of(dispatch->repo), &sent, v->why);
-    if (err || !sent.known || !sent.id)
-        return err;
-    if (v->json) {
-        json_element(&v->comments);
-        json_str(&v->comments, "repo", str_of(dispatch->repo));
-        json_int(&v->comments, "pr", dispatch->pr);
-        json_int(&v->comments, "id", sent.id);
-        buf_putc(&v->comments, '}');
-    } else {
-        buf_puts(&v->comments, "  ");
-        put_text(&v->comments, dispatch->repo);
-        buf_printf(&v->comments, "  #%" PRId64 "  id %" PRId64 "\n", dispatch->pr, sent.id);
-    }
-    return OK;
-}
-
-/* One aggregate a commit and downstream, whichever delivery it was last about. */
+/* One aggregate a commit and downstream, whichever delivery it was last about; one on-call comment
+ * a pull request and downstream. */
 static enum err dispatches_put(struct view *v, struct str delivery)
 {
     struct dispatch_view *all = NULL;
@@ -119,11 +87,24 @@ static enum err dispatches_put(struct view *v, struct str delivery)
         if (!repos_have(str_of(all[i].repo), v->repo))
             continue;
         state_put(v, all[i].repo, "dispatch", all[i].outcome);
-        snprintf(name, sizeof(name), "crcr/%s", all[i].repo);
+        FORMAT(name, "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
             err = checks_put(v, str_of(all[i].head_sha), name, "");
-        if (!err)
-            err = comment_put(v, &all[i]);
+        struct comment_sent sent = { .known = false };
+        if (!err && all[i].pr)
+            err = comment_sent_get(v->redis, all[i].pr, str_of(all[i].repo), &sent, v->why);
+        if (err || !sent.known || !sent.id)
+            continue;
+        if (!v->json) {
+            clean_printf(&v->comments, "  %s  #%" PRId64 "  id %" PRId64 "\n", all[i].repo,
+                         all[i].pr, sent.id);
+            continue;
+        }
+        json_element(&v->comments);
+        json_str(&v->comments, "repo", str_of(all[i].repo));
+        json_int(&v->comments, "pr", all[i].pr);
+        json_int(&v->comments, "id", sent.id);
+        buf_putc(&v->comments, '}');
     }
     free(all);
     return err;
@@ -140,16 +121,16 @@ static enum err jobs_put(struct view *v, struct str delivery)
             continue;
         struct buf CLEANUP(buf_clear) name;
         char what[400], state[64], start[RUN_ID_MAX + 32];
-        snprintf(what, sizeof(what), "%s / %s", job->workflow_name ? job->workflow_name : "?",
-                 job->job_name ? job->job_name : "?");
-        snprintf(state, sizeof(state), "%s%s%s", job_state_name(job->state),
-                 job->conclusion ? " " : "", job->conclusion ? job->conclusion : "");
+        FORMAT(what, "%s / %s", job->workflow_name ? job->workflow_name : "?",
+               job->job_name ? job->job_name : "?");
+        FORMAT(state, "%s%s%s", job_state_name(job->state), job->conclusion ? " " : "",
+               job->conclusion ? job->conclusion : "");
         state_put(v, job->repo, what, state);
         buf_init(&name, NAME_SIZE);
         if (!job->head_sha || !job->workflow_name || !job->job_name || !job->run_id)
             continue;
         check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
-        snprintf(start, sizeof(start), "%s:%lld/", job->run_id, (long long)job->pr_number);
+        FORMAT(start, "%s:%lld/", job->run_id, (long long)job->pr_number);
         err = checks_put(v, str_of(job->head_sha), name.ptr, start);
     }
     return err;
@@ -191,26 +172,13 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
         }
         buf_clear(parts[i].text);
     }
-    if (err && !json) {
-        buf_puts(to, "Redis and check runs at GitHub: not looked at: ");
-        put_text(to, why.text);
-        buf_putc(to, '\n');
-    }
+    if (err && !json)
+        clean_printf(to, "Redis and check runs at GitHub: not looked at: %s\n", why.text);
     redis_free(v.redis);
     free(v.ids);
 }
 
 /* ---- one delivery: the steps [first … end) -------------------------------------------------- */
-
-static void put_delta(struct buf *to, int64_t ms)
-{
-    if (ms < 0)
-        ms = 0;
-    if (ms < 10000)
-        buf_printf(to, "  %+7" PRId64 " ms  ", ms);
-    else
-        buf_printf(to, "  %+7.1f s   ", (double)ms / 1000.0);
-}
 
 static const char *step_name(const struct summary *s)
 {
@@ -231,24 +199,22 @@ static const char *step_name(const struct summary *s)
 
 static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
 {
-    char tier[8] = "";
-    if (s->tier)
-        snprintf(tier, sizeof(tier), "L%d ", s->tier);
-    put_delta(to, s->at_ms - before_ms);
+    int64_t ms = s->at_ms > before_ms ? s->at_ms - before_ms : 0;
+    if (ms < 10000)
+        buf_printf(to, "  %+7" PRId64 " ms  ", ms);
+    else
+        buf_printf(to, "  %+7.1f s   ", (double)ms / 1000.0);
     buf_printf(to, "%-10s  ", step_name(s));
     if (s->repos) {
-        buf_puts(to, tier);
+        if (s->tier)
+            buf_printf(to, "L%d ", s->tier);
         repos_put(to, str_of(s->repos));
         buf_puts(to, "  ");
     }
-    if (s->topic != TOPIC_EVENTS) {
-        put_text(to, s->outcome);
-        buf_puts(to, "  ");
-    }
-    if (*s->detail) {
-        put_text(to, s->detail);
-        buf_puts(to, "  ");
-    }
+    if (s->topic != TOPIC_EVENTS)
+        clean_printf(to, "%s  ", s->outcome);
+    if (*s->detail)
+        clean_printf(to, "%s  ", s->detail);
     buf_printf(to, "%s[%d]@%" PRId64 "\n", s->topic_name, (int)s->partition, s->offset);
 }
 
@@ -260,43 +226,29 @@ static const struct summary *event_of(const struct timeline *t, size_t first, si
     return &t->steps[first];
 }
 
-static void put_head(struct buf *to, const struct summary *s)
-{
-    buf_puts(to, "delivery ");
-    put_text(to, s->delivery);
-    buf_puts(to, "  ");
-    put_text(to, s->event);
-    if (s->pr)
-        buf_printf(to, "  #%" PRId64, s->pr);
-    if (*s->head_sha) {
-        buf_puts(to, "  head ");
-        put_text(to, s->head_sha);
-    }
-    buf_putc(to, '\n');
-}
-
-static int64_t put_accepted(struct buf *to, const struct summary *s)
-{
-    char at[CLOCK_TEXT_SIZE];
-    if (s->topic != TOPIC_EVENTS || !s->received_ms)
-        return s->at_ms;
-    clock_format(s->received_ms, at);
-    if (str_starts(str_of(s->detail), "redelivered"))
-        buf_printf(to, "  %s  GitHub tried to deliver it, in vain; fetched later\n", at);
-    else
-        buf_printf(to, "  %s  accepted  last byte of the webhook\n", at);
-    return s->received_ms;
-}
-
 static void put_delivery(struct buf *to, const struct timeline *t, size_t first, size_t end,
                          struct str repo)
 {
     const struct summary *event = event_of(t, first, end);
     bool color = ctl_color(stdout);
+    int64_t before_ms = event->at_ms;
     struct standing *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
-    put_head(to, event);
-    int64_t before_ms = put_accepted(to, event);
+    clean_printf(to, "delivery %s  %s", event->delivery, event->event);
+    if (event->pr)
+        buf_printf(to, "  #%" PRId64, event->pr);
+    if (*event->head_sha)
+        clean_printf(to, "  head %s", event->head_sha);
+    buf_putc(to, '\n');
+    if (event->topic == TOPIC_EVENTS && event->received_ms) {
+        char at[CLOCK_TEXT_SIZE];
+        before_ms = event->received_ms;
+        clock_format(before_ms, at);
+        buf_printf(to, "  %s  %s\n", at,
+                   str_starts(str_of(event->detail), "redelivered")
+                       ? "GitHub tried to deliver it, in vain; fetched later"
+                       : "accepted  last byte of the webhook");
+    }
     for (size_t i = first; i < end; i++) {
         put_step(to, &t->steps[i], before_ms);
         before_ms = t->steps[i].at_ms;
@@ -305,13 +257,11 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     for (size_t i = 0; i < n; i++) {
         if (!repos_have(all[i].repo, repo))
             continue;
-        buf_printf(to, "  L%d  ", all[i].tier);
-        clean_line(to, all[i].repo);
-        buf_puts(to, color ? "  \033[1m" : "  ");
-        put_text(to, all[i].state);
-        buf_puts(to, color ? "\033[0m  " : "  ");
-        put_text(to, all[i].why);
-        buf_putc(to, '\n');
+        clean_printf(to, "  L%d  %.*s  ", all[i].tier, STR_ARG(all[i].repo));
+        buf_puts(to, color ? "\033[1m" : "");
+        clean_printf(to, "%s", all[i].state);
+        buf_puts(to, color ? "\033[0m" : "");
+        clean_printf(to, "  %s\n", all[i].why);
     }
     free(all);
 }

@@ -1,10 +1,10 @@
-/* The table of verbs and their options. Parsing (args.c), --help, the manual page and bash
- * completion (help.c) read it, and nothing else knows what a verb takes. */
+/* The table of verbs and their options, and what reads it: parsing (args.c), and --help, the manual
+ * page and bash completion (help.c). Nothing else knows what a verb takes. */
 #ifndef CRCR_CTL_VERBS_H
 #define CRCR_CTL_VERBS_H
 
 #include "ctl.h"
-#include "level_rules.h"
+#include "levels.h"
 
 /* What an option takes, and the type of its field in struct args. */
 enum option_type {
@@ -72,5 +72,33 @@ verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_l
     verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver, verb_allowlist,
     verb_lag, verb_topics_create, verb_topics_check, verb_probe, verb_levels, verb_score,
     verb_config, verb_manual, verb_completion;
+
+/* ---- args.c --------------------------------------------------------------------------------- */
+
+/* The verb that argv begins with, and how many words its name has; NULL: there is none. */
+const struct verb *args_verb(int argc, char **argv, int *words);
+/* argv[0] is the last word of the verb's name; argv is reordered and kept. ctl needs its verb, and
+ * its topics where the verb has an option that takes one. CTL_USAGE: what is wrong and what is
+ * accepted is on stderr. */
+int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
+               struct args *ret);
+#define ARGS_TOPICS                                                                                   \
+    "events, dispatch.l1 … dispatch.l4, delay.10s … delay.1h, dispatches, callbacks, reconcile, " \
+    "results, allowlist, dlq"
+/* The topic of that name, with or without the prefix; TOPIC_COUNT: there is none. */
+enum topic args_topic(const struct ctl *ctl, const char *name);
+/* How --help writes the option's value: "TIME"; "" for a flag. */
+const char *option_value(const struct option_row *row);
+
+/* ---- help.c --------------------------------------------------------------------------------- */
+
+/* All verbs, one line each. */
+void help_all(struct buf *to);
+/* The verb of that name, or the verbs whose name begins with that word; false: there are none. */
+bool help_verb(struct buf *to, const char *name);
+/* A page for man(1). */
+void help_manual(struct buf *to);
+/* A script for bash. */
+void help_completion(struct buf *to);
 
 #endif

@@ -11,8 +11,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "deploy/crcrctl/args.h"
-#include "deploy/crcrctl/help.h"
+#include "deploy/crcrctl/verbs.h"
 
 #define WORDS_MAX 12
 #define HOUR_MS   (3600 * 1000LL)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "deploy/crcrctl/args.h"
+#include "deploy/crcrctl/verbs.h"
 
 #define MINUTE 60000
 #define HOUR   (60 * (int64_t)MINUTE)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "deploy/crcrctl/score_measure.h"
+#include "deploy/crcrctl/scorecard.h"
 
 #define DAY (24 * 3600 * (int64_t)1000)
 #define NOW (100 * DAY)

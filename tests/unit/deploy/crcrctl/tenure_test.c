@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "deploy/crcrctl/tenure.h"
+#include "deploy/crcrctl/allowlist.h"
 
 static void add(struct tenure *t, const char *yaml, int64_t at_ms)
 {

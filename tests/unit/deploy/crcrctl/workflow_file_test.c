@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "deploy/crcrctl/workflow_file.h"
+#include "deploy/crcrctl/probe.h"
 
 static struct workflow_events events(const char *yaml)
 {

@@ -1,0 +1,136 @@
+#include "allowlist.h"
+
+#include <stdlib.h>
+
+#include "../../common/base/mem.h"
+#include "scan.h"
+#include "table.h"
+#include "verbs.h"
+
+/* ---- tenure: PURE --------------------------------------------------------------------------- */
+
+/* Of a repository, by its name in lower case. */
+struct stay {
+    int level;
+    int64_t since_ms;
+    size_t version; /* the last one that lists it */
+};
+
+struct tenure {
+    struct table stays;
+    size_t version; /* how many have come */
+};
+
+struct tenure *tenure_new(void)
+{
+    struct tenure *t = mem_alloc(1, sizeof(*t));
+    t->stays.size = sizeof(struct stay);
+    return t;
+}
+
+void tenure_free(struct tenure *t)
+{
+    if (t)
+        table_clear(&t->stays);
+    free(t);
+}
+
+void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms)
+{
+    t->version++;
+    for (size_t i = 0; i < allowlist_size(list); i++) {
+        const struct allowlist_entry *entry = allowlist_at(list, i);
+        char key[REPO_MAX + 1];
+        str_lower(key, sizeof(key), entry->repo);
+        struct stay *stay = table_make(&t->stays, str_of(key));
+        if (stay->level != entry->level || stay->version + 1 != t->version)
+            stay->since_ms = at_ms;
+        stay->level = entry->level;
+        stay->version = t->version;
+    }
+}
+
+int64_t tenure_since_ms(const struct tenure *t, struct str repo)
+{
+    char key[REPO_MAX + 1];
+    const struct stay *stay =
+        str_lower(key, sizeof(key), repo) ? table_get(&t->stays, str_of(key)) : NULL;
+    return stay && stay->version == t->version ? stay->since_ms : -1;
+}
+
+/* ---- the topic ------------------------------------------------------------------------------ */
+
+/* What cannot be read leaves in force what was, as in the daemons. */
+static bool take(void *opaque, const struct record *record)
+{
+    struct allowlist_read *r = opaque;
+    struct str source = headers_get(&record->headers, "source");
+    struct demotions *demotions;
+    struct allowlist *list;
+    struct why why;
+    if (str_is(record->key, "allowlist") && record->value.ptr) {
+        if (allowlist_parse(&list, "allowlist", record->value, &why)) {
+            r->unreadable++;
+            return true;
+        }
+        allowlist_free(r->list);
+        free(r->text);
+        free(r->source);
+        r->list = list;
+        r->text = str_dup(record->value);
+        r->source = str_dup(source.len ? source : STR_LIT("an unknown source"));
+        str_copy(r->sha, sizeof(r->sha), headers_get(&record->headers, "sha"));
+        r->fetched_ms = headers_get_i64(&record->headers, "fetched_ms", record->timestamp_ms);
+        tenure_add(r->tenure, list, r->fetched_ms);
+    } else if (str_is(record->key, DEMOTIONS_KEY) && record->value.ptr) {
+        if (demotions_from_json(record->value, &demotions, &why)) {
+            r->unreadable++;
+            return true;
+        }
+        demotions_free(r->demotions);
+        r->demotions = demotions;
+    }
+    return true;
+}
+
+enum err allowlist_read(const struct ctl *ctl, struct allowlist_read *ret, struct why *why)
+{
+    struct scan scan = { .topics = SCAN(TOPIC_ALLOWLIST), .quiet = true };
+    *ret = (struct allowlist_read){ .tenure = tenure_new() };
+    return scan_all(&scan, ctl, take, ret, why);
+}
+
+void allowlist_read_clear(struct allowlist_read *r)
+{
+    tenure_free(r->tenure);
+    allowlist_free(r->list);
+    demotions_free(r->demotions);
+    free(r->text);
+    free(r->source);
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+int verb_allowlist(struct ctl *ctl, const struct args *args)
+{
+    const char *file = args->names[0];
+    struct buf CLEANUP(buf_clear) text;
+    struct allowlist *list;
+    size_t n[5] = { 0 };
+    struct why why;
+    (void)ctl;
+    buf_init(&text, ALLOWLIST_MAX_BYTES);
+    enum err err = ctl_read_file(&text, file, &why);
+    if (!err)
+        err = allowlist_parse(&list, file, buf_str(&text), &why);
+    if (err) {
+        fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
+        return CTL_PROBLEM;
+    }
+    for (size_t i = 0; i < allowlist_size(list); i++)
+        n[allowlist_at(list, i)->level]++;
+    printf("%s: valid: %zu repositories (L1 %zu, L2 %zu, L3 %zu, L4 %zu)\n", file,
+           allowlist_size(list), n[1], n[2], n[3], n[4]);
+    allowlist_free(list);
+    return CTL_OK;
+}

@@ -1,0 +1,414 @@
+/* `crcrctl dlq list`, `show`, `replay` and `drop`. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "../../common/base/clock.h"
+#include "../../common/crypto/hmac.h"
+#include "dlq.h"
+#include "out.h"
+#include "repos.h"
+#include "scan.h"
+#include "table.h"
+#include "verbs.h"
+
+#define TEXT_MAX (256u << 20) /* a body of 26 MiB whose every byte is escaped, and indented */
+
+/* ---- one entry ------------------------------------------------------------------------------ */
+
+static const char *source_of(const struct dlq_entry *e, const struct topics *topics)
+{
+    enum topic topic = topics_find(topics, str_of(e->source_topic));
+    return topic == TOPIC_COUNT ? e->source_topic : topic_base_name(topic);
+}
+
+/* A line an entry, or a JSON object. */
+static void print_entry(const struct dlq_entry *e, bool json, const struct topics *topics)
+{
+    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE], repos[REPO_MAX + 16];
+    struct str all = str_of(e->repos);
+    struct buf CLEANUP(buf_clear) line;
+    buf_init(&line, 16u << 10);
+    dlq_place_text(e->at, place);
+    if (json) {
+        json_element(&line);
+        json_text(&line, "position", place);
+        json_int(&line, "partition", e->at.partition);
+        json_int(&line, "offset", e->at.offset);
+        json_time(&line, "parked_at", e->parked_ms);
+        json_text(&line, "state", dlq_state_name(e->state));
+        json_text(&line, "class", e->class);
+        json_text(&line, "source", source_of(e, topics));
+        json_text(&line, "key", e->key);
+        json_text(&line, "delivery", e->delivery);
+        repos_json(&line, all);
+        json_text(&line, "error", e->error);
+        buf_putc(&line, '}');
+    } else {
+        clock_format(e->parked_ms, at);
+        put_padded(&line, place, 11);
+        put_padded(&line, at, 25);
+        put_padded(&line, e->class, 10);
+        put_padded(&line, source_of(e, topics), 12);
+        put_padded(&line, *e->delivery ? e->delivery : e->key, 37);
+        repos_short(all, repos, sizeof(repos));
+        put_padded(&line, *repos ? repos : e->key, 25);
+        if (e->state != DLQ_OPEN)
+            buf_printf(&line, "(%s) ", dlq_state_name(e->state));
+        clean_line(&line, str_of(e->error));
+        repos_put_rest(&line, all);
+    }
+    printf("%.*s\n", STR_ARG(buf_str(&line)));
+}
+
+/* All of one record: headers, and its body: pretty when it is JSON, else as it is; either way
+ * harmless. */
+static void print_record(const struct record *record)
+{
+    struct str body = record->value;
+    struct buf CLEANUP(buf_clear) text;
+    buf_init(&text, TEXT_MAX);
+    buf_puts(&text, "key: ");
+    clean_line(&text, record->key);
+    buf_putc(&text, '\n');
+    for (size_t i = 0; i < record->headers.n; i++) {
+        clean_line(&text, record->headers.at[i].name);
+        buf_puts(&text, ": ");
+        clean_line(&text, record->headers.at[i].value);
+        buf_putc(&text, '\n');
+    }
+    buf_printf(&text, "body: %zu bytes\n\n", body.len);
+    json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
+    char *pretty = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
+    clean_text(&text, pretty ? str_of(pretty) : body);
+    buf_putc(&text, '\n');
+    ctl_put(&text);
+    free(pretty);
+    json_decref(document);
+}
+
+/* ---- the queue ------------------------------------------------------------------------------ */
+
+/* What the arguments ask for; CTL_USAGE: a position is none. */
+static int filter_of(const struct ctl *ctl, const struct args *args, struct dlq_filter *ret)
+{
+    *ret = (struct dlq_filter){ .class = str_of(args->class),
+                                .repo = str_of(args->repo),
+                                .delivery = str_of(args->delivery),
+                                .source = str_of(args->source),
+                                .since_ms = args->since_ms };
+    for (size_t i = 0; i < args->n_names; i++)
+        if (!dlq_place_parse(str_of(args->names[i]), &ret->places[ret->n_places++]))
+            return ctl_bad(ctl, "position", args->names[i],
+                           "PARTITION@OFFSET as `dlq list` shows it");
+    return CTL_OK;
+}
+
+/* `results` keeps only the newest row of a job, and an older one that is put back would take its
+ * place. Of each row in the queue: what is its newest in the topic. */
+struct row {
+    char sha[SHA256_HEX_SIZE]; /* of the value; "": none seen */
+};
+
+struct reading {
+    struct dlq *dlq;
+    struct table *rows;           /* of struct row, by the record's key; NULL: not wanted */
+    const struct dlq_place *show; /* the record to print; NULL: none */
+    bool shown;
+    const char *results;
+};
+
+static bool collect(void *opaque, const struct record *record)
+{
+    struct reading *r = opaque;
+    dlq_add(r->dlq, record);
+    if (r->show && record->at.partition == r->show->partition &&
+        record->at.offset == r->show->offset) {
+        print_record(record);
+        r->shown = true;
+    }
+    if (r->rows && str_is(headers_get(&record->headers, "source_topic"), r->results))
+        (void)table_make(r->rows, record->key);
+    return true;
+}
+
+/* Reads the whole queue; r->dlq is finished, and the caller's to clear. rows has then the keys of
+ * what came from `results`. CTL_OK or what to exit with. */
+static int read_queue(struct ctl *ctl, struct reading *r)
+{
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
+    struct why why;
+    r->results = ctl->topics.name[TOPIC_RESULTS];
+    dlq_init(r->dlq);
+    enum err err = scan_all(&scan, ctl, collect, r, &why);
+    dlq_finish(r->dlq);
+    if (!err)
+        return CTL_OK;
+    dlq_clear(r->dlq);
+    return ctl_fail(ctl, err, &why);
+}
+
+/* ---- dlq list ------------------------------------------------------------------------------- */
+
+int verb_dlq_list(struct ctl *ctl, const struct args *args)
+{
+    struct dlq_filter filter;
+    struct dlq dlq;
+    size_t shown = 0, resolved = 0;
+    int code = filter_of(ctl, args, &filter);
+    if (code == CTL_OK)
+        code = read_queue(ctl, &(struct reading){ .dlq = &dlq });
+    if (code != CTL_OK)
+        return code;
+    for (size_t i = 0; i < dlq.n; i++) {
+        const struct dlq_entry *entry = dlq.entries[i];
+        if (!dlq_matches(&filter, &ctl->topics, entry))
+            continue;
+        resolved += entry->state != DLQ_OPEN;
+        if (entry->state != DLQ_OPEN && !args->all)
+            continue;
+        if (!shown++ && !args->json)
+            printf("%-10s  %-24s  %-9s  %-11s  %-36s  %-24s  %s\n", "WHERE", "WHEN", "CLASS",
+                   "SOURCE", "DELIVERY", "REPO", "ERROR");
+        print_entry(entry, args->json, &ctl->topics);
+    }
+    if (!args->json)
+        printf("%zu %s, %zu resolved%s\n", shown, args->all ? "shown" : "open", resolved,
+               resolved && !args->all ? " (--all shows them)" : "");
+    dlq_clear(&dlq);
+    return CTL_OK;
+}
+
+/* ---- dlq show ------------------------------------------------------------------------------- */
+
+/* A resolution may come after the record: all of the queue is read. */
+int verb_dlq_show(struct ctl *ctl, const struct args *args)
+{
+    struct dlq_filter filter;
+    struct dlq dlq;
+    struct reading reading = { .dlq = &dlq, .show = &filter.places[0] };
+    int code = filter_of(ctl, args, &filter);
+    if (code == CTL_OK)
+        code = read_queue(ctl, &reading);
+    if (code != CTL_OK)
+        return code;
+    const struct dlq_entry *entry = dlq_find(&dlq, filter.places[0]);
+    if (reading.shown) {
+        printf("state: %s\n", entry ? dlq_state_name(entry->state) : "a resolution itself");
+    } else {
+        ctl_say(ctl, "nothing is there, or it is older than 30 days");
+        code = CTL_PROBLEM;
+    }
+    dlq_clear(&dlq);
+    return code;
+}
+
+/* ---- dlq replay, dlq drop ------------------------------------------------------------------- */
+
+/* Each entry is put back or dropped, and resolved by a record of its own afterwards. */
+struct resolving {
+    struct ctl *ctl;
+    const struct args *args;
+    struct dlq_filter filter;
+    enum dlq_state to;
+    struct dlq dlq;
+    struct table rows;               /* of struct row: those that go back to `results` */
+    struct topic_follower *follower; /* of `results`; NULL: nothing goes back there */
+    struct topic_writer *writer;     /* NULL in a dry run */
+    struct pace pace;
+    size_t chosen, done, unfit, resolved_before, absent;
+    struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
+    bool has_doubt;
+    enum err err; /* what ended it */
+    struct why why;
+};
+
+static void choose(struct resolving *r)
+{
+    const struct dlq_filter *f = &r->filter;
+    for (size_t i = 0; i < f->n_places; i++) {
+        if (dlq_find(&r->dlq, f->places[i]))
+            continue;
+        r->absent++;
+        ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": no entry is there", f->places[i].partition,
+                f->places[i].offset);
+    }
+    for (size_t i = 0; i < r->dlq.n; i++) {
+        struct dlq_entry *entry = r->dlq.entries[i];
+        if (!dlq_matches(f, &r->ctl->topics, entry))
+            continue;
+        entry->chosen = entry->state == DLQ_OPEN;
+        r->chosen += entry->chosen;
+        r->resolved_before += !entry->chosen;
+    }
+}
+
+static bool see_row(void *opaque, const struct record *record)
+{
+    struct row *row = table_get(opaque, record->key);
+    if (row)
+        sha256_hex(record->value, row->sha);
+    return true;
+}
+
+/* Jobs end meanwhile: with a rate this may go on for hours. A row that comes between this look and
+ * the write is not seen. */
+static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
+{
+    const struct row *row = table_get(&r->rows, record->key);
+    char sha[SHA256_HEX_SIZE];
+    if (r->follower) /* for others, too: what librdkafka holds is bounded, and must be taken */
+        scan_more(r->follower, see_row, &r->rows);
+    sha256_hex(record->value, sha);
+    if (target != TOPIC_RESULTS || !row || !*row->sha || str_is(str_of(sha), row->sha))
+        return OK;
+    return why_set(&r->why, ERR_REFUSE,
+                   "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
+                   "callbacks` publishes the newest again");
+}
+
+/* ERR_REFUSE: this one alone cannot be. */
+static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
+                            const struct record *record)
+{
+    enum topic target = TOPIC_DLQ;
+    struct headers headers;
+    enum err err = OK;
+    if (r->to == DLQ_REPLAYED)
+        err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
+    if (!err)
+        err = check_row(r, target, record);
+    if (!err && r->writer && r->to == DLQ_REPLAYED) {
+        err = topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key,
+                                    record->value, &headers, NULL, &r->why);
+        r->has_doubt = !err || err == ERR_UNKNOWN;
+        r->in_doubt = entry->at;
+    }
+    if (!err && r->writer) {
+        dlq_resolution_headers(record, r->to, clock_wall_ms(), &headers);
+        err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_DLQ], record->key,
+                                    STR_LIT(""), &headers, NULL, &r->why);
+    }
+    if (err == ERR_REFUSE && r->has_doubt) /* back in its topic, and nothing says so */
+        return why_prefix(&r->why, ERR_STOP, "put back, but not noted");
+    if (err)
+        return err;
+    r->has_doubt = false;
+    progress_end();
+    printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to),
+           r->to == DLQ_REPLAYED ? " to " : "",
+           r->to == DLQ_REPLAYED ? topic_base_name(target) : "");
+    print_entry(entry, false, &r->ctl->topics);
+    return OK;
+}
+
+static bool on_record(void *opaque, const struct record *record)
+{
+    struct resolving *r = opaque;
+    const struct dlq_place at = dlq_place_of(record);
+    struct dlq_entry *entry = dlq_find(&r->dlq, at);
+    if (!entry || !entry->chosen)
+        return true;
+    if (!pace_wait(&r->pace))
+        return false;
+    entry->chosen = false;
+    enum err err = resolve_one(r, entry, record);
+    if (err == ERR_REFUSE) {
+        r->unfit++;
+        ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": %s", at.partition, at.offset, r->why.text);
+    } else if (err) {
+        r->err = err;
+    } else {
+        r->done++;
+    }
+    progress_show(r->ctl, "%s … %zu of %zu", dlq_state_name(r->to), r->done, r->chosen);
+    return !r->err && r->done + r->unfit < r->chosen;
+}
+
+/* ---- all that were chosen ------------------------------------------------------------------- */
+
+/* The records themselves are read again: a queue may hold more than fits into memory. */
+static void run(struct resolving *r)
+{
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
+    struct scan results = { .topics = SCAN(TOPIC_RESULTS), .keep = &r->follower };
+    const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
+    bool any = false; /* of those chosen came from `results` */
+    for (size_t i = 0; i < r->dlq.n; i++)
+        any = any ||
+              (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
+    if (any && r->to == DLQ_REPLAYED)
+        r->err = scan_run(&results, r->ctl, see_row, &r->rows, &r->why);
+    if (!r->err && !r->args->dry_run)
+        r->err = ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
+    if (r->err || ctl_stopped())
+        return;
+    enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
+    progress_end();
+    if (!r->err)
+        r->err = err;
+}
+
+static int report(const struct resolving *r)
+{
+    size_t left = r->chosen - r->done - r->unfit;
+    bool nothing = !r->chosen && !r->resolved_before;
+    int code = CTL_OK;
+    printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
+           r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
+           r->args->dry_run ? " (dry run: nothing was written)" : "");
+    if (r->err)
+        code = ctl_fail(r->ctl, r->err, &r->why);
+    if (r->has_doubt)
+        ctl_say(r->ctl,
+                "%" PRId32 "@%" PRId64 " may be put back already, and the queue may not say so: "
+                "the next run would put it back again",
+                r->in_doubt.partition, r->in_doubt.offset);
+    if (left)
+        ctl_say(r->ctl, "%zu are left; run it again to go on", left);
+    if (nothing)
+        ctl_say(r->ctl, "nothing like that is there; `crcrctl dlq list` shows what is");
+    if (code == CTL_OK && (left || r->unfit || r->absent || nothing))
+        code = CTL_PROBLEM;
+    return code;
+}
+
+static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
+{
+    struct resolving r = { .ctl = ctl,
+                           .args = args,
+                           .to = to,
+                           .rows.size = sizeof(struct row),
+                           .pace.per_second = args->rate };
+    int code = filter_of(ctl, args, &r.filter);
+    if (code != CTL_OK)
+        return code;
+    if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
+        !args->since_ms)
+        return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
+    code = read_queue(ctl, &(struct reading){ .dlq = &r.dlq, .rows = &r.rows });
+    if (code != CTL_OK) {
+        table_clear(&r.rows);
+        return code;
+    }
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */
+    choose(&r);
+    if (r.chosen)
+        run(&r);
+    code = report(&r);
+    topic_writer_free(r.writer);
+    topic_follower_free(r.follower);
+    table_clear(&r.rows);
+    dlq_clear(&r.dlq);
+    return code;
+}
+
+int verb_dlq_replay(struct ctl *ctl, const struct args *args)
+{
+    return resolve(ctl, args, DLQ_REPLAYED);
+}
+
+int verb_dlq_drop(struct ctl *ctl, const struct args *args)
+{
+    return resolve(ctl, args, DLQ_DROPPED);
+}
