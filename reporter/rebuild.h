@@ -32,6 +32,9 @@ void rebuild_look(struct rebuild *b);
 /* True when rebuild_turn should be called again without waiting. */
 bool rebuild_is_busy(const struct rebuild *b);
 
+/* Marks in reconcile what is to be looked at again. */
+void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo);
+
 /* ---- rebuild_fold.c: from records to the view -------------------------------------------------
  */
 
@@ -58,9 +61,7 @@ struct rebuild_fold {
     struct event_facts *scratch;
     int64_t fence, now_ms; /* wall clock, of the beginning of the batch */
     struct rebuild_batch batch;
-    /* Called for what the reconciler is to look at again. */
-    void (*dirty)(void *opaque, struct str head_sha, struct str repo);
-    void *opaque;
+    struct rebuild *rebuild; /* whose rebuild_mark is called */
 };
 
 /* Queues what a record says; what cannot be read, has outlived CRCR_STATUS_TTL or says nothing is

@@ -12,7 +12,7 @@
 #include "../common/base/mem.h"
 #include "../common/github/comments.h"
 #include "../common/view/labels.h"
-#include "reconcile_pass.h"
+#include "reconcile.h"
 
 #define OWNER_MAX 256
 

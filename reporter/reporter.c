@@ -1,5 +1,6 @@
 #include "reporter.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 #include "../common/base/log.h"
@@ -42,12 +43,34 @@ static enum err reporter_init(struct reporter *r, struct daemon_ctx *ctx, struct
 void reporter_wait_allowlist(const struct reporter *r, struct role_ctx *role)
 {
     role_ready(role, "the allowlist has not been read yet");
-    while (!role_stopping(role) && !allowlist_feed_caught_up(r->feed)) {
-        role_alive(role);
-        wake_reset(role_wake(role));
-        if (!role_stopping(role))
-            wake_wait(role_wake(role), ALLOWLIST_TICK_MS); /* the feed wakes nobody */
-    }
+    while (!role_stopping(role) && !allowlist_feed_caught_up(r->feed))
+        reporter_tick(role, ALLOWLIST_TICK_MS); /* the feed wakes nobody */
+}
+
+void reporter_tick(struct role_ctx *role, int ms)
+{
+    role_alive(role);
+    wake_reset(role_wake(role));
+    if (!role_stopping(role))
+        wake_wait(role_wake(role), ms);
+}
+
+void reporter_redis_seen(struct role_ctx *role, const char *name, bool up, const char *reason)
+{
+    metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(str_of(name)), up);
+    if (up)
+        log_info("redis_back", LOG_STR("role", str_of(name)));
+    else
+        log_warn("redis_unavailable", LOG_STR("role", str_of(name)),
+                 LOG_STR("error", str_of(reason)));
+}
+
+void reporter_put_dirty_key(struct buf *to, struct str head_sha, struct str repo)
+{
+    buf_put(to, head_sha);
+    buf_putc(to, '/');
+    for (size_t i = 0; i < repo.len; i++)
+        buf_putc(to, (char)tolower((unsigned char)repo.ptr[i]));
 }
 
 /* On the feed's thread. */

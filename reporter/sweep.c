@@ -20,7 +20,6 @@
 #define DUE_MS         1000 /* between two looks for what is due */
 #define UNAVAILABLE_MS 1000 /* between two looks for jobs while Redis is unavailable */
 #define FLUSH_MS       1000
-#define ROLE           METRIC_LABELS(STR_LIT("sweep"))
 
 /* One thing that is looked for. */
 struct look {
@@ -47,12 +46,7 @@ static void redis_seen(struct sweep *s, bool up, const char *reason)
     s->redis_unavailable = !up;
     role_waiting(s->role, !up);
     role_ready(s->role, up ? NULL : "Redis is unavailable");
-    metrics_set(role_metrics(s->role), METRIC_REDIS_UP, ROLE, up);
-    if (up)
-        log_info("redis_back", LOG_STR("role", STR_LIT("sweep")));
-    else
-        log_warn("redis_unavailable", LOG_STR("role", STR_LIT("sweep")),
-                 LOG_STR("error", str_of(reason)));
+    reporter_redis_seen(s->role, "sweep", up, reason);
 }
 
 /* What cannot be published is not leased: others that may would find it only when the lease has run
@@ -244,7 +238,7 @@ enum err sweep_run(struct role_ctx *role, void *reporter, struct why *why)
     enum err err = sweep_open(&s, why);
     if (!err) {
         role_ready(role, NULL);
-        metrics_set(role_metrics(role), METRIC_REDIS_UP, ROLE, 1);
+        metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("sweep")), 1);
     }
     while (!err && !role_stopping(role)) {
         turn(&s);
