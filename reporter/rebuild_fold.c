@@ -9,6 +9,7 @@
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/labels.h"
+#include "aggregate.h"
 #include "fold.h"
 #include "rebuild.h"
 
@@ -78,18 +79,12 @@ static int64_t time_of(const char *text, int64_t otherwise)
  * better. */
 static void fill_gaps(struct result_record *row, int64_t timestamp_ms)
 {
-    const int64_t clocks[] = { row->in_progress_ms, row->timed_out_ms, row->completed_ms };
-    int64_t began = time_of(row->started_at, timestamp_ms), first = -1, last = -1;
-    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
-        if (clocks[i] >= 0 && (first < 0 || clocks[i] < first))
-            first = clocks[i];
-        if (clocks[i] > last)
-            last = clocks[i];
-    }
+    int64_t began = time_of(row->started_at, timestamp_ms);
+    int64_t first = job_first_ms(row), last = job_last_ms(row);
     if (row->first_ms < 0)
-        row->first_ms = first >= 0 ? first : began;
+        row->first_ms = first ? first : began;
     if (row->last_ms < 0)
-        row->last_ms = last >= 0 ? last : timestamp_ms;
+        row->last_ms = last ? last : timestamp_ms;
     if (row->state == JOB_IN_PROGRESS && row->in_progress_ms < 0)
         row->in_progress_ms = began;
     if (row->top_level < 0)
