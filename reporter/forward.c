@@ -322,12 +322,8 @@ static enum err forward_off(struct role_ctx *role)
     log_info("forward_off", LOG_STR("reason", STR_LIT("HUD_API_URL is empty")));
     role_ready(role, NULL);
     role_waiting(role, true);
-    while (!role_stopping(role)) {
-        role_alive(role);
-        wake_reset(role_wake(role));
-        if (!role_stopping(role))
-            wake_wait(role_wake(role), TICK_MS);
-    }
+    while (!role_stopping(role))
+        reporter_tick(role, TICK_MS);
     return OK;
 }
 
