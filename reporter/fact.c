@@ -26,17 +26,6 @@ void fact_refuse(struct fact *fact, const char *class, const char *error)
     snprintf(fact->error, sizeof(fact->error), "%s", error);
 }
 
-static enum err outcome_read(struct fact *fact, struct why *why)
-{
-    enum err err = outcome_from_json(fact->record->value, &fact->outcome, why);
-    if (err)
-        return err;
-    /* Re-runs tell through their jobs; the dispatch itself stays as it was. */
-    bool first = str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH));
-    fact->kind = first ? FACT_OUTCOME : FACT_NOTHING;
-    return OK;
-}
-
 static char *ciflow_labels(const struct event_facts *facts)
 {
     struct buf CLEANUP(buf_clear) text;
@@ -92,8 +81,11 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
                                  &fact->callback, &why);
         break;
     case TOPIC_DISPATCHES:
-        fact->kind = FACT_OUTCOME;
-        err = outcome_read(fact, &why);
+        err = outcome_from_json(record->value, &fact->outcome, &why);
+        /* Re-runs tell through their jobs; the dispatch itself stays as it was. */
+        fact->kind = !err && str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH))
+                         ? FACT_OUTCOME
+                         : FACT_NOTHING;
         break;
     default:
         fact->kind = FACT_LABELS;

@@ -36,7 +36,7 @@ static void redis_seen(struct fold *f, bool up, const char *reason)
         return;
     f->redis_unavailable = !up;
     report_ready(f);
-    reporter_redis_seen(f->role, "fold", up, reason);
+    reporter_redis_seen(f->role, up, reason);
     if (up)
         rebuild_look(f->rebuild); /* its last look may have met a Redis that was unavailable */
 }

@@ -162,13 +162,6 @@ static void let_go(struct rebuild *b)
     b->look_ms = clock_mono_ms() + LOOK_MS;
 }
 
-static void give_up(struct rebuild *b, const char *reason)
-{
-    log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
-             LOG_STR("error", str_of(reason)));
-    let_go(b);
-}
-
 static void begin(struct rebuild *b)
 {
     const struct reporter *r = b->fold.reporter;
@@ -196,22 +189,6 @@ static void begin(struct rebuild *b)
         return;
     }
     log_info("rebuild_started", LOG_INT("total", topic_span_total(b->span)));
-}
-
-static void finish(struct rebuild *b)
-{
-    struct why why;
-    if (view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), &why)) {
-        give_up(b, why.text);
-        return;
-    }
-    double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
-    close_both(b);
-    b->consistent = true;
-    b->look_ms = clock_mono_ms() + LOOK_MS;
-    metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
-    log_info("rebuild_done", LOG_INT("records", (int64_t)b->records),
-             LOG_INT("ms", (int64_t)(seconds * 1e3)));
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -277,7 +254,7 @@ static enum err batch(struct rebuild *b, struct why *why)
 }
 
 /* All is read: the marks must be stored before the epoch is set, or a crash would lose them. */
-static enum err finish_fold(struct rebuild *b, struct why *why)
+static enum err finish(struct rebuild *b, struct why *why)
 {
     enum err err = b->marked ? OK : open_jobs_mark(b, why);
     if (err)
@@ -287,8 +264,18 @@ static enum err finish_fold(struct rebuild *b, struct why *why)
     if (b->lost)
         return why_set(why, ERR_RETRY, "Kafka did not store what is to be reconciled");
     FAULT_POINT("rebuild.read");
-    if (b->unacknowledged == 0)
-        finish(b);
+    if (b->unacknowledged > 0)
+        return OK;
+    err = view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), why);
+    if (err)
+        return err;
+    double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
+    close_both(b);
+    b->consistent = true;
+    b->look_ms = clock_mono_ms() + LOOK_MS;
+    metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
+    log_info("rebuild_done", LOG_INT("records", (int64_t)b->records),
+             LOG_INT("ms", (int64_t)(seconds * 1e3)));
     return OK;
 }
 
@@ -299,9 +286,12 @@ static void work(struct rebuild *b)
     do {
         enum err err = renew(b, &why);
         if (!err)
-            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : finish_fold(b, &why);
-        if (err && b->span)
-            give_up(b, why.text);
+            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : finish(b, &why);
+        if (err) {
+            log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
+                     LOG_STR("error", str_of(why.text)));
+            let_go(b);
+        }
         role_progress(b->role);
     } while (b->span && clock_mono_ms() < until && !role_stopping(b->role));
 }

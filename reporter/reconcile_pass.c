@@ -1,5 +1,4 @@
-#include "reconcile.h"
-
+/* Carries out one pass. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +9,7 @@
 #include "../common/github/commits.h"
 #include "../common/view/commits.h"
 #include "../common/view/due.h"
+#include "reconcile.h"
 
 #define NO_DIGEST     "-" /* of nothing that is ever wanted */
 #define LOOK_LATER_MS 1000
@@ -209,38 +209,35 @@ static void search_ended(void *opaque, const struct github_answer *answer, int64
     pass_step(p);
 }
 
-static void write_came(struct pass *p, const struct github_answer *answer, int64_t id)
+static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
 {
+    struct pass *p = opaque;
     const struct wanted_check *w = wanted_at(p);
     const bool sent = answer->sent_ms > 0, refused = answer->err == ERR_REFUSE && sent;
-    /* Deleted (404), or of an App that was ours before (403). Where it is our rights that lack, a
-     * new one is refused as well. */
+    FAULT_POINT("reconcile.written");
     if (action_at(p)->kind == ACTION_CHECK_UPDATE && w->may_start && refused &&
         (answer->status == 404 || answer->status == 403)) {
+        /* Deleted (404), or of an App that was ours before (403). Where it is our rights that lack,
+         * a new one is refused as well. */
         pass_count(p, "update", true, answer);
         p->has.sent = (struct check_sent){ .id = 0 };
         check_plan_again(p);
-        return;
+    } else {
+        bool for_good = refused && answer->status == 422; /* as it will each time */
+        bool unknown = answer->err && sent && target_is_old(p->target);
+        if (for_good || unknown)
+            remember(p, p->has.sent.id, p->has.sent.completed);
+        if (pass_answered(p, answer)) {
+            log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
+                     LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
+                     LOG_STR("head_sha", str_of(p->target->head_sha)),
+                     LOG_STR("status", str_of(w->status)),
+                     LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
+            remember(p, id, w->completed);
+            pass_next(p);
+        }
     }
-    bool for_good = refused && answer->status == 422; /* as it will each time */
-    bool unknown = answer->err && sent && target_is_old(p->target);
-    if (for_good || unknown)
-        remember(p, p->has.sent.id, p->has.sent.completed);
-    if (!pass_answered(p, answer))
-        return;
-    log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
-             LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
-             LOG_STR("head_sha", str_of(p->target->head_sha)), LOG_STR("status", str_of(w->status)),
-             LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
-    remember(p, id, w->completed);
-    pass_next(p);
-}
-
-static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
-{
-    FAULT_POINT("reconcile.written");
-    write_came(opaque, answer, id);
-    pass_step(opaque);
+    pass_step(p);
 }
 
 /* True when it is known that our budget has no room for this one. Then it is not even searched

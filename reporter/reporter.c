@@ -55,14 +55,14 @@ void reporter_tick(struct role_ctx *role, int ms)
         wake_wait(role_wake(role), ms);
 }
 
-void reporter_redis_seen(struct role_ctx *role, const char *name, bool up, const char *reason)
+void reporter_redis_seen(struct role_ctx *role, bool up, const char *reason)
 {
-    metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(str_of(name)), up);
+    struct str name = str_of(role_name(role));
+    metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(name), up);
     if (up)
-        log_info("redis_back", LOG_STR("role", str_of(name)));
+        log_info("redis_back", LOG_STR("role", name));
     else
-        log_warn("redis_unavailable", LOG_STR("role", str_of(name)),
-                 LOG_STR("error", str_of(reason)));
+        log_warn("redis_unavailable", LOG_STR("role", name), LOG_STR("error", str_of(reason)));
 }
 
 void reporter_put_dirty_key(struct buf *to, struct str head_sha, struct str repo)

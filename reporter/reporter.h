@@ -67,8 +67,8 @@ void reporter_wait_allowlist(const struct reporter *r, struct role_ctx *role);
 
 /* Until the next wake-up, a tick at most; at once when the role is to stop. The role is alive. */
 void reporter_tick(struct role_ctx *role, int ms);
-/* Redis is available again, or not: logs it and sets METRIC_REDIS_UP. role: its name; static. */
-void reporter_redis_seen(struct role_ctx *role, const char *name, bool up, const char *reason);
+/* Redis is available again, or not: logs it and sets METRIC_REDIS_UP. */
+void reporter_redis_seen(struct role_ctx *role, bool up, const char *reason);
 /* Appends the key of a commit and downstream in the topic reconcile: one key, and so one owner,
  * however the repository is spelled. */
 void reporter_put_dirty_key(struct buf *to, struct str head_sha, struct str repo);
