@@ -6,6 +6,7 @@
 #include "../common/model/ids.h"
 #include "../common/worker/park.h"
 #include "fold.h"
+#include "reconcile_plan.h"
 
 #define AGAIN_MS     100
 #define PENDING_STEP 2 /* of the ladder: 1 m */
@@ -94,15 +95,6 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
                    str_of(merged->event_type));
 }
 
-static bool has_device(const char *lines, struct str device)
-{
-    struct str rest = str_of(lines), line, found;
-    while (str_split(&rest, '\n', &line))
-        if (ciflow_label_device(line, &found) && str_eq(found, device))
-            return true;
-    return false;
-}
-
 /* Also those whose label went: the gate is asked again for each of them. */
 static void publish_labels(struct fold *f, struct fact *fact)
 {
@@ -112,8 +104,8 @@ static void publish_labels(struct fold *f, struct fact *fact)
     size_t n = version->list ? allowlist_size(version->list) : 0;
     for (size_t i = 0; i < n; i++) {
         const struct allowlist_entry *entry = allowlist_at(version->list, i);
-        if (entry->level == 3 && (has_device(fact->labels.in_force, entry->device) ||
-                                  has_device(fact->labels.changed, entry->device)))
+        if (entry->level == 3 && (labels_have_device(fact->labels.in_force, entry->device) ||
+                                  labels_have_device(fact->labels.changed, entry->device)))
             mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
     }
     allowlist_feed_release(f->reporter->feed, version);

@@ -22,8 +22,6 @@
 #define JOBS_CHUNK 200
 /* Marks under way at once: more are waited for, the lease being renewed meanwhile. */
 #define MARKS_MAX  20000
-/* For one place in a queue that is full all the same; less than the lease. */
-#define ROOM_MS    8000
 
 static const char *const phase_names[] = {
     [REBUILD_DISPATCHES] = "dispatches", [REBUILD_RESULTS] = "results", [REBUILD_EVENTS] = "events",
@@ -89,18 +87,11 @@ void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo)
     buf_init(&key, DIRTY_KEY_MAX);
     reporter_put_dirty_key(&key, str_of(head_sha), str_of(repo));
     b->unacknowledged++;
-    int64_t until = clock_mono_ms() + ROOM_MS;
-    enum err err;
-    while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL,
-                                   written, b, &why)) == ERR_RETRY &&
-           !b->lost && clock_mono_ms() < until) {
-        topic_writer_poll(b->writer, POLL_MS);
-        role_alive(b->role);
+    if (topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL, written, b,
+                         &why)) {
+        b->unacknowledged--;
+        b->lost = true; /* not of a full queue: marks_await() */
     }
-    if (!err)
-        return;
-    b->unacknowledged--;
-    b->lost = true;
 }
 
 /* Until some marks are acknowledged, when there are many. Nothing is queued at Redis. */
@@ -230,8 +221,8 @@ static enum err batch(struct rebuild *b, struct why *why)
     const struct record *record;
     int64_t until = clock_mono_ms() + WORK_MS;
     enum err err = OK;
-    while (!err && !rebuild_fold_is_full(&b->fold) && b->unacknowledged < MARKS_MAX &&
-           clock_mono_ms() < until &&
+    while (!err && b->fold.batch.n < REBUILD_BATCH && b->fold.batch.bytes < REBUILD_BATCH_BYTES &&
+           b->unacknowledged < MARKS_MAX && clock_mono_ms() < until &&
            (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
         enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
         err = rebuild_fold_record(&b->fold, part, record, why);

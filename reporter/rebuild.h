@@ -68,7 +68,6 @@ struct rebuild_fold {
  * passed over. Collects by itself when it has to ask. */
 enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
                              const struct record *record, struct why *why) MUST_CHECK;
-bool rebuild_fold_is_full(const struct rebuild_fold *f);
 /* Collects all that is queued; the first error, after all was collected. */
 enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why) MUST_CHECK;
 

@@ -34,11 +34,6 @@ static void queued(struct rebuild_fold *f, rebuild_collect_fn *collect, size_t b
     f->batch.bytes += bytes;
 }
 
-bool rebuild_fold_is_full(const struct rebuild_fold *f)
-{
-    return f->batch.n >= REBUILD_BATCH || f->batch.bytes >= REBUILD_BATCH_BYTES;
-}
-
 enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why)
 {
     enum err first = OK;
