@@ -7,18 +7,6 @@
 #include "../common/base/mem.h"
 #include "../common/model/ids.h"
 
-static const char *const kind_names[] = {
-    [FACT_CALLBACK] = "callback",
-    [FACT_OUTCOME] = "dispatch",
-    [FACT_LABELS] = "labels",
-    [FACT_NOTHING] = "nothing",
-};
-
-const char *fact_kind_name(enum fact_kind kind)
-{
-    return kind_names[kind];
-}
-
 void fact_refuse(struct fact *fact, const char *class, const char *error)
 {
     fact->step = FACT_TO_DLQ;
@@ -82,7 +70,7 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
         break;
     case TOPIC_DISPATCHES:
         err = outcome_from_json(record->value, &fact->outcome, &why);
-        /* Re-runs tell through their jobs; the dispatch itself stays as it was. */
+        /* Re-runs show in their jobs; the dispatch itself stays as it was. */
         fact->kind = !err && str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH))
                          ? FACT_OUTCOME
                          : FACT_NOTHING;

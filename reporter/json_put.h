@@ -1,5 +1,5 @@
 /* JSON as text, member by member: the comma comes by itself, unless an opening bracket or a name
- * stands before. PURE. */
+ * is before it. PURE. */
 #ifndef CRCR_REPORTER_JSON_PUT_H
 #define CRCR_REPORTER_JSON_PUT_H
 

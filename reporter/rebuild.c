@@ -42,7 +42,7 @@ struct rebuild {
     uint64_t records;
     size_t unacknowledged; /* dirty marks put and not reported yet */
     bool lost;             /* one of them was not stored */
-    bool marked;           /* SETTLING: all open jobs are marked */
+    bool marked;           /* FINISHING: all open jobs are marked */
 };
 
 static const char *phase_of(const struct rebuild *b)

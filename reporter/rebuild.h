@@ -1,11 +1,11 @@
-/* Makes the view whole again, on the fold's thread and a piece at a time, so that the fold's
+/* Makes the view consistent again, on the fold's thread and a piece at a time, so that the fold's
  * membership, health and SIGTERM go on meanwhile. One replica holds the lease (common/view/epoch.h)
  * and works; the others wait for the epoch.
  *
- *   LOOKING ──no epoch, lease taken──▶ READING ──all topics read──▶ SETTLING ──stored──▶ WHOLE
- *      ▲ ▲                                │                            │                  │
- *      │ └── Redis or Kafka unavailable, lease lost: from the beginning ◀─────┘                  │
- *      └────────────────────────── the epoch is gone ◀────────────────────────────────────┘
+ *   LOOKING ──no epoch, lease taken─▶ READING ──all is read─▶ FINISHING ──stored─▶ CONSISTENT
+ *      ▲ ▲                               │                        │                  │
+ *      │ └── Redis or Kafka unavailable, lease lost: from the beginning              │
+ *      └───────────────────────── the epoch is gone ◀────────────────────────────────┘
  *
  * Everything that is written is a join: twice, in any order, or half is no harm. */
 #ifndef CRCR_REPORTER_REBUILD_H

@@ -69,9 +69,8 @@ static int64_t time_of(const char *text, int64_t otherwise)
     return text && !clock_parse(str_of(text), &wall_ms, &why) ? wall_ms : otherwise;
 }
 
-/* Missing are the places of a job that an index had no room for (its clocks then send it there
- * again), and all of it in rows from before the headers: there the row itself tells, for want of
- * better. */
+/* Missing are the times of a job that an index had no room for (its clocks then send it there
+ * again), and all of it in rows from before the headers: there it comes from the row itself. */
 static void fill_gaps(struct result_record *row, int64_t timestamp_ms)
 {
     int64_t began = time_of(row->started_at, timestamp_ms);
