@@ -401,7 +401,7 @@ static int worst_first(const void *a, const void *b)
 
 void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret)
 {
-    struct aggregate a = { .more_jobs = view->more_jobs };
+    struct aggregate a = { .jobs = NULL };
     jobs_that_count(view, &a);
     if (a.n_jobs == 0)
         by_dispatch(&a, view);

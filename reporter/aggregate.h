@@ -74,7 +74,6 @@ struct aggregate {
     size_t n_ended, n_bad, n_replaced;
     struct run_sum *runs;
     size_t n_runs;
-    bool more_jobs;
     int64_t ended_ms; /* completed: when; 0 unknown */
     int64_t look_ms;  /* when to look again; 0: when something comes */
 };

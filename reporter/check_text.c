@@ -280,15 +280,16 @@ static void put_ended(struct buf *to, const struct aggregate *a, const char *aft
     buf_puts(to, after);
 }
 
-static void put_completed(struct buf *to, const struct aggregate *a)
+static void put_completed(struct buf *to, const struct aggregate *a,
+                          const struct aggregate_view *view)
 {
     put_capitalised(to, a->conclusion);
     if (a->n_bad > 0)
         buf_printf(to, ": %zu of %zu %s not successful", a->n_bad, a->n_jobs,
                    a->n_jobs == 1 ? "job" : "jobs");
     else if (conclusion_is_bad(a->conclusion))
-        buf_puts(to, a->more_jobs ? ": there are more jobs than are looked at"
-                                  : ": the run did not end well, though its jobs did");
+        buf_puts(to, view->more_jobs ? ": there are more jobs than are looked at"
+                                     : ": the run did not end well, though its jobs did");
     else
         buf_printf(to, ": %zu %s", a->n_jobs, a->n_jobs == 1 ? "job" : "jobs");
 }
@@ -328,7 +329,7 @@ char *aggregate_title(const struct aggregate *a, const struct aggregate_view *vi
         put_ended(&title, a, "; others may follow");
         break;
     case AGGREGATE_ENDED:
-        put_completed(&title, a);
+        put_completed(&title, a, view);
         break;
     }
     return buf_take(&title, NULL);
@@ -405,7 +406,7 @@ static void put_cause(struct buf *to, const struct aggregate *a, const struct ag
         put_duration(to, view->quiet_ms);
         buf_puts(to, ".\n");
     }
-    if (a->more_jobs)
+    if (view->more_jobs)
         buf_printf(to, "\nThere are more jobs than the %zu that are looked at.\n", view->n_jobs);
     if (view->unchecked > 0)
         buf_printf(to,

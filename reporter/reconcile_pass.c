@@ -309,16 +309,13 @@ static void commit_came(void *opaque, const struct github_answer *answer, bool e
 
 static void pass_end(struct pass *p)
 {
-    struct target *target = p->target;
-    char reason[sizeof(p->reason)];
     enum pass_end end = p->over      ? p->end
                         : p->failed  ? PASS_FAILED
                         : p->held_ms ? PASS_HELD /* the refused ones are met again then */
                         : p->refused ? PASS_REFUSED
                                      : PASS_EQUAL;
-    int64_t held_ms = p->held_ms;
-    snprintf(reason, sizeof(reason), "%s", p->reason);
     comment_end(p);
+    pass_ended(p->target, end, p->held_ms, p->reason); /* which may free the target */
     for (size_t i = 0; i < p->n; i++)
         wanted_check_clear(&p->wanted[i]);
     free(p->wanted);
@@ -328,7 +325,6 @@ static void pass_end(struct pass *p)
     job_list_clear(&p->more);
     run_answers_clear(&p->answers);
     free(p);
-    pass_ended(target, end, held_ms, reason);
 }
 
 /* True when a call of the action at hand is under way. */
