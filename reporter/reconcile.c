@@ -22,15 +22,21 @@
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-static bool key_parse(struct target *t)
+/* NULL: the key is not <head_sha>/<owner>/<repo>. */
+static struct target *target_new(struct reconcile *r, struct str key)
 {
-    struct str key = str_of(t->key);
     ptrdiff_t slash = str_find(key, '/');
-    if (slash < 0)
-        return false;
-    struct str sha = { key.ptr, (size_t)slash }, repo = str_from(key, (size_t)slash + 1);
-    return sha_valid(sha) && repo_valid(repo) && str_copy(t->head_sha, sizeof(t->head_sha), sha) &&
-           str_copy(t->repo, sizeof(t->repo), repo);
+    struct str sha = { key.ptr, slash < 0 ? 0 : (size_t)slash };
+    struct str repo = str_from(key, sha.len + 1);
+    if (!sha_valid(sha) || !repo_valid(repo))
+        return NULL;
+    struct target *t = mem_alloc(1, sizeof(*t));
+    t->reconcile = r;
+    t->key = str_dup(key);
+    str_copy(t->head_sha, sizeof(t->head_sha), sha);
+    str_copy(t->repo, sizeof(t->repo), repo);
+    HASH_ADD_KEYPTR(hh, r->targets, t->key, key.len, t);
+    return t;
 }
 
 /* The target goes with its last record. */
@@ -172,10 +178,6 @@ static void target_start(struct target *t)
     {
         d->taken = true;
     }
-    if (!*t->repo) {
-        target_park(t, "poison", "the key is not <head_sha>/<owner>/<repo>");
-        return;
-    }
     t->state = TARGET_BUSY;
     t->held = false;
     t->began_ms = clock_boot_ms();
@@ -214,17 +216,16 @@ static void take(void *opaque, struct work *work)
 {
     struct reconcile *r = opaque;
     struct target *t;
-    struct dirty *d = mem_alloc(1, sizeof(*d));
     struct str key = work->record->key.ptr ? work->record->key : STR_LIT("");
     HASH_FIND(hh, r->targets, key.ptr, key.len, t);
+    if (!t)
+        t = target_new(r, key);
     if (!t) {
-        t = mem_alloc(1, sizeof(*t));
-        t->reconcile = r;
-        t->key = str_dup(key);
-        if (!key_parse(t))
-            t->repo[0] = '\0';
-        HASH_ADD_KEYPTR(hh, r->targets, t->key, key.len, t);
+        work_dead(work, "poison", "the key is not <head_sha>/<owner>/<repo>");
+        work_done(work);
+        return;
     }
+    struct dirty *d = mem_alloc(1, sizeof(*d));
     d->target = t;
     d->work = work;
     work->user = d;
