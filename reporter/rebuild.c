@@ -22,6 +22,8 @@
 #define JOBS_CHUNK 200
 /* Marks under way at once: more are waited for, the lease being renewed meanwhile. */
 #define MARKS_MAX  20000
+/* For one slot in a queue that is full all the same; less than the lease. */
+#define ROOM_MS    8000
 
 static const char *const phase_names[] = {
     [REBUILD_DISPATCHES] = "dispatches", [REBUILD_RESULTS] = "results", [REBUILD_EVENTS] = "events",
@@ -87,11 +89,18 @@ void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo)
     buf_init(&key, DIRTY_KEY_MAX);
     reporter_put_dirty_key(&key, str_of(head_sha), str_of(repo));
     b->unacknowledged++;
-    if (topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL, written, b,
-                         &why)) {
-        b->unacknowledged--;
-        b->lost = true; /* not of a full queue: marks_await() */
+    int64_t until = clock_mono_ms() + ROOM_MS;
+    enum err err;
+    while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL,
+                                   written, b, &why)) == ERR_RETRY &&
+           !b->lost && clock_mono_ms() < until) {
+        topic_writer_poll(b->writer, POLL_MS);
+        role_alive(b->role);
     }
+    if (!err)
+        return;
+    b->unacknowledged--;
+    b->lost = true;
 }
 
 /* Until some marks are acknowledged, when there are many. Nothing is queued at Redis. */

@@ -81,8 +81,6 @@ void pass_ended(struct target *target, enum pass_end end, int64_t held_until_ms,
  * out one action after the other (reconcile_pass.c; comments in reconcile_comment.c). What is
  * wanted does not change while the plan is carried out. */
 
-#define AGGREGATE_JOBS_MAX 2000 /* looked at for an aggregate */
-
 /* The comment at hand. */
 struct pass_comment {
     bool leased;

@@ -11,8 +11,9 @@
 #include "../common/view/labels.h"
 #include "reconcile.h"
 
-#define LABELS_MAX_BYTES 8192
-#define VIEW_NAME_MAX    512
+#define LABELS_MAX_BYTES   8192
+#define VIEW_NAME_MAX      512
+#define AGGREGATE_JOBS_MAX 2000 /* looked at for an aggregate */
 
 /* Labels of the pull requests that the jobs and the dispatch belong to. */
 struct label_sets {
