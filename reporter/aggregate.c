@@ -47,6 +47,12 @@ static const char *worse_of(const char *a, const char *b)
 
 /* ---- what a job says ------------------------------------------------------------------------- */
 
+static void later(int64_t *ms, int64_t than)
+{
+    if (than > *ms)
+        *ms = than;
+}
+
 /* 0 for an attempt that is no number. */
 static int64_t attempt_number(const char *attempt)
 {
@@ -65,13 +71,12 @@ int64_t job_first_ms(const struct result_record *job)
     return first;
 }
 
-static int64_t job_last_ms(const struct result_record *job)
+int64_t job_last_ms(const struct result_record *job)
 {
-    const int64_t clocks[] = { job->in_progress_ms, job->timed_out_ms, job->completed_ms };
     int64_t last = 0;
-    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++)
-        if (clocks[i] > last)
-            last = clocks[i];
+    later(&last, job->in_progress_ms);
+    later(&last, job->timed_out_ms);
+    later(&last, job->completed_ms);
     return last;
 }
 
@@ -86,8 +91,12 @@ const char *job_conclusion(const struct result_record *job)
     return job->conclusion;
 }
 
-/* ---- which jobs count
- * ----------------------------------------------------------------------------------- */
+static bool is_of_actions(const struct result_record *job)
+{
+    return job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) == 0;
+}
+
+/* ---- which jobs count ------------------------------------------------------------------------ */
 
 /* Newest first; names come before numbers, as in fold.lua. */
 static int attempts_cmp(const char *a, const char *b)
@@ -100,46 +109,23 @@ static int attempts_cmp(const char *a, const char *b)
     return strcmp(b, a);
 }
 
+static int names_cmp(const struct result_record *a, const struct result_record *b)
+{
+    int order = strcmp(a->run_id, b->run_id);
+    if (order == 0)
+        order = strcmp(a->workflow_name, b->workflow_name);
+    return order != 0 ? order : strcmp(a->job_name, b->job_name);
+}
+
 /* By run, workflow, job, newest attempt first. For qsort over pointers to records. */
 static int jobs_cmp(const void *a, const void *b)
 {
     const struct result_record *x = *(const struct result_record *const *)a;
     const struct result_record *y = *(const struct result_record *const *)b;
-    int order = strcmp(x->run_id, y->run_id);
-    if (order == 0)
-        order = strcmp(x->workflow_name, y->workflow_name);
-    if (order == 0)
-        order = strcmp(x->job_name, y->job_name);
+    int order = names_cmp(x, y);
     if (order == 0)
         order = attempts_cmp(x->run_attempt, y->run_attempt);
     return order != 0 ? order : strcmp(x->check_run_id, y->check_run_id);
-}
-
-static bool is_same_job(const struct result_record *a, const struct result_record *b)
-{
-    return strcmp(a->run_id, b->run_id) == 0 && strcmp(a->workflow_name, b->workflow_name) == 0 &&
-           strcmp(a->job_name, b->job_name) == 0;
-}
-
-static bool is_of(const struct result_record *job, const struct dispatch_view *dispatch)
-{
-    return job->state != JOB_NONE && job->delivery_id && job->repo && job->run_id &&
-           job->workflow_name && job->job_name && job->run_attempt && job->check_run_id &&
-           strcmp(job->delivery_id, dispatch->delivery) == 0;
-}
-
-/* A matrix may report several jobs of one name in one attempt: all of the newest attempt stay. */
-static void newest_attempts(struct aggregate *a)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < a->n_jobs; i++) {
-        const struct result_record *job = a->jobs[i];
-        bool older = n > 0 && is_same_job(a->jobs[n - 1], job) &&
-                     strcmp(a->jobs[n - 1]->run_attempt, job->run_attempt) != 0;
-        if (!older)
-            a->jobs[n++] = job;
-    }
-    a->n_jobs = n;
 }
 
 /* A run as the replacing of runs sees it. */
@@ -158,51 +144,42 @@ static bool is_newer(const struct run_order *than, const struct run_order *run)
     return strcmp(run->run_id, than->run_id) > 0;
 }
 
-static void run_order_add(struct run_order *run, const struct result_record *job)
+/* Whether a job of a newer run, which began at first_ms, replaces this one. */
+static bool replaces(const struct result_record *newer, int64_t first_ms,
+                     const struct result_record *job)
 {
-    int64_t first = job_first_ms(job);
-    uint64_t number = 0;
-    bool actions = job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) == 0;
-    if (run->first_ms == 0 || (first > 0 && first < run->first_ms))
-        run->first_ms = first;
-    if (actions && str_to_u64(str_of(job->run_id), &number))
-        run->number = number;
-}
-
-static bool is_replaced_by(const struct result_record *job, const struct result_record *other,
-                           const struct run_order *run)
-{
-    if (strcmp(job->workflow_name, other->workflow_name) != 0)
+    if (strcmp(job->workflow_name, newer->workflow_name) != 0)
         return false;
     if (job->state != JOB_COMPLETED || strcmp(job_conclusion(job), "cancelled") == 0)
         return true;
-    return strcmp(job->job_name, other->job_name) == 0 && run->first_ms > job_last_ms(job);
-}
-
-static bool is_replaced(const struct aggregate *a, const struct run_order *runs,
-                        const size_t *run_of, size_t i)
-{
-    for (size_t k = 0; k < a->n_jobs; k++)
-        if (run_of[k] != run_of[i] && is_newer(&runs[run_of[i]], &runs[run_of[k]]) &&
-            is_replaced_by(a->jobs[i], a->jobs[k], &runs[run_of[k]]))
-            return true;
-    return false;
+    return strcmp(job->job_name, newer->job_name) == 0 && first_ms > job_last_ms(job);
 }
 
 static void drop_replaced(struct aggregate *a)
 {
     struct run_order *runs = mem_alloc(a->n_jobs + 1, sizeof(*runs));
-    size_t *run_of = mem_alloc(a->n_jobs + 1, sizeof(*run_of));
+    size_t *run_of = mem_alloc(a->n_jobs + 1, sizeof(*run_of)); /* of each job */
     bool *replaced = mem_alloc(a->n_jobs + 1, sizeof(*replaced));
     size_t n_runs = 0, n = 0;
     for (size_t i = 0; i < a->n_jobs; i++) {
-        if (n_runs == 0 || strcmp(runs[n_runs - 1].run_id, a->jobs[i]->run_id) != 0)
-            runs[n_runs++].run_id = a->jobs[i]->run_id;
+        const struct result_record *job = a->jobs[i];
+        if (n_runs == 0 || strcmp(runs[n_runs - 1].run_id, job->run_id) != 0)
+            runs[n_runs++].run_id = job->run_id;
+        struct run_order *run = &runs[n_runs - 1];
+        int64_t first_ms = job_first_ms(job);
+        uint64_t number;
+        if (run->first_ms == 0 || (first_ms > 0 && first_ms < run->first_ms))
+            run->first_ms = first_ms;
+        if (is_of_actions(job) && str_to_u64(str_of(job->run_id), &number))
+            run->number = number;
         run_of[i] = n_runs - 1;
-        run_order_add(&runs[n_runs - 1], a->jobs[i]);
     }
     for (size_t i = 0; n_runs > 1 && i < a->n_jobs; i++)
-        replaced[i] = is_replaced(a, runs, run_of, i);
+        for (size_t k = 0; k < a->n_jobs && !replaced[i]; k++) {
+            const struct run_order *run = &runs[run_of[i]], *other = &runs[run_of[k]];
+            replaced[i] = run != other && is_newer(run, other) &&
+                          replaces(a->jobs[k], other->first_ms, a->jobs[i]);
+        }
     for (size_t i = 0; i < a->n_jobs; i++)
         if (!replaced[i])
             a->jobs[n++] = a->jobs[i];
@@ -222,34 +199,42 @@ static void drop_replaced(struct aggregate *a)
  *     gives it a new id. */
 static void jobs_that_count(const struct aggregate_view *view, struct aggregate *a)
 {
+    size_t n = 0;
     a->jobs = mem_alloc(view->n_jobs + 1, sizeof(*a->jobs));
-    for (size_t i = 0; i < view->n_jobs; i++)
-        if (is_of(&view->jobs[i], view->dispatch))
-            a->jobs[a->n_jobs++] = &view->jobs[i];
-    if (a->n_jobs == 0)
-        return;
-    qsort(a->jobs, a->n_jobs, sizeof(*a->jobs), jobs_cmp);
-    newest_attempts(a);
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct result_record *job = &view->jobs[i];
+        if (job->state != JOB_NONE && job->delivery_id && job->repo && job->run_id &&
+            job->workflow_name && job->job_name && job->run_attempt && job->check_run_id &&
+            strcmp(job->delivery_id, view->dispatch->delivery) == 0)
+            a->jobs[n++] = job;
+    }
+    if (n > 1)
+        qsort(a->jobs, n, sizeof(*a->jobs), jobs_cmp);
+    for (size_t i = 0; i < n; i++) {
+        const struct result_record *job = a->jobs[i];
+        const struct result_record *last = a->n_jobs > 0 ? a->jobs[a->n_jobs - 1] : NULL;
+        /* a matrix may report several jobs of one name in one attempt: all of the newest stay */
+        if (!last || names_cmp(last, job) != 0 || strcmp(last->run_attempt, job->run_attempt) == 0)
+            a->jobs[a->n_jobs++] = job;
+    }
     drop_replaced(a);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-#define ASK_SOON_1_MS 5000
-#define ASK_SOON_2_MS 15000
-#define ASK_SOON_3_MS 30000
-#define ASK_EVERY_MS  60000
+#define ASK_EVERY_MS 60000
 
 /* The next moment to ask about a run whose last job ended at last_ms and which was last asked about
  * at asked_ms: 5, 15 and 30 s after the end, then every 60 s. */
 static int64_t next_ask(int64_t last_ms, int64_t asked_ms)
 {
-    static const int64_t soon[] = { ASK_SOON_1_MS, ASK_SOON_2_MS, ASK_SOON_3_MS };
-    for (size_t i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
+    static const int64_t soon[] = { 5000, 15000, 30000 };
+    size_t n = sizeof(soon) / sizeof(soon[0]);
+    for (size_t i = 0; i < n; i++)
         if (asked_ms < last_ms + soon[i])
             return last_ms + soon[i];
-    int64_t since = asked_ms - last_ms - ASK_SOON_3_MS;
-    return last_ms + ASK_SOON_3_MS + (since / ASK_EVERY_MS + 1) * ASK_EVERY_MS;
+    int64_t from_ms = last_ms + soon[n - 1];
+    return from_ms + ((asked_ms - from_ms) / ASK_EVERY_MS + 1) * ASK_EVERY_MS;
 }
 
 static void run_end(struct run_sum *run, const char *conclusion)
@@ -306,38 +291,24 @@ static void run_finish_other(struct run_sum *run, const struct aggregate_view *v
         run_wait_quiet(run, view);
 }
 
-static void later(int64_t *ms, int64_t than)
-{
-    if (than > *ms)
-        *ms = than;
-}
-
-static void run_add(struct run_sum *run, const struct result_record *job)
-{
-    const char *conclusion = job_conclusion(job);
-    int64_t attempt = attempt_number(job->run_attempt);
-    run->actions =
-        run->actions || (job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) == 0);
-    run->busy = run->busy || !conclusion;
-    run->said_complete = run->said_complete || job->run_complete > 0;
-    run->conclusion = worse_of(run->conclusion, conclusion);
-    later(&run->last_ms, job_last_ms(job));
-    later(&run->attempt, attempt);
-    if (run->first_ms == 0 || job_first_ms(job) < run->first_ms)
-        run->first_ms = job_first_ms(job);
-}
-
 /* jobs are in the order of their runs. */
 static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
 {
     a->runs = mem_alloc(a->n_jobs + 1, sizeof(*a->runs));
     for (size_t i = 0; i < a->n_jobs; i++) {
-        const char *run_id = a->jobs[i]->run_id;
-        if (a->n_runs == 0 || strcmp(a->runs[a->n_runs - 1].run_id, run_id) != 0)
+        const struct result_record *job = a->jobs[i];
+        const char *conclusion = job_conclusion(job);
+        if (a->n_runs == 0 || strcmp(a->runs[a->n_runs - 1].run_id, job->run_id) != 0)
             a->runs[a->n_runs++] =
-                (struct run_sum){ .run_id = run_id,
-                                  .answer = run_answer_find(view->answers, run_id) };
-        run_add(&a->runs[a->n_runs - 1], a->jobs[i]);
+                (struct run_sum){ .run_id = job->run_id,
+                                  .answer = run_answer_find(view->answers, job->run_id) };
+        struct run_sum *run = &a->runs[a->n_runs - 1];
+        run->actions = run->actions || is_of_actions(job);
+        run->busy = run->busy || !conclusion;
+        run->said_complete = run->said_complete || job->run_complete > 0;
+        run->conclusion = worse_of(run->conclusion, conclusion);
+        later(&run->last_ms, job_last_ms(job));
+        later(&run->attempt, attempt_number(job->run_attempt));
     }
     for (size_t i = 0; i < a->n_runs; i++)
         if (a->runs[i].actions)
@@ -411,25 +382,26 @@ static void by_runs(struct aggregate *a, const struct aggregate_view *view)
     complete(a, AGGREGATE_ENDED, conclusion, last_ms);
 }
 
-/* Jobs of the same weight stay in the order of their runs and names. */
+/* What went wrong, what is in progress, the rest. */
+static size_t rank_of(const struct result_record *job)
+{
+    const char *conclusion = job_conclusion(job);
+    if (!conclusion)
+        return N_CONCLUSIONS;
+    return weight_of(conclusion) + (conclusion_is_bad(conclusion) ? 0 : N_CONCLUSIONS + 1);
+}
+
+/* Jobs of the same rank stay in the order of their runs and names. */
 static int worst_first(const void *a, const void *b)
 {
-    const struct result_record *x = *(const struct result_record *const *)a;
-    const struct result_record *y = *(const struct result_record *const *)b;
-    const char *cx = job_conclusion(x), *cy = job_conclusion(y);
-    /* what is in progress comes after what went wrong */
-    size_t wx =
-        !cx ? N_CONCLUSIONS : weight_of(cx) + (conclusion_is_bad(cx) ? 0 : N_CONCLUSIONS + 1);
-    size_t wy =
-        !cy ? N_CONCLUSIONS : weight_of(cy) + (conclusion_is_bad(cy) ? 0 : N_CONCLUSIONS + 1);
-    if (wx != wy)
-        return wx < wy ? -1 : 1;
-    return jobs_cmp(a, b);
+    size_t x = rank_of(*(const struct result_record *const *)a);
+    size_t y = rank_of(*(const struct result_record *const *)b);
+    return x != y ? (x < y ? -1 : 1) : jobs_cmp(a, b);
 }
 
 void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret)
 {
-    struct aggregate a = { .more_jobs = view->more_jobs };
+    struct aggregate a = { .jobs = NULL };
     jobs_that_count(view, &a);
     if (a.n_jobs == 0)
         by_dispatch(&a, view);

@@ -50,17 +50,17 @@ enum aggregate_cause {
 /* One run of the downstream's CI. */
 struct run_sum {
     const char *run_id;
-    bool actions;              /* of GitHub Actions */
-    bool ended;                /* nothing more is expected of it */
-    bool refused;              /* GitHub gives no answer about it: answer->error, or too many */
-    bool busy;                 /* a job is in progress */
-    bool said_complete;        /* run_complete */
-    bool ask;                  /* GitHub is to be asked now */
-    const char *conclusion;    /* so far, the worst; NULL: none yet */
-    const char *from_github;   /* what GitHub said the run came to, or NULL */
-    int64_t first_ms, last_ms; /* of what its jobs reported */
-    int64_t attempt;           /* newest of its jobs */
-    int64_t look_ms;           /* when to look again; 0: when something comes */
+    bool actions;            /* of GitHub Actions */
+    bool ended;              /* nothing more is expected of it */
+    bool refused;            /* GitHub gives no answer about it: answer->error, or too many */
+    bool busy;               /* a job is in progress */
+    bool said_complete;      /* run_complete */
+    bool ask;                /* GitHub is to be asked now */
+    const char *conclusion;  /* so far, the worst; NULL: none yet */
+    const char *from_github; /* what GitHub said the run came to, or NULL */
+    int64_t last_ms;         /* of what its jobs reported */
+    int64_t attempt;         /* newest of its jobs */
+    int64_t look_ms;         /* when to look again; 0: when something comes */
     const struct run_answer *answer; /* or NULL */
 };
 
@@ -74,7 +74,6 @@ struct aggregate {
     size_t n_ended, n_bad, n_replaced;
     struct run_sum *runs;
     size_t n_runs;
-    bool more_jobs;
     int64_t ended_ms; /* completed: when; 0 unknown */
     int64_t look_ms;  /* when to look again; 0: when something comes */
 };
@@ -82,8 +81,9 @@ struct aggregate {
 /* *ret is to be cleared before view's lists are. */
 void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret);
 void aggregate_clear(struct aggregate *a);
-/* When the job was first heard of; wall clock, 0 unknown. */
+/* When the job was first and last heard of; wall clock, 0 unknown. */
 int64_t job_first_ms(const struct result_record *job);
+int64_t job_last_ms(const struct result_record *job);
 /* The conclusion of a job that ended, as GitHub takes it; NULL for one that has not. "stale" is
  * GitHub's own to set, and a completed check run needs one: neutral. */
 const char *job_conclusion(const struct result_record *job);

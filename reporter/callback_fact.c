@@ -54,39 +54,13 @@ static void failed_tests_fill(struct result_record *job, const struct callback *
     int64_t cut = c->failed_tests_cut;
     json_t *rows = json_loads(c->failed_tests, 0, NULL);
     size_t n = json_array_size(rows);
-    if (n > FAILED_TESTS_KEPT) {
-        cut += (int64_t)(n - FAILED_TESTS_KEPT);
-        while (json_array_size(rows) > FAILED_TESTS_KEPT)
-            json_array_remove(rows, json_array_size(rows) - 1);
-    }
+    for (size_t left = n; left > FAILED_TESTS_KEPT; left--, cut++)
+        json_array_remove(rows, left - 1);
     if (n > 0)
         job->failed_tests = json_dumps(rows, JSON_COMPACT);
     if (cut > 0)
         job->failed_tests_cut = cut;
     json_decref(rows);
-}
-
-static void tests_fill(struct result_record *job, const struct callback *c)
-{
-    failed_tests_fill(job, c);
-    if (!c->has_tests)
-        return;
-    job->total = c->total;
-    job->passed = c->passed;
-    job->failed = c->failed;
-    job->skipped = c->skipped;
-}
-
-static void state_fill(struct result_record *job, const struct callback *c, bool swept)
-{
-    if (swept) { /* the sweeper speaks for a job that fell silent */
-        job->state = JOB_TIMED_OUT;
-        job->conclusion = mem_dup("timed_out");
-        return;
-    }
-    job->state = c->status;
-    if (c->status == JOB_COMPLETED)
-        job->conclusion = text_of(c->conclusion);
 }
 
 static void job_fill(struct result_record *job, const struct identity *id, const struct callback *c,
@@ -119,10 +93,21 @@ static void job_fill(struct result_record *job, const struct identity *id, const
     if (c->triage_verdict)
         job->triage_verdict = mem_dup(c->triage_verdict);
     bool swept = str_is(id->provenance, "sweeper");
-    if (!swept && id->issuer.len > 0) /* the sweep does not know which CI the job ran on */
-        job->issuer = str_dup(id->issuer);
-    state_fill(job, c, swept);
-    tests_fill(job, c);
+    if (swept) { /* the sweeper speaks for a job that fell silent; it does not know on which CI */
+        job->state = JOB_TIMED_OUT;
+        job->conclusion = mem_dup("timed_out");
+    } else {
+        job->issuer = id->issuer.len > 0 ? str_dup(id->issuer) : NULL;
+        job->state = c->status;
+        job->conclusion = c->status == JOB_COMPLETED ? text_of(c->conclusion) : NULL;
+    }
+    failed_tests_fill(job, c);
+    if (c->has_tests) {
+        job->total = c->total;
+        job->passed = c->passed;
+        job->failed = c->failed;
+        job->skipped = c->skipped;
+    }
 }
 
 enum err callback_fact_read(const struct headers *headers, struct str body,

@@ -4,10 +4,15 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#define NAME_BYTES    300
-#define MESSAGE_BYTES 600
-#define STACK_BYTES   1500
-#define TAIL_BYTES    10000 /* kept free for what follows the failed tests */
+#include "../common/base/clock.h"
+
+#define NAME_BYTES      300 /* of a job's check run */
+#define AGGREGATE_BYTES 200 /* of a name in the aggregate's */
+#define MESSAGE_BYTES   600
+#define STACK_BYTES     1500
+#define TESTS_MAX       (CHECK_SUMMARY_MAX - 10000) /* room for what follows the failed tests */
+#define JOBS_MAX        (CHECK_SUMMARY_MAX - 1000)  /* room for what follows the jobs */
+#define NOTES_MAX       20                          /* of runs */
 
 bool url_is_plain(struct str url)
 {
@@ -60,9 +65,24 @@ void check_put_code(struct buf *to, struct str text, size_t max)
     buf_puts(to, shown.len < text.len ? "…</code>" : "</code>");
 }
 
-/* ---- title ---------------------------------------------------------------------------------- */
+uint64_t digest_add(uint64_t digest, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        digest = (digest ^ (unsigned char)text.ptr[i]) * 0x100000001b3u;
+    return digest;
+}
 
-void check_put_capitalised(struct buf *to, const char *name)
+bool check_put_row(struct buf *to, struct buf *row, size_t max)
+{
+    bool fits = !buf_full(row) && to->len + row->len <= max;
+    if (fits)
+        buf_put(to, buf_str(row));
+    buf_clear(row);
+    return fits;
+}
+
+/* "timed_out" as "Timed out". */
+static void put_capitalised(struct buf *to, const char *name)
 {
     for (size_t i = 0; name[i]; i++) {
         char c = name[i] == '_' ? ' ' : name[i];
@@ -70,61 +90,53 @@ void check_put_capitalised(struct buf *to, const char *name)
     }
 }
 
-void check_put_count(struct buf *to, const char **separator, int64_t n, const char *what)
+/* "<separator>3 failed, 118 passed"; what is 0 or unknown is left out. */
+static void put_counts(struct buf *to, const char *separator, const struct result_record *job)
 {
-    if (n <= 0)
-        return;
-    buf_printf(to, "%s%" PRId64 " %s", *separator, n, what);
-    *separator = ", ";
+    const struct {
+        int64_t n;
+        const char *what;
+    } counts[] = { { job->failed, "failed" },
+                   { job->passed, "passed" },
+                   { job->skipped, "skipped" } };
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i].n > 0) {
+            buf_printf(to, "%s%" PRId64 " %s", separator, counts[i].n, counts[i].what);
+            separator = ", ";
+        }
 }
+
+/* "<separator>[what](<url>)", unless the URL is none or not plain: then false. */
+static bool put_link(struct buf *to, const char *separator, const char *what, const char *url)
+{
+    if (!url || !url_is_plain(str_of(url)))
+        return false;
+    buf_printf(to, "%s[%s](<%s>)", separator, what, url);
+    return true;
+}
+
+/* ---- of a job ------------------------------------------------------------------------------- */
 
 char *check_title(const struct result_record *job, const char *conclusion)
 {
     struct buf title;
-    const char *separator = ": ";
     buf_init(&title, 255);
-    check_put_capitalised(&title, conclusion ? conclusion : job_state_name(job->state));
-    check_put_count(&title, &separator, job->failed, "failed");
-    check_put_count(&title, &separator, job->passed, "passed");
-    check_put_count(&title, &separator, job->skipped, "skipped");
+    put_capitalised(&title, conclusion ? conclusion : job_state_name(job->state));
+    put_counts(&title, ": ", job);
     return buf_take(&title, NULL);
-}
-
-/* ---- summary -------------------------------------------------------------------------------- */
-
-static void put_head(struct buf *to, const struct result_record *job)
-{
-    check_put_code(to, str_of(job->repo), NAME_BYTES);
-    buf_puts(to, " · workflow ");
-    check_put_code(to, str_of(job->workflow_name), NAME_BYTES);
-    buf_puts(to, " · job ");
-    check_put_code(to, str_of(job->job_name), NAME_BYTES);
-    buf_puts(to, " · attempt ");
-    check_put_code(to, str_of(job->run_attempt), 40);
-    if (job->environment) {
-        buf_puts(to, " · ");
-        check_put_code(to, str_of(job->environment), NAME_BYTES);
-    }
-    buf_puts(to, "\n");
-}
-
-static void put_cell(struct buf *to, int64_t n)
-{
-    if (n < 0)
-        buf_puts(to, " – |");
-    else
-        buf_printf(to, " %" PRId64 " |", n);
 }
 
 static void put_tests(struct buf *to, const struct result_record *job)
 {
+    const int64_t cells[] = { job->total, job->passed, job->failed, job->skipped };
     if (job->total < 0 && job->passed < 0 && job->failed < 0 && job->skipped < 0)
         return;
     buf_puts(to, "\n| Tests | Passed | Failed | Skipped |\n|---:|---:|---:|---:|\n|");
-    put_cell(to, job->total);
-    put_cell(to, job->passed);
-    put_cell(to, job->failed);
-    put_cell(to, job->skipped);
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
+        if (cells[i] < 0)
+            buf_puts(to, " – |");
+        else
+            buf_printf(to, " %" PRId64 " |", cells[i]);
     buf_putc(to, '\n');
 }
 
@@ -132,17 +144,6 @@ static void put_seconds(struct buf *to, const char *what, int64_t ms)
 {
     if (ms >= 0)
         buf_printf(to, "%s %" PRId64 ".%" PRId64 " s", what, ms / 1000, ms % 1000 / 100);
-}
-
-static void put_times(struct buf *to, const struct result_record *job)
-{
-    if (job->queue_ms < 0 && job->execution_ms < 0)
-        return;
-    buf_putc(to, '\n');
-    put_seconds(to, "Waited", job->queue_ms);
-    buf_puts(to, job->queue_ms >= 0 && job->execution_ms >= 0 ? ", " : "");
-    put_seconds(to, job->queue_ms >= 0 ? "ran" : "Ran", job->execution_ms);
-    buf_puts(to, ".\n");
 }
 
 static struct str member(const json_t *object, const char *name)
@@ -179,34 +180,23 @@ static void put_failed_test(struct buf *to, const json_t *row)
     buf_putc(to, '\n');
 }
 
-/* As many rows as fit; gives how many did not. */
-static int64_t put_rows(struct buf *to, const json_t *rows)
-{
-    size_t n = json_array_size(rows);
-    for (size_t i = 0; i < n; i++) {
-        struct buf CLEANUP(buf_clear) row;
-        buf_init(&row, CHECK_SUMMARY_MAX);
-        put_failed_test(&row, json_array_get(rows, i));
-        if (buf_full(&row) || to->len + row.len > CHECK_SUMMARY_MAX - TAIL_BYTES)
-            return (int64_t)(n - i);
-        buf_put(to, buf_str(&row));
-    }
-    return 0;
-}
-
 static void put_failed_tests(struct buf *to, const struct result_record *job)
 {
     if (!job->failed_tests)
         return;
     json_t *rows = json_loads(job->failed_tests, 0, NULL);
-    if (json_array_size(rows) > 0) {
-        buf_puts(to, "\n### Failed tests\n\n");
-        int64_t left = put_rows(to, rows);
-        if (job->failed_tests_cut > 0)
-            left += job->failed_tests_cut;
-        if (left > 0)
-            buf_printf(to, "- … and %" PRId64 " more\n", left);
+    size_t n = json_array_size(rows), shown = 0;
+    buf_puts(to, n > 0 ? "\n### Failed tests\n\n" : "");
+    for (; shown < n; shown++) {
+        struct buf row;
+        buf_init(&row, CHECK_SUMMARY_MAX);
+        put_failed_test(&row, json_array_get(rows, shown));
+        if (!check_put_row(to, &row, TESTS_MAX))
+            break;
     }
+    int64_t left = (int64_t)(n - shown) + (job->failed_tests_cut > 0 ? job->failed_tests_cut : 0);
+    if (n > 0 && left > 0)
+        buf_printf(to, "- … and %" PRId64 " more\n", left);
     json_decref(rows);
 }
 
@@ -228,33 +218,227 @@ static void put_verdict(struct buf *to, const struct result_record *job)
     json_decref(verdict);
 }
 
-void check_put_link(struct buf *to, const char **separator, const char *what, const char *url)
+char *check_summary(const struct result_record *job, const char *marker)
 {
-    if (!url || !url_is_plain(str_of(url)))
-        return;
-    buf_printf(to, "%s[%s](<%s>)", *separator, what, url);
-    *separator = " · ";
+    struct buf summary, *to = &summary;
+    buf_init(to, CHECK_SUMMARY_MAX);
+    buf_puts(to, marker);
+    buf_puts(to, "\n");
+    check_put_code(to, str_of(job->repo), NAME_BYTES);
+    buf_puts(to, " · workflow ");
+    check_put_code(to, str_of(job->workflow_name), NAME_BYTES);
+    buf_puts(to, " · job ");
+    check_put_code(to, str_of(job->job_name), NAME_BYTES);
+    buf_puts(to, " · attempt ");
+    check_put_code(to, str_of(job->run_attempt), 40);
+    if (job->environment) {
+        buf_puts(to, " · ");
+        check_put_code(to, str_of(job->environment), NAME_BYTES);
+    }
+    buf_puts(to, "\n");
+    put_tests(to, job);
+    if (job->queue_ms >= 0 || job->execution_ms >= 0) {
+        buf_putc(to, '\n');
+        put_seconds(to, "Waited", job->queue_ms);
+        buf_puts(to, job->queue_ms >= 0 && job->execution_ms >= 0 ? ", " : "");
+        put_seconds(to, job->queue_ms >= 0 ? "ran" : "Ran", job->execution_ms);
+        buf_puts(to, ".\n");
+    }
+    put_failed_tests(to, job);
+    put_verdict(to, job);
+    bool log = put_link(to, "\n", "Log", job->run_url);
+    put_link(to, log ? " · " : "\n", "Artifacts", job->artifact_url);
+    buf_putc(to, '\n');
+    return buf_take(to, NULL);
 }
 
-static void put_links(struct buf *to, const struct result_record *job)
+/* ---- of the aggregate ------------------------------------------------------------------------ */
+
+static bool is_outcome(const struct aggregate_view *view, enum outcome_kind kind)
 {
-    const char *separator = "\n";
-    check_put_link(to, &separator, "Log", job->run_url);
-    check_put_link(to, &separator, "Artifacts", job->artifact_url);
+    return str_is(str_of(view->dispatch->outcome), outcome_kind_name(kind));
+}
+
+/* "6 h", "15 min", "90 s" */
+static void put_duration(struct buf *to, int64_t ms)
+{
+    int64_t s = ms / 1000;
+    if (s >= 3600 && s % 3600 == 0)
+        buf_printf(to, "%" PRId64 " h", s / 3600);
+    else if (s >= 60 && s % 60 == 0)
+        buf_printf(to, "%" PRId64 " min", s / 60);
+    else
+        buf_printf(to, "%" PRId64 " s", s);
+}
+
+static void put_ended(struct buf *to, const struct aggregate *a, const char *after)
+{
+    buf_printf(to, "In progress: %zu of %zu %s ended", a->n_ended, a->n_jobs,
+               a->n_jobs == 1 ? "job" : "jobs");
+    if (a->n_bad > 0)
+        buf_printf(to, ", %zu not well", a->n_bad);
+    buf_puts(to, after);
+}
+
+static void put_completed(struct buf *to, const struct aggregate *a,
+                          const struct aggregate_view *view)
+{
+    put_capitalised(to, a->conclusion);
+    if (a->n_bad > 0)
+        buf_printf(to, ": %zu of %zu %s not successful", a->n_bad, a->n_jobs,
+                   a->n_jobs == 1 ? "job" : "jobs");
+    else if (conclusion_is_bad(a->conclusion))
+        buf_puts(to, view->more_jobs ? ": there are more jobs than are looked at"
+                                     : ": the run did not end well, though its jobs did");
+    else
+        buf_printf(to, ": %zu %s", a->n_jobs, a->n_jobs == 1 ? "job" : "jobs");
+}
+
+char *aggregate_title(const struct aggregate *a, const struct aggregate_view *view)
+{
+    struct buf title;
+    buf_init(&title, 255);
+    switch (a->cause) {
+    case AGGREGATE_SENT:
+        buf_puts(&title, is_outcome(view, OUTCOME_UNKNOWN)
+                             ? "Queued: perhaps dispatched, GitHub's answer was not seen"
+                             : "Queued: dispatched, no job has reported yet");
+        break;
+    case AGGREGATE_WAITING:
+        buf_puts(&title, "Queued: the dispatch waits");
+        break;
+    case AGGREGATE_REFUSED:
+        buf_puts(&title, "Failure: the dispatch did not get through");
+        break;
+    case AGGREGATE_DROPPED:
+        buf_puts(&title, is_outcome(view, OUTCOME_SUPERSEDED)
+                             ? "Cancelled: a newer event of the pull request came first"
+                             : "Cancelled: not dispatched");
+        break;
+    case AGGREGATE_SILENT:
+        buf_puts(&title, "Timed out: no job reported within ");
+        put_duration(&title, view->silent_ms);
+        break;
+    case AGGREGATE_BUSY:
+        put_ended(&title, a, "");
+        break;
+    case AGGREGATE_RUN_GOING:
+        put_ended(&title, a, "; the run has not");
+        break;
+    case AGGREGATE_MAY_FOLLOW:
+        put_ended(&title, a, "; others may follow");
+        break;
+    case AGGREGATE_ENDED:
+        put_completed(&title, a, view);
+        break;
+    }
+    return buf_take(&title, NULL);
+}
+
+static void put_run(struct buf *to, const struct run_sum *run, const struct aggregate_view *view)
+{
+    if (run->from_github) {
+        buf_puts(to, "\nGitHub says that run ");
+        check_put_code(to, str_of(run->run_id), AGGREGATE_BYTES);
+        buf_puts(to, " came to ");
+        check_put_code(to, str_of(run->from_github), AGGREGATE_BYTES);
+        buf_puts(to, ".\n");
+        return;
+    }
+    if (!run->refused)
+        return;
+    bool asked = run->answer && run->answer->said == RUN_SAID_NO;
+    buf_printf(to, "\nGitHub %s how run ", asked ? "does not tell" : "is not asked");
+    check_put_code(to, str_of(run->run_id), AGGREGATE_BYTES);
+    buf_puts(to, " ends");
+    if (run->answer && run->answer->error[0]) {
+        buf_puts(to, " (");
+        check_put_code(to, str_of(run->answer->error), sizeof(run->answer->error));
+        buf_puts(to, ")");
+    }
+    buf_puts(to, ": it goes by the jobs alone, once nothing was in progress for ");
+    put_duration(to, view->quiet_ms);
+    buf_puts(to, ".\n");
+}
+
+static void put_job(struct buf *to, const struct result_record *job)
+{
+    const char *conclusion = job_conclusion(job);
+    buf_printf(to, "- **%s** ", conclusion ? conclusion : "in_progress");
+    check_put_code(to, str_of(job->workflow_name), AGGREGATE_BYTES);
+    buf_puts(to, " / ");
+    check_put_code(to, str_of(job->job_name), AGGREGATE_BYTES);
+    if (!str_is(str_of(job->run_attempt), "1")) {
+        buf_puts(to, " · attempt ");
+        check_put_code(to, str_of(job->run_attempt), 40);
+    }
+    put_counts(to, " · ", job);
+    put_link(to, " · ", "Log", job->run_url);
     buf_putc(to, '\n');
 }
 
-char *check_summary(const struct result_record *job, const char *marker)
+static void put_dispatch(struct buf *to, const struct aggregate_view *view)
 {
-    struct buf summary;
-    buf_init(&summary, CHECK_SUMMARY_MAX);
-    buf_puts(&summary, marker);
-    buf_puts(&summary, "\n");
-    put_head(&summary, job);
-    put_tests(&summary, job);
-    put_times(&summary, job);
-    put_failed_tests(&summary, job);
-    put_verdict(&summary, job);
-    put_links(&summary, job);
-    return buf_take(&summary, NULL);
+    const struct dispatch_view *d = view->dispatch;
+    char at[CLOCK_TEXT_SIZE];
+    check_put_code(to, str_of(d->repo), AGGREGATE_BYTES);
+    buf_puts(to, " · delivery ");
+    check_put_code(to, str_of(d->delivery), AGGREGATE_BYTES);
+    clock_format(d->dispatched_ms > 0 ? d->dispatched_ms : d->at_ms, at);
+    buf_printf(to, " · dispatch %s, %s", d->outcome, at);
+    if (d->error[0]) {
+        buf_puts(to, ": ");
+        check_put_code(to, str_of(d->error), sizeof(d->error));
+    }
+    buf_puts(to, "\n");
+}
+
+static void put_cause(struct buf *to, const struct aggregate *a, const struct aggregate_view *view)
+{
+    if (a->cause == AGGREGATE_SENT || a->cause == AGGREGATE_WAITING) {
+        buf_puts(to, "\nWhen no job reports within ");
+        put_duration(to, view->silent_ms);
+        buf_puts(to, " this ends as timed out.\n");
+    }
+    if (a->cause == AGGREGATE_MAY_FOLLOW) {
+        buf_puts(to, "\nThis CI has not said whether more jobs follow (<code>run_complete</code>): "
+                     "it counts as ended when nothing was in progress for ");
+        put_duration(to, view->quiet_ms);
+        buf_puts(to, ".\n");
+    }
+    if (view->more_jobs)
+        buf_printf(to, "\nThere are more jobs than the %zu that are looked at.\n", view->n_jobs);
+    if (view->unchecked > 0)
+        buf_printf(to,
+                   "\n%zu %s no check run of %s own: at most %" PRId64 " of a commit have one.\n",
+                   view->unchecked, view->unchecked == 1 ? "job has" : "jobs have",
+                   view->unchecked == 1 ? "its" : "their", view->checks_max);
+}
+
+char *aggregate_summary(const struct aggregate *a, const struct aggregate_view *view,
+                        const char *marker)
+{
+    struct buf summary, *to = &summary;
+    size_t shown = 0;
+    buf_init(to, CHECK_SUMMARY_MAX);
+    buf_puts(to, marker);
+    buf_puts(to, "\n");
+    put_dispatch(to, view);
+    put_cause(to, a, view);
+    for (size_t i = 0; i < a->n_runs && i < NOTES_MAX; i++)
+        put_run(to, &a->runs[i], view);
+    buf_puts(to, a->n_jobs > 0 ? "\n### Jobs\n\n" : "");
+    for (; shown < a->n_jobs; shown++) {
+        struct buf line;
+        buf_init(&line, CHECK_SUMMARY_MAX);
+        put_job(&line, a->jobs[shown]);
+        if (!check_put_row(to, &line, JOBS_MAX))
+            break;
+    }
+    if (shown < a->n_jobs)
+        buf_printf(to, "- … and %zu more\n", a->n_jobs - shown);
+    if (a->n_replaced > 0)
+        buf_printf(to, "\n%zu %s of runs that newer ones replaced %s not counted.\n", a->n_replaced,
+                   a->n_replaced == 1 ? "job" : "jobs", a->n_replaced == 1 ? "is" : "are");
+    return buf_take(to, NULL);
 }

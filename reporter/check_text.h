@@ -1,9 +1,10 @@
-/* What people read in a check run: title and summary (Markdown). Everything that a downstream chose
- * is written so that it can neither format, link nor mention anyone. PURE. */
+/* What people read in a check run, of a job or the aggregate: title and summary (Markdown).
+ * Everything that a downstream chose is written so that it can neither format, link nor mention
+ * anyone. PURE. */
 #ifndef CRCR_REPORTER_CHECK_TEXT_H
 #define CRCR_REPORTER_CHECK_TEXT_H
 
-#include "../common/model/result_record.h"
+#include "aggregate.h"
 
 #define CHECK_SUMMARY_MAX 65535 /* GitHub counts characters; we count bytes, which are no fewer */
 
@@ -13,19 +14,27 @@ char *check_title(const struct result_record *job, const char *conclusion);
  * counted. The caller's. */
 char *check_summary(const struct result_record *job, const char *marker);
 
-/* ---- parts, also for aggregate_text.c ---- */
+/* "In progress: 3 of 5 jobs ended, 1 not well". The caller's. */
+char *aggregate_title(const struct aggregate *a, const struct aggregate_view *view);
+/* Begins with the marker; says why it is as it is, then each job, worst first. At most
+ * CHECK_SUMMARY_MAX bytes: jobs that do not fit are counted. It has no time of now in it, so that
+ * it changes only when something happened. The caller's. */
+char *aggregate_summary(const struct aggregate *a, const struct aggregate_view *view,
+                        const char *marker);
+
+/* ---- parts, also for wanted_check.c and oncall.c ---- */
 
 /* In <code>, cut to max bytes: letters, digits and what is not ASCII as they are; every mark as a
  * character reference, which Markdown never takes for a mark of its own. Inside <code> GitHub looks
  * for no mentions. */
 void check_put_code(struct buf *to, struct str text, size_t max);
-/* "timed_out" as "Timed out". */
-void check_put_capitalised(struct buf *to, const char *name);
-/* "<separator>3 failed", unless n is 0 or unknown; the next separator is a comma. */
-void check_put_count(struct buf *to, const char **separator, int64_t n, const char *what);
-/* "<separator>[what](<url>)", unless the URL is none or not plain; the next separator is a dot. */
-void check_put_link(struct buf *to, const char **separator, const char *what, const char *url);
+/* Appends the row and clears it. False, and nothing is appended: to would pass max bytes. */
+bool check_put_row(struct buf *to, struct buf *row, size_t max);
 /* http or https, and no character that would end a Markdown link or an attribute. */
 bool url_is_plain(struct str url);
+
+/* FNV-1a, 64 bits: two texts differ in it, nothing more. Begins with DIGEST_START. */
+#define DIGEST_START 0xcbf29ce484222325u
+uint64_t digest_add(uint64_t digest, struct str text);
 
 #endif

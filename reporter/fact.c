@@ -7,34 +7,11 @@
 #include "../common/base/mem.h"
 #include "../common/model/ids.h"
 
-static const char *const kind_names[] = {
-    [FACT_CALLBACK] = "callback",
-    [FACT_OUTCOME] = "dispatch",
-    [FACT_LABELS] = "labels",
-    [FACT_NOTHING] = "nothing",
-};
-
-const char *fact_kind_name(enum fact_kind kind)
-{
-    return kind_names[kind];
-}
-
 void fact_refuse(struct fact *fact, const char *class, const char *error)
 {
     fact->step = FACT_TO_DLQ;
     fact->class = class;
     snprintf(fact->error, sizeof(fact->error), "%s", error);
-}
-
-static enum err outcome_read(struct fact *fact, struct why *why)
-{
-    enum err err = outcome_from_json(fact->record->value, &fact->outcome, why);
-    if (err)
-        return err;
-    /* Re-runs tell through their jobs; the dispatch itself stays as it was. */
-    bool first = str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH));
-    fact->kind = first ? FACT_OUTCOME : FACT_NOTHING;
-    return OK;
 }
 
 static char *ciflow_labels(const struct event_facts *facts)
@@ -92,8 +69,11 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
                                  &fact->callback, &why);
         break;
     case TOPIC_DISPATCHES:
-        fact->kind = FACT_OUTCOME;
-        err = outcome_read(fact, &why);
+        err = outcome_from_json(record->value, &fact->outcome, &why);
+        /* Re-runs show in their jobs; the dispatch itself stays as it was. */
+        fact->kind = !err && str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH))
+                         ? FACT_OUTCOME
+                         : FACT_NOTHING;
         break;
     default:
         fact->kind = FACT_LABELS;

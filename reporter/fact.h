@@ -9,7 +9,6 @@
 #include "reporter.h"
 
 enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_LABELS, FACT_NOTHING };
-const char *fact_kind_name(enum fact_kind kind);
 
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │

@@ -12,12 +12,14 @@
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
 
-#define BATCH          256  /* facts folded in one round trip */
-#define FACTS_MAX      2000 /* in hand over all partitions */
-#define TICK_MS        1000
-#define UNAVAILABLE_MS 200
+#define BATCH           256  /* facts folded in one round trip */
+#define FACTS_MAX       2000 /* in hand over all partitions */
+#define TICK_MS         1000
+#define PENDING_LOOK_MS 1000
+#define PENDING_HOLD_MS 10000
+#define UNAVAILABLE_MS  200
 /* What is not published by then is given up, and folded again by whoever has the partition. */
-#define PUBLISHED_MS   3000
+#define PUBLISHED_MS    3000
 
 /* ---- Redis ---------------------------------------------------------------------------------- */
 
@@ -34,13 +36,9 @@ static void redis_seen(struct fold *f, bool up, const char *reason)
         return;
     f->redis_unavailable = !up;
     report_ready(f);
-    metrics_set(role_metrics(f->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("fold")), up);
-    if (up) {
-        log_info("redis_back", LOG_STR("role", STR_LIT("fold")));
+    reporter_redis_seen(f->role, up, reason);
+    if (up)
         rebuild_look(f->rebuild); /* its last look may have met a Redis that was unavailable */
-    } else
-        log_warn("redis_unavailable", LOG_STR("role", STR_LIT("fold")),
-                 LOG_STR("error", str_of(reason)));
 }
 
 bool fold_is_of_this_fact(enum err err, const struct why *why)
@@ -58,7 +56,9 @@ static void view_seen(struct fold *f, bool consistent)
         rebuild_look(f->rebuild);
 }
 
-void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)
+/* What a failed call to Redis means: it is unavailable, or it will never take this fact, which then
+ * steps aside. */
+static void call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)
 {
     if (fold_is_of_this_fact(err, why))
         fact_refuse(fact, "refused", why->text);
@@ -68,15 +68,78 @@ void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const str
         redis_seen(f, false, why->text);
 }
 
+/* ---- callbacks that came before anyone knew of their dispatch ------------------------------- */
+
+enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *found,
+                          struct why *why)
+{
+    struct str delivery = str_of(job->delivery_id), repo = str_of(job->repo);
+    struct dispatch_view view;
+    struct dispatch_record record;
+    enum err err = dispatch_view_get(redis, delivery, repo, found, &view, why);
+    if (err)
+        return err;
+    bool folded = *found && view.dispatched_ms > 0;
+    if (!folded) /* its outcome is not, but it may have a claim */
+        err = dispatch_record_get(redis, delivery, repo, found, &record, why);
+    if (err || !*found)
+        return err;
+    const char *head_sha = folded ? view.head_sha : record.head_sha;
+    job->pr_number = folded ? view.pr : record.pr;
+    job->dispatched_ms = folded ? view.dispatched_ms : record.dispatched_ms;
+    free(job->head_sha);
+    job->head_sha = *head_sha ? mem_dup(head_sha) : NULL;
+    return OK;
+}
+
+/* True when the dispatch of a pending callback is known now and filled in. Otherwise the fact waits
+ * (up to 10 s, looking each second) or steps aside. */
+static bool pending_resolve(struct fold *f, struct fact *fact)
+{
+    struct why why;
+    bool found = false;
+    enum err err = fold_target_fill(f->redis, &fact->callback.job, &found, &why);
+    if (err) {
+        call_failed(f, fact, err, &why);
+        return false;
+    }
+    fact->callback.pending = !found;
+    if (found)
+        return true;
+    int64_t now = clock_mono_ms();
+    if (fact->give_up_ms == 0)
+        fact->give_up_ms = now + PENDING_HOLD_MS;
+    fact->state = FACT_WAITING;
+    if (now < fact->give_up_ms) {
+        fact->look_again_ms = now + PENDING_LOOK_MS;
+        return false;
+    }
+    fact_refuse(fact, "refused", "no dispatch known of this delivery to this repository");
+    if (headers_get_i64(&fact->record->headers, "attempt", 1) <= 1) /* once, before the DLQ */
+        fact->step = FACT_TO_DELAY;
+    return false;
+}
+
 /* ---- folding -------------------------------------------------------------------------------- */
 
-/* Its claim as well: who called while Redis was unavailable could not store it there. */
-static enum err outcome_queue(struct fold *f, struct fact *fact, struct why *why)
+static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
 {
+    const struct view_times *times = &f->reporter->times;
     const struct outcome *o = &fact->outcome;
-    enum err err =
-        claim_restore_queue(f->redis, o, clock_wall_ms() - o->at_ms, &fact->claim_queued, why);
-    return err ? err : dispatch_fold_queue(f->redis, o, &f->reporter->times, why);
+    enum err err;
+    switch (fact->kind) {
+    case FACT_CALLBACK:
+        return job_fold_queue(f->redis, &fact->callback.job, fact->callback.received_ms, times,
+                              why);
+    case FACT_OUTCOME: /* its claim as well: who called without Redis could not store it there */
+        err =
+            claim_restore_queue(f->redis, o, clock_wall_ms() - o->at_ms, &fact->claim_queued, why);
+        return err ? err : dispatch_fold_queue(f->redis, o, times, why);
+    default:
+        return labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
+                                 fact->labels.received_ms, str_of(fact->labels.in_force),
+                                 str_of(fact->labels.head_sha), times, why);
+    }
 }
 
 static enum err outcome_collect(struct fold *f, const struct fact *fact, struct why *why)
@@ -87,26 +150,15 @@ static enum err outcome_collect(struct fold *f, const struct fact *fact, struct 
     return claim ? claim : fold;
 }
 
-static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
-{
-    const struct view_times *times = &f->reporter->times;
-    switch (fact->kind) {
-    case FACT_CALLBACK:
-        return job_fold_queue(f->redis, &fact->callback.job, fact->callback.received_ms, times,
-                              why);
-    case FACT_OUTCOME:
-        return outcome_queue(f, fact, why);
-    default:
-        return labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
-                                 fact->labels.received_ms, str_of(fact->labels.in_force),
-                                 str_of(fact->labels.head_sha), times, why);
-    }
-}
-
 static void folded(struct fold *f, const struct fact *fact, const char *verdict)
 {
+    static const char *const kinds[] = {
+        [FACT_CALLBACK] = "callback",
+        [FACT_OUTCOME] = "dispatch",
+        [FACT_LABELS] = "labels",
+    };
     metrics_add(role_metrics(f->role), METRIC_FACTS,
-                METRIC_LABELS(str_of(fact_kind_name(fact->kind)), str_of(verdict)), 1);
+                METRIC_LABELS(str_of(kinds[fact->kind]), str_of(verdict)), 1);
     if (fact->kind != FACT_CALLBACK)
         return;
     const struct result_record *job = &fact->callback.job;
@@ -133,7 +185,7 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
     } else {
         FAULT_POINT("fold.folded");
         folded(f, fact, fold_verdict_name(verdict));
-        fold_publish_job(f, fact, &merged);
+        fold_publish(f, fact, &merged);
     }
     result_record_clear(&merged);
     return OK;
@@ -142,29 +194,18 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
 static void fact_collect(struct fold *f, struct fact *fact)
 {
     struct why why;
-    enum err err;
-    switch (fact->kind) {
-    case FACT_CALLBACK:
-        err = callback_collect(f, fact, &why);
-        break;
-    case FACT_OUTCOME:
-        err = outcome_collect(f, fact, &why);
-        if (!err) {
-            folded(f, fact, "merged");
-            fold_publish_outcome(fact);
-        }
-        break;
-    default:
-        err = labels_fold_collect(f->redis, &why);
-        if (!err) {
-            folded(f, fact, "merged");
-            fold_publish_labels(f, fact);
-        }
+    enum err err = fact->kind == FACT_CALLBACK  ? callback_collect(f, fact, &why)
+                   : fact->kind == FACT_OUTCOME ? outcome_collect(f, fact, &why)
+                                                : labels_fold_collect(f->redis, &why);
+    if (err) {
+        call_failed(f, fact, err, &why);
+        return;
     }
-    if (err)
-        fold_call_failed(f, fact, err, &why);
-    else
-        redis_seen(f, true, NULL);
+    if (fact->kind != FACT_CALLBACK) {
+        folded(f, fact, "merged");
+        fold_publish(f, fact, NULL);
+    }
+    redis_seen(f, true, NULL);
 }
 
 /* Its dispatch is to be asked for, which waits for Redis. */
@@ -185,7 +226,7 @@ static bool fact_prepare(struct fold *f, struct fact *fact)
         return false;
     }
     if (is_pending(fact))
-        return fold_pending_resolve(f, fact) && !f->redis_unavailable && f->consistent;
+        return pending_resolve(f, fact) && !f->redis_unavailable && f->consistent;
     return true;
 }
 
@@ -216,7 +257,7 @@ static void fold_batch(struct fold *f)
             continue;
         enum err err = fact_queue(f, fact, &why);
         if (err) {
-            fold_call_failed(f, fact, err, &why);
+            call_failed(f, fact, err, &why);
             break;
         }
         batch[n++] = fact;
@@ -246,21 +287,6 @@ static void take(void *opaque, struct work *work)
     f->n_facts++;
 }
 
-/* How many facts are due, and how many wait for their dispatch. */
-static size_t facts_due(struct fold *f, size_t *waiting)
-{
-    struct fact *fact;
-    size_t due = 0;
-    int64_t now = clock_mono_ms();
-    *waiting = 0;
-    DL_FOREACH(f->facts, fact)
-    {
-        due += is_due(fact, now);
-        *waiting += fact->state == FACT_WAITING;
-    }
-    return due;
-}
-
 /* What was put for it may arrive; the rest is folded by the next owner. */
 static void drop(void *opaque, struct work *work)
 {
@@ -276,26 +302,27 @@ static void forget(void *opaque, struct work *work)
     fold_forget(opaque, work->user);
 }
 
-/* Looks whether the view is consistent, and makes it so. */
-static void view_tend(struct fold *f, size_t due)
-{
-    struct why why;
-    bool consistent = f->consistent;
-    if (rebuild_turn(f->rebuild, &consistent, &why)) {
-        redis_seen(f, false, why.text);
-        return;
-    }
-    if (!consistent || due == 0) /* else the facts show it: a look writes nothing */
-        redis_seen(f, true, NULL);
-    view_seen(f, consistent);
-}
-
 static int tick(void *opaque)
 {
     struct fold *f = opaque;
-    size_t waiting, due = facts_due(f, &waiting);
-    bool ours = worker_may_act(f->worker, clock_boot_ms());
-    view_tend(f, due);
+    struct fact *fact;
+    struct why why;
+    size_t due = 0, waiting = 0;
+    int64_t now = clock_mono_ms();
+    bool ours = worker_may_act(f->worker, clock_boot_ms()), consistent = f->consistent;
+    DL_FOREACH(f->facts, fact)
+    {
+        due += is_due(fact, now);
+        waiting += fact->state == FACT_WAITING;
+    }
+    /* Looks whether the view is consistent, and makes it so. */
+    if (rebuild_turn(f->rebuild, &consistent, &why)) {
+        redis_seen(f, false, why.text);
+    } else {
+        if (!consistent || due == 0) /* else the facts show it: a look writes nothing */
+            redis_seen(f, true, NULL);
+        view_seen(f, consistent);
+    }
     role_waiting(f->role, f->redis_unavailable || !f->consistent || !ours);
     if (due > 0 && f->consistent && ours)
         fold_batch(f);

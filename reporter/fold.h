@@ -23,17 +23,6 @@ struct fold {
  * script that this Redis does not understand) would meet every fact alike, and empty the topic into
  * the dead-letter queue: they are waited out, as no answer is. */
 bool fold_is_of_this_fact(enum err err, const struct why *why);
-
-/* What a failed call to Redis means: it is unavailable, or it will never take this fact, which then
- * steps aside. */
-void fold_call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why);
-
-/* ---- fold_pending.c ---------------------------------------------------------------------------
- */
-
-/* True when the dispatch of a pending callback is known now and filled in. Otherwise the fact waits
- * (up to 10 s, looking each second) or steps aside. */
-bool fold_pending_resolve(struct fold *f, struct fact *fact);
 /* Fills in pull request, commit and time of the dispatch of job's delivery; *found: whether there
  * is one. */
 enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *found,
@@ -42,10 +31,9 @@ enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *
 /* ---- fold_publish.c: what follows from a folded fact ------------------------------------------
  */
 
-/* Puts the merged record into results and marks what it touches in reconcile. */
-void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged);
-void fold_publish_outcome(struct fact *fact);
-void fold_publish_labels(struct fold *f, struct fact *fact);
+/* Puts what follows from the fact: of a callback the merged record into results, else NULL; and
+ * marks what it touches in reconcile. The fact ends when all of it is stored. */
+void fold_publish(struct fold *f, struct fact *fact, const struct result_record *merged);
 /* Moves the record aside, as fact->step says, and is done with it. */
 void fold_park(struct fold *f, struct fact *fact);
 /* The record is finished: nothing more follows from it. */

@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <stdio.h>
 #include <utlist.h>
 
@@ -7,10 +6,10 @@
 #include "../common/model/ids.h"
 #include "../common/worker/park.h"
 #include "fold.h"
+#include "reconcile_plan.h"
 
-#define RECONCILE_KEY_MAX (SHA_MAX + 1 + REPO_MAX)
-#define AGAIN_MS          100
-#define PENDING_STEP      2 /* of the ladder: 1 m */
+#define AGAIN_MS     100
+#define PENDING_STEP 2 /* of the ladder: 1 m */
 
 void fold_forget(struct fold *f, struct fact *fact)
 {
@@ -65,36 +64,17 @@ static void put(struct fact *fact, enum topic topic, struct str key, struct str 
     work_put(fact->work, &post);
 }
 
-static void await(struct fact *fact)
-{
-    fact->state = FACT_PUBLISHING;
-    work_then(fact->work, reported, fact);
-}
-
 static void mark_dirty(struct fact *fact, const char *sha, struct str repo, struct str reason)
 {
     struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, RECONCILE_KEY_MAX);
+    buf_init(&key, DIRTY_KEY_MAX);
     if (!sha || !*sha) /* nightly and periodic: no check run anywhere */
         return;
-    buf_puts(&key, sha);
-    buf_putc(&key, '/');
-    for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
-        buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
+    reporter_put_dirty_key(&key, str_of(sha), repo);
     put(fact, TOPIC_RECONCILE, buf_str(&key), reason, NULL);
 }
 
-/* The commit is the delivery's name; whether it exists upstream is asked under the upstream's name
- * (reconcile_commit.h). */
-static void ask_for_commit(struct fold *f, struct fact *fact, const struct result_record *merged)
-{
-    if (merged->level >= 2 && result_record_is_self(merged) &&
-        sha_valid(str_of(merged->delivery_id)))
-        mark_dirty(fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
-                   str_of(merged->event_type));
-}
-
-void fold_publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
+static void publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
 {
     struct buf CLEANUP(buf_clear) json;
     struct headers headers;
@@ -107,42 +87,41 @@ void fold_publish_job(struct fold *f, struct fact *fact, const struct result_rec
     if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
         mark_dirty(fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)));
-    ask_for_commit(f, fact, merged);
-    await(fact);
-}
-
-void fold_publish_outcome(struct fact *fact)
-{
-    if (fact->outcome.level >= 3)
-        mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
-                   str_of(outcome_kind_name(fact->outcome.outcome)));
-    await(fact);
-}
-
-static bool has_device(const char *lines, struct str device)
-{
-    struct str rest = str_of(lines), line, found;
-    while (str_split(&rest, '\n', &line))
-        if (ciflow_label_device(line, &found) && str_eq(found, device))
-            return true;
-    return false;
+    /* The commit is the delivery's name; whether it exists upstream is asked under the upstream's
+     * name (pass_start). */
+    if (merged->level >= 2 && result_record_is_self(merged) &&
+        sha_valid(str_of(merged->delivery_id)))
+        mark_dirty(fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
+                   str_of(merged->event_type));
 }
 
 /* Also those whose label went: the gate is asked again for each of them. */
-void fold_publish_labels(struct fold *f, struct fact *fact)
+static void publish_labels(struct fold *f, struct fact *fact)
 {
-    if (*fact->labels.in_force || fact->labels.changed) {
-        const struct allowlist_version *version = allowlist_feed_get(f->reporter->feed);
-        size_t n = version->list ? allowlist_size(version->list) : 0;
-        for (size_t i = 0; i < n; i++) {
-            const struct allowlist_entry *entry = allowlist_at(version->list, i);
-            if (entry->level == 3 && (has_device(fact->labels.in_force, entry->device) ||
-                                      has_device(fact->labels.changed, entry->device)))
-                mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
-        }
-        allowlist_feed_release(f->reporter->feed, version);
+    if (!*fact->labels.in_force && !fact->labels.changed)
+        return;
+    const struct allowlist_version *version = allowlist_feed_get(f->reporter->feed);
+    size_t n = version->list ? allowlist_size(version->list) : 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct allowlist_entry *entry = allowlist_at(version->list, i);
+        if (entry->level == 3 && (labels_have_device(fact->labels.in_force, entry->device) ||
+                                  labels_have_device(fact->labels.changed, entry->device)))
+            mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
     }
-    await(fact);
+    allowlist_feed_release(f->reporter->feed, version);
+}
+
+void fold_publish(struct fold *f, struct fact *fact, const struct result_record *merged)
+{
+    if (fact->kind == FACT_CALLBACK)
+        publish_job(f, fact, merged);
+    else if (fact->kind == FACT_LABELS)
+        publish_labels(f, fact);
+    else if (fact->outcome.level >= 3)
+        mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
+                   str_of(outcome_kind_name(fact->outcome.outcome)));
+    fact->state = FACT_PUBLISHING;
+    work_then(fact->work, reported, fact);
 }
 
 void fold_park(struct fold *f, struct fact *fact)

@@ -63,7 +63,7 @@ struct forward {
 /* ---- rows and lanes ---------------------------------------------------------------------------
  */
 
-static void row_add(struct forward *f, struct work *work)
+static struct row *row_add(struct forward *f, struct work *work)
 {
     struct str key = work->record->key.ptr ? work->record->key : STR_LIT("");
     struct row *row = mem_alloc(1, sizeof(*row));
@@ -81,6 +81,7 @@ static void row_add(struct forward *f, struct work *work)
     buf_init(&row->body, BODY_MAX_BYTES);
     work->user = row;
     DL_APPEND(lane->rows, row);
+    return row;
 }
 
 static void row_free(struct row *row)
@@ -117,8 +118,7 @@ static void take(void *opaque, struct work *work)
         work_done(work);
         return;
     }
-    row_add(f, work);
-    struct row *row = work->user;
+    struct row *row = row_add(f, work);
     if (result_record_from_json(work->record->value, &result, &why)) {
         row_dead(row, "poison", why.text);
         return;
@@ -151,14 +151,6 @@ static void row_wait(struct row *row, int status, const char *reason)
     HASH_ADD_KEYPTR(hh, f->lanes, lane->key, lane->key_len, lane);
     if (about_the_row && f->max_retries > 0 && ++row->retries > f->max_retries)
         row_dead(row, "exhausted", reason);
-}
-
-static void hud_answered(struct forward *f)
-{
-    if (f->unavailable)
-        log_info("hud_back", LOG_STR("url", str_of(f->url)));
-    f->unavailable = false;
-    f->wait_ms = 0;
 }
 
 static void hud_failed(struct forward *f, const char *reason)
@@ -206,10 +198,14 @@ static void answered(void *opaque, const struct http_answer *answer)
         snprintf(reason, sizeof(reason), "the HUD answered %d", answer->status);
     else
         snprintf(reason, sizeof(reason), "the HUD did not answer: %s", answer->reason);
-    if (verdict == FORWARD_WAIT)
+    if (verdict == FORWARD_WAIT) {
         hud_failed(f, reason);
-    else
-        hud_answered(f);
+    } else {
+        if (f->unavailable)
+            log_info("hud_back", LOG_STR("url", str_of(f->url)));
+        f->unavailable = false;
+        f->wait_ms = 0;
+    }
     obey_retry_after(f, answer);
     if (verdict == FORWARD_SENT)
         row_done(row);
@@ -322,12 +318,8 @@ static enum err forward_off(struct role_ctx *role)
     log_info("forward_off", LOG_STR("reason", STR_LIT("HUD_API_URL is empty")));
     role_ready(role, NULL);
     role_waiting(role, true);
-    while (!role_stopping(role)) {
-        role_alive(role);
-        wake_reset(role_wake(role));
-        if (!role_stopping(role))
-            wake_wait(role_wake(role), TICK_MS);
-    }
+    while (!role_stopping(role))
+        reporter_tick(role, TICK_MS);
     return OK;
 }
 

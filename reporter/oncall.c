@@ -31,14 +31,6 @@ static bool same(const char *a, const char *b)
     return str_eq(str_of(a), str_of(b));
 }
 
-/* The first moment that is known of it, on the relay's clock. */
-static int64_t began_ms(const struct result_record *job)
-{
-    if (job->in_progress_ms > 0)
-        return job->in_progress_ms;
-    return job->completed_ms > 0 ? job->completed_ms : job->timed_out_ms;
-}
-
 /* One run has several jobs of one name where it is a matrix: none of them is newer. */
 static bool is_newer(const struct result_record *a, const struct result_record *b)
 {
@@ -49,7 +41,7 @@ static bool is_newer(const struct result_record *a, const struct result_record *
     if (same_run && str_to_u64(str_of(a->run_attempt), &attempt_a) &&
         str_to_u64(str_of(b->run_attempt), &attempt_b))
         return attempt_a > attempt_b;
-    return began_ms(a) > began_ms(b);
+    return job_first_ms(a) > job_first_ms(b);
 }
 
 static bool is_outdone(const struct oncall_view *view, const struct result_record *job)
@@ -61,24 +53,6 @@ static bool is_outdone(const struct oncall_view *view, const struct result_recor
             return true;
     }
     return false;
-}
-
-struct tally {
-    size_t failed, running, ended;
-};
-
-static struct tally count(const struct oncall_view *view)
-{
-    struct tally tally = { 0 };
-    for (size_t i = 0; i < view->n_jobs; i++) {
-        const struct result_record *job = view->jobs[i].job;
-        if (is_outdone(view, job))
-            continue;
-        tally.failed += !!failure_of(job);
-        tally.running += job->state < JOB_TIMED_OUT;
-        tally.ended += job->state >= JOB_TIMED_OUT;
-    }
-    return tally;
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
@@ -97,17 +71,6 @@ static bool can_be_mentioned(struct str name)
     return name.len > 0 && slashes <= 1;
 }
 
-static void put_oncalls(struct buf *to, const struct oncall_view *view)
-{
-    for (size_t i = 0; i < view->n_oncalls && i < ONCALL_MENTIONS_MAX; i++) {
-        buf_puts(to, i > 0 ? ", " : "");
-        if (can_be_mentioned(view->oncalls[i]))
-            buf_printf(to, "@%.*s", STR_ARG(view->oncalls[i]));
-        else
-            check_put_code(to, view->oncalls[i], NAME_BYTES);
-    }
-}
-
 static void put_row(struct buf *to, const struct oncall_job *at)
 {
     buf_puts(to, "| ");
@@ -120,44 +83,35 @@ static void put_row(struct buf *to, const struct oncall_job *at)
     buf_puts(to, "|\n");
 }
 
-/* False: there is no room for it. */
-static bool row_fits(struct buf *to, const struct oncall_job *at)
+static void put_failing(struct buf *to, const struct oncall_view *view, size_t failed)
 {
-    struct buf CLEANUP(buf_clear) row;
-    buf_init(&row, ROW_MAX_BYTES);
-    put_row(&row, at);
-    if (to->len + row.len > ONCALL_TEXT_MAX / 2)
-        return false;
-    buf_put(to, buf_str(&row));
-    return true;
-}
-
-static void put_rows(struct buf *to, const struct oncall_view *view, size_t failed)
-{
+    struct str sha = str_cut(view->head_sha, SHA_SHOWN);
     size_t shown = 0;
+    buf_puts(to, "\n### ");
+    check_put_code(to, view->repo, NAME_BYTES);
+    buf_puts(to, " fails on this pull request\n\n");
+    for (size_t i = 0; i < view->n_oncalls && i < ONCALL_MENTIONS_MAX; i++) {
+        buf_puts(to, i > 0 ? ", " : "");
+        if (can_be_mentioned(view->oncalls[i]))
+            buf_printf(to, "@%.*s", STR_ARG(view->oncalls[i]));
+        else
+            check_put_code(to, view->oncalls[i], NAME_BYTES);
+    }
+    buf_printf(to, ": %zu job%s failed on `%.*s`.\n\n", failed, failed == 1 ? "" : "s",
+               STR_ARG(sha));
     buf_puts(to, "| Workflow | Job | Conclusion | |\n|---|---|---|---|\n");
     for (size_t i = 0; i < view->n_jobs && shown < ONCALL_ROWS_MAX; i++) {
-        const struct oncall_job *at = &view->jobs[i];
-        if (!failure_of(at->job) || is_outdone(view, at->job))
+        struct buf row;
+        if (!failure_of(view->jobs[i].job) || is_outdone(view, view->jobs[i].job))
             continue;
-        if (!row_fits(to, at))
+        buf_init(&row, ROW_MAX_BYTES);
+        put_row(&row, &view->jobs[i]);
+        if (!check_put_row(to, &row, ONCALL_TEXT_MAX / 2))
             break;
         shown++;
     }
     if (shown < failed)
         buf_printf(to, "\n… and %zu more.\n", failed - shown);
-}
-
-static void put_failing(struct buf *to, const struct oncall_view *view, size_t failed)
-{
-    struct str sha = str_cut(view->head_sha, SHA_SHOWN);
-    buf_puts(to, "\n### ");
-    check_put_code(to, view->repo, NAME_BYTES);
-    buf_puts(to, " fails on this pull request\n\n");
-    put_oncalls(to, view);
-    buf_printf(to, ": %zu job%s failed on `%.*s`.\n\n", failed, failed == 1 ? "" : "s",
-               STR_ARG(sha));
-    put_rows(to, view, failed);
     buf_puts(to, "\nThis comment is kept up to date.\n");
 }
 
@@ -177,24 +131,26 @@ void oncall_marker(struct str repo, struct buf *to)
 
 enum oncall_word oncall_text(const struct oncall_view *view, struct buf *to)
 {
-    struct tally tally = count(view);
-    if (view->n_oncalls == 0 || tally.failed + tally.ended == 0)
-        return ONCALL_NOTHING;
-    if (tally.failed == 0 && tally.running > 0)
+    size_t failed = 0, running = 0, ended = 0;
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct result_record *job = view->jobs[i].job;
+        if (is_outdone(view, job))
+            continue;
+        failed += !!failure_of(job);
+        running += job->state < JOB_TIMED_OUT;
+        ended += job->state >= JOB_TIMED_OUT;
+    }
+    if (view->n_oncalls == 0 || ended == 0 || (failed == 0 && running > 0))
         return ONCALL_NOTHING;
     oncall_marker(view->repo, to);
-    if (tally.failed > 0)
-        put_failing(to, view, tally.failed);
+    if (failed > 0)
+        put_failing(to, view, failed);
     else
         put_resolved(to, view);
-    return tally.failed > 0 ? ONCALL_FAILING : ONCALL_RESOLVED;
+    return failed > 0 ? ONCALL_FAILING : ONCALL_RESOLVED;
 }
 
-/* FNV-1a, 64 bits. */
 void oncall_digest(struct str text, char ret[17])
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (unsigned char)text.ptr[i]) * 0x100000001b3u;
-    snprintf(ret, 17, "%016" PRIx64, hash);
+    snprintf(ret, 17, "%016" PRIx64, digest_add(DIGEST_START, text));
 }

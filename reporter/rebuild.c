@@ -1,6 +1,5 @@
 #include "rebuild.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
@@ -23,7 +22,7 @@
 #define JOBS_CHUNK 200
 /* Marks under way at once: more are waited for, the lease being renewed meanwhile. */
 #define MARKS_MAX  20000
-/* For one place in a queue that is full all the same; less than the lease. */
+/* For one slot in a queue that is full all the same; less than the lease. */
 #define ROOM_MS    8000
 
 static const char *const phase_names[] = {
@@ -45,7 +44,7 @@ struct rebuild {
     uint64_t records;
     size_t unacknowledged; /* dirty marks put and not reported yet */
     bool lost;             /* one of them was not stored */
-    bool marked;           /* SETTLING: all open jobs are marked */
+    bool marked;           /* FINISHING: all open jobs are marked */
 };
 
 static const char *phase_of(const struct rebuild *b)
@@ -82,17 +81,13 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
     b->lost = b->lost || err;
 }
 
-static void mark_dirty(void *opaque, struct str head_sha, struct str repo)
+void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo)
 {
-    struct rebuild *b = opaque;
     const char *topic = b->fold.reporter->topics.name[TOPIC_RECONCILE];
     struct buf CLEANUP(buf_clear) key;
     struct why why;
-    buf_init(&key, SHA_MAX + 1 + REPO_MAX);
-    buf_put(&key, head_sha);
-    buf_putc(&key, '/');
-    for (size_t i = 0; i < repo.len; i++) /* one key, and so one owner, however it is spelled */
-        buf_putc(&key, (char)tolower((unsigned char)repo.ptr[i]));
+    buf_init(&key, DIRTY_KEY_MAX);
+    reporter_put_dirty_key(&key, str_of(head_sha), str_of(repo));
     b->unacknowledged++;
     int64_t until = clock_mono_ms() + ROOM_MS;
     enum err err;
@@ -134,7 +129,7 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
             return err;
         for (size_t i = 0; i < jobs.n; i++)
             if (jobs.at[i].top_level >= 3 && jobs.at[i].head_sha && jobs.at[i].repo)
-                mark_dirty(b, str_of(jobs.at[i].head_sha), str_of(jobs.at[i].repo));
+                rebuild_mark(b, jobs.at[i].head_sha, jobs.at[i].repo);
         topic_writer_poll(b->writer, 0);
         role_alive(b->role);
         err = renew(b, why);
@@ -156,29 +151,22 @@ static void close_both(struct rebuild *b)
     b->span = NULL;
 }
 
+/* Gives the lease back. */
 static void let_go(struct rebuild *b)
 {
     struct why why;
-    if (!b->span)
-        return;
     close_both(b);
     if (b->fold.batch.n > 0)
         (void)!rebuild_fold_collect(&b->fold, &why); /* replies that are on their way */
     (void)!view_lease_release(b->fold.redis, b->fold.fence, &why); /* else it runs out */
-}
-
-static void give_up(struct rebuild *b, const char *reason)
-{
-    log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
-             LOG_STR("error", str_of(reason)));
-    let_go(b);
     b->look_ms = clock_mono_ms() + LOOK_MS;
 }
 
-/* Results and claims as far back as Redis would still have them. */
-static enum err span_open(struct rebuild *b, struct why *why)
+static void begin(struct rebuild *b)
 {
     const struct reporter *r = b->fold.reporter;
+    const struct topic_writer_options marks = { .kafka = r->kafka };
+    /* Results and claims as far back as Redis would still have them. */
     int64_t now = clock_wall_ms(), kept_ms = r->times.ttl_s * 1000;
     int64_t from_ms = now > kept_ms ? now - kept_ms : 0;
     int64_t claims_ms = kept_ms > CLAIMS_MS ? from_ms : now - CLAIMS_MS;
@@ -188,51 +176,41 @@ static enum err span_open(struct rebuild *b, struct why *why)
         [REBUILD_EVENTS] = { r->topics.name[TOPIC_EVENTS], from_ms },
         [REBUILD_CALLBACKS] = { r->topics.name[TOPIC_CALLBACKS], from_ms },
     };
-    return topic_span_new(&b->span, &r->kafka, parts, REBUILD_PARTS, why);
-}
-
-static void begin(struct rebuild *b)
-{
     struct why why;
     b->lost = b->marked = false;
     b->records = 0;
     b->fold.batch.n = b->fold.batch.bytes = 0;
     b->began_ms = b->moved_ms = b->reported_ms = clock_mono_ms();
     b->renew_ms = 0;
-    const struct topic_writer_options marks = { .kafka = b->fold.reporter->kafka };
-    if (span_open(b, &why) || topic_writer_new(&b->writer, &marks, &why)) {
+    if (topic_span_new(&b->span, &r->kafka, parts, REBUILD_PARTS, &why) ||
+        topic_writer_new(&b->writer, &marks, &why)) {
         log_warn("rebuild_abandoned", LOG_STR("error", str_of(why.text)));
-        close_both(b);
-        (void)!view_lease_release(b->fold.redis, b->fold.fence, &why);
-        b->look_ms = clock_mono_ms() + LOOK_MS;
+        let_go(b);
         return;
     }
     log_info("rebuild_started", LOG_INT("total", topic_span_total(b->span)));
 }
 
-static void finish(struct rebuild *b)
-{
-    struct why why;
-    if (view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), &why)) {
-        give_up(b, why.text);
-        return;
-    }
-    double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
-    close_both(b);
-    b->consistent = true;
-    b->look_ms = clock_mono_ms() + LOOK_MS;
-    metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
-    log_info("rebuild_done", LOG_INT("records", (int64_t)b->records),
-             LOG_INT("ms", (int64_t)(seconds * 1e3)));
-}
-
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static enum err lease_seek(struct rebuild *b, struct why *why)
+static enum err look(struct rebuild *b, struct why *why)
 {
+    int64_t epoch;
     enum view_lease lease;
-    const char *owner = daemon_owner(role_daemon(b->role));
-    enum err err = view_lease_take(b->fold.redis, owner, &lease, &b->fold.fence, why);
+    bool was_consistent = b->consistent;
+    b->look_ms = clock_mono_ms() + LOOK_MS;
+    enum err err = view_epoch_get(b->fold.redis, &epoch, why);
+    if (err)
+        return err;
+    b->consistent = epoch != 0;
+    if (!b->consistent && (was_consistent || !b->known))
+        log_warn("view_inconsistent",
+                 LOG_STR("consequence", STR_LIT("it is rebuilt from the topics")));
+    b->known = true;
+    if (b->consistent)
+        return OK;
+    err = view_lease_take(b->fold.redis, daemon_owner(role_daemon(b->role)), &lease, &b->fold.fence,
+                          why);
     if (err)
         return err;
     if (lease == VIEW_LEASE_BUSY && !b->elsewhere)
@@ -244,22 +222,6 @@ static enum err lease_seek(struct rebuild *b, struct why *why)
     return OK;
 }
 
-static enum err look(struct rebuild *b, struct why *why)
-{
-    int64_t epoch;
-    bool was_consistent = b->consistent;
-    b->look_ms = clock_mono_ms() + LOOK_MS;
-    enum err err = view_epoch_get(b->fold.redis, &epoch, why);
-    if (err)
-        return err;
-    b->consistent = epoch != 0;
-    if (!b->consistent && (was_consistent || !b->known))
-        log_warn("view_inconsistent",
-                 LOG_STR("consequence", STR_LIT("it is rebuilt from the topics")));
-    b->known = true;
-    return b->consistent ? OK : lease_seek(b, why);
-}
-
 /* ---- working --------------------------------------------------------------------------------- */
 
 /* One batch, or what comes in POLL_MS or is passed over in WORK_MS: the lease is to be renewed. */
@@ -268,8 +230,8 @@ static enum err batch(struct rebuild *b, struct why *why)
     const struct record *record;
     int64_t until = clock_mono_ms() + WORK_MS;
     enum err err = OK;
-    while (!err && !rebuild_fold_is_full(&b->fold) && b->unacknowledged < MARKS_MAX &&
-           clock_mono_ms() < until &&
+    while (!err && b->fold.batch.n < REBUILD_BATCH && b->fold.batch.bytes < REBUILD_BATCH_BYTES &&
+           b->unacknowledged < MARKS_MAX && clock_mono_ms() < until &&
            (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
         enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
         err = rebuild_fold_record(&b->fold, part, record, why);
@@ -292,7 +254,7 @@ static enum err batch(struct rebuild *b, struct why *why)
 }
 
 /* All is read: the marks must be stored before the epoch is set, or a crash would lose them. */
-static enum err finish_fold(struct rebuild *b, struct why *why)
+static enum err finish(struct rebuild *b, struct why *why)
 {
     enum err err = b->marked ? OK : open_jobs_mark(b, why);
     if (err)
@@ -302,8 +264,18 @@ static enum err finish_fold(struct rebuild *b, struct why *why)
     if (b->lost)
         return why_set(why, ERR_RETRY, "Kafka did not store what is to be reconciled");
     FAULT_POINT("rebuild.read");
-    if (b->unacknowledged == 0)
-        finish(b);
+    if (b->unacknowledged > 0)
+        return OK;
+    err = view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), why);
+    if (err)
+        return err;
+    double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
+    close_both(b);
+    b->consistent = true;
+    b->look_ms = clock_mono_ms() + LOOK_MS;
+    metrics_set(role_metrics(b->role), METRIC_REBUILD_SECONDS, NULL, seconds);
+    log_info("rebuild_done", LOG_INT("records", (int64_t)b->records),
+             LOG_INT("ms", (int64_t)(seconds * 1e3)));
     return OK;
 }
 
@@ -314,9 +286,12 @@ static void work(struct rebuild *b)
     do {
         enum err err = renew(b, &why);
         if (!err)
-            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : finish_fold(b, &why);
-        if (err && b->span)
-            give_up(b, why.text);
+            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : finish(b, &why);
+        if (err) {
+            log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
+                     LOG_STR("error", str_of(why.text)));
+            let_go(b);
+        }
         role_progress(b->role);
     } while (b->span && clock_mono_ms() < until && !role_stopping(b->role));
 }
@@ -353,8 +328,7 @@ struct rebuild *rebuild_new(const struct reporter *reporter, struct role_ctx *ro
         .reporter = reporter,
         .redis = redis,
         .scratch = scratch,
-        .dirty = mark_dirty,
-        .opaque = b,
+        .rebuild = b,
     };
     return b;
 }
@@ -363,6 +337,7 @@ void rebuild_free(struct rebuild *b)
 {
     if (!b)
         return;
-    let_go(b);
+    if (b->span)
+        let_go(b);
     free(b);
 }

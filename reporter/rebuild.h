@@ -1,11 +1,11 @@
-/* Makes the view whole again, on the fold's thread and a piece at a time, so that the fold's
+/* Makes the view consistent again, on the fold's thread and a piece at a time, so that the fold's
  * membership, health and SIGTERM go on meanwhile. One replica holds the lease (common/view/epoch.h)
  * and works; the others wait for the epoch.
  *
- *   LOOKING ──no epoch, lease taken──▶ READING ──all topics read──▶ SETTLING ──stored──▶ WHOLE
- *      ▲ ▲                                │                            │                  │
- *      │ └── Redis or Kafka unavailable, lease lost: from the beginning ◀─────┘                  │
- *      └────────────────────────── the epoch is gone ◀────────────────────────────────────┘
+ *   LOOKING ──no epoch, lease taken─▶ READING ──all is read─▶ FINISHING ──stored─▶ CONSISTENT
+ *      ▲ ▲                               │                        │                  │
+ *      │ └── Redis or Kafka unavailable, lease lost: from the beginning              │
+ *      └───────────────────────── the epoch is gone ◀────────────────────────────────┘
  *
  * Everything that is written is a join: twice, in any order, or half is no harm. */
 #ifndef CRCR_REPORTER_REBUILD_H
@@ -31,6 +31,9 @@ enum err rebuild_turn(struct rebuild *b, bool *consistent, struct why *why) MUST
 void rebuild_look(struct rebuild *b);
 /* True when rebuild_turn should be called again without waiting. */
 bool rebuild_is_busy(const struct rebuild *b);
+
+/* Marks in reconcile what is to be looked at again. */
+void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo);
 
 /* ---- rebuild_fold.c: from records to the view -------------------------------------------------
  */
@@ -58,16 +61,13 @@ struct rebuild_fold {
     struct event_facts *scratch;
     int64_t fence, now_ms; /* wall clock, of the beginning of the batch */
     struct rebuild_batch batch;
-    /* Called for what the reconciler is to look at again. */
-    void (*dirty)(void *opaque, struct str head_sha, struct str repo);
-    void *opaque;
+    struct rebuild *rebuild; /* whose rebuild_mark is called */
 };
 
 /* Queues what a record says; what cannot be read, has outlived CRCR_STATUS_TTL or says nothing is
  * passed over. Collects by itself when it has to ask. */
 enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
                              const struct record *record, struct why *why) MUST_CHECK;
-bool rebuild_fold_is_full(const struct rebuild_fold *f);
 /* Collects all that is queued; the first error, after all was collected. */
 enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why) MUST_CHECK;
 

@@ -9,6 +9,7 @@
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/labels.h"
+#include "aggregate.h"
 #include "fold.h"
 #include "rebuild.h"
 
@@ -31,11 +32,6 @@ static void queued(struct rebuild_fold *f, rebuild_collect_fn *collect, size_t b
 {
     f->batch.collect[f->batch.n++] = collect;
     f->batch.bytes += bytes;
-}
-
-bool rebuild_fold_is_full(const struct rebuild_fold *f)
-{
-    return f->batch.n >= REBUILD_BATCH || f->batch.bytes >= REBUILD_BATCH_BYTES;
 }
 
 enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why)
@@ -73,23 +69,16 @@ static int64_t time_of(const char *text, int64_t otherwise)
     return text && !clock_parse(str_of(text), &wall_ms, &why) ? wall_ms : otherwise;
 }
 
-/* Missing are the places of a job that an index had no room for (its clocks then send it there
- * again), and all of it in rows from before the headers: there the row itself tells, for want of
- * better. */
+/* Missing are the times of a job that an index had no room for (its clocks then send it there
+ * again), and all of it in rows from before the headers: there it comes from the row itself. */
 static void fill_gaps(struct result_record *row, int64_t timestamp_ms)
 {
-    const int64_t clocks[] = { row->in_progress_ms, row->timed_out_ms, row->completed_ms };
-    int64_t began = time_of(row->started_at, timestamp_ms), first = -1, last = -1;
-    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
-        if (clocks[i] >= 0 && (first < 0 || clocks[i] < first))
-            first = clocks[i];
-        if (clocks[i] > last)
-            last = clocks[i];
-    }
+    int64_t began = time_of(row->started_at, timestamp_ms);
+    int64_t first = job_first_ms(row), last = job_last_ms(row);
     if (row->first_ms < 0)
-        row->first_ms = first >= 0 ? first : began;
+        row->first_ms = first ? first : began;
     if (row->last_ms < 0)
-        row->last_ms = last >= 0 ? last : timestamp_ms;
+        row->last_ms = last ? last : timestamp_ms;
     if (row->state == JOB_IN_PROGRESS && row->in_progress_ms < 0)
         row->in_progress_ms = began;
     if (row->top_level < 0)
@@ -112,7 +101,7 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
             queued(f, job_collect, record->value.len);
         if (!err && row.level >= 2 && result_record_is_self(&row) &&
             sha_valid(str_of(row.delivery_id))) /* whether that commit exists is asked again */
-            f->dirty(f->opaque, str_of(row.delivery_id), str_of(f->reporter->upstream_repo));
+            rebuild_mark(f->rebuild, row.delivery_id, f->reporter->upstream_repo);
     }
     result_record_clear(&row);
     return err;
@@ -135,19 +124,10 @@ static enum err pending_finish(struct rebuild_fold *f, struct callback_fact *cal
     return fold_target_fill(f->redis, &callback->job, fold, why);
 }
 
-/* Its aggregate check run may wait for the end of the run, or for quiet: the times at which it was
- * to be looked at again are lost with the view. */
-static void mark_open(struct rebuild_fold *f, const struct callback_fact *callback)
-{
-    const struct result_record *job = &callback->job;
-    if (job->level >= 3 && job->head_sha &&
-        f->now_ms - callback->received_ms < f->reporter->times.overdue_ms + AROUND_MS)
-        f->dirty(f->opaque, str_of(job->head_sha), str_of(job->repo));
-}
-
 static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct why *why)
 {
     struct callback_fact *callback = &fact->callback;
+    const struct result_record *job = &callback->job;
     struct view_times times;
     bool fold = true;
     if (!times_of(f, callback->received_ms, &times))
@@ -157,12 +137,16 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
         if (err || !fold) /* not known: the fold had it wait, and put it aside */
             return err;
     }
-    enum err err = job_fold_queue(f->redis, &callback->job, callback->received_ms, &times, why);
-    if (!err)
-        queued(f, job_collect, fact->record->value.len);
-    if (!err)
-        mark_open(f, callback);
-    return err;
+    enum err err = job_fold_queue(f->redis, job, callback->received_ms, &times, why);
+    if (err)
+        return err;
+    queued(f, job_collect, fact->record->value.len);
+    /* Its aggregate check run may wait for the end of the run, or for quiet: the times at which it
+     * was to be looked at again are lost with the view. */
+    if (job->level >= 3 && job->head_sha &&
+        f->now_ms - callback->received_ms < times.overdue_ms + AROUND_MS)
+        rebuild_mark(f->rebuild, job->head_sha, job->repo);
+    return OK;
 }
 
 /* ---- dispatches, labels ---------------------------------------------------------------------- */
@@ -182,7 +166,7 @@ static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, s
     if (!err)
         queued(f, dispatch_fold_collect, fact->record->value.len);
     if (!err && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
-        f->dirty(f->opaque, str_of(o->head_sha), str_of(o->repo));
+        rebuild_mark(f->rebuild, o->head_sha, o->repo);
     return err;
 }
 
@@ -201,27 +185,23 @@ static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, st
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-static enum err fact_queue(struct rebuild_fold *f, enum rebuild_part part, struct fact *fact,
-                           struct why *why)
-{
-    if (fact->step != FACT_FOLD) /* poison: the fold has put it aside */
-        return OK;
-    if (part == REBUILD_DISPATCHES)
-        return outcome_queue(f, fact, why);
-    if (fact->kind == FACT_CALLBACK)
-        return callback_queue(f, fact, why);
-    return fact->kind == FACT_LABELS ? labels_queue(f, fact, why) : OK;
-}
-
 enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
                              const struct record *record, struct why *why)
 {
+    enum err err = OK;
     if (f->batch.n == 0)
         f->now_ms = clock_wall_ms();
     if (part == REBUILD_RESULTS)
         return result_queue(f, record, why);
     struct fact *fact = fact_new(record, f->reporter, f->scratch);
-    enum err err = fact_queue(f, part, fact, why);
+    if (fact->step != FACT_FOLD) /* poison: the fold has put it aside */
+        err = OK;
+    else if (part == REBUILD_DISPATCHES)
+        err = outcome_queue(f, fact, why);
+    else if (fact->kind == FACT_CALLBACK)
+        err = callback_queue(f, fact, why);
+    else if (fact->kind == FACT_LABELS)
+        err = labels_queue(f, fact, why);
     fact_free(fact);
     return err;
 }

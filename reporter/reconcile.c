@@ -22,31 +22,34 @@
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-static bool key_parse(struct target *t)
+/* NULL: the key is not <head_sha>/<owner>/<repo>. */
+static struct target *target_new(struct reconcile *r, struct str key)
 {
-    struct str key = str_of(t->key);
     ptrdiff_t slash = str_find(key, '/');
-    if (slash < 0)
-        return false;
-    struct str sha = { key.ptr, (size_t)slash }, repo = str_from(key, (size_t)slash + 1);
-    return sha_valid(sha) && repo_valid(repo) && str_copy(t->head_sha, sizeof(t->head_sha), sha) &&
-           str_copy(t->repo, sizeof(t->repo), repo);
+    struct str sha = { key.ptr, slash < 0 ? 0 : (size_t)slash };
+    struct str repo = str_from(key, sha.len + 1);
+    if (!sha_valid(sha) || !repo_valid(repo))
+        return NULL;
+    struct target *t = mem_alloc(1, sizeof(*t));
+    t->reconcile = r;
+    t->key = str_dup(key);
+    str_copy(t->head_sha, sizeof(t->head_sha), sha);
+    str_copy(t->repo, sizeof(t->repo), repo);
+    HASH_ADD_KEYPTR(hh, r->targets, t->key, key.len, t);
+    return t;
 }
 
-static void target_free(struct target *t)
-{
-    HASH_DEL(t->reconcile->targets, t);
-    free(t->key);
-    free(t);
-}
-
+/* The target goes with its last record. */
 static void dirty_free(struct dirty *d)
 {
     struct target *t = d->target;
     DL_DELETE(t->records, d);
     free(d);
-    if (!t->records && t->state != TARGET_BUSY)
-        target_free(t);
+    if (t->records || t->state == TARGET_BUSY)
+        return;
+    HASH_DEL(t->reconcile->targets, t);
+    free(t->key);
+    free(t);
 }
 
 /* The records of the last pass are done; those that came meanwhile want another one. */
@@ -60,7 +63,7 @@ static void target_done(struct target *t)
         if (!d->taken)
             continue;
         work_done(d->work);
-        dirty_free(d); /* frees the target with the last */
+        dirty_free(d);
     }
 }
 
@@ -140,7 +143,7 @@ static void target_failed(struct target *t, const char *reason)
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-void pass_ended(struct target *t, enum pass_end end, const char *reason)
+void pass_ended(struct target *t, enum pass_end end, int64_t held_until_ms, const char *reason)
 {
     struct reconcile *r = t->reconcile;
     r->n_busy--;
@@ -160,7 +163,7 @@ void pass_ended(struct target *t, enum pass_end end, const char *reason)
         target_failed(t, reason);
         return;
     case PASS_HELD:
-        target_hold(t, r->held_until_ms, reason);
+        target_hold(t, held_until_ms, reason);
         return;
     case PASS_REFUSED:
         target_park(t, "refused", reason);
@@ -174,10 +177,6 @@ static void target_start(struct target *t)
     DL_FOREACH(t->records, d)
     {
         d->taken = true;
-    }
-    if (!*t->repo) {
-        target_park(t, "poison", "the key is not <head_sha>/<owner>/<repo>");
-        return;
     }
     t->state = TARGET_BUSY;
     t->held = false;
@@ -217,17 +216,16 @@ static void take(void *opaque, struct work *work)
 {
     struct reconcile *r = opaque;
     struct target *t;
-    struct dirty *d = mem_alloc(1, sizeof(*d));
     struct str key = work->record->key.ptr ? work->record->key : STR_LIT("");
     HASH_FIND(hh, r->targets, key.ptr, key.len, t);
+    if (!t)
+        t = target_new(r, key);
     if (!t) {
-        t = mem_alloc(1, sizeof(*t));
-        t->reconcile = r;
-        t->key = str_dup(key);
-        if (!key_parse(t))
-            t->repo[0] = '\0';
-        HASH_ADD_KEYPTR(hh, r->targets, t->key, key.len, t);
+        work_dead(work, "poison", "the key is not <head_sha>/<owner>/<repo>");
+        work_done(work);
+        return;
     }
+    struct dirty *d = mem_alloc(1, sizeof(*d));
     d->target = t;
     d->work = work;
     work->user = d;
@@ -273,26 +271,6 @@ static bool full(void *opaque)
     return worker_in_hand(r->worker) >= IN_HAND_MAX;
 }
 
-static enum err github_open(struct reconcile *r, struct why *why)
-{
-    const struct config *config = role_config(r->role);
-    const struct http_client_options client = { .user_agent = "crcr-reporter",
-                                                .ca_file = r->reporter->ca_file,
-                                                .allow_http = r->reporter->allow_http };
-    enum err err = http_client_new(&r->client, &client, why);
-    if (err)
-        return err;
-    const struct github_options options = {
-        .api_url = config_text(config, "CRCR_GITHUB_API_URL"),
-        .app_id = config_text(config, "GITHUB_APP_ID"),
-        .key = r->reporter->app_key,
-        .client = r->client,
-        .budget = r->reporter->budget,
-        .redis = r->redis, /* nobody waits for a reply there while a call is started */
-    };
-    return github_new(&r->github, &options, why);
-}
-
 static enum err reconcile_open(struct reconcile *r, struct why *why)
 {
     static const enum topic reads[] = { TOPIC_RECONCILE };
@@ -300,15 +278,28 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
     };
-    enum err err = redis_new(&r->redis, &r->reporter->redis, why);
+    const struct reporter *reporter = r->reporter;
+    const struct config *config = role_config(r->role);
+    const struct http_client_options client = { .user_agent = "crcr-reporter",
+                                                .ca_file = reporter->ca_file,
+                                                .allow_http = reporter->allow_http };
+    enum err err = redis_new(&r->redis, &reporter->redis, why);
     if (!err)
-        err = github_open(r, why);
+        err = http_client_new(&r->client, &client, why);
     if (err)
         return err;
+    const struct github_options github = {
+        .api_url = config_text(config, "CRCR_GITHUB_API_URL"),
+        .app_id = config_text(config, "GITHUB_APP_ID"),
+        .key = reporter->app_key,
+        .client = r->client,
+        .budget = reporter->budget,
+        .redis = r->redis, /* nobody waits for a reply there while a call is started */
+    };
     const struct worker_options worker = {
         .role = r->role,
-        .kafka = &r->reporter->kafka,
-        .topics = &r->reporter->topics,
+        .kafka = &reporter->kafka,
+        .topics = &reporter->topics,
         .group = GROUP_RECONCILE,
         .reads = reads,
         .n_reads = 1,
@@ -319,10 +310,12 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
         .does = &does,
         .opaque = r,
     };
-    err = worker_new(&r->worker, &worker, why);
+    err = github_new(&r->github, &github, why);
+    if (!err)
+        err = worker_new(&r->worker, &worker, why);
     if (err)
         return err;
-    reporter_wait_allowlist(r->reporter, r->role);
+    reporter_wait_allowlist(reporter, r->role);
     return worker_read(r->worker, why);
 }
 

@@ -12,7 +12,7 @@
 #include "../common/base/mem.h"
 #include "../common/github/comments.h"
 #include "../common/view/labels.h"
-#include "reconcile_pass.h"
+#include "reconcile.h"
 
 #define OWNER_MAX 256
 
@@ -141,8 +141,9 @@ static void comment_found(void *opaque, const struct github_answer *answer,
     pass_step(p);
 }
 
-static void written_came(struct pass *p, const struct github_answer *answer, int64_t id)
+static void comment_written(void *opaque, const struct github_answer *answer, int64_t id)
 {
+    struct pass *p = opaque;
     struct pass_comment *c = &p->comment;
     struct why why;
     bool gone = action_at(p)->kind == ACTION_COMMENT_EDIT && answer->err == ERR_REFUSE &&
@@ -150,25 +151,18 @@ static void written_came(struct pass *p, const struct github_answer *answer, int
     if (gone && !c->searched) { /* somebody deleted it */
         pass_count(p, "comment_edit", false, answer);
         action_at(p)->kind = ACTION_COMMENT_FIND;
-        return;
+    } else if (pass_answered(p, answer)) {
+        log_info("oncall_comment_set", LOG_STR("repo", str_of(c->repo)),
+                 LOG_INT("pr", action_at(p)->pr), LOG_STR("head_sha", str_of(p->target->head_sha)),
+                 LOG_INT("id", id),
+                 LOG_STR("says", str_of(c->word == ONCALL_FAILING ? "failing" : "resolved")));
+        c->sent = (struct comment_sent){ .known = true, .id = id };
+        snprintf(c->sent.digest, sizeof(c->sent.digest), "%s", c->digest);
+        if (remember(p, &c->sent, &why)) /* found again at GitHub */
+            log_warn("comment_not_remembered", LOG_STR("error", str_of(why.text)));
+        pass_next(p);
     }
-    if (!pass_answered(p, answer))
-        return;
-    log_info("oncall_comment_set", LOG_STR("repo", str_of(c->repo)),
-             LOG_INT("pr", action_at(p)->pr), LOG_STR("head_sha", str_of(p->target->head_sha)),
-             LOG_INT("id", id),
-             LOG_STR("says", str_of(c->word == ONCALL_FAILING ? "failing" : "resolved")));
-    c->sent = (struct comment_sent){ .known = true, .id = id };
-    snprintf(c->sent.digest, sizeof(c->sent.digest), "%s", c->digest);
-    if (remember(p, &c->sent, &why)) /* found again at GitHub */
-        log_warn("comment_not_remembered", LOG_STR("error", str_of(why.text)));
-    pass_next(p);
-}
-
-static void comment_written(void *opaque, const struct github_answer *answer, int64_t id)
-{
-    written_came(opaque, answer, id);
-    pass_step(opaque);
+    pass_step(p);
 }
 
 enum err comment_call(struct pass *p, struct why *why)

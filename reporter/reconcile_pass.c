@@ -1,5 +1,4 @@
-#include "reconcile_pass.h"
-
+/* Carries out one pass. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +9,7 @@
 #include "../common/github/commits.h"
 #include "../common/view/commits.h"
 #include "../common/view/due.h"
+#include "reconcile.h"
 
 #define NO_DIGEST     "-" /* of nothing that is ever wanted */
 #define LOOK_LATER_MS 1000
@@ -63,16 +63,22 @@ static void note(struct pass *p, const char *reason)
         snprintf(p->reason, sizeof(p->reason), "%s", reason);
 }
 
-/* at_ms: wall clock; 0: no more. */
-static enum err due_note(struct pass *p, int64_t at_ms, struct why *why)
-{
-    return due_set(p->target->reconcile->redis, str_of(p->target->key), at_ms, why);
-}
-
-static void due_try(struct pass *p, int64_t at_ms)
+/* Notes when the target is to be looked at again (wall clock; 0: no more), then the next action. */
+static void look_later(struct pass *p, int64_t at_ms)
 {
     struct why why;
-    if (due_note(p, at_ms, &why))
+    enum err err = due_set(p->target->reconcile->redis, str_of(p->target->key), at_ms, &why);
+    if (err)
+        pass_redis_failed(p, err, &why);
+    else
+        pass_next(p);
+}
+
+/* The same where nothing depends on it. */
+static void look_later_try(struct pass *p, int64_t at_ms)
+{
+    struct why why;
+    if (due_set(p->target->reconcile->redis, str_of(p->target->key), at_ms, &why))
         log_warn("due_not_noted", LOG_STR("error", str_of(why.text)));
 }
 
@@ -88,24 +94,11 @@ void pass_count(struct pass *p, const char *call, bool check_run,
                         (double)answer->micros / 1e6);
 }
 
-/* Whether GitHub has stopped answering anybody, or does again. */
-static void look_for_outage(struct pass *p, const struct github_answer *answer)
-{
-    enum outage_change change = outage_answered(&p->target->reconcile->outage, p->target->hh.hashv,
-                                                answer, clock_mono_ms());
-    if (change == OUTAGE_BEGAN)
-        log_warn("github_unavailable", LOG_STR("error", str_of(answer->reason)),
-                 LOG_INT("probe_ms", OUTAGE_PROBE_MS));
-    if (change == OUTAGE_ENDED)
-        log_info("github_back", LOG_INT("status", answer->status));
-}
-
 /* Our budget has no room for this action; others may need none of that part of it. A check run
  * holds the target until there is room. What waits behind check runs must not hold them up: it is
  * looked at again at that time. */
 static void held(struct pass *p, const struct github_answer *answer)
 {
-    struct why why;
     if (kinds[action_at(p)->kind].check_run) {
         note(p, answer->reason);
         if (!p->held_ms || answer->wait_until_ms < p->held_ms)
@@ -118,11 +111,7 @@ static void held(struct pass *p, const struct github_answer *answer)
     if (!p->look_ms || at_ms < p->look_ms)
         p->look_ms = at_ms;
     pass_count(p, kinds[action_at(p)->kind].call, false, answer);
-    enum err err = due_note(p, p->look_ms, &why);
-    if (err)
-        pass_redis_failed(p, err, &why);
-    else
-        pass_next(p);
+    look_later(p, p->look_ms);
 }
 
 bool pass_answered(struct pass *p, const struct github_answer *answer)
@@ -135,8 +124,15 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
         return false;
     }
     pass_count(p, kinds[kind].call, kinds[kind].check_run, answer);
-    if (kinds[kind].check_run)
-        look_for_outage(p, answer);
+    if (kinds[kind].check_run) {
+        enum outage_change change =
+            outage_answered(&r->outage, p->target->hh.hashv, answer, clock_mono_ms());
+        if (change == OUTAGE_BEGAN)
+            log_warn("github_unavailable", LOG_STR("error", str_of(answer->reason)),
+                     LOG_INT("probe_ms", OUTAGE_PROBE_MS));
+        if (change == OUTAGE_ENDED)
+            log_info("github_back", LOG_INT("status", answer->status));
+    }
     role_progress(r->role);
     if (!answer->err)
         return true;
@@ -145,7 +141,7 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
         p->refused = true;
         if (kinds[kind].check_run && wanted_at(p)->aggregate && !target_is_old(p->target)) {
             p->look_ms = 0; /* no more looking for its sake */
-            due_try(p, 0);
+            look_later_try(p, 0);
         }
         pass_next(p);
         return false;
@@ -183,7 +179,7 @@ static void remember(struct pass *p, int64_t id, bool completed)
                        &why))
         log_warn("check_run_not_remembered", LOG_STR("error", str_of(why.text)));
     if (old)
-        due_try(p, clock_wall_ms());
+        look_later_try(p, clock_wall_ms());
 }
 
 static void check_found(void *opaque, const struct check_run_found *run)
@@ -213,38 +209,35 @@ static void search_ended(void *opaque, const struct github_answer *answer, int64
     pass_step(p);
 }
 
-static void write_came(struct pass *p, const struct github_answer *answer, int64_t id)
+static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
 {
+    struct pass *p = opaque;
     const struct wanted_check *w = wanted_at(p);
     const bool sent = answer->sent_ms > 0, refused = answer->err == ERR_REFUSE && sent;
-    /* Deleted (404), or of an App that was ours before (403). Where it is our rights that lack, a
-     * new one is refused as well. */
+    FAULT_POINT("reconcile.written");
     if (action_at(p)->kind == ACTION_CHECK_UPDATE && w->may_start && refused &&
         (answer->status == 404 || answer->status == 403)) {
+        /* Deleted (404), or of an App that was ours before (403). Where it is our rights that lack,
+         * a new one is refused as well. */
         pass_count(p, "update", true, answer);
         p->has.sent = (struct check_sent){ .id = 0 };
         check_plan_again(p);
-        return;
+    } else {
+        bool for_good = refused && answer->status == 422; /* as it will each time */
+        bool unknown = answer->err && sent && target_is_old(p->target);
+        if (for_good || unknown)
+            remember(p, p->has.sent.id, p->has.sent.completed);
+        if (pass_answered(p, answer)) {
+            log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
+                     LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
+                     LOG_STR("head_sha", str_of(p->target->head_sha)),
+                     LOG_STR("status", str_of(w->status)),
+                     LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
+            remember(p, id, w->completed);
+            pass_next(p);
+        }
     }
-    bool for_good = refused && answer->status == 422; /* as it will each time */
-    bool unknown = answer->err && sent && target_is_old(p->target);
-    if (for_good || unknown)
-        remember(p, p->has.sent.id, p->has.sent.completed);
-    if (!pass_answered(p, answer))
-        return;
-    log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
-             LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
-             LOG_STR("head_sha", str_of(p->target->head_sha)), LOG_STR("status", str_of(w->status)),
-             LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
-    remember(p, id, w->completed);
-    pass_next(p);
-}
-
-static void check_written(void *opaque, const struct github_answer *answer, int64_t id)
-{
-    FAULT_POINT("reconcile.written");
-    write_came(opaque, answer, id);
-    pass_step(opaque);
+    pass_step(p);
 }
 
 /* True when it is known that our budget has no room for this one. Then it is not even searched
@@ -293,11 +286,6 @@ static enum err check_call(struct pass *p, struct why *why)
 
 /* ---- commits of self-reports ----------------------------------------------------------------- */
 
-static bool target_is_commit(const struct target *target)
-{
-    return str_eq_nocase(str_of(target->repo), str_of(target->reconcile->reporter->upstream_repo));
-}
-
 static void commit_came(void *opaque, const struct github_answer *answer, bool exists)
 {
     struct pass *p = opaque;
@@ -317,31 +305,17 @@ static void commit_came(void *opaque, const struct github_answer *answer, bool e
     pass_step(p);
 }
 
-static enum err commit_plan(struct pass *p, struct why *why)
-{
-    enum commit_seen seen = COMMIT_UNKNOWN;
-    p->actions = mem_alloc(1, sizeof(*p->actions));
-    enum err err =
-        commit_seen_get(p->target->reconcile->redis, str_of(p->target->head_sha), &seen, why);
-    if (!err && seen == COMMIT_UNKNOWN)
-        p->actions[p->n_actions++] = (struct action){ .kind = ACTION_COMMIT_ASK };
-    return err;
-}
-
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 static void pass_end(struct pass *p)
 {
-    struct target *target = p->target;
-    char reason[sizeof(p->reason)];
     enum pass_end end = p->over      ? p->end
                         : p->failed  ? PASS_FAILED
                         : p->held_ms ? PASS_HELD /* the refused ones are met again then */
                         : p->refused ? PASS_REFUSED
                                      : PASS_EQUAL;
-    target->reconcile->held_until_ms = p->held_ms;
-    snprintf(reason, sizeof(reason), "%s", p->reason);
     comment_end(p);
+    pass_ended(p->target, end, p->held_ms, p->reason); /* which may free the target */
     for (size_t i = 0; i < p->n; i++)
         wanted_check_clear(&p->wanted[i]);
     free(p->wanted);
@@ -351,7 +325,6 @@ static void pass_end(struct pass *p)
     job_list_clear(&p->more);
     run_answers_clear(&p->answers);
     free(p);
-    pass_ended(target, end, reason);
 }
 
 /* True when a call of the action at hand is under way. */
@@ -366,11 +339,7 @@ static bool action_start(struct pass *p)
         p->has = (struct check_has){ .sent = p->sent[action_at(p)->check] };
     p->begun = true;
     if (kind == ACTION_LOOK_AGAIN) {
-        err = due_note(p, p->look_ms, &why);
-        if (err)
-            pass_redis_failed(p, err, &why);
-        else
-            pass_next(p);
+        look_later(p, p->look_ms);
         return false;
     }
     if (kind == ACTION_COMMENT) {
@@ -394,13 +363,6 @@ static bool action_start(struct pass *p)
     return false;
 }
 
-/* What one job's check run meets must not keep back the aggregate, which may block a merge; the
- * others wait for the next pass. */
-static bool is_skipped(const struct pass *p)
-{
-    return p->failed && !(kinds[action_at(p)->kind].check_run && wanted_at(p)->aggregate);
-}
-
 void pass_step(struct pass *p)
 {
     while (!p->over && (!p->actions || p->at < p->n_actions)) {
@@ -409,8 +371,8 @@ void pass_step(struct pass *p)
             pass_stop(p, PASS_WAIT, "the partition moves to another replica, or may have");
         else if (!p->actions)
             under_way = !pass_plan(p);
-        else if (is_skipped(p))
-            pass_next(p);
+        else if (p->failed && !(kinds[action_at(p)->kind].check_run && wanted_at(p)->aggregate))
+            pass_next(p); /* for the next pass; only the aggregate, which may block a merge, goes */
         else
             under_way = action_start(p);
         if (under_way)
@@ -421,10 +383,20 @@ void pass_step(struct pass *p)
 
 void pass_start(struct target *target)
 {
+    struct reconcile *r = target->reconcile;
     struct pass *p = mem_alloc(1, sizeof(*p));
     struct why why;
+    enum err err;
     p->target = target;
-    enum err err = target_is_commit(target) ? commit_plan(p, &why) : pass_view_read(p, &why);
+    if (!str_eq_nocase(str_of(target->repo), str_of(r->reporter->upstream_repo))) {
+        err = pass_view_read(p, &why);
+    } else { /* of a self-report */
+        enum commit_seen seen = COMMIT_UNKNOWN;
+        p->actions = mem_alloc(1, sizeof(*p->actions));
+        err = commit_seen_get(r->redis, str_of(target->head_sha), &seen, &why);
+        if (!err && seen == COMMIT_UNKNOWN)
+            p->actions[p->n_actions++] = (struct action){ .kind = ACTION_COMMIT_ASK };
+    }
     if (err)
         pass_redis_failed(p, err, &why);
     pass_step(p);

@@ -8,17 +8,22 @@
 
 /* ---- which check runs ------------------------------------------------------------------------ */
 
+bool labels_have_device(const char *lines, struct str device)
+{
+    struct str rest = str_of(lines), line, found;
+    while (str_split(&rest, '\n', &line))
+        if (ciflow_label_device(line, &found) && str_eq(found, device))
+            return true;
+    return false;
+}
+
 bool check_may_start(const struct commit_view *view, int64_t pr)
 {
-    struct str rest = STR_NONE, line, device;
     if (view->level != 3 || view->demoted)
         return view->level == 4;
     for (size_t i = 0; i < view->n_prs; i++)
         if (view->prs[i].pr == pr)
-            rest = str_of(view->prs[i].lines);
-    while (str_split(&rest, '\n', &line))
-        if (ciflow_label_device(line, &device) && str_eq(device, view->device))
-            return true;
+            return labels_have_device(view->prs[i].lines, view->device);
     return false;
 }
 

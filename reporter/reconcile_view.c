@@ -9,10 +9,11 @@
 #include "../common/github/actions.h"
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
-#include "reconcile_pass.h"
+#include "reconcile.h"
 
-#define LABELS_MAX_BYTES 8192
-#define VIEW_NAME_MAX    512
+#define LABELS_MAX_BYTES   8192
+#define VIEW_NAME_MAX      512
+#define AGGREGATE_JOBS_MAX 2000 /* looked at for an aggregate */
 
 /* Labels of the pull requests that the jobs and the dispatch belong to. */
 struct label_sets {
@@ -27,14 +28,6 @@ static void label_sets_clear(struct label_sets *sets)
     free(sets->at);
 }
 
-static bool is_among(const struct label_sets *sets, int64_t pr)
-{
-    for (size_t i = 0; i < sets->n; i++)
-        if (sets->at[i].pr == pr)
-            return true;
-    return false;
-}
-
 static enum err label_sets_read(struct redis *r, const struct pass *p, struct label_sets *ret,
                                 struct why *why)
 {
@@ -43,7 +36,10 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
     ret->at = mem_alloc(p->jobs.n + 1, sizeof(*ret->at));
     for (size_t i = 0; i <= p->jobs.n; i++) {
         int64_t pr = i < p->jobs.n ? p->jobs.at[i].pr_number : p->dispatch.pr;
-        if (pr <= 0 || is_among(ret, pr))
+        bool known = pr <= 0;
+        for (size_t k = 0; k < ret->n && !known; k++)
+            known = ret->at[k].pr == pr;
+        if (known)
             continue;
         buf_reset(&lines);
         enum err err = labels_get(r, pr, &lines, why);
@@ -91,15 +87,6 @@ static enum err sent_read(struct pass *p, struct why *why)
     return err;
 }
 
-/* More jobs than the set of a commit holds: those of the dispatch are read by its own index. */
-static enum err more_read(struct pass *p, struct why *why)
-{
-    if (!p->has_dispatch || p->jobs.n < HEAD_JOBS_MAX)
-        return OK;
-    return jobs_of_dispatch(p->target->reconcile->redis, str_of(p->dispatch.delivery),
-                            str_of(p->dispatch.repo), AGGREGATE_JOBS_MAX, &p->more, why);
-}
-
 static enum err view_read(struct pass *p, struct why *why)
 {
     struct redis *redis = p->target->reconcile->redis;
@@ -110,8 +97,10 @@ static enum err view_read(struct pass *p, struct why *why)
         err = dispatch_of_head(redis, sha, repo, &p->has_dispatch, &p->dispatch, why);
     if (!err)
         err = run_answers_get(redis, sha, repo, &p->answers, why);
-    if (!err)
-        err = more_read(p, why);
+    /* More jobs than the set of a commit holds: those of the dispatch are read by its own index. */
+    if (!err && p->has_dispatch && p->jobs.n >= HEAD_JOBS_MAX)
+        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo),
+                               AGGREGATE_JOBS_MAX, &p->more, why);
     if (!err)
         err = label_sets_read(redis, p, &labels, why);
     if (err)
@@ -128,17 +117,15 @@ static enum err view_read(struct pass *p, struct why *why)
  * before and after says that it was consistent all the while. */
 enum err pass_view_read(struct pass *p, struct why *why)
 {
-    struct redis *redis = p->target->reconcile->redis;
+    struct reconcile *r = p->target->reconcile;
     int64_t before = 0, after = 0;
-    enum err err = view_epoch_get(redis, &before, why);
+    enum err err = view_epoch_get(r->redis, &before, why);
     if (!err && before != 0)
         err = view_read(p, why);
     if (!err && before != 0)
-        err = view_epoch_get(redis, &after, why);
-    p->target->reconcile->view_lost = !err && (before == 0 || after != before);
-    if (p->target->reconcile->view_lost)
-        return why_set(why, ERR_RETRY, "the view is being rebuilt");
-    return err;
+        err = view_epoch_get(r->redis, &after, why);
+    r->view_lost = !err && (before == 0 || after != before);
+    return r->view_lost ? why_set(why, ERR_RETRY, "the view is being rebuilt") : err;
 }
 
 /* ---- questions about runs, then the plan ----------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "../common/daemon/daemon.h"
 #include "../common/io/redis.h"
+#include "../common/model/ids.h"
 #include "../common/model/topics.h"
 #include "../common/view/allowlist_feed.h"
 #include "../common/view/jobs.h"
@@ -63,6 +64,15 @@ extern const struct worker_metrics reporter_worker_metrics;
 /* Waits until the allowlist has been read: before, nobody knows a tier or a device. Meanwhile the
  * role is alive and not ready. Returns at once when the role is to stop. */
 void reporter_wait_allowlist(const struct reporter *r, struct role_ctx *role);
+
+/* Until the next wake-up, a tick at most; at once when the role is to stop. The role is alive. */
+void reporter_tick(struct role_ctx *role, int ms);
+/* Redis is available again, or not: logs it and sets METRIC_REDIS_UP. */
+void reporter_redis_seen(struct role_ctx *role, bool up, const char *reason);
+/* Appends the key of a commit and downstream in the topic reconcile: one key, and so one owner,
+ * however the repository is spelled. */
+void reporter_put_dirty_key(struct buf *to, struct str head_sha, struct str repo);
+#define DIRTY_KEY_MAX (SHA_MAX + 1 + REPO_MAX)
 
 /* reporter.c, for the daemon's frame. */
 enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why);

@@ -20,7 +20,6 @@
 #define DUE_MS         1000 /* between two looks for what is due */
 #define UNAVAILABLE_MS 1000 /* between two looks for jobs while Redis is unavailable */
 #define FLUSH_MS       1000
-#define ROLE           METRIC_LABELS(STR_LIT("sweep"))
 
 /* One thing that is looked for. */
 struct look {
@@ -47,12 +46,7 @@ static void redis_seen(struct sweep *s, bool up, const char *reason)
     s->redis_unavailable = !up;
     role_waiting(s->role, !up);
     role_ready(s->role, up ? NULL : "Redis is unavailable");
-    metrics_set(role_metrics(s->role), METRIC_REDIS_UP, ROLE, up);
-    if (up)
-        log_info("redis_back", LOG_STR("role", STR_LIT("sweep")));
-    else
-        log_warn("redis_unavailable", LOG_STR("role", STR_LIT("sweep")),
-                 LOG_STR("error", str_of(reason)));
+    reporter_redis_seen(s->role, up, reason);
 }
 
 /* What cannot be published is not leased: others that may would find it only when the lease has run
@@ -98,19 +92,6 @@ static void all_reported(struct sweep *s)
         role_alive(s->role);
 }
 
-static void callback_publish(struct sweep *s, const struct overdue_job *overdue,
-                             struct errand *errand)
-{
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) body;
-    struct headers headers;
-    buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
-    buf_init(&body, SWEEP_BODY_MAX);
-    sweep_callback_key(&overdue->job, &key);
-    sweep_callback_headers(&overdue->job, overdue->deadline_ms, &headers);
-    sweep_callback_body(&overdue->job, &body);
-    publish(s, TOPIC_CALLBACKS, buf_str(&key), buf_str(&body), &headers, errand);
-}
-
 /* Times out one batch of jobs. Gives how many there were. */
 static size_t jobs_batch(struct sweep *s)
 {
@@ -126,9 +107,18 @@ static size_t jobs_batch(struct sweep *s)
     metrics_set(m, METRIC_OVERDUE_JOBS, NULL, (double)past);
     struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
     for (size_t i = 0; i < list.n; i++) {
+        const struct result_record *job = &list.at[i].job;
+        struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) body;
+        struct headers headers;
+        buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
+        buf_init(&body, SWEEP_BODY_MAX);
+        if (!sweep_callback_possible(job))
+            continue;
+        sweep_callback_key(job, &key);
+        sweep_callback_headers(job, list.at[i].deadline_ms, &headers);
+        sweep_callback_body(job, &body);
         errands[i].event = "sweep_not_published";
-        if (sweep_callback_possible(&list.at[i].job))
-            callback_publish(s, &list.at[i], &errands[i]);
+        publish(s, TOPIC_CALLBACKS, buf_str(&key), buf_str(&body), &headers, &errands[i]);
     }
     all_reported(s);
     for (size_t i = 0; i < list.n; i++) {
@@ -244,7 +234,7 @@ enum err sweep_run(struct role_ctx *role, void *reporter, struct why *why)
     enum err err = sweep_open(&s, why);
     if (!err) {
         role_ready(role, NULL);
-        metrics_set(role_metrics(role), METRIC_REDIS_UP, ROLE, 1);
+        metrics_set(role_metrics(role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("sweep")), 1);
     }
     while (!err && !role_stopping(role)) {
         turn(&s);

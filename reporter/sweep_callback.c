@@ -1,7 +1,7 @@
 #include "sweep_callback.h"
 
-#include "../common/base/json_text.h"
 #include "../common/model/ids.h"
+#include "json_put.h"
 
 bool sweep_callback_possible(const struct result_record *job)
 {
@@ -33,15 +33,10 @@ void sweep_callback_headers(const struct result_record *job, int64_t deadline_ms
     headers_put_i64(to, "received_ms", deadline_ms);
 }
 
-static void put_member(struct buf *to, const char *name, const char *value)
+static void put(struct buf *to, const char *name, const char *value)
 {
-    if (!value)
-        return;
-    if (to->ptr[to->len - 1] != '{')
-        buf_putc(to, ',');
-    json_text_put(to, str_of(name));
-    buf_putc(to, ':');
-    json_text_put(to, str_of(value));
+    if (value)
+        json_put_text(to, name, str_of(value));
 }
 
 void sweep_callback_body(const struct result_record *job, struct buf *to)
@@ -56,10 +51,10 @@ void sweep_callback_body(const struct result_record *job, struct buf *to)
         { "url", job->run_url },
     };
     buf_putc(to, '{');
-    put_member(to, "event_type", job->event_type);
-    put_member(to, "delivery_id", job->delivery_id);
+    put(to, "event_type", job->event_type);
+    put(to, "delivery_id", job->delivery_id);
     buf_puts(to, ",\"workflow\":{");
     for (size_t i = 0; i < sizeof(workflow) / sizeof(workflow[0]); i++)
-        put_member(to, workflow[i].name, workflow[i].value);
+        put(to, workflow[i].name, workflow[i].value);
     buf_puts(to, "}}");
 }

@@ -10,7 +10,6 @@
 #include "../common/base/mem.h"
 #include "../common/io/http_client.h"
 #include "../common/model/ids.h"
-#include "aggregate_text.h"
 #include "check_text.h"
 
 #define LINE_MAX_BYTES   8192
@@ -78,25 +77,19 @@ static void time_text(char to[32], const char *text)
         clock_format(wall_ms, to);
 }
 
-/* FNV-1a, 64 bits: two versions of one check run differ in it, nothing more. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (const char *c = text ? text : ""; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    return (hash ^ 0xff) * 0x100000001b3u;
-}
-
 static void digest_fill(struct wanted_check *check)
 {
-    const char *const parts[] = { check->status,      check->conclusion, check->details_url,
-                                  check->title,       check->summary,    check->started_at,
-                                  check->completed_at };
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        hash = hash_text(hash, parts[i]);
-    if (check->aggregate) /* goes on under the next delivery's */
-        hash = hash_text(hash, check->external_id);
-    snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, hash);
+    const char *const parts[] = {
+        check->status,  check->conclusion, check->details_url,  check->title,
+        check->summary, check->started_at, check->completed_at, check->external_id,
+    };
+    size_t n = sizeof(parts) / sizeof(parts[0]);
+    uint64_t digest = DIGEST_START;
+    if (!check->aggregate)
+        n--; /* only an aggregate gets another external_id: the next delivery's */
+    for (size_t i = 0; i < n; i++)
+        digest = digest_add(digest_add(digest, str_of(parts[i])), STR_LIT("\xff"));
+    snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, digest);
 }
 
 void wanted_check_of_job(const struct result_record *job, bool may_start, struct wanted_check *to)

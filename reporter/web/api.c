@@ -1,58 +1,25 @@
 #include "api.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "../../common/base/clock.h"
+#include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
-#include "../../common/model/json_scan.h"
+#include "../json_put.h"
 
-static void comma(struct buf *to)
+/* Absent or empty: null. */
+static void put_text(struct buf *to, const char *name, const char *text)
 {
-    char last = to->len > 0 ? to->ptr[to->len - 1] : '{';
-    if (last != '{' && last != '[' && last != ':')
-        buf_putc(to, ',');
-}
-
-void api_name(struct buf *to, const char *name)
-{
-    comma(to);
-    buf_printf(to, "\"%s\":", name);
-}
-
-void api_text(struct buf *to, const char *name, struct str text)
-{
-    api_name(to, name);
-    if (text.len > 0)
-        json_quote(to, text);
-    else
-        buf_puts(to, "null");
-}
-
-void api_time(struct buf *to, const char *name, int64_t wall_ms)
-{
-    char text[CLOCK_TEXT_SIZE];
-    if (wall_ms > 0)
-        clock_format(wall_ms, text);
-    api_text(to, name, wall_ms > 0 ? str_of(text) : STR_NONE);
-}
-
-static void put_count(struct buf *to, const char *name, int64_t n)
-{
-    api_name(to, name);
-    buf_printf(to, "%" PRId64, n);
+    json_put_text(to, name, text && *text ? str_of(text) : STR_NONE);
 }
 
 static void put_level(struct buf *to, int64_t level)
 {
-    api_text(to, "level", str_of(level_name((int)level)));
+    put_text(to, "level", level_name((int)level));
 }
 
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
 {
     buf_putc(to, '[');
     for (size_t i = 0; i < n; i++) {
-        comma(to);
+        json_put_comma(to);
         result_record_to_json(&jobs[i], to);
     }
     buf_putc(to, ']');
@@ -60,55 +27,39 @@ void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
 
 /* ---- a downstream ---------------------------------------------------------------------------- */
 
-static void put_score(struct buf *to, const struct score *score)
-{
-    put_count(to, "jobs_seen", (int64_t)score->jobs);
-    put_count(to, "completed", (int64_t)score->completed);
-    put_count(to, "successful", (int64_t)score->successful);
-    api_name(to, "pass_rate");
-    if (score->completed > 0)
-        buf_printf(to, "%.4f", (double)score->successful / (double)score->completed);
-    else
-        buf_puts(to, "null");
-    api_name(to, "queue_time_mean");
-    if (score->queue_mean_ms >= 0)
-        buf_printf(to, "%.3f", (double)score->queue_mean_ms / 1000);
-    else
-        buf_puts(to, "null");
-}
-
-static void put_demotion(struct buf *to, const struct demotion *demotion)
-{
-    api_name(to, "demoted");
-    if (!demotion) {
-        buf_puts(to, "null");
-        return;
-    }
-    buf_putc(to, '{');
-    api_time(to, "since", demotion->since_ms);
-    api_text(to, "reason", str_of(demotion->reason));
-    buf_putc(to, '}');
-}
-
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
                   const struct demotion *demotion, const struct result_record *jobs, size_t n)
 {
     struct score score = score_of(jobs, n);
-    comma(to);
+    json_put_comma(to);
     buf_putc(to, '{');
-    api_text(to, "repo", entry ? entry->repo : repo);
+    json_put_text(to, "repo", entry ? entry->repo : repo);
     put_level(to, entry ? entry->level : 0);
-    api_text(to, "device", entry ? entry->device : STR_NONE);
-    api_name(to, "oncalls");
+    json_put_text(to, "device", entry && entry->device.len > 0 ? entry->device : STR_NONE);
+    json_put_name(to, "oncalls");
     buf_putc(to, '[');
     for (size_t i = 0; entry && i < entry->n_oncalls; i++) {
-        comma(to);
-        json_quote(to, entry->oncalls[i]);
+        json_put_comma(to);
+        json_text_put(to, entry->oncalls[i]);
     }
     buf_putc(to, ']');
-    put_demotion(to, demotion);
-    put_score(to, &score);
-    api_name(to, "last");
+    json_put_name(to, "demoted");
+    buf_puts(to, demotion ? "{" : "null");
+    if (demotion) {
+        json_put_time(to, "since", demotion->since_ms);
+        put_text(to, "reason", demotion->reason);
+        buf_putc(to, '}');
+    }
+    json_put_number(to, "jobs_seen", (int64_t)score.jobs);
+    json_put_number(to, "completed", (int64_t)score.completed);
+    json_put_number(to, "successful", (int64_t)score.successful);
+    json_put_name(to, "pass_rate");
+    if (score.completed > 0)
+        buf_printf(to, "%.4f", (double)score.successful / (double)score.completed);
+    else
+        buf_puts(to, "null");
+    json_put_seconds(to, "queue_time_mean", score.queue_mean_ms);
+    json_put_name(to, "last");
     if (n > 0)
         result_record_to_json(&jobs[0], to);
     else
@@ -118,103 +69,73 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
 
 /* ---- a delivery ------------------------------------------------------------------------------ */
 
-static void put_dispatch(struct buf *to, const struct dispatch_view *d)
+/* d: NULL where it is not known. */
+static void put_downstream(struct buf *to, const char *repo, int64_t level,
+                           const struct dispatch_view *d)
 {
-    api_name(to, "dispatch");
-    if (!d) {
-        buf_puts(to, "null");
-        return;
-    }
+    json_put_comma(to);
     buf_putc(to, '{');
-    api_text(to, "outcome", str_of(d->outcome));
-    api_time(to, "at", d->at_ms);
-    api_time(to, "dispatched_at", d->dispatched_ms);
-    put_count(to, "http_status", d->http_status);
-    put_count(to, "attempt", d->attempt);
-    api_text(to, "maybe_duplicate", str_of(task_mark_name(d->maybe_duplicate)));
-    api_text(to, "error", str_of(d->error));
-    buf_putc(to, '}');
-}
-
-static void put_downstream(struct buf *to, struct str repo, int64_t level,
-                           const struct dispatch_view *dispatch)
-{
-    comma(to);
-    buf_putc(to, '{');
-    api_text(to, "repo", repo);
+    put_text(to, "repo", repo);
     put_level(to, level);
-    put_dispatch(to, dispatch);
+    json_put_name(to, "dispatch");
+    buf_puts(to, d ? "{" : "null");
+    if (d) {
+        put_text(to, "outcome", d->outcome);
+        json_put_time(to, "at", d->at_ms);
+        json_put_time(to, "dispatched_at", d->dispatched_ms);
+        json_put_number(to, "http_status", d->http_status);
+        json_put_number(to, "attempt", d->attempt);
+        put_text(to, "maybe_duplicate", task_mark_name(d->maybe_duplicate));
+        put_text(to, "error", d->error);
+        buf_putc(to, '}');
+    }
     buf_putc(to, '}');
 }
 
-static bool was_dispatched(const struct api_delivery *delivery, struct str repo)
+/* Whether its downstream is listed already: by its dispatch, or by an earlier job. */
+static bool is_listed(const struct api_delivery *delivery, size_t job)
 {
+    struct str repo = str_of(delivery->jobs[job].repo);
     for (size_t i = 0; i < delivery->n_dispatches; i++)
         if (str_eq_nocase(str_of(delivery->dispatches[i].repo), repo))
             return true;
-    return false;
-}
-
-static bool seen_before(const struct api_delivery *delivery, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (str_eq_nocase(str_of(delivery->jobs[k].repo), str_of(delivery->jobs[i].repo)))
+    for (size_t i = 0; i < job; i++)
+        if (str_eq_nocase(str_of(delivery->jobs[i].repo), repo))
             return true;
     return false;
-}
-
-static void put_target(struct buf *to, const struct api_delivery *delivery)
-{
-    struct str sha = STR_NONE, type = STR_NONE;
-    int64_t pr = 0;
-    if (delivery->n_dispatches > 0) {
-        sha = str_of(delivery->dispatches[0].head_sha);
-        type = str_of(delivery->dispatches[0].event_type);
-        pr = delivery->dispatches[0].pr;
-    } else if (delivery->n_jobs > 0) {
-        sha = str_of(delivery->jobs[0].head_sha);
-        type = str_of(delivery->jobs[0].event_type);
-        pr = delivery->jobs[0].pr_number;
-    }
-    api_text(to, "event_type", type);
-    api_text(to, "head_sha", sha);
-    api_name(to, "pr_number");
-    if (pr > 0)
-        buf_printf(to, "%" PRId64, pr);
-    else
-        buf_puts(to, "null");
-}
-
-/* Whether the commit is one of the upstream's; null: not a self-report, or not looked up yet. */
-static void put_commit(struct buf *to, enum commit_seen seen)
-{
-    static const char *const texts[] = {
-        [COMMIT_UNKNOWN] = "null",
-        [COMMIT_ABSENT] = "false",
-        [COMMIT_EXISTS] = "true",
-    };
-    api_name(to, "commit_exists");
-    buf_puts(to, texts[seen]);
 }
 
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
 {
-    comma(to);
+    /* Whether the commit is one of the upstream's; null: not a self-report, or not looked up yet.
+     */
+    static const char *const exists[] = {
+        [COMMIT_UNKNOWN] = "null",
+        [COMMIT_ABSENT] = "false",
+        [COMMIT_EXISTS] = "true",
+    };
+    const struct dispatch_view *d = delivery->n_dispatches > 0 ? &delivery->dispatches[0] : NULL;
+    const struct result_record *job = delivery->n_jobs > 0 ? &delivery->jobs[0] : NULL;
+    int64_t pr = d ? d->pr : job ? job->pr_number : 0;
+    json_put_comma(to);
     buf_putc(to, '{');
-    api_text(to, "delivery_id", delivery->id);
-    put_target(to, delivery);
-    put_commit(to, delivery->commit);
-    api_name(to, "downstreams");
+    json_put_text(to, "delivery_id", delivery->id);
+    put_text(to, "event_type", d ? d->event_type : job ? job->event_type : NULL);
+    put_text(to, "head_sha", d ? d->head_sha : job ? job->head_sha : NULL);
+    json_put_number(to, "pr_number", pr > 0 ? pr : -1);
+    json_put_name(to, "commit_exists");
+    buf_puts(to, exists[delivery->commit]);
+    json_put_name(to, "downstreams");
     buf_putc(to, '[');
     for (size_t i = 0; i < delivery->n_dispatches; i++) {
-        const struct dispatch_view *d = &delivery->dispatches[i];
-        put_downstream(to, str_of(d->repo), d->level, d);
+        d = &delivery->dispatches[i];
+        put_downstream(to, d->repo, d->level, d);
     }
     for (size_t i = 0; i < delivery->n_jobs; i++) /* whose dispatch is not known here */
-        if (!was_dispatched(delivery, str_of(delivery->jobs[i].repo)) && !seen_before(delivery, i))
-            put_downstream(to, str_of(delivery->jobs[i].repo), delivery->jobs[i].level, NULL);
+        if (!is_listed(delivery, i))
+            put_downstream(to, delivery->jobs[i].repo, delivery->jobs[i].level, NULL);
     buf_putc(to, ']');
-    api_name(to, "jobs");
+    json_put_name(to, "jobs");
     api_put_jobs(to, delivery->jobs, delivery->n_jobs);
     buf_putc(to, '}');
 }

@@ -25,9 +25,4 @@ struct api_delivery {
 };
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery);
 
-/* ,"name":value helpers; the comma is left out behind an opening bracket. */
-void api_name(struct buf *to, const char *name);
-void api_text(struct buf *to, const char *name, struct str text); /* absent or empty: null */
-void api_time(struct buf *to, const char *name, int64_t wall_ms); /* not above 0: null */
-
 #endif

@@ -1,18 +1,18 @@
 /* The role web: the HUD pages and their JSON, read from the view. Handlers run on the server's one
  * thread, which alone uses the connection to Redis. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/json_text.h"
 #include "../../common/base/log.h"
 #include "../../common/io/http_server.h"
 #include "../../common/model/ids.h"
-#include "../../common/model/json_scan.h"
 #include "../../common/view/allowlist_note.h"
 #include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
+#include "../json_put.h"
 #include "../reporter.h"
 #include "api.h"
 
@@ -116,22 +116,12 @@ static void page_js(void *opaque, struct http_exchange *x)
 /* ---- /api/crcr/summary ------------------------------------------------------------------------
  */
 
-static void repo_jobs_put(const struct allowlist_version *version, struct str repo,
-                          const struct job_list *jobs, struct buf *to)
+static void repo_put(const struct allowlist_version *version, struct str repo,
+                     const struct job_list *jobs, struct buf *to)
 {
     const struct allowlist_entry *entry =
         version->list ? allowlist_find(version->list, repo) : NULL;
     api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at, jobs->n);
-}
-
-static enum err repo_put(struct web *w, const struct allowlist_version *version, struct str repo,
-                         struct buf *to, struct why *why)
-{
-    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    enum err err = jobs_of_repo(w->redis, repo, SUMMARY_JOBS, &jobs, why);
-    if (!err)
-        repo_jobs_put(version, repo, &jobs, to);
-    return err;
 }
 
 static bool is_indexed(const struct view_index *active, struct str repo)
@@ -149,13 +139,18 @@ static enum err repos_put(struct web *w, const struct allowlist_version *version
     static const struct job_list none = { NULL, 0 };
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
     enum err err = repos_by_activity(w->redis, SUMMARY_REPOS, &active, why);
-    for (size_t i = 0; !err && i < active.n; i++)
-        err = repo_put(w, version, str_of(active.at[i].name), to, why);
+    for (size_t i = 0; !err && i < active.n; i++) {
+        struct str repo = str_of(active.at[i].name);
+        struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+        err = jobs_of_repo(w->redis, repo, SUMMARY_JOBS, &jobs, why);
+        if (!err)
+            repo_put(version, repo, &jobs, to);
+    }
     size_t n = version->list ? allowlist_size(version->list) : 0;
     for (size_t i = 0; !err && i < n && active.n + i < SUMMARY_REPOS; i++) {
         struct str repo = allowlist_at(version->list, i)->repo;
         if (!is_indexed(&active, repo))
-            repo_jobs_put(version, repo, &none, to);
+            repo_put(version, repo, &none, to);
     }
     return err;
 }
@@ -168,17 +163,14 @@ static enum err summary_put(struct web *w, struct buf *to, struct why *why)
         return err;
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     buf_putc(to, '{');
-    api_time(to, "generated_at", clock_wall_ms());
-    api_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
-    api_name(to, "allowlist");
-    buf_putc(to, '{');
-    api_text(to, "sha", str_of(version->sha));
-    api_text(to, "source", str_of(version->source));
-    api_time(to, "fetched_at", version->fetched_ms);
-    api_text(to, "error", str_of(error));
-    buf_putc(to, '}');
-    api_name(to, "repos");
-    buf_putc(to, '[');
+    json_put_time(to, "generated_at", clock_wall_ms());
+    json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
+    buf_puts(to, ",\"allowlist\":{");
+    json_put_text(to, "sha", *version->sha ? str_of(version->sha) : STR_NONE);
+    json_put_text(to, "source", *version->source ? str_of(version->source) : STR_NONE);
+    json_put_time(to, "fetched_at", version->fetched_ms);
+    json_put_text(to, "error", *error ? str_of(error) : STR_NONE);
+    buf_puts(to, "},\"repos\":[");
     err = repos_put(w, version, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     buf_puts(to, "]}");
@@ -207,54 +199,58 @@ static void summary(void *opaque, struct http_exchange *x)
 /* ---- one downstream, one delivery, one pull request -------------------------------------------
  */
 
-static struct str path_rest(const struct http_exchange *x, const char *prefix)
+/* One of them: its id is what the path has behind the prefix. */
+struct view_page {
+    const char *route, *prefix;
+    bool (*valid)(struct str id);
+    /* *known: something is there. */
+    enum err (*put)(struct web *w, struct str id, struct buf *to, bool *known, struct why *why);
+};
+
+static void view_page_answer(struct web *w, struct http_exchange *x, const struct view_page *page)
 {
-    return str_from(http_path(x), str_of(prefix).len);
+    struct str id = str_from(http_path(x), str_of(page->prefix).len);
+    struct buf CLEANUP(buf_clear) body;
+    struct why why;
+    bool known = false;
+    buf_init(&body, BODY_MAX_BYTES);
+    if (!page->valid(id))
+        reply_not_found(w, x, page->route);
+    else if (!view_is_consistent(w, x, page->route))
+        return;
+    else if (page->put(w, id, &body, &known, &why))
+        reply_unavailable(w, x, page->route, &why);
+    else if (!known)
+        reply_not_found(w, x, page->route);
+    else
+        reply_json(w, x, page->route, &body);
+}
+
+static enum err repo_page_put(struct web *w, struct str repo, struct buf *to, bool *known,
+                              struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    enum err err = jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, why);
+    if (err)
+        return err;
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
+    *known = (version->list && allowlist_find(version->list, repo)) || jobs.n > 0;
+    buf_puts(to, "{\"downstream\":");
+    repo_put(version, repo, &jobs, to);
+    allowlist_feed_release(w->reporter->feed, version);
+    json_put_name(to, "jobs");
+    api_put_jobs(to, jobs.at, jobs.n);
+    buf_putc(to, '}');
+    return OK;
 }
 
 static void repo_page(void *opaque, struct http_exchange *x)
 {
-    struct web *w = opaque;
-    struct str repo = path_rest(x, "/api/crcr/repos/");
-    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    struct buf CLEANUP(buf_clear) body;
-    struct why why;
-    buf_init(&body, BODY_MAX_BYTES);
-    if (!repo_valid(repo)) {
-        reply_not_found(w, x, "repo");
-        return;
-    }
-    if (!view_is_consistent(w, x, "repo"))
-        return;
-    if (jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, &why)) {
-        reply_unavailable(w, x, "repo", &why);
-        return;
-    }
-    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    bool known = (version->list && allowlist_find(version->list, repo)) || jobs.n > 0;
-    buf_puts(&body, "{\"downstream\":");
-    repo_jobs_put(version, repo, &jobs, &body);
-    allowlist_feed_release(w->reporter->feed, version);
-    api_name(&body, "jobs");
-    api_put_jobs(&body, jobs.at, jobs.n);
-    buf_putc(&body, '}');
-    if (known)
-        reply_json(w, x, "repo", &body);
-    else
-        reply_not_found(w, x, "repo");
+    static const struct view_page page = { "repo", "/api/crcr/repos/", repo_valid, repo_page_put };
+    view_page_answer(opaque, x, &page);
 }
 
-/* A nightly or periodic run names the commit itself, as its delivery. */
-static enum err commit_seen(struct web *w, struct str id, const struct job_list *jobs,
-                            enum commit_seen *ret, struct why *why)
-{
-    *ret = COMMIT_UNKNOWN;
-    if (jobs->n == 0 || !result_record_is_self(&jobs->at[0]) || !sha_valid(id))
-        return OK;
-    return commit_seen_get(w->redis, id, ret, why);
-}
-
-/* *known: something is there. limit and full_max as jobs_of_delivery. */
+/* limit and full_max as jobs_of_delivery. */
 static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t full_max,
                              struct buf *to, bool *known, struct why *why)
 {
@@ -263,8 +259,9 @@ static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t 
     size_t n = 0;
     enum commit_seen seen = COMMIT_UNKNOWN;
     enum err err = jobs_of_delivery(w->redis, id, limit, full_max, &jobs, why);
-    if (!err)
-        err = commit_seen(w, id, &jobs, &seen, why);
+    /* A nightly or periodic run names the commit itself, as its delivery. */
+    if (!err && jobs.n > 0 && result_record_is_self(&jobs.at[0]) && sha_valid(id))
+        err = commit_seen_get(w->redis, id, &seen, why);
     if (!err)
         err = dispatches_of_delivery(w->redis, id, limit, &dispatches, &n, why);
     if (err)
@@ -276,56 +273,54 @@ static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t 
     return OK;
 }
 
+static enum err delivery_page_put(struct web *w, struct str id, struct buf *to, bool *known,
+                                  struct why *why)
+{
+    return delivery_put(w, id, DELIVERY_JOBS, DELIVERY_FULL, to, known, why);
+}
+
 static void delivery_page(void *opaque, struct http_exchange *x)
 {
-    struct web *w = opaque;
-    struct str id = path_rest(x, "/api/crcr/deliveries/");
-    struct buf CLEANUP(buf_clear) body;
-    struct why why;
-    bool known = false;
-    buf_init(&body, BODY_MAX_BYTES);
-    if (!delivery_valid(id))
-        reply_not_found(w, x, "delivery");
-    else if (!view_is_consistent(w, x, "delivery"))
-        return;
-    else if (delivery_put(w, id, DELIVERY_JOBS, DELIVERY_FULL, &body, &known, &why))
-        reply_unavailable(w, x, "delivery", &why);
-    else if (!known)
-        reply_not_found(w, x, "delivery");
-    else
-        reply_json(w, x, "delivery", &body);
+    static const struct view_page page = { "delivery", "/api/crcr/deliveries/", delivery_valid,
+                                           delivery_page_put };
+    view_page_answer(opaque, x, &page);
 }
 
-static void put_labels(struct buf *to, struct str lines)
+/* 0: it is none. */
+static int64_t pr_number(struct str id)
 {
-    struct str rest = lines, line;
-    bool first = true;
-    api_name(to, "labels");
-    buf_putc(to, '[');
-    while (str_split(&rest, '\n', &line)) {
-        buf_puts(to, first ? "" : ",");
-        json_quote(to, line);
-        first = false;
-    }
-    buf_putc(to, ']');
+    uint64_t pr;
+    return str_to_u64(id, &pr) && pr <= INT32_MAX ? (int64_t)pr : 0;
 }
 
-static enum err pr_put(struct web *w, int64_t pr, struct buf *to, bool *known, struct why *why)
+static bool pr_valid(struct str id)
+{
+    return pr_number(id) > 0;
+}
+
+static enum err pr_page_put(struct web *w, struct str id, struct buf *to, bool *known,
+                            struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     struct buf CLEANUP(buf_clear) labels;
+    int64_t pr = pr_number(id);
     buf_init(&labels, 8192);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
     if (!err)
         err = labels_get(w->redis, pr, &labels, why);
     if (err)
         return err;
+    struct str rest = buf_str(&labels), line;
     *known = deliveries.n > 0;
-    buf_printf(to, "{\"pr_number\":%" PRId64, pr);
-    api_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
-    put_labels(to, buf_str(&labels));
-    api_name(to, "deliveries");
-    buf_putc(to, '[');
+    buf_putc(to, '{');
+    json_put_number(to, "pr_number", pr);
+    json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
+    buf_puts(to, ",\"labels\":[");
+    while (str_split(&rest, '\n', &line)) {
+        json_put_comma(to);
+        json_text_put(to, line);
+    }
+    buf_puts(to, "],\"deliveries\":[");
     for (size_t i = 0; !err && i < deliveries.n; i++) {
         bool ignored;
         err = delivery_put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
@@ -336,22 +331,8 @@ static enum err pr_put(struct web *w, int64_t pr, struct buf *to, bool *known, s
 
 static void pr_page(void *opaque, struct http_exchange *x)
 {
-    struct web *w = opaque;
-    struct buf CLEANUP(buf_clear) body;
-    struct why why;
-    uint64_t pr;
-    bool known = false;
-    buf_init(&body, BODY_MAX_BYTES);
-    if (!str_to_u64(path_rest(x, "/api/crcr/prs/"), &pr) || pr == 0 || pr > INT32_MAX)
-        reply_not_found(w, x, "pr");
-    else if (!view_is_consistent(w, x, "pr"))
-        return;
-    else if (pr_put(w, (int64_t)pr, &body, &known, &why))
-        reply_unavailable(w, x, "pr", &why);
-    else if (!known)
-        reply_not_found(w, x, "pr");
-    else
-        reply_json(w, x, "pr", &body);
+    static const struct view_page page = { "pr", "/api/crcr/prs/", pr_valid, pr_page_put };
+    view_page_answer(opaque, x, &page);
 }
 
 /* ---- the role -------------------------------------------------------------------------------- */
@@ -388,12 +369,8 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
         role_ready(role, NULL);
         role_waiting(role, true); /* there is no lag to work off */
     }
-    while (!err && !role_stopping(role)) {
-        role_alive(role);
-        wake_reset(role_wake(role));
-        if (!role_stopping(role))
-            wake_wait(role_wake(role), TICK_MS);
-    }
+    while (!err && !role_stopping(role))
+        reporter_tick(role, TICK_MS);
     if (!err)
         role_leave(role, server, config_number(role_config(role), "CRCR_SHUTDOWN_DELAY"));
     http_server_free(server, DRAIN_MS);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "reporter/aggregate_text.h"
 #include "reporter/check_text.h"
 #include "reporter/wanted_check.h"
 #include "tests/unit/reporter/aggregate_scene.h"

@@ -1,0 +1,51 @@
+#include "json_put.h"
+
+#include <inttypes.h>
+
+#include "../common/base/clock.h"
+#include "../common/base/json_text.h"
+
+void json_put_comma(struct buf *to)
+{
+    char last = to->len > 0 ? to->ptr[to->len - 1] : '{';
+    if (last != '{' && last != '[' && last != ':')
+        buf_putc(to, ',');
+}
+
+void json_put_name(struct buf *to, const char *name)
+{
+    json_put_comma(to);
+    buf_printf(to, "\"%s\":", name);
+}
+
+void json_put_text(struct buf *to, const char *name, struct str text)
+{
+    json_put_name(to, name);
+    json_text_put(to, text);
+}
+
+void json_put_number(struct buf *to, const char *name, int64_t n)
+{
+    json_put_name(to, name);
+    if (n >= 0)
+        buf_printf(to, "%" PRId64, n);
+    else
+        buf_puts(to, "null");
+}
+
+void json_put_seconds(struct buf *to, const char *name, int64_t ms)
+{
+    json_put_name(to, name);
+    if (ms >= 0)
+        buf_printf(to, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+    else
+        buf_puts(to, "null");
+}
+
+void json_put_time(struct buf *to, const char *name, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+    if (wall_ms > 0)
+        clock_format(wall_ms, text);
+    json_put_text(to, name, wall_ms > 0 ? str_of(text) : STR_NONE);
+}

@@ -1,0 +1,21 @@
+/* JSON as text, member by member: the comma comes by itself, unless an opening bracket or a name
+ * is before it. PURE. */
+#ifndef CRCR_REPORTER_JSON_PUT_H
+#define CRCR_REPORTER_JSON_PUT_H
+
+#include "../common/base/buf.h"
+
+/* Before an element of an array. */
+void json_put_comma(struct buf *to);
+/* "name": */
+void json_put_name(struct buf *to, const char *name);
+/* Absent (ptr NULL): null. */
+void json_put_text(struct buf *to, const char *name, struct str text);
+/* Below 0: null. */
+void json_put_number(struct buf *to, const char *name, int64_t n);
+/* Seconds with three decimals. Below 0: null. */
+void json_put_seconds(struct buf *to, const char *name, int64_t ms);
+/* RFC 3339. Not above 0: null. */
+void json_put_time(struct buf *to, const char *name, int64_t wall_ms);
+
+#endif
