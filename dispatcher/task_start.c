@@ -59,7 +59,7 @@ static bool make_bill(struct start *start)
                 breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms &&
                 !github_blocked(t->s->github, t->task.repo, &refused);
     start->bill.shared.account = STR_NONE;
-    if (!pays || github_bill(t->s->github, t->task.repo, BUDGET_DISPATCH, &start->bill, &refused))
+    if (!pays || github_bill(t->s->github, t->task.repo, &start->bill, &refused))
         return true;
     task_answered(t, &refused);
     return false;
@@ -108,7 +108,7 @@ static void collect_claim(struct start *start, struct why *why)
     if (!start->bill.shared.account.ptr ||
         (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_UNPAID))
         return;
-    t->paid = github_settle(t->s->github, t->task.repo, &start->bill, &claim.budget, &refused);
+    t->paid = github_bill_answered(t->s->github, &start->bill, &claim.budget, &refused);
     if (t->paid)
         return;
     t->owner[0] = 0;
