@@ -184,8 +184,9 @@ static void forget(void *opaque, struct work *work)
     free(work->user);
 }
 
-enum err delay_run(struct role_ctx *role, struct dispatcher *dispatcher, struct why *why)
+enum err delay_run(struct role_ctx *role, void *opaque, struct why *why)
 {
+    struct dispatcher *dispatcher = opaque;
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget
     };

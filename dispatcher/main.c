@@ -9,43 +9,13 @@
 
 extern char **environ;
 
-static enum err run_router(struct role_ctx *role, void *d, struct why *why)
-{
-    return router_run(role, d, why);
-}
-
-static enum err run_l1(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 1, why);
-}
-
-static enum err run_l2(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 2, why);
-}
-
-static enum err run_l3(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 3, why);
-}
-
-static enum err run_l4(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 4, why);
-}
-
-static enum err run_delay(struct role_ctx *role, void *d, struct why *why)
-{
-    return delay_run(role, d, why);
-}
-
 static const struct role roles[] = {
-    { "router", "events to tasks; fetches and publishes the allowlist", run_router },
-    { "l1", "sends the tasks of tier L1", run_l1 },
-    { "l2", "sends the tasks of tier L2", run_l2 },
-    { "l3", "sends the tasks of tier L3", run_l3 },
-    { "l4", "sends the tasks of tier L4", run_l4 },
-    { "delay", "brings parked tasks back when they are due", run_delay },
+    { "router", "events to tasks; fetches and publishes the allowlist", router_run },
+    { "l1", "sends the tasks of tier L1", sender_run },
+    { "l2", "sends the tasks of tier L2", sender_run },
+    { "l3", "sends the tasks of tier L3", sender_run },
+    { "l4", "sends the tasks of tier L4", sender_run },
+    { "delay", "brings parked tasks back when they are due", delay_run },
 };
 
 static void stop(void *opaque)

@@ -107,9 +107,12 @@ static enum err sender_init(struct sender *s, struct why *why)
     return worker_read(s->worker, why);
 }
 
-enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, struct why *why)
+enum err sender_run(struct role_ctx *role, void *opaque, struct why *why)
 {
-    struct sender s = { .role = role, .d = d, .level = level, .tier = str_of(level_name(level)) };
+    int level = role_name(role)[1] - '0'; /* "l1" … "l4" */
+    struct sender s = {
+        .role = role, .d = opaque, .level = level, .tier = str_of(level_name(level))
+    };
     metrics_add(role_metrics(role), M_CLAIMS, METRIC_LABELS(s.tier, STR_LIT("none")), 0);
     for (enum task_mark mark = MARK_ANSWER_UNSEEN; mark <= MARK_NO_CLAIM; mark++)
         metrics_add(role_metrics(role), M_MAYBE_DUPLICATE,

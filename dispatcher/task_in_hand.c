@@ -11,7 +11,6 @@
 #include "../common/github/actions.h"
 #include "../common/github/dispatch.h"
 #include "metrics.h"
-#include "posts.h"
 #include "task_record.h"
 
 static void count(const struct task_in_hand *t, size_t family, const char *second)
@@ -113,13 +112,8 @@ static void decide(struct task_in_hand *t, const struct dispatch_decision *decis
         t->s->in_flight--;
     t->state = TASK_DECIDED;
     t->decision = *decision;
-    if (decision->next != DISPATCH_REPEAT) {
-        outcome_init(o, &t->task);
-        o->outcome = decision->outcome;
-        o->at_ms = clock_wall_ms();
-        o->latency_ms = o->at_ms - t->task.event.received_ms;
-        str_copy(o->error, sizeof(o->error), str_of(decision->reason));
-    }
+    if (decision->next != DISPATCH_REPEAT)
+        outcome_now(o, &t->task, decision->outcome, decision->reason);
     if (answer)
         o->http_status = answer->status;
     if (answer && answer->sent_ms)
@@ -276,14 +270,6 @@ static void stored(void *opaque)
     DL_APPEND(t->s->finishing, t);
 }
 
-/* For itself alone: what is refused is judged downstream by downstream. */
-static void to_dlq(struct task_in_hand *t, const char *class)
-{
-    struct headers headers;
-    task_record_headers(t, t->task.repo, &headers);
-    work_dead_as(t->work, &headers, class, t->outcome.error);
-}
-
 static void publish(struct task_in_hand *t)
 {
     struct dispatch_decision *d = &t->decision;
@@ -295,9 +281,8 @@ static void publish(struct task_in_hand *t)
         str_copy(o->error, sizeof(o->error), STR_LIT("too large to be put off"));
     }
     if (d->next == DISPATCH_DEAD)
-        to_dlq(t, d->dlq_class);
+        task_record_dead(t, d->dlq_class);
     post_outcome(t->work, o);
-    dispatcher_count_outcome(role_metrics(t->s->role), o);
     if (d->next == DISPATCH_WAIT || d->next == DISPATCH_PARK)
         t->task.attempt = d->attempt;
     if (d->next == DISPATCH_WAIT) {

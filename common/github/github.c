@@ -1,5 +1,7 @@
 #include "github.h"
 
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -305,5 +307,57 @@ enum err github_start(struct github *g, const struct github_request *request,
         call_free(c);
     else
         DL_APPEND(g->calls, c);
+    return err;
+}
+
+/* ---- what answers with an id ---- */
+
+struct writing {
+    struct buf body;
+    const char *what;
+    github_written_fn *done;
+    void *opaque;
+};
+
+static void writing_free(struct writing *w)
+{
+    buf_clear(&w->body);
+    free(w);
+}
+
+static void written(void *opaque, const struct github_answer *answer)
+{
+    struct writing *w = opaque;
+    struct github_answer seen = *answer;
+    char reason[128];
+    int64_t id = 0;
+    if (!seen.err) {
+        json_t *document = json_loadb(seen.body.ptr ? seen.body.ptr : "", seen.body.len,
+                                      JSON_REJECT_DUPLICATES, NULL);
+        id = json_integer_value(json_object_get(document, "id"));
+        json_decref(document);
+    }
+    if (!seen.err && id <= 0) {
+        snprintf(reason, sizeof(reason),
+                 "GitHub's answer is not the %s that its documentation promises", w->what);
+        seen.err = ERR_UNKNOWN;
+        seen.reason = reason;
+    }
+    w->done(w->opaque, &seen, seen.err ? 0 : id);
+    writing_free(w);
+}
+
+enum err github_write(struct github *g, const struct github_request *request, struct buf *body,
+                      const char *what, github_written_fn *done, void *opaque, struct why *why)
+{
+    struct writing *w = mem_alloc(1, sizeof(*w));
+    struct github_request with_body = *request;
+    *w = (struct writing){ .body = *body, .what = what, .done = done, .opaque = opaque };
+    *body = (struct buf){ 0 };
+    with_body.body = buf_str(&w->body);
+    enum err err = buf_full(&w->body) ? why_set(why, ERR_REFUSE, "the %s's text is too large", what)
+                                      : github_start(g, &with_body, written, w, why);
+    if (err)
+        writing_free(w);
     return err;
 }

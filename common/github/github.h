@@ -9,6 +9,7 @@
 #ifndef CRCR_GITHUB_GITHUB_H
 #define CRCR_GITHUB_GITHUB_H
 
+#include "../base/buf.h"
 #include "../base/headers.h"
 #include "../base/metrics.h"
 #include "../crypto/jwt.h"
@@ -95,6 +96,14 @@ void github_free(struct github *g);
  * says until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* Called once, from http_client_poll. id: of what was created or changed, 0 unless
+ * answer->err is OK. ERR_UNKNOWN when a 2xx answer cannot be read. */
+typedef void github_written_fn(void *opaque, const struct github_answer *answer, int64_t id);
+/* As github_start, for a request that GitHub answers with what was written. body is taken over,
+ * also when this fails; ERR_REFUSE when it is full. what: "check run", for people; static. */
+enum err github_write(struct github *g, const struct github_request *request, struct buf *body,
+                      const char *what, github_written_fn *done, void *opaque,
+                      struct why *why) MUST_CHECK;
 /* True when every call for that repo would fail now without being sent: *ret is the answer that it
  * would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
