@@ -92,15 +92,9 @@ void allowlist_source_free(struct allowlist_source *s)
 
 /* ---- what is reported ---- */
 
-static const struct str *file_label(const struct watched *w)
-{
-    static const struct str names[2] = { { "providers", 9 }, { "allowlist", 9 } };
-    return &names[w->is_list];
-}
-
 static void set(const struct watched *w, size_t family, double to)
 {
-    metrics_set(role_metrics(w->source->role), family, file_label(w), to);
+    metrics_set(role_metrics(w->source->role), family, METRIC_LABELS(str_of(w->name)), to);
 }
 
 /* For the pages; Redis may be unavailable, the metrics and the log say the same. */
@@ -130,7 +124,7 @@ static void store_in_redis(const struct watched *w, const char *sha)
 static void count(const struct watched *w, const char *result)
 {
     metrics_add(role_metrics(w->source->role), M_ALLOWLIST_FETCHES,
-                METRIC_LABELS(*file_label(w), str_of(result)), 1);
+                METRIC_LABELS(str_of(w->name), str_of(result)), 1);
 }
 
 /* The same trouble again and again is logged once. */
@@ -148,20 +142,6 @@ static void trouble(struct watched *w, const char *event, const char *result, co
 static void report_fetched(const struct watched *w, int64_t at_ms)
 {
     set(w, M_ALLOWLIST_FETCHED, (double)at_ms / 1000);
-}
-
-/* What we start with was seen when it was published; 0: never. A file that cannot be had from the
- * start on is then seen to grow old as any other. */
-static void report_known(struct allowlist_source *s)
-{
-    if (s->reported_known)
-        return;
-    s->reported_known = true;
-    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
-    for (size_t i = 0; i < s->n; i++)
-        report_fetched(&s->files[i],
-                       s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
-    allowlist_feed_release(s->d->feed, version);
 }
 
 /* ---- a version that was fetched ---- */
@@ -293,15 +273,20 @@ void allowlist_source_turn(struct allowlist_source *s)
 {
     if (!allowlist_feed_caught_up(s->d->feed))
         return;
-    report_known(s);
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
-            fetch(&s->files[i]);
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    /* What we start with was seen when it was published; 0: never. A file that cannot be had from
+     * the start on is then seen to grow old as any other. */
+    for (size_t i = 0; i < s->n && !s->reported_known; i++)
+        report_fetched(&s->files[i],
+                       s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
+    s->reported_known = true;
     if (version->list)
         metrics_set(role_metrics(s->role), M_ALLOWLIST_REPOS, NULL,
                     (double)allowlist_size(version->list));
     allowlist_feed_release(s->d->feed, version);
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
+            fetch(&s->files[i]);
 }
 
 void allowlist_source_pushed(struct allowlist_source *s, const struct event_facts *facts,

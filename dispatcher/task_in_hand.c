@@ -13,11 +13,6 @@
 #include "metrics.h"
 #include "task_record.h"
 
-static void count(const struct task_in_hand *t, size_t family, const char *second)
-{
-    metrics_add(role_metrics(t->s->role), family, METRIC_LABELS(t->s->tier, str_of(second)), 1);
-}
-
 /* ---- in hand, and no longer ---- */
 
 void tasks_take(struct sender *s, struct work *work)
@@ -152,29 +147,26 @@ static void report_to_breaker(struct task_in_hand *t, const struct github_answer
                  LOG_INT("status", answer->status));
 }
 
-static void measure(const struct task_in_hand *t, const struct github_answer *answer)
-{
-    struct metrics *m = role_metrics(t->s->role);
-    const struct str *tier = METRIC_LABELS(t->s->tier);
-    if (answer->sent_ms)
-        metrics_observe(m, M_CALL, tier, (double)answer->micros / 1e6);
-    if (answer->sent_ms && t->task.maybe_duplicate)
-        count(t, M_MAYBE_DUPLICATE, task_mark_name(t->task.maybe_duplicate));
-    /* How long ago a redelivered or replayed event was received says nothing of our speed. */
-    if (!answer->err && str_is(t->task.event.source, "webhook"))
-        metrics_observe(m, M_LATENCY, tier,
-                        (double)(clock_wall_ms() - t->task.event.received_ms) / 1e3);
-}
-
 void task_answered(void *opaque, const struct github_answer *answer)
 {
     struct task_in_hand *t = opaque;
+    const struct task *task = &t->task;
+    struct metrics *m = role_metrics(t->s->role);
+    const struct str tier = t->s->tier;
     FAULT_POINT("sender.posted");
-    if (t->task.kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
+    if (task->kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
         report_to_breaker(t, answer);
-    measure(t, answer);
+    if (answer->sent_ms)
+        metrics_observe(m, M_CALL, METRIC_LABELS(tier), (double)answer->micros / 1e6);
+    if (answer->sent_ms && task->maybe_duplicate)
+        metrics_add(m, M_MAYBE_DUPLICATE,
+                    METRIC_LABELS(tier, str_of(task_mark_name(task->maybe_duplicate))), 1);
+    /* How long ago a redelivered or replayed event was received says nothing of our speed. */
+    if (!answer->err && str_is(task->event.source, "webhook"))
+        metrics_observe(m, M_LATENCY, METRIC_LABELS(tier),
+                        (double)(clock_wall_ms() - task->event.received_ms) / 1e3);
     const struct dispatch_decision decision =
-        dispatch_decide_answer(answer, t->task.attempt, clock_mono_ms(), sender_jitter(t->s));
+        dispatch_decide_answer(answer, task->attempt, clock_mono_ms(), sender_jitter(t->s));
     decide(t, &decision, answer);
 }
 
