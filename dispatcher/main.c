@@ -48,17 +48,6 @@ static enum err read_keys(struct dispatcher *d, struct why *why)
     return err ? why_prefix(why, ERR_STOP, "CRCR_CALLBACK_TOKEN_KEY") : OK;
 }
 
-static enum err read_sources(struct dispatcher *d, struct why *why)
-{
-    const char *providers = config_text(d->config, "CI_PROVIDERS_URL");
-    if (content_source_parse(&d->allowlist, str_of(config_text(d->config, "ALLOWLIST_URL")), why))
-        return why_prefix(why, ERR_STOP, "ALLOWLIST_URL");
-    d->has_providers = providers && *providers;
-    if (d->has_providers && content_source_parse(&d->providers, str_of(providers), why))
-        return why_prefix(why, ERR_STOP, "CI_PROVIDERS_URL");
-    return OK;
-}
-
 static enum err read_config(struct dispatcher *d, const struct config *config, struct why *why)
 {
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
@@ -82,10 +71,17 @@ static enum err read_config(struct dispatcher *d, const struct config *config, s
     struct budget_rules rules;
     enum err err = read_keys(d, why);
     if (!err)
-        err = config_budget(d->config, &rules, why);
-    if (!err)
-        d->budget = github_budget_new(&rules);
-    return err ? err : read_sources(d, why);
+        err = config_budget(config, &rules, why);
+    if (err)
+        return err;
+    d->budget = github_budget_new(&rules);
+    if (content_source_parse(&d->allowlist, str_of(config_text(config, "ALLOWLIST_URL")), why))
+        return why_prefix(why, ERR_STOP, "ALLOWLIST_URL");
+    const char *providers = config_text(config, "CI_PROVIDERS_URL");
+    d->has_providers = providers && *providers;
+    if (d->has_providers && content_source_parse(&d->providers, str_of(providers), why))
+        return why_prefix(why, ERR_STOP, "CI_PROVIDERS_URL");
+    return OK;
 }
 
 /* --check-config: also reads the files that are on this machine. */
@@ -122,14 +118,6 @@ static enum err check_file(const struct content_source *source, bool is_list, st
     return err || check.err ? ERR_STOP : OK;
 }
 
-static enum err check_files(const struct dispatcher *d, struct why *why)
-{
-    enum err err = check_file(&d->allowlist, true, why);
-    if (!err && d->has_providers)
-        err = check_file(&d->providers, false, why);
-    return err;
-}
-
 /* On the feed's thread. */
 static void allowlist_refused(const struct why *why)
 {
@@ -141,8 +129,10 @@ static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, st
     struct dispatcher *d = mem_alloc(1, sizeof(*d));
     enum err err = read_config(d, daemon_config(ctx), why);
     if (!err && check_only)
-        err = check_files(d, why);
-    else if (!err)
+        err = check_file(&d->allowlist, true, why);
+    if (!err && check_only && d->has_providers)
+        err = check_file(&d->providers, false, why);
+    if (!err && !check_only)
         err = allowlist_feed_new(&d->feed, &d->kafka, d->topics.name[TOPIC_ALLOWLIST],
                                  allowlist_refused, daemon_watch(ctx, "allowlist"), why);
     if (err)

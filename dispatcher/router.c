@@ -73,16 +73,6 @@ static void put_tasks(struct routing *g, const struct route *first, struct str r
     post_tasks(g->work, &task, repos, n, route_takes_payload(first->kind) ? payload : STR_LIT(""));
 }
 
-/* Once for all downstreams that take the payload, if there is one. */
-static enum err fit(struct routing *g, const struct routes *routes, struct why *why)
-{
-    const struct str body = g->work->record->value;
-    for (size_t i = 0; i < routes->n && body.len > PAYLOAD_MAX_BYTES; i++)
-        if (!routes->at[i].skipped && route_takes_payload(routes->at[i].kind))
-            return payload_fit(body, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, why);
-    return OK;
-}
-
 static bool gets_task(const struct route *to, const char *unfit)
 {
     return !to->skipped && !(unfit && route_takes_payload(to->kind));
@@ -182,7 +172,13 @@ static void route_event(struct routing *g)
                               .max_age_ms = r->d->max_age_ms,
                               .app_id = r->d->app_number };
     route(&in, &routes);
-    bool unfit = fit(g, &routes, &why);
+    /* Fitted once for all downstreams that take the payload, if there is one. */
+    const struct str body = g->work->record->value;
+    bool takes = false;
+    for (size_t i = 0; i < routes.n; i++)
+        takes |= !routes.at[i].skipped && route_takes_payload(routes.at[i].kind);
+    bool unfit = takes && body.len > PAYLOAD_MAX_BYTES &&
+                 payload_fit(body, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, &why);
     if (g->trimmed.len)
         g->of.payload_trimmed = buf_str(&g->trimmed);
     if (unfit) {

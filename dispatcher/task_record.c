@@ -74,7 +74,7 @@ void task_record_end(struct task_in_hand *t, bool done)
     for (size_t i = 0; i < r->n; i++) {
         if (r->tasks[i] == t)
             r->tasks[i] = NULL;
-        left += r->tasks[i] != NULL;
+        left += !!r->tasks[i];
     }
     free(t);
     r->done |= done;

@@ -124,18 +124,6 @@ static void reported(void *owner)
         item_finished(item);
 }
 
-static void run_then(struct worker *w)
-{
-    while (w->due_then) {
-        struct item *item = w->due_then;
-        void (*then)(void *) = item->then;
-        DL_DELETE2(w->due_then, item, then_prev, then_next);
-        item->then_prev = NULL;
-        item->then = NULL;
-        then(item->then_opaque);
-    }
-}
-
 void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
 {
     struct item *item = (struct item *)work;
@@ -210,7 +198,14 @@ static void begin_turn(struct worker *w)
     role_alive(w->options.role);
     wake_reset(role_wake(w->options.role));
     postbox_turn(w->postbox);
-    run_then(w);
+    while (w->due_then) {
+        struct item *item = w->due_then;
+        void (*then)(void *) = item->then;
+        DL_DELETE2(w->due_then, item, then_prev, then_next);
+        item->then_prev = NULL;
+        item->then = NULL;
+        then(item->then_opaque);
+    }
     if (!w->n_lost)
         return;
     /* What was under way when its partition went ends, and nothing more is begun for it. */
