@@ -35,9 +35,7 @@ struct watched {
 struct allowlist_source {
     struct role_ctx *role;
     struct dispatcher *d;
-    struct github *github;
-    struct http_client *client;
-    struct redis *redis;
+    const struct clients *clients;
     struct worker *worker;
     struct watched files[2];
     size_t n;
@@ -60,18 +58,10 @@ enum allowlist_verdict allowlist_classify(const struct allowlist_candidate *c, i
 }
 
 struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct dispatcher *d,
-                                              struct github *github, struct http_client *client,
-                                              struct redis *redis, struct worker *worker)
+                                              const struct clients *clients, struct worker *worker)
 {
     struct allowlist_source *s = mem_alloc(1, sizeof(*s));
-    *s = (struct allowlist_source){
-        .role = role,
-        .d = d,
-        .github = github,
-        .client = client,
-        .redis = redis,
-        .worker = worker,
-    };
+    *s = (struct allowlist_source){ .role = role, .d = d, .clients = clients, .worker = worker };
     s->files[s->n++] = (struct watched){
         .source = s, .name = "allowlist", .from = &d->allowlist, .is_list = true
     };
@@ -117,7 +107,7 @@ static void store_in_redis(const struct watched *w, const char *sha)
         argv[n++] = STR_LIT("sha");
         argv[n++] = str_of(sha);
     }
-    if (redis_call(w->source->redis, &v, n, argv, &why))
+    if (redis_call(w->source->clients->redis, &v, n, argv, &why))
         log_debug("allowlist_not_stored", LOG_STR("error", str_of(why.text)));
 }
 
@@ -183,6 +173,9 @@ static void hold(struct watched *w, const char *sha, const struct allowlist_cand
 
 static void decide(struct watched *w, struct str body, const struct allowlist *list, size_t size)
 {
+    static const char *const results[] = {
+        [ALLOWLIST_SAME] = "same", [ALLOWLIST_PUBLISH] = "new", [ALLOWLIST_HOLD] = "held"
+    };
     struct allowlist_source *s = w->source;
     char sha[SHA256_HEX_SIZE];
     sha256_hex(body, sha);
@@ -196,16 +189,17 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         .held_since_ms = w->held_since_ms,
     };
     enum allowlist_verdict verdict = allowlist_classify(&c, clock_mono_ms(), s->d->ttl_ms);
-    if (verdict == ALLOWLIST_HOLD)
+    bool held = verdict == ALLOWLIST_HOLD;
+    if (held)
         hold(w, sha, &c);
     else
         w->held[0] = 0;
     allowlist_feed_release(s->d->feed, version);
     if (verdict == ALLOWLIST_PUBLISH && strcmp(w->published, sha) != 0)
         publish(w, body, sha, size);
-    count(w, verdict == ALLOWLIST_HOLD ? "held" : verdict == ALLOWLIST_SAME ? "same" : "new");
-    set(w, M_ALLOWLIST_HELD, verdict == ALLOWLIST_HOLD);
-    store_in_redis(w, verdict == ALLOWLIST_HOLD ? NULL : sha);
+    count(w, results[verdict]);
+    set(w, M_ALLOWLIST_HELD, held);
+    store_in_redis(w, held ? NULL : sha);
 }
 
 static void came(struct watched *w, struct str body)
@@ -261,7 +255,7 @@ static void fetch(struct watched *w)
     struct allowlist_source *s = w->source;
     struct why why;
     w->fetching = true;
-    enum err err = content_fetch(w->from, s->github, s->client, str_of(w->etag),
+    enum err err = content_fetch(w->from, s->clients->github, s->clients->http, str_of(w->etag),
                                  ALLOWLIST_MAX_BYTES, fetched, w, &why);
     if (err) {
         struct content_answer answer = { .err = err, .reason = why.text };

@@ -9,27 +9,29 @@
 #define OUTCOME_KEY_MAX   512
 #define OUTCOME_MAX_BYTES 8192
 
-enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret, struct why *why)
+enum err dispatcher_clients(const struct dispatcher *d, int level, int max_calls,
+                            struct clients *ret, struct why *why)
 {
-    const struct redis_options options = config_redis(d->config, d->topics.key_prefix);
-    return redis_new(ret, &options, why);
-}
-
-enum err dispatcher_github(const struct dispatcher *d, struct http_client *client, int level,
-                           struct redis *budget, struct github **ret, struct why *why)
-{
-    struct github_options options = {
+    const struct redis_options redis = config_redis(d->config, d->topics.key_prefix);
+    struct http_client_options http = d->http;
+    http.max_connections_host = max_calls;
+    enum err err = redis_new(&ret->redis, &redis, why);
+    if (!err)
+        err = http_client_new(&ret->http, &http, why);
+    if (err)
+        return err;
+    const struct github_options github = {
         .api_url = d->api_url,
         .app_id = d->app_id,
         .key = d->key,
-        .client = client,
+        .client = ret->http,
         .budget = d->budget,
-        .redis = budget,
+        .redis = ret->redis,
         .class = level == 4 ? BUDGET_L4
                  : level    ? BUDGET_REST
                             : BUDGET_AGGREGATE,
     };
-    return github_new(ret, &options, why);
+    return github_new(&ret->github, &github, why);
 }
 
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d)

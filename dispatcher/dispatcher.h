@@ -39,13 +39,16 @@ enum err sender_run(struct role_ctx *role, void *opaque, struct why *why);
 /* The delay: parked tasks → back to their tier when due. */
 enum err delay_run(struct role_ctx *role, void *opaque, struct why *why);
 
-/* Clients of a role's own thread. */
-enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
-                          struct why *why) MUST_CHECK;
-/* budget: a Redis connection for nothing but GitHub's budget. level: of a sender, else 0; it
- * decides the class of the calls. */
-enum err dispatcher_github(const struct dispatcher *d, struct http_client *client, int level,
-                           struct redis *budget, struct github **ret, struct why *why) MUST_CHECK;
+/* Clients of a role's own thread; github is freed first, then http, redis last. */
+struct clients {
+    struct redis *redis; /* counts GitHub's budget, too */
+    struct http_client *http;
+    struct github *github;
+};
+/* level: of a sender, else 0; it decides the class of the calls. max_calls: to one host at once; 0:
+ * the client's own. On an error what was opened is in *ret, to be freed. */
+enum err dispatcher_clients(const struct dispatcher *d, int level, int max_calls,
+                            struct clients *ret, struct why *why) MUST_CHECK;
 /* Waits until the allowlist topic has been read: nothing is skipped by a version that is not the
  * last. */
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);

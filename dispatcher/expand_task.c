@@ -82,7 +82,7 @@ static void fail(struct expand_task *e, const struct github_answer *answer)
 static void fail_unsent(struct expand_task *e, enum err err, const struct why *why)
 {
     const struct github_answer unsent =
-        github_unsent(e->t->s->github, upstream_of(&e->t->task), err, why);
+        github_unsent(e->t->s->clients.github, upstream_of(&e->t->task), err, why);
     fail(e, &unsent);
 }
 
@@ -284,11 +284,11 @@ static void aggregate_start(struct expand_task *e)
         return;
     }
     /* While the view is unavailable or being rebuilt, what it lacks says nothing. */
-    enum err err = view_epoch_get(s->redis, &before, &why);
+    enum err err = view_epoch_get(s->clients.redis, &before, &why);
     if (!err)
-        err = jobs_of_head(s->redis, task->event.head_sha, task->repo, &jobs, &why);
+        err = jobs_of_head(s->clients.redis, task->event.head_sha, task->repo, &jobs, &why);
     if (!err)
-        err = view_epoch_get(s->redis, &after, &why);
+        err = view_epoch_get(s->clients.redis, &after, &why);
     if (!err && (!before || before != after))
         err = why_set(&why, ERR_RETRY, "the view is being rebuilt");
     if (err) {
@@ -301,7 +301,7 @@ static void aggregate_start(struct expand_task *e)
     if (routes.n)
         work_then(e->t->work, stored, e);
     else
-        err = pull_get(s->github, upstream_of(task), of.pr, pull_came, e, &why);
+        err = pull_get(s->clients.github, upstream_of(task), of.pr, pull_came, e, &why);
     routes_clear(&routes);
     job_list_clear(&jobs);
     if (err)
@@ -324,8 +324,8 @@ void expand_task_start(struct task_in_hand *t)
     struct why why;
     uint64_t suite_id = 0;
     str_to_u64(t->task.run_id, &suite_id); /* that it is a number made it a suite's */
-    enum err err =
-        check_run_list(t->s->github, t->task.repo, suite_id, check_found, suite_listed, e, &why);
+    enum err err = check_run_list(t->s->clients.github, t->task.repo, suite_id, check_found,
+                                  suite_listed, e, &why);
     if (err)
         fail_unsent(e, err, &why);
 }

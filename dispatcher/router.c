@@ -25,9 +25,7 @@
 struct router {
     struct role_ctx *role;
     struct dispatcher *d;
-    struct http_client *client;
-    struct github *github;
-    struct redis *redis;
+    struct clients clients;
     struct worker *worker;
     struct allowlist_source *source;
     bool reading; /* there is an allowlist */
@@ -246,11 +244,7 @@ static enum err router_init(struct router *r, struct why *why)
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget
     };
-    enum err err = dispatcher_redis(r->d, &r->redis, why);
-    if (!err)
-        err = http_client_new(&r->client, &r->d->http, why);
-    if (!err)
-        err = dispatcher_github(r->d, r->client, 0, r->redis, &r->github, why);
+    enum err err = dispatcher_clients(r->d, 0, 0, &r->clients, why);
     if (err)
         return err;
     const struct worker_options options = {
@@ -264,14 +258,14 @@ static enum err router_init(struct router *r, struct why *why)
         .n_writes = sizeof(writes) / sizeof(writes[0]),
         .max_in_hand = IN_HAND_RECORDS,
         .max_in_hand_bytes = IN_HAND_BYTES,
-        .http = r->client,
+        .http = r->clients.http,
         .metrics = dispatcher_worker_metrics,
         .does = &does,
         .opaque = r,
     };
     err = worker_new(&r->worker, &options, why);
     if (!err)
-        r->source = allowlist_source_new(r->role, r->d, r->github, r->client, r->redis, r->worker);
+        r->source = allowlist_source_new(r->role, r->d, &r->clients, r->worker);
     return err;
 }
 
@@ -281,10 +275,10 @@ enum err router_run(struct role_ctx *role, void *opaque, struct why *why)
     enum err err = router_init(&r, why);
     if (!err)
         err = worker_run(r.worker, why);
-    github_free(r.github);
-    http_client_free(r.client);
+    github_free(r.clients.github);
+    http_client_free(r.clients.http);
     allowlist_source_free(r.source);
     worker_free(r.worker);
-    redis_free(r.redis);
+    redis_free(r.clients.redis);
     return err;
 }

@@ -40,9 +40,7 @@ struct sender {
     struct dispatcher *d;
     int level;
     struct str tier; /* "L1" … for metrics */
-    struct http_client *client;
-    struct github *github;
-    struct redis *redis;
+    struct clients clients;
     struct worker *worker;
     struct lanes *lanes;
     struct breakers *breakers;

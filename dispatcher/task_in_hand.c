@@ -214,13 +214,14 @@ static void call(struct task_in_hand *t)
         return;
     }
     if (task->kind == TASK_DISPATCH)
-        err = dispatch_start(s->github, &dispatch, task_answered, t, &why);
+        err = dispatch_start(s->clients.github, &dispatch, task_answered, t, &why);
     else
-        err = actions_rerun(s->github, task->repo, task->run_id, task->kind == TASK_RERUN_FAILED,
-                            s->claiming_ms + CLAIM_HALF_MS, task_answered, t, &why);
+        err = actions_rerun(s->clients.github, task->repo, task->run_id,
+                            task->kind == TASK_RERUN_FAILED, s->claiming_ms + CLAIM_HALF_MS,
+                            task_answered, t, &why);
     if (!err)
         return;
-    const struct github_answer unsent = github_unsent(s->github, task->repo, err, &why);
+    const struct github_answer unsent = github_unsent(s->clients.github, task->repo, err, &why);
     task_answered(t, &unsent);
 }
 
@@ -326,16 +327,17 @@ void tasks_finish(struct sender *s)
         enum claim_end how = claim_end_of(t);
         if (how == KEEP || queue_err)
             continue;
-        queue_err = how == FINISH ? claim_finish_queue(s->redis, &t->task, t->owner, &t->outcome,
-                                                       task_can_be_superseded(&t->task), &why)
-                                  : claim_release_queue(s->redis, &t->task, t->owner, &why);
+        queue_err = how == FINISH
+                        ? claim_finish_queue(s->clients.redis, &t->task, t->owner, &t->outcome,
+                                             task_can_be_superseded(&t->task), &why)
+                        : claim_release_queue(s->clients.redis, &t->task, t->owner, &why);
         queued += !queue_err;
     }
     DL_FOREACH_SAFE(due, t, next)
     {
         enum err err = OK;
         if (claim_end_of(t) != KEEP) {
-            err = queued ? claim_end_collect(s->redis, &why) : queue_err;
+            err = queued ? claim_end_collect(s->clients.redis, &why) : queue_err;
             queued -= queued > 0;
             FAULT_POINT("sender.claim_done");
         }

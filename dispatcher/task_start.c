@@ -57,9 +57,9 @@ static bool make_bill(struct start *start)
     int64_t now_ms = clock_mono_ms();
     bool pays = t->task.kind == TASK_DISPATCH &&
                 breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms &&
-                !github_blocked(t->s->github, t->task.repo, &refused);
+                !github_blocked(t->s->clients.github, t->task.repo, &refused);
     start->bill.shared.account = STR_NONE;
-    if (!pays || github_bill(t->s->github, t->task.repo, &start->bill, &refused))
+    if (!pays || github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused))
         return true;
     task_answered(t, &refused);
     return false;
@@ -78,7 +78,7 @@ static void collect_claim(struct start *start, struct why *why)
     struct dispatch_facts *facts = &start->facts;
     struct github_answer refused;
     struct claim_answer claim;
-    bool answered = start->asked && !claim_collect(t->s->redis, &claim, why);
+    bool answered = start->asked && !claim_collect(t->s->clients.redis, &claim, why);
     note_redis(t->s, answered, why->text);
     metrics_add(role_metrics(t->s->role), M_CLAIMS,
                 METRIC_LABELS(t->s->tier, str_of(answered ? names[claim.verdict] : "none")), 1);
@@ -92,7 +92,7 @@ static void collect_claim(struct start *start, struct why *why)
     if (!start->bill.shared.account.ptr ||
         (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_UNPAID))
         return;
-    t->paid = github_bill_answered(t->s->github, &start->bill, &claim.budget, &refused);
+    t->paid = github_bill_answered(t->s->clients.github, &start->bill, &claim.budget, &refused);
     if (t->paid)
         return;
     t->owner[0] = 0;
@@ -136,7 +136,7 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
         snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
                  s->tier.ptr, ++s->claims);
         if (!err)
-            err = claim_queue(s->redis, &t->task, t->owner, clock_wall_ms(),
+            err = claim_queue(s->clients.redis, &t->task, t->owner, clock_wall_ms(),
                               task_can_be_superseded(&t->task), bill->account.ptr ? bill : NULL,
                               &why);
         batch[i].asked = !err;
