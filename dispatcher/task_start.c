@@ -58,7 +58,6 @@ static bool make_bill(struct start *start)
     bool pays = t->task.kind == TASK_DISPATCH &&
                 breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms &&
                 !github_blocked(t->s->clients.github, t->task.repo, &refused);
-    start->bill.shared.account = STR_NONE;
     if (!pays || github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused))
         return true;
     task_answered(t, &refused);
