@@ -35,9 +35,7 @@ struct watched {
 struct allowlist_source {
     struct role_ctx *role;
     struct dispatcher *d;
-    struct github *github;
-    struct http_client *client;
-    struct redis *redis;
+    const struct clients *clients;
     struct worker *worker;
     struct watched files[2];
     size_t n;
@@ -60,18 +58,10 @@ enum allowlist_verdict allowlist_classify(const struct allowlist_candidate *c, i
 }
 
 struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct dispatcher *d,
-                                              struct github *github, struct http_client *client,
-                                              struct redis *redis, struct worker *worker)
+                                              const struct clients *clients, struct worker *worker)
 {
     struct allowlist_source *s = mem_alloc(1, sizeof(*s));
-    *s = (struct allowlist_source){
-        .role = role,
-        .d = d,
-        .github = github,
-        .client = client,
-        .redis = redis,
-        .worker = worker,
-    };
+    *s = (struct allowlist_source){ .role = role, .d = d, .clients = clients, .worker = worker };
     s->files[s->n++] = (struct watched){
         .source = s, .name = "allowlist", .from = &d->allowlist, .is_list = true
     };
@@ -92,15 +82,9 @@ void allowlist_source_free(struct allowlist_source *s)
 
 /* ---- what is reported ---- */
 
-static const struct str *file_label(const struct watched *w)
-{
-    static const struct str names[2] = { { "providers", 9 }, { "allowlist", 9 } };
-    return &names[w->is_list];
-}
-
 static void set(const struct watched *w, size_t family, double to)
 {
-    metrics_set(role_metrics(w->source->role), family, file_label(w), to);
+    metrics_set(role_metrics(w->source->role), family, METRIC_LABELS(str_of(w->name)), to);
 }
 
 /* For the pages; Redis may be unavailable, the metrics and the log say the same. */
@@ -123,14 +107,14 @@ static void store_in_redis(const struct watched *w, const char *sha)
         argv[n++] = STR_LIT("sha");
         argv[n++] = str_of(sha);
     }
-    if (redis_call(w->source->redis, &v, n, argv, &why))
+    if (redis_call(w->source->clients->redis, &v, n, argv, &why))
         log_debug("allowlist_not_stored", LOG_STR("error", str_of(why.text)));
 }
 
 static void count(const struct watched *w, const char *result)
 {
     metrics_add(role_metrics(w->source->role), M_ALLOWLIST_FETCHES,
-                METRIC_LABELS(*file_label(w), str_of(result)), 1);
+                METRIC_LABELS(str_of(w->name), str_of(result)), 1);
 }
 
 /* The same trouble again and again is logged once. */
@@ -148,20 +132,6 @@ static void trouble(struct watched *w, const char *event, const char *result, co
 static void report_fetched(const struct watched *w, int64_t at_ms)
 {
     set(w, M_ALLOWLIST_FETCHED, (double)at_ms / 1000);
-}
-
-/* What we start with was seen when it was published; 0: never. A file that cannot be had from the
- * start on is then seen to grow old as any other. */
-static void report_known(struct allowlist_source *s)
-{
-    if (s->reported_known)
-        return;
-    s->reported_known = true;
-    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
-    for (size_t i = 0; i < s->n; i++)
-        report_fetched(&s->files[i],
-                       s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
-    allowlist_feed_release(s->d->feed, version);
 }
 
 /* ---- a version that was fetched ---- */
@@ -203,6 +173,9 @@ static void hold(struct watched *w, const char *sha, const struct allowlist_cand
 
 static void decide(struct watched *w, struct str body, const struct allowlist *list, size_t size)
 {
+    static const char *const results[] = {
+        [ALLOWLIST_SAME] = "same", [ALLOWLIST_PUBLISH] = "new", [ALLOWLIST_HOLD] = "held"
+    };
     struct allowlist_source *s = w->source;
     char sha[SHA256_HEX_SIZE];
     sha256_hex(body, sha);
@@ -216,16 +189,17 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         .held_since_ms = w->held_since_ms,
     };
     enum allowlist_verdict verdict = allowlist_classify(&c, clock_mono_ms(), s->d->ttl_ms);
-    if (verdict == ALLOWLIST_HOLD)
+    bool held = verdict == ALLOWLIST_HOLD;
+    if (held)
         hold(w, sha, &c);
     else
         w->held[0] = 0;
     allowlist_feed_release(s->d->feed, version);
     if (verdict == ALLOWLIST_PUBLISH && strcmp(w->published, sha) != 0)
         publish(w, body, sha, size);
-    count(w, verdict == ALLOWLIST_HOLD ? "held" : verdict == ALLOWLIST_SAME ? "same" : "new");
-    set(w, M_ALLOWLIST_HELD, verdict == ALLOWLIST_HOLD);
-    store_in_redis(w, verdict == ALLOWLIST_HOLD ? NULL : sha);
+    count(w, results[verdict]);
+    set(w, M_ALLOWLIST_HELD, held);
+    store_in_redis(w, held ? NULL : sha);
 }
 
 static void came(struct watched *w, struct str body)
@@ -281,7 +255,7 @@ static void fetch(struct watched *w)
     struct allowlist_source *s = w->source;
     struct why why;
     w->fetching = true;
-    enum err err = content_fetch(w->from, s->github, s->client, str_of(w->etag),
+    enum err err = content_fetch(w->from, s->clients->github, s->clients->http, str_of(w->etag),
                                  ALLOWLIST_MAX_BYTES, fetched, w, &why);
     if (err) {
         struct content_answer answer = { .err = err, .reason = why.text };
@@ -293,15 +267,20 @@ void allowlist_source_turn(struct allowlist_source *s)
 {
     if (!allowlist_feed_caught_up(s->d->feed))
         return;
-    report_known(s);
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
-            fetch(&s->files[i]);
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    /* What we start with was seen when it was published; 0: never. A file that cannot be had from
+     * the start on is then seen to grow old as any other. */
+    for (size_t i = 0; i < s->n && !s->reported_known; i++)
+        report_fetched(&s->files[i],
+                       s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);
+    s->reported_known = true;
     if (version->list)
         metrics_set(role_metrics(s->role), M_ALLOWLIST_REPOS, NULL,
                     (double)allowlist_size(version->list));
     allowlist_feed_release(s->d->feed, version);
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->files[i].fetching && s->files[i].due_ms <= clock_mono_ms())
+            fetch(&s->files[i]);
 }
 
 void allowlist_source_pushed(struct allowlist_source *s, const struct event_facts *facts,

@@ -14,13 +14,10 @@
 #include "dispatcher.h"
 
 struct allowlist_source;
-struct redis;
-struct worker;
 
-/* All are borrowed and outlive it, except the http_client behind github, which is freed first. */
+/* All are borrowed and outlive it, except the http_client and github, which are freed first. */
 struct allowlist_source *allowlist_source_new(struct role_ctx *role, struct dispatcher *d,
-                                              struct github *github, struct http_client *client,
-                                              struct redis *redis, struct worker *worker);
+                                              const struct clients *clients, struct worker *worker);
 void allowlist_source_free(struct allowlist_source *s);
 /* Starts the fetches that are due, once the topic has been read to its end. */
 void allowlist_source_turn(struct allowlist_source *s);

@@ -85,40 +85,30 @@ int64_t breaker_open_since(const struct breakers *b, struct str repo, int64_t no
     return one && is_open(one) ? one->opened_ms : now_ms;
 }
 
-static enum breaker_change failed(struct breakers *b, struct str repo, int64_t now_ms)
+enum breaker_change breaker_answered(struct breakers *b, struct str repo,
+                                     const struct github_answer *answer, int64_t now_ms)
 {
     struct breaker *one = find(b, repo);
+    bool was_open = one && is_open(one);
+    if (one && !answer->sent_ms)
+        one->probe_ms = now_ms;
+    if (!answer->sent_ms || answer->limited || answer->err == ERR_RETRY)
+        return BREAKER_SAME;
+    if (answer->err != ERR_UNKNOWN) {
+        if (one)
+            forget(b, one);
+        return was_open ? BREAKER_CLOSED : BREAKER_SAME;
+    }
     if (!one) {
         one = mem_alloc(1, sizeof(*one));
         str_copy(one->repo, sizeof(one->repo), repo);
         HASH_ADD_KEYPTR(hh, b->failing, one->repo, strlen(one->repo), one);
     }
     one->asked_ms = now_ms;
-    if (is_open(one)) /* the probe, or what was under way when it opened */
+    if (was_open) /* the probe, or what was under way when it opened */
         return BREAKER_SAME;
     one->failures++;
     one->probe_ms = now_ms + BREAKER_PROBE_MS;
     one->opened_ms = now_ms;
     return is_open(one) ? BREAKER_OPENED : BREAKER_SAME;
-}
-
-static enum breaker_change worked(struct breakers *b, struct str repo)
-{
-    struct breaker *one = find(b, repo);
-    if (!one)
-        return BREAKER_SAME;
-    bool was_open = is_open(one);
-    forget(b, one);
-    return was_open ? BREAKER_CLOSED : BREAKER_SAME;
-}
-
-enum breaker_change breaker_answered(struct breakers *b, struct str repo,
-                                     const struct github_answer *answer, int64_t now_ms)
-{
-    struct breaker *one = answer->sent_ms ? NULL : find(b, repo);
-    if (one)
-        one->probe_ms = now_ms;
-    if (!answer->sent_ms || answer->limited || answer->err == ERR_RETRY)
-        return BREAKER_SAME;
-    return answer->err == ERR_UNKNOWN ? failed(b, repo, now_ms) : worked(b, repo);
 }

@@ -107,38 +107,24 @@ static int by_due(const struct waiting *a, const struct waiting *b)
     return (a->due_ms > b->due_ms) - (a->due_ms < b->due_ms);
 }
 
-/* TOPIC_COUNT when it may not go where it says. */
-static enum topic target_of(const struct delay *d, const struct record *record)
-{
-    enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
-    for (size_t i = 0; i < N_TARGETS; i++)
-        if (targets[i] == to)
-            return to;
-    return TOPIC_COUNT;
-}
-
-/* How long a record waits from now. A time further ahead than the topic's waits are long was read
- * from a clock that ran ahead: nobody knows what was meant; it is not later than the longest. */
-static int64_t left_ms(const struct delay *d, const struct record *record, int64_t not_before_ms)
-{
-    int64_t wait_ms = not_before_ms - clock_wall_ms();
-    enum topic from = topics_find(&d->d->topics, str_of(record->at.topic));
-    int64_t longest_ms = from == TOPIC_DELAY_1H ? WAIT_MAX_MS : park_topic_ms(from);
-    return wait_ms > longest_ms + DISPATCHER_CLOCKS_MS ? longest_ms : wait_ms;
-}
-
 static void take(void *opaque, struct work *work)
 {
     struct delay *d = opaque;
     const struct record *record = work->record;
-    enum topic to = target_of(d, record);
+    enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
+    enum topic from = topics_find(&d->d->topics, str_of(record->at.topic));
     int64_t not_before_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
+    int64_t longest_ms = from == TOPIC_DELAY_1H ? WAIT_MAX_MS : park_topic_ms(from);
+    int64_t wait_ms = not_before_ms - clock_wall_ms();
     const char *poison = NULL;
-    if (to == TOPIC_COUNT)
+    bool may_go_there = false;
+    for (size_t i = 0; i < N_TARGETS; i++)
+        may_go_there |= targets[i] == to;
+    if (!may_go_there)
         poison = "header to_topic is not dispatch.l1…l4, callbacks or reconcile";
     else if (not_before_ms < 0)
         poison = "header not_before_ms is not a time";
-    else if (not_before_ms > clock_wall_ms() + WAIT_MAX_MS)
+    else if (wait_ms > WAIT_MAX_MS)
         poison = "header not_before_ms is more than a day ahead";
     else if (!dlq_fits(record->key, record->value, &record->headers))
         poison = "too large to be put back";
@@ -147,11 +133,15 @@ static void take(void *opaque, struct work *work)
         work_done(work);
         return;
     }
+    /* A time further ahead than the topic's waits are long was read from a clock that ran ahead:
+     * nobody knows what was meant; it is not later than the longest. */
+    if (wait_ms > longest_ms + DISPATCHER_CLOCKS_MS)
+        wait_ms = longest_ms;
     struct waiting *p = mem_alloc(1, sizeof(*p));
     p->delay = d;
     p->work = work;
     p->to = to;
-    p->due_ms = clock_mono_ms() + left_ms(d, record, not_before_ms);
+    p->due_ms = clock_mono_ms() + wait_ms;
     work->user = p;
     DL_INSERT_INORDER(d->waiting, p, by_due);
 }
@@ -184,8 +174,9 @@ static void forget(void *opaque, struct work *work)
     free(work->user);
 }
 
-enum err delay_run(struct role_ctx *role, struct dispatcher *dispatcher, struct why *why)
+enum err delay_run(struct role_ctx *role, void *opaque, struct why *why)
 {
+    struct dispatcher *dispatcher = opaque;
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget
     };

@@ -6,8 +6,10 @@
 #include "../common/crypto/callback_token.h"
 #include "../common/daemon/daemon.h"
 #include "../common/github/contents.h"
+#include "../common/model/task.h"
 #include "../common/model/topics.h"
 #include "../common/view/allowlist_feed.h"
+#include "../common/worker/worker.h"
 
 struct redis;
 
@@ -29,24 +31,39 @@ struct dispatcher {
     struct github_budget *budget; /* any thread */
 };
 
-/* The router: events → tasks; fetches and publishes the allowlist. */
-enum err router_run(struct role_ctx *role, struct dispatcher *d, struct why *why);
-/* A sender: the tasks of one tier → GitHub. */
-enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, struct why *why);
+/* The roles; opaque is the struct dispatcher. The router: events → tasks; fetches and publishes the
+ * allowlist. */
+enum err router_run(struct role_ctx *role, void *opaque, struct why *why);
+/* A sender: the tasks of one tier → GitHub. The role is named after it. */
+enum err sender_run(struct role_ctx *role, void *opaque, struct why *why);
 /* The delay: parked tasks → back to their tier when due. */
-enum err delay_run(struct role_ctx *role, struct dispatcher *d, struct why *why);
+enum err delay_run(struct role_ctx *role, void *opaque, struct why *why);
 
-/* Clients of a role's own thread. */
-enum err dispatcher_redis(const struct dispatcher *d, struct redis **ret,
-                          struct why *why) MUST_CHECK;
-/* budget: a Redis connection for nothing but GitHub's budget. level: of a sender, else 0; it
- * decides the class of the calls. */
-enum err dispatcher_github(const struct dispatcher *d, struct http_client *client, int level,
-                           struct redis *budget, struct github **ret, struct why *why) MUST_CHECK;
+/* Clients of a role's own thread; github is freed first, then http, redis last. */
+struct clients {
+    struct redis *redis; /* counts GitHub's budget, too */
+    struct http_client *http;
+    struct github *github;
+};
+/* level: of a sender, else 0; it decides the class of the calls. max_calls: to one host at once; 0:
+ * the client's own. On an error what was opened is in *ret, to be freed. */
+enum err dispatcher_clients(const struct dispatcher *d, int level, int max_calls,
+                            struct clients *ret, struct why *why) MUST_CHECK;
 /* Waits until the allowlist topic has been read: nothing is skipped by a version that is not the
  * last. */
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);
 /* By how much the clocks of two of us may differ. */
 #define DISPATCHER_CLOCKS_MS 5000
+
+/* Puts the tasks of n downstreams, up to TASK_REPOS_MAX, into the topic of their tier, as one
+ * record with the key of the event. repos: task_repos, instead of the task's own repo. value is the
+ * payload; it must live until stored. */
+void post_tasks(struct work *work, const struct task *task, struct str repos, size_t n,
+                struct str value);
+/* What became of a task, as of now. reason may be NULL. */
+void outcome_now(struct outcome *ret, const struct task *task, enum outcome_kind kind,
+                 const char *reason);
+/* Puts it into the topic dispatches. */
+void post_outcome(struct work *work, const struct outcome *outcome);
 
 #endif

@@ -32,16 +32,6 @@ static bool has_rerun(const struct routes *r, struct str repo)
     return false;
 }
 
-/* The aggregate of a repository whose runs are run again anyway adds nothing. */
-static void drop_needless(struct routes *r)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < r->n; i++)
-        if (r->at[i].kind != TASK_EXPAND || !has_rerun(r, r->at[i].repo))
-            r->at[kept++] = r->at[i];
-    r->n = kept;
-}
-
 void expand_suite(const struct route_input *in, const struct check_asked *checks, size_t n,
                   struct routes *ret)
 {
@@ -56,7 +46,12 @@ void expand_suite(const struct route_input *in, const struct check_asked *checks
         else if (!has_same(ret, &route))
             routes_add(ret, route);
     }
-    drop_needless(ret);
+    /* The aggregate of a repository whose runs are run again anyway adds nothing. */
+    size_t kept = 0;
+    for (size_t i = 0; i < ret->n; i++)
+        if (ret->at[i].kind != TASK_EXPAND || !has_rerun(ret, ret->at[i].repo))
+            ret->at[kept++] = ret->at[i];
+    ret->n = kept;
     if (ret->n)
         ret->nothing = NULL;
 }
@@ -96,16 +91,6 @@ static bool is_newest(const struct expand_aggregate *of, const struct result_rec
     return true;
 }
 
-static void add_run(const struct expand_aggregate *of, const struct result_record *job,
-                    struct routes *ret)
-{
-    const struct route route = {
-        .repo = of->repo, .level = of->level, .kind = TASK_RERUN_ALL, .run_id = str_of(job->run_id)
-    };
-    if (!has_same(ret, &route))
-        routes_add(ret, route);
-}
-
 void expand_aggregate(const struct expand_aggregate *of, const struct result_record *jobs, size_t n,
                       struct routes *ret)
 {
@@ -118,8 +103,12 @@ void expand_aggregate(const struct expand_aggregate *of, const struct result_rec
             ret->nothing = "a run is not GitHub Actions'";
             return;
         }
-        if (is_newest(of, jobs, n, i))
-            add_run(of, &jobs[i], ret);
+        const struct route route = { .repo = of->repo,
+                                     .level = of->level,
+                                     .kind = TASK_RERUN_ALL,
+                                     .run_id = str_of(jobs[i].run_id) };
+        if (is_newest(of, jobs, n, i) && !has_same(ret, &route))
+            routes_add(ret, route);
     }
     if (ret->n)
         ret->nothing = NULL;

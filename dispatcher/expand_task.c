@@ -15,12 +15,10 @@
 #include "../common/github/check_runs.h"
 #include "../common/github/payload_fit.h"
 #include "../common/github/pulls.h"
-#include "../common/model/ids.h"
 #include "../common/view/epoch.h"
 #include "../common/view/jobs.h"
 #include "expand.h"
 #include "metrics.h"
-#include "posts.h"
 #include "sender.h"
 
 #define WAIT_MS          9000 /* with its jitter still short enough to be held in hand */
@@ -55,6 +53,14 @@ void expand_task_free(struct expand_task *e)
     free(e);
 }
 
+/* owner/repo@sha */
+static struct str upstream_of(const struct task *task)
+{
+    struct str rest = task->event_key, repo = STR_NONE;
+    str_split(&rest, '@', &repo);
+    return repo;
+}
+
 static struct task_in_hand *leave(struct expand_task *e)
 {
     struct task_in_hand *t = e->t;
@@ -70,6 +76,14 @@ static void fail(struct expand_task *e, const struct github_answer *answer)
     if (seen.err == ERR_UNKNOWN)
         seen.err = ERR_RETRY;
     task_answered(leave(e), &seen);
+}
+
+/* A call that could not even be started: a limit costs no attempt. */
+static void fail_unsent(struct expand_task *e, enum err err, const struct why *why)
+{
+    const struct github_answer unsent =
+        github_unsent(e->t->s->clients.github, upstream_of(&e->t->task), err, why);
+    fail(e, &unsent);
 }
 
 /* No attempt is spent: what is missing will be there again. */
@@ -121,62 +135,22 @@ static void stored(void *opaque)
 
 /* ---- what it becomes ---- */
 
-/* owner/repo@sha */
-static struct str upstream_of(const struct task *task)
-{
-    struct str rest = task->event_key, repo = STR_NONE;
-    str_split(&rest, '@', &repo);
-    return repo;
-}
-
-static struct task task_for(const struct expand_task *e, const struct route *to)
-{
-    const struct task *task = &e->t->task;
-    return (struct task){
-        .event = task->event,
-        .repo = to->repo,
-        .level = to->level,
-        .kind = to->kind,
-        .run_id = to->run_id,
-        .attempt = 1,
-        .seq = task->seq,
-        .payload_trimmed = to->kind == TASK_EXPAND ? task->payload_trimmed : STR_NONE,
-        .event_key = task->event_key,
-    };
-}
-
-static void put_task(struct expand_task *e, const struct task *task, struct str value)
-{
-    e->tasks++;
-    post_tasks(e->t->work, task, task->repo, value);
-    metrics_add(role_metrics(e->t->s->role), M_TASKS,
-                METRIC_LABELS(str_of(level_name(task->level))), 1);
-}
-
-static void put_skipped(struct expand_task *e, const struct route *to)
-{
-    struct task task = task_for(e, to);
-    struct outcome outcome;
-    outcome_init(&outcome, &task);
-    outcome.outcome = OUTCOME_SKIPPED;
-    outcome.at_ms = clock_wall_ms();
-    outcome.latency_ms = outcome.at_ms - task.event.received_ms;
-    str_copy(outcome.error, sizeof(outcome.error), str_of(to->skipped));
-    e->skipped++;
-    post_outcome(e->t->work, &outcome);
-    dispatcher_count_outcome(role_metrics(e->t->s->role), &outcome);
-}
-
 static void put_routes(struct expand_task *e, const struct routes *routes)
 {
+    struct work *work = e->t->work;
     for (size_t i = 0; i < routes->n; i++) {
         const struct route *to = &routes->at[i];
-        struct task task = task_for(e, to);
-        if (to->skipped)
-            put_skipped(e, to);
-        else
-            put_task(e, &task,
-                     route_takes_payload(to->kind) ? e->t->work->record->value : STR_LIT(""));
+        const struct task task = route_task(to, &e->t->task);
+        struct outcome outcome;
+        if (!to->skipped) {
+            post_tasks(work, &task, task.repo, 1,
+                       route_takes_payload(to->kind) ? work->record->value : STR_LIT(""));
+            e->tasks++;
+            continue;
+        }
+        outcome_now(&outcome, &task, OUTCOME_SKIPPED, to->skipped);
+        post_outcome(work, &outcome);
+        e->skipped++;
     }
 }
 
@@ -192,14 +166,6 @@ static void check_found(void *opaque, const struct check_run_found *found)
         .name = str_of(str_dup(found->name)),
         .external_id = str_of(str_dup(found->external_id)),
     };
-}
-
-/* A call that could not even be started: a limit costs no attempt. */
-static void fail_unsent(struct expand_task *e, enum err err, const struct why *why)
-{
-    struct github_answer unsent =
-        github_unsent(e->t->s->github, upstream_of(&e->t->task), err, why);
-    fail(e, &unsent);
 }
 
 static void suite_listed(void *opaque, const struct github_answer *answer, int64_t id)
@@ -234,18 +200,6 @@ static void suite_listed(void *opaque, const struct github_answer *answer, int64
     allowlist_feed_release(d->feed, version);
 }
 
-static void suite_start(struct expand_task *e)
-{
-    const struct task *task = &e->t->task;
-    struct why why;
-    uint64_t suite_id = 0;
-    str_to_u64(task->run_id, &suite_id); /* that it is a number made it a suite's */
-    enum err err =
-        check_run_list(e->t->s->github, task->repo, suite_id, check_found, suite_listed, e, &why);
-    if (err)
-        fail_unsent(e, err, &why);
-}
-
 /* ---- an aggregate check: a fresh dispatch ---- */
 
 /* Into the lane of the pull request, so that it keeps its place among the pull request's own
@@ -273,25 +227,19 @@ static void put_dispatch(struct expand_task *e, const struct pull *pull)
     buf_init(&key, FRESH_EVENT_KEY);
     buf_printf(&key, "%.*s#%lld", STR_ARG(upstream_of(asked)), (long long)pull->number);
     task.event_key = buf_str(&key);
-    put_task(e, &task, buf_str(&e->payload));
+    post_tasks(e->t->work, &task, task.repo, 1, buf_str(&e->payload));
+    e->tasks++;
     work_then(e->t->work, stored, e);
-}
-
-static enum err make_payload(struct expand_task *e, struct str pull, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) whole;
-    buf_init(&whole, PULL_EVENT_MAX + WEBHOOK_MAX_BYTES);
-    enum err err = pull_event(pull, e->t->work->record->value, &whole, why);
-    return err ? err
-               : payload_fit(buf_str(&whole), PAYLOAD_MAX_BYTES, &e->payload, &e->trimmed, why);
 }
 
 static void pull_came(void *opaque, const struct github_answer *answer)
 {
     struct expand_task *e = opaque;
+    struct buf CLEANUP(buf_clear) event;
     struct pull pull;
     struct why why;
     char reason[160];
+    buf_init(&event, PULL_EVENT_MAX + WEBHOOK_MAX_BYTES);
     if (answer->err) {
         fail(e, answer);
         return;
@@ -308,7 +256,9 @@ static void pull_came(void *opaque, const struct github_answer *answer)
         return;
     }
     if (!err)
-        err = make_payload(e, answer->body, &why);
+        err = pull_event(answer->body, e->t->work->record->value, &event, &why);
+    if (!err)
+        err = payload_fit(buf_str(&event), PAYLOAD_MAX_BYTES, &e->payload, &e->trimmed, &why);
     if (err)
         refuse(e, why.text);
     else
@@ -317,32 +267,6 @@ static void pull_came(void *opaque, const struct github_answer *answer)
 
 /* ---- an aggregate check: the view ---- */
 
-/* ERR_RETRY while the view is unavailable or inconsistent: what it lacks says nothing then. */
-static enum err read_jobs(struct redis *redis, const struct task *task, struct job_list *ret,
-                          struct why *why)
-{
-    int64_t before = 0, after = 0;
-    enum err err = view_epoch_get(redis, &before, why);
-    if (!err)
-        err = jobs_of_head(redis, task->event.head_sha, task->repo, ret, why);
-    if (err)
-        return err;
-    err = view_epoch_get(redis, &after, why);
-    if (!err && (!before || before != after))
-        err = why_set(why, ERR_RETRY, "the view is being rebuilt");
-    if (err)
-        job_list_clear(ret);
-    return err;
-}
-
-static void pull_start(struct expand_task *e, int64_t pr)
-{
-    struct why why;
-    enum err err = pull_get(e->t->s->github, upstream_of(&e->t->task), pr, pull_came, e, &why);
-    if (err)
-        fail_unsent(e, err, &why);
-}
-
 static void aggregate_start(struct expand_task *e)
 {
     struct sender *s = e->t->s;
@@ -350,15 +274,25 @@ static void aggregate_start(struct expand_task *e)
     struct expand_aggregate of = { .repo = task->repo,
                                    .level = task->level,
                                    .delivery = task->event.delivery };
-    struct job_list jobs;
+    struct job_list jobs = { 0 };
     struct routes routes;
     struct str delivery;
+    int64_t before = 0, after = 0;
     struct why why = { "" };
     if (!route_aggregate_id(task->run_id, &delivery, &of.pr)) {
         refuse(e, "the aggregate check names no delivery");
         return;
     }
-    if (read_jobs(s->redis, task, &jobs, &why)) {
+    /* While the view is unavailable or being rebuilt, what it lacks says nothing. */
+    enum err err = view_epoch_get(s->clients.redis, &before, &why);
+    if (!err)
+        err = jobs_of_head(s->clients.redis, task->event.head_sha, task->repo, &jobs, &why);
+    if (!err)
+        err = view_epoch_get(s->clients.redis, &after, &why);
+    if (!err && (!before || before != after))
+        err = why_set(&why, ERR_RETRY, "the view is being rebuilt");
+    if (err) {
+        job_list_clear(&jobs);
         wait_a_while(e, why.text);
         return;
     }
@@ -367,9 +301,11 @@ static void aggregate_start(struct expand_task *e)
     if (routes.n)
         work_then(e->t->work, stored, e);
     else
-        pull_start(e, of.pr);
+        err = pull_get(s->clients.github, upstream_of(task), of.pr, pull_came, e, &why);
     routes_clear(&routes);
     job_list_clear(&jobs);
+    if (err)
+        fail_unsent(e, err, &why);
 }
 
 /* ---- the start ---- */
@@ -381,8 +317,15 @@ void expand_task_start(struct task_in_hand *t)
     buf_init(&e->payload, PAYLOAD_MAX_BYTES);
     buf_init(&e->trimmed, TRIMMED_MAX);
     t->expand = e;
-    if (route_is_suite(&t->task))
-        suite_start(e);
-    else
+    if (!route_is_suite(&t->task)) {
         aggregate_start(e);
+        return;
+    }
+    struct why why;
+    uint64_t suite_id = 0;
+    str_to_u64(t->task.run_id, &suite_id); /* that it is a number made it a suite's */
+    enum err err = check_run_list(t->s->clients.github, t->task.repo, suite_id, check_found,
+                                  suite_listed, e, &why);
+    if (err)
+        fail_unsent(e, err, &why);
 }

@@ -69,19 +69,6 @@ void lanes_free(struct lanes *l)
 
 /* ---- downstreams ---- */
 
-static struct downstream *downstream_of(struct lanes *l, struct str key)
-{
-    struct downstream *d;
-    HASH_FIND(hh, l->downstreams, key.ptr, key.len, d);
-    if (d)
-        return d;
-    d = mem_alloc(1, sizeof(*d) + key.len);
-    d->key_len = key.len;
-    memcpy(d->key, key.ptr, key.len);
-    HASH_ADD_KEYPTR(hh, l->downstreams, d->key, d->key_len, d);
-    return d;
-}
-
 static void move(struct downstream *d, struct downstream **to)
 {
     if (d->in == to)
@@ -107,8 +94,15 @@ static void file_again(struct lanes *l, struct downstream *d)
 
 static struct lane *lane_of(struct lanes *l, struct str downstream, struct str key)
 {
+    struct downstream *d;
     struct lane *lane;
-    struct downstream *d = downstream_of(l, downstream);
+    HASH_FIND(hh, l->downstreams, downstream.ptr, downstream.len, d);
+    if (!d) {
+        d = mem_alloc(1, sizeof(*d) + downstream.len);
+        d->key_len = downstream.len;
+        memcpy(d->key, downstream.ptr, downstream.len);
+        HASH_ADD_KEYPTR(hh, l->downstreams, d->key, d->key_len, d);
+    }
     HASH_FIND(hh, d->lanes, key.ptr, key.len, lane);
     if (lane)
         return lane;
@@ -136,31 +130,9 @@ static void insert_item(struct lane *lane, struct lane_item *item)
     item->lane = lane;
 }
 
-static void insert_waiting(struct lanes *l, struct lane *lane)
-{
-    struct lane *after = l->waiting ? l->waiting->prev : NULL;
-    while (after && after->due_ms > lane->due_ms)
-        after = after == l->waiting ? NULL : after->prev;
-    if (after)
-        DL_APPEND_ELEM(l->waiting, after, lane);
-    else
-        DL_PREPEND(l->waiting, lane);
-}
-
 void lanes_put(struct lanes *l, struct str downstream, struct str event_key, struct lane_item *item)
 {
     insert_item(lane_of(l, downstream, event_key), item);
-}
-
-static void wake_those_due(struct lanes *l, int64_t now_ms)
-{
-    while (l->waiting && l->waiting->due_ms <= now_ms) {
-        struct lane *due = l->waiting;
-        DL_DELETE(l->waiting, due);
-        due->state = LANE_READY;
-        DL_APPEND(due->downstream->ready, due);
-        file_again(l, due->downstream);
-    }
 }
 
 static struct lane_item *take_of(struct lanes *l, struct downstream *d)
@@ -178,7 +150,13 @@ static struct lane_item *take_of(struct lanes *l, struct downstream *d)
 
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
 {
-    wake_those_due(l, now_ms);
+    while (l->waiting && l->waiting->due_ms <= now_ms) {
+        struct lane *due = l->waiting;
+        DL_DELETE(l->waiting, due);
+        due->state = LANE_READY;
+        DL_APPEND(due->downstream->ready, due);
+        file_again(l, due->downstream);
+    }
     struct downstream *d = l->open;
     if (!d)
         return NULL;
@@ -211,7 +189,13 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)
     insert_item(lane, item);
     lane->state = LANE_WAITING;
     lane->due_ms = until_ms;
-    insert_waiting(l, lane);
+    struct lane *after = l->waiting ? l->waiting->prev : NULL;
+    while (after && after->due_ms > lane->due_ms)
+        after = after == l->waiting ? NULL : after->prev;
+    if (after)
+        DL_APPEND_ELEM(l->waiting, after, lane);
+    else
+        DL_PREPEND(l->waiting, lane);
     lane->downstream->n_out--;
     file_again(l, lane->downstream);
 }

@@ -9,43 +9,13 @@
 
 extern char **environ;
 
-static enum err run_router(struct role_ctx *role, void *d, struct why *why)
-{
-    return router_run(role, d, why);
-}
-
-static enum err run_l1(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 1, why);
-}
-
-static enum err run_l2(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 2, why);
-}
-
-static enum err run_l3(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 3, why);
-}
-
-static enum err run_l4(struct role_ctx *role, void *d, struct why *why)
-{
-    return sender_run(role, d, 4, why);
-}
-
-static enum err run_delay(struct role_ctx *role, void *d, struct why *why)
-{
-    return delay_run(role, d, why);
-}
-
 static const struct role roles[] = {
-    { "router", "events to tasks; fetches and publishes the allowlist", run_router },
-    { "l1", "sends the tasks of tier L1", run_l1 },
-    { "l2", "sends the tasks of tier L2", run_l2 },
-    { "l3", "sends the tasks of tier L3", run_l3 },
-    { "l4", "sends the tasks of tier L4", run_l4 },
-    { "delay", "brings parked tasks back when they are due", run_delay },
+    { "router", "events to tasks; fetches and publishes the allowlist", router_run },
+    { "l1", "sends the tasks of tier L1", sender_run },
+    { "l2", "sends the tasks of tier L2", sender_run },
+    { "l3", "sends the tasks of tier L3", sender_run },
+    { "l4", "sends the tasks of tier L4", sender_run },
+    { "delay", "brings parked tasks back when they are due", delay_run },
 };
 
 static void stop(void *opaque)
@@ -78,17 +48,6 @@ static enum err read_keys(struct dispatcher *d, struct why *why)
     return err ? why_prefix(why, ERR_STOP, "CRCR_CALLBACK_TOKEN_KEY") : OK;
 }
 
-static enum err read_sources(struct dispatcher *d, struct why *why)
-{
-    const char *providers = config_text(d->config, "CI_PROVIDERS_URL");
-    if (content_source_parse(&d->allowlist, str_of(config_text(d->config, "ALLOWLIST_URL")), why))
-        return why_prefix(why, ERR_STOP, "ALLOWLIST_URL");
-    d->has_providers = providers && *providers;
-    if (d->has_providers && content_source_parse(&d->providers, str_of(providers), why))
-        return why_prefix(why, ERR_STOP, "CI_PROVIDERS_URL");
-    return OK;
-}
-
 static enum err read_config(struct dispatcher *d, const struct config *config, struct why *why)
 {
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
@@ -112,10 +71,17 @@ static enum err read_config(struct dispatcher *d, const struct config *config, s
     struct budget_rules rules;
     enum err err = read_keys(d, why);
     if (!err)
-        err = config_budget(d->config, &rules, why);
-    if (!err)
-        d->budget = github_budget_new(&rules);
-    return err ? err : read_sources(d, why);
+        err = config_budget(config, &rules, why);
+    if (err)
+        return err;
+    d->budget = github_budget_new(&rules);
+    if (content_source_parse(&d->allowlist, str_of(config_text(config, "ALLOWLIST_URL")), why))
+        return why_prefix(why, ERR_STOP, "ALLOWLIST_URL");
+    const char *providers = config_text(config, "CI_PROVIDERS_URL");
+    d->has_providers = providers && *providers;
+    if (d->has_providers && content_source_parse(&d->providers, str_of(providers), why))
+        return why_prefix(why, ERR_STOP, "CI_PROVIDERS_URL");
+    return OK;
 }
 
 /* --check-config: also reads the files that are on this machine. */
@@ -152,14 +118,6 @@ static enum err check_file(const struct content_source *source, bool is_list, st
     return err || check.err ? ERR_STOP : OK;
 }
 
-static enum err check_files(const struct dispatcher *d, struct why *why)
-{
-    enum err err = check_file(&d->allowlist, true, why);
-    if (!err && d->has_providers)
-        err = check_file(&d->providers, false, why);
-    return err;
-}
-
 /* On the feed's thread. */
 static void allowlist_refused(const struct why *why)
 {
@@ -171,8 +129,10 @@ static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, st
     struct dispatcher *d = mem_alloc(1, sizeof(*d));
     enum err err = read_config(d, daemon_config(ctx), why);
     if (!err && check_only)
-        err = check_files(d, why);
-    else if (!err)
+        err = check_file(&d->allowlist, true, why);
+    if (!err && check_only && d->has_providers)
+        err = check_file(&d->providers, false, why);
+    if (!err && !check_only)
         err = allowlist_feed_new(&d->feed, &d->kafka, d->topics.name[TOPIC_ALLOWLIST],
                                  allowlist_refused, daemon_watch(ctx, "allowlist"), why);
     if (err)

@@ -77,11 +77,6 @@ bool route_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms)
     return !event->again.len && now_ms - event->received_ms > max_age_ms;
 }
 
-static bool is_old(const struct route_input *in)
-{
-    return route_is_old(in->event, in->now_ms, in->max_age_ms);
-}
-
 /* A name alone can be faked by any other App, so the App that made the check run decides. */
 const char *route_check(const struct route_input *in, const struct check_asked *check,
                         struct route *ret)
@@ -93,35 +88,22 @@ const char *route_check(const struct route_input *in, const struct check_asked *
     if (!check_repo(check->name, &repo, &aggregate))
         return "the check run's name is none that we give";
     const struct allowlist_entry *entry = allowlist_find(in->list, repo);
-    if (!entry) /* there is no tier to tell an outcome of */
+    if (!entry) /* there is no tier to report an outcome of */
         return ROUTE_NOT_LISTED;
     *ret = (struct route){ .repo = entry->repo, .level = entry->level };
     if (!check_target(ret, aggregate, check->external_id))
         ret->skipped = aggregate ? "the aggregate check names no delivery"
                                  : "the check run names no GitHub Actions run";
-    if (is_old(in))
+    if (route_is_old(in->event, in->now_ms, in->max_age_ms))
         ret->skipped = ROUTE_TOO_OLD;
     if (entry->level < ROUTE_RERUN_LEVEL)
         ret->skipped = ROUTE_NO_RERUNS;
     return NULL;
 }
 
-static void rerun_check(const struct route_input *in, struct routes *ret)
-{
-    struct route to;
-    const struct check_asked check = {
-        .app_id = in->facts->app_id,
-        .name = str_of(in->facts->check_name),
-        .external_id = str_of(in->facts->external_id),
-    };
-    ret->nothing = route_check(in, &check, &to);
-    if (!ret->nothing)
-        routes_add(ret, to);
-}
-
 /* Which check runs it holds is asked of GitHub by the sender of L4: the suite may hold any tier's.
  */
-static void rerun_suite(const struct route_input *in, struct routes *ret)
+static void rerun_suite(const struct route_input *in, const char *old, struct routes *ret)
 {
     struct route to = { .repo = str_of(in->facts->repo), .level = 4, .kind = TASK_EXPAND };
     if (!in->app_id || in->facts->app_id != in->app_id) {
@@ -132,7 +114,7 @@ static void rerun_suite(const struct route_input *in, struct routes *ret)
         ret->nothing = "the event names no repository";
         return;
     }
-    to.skipped = is_old(in) ? ROUTE_TOO_OLD : NULL;
+    to.skipped = old;
     snprintf(ret->suite, sizeof(ret->suite), "%" PRId64, in->facts->check_suite_id);
     to.run_id = str_of(ret->suite);
     routes_add(ret, to);
@@ -143,40 +125,59 @@ bool route_takes_payload(enum task_kind kind)
     return kind == TASK_DISPATCH || kind == TASK_EXPAND;
 }
 
+struct task route_task(const struct route *to, const struct task *of)
+{
+    return (struct task){
+        .event = of->event,
+        .repo = to->repo,
+        .level = to->level,
+        .kind = to->kind,
+        .run_id = to->run_id,
+        .attempt = 1,
+        .seq = of->seq,
+        .payload_trimmed = route_takes_payload(to->kind) ? of->payload_trimmed : STR_NONE,
+        .event_key = of->event_key,
+    };
+}
+
 bool route_is_suite(const struct task *task)
 {
     uint64_t number;
     return task->kind == TASK_EXPAND && str_to_u64(task->run_id, &number);
 }
 
-static bool is_label_fact(struct str action)
-{
-    return str_is(action, "labeled") || str_is(action, "unlabeled");
-}
-
 void route(const struct route_input *in, struct routes *ret)
 {
     const struct event *event = in->event;
-    const char *old = is_old(in) ? ROUTE_TOO_OLD : NULL;
+    const struct event_facts *facts = in->facts;
+    const char *old = route_is_old(event, in->now_ms, in->max_age_ms) ? ROUTE_TOO_OLD : NULL;
+    const struct check_asked check = {
+        .app_id = facts->app_id,
+        .name = str_of(facts->check_name),
+        .external_id = str_of(facts->external_id),
+    };
+    struct route to;
     *ret = (struct routes){ 0 };
     switch (event->kind) {
     case EVENT_PULL_REQUEST:
-        if (is_label_fact(event->action))
+        if (str_is(event->action, "labeled") || str_is(event->action, "unlabeled"))
             ret->nothing = "labels are facts for the reporter";
         else
             fan_out(in, old, ret);
         break;
     case EVENT_PUSH:
-        if (in->facts->deleted)
+        if (facts->deleted)
             ret->nothing = "the ref was deleted";
         else
             fan_out(in, old, ret);
         break;
     case EVENT_CHECK_RUN:
-        rerun_check(in, ret);
+        ret->nothing = route_check(in, &check, &to);
+        if (!ret->nothing)
+            routes_add(ret, to);
         break;
     case EVENT_CHECK_SUITE:
-        rerun_suite(in, ret);
+        rerun_suite(in, old, ret);
         break;
     default:
         ret->nothing = "events of this kind are not dispatched";

@@ -43,6 +43,8 @@ void routes_add(struct routes *r, struct route route);
 
 /* True when the payload of the event goes along with the task. */
 bool route_takes_payload(enum task_kind kind);
+/* The task that a route becomes; of: what all tasks of its event have in common. */
+struct task route_task(const struct route *to, const struct task *of);
 
 /* A check run that somebody wants again: named by a webhook, or found in a check suite. Borrowed.
  */
@@ -50,7 +52,7 @@ struct check_asked {
     int64_t app_id; /* of the App that made it */
     struct str name, external_id;
 };
-/* The one judge of both. NULL: *ret says what it becomes, a rerun_failed of its run, or an expand
+/* Decides for both. NULL: *ret says what it becomes, a rerun_failed of its run, or an expand
  * of an aggregate check, or why it is skipped. Otherwise why no downstream is concerned at all. Of
  * in facts are not looked at. */
 const char *route_check(const struct route_input *in, const struct check_asked *check,

@@ -14,7 +14,6 @@
 #include "allowlist_source.h"
 #include "dispatcher.h"
 #include "metrics.h"
-#include "posts.h"
 #include "route.h"
 
 #define IN_HAND_RECORDS 100 /* a partition */
@@ -26,9 +25,7 @@
 struct router {
     struct role_ctx *role;
     struct dispatcher *d;
-    struct http_client *client;
-    struct github *github;
-    struct redis *redis;
+    struct clients clients;
     struct worker *worker;
     struct allowlist_source *source;
     bool reading; /* there is an allowlist */
@@ -38,8 +35,7 @@ struct router {
 struct routing {
     struct router *r;
     struct work *work;
-    struct event event;
-    struct task_seq seq;
+    struct task of;              /* what all tasks of the event have in common */
     struct buf payload, trimmed; /* empty while the body goes out as it is */
 };
 
@@ -63,58 +59,16 @@ static void stored(void *opaque)
 static void count(const struct routing *g, const char *result)
 {
     metrics_add(role_metrics(g->r->role), M_EVENTS,
-                METRIC_LABELS(str_of(event_kind_name(g->event.kind)), str_of(result)), 1);
+                METRIC_LABELS(str_of(event_kind_name(g->of.event.kind)), str_of(result)), 1);
 }
 
 /* ---- what an event becomes ---- */
 
-static struct task task_for(const struct routing *g, const struct route *to)
-{
-    return (struct task){
-        .event = g->event,
-        .repo = to->repo,
-        .level = to->level,
-        .kind = to->kind,
-        .run_id = to->run_id,
-        .attempt = 1,
-        .seq = g->seq,
-        .payload_trimmed = g->trimmed.len ? buf_str(&g->trimmed) : STR_NONE,
-        .event_key = g->work->record->key,
-    };
-}
-
 static void put_tasks(struct routing *g, const struct route *first, struct str repos, size_t n)
 {
-    struct task task = task_for(g, first);
+    const struct task task = route_task(first, &g->of);
     struct str payload = g->payload.len ? buf_str(&g->payload) : g->work->record->value;
-    post_tasks(g->work, &task, repos, route_takes_payload(first->kind) ? payload : STR_LIT(""));
-    metrics_add(role_metrics(g->r->role), M_TASKS, METRIC_LABELS(str_of(level_name(first->level))),
-                (double)n);
-}
-
-/* A downstream that gets no task still gets an outcome that says why. */
-static void put_outcome(struct routing *g, const struct route *to, enum outcome_kind kind,
-                        const char *reason)
-{
-    struct outcome outcome;
-    struct task task = task_for(g, to);
-    outcome_init(&outcome, &task);
-    outcome.outcome = kind;
-    outcome.at_ms = clock_wall_ms();
-    outcome.latency_ms = outcome.at_ms - g->event.received_ms;
-    str_copy(outcome.error, sizeof(outcome.error), str_of(reason));
-    post_outcome(g->work, &outcome);
-    dispatcher_count_outcome(role_metrics(g->r->role), &outcome);
-}
-
-/* Once for all downstreams that take the payload, if there is one. */
-static enum err fit(struct routing *g, const struct routes *routes, struct why *why)
-{
-    const struct str body = g->work->record->value;
-    for (size_t i = 0; i < routes->n && body.len > PAYLOAD_MAX_BYTES; i++)
-        if (!routes->at[i].skipped && route_takes_payload(routes->at[i].kind))
-            return payload_fit(body, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, why);
-    return OK;
+    post_tasks(g->work, &task, repos, n, route_takes_payload(first->kind) ? payload : STR_LIT(""));
 }
 
 static bool gets_task(const struct route *to, const char *unfit)
@@ -154,37 +108,44 @@ static void put_all(struct routing *g, const struct routes *routes, const char *
     size_t tasks = 0;
     for (int level = 1; level <= 4; level++)
         tasks += put_tier(g, routes, level, unfit);
+    /* A downstream that gets no task still gets an outcome that says why. */
     for (size_t i = 0; i < routes->n; i++) {
         const struct route *to = &routes->at[i];
-        if (!gets_task(to, unfit))
-            put_outcome(g, to, to->skipped ? OUTCOME_SKIPPED : OUTCOME_FAILED,
-                        to->skipped ? to->skipped : unfit);
+        if (gets_task(to, unfit))
+            continue;
+        const struct task task = route_task(to, &g->of);
+        struct outcome outcome;
+        outcome_now(&outcome, &task, to->skipped ? OUTCOME_SKIPPED : OUTCOME_FAILED,
+                    to->skipped ? to->skipped : unfit);
+        post_outcome(g->work, &outcome);
     }
     const char *skipped = routes->nothing;
     if (!skipped && routes->n && !tasks)
         skipped = routes->at[0].skipped ? routes->at[0].skipped : unfit;
+    const struct event *event = &g->of.event;
     count(g, tasks ? "routed" : "skipped");
-    log_info("routed", LOG_STR("delivery", g->event.delivery),
-             LOG_STR("kind", str_of(event_kind_name(g->event.kind))),
-             LOG_STR("action", g->event.action), LOG_INT("pr", g->event.pr),
-             LOG_STR("source", g->event.source), LOG_STR("again", g->event.again),
-             LOG_INT("tasks", (int64_t)tasks),
-             LOG_INT("wait_ms", clock_wall_ms() - g->event.received_ms),
-             LOG_STR("trimmed", g->trimmed.len ? buf_str(&g->trimmed) : STR_NONE),
-             LOG_STR("skipped", str_of(skipped)));
+    log_info(
+        "routed", LOG_STR("delivery", event->delivery),
+        LOG_STR("kind", str_of(event_kind_name(event->kind))), LOG_STR("action", event->action),
+        LOG_INT("pr", event->pr), LOG_STR("source", event->source), LOG_STR("again", event->again),
+        LOG_INT("tasks", (int64_t)tasks), LOG_INT("wait_ms", clock_wall_ms() - event->received_ms),
+        LOG_STR("trimmed", g->trimmed.len ? buf_str(&g->trimmed) : STR_NONE),
+        LOG_STR("skipped", str_of(skipped)));
 }
 
 static enum err read_event(struct routing *g, struct event_facts *facts, struct why *why)
 {
     const struct record *record = g->work->record;
-    enum err err = event_from_headers(&g->event, &record->headers, why);
+    struct task *of = &g->of;
+    enum err err = event_from_headers(&of->event, &record->headers, why);
     if (!err && !record->key.len)
         err = why_set(why, ERR_REFUSE, "an event without a key has no lane");
     if (!err)
-        err = event_scan(g->event.kind, record->value, facts, why);
-    g->seq = (struct task_seq){ 0, record->at.partition, record->at.offset };
-    if (!err && g->event.kind == EVENT_PULL_REQUEST && facts->updated_at[0])
-        err = clock_parse(str_of(facts->updated_at), &g->seq.updated_ms, why);
+        err = event_scan(of->event.kind, record->value, facts, why);
+    of->event_key = record->key;
+    of->seq = (struct task_seq){ 0, record->at.partition, record->at.offset };
+    if (!err && of->event.kind == EVENT_PULL_REQUEST && facts->updated_at[0])
+        err = clock_parse(str_of(facts->updated_at), &of->seq.updated_ms, why);
     return err;
 }
 
@@ -199,17 +160,25 @@ static void route_event(struct routing *g)
         count(g, "poison");
         return;
     }
-    if (g->event.kind == EVENT_PUSH)
+    if (g->of.event.kind == EVENT_PUSH)
         allowlist_source_pushed(r->source, &facts, g->work->record->value);
     const struct allowlist_version *version = allowlist_feed_get(r->d->feed);
-    struct route_input in = { .event = &g->event,
+    struct route_input in = { .event = &g->of.event,
                               .facts = &facts,
                               .list = version->list,
                               .now_ms = clock_wall_ms(),
                               .max_age_ms = r->d->max_age_ms,
                               .app_id = r->d->app_number };
     route(&in, &routes);
-    bool unfit = fit(g, &routes, &why);
+    /* Fitted once for all downstreams that take the payload, if there is one. */
+    const struct str body = g->work->record->value;
+    bool takes = false;
+    for (size_t i = 0; i < routes.n; i++)
+        takes |= !routes.at[i].skipped && route_takes_payload(routes.at[i].kind);
+    bool unfit = takes && body.len > PAYLOAD_MAX_BYTES &&
+                 payload_fit(body, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, &why);
+    if (g->trimmed.len)
+        g->of.payload_trimmed = buf_str(&g->trimmed);
     if (unfit) {
         work_dead(g->work, "refused", why.text);
         count(g, "refused");
@@ -275,11 +244,7 @@ static enum err router_init(struct router *r, struct why *why)
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget
     };
-    enum err err = dispatcher_redis(r->d, &r->redis, why);
-    if (!err)
-        err = http_client_new(&r->client, &r->d->http, why);
-    if (!err)
-        err = dispatcher_github(r->d, r->client, 0, r->redis, &r->github, why);
+    enum err err = dispatcher_clients(r->d, 0, 0, &r->clients, why);
     if (err)
         return err;
     const struct worker_options options = {
@@ -293,27 +258,27 @@ static enum err router_init(struct router *r, struct why *why)
         .n_writes = sizeof(writes) / sizeof(writes[0]),
         .max_in_hand = IN_HAND_RECORDS,
         .max_in_hand_bytes = IN_HAND_BYTES,
-        .http = r->client,
+        .http = r->clients.http,
         .metrics = dispatcher_worker_metrics,
         .does = &does,
         .opaque = r,
     };
     err = worker_new(&r->worker, &options, why);
     if (!err)
-        r->source = allowlist_source_new(r->role, r->d, r->github, r->client, r->redis, r->worker);
+        r->source = allowlist_source_new(r->role, r->d, &r->clients, r->worker);
     return err;
 }
 
-enum err router_run(struct role_ctx *role, struct dispatcher *d, struct why *why)
+enum err router_run(struct role_ctx *role, void *opaque, struct why *why)
 {
-    struct router r = { .role = role, .d = d };
+    struct router r = { .role = role, .d = opaque };
     enum err err = router_init(&r, why);
     if (!err)
         err = worker_run(r.worker, why);
-    github_free(r.github);
-    http_client_free(r.client);
+    github_free(r.clients.github);
+    http_client_free(r.clients.http);
     allowlist_source_free(r.source);
     worker_free(r.worker);
-    redis_free(r.redis);
+    redis_free(r.clients.redis);
     return err;
 }

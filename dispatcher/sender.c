@@ -55,7 +55,7 @@ static int tick(void *opaque)
     metrics_set(m, M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(m, M_IN_HAND, tier, (double)in_hand);
     breakers_forget(s->breakers, now_ms - BREAKER_IDLE_MS, breaker_forgotten, s);
-    github_report_budget(s->github, m, &dispatcher_budget_families, s->tier);
+    github_report_budget(s->clients.github, m, &dispatcher_budget_families, s->tier);
     role_waiting(s->role, in_hand && !s->in_flight && due_ms > now_ms);
     if (s->finishing || due_ms <= now_ms)
         return s->finishing || s->in_flight < SENDER_IN_FLIGHT_MAX ? 0 : TICK_MS;
@@ -72,16 +72,11 @@ static enum err sender_init(struct sender *s, struct why *why)
                                   TOPIC_DELAY_1M,    TOPIC_DELAY_10M,
                                   TOPIC_DELAY_1H,    TOPIC_DISPATCH_L3, /* what an expand becomes */
                                   TOPIC_DISPATCH_L4, reads[0] };
-    struct http_client_options http = s->d->http;
-    http.max_connections_host = SENDER_IN_FLIGHT_MAX; /* a call that waited would time out there */
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->breakers = breakers_new();
     s->jitter = (unsigned)clock_mono_us();
-    enum err err = dispatcher_redis(s->d, &s->redis, why);
-    if (!err)
-        err = http_client_new(&s->client, &http, why);
-    if (!err)
-        err = dispatcher_github(s->d, s->client, s->level, s->redis, &s->github, why);
+    /* All at once: a call that waited for a connection would time out there. */
+    enum err err = dispatcher_clients(s->d, s->level, SENDER_IN_FLIGHT_MAX, &s->clients, why);
     if (err)
         return err;
     const struct worker_options options = {
@@ -95,7 +90,7 @@ static enum err sender_init(struct sender *s, struct why *why)
         .n_writes = sizeof(writes) / sizeof(writes[0]),
         .max_in_hand = SENDER_IN_HAND_RECORDS,
         .max_in_hand_bytes = IN_HAND_BYTES,
-        .http = s->client,
+        .http = s->clients.http,
         .metrics = dispatcher_worker_metrics,
         .does = &does,
         .opaque = s,
@@ -107,9 +102,12 @@ static enum err sender_init(struct sender *s, struct why *why)
     return worker_read(s->worker, why);
 }
 
-enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, struct why *why)
+enum err sender_run(struct role_ctx *role, void *opaque, struct why *why)
 {
-    struct sender s = { .role = role, .d = d, .level = level, .tier = str_of(level_name(level)) };
+    int level = role_name(role)[1] - '0'; /* "l1" … "l4" */
+    struct sender s = {
+        .role = role, .d = opaque, .level = level, .tier = str_of(level_name(level))
+    };
     metrics_add(role_metrics(role), M_CLAIMS, METRIC_LABELS(s.tier, STR_LIT("none")), 0);
     for (enum task_mark mark = MARK_ANSWER_UNSEEN; mark <= MARK_NO_CLAIM; mark++)
         metrics_add(role_metrics(role), M_MAYBE_DUPLICATE,
@@ -118,11 +116,11 @@ enum err sender_run(struct role_ctx *role, struct dispatcher *d, int level, stru
     if (!err)
         err = worker_run(s.worker, why);
     /* Calls that are under way still end as unknown, and are published so. */
-    github_free(s.github);
-    http_client_free(s.client);
+    github_free(s.clients.github);
+    http_client_free(s.clients.http);
     tasks_finish(&s);
     worker_free(s.worker);
-    redis_free(s.redis);
+    redis_free(s.clients.redis);
     lanes_free(s.lanes);
     breakers_free(s.breakers);
     return err;

@@ -40,14 +40,12 @@ struct sender {
     struct dispatcher *d;
     int level;
     struct str tier; /* "L1" … for metrics */
-    struct http_client *client;
-    struct github *github;
-    struct redis *redis;
+    struct clients clients;
     struct worker *worker;
     struct lanes *lanes;
     struct breakers *breakers;
     struct task_in_hand *finishing; /* DECIDED or STORED: their claims are next */
-    struct task_record *settled;    /* all that is left of them is LEAVING */
+    struct task_record *leaving;    /* all that is left of them is LEAVING */
     size_t in_flight;               /* CALLING */
     int64_t claiming_ms;    /* clock_boot_ms: when the last batch was about to ask for its claims */
     uint64_t claims;        /* so far: makes each owner name unique */

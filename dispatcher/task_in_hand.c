@@ -11,13 +11,7 @@
 #include "../common/github/actions.h"
 #include "../common/github/dispatch.h"
 #include "metrics.h"
-#include "posts.h"
 #include "task_record.h"
-
-static void count(const struct task_in_hand *t, size_t family, const char *second)
-{
-    metrics_add(role_metrics(t->s->role), family, METRIC_LABELS(t->s->tier, str_of(second)), 1);
-}
 
 /* ---- in hand, and no longer ---- */
 
@@ -113,13 +107,8 @@ static void decide(struct task_in_hand *t, const struct dispatch_decision *decis
         t->s->in_flight--;
     t->state = TASK_DECIDED;
     t->decision = *decision;
-    if (decision->next != DISPATCH_REPEAT) {
-        outcome_init(o, &t->task);
-        o->outcome = decision->outcome;
-        o->at_ms = clock_wall_ms();
-        o->latency_ms = o->at_ms - t->task.event.received_ms;
-        str_copy(o->error, sizeof(o->error), str_of(decision->reason));
-    }
+    if (decision->next != DISPATCH_REPEAT)
+        outcome_now(o, &t->task, decision->outcome, decision->reason);
     if (answer)
         o->http_status = answer->status;
     if (answer && answer->sent_ms)
@@ -158,29 +147,26 @@ static void report_to_breaker(struct task_in_hand *t, const struct github_answer
                  LOG_INT("status", answer->status));
 }
 
-static void measure(const struct task_in_hand *t, const struct github_answer *answer)
-{
-    struct metrics *m = role_metrics(t->s->role);
-    const struct str *tier = METRIC_LABELS(t->s->tier);
-    if (answer->sent_ms)
-        metrics_observe(m, M_CALL, tier, (double)answer->micros / 1e6);
-    if (answer->sent_ms && t->task.maybe_duplicate)
-        count(t, M_MAYBE_DUPLICATE, task_mark_name(t->task.maybe_duplicate));
-    /* How long ago a redelivered or replayed event was received says nothing of our speed. */
-    if (!answer->err && str_is(t->task.event.source, "webhook"))
-        metrics_observe(m, M_LATENCY, tier,
-                        (double)(clock_wall_ms() - t->task.event.received_ms) / 1e3);
-}
-
 void task_answered(void *opaque, const struct github_answer *answer)
 {
     struct task_in_hand *t = opaque;
+    const struct task *task = &t->task;
+    struct metrics *m = role_metrics(t->s->role);
+    const struct str tier = t->s->tier;
     FAULT_POINT("sender.posted");
-    if (t->task.kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
+    if (task->kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
         report_to_breaker(t, answer);
-    measure(t, answer);
+    if (answer->sent_ms)
+        metrics_observe(m, M_CALL, METRIC_LABELS(tier), (double)answer->micros / 1e6);
+    if (answer->sent_ms && task->maybe_duplicate)
+        metrics_add(m, M_MAYBE_DUPLICATE,
+                    METRIC_LABELS(tier, str_of(task_mark_name(task->maybe_duplicate))), 1);
+    /* How long ago a redelivered or replayed event was received says nothing of our speed. */
+    if (!answer->err && str_is(task->event.source, "webhook"))
+        metrics_observe(m, M_LATENCY, METRIC_LABELS(tier),
+                        (double)(clock_wall_ms() - task->event.received_ms) / 1e3);
     const struct dispatch_decision decision =
-        dispatch_decide_answer(answer, t->task.attempt, clock_mono_ms(), sender_jitter(t->s));
+        dispatch_decide_answer(answer, task->attempt, clock_mono_ms(), sender_jitter(t->s));
     decide(t, &decision, answer);
 }
 
@@ -228,13 +214,14 @@ static void call(struct task_in_hand *t)
         return;
     }
     if (task->kind == TASK_DISPATCH)
-        err = dispatch_start(s->github, &dispatch, task_answered, t, &why);
+        err = dispatch_start(s->clients.github, &dispatch, task_answered, t, &why);
     else
-        err = actions_rerun(s->github, task->repo, task->run_id, task->kind == TASK_RERUN_FAILED,
-                            s->claiming_ms + CLAIM_HALF_MS, task_answered, t, &why);
+        err = actions_rerun(s->clients.github, task->repo, task->run_id,
+                            task->kind == TASK_RERUN_FAILED, s->claiming_ms + CLAIM_HALF_MS,
+                            task_answered, t, &why);
     if (!err)
         return;
-    const struct github_answer unsent = github_unsent(s->github, task->repo, err, &why);
+    const struct github_answer unsent = github_unsent(s->clients.github, task->repo, err, &why);
     task_answered(t, &unsent);
 }
 
@@ -276,14 +263,6 @@ static void stored(void *opaque)
     DL_APPEND(t->s->finishing, t);
 }
 
-/* For itself alone: what is refused is judged downstream by downstream. */
-static void to_dlq(struct task_in_hand *t, const char *class)
-{
-    struct headers headers;
-    task_record_headers(t, t->task.repo, &headers);
-    work_dead_as(t->work, &headers, class, t->outcome.error);
-}
-
 static void publish(struct task_in_hand *t)
 {
     struct dispatch_decision *d = &t->decision;
@@ -295,9 +274,8 @@ static void publish(struct task_in_hand *t)
         str_copy(o->error, sizeof(o->error), STR_LIT("too large to be put off"));
     }
     if (d->next == DISPATCH_DEAD)
-        to_dlq(t, d->dlq_class);
+        task_record_dead(t, d->dlq_class);
     post_outcome(t->work, o);
-    dispatcher_count_outcome(role_metrics(t->s->role), o);
     if (d->next == DISPATCH_WAIT || d->next == DISPATCH_PARK)
         t->task.attempt = d->attempt;
     if (d->next == DISPATCH_WAIT) {
@@ -349,16 +327,17 @@ void tasks_finish(struct sender *s)
         enum claim_end how = claim_end_of(t);
         if (how == KEEP || queue_err)
             continue;
-        queue_err = how == FINISH ? claim_finish_queue(s->redis, &t->task, t->owner, &t->outcome,
-                                                       task_can_be_superseded(&t->task), &why)
-                                  : claim_release_queue(s->redis, &t->task, t->owner, &why);
+        queue_err = how == FINISH
+                        ? claim_finish_queue(s->clients.redis, &t->task, t->owner, &t->outcome,
+                                             task_can_be_superseded(&t->task), &why)
+                        : claim_release_queue(s->clients.redis, &t->task, t->owner, &why);
         queued += !queue_err;
     }
     DL_FOREACH_SAFE(due, t, next)
     {
         enum err err = OK;
         if (claim_end_of(t) != KEEP) {
-            err = queued ? claim_end_collect(s->redis, &why) : queue_err;
+            err = queued ? claim_end_collect(s->clients.redis, &why) : queue_err;
             queued -= queued > 0;
             FAULT_POINT("sender.claim_done");
         }

@@ -11,22 +11,15 @@
 
 /* ---- in hand ---- */
 
-static enum err read_tasks(const struct sender *s, const struct work *work, struct task *task,
-                           struct str *repos, struct why *why)
-{
-    const struct record *record = work->record;
-    enum err err = task_from_record(task, repos, record->key, &record->headers, why);
-    if (!err && task->level != s->level)
-        err = why_set(why, ERR_REFUSE, "a task of L%d in the topic of L%d", task->level, s->level);
-    return err;
-}
-
 struct task_record *task_record_take(struct sender *s, struct work *work)
 {
     struct why why;
     struct task task;
     struct str repos;
-    if (read_tasks(s, work, &task, &repos, &why)) {
+    enum err err = task_from_record(&task, &repos, work->record->key, &work->record->headers, &why);
+    if (!err && task.level != s->level)
+        err = why_set(&why, ERR_REFUSE, "a task of L%d in the topic of L%d", task.level, s->level);
+    if (err) {
         work_dead(work, "poison", why.text);
         work_done(work);
         return NULL;
@@ -43,7 +36,6 @@ struct task_record *task_record_take(struct sender *s, struct work *work)
         t->item.seq = task.seq;
         r->tasks[r->n++] = t;
     }
-    r->here = r->left = r->n;
     return r;
 }
 
@@ -57,41 +49,46 @@ bool task_record_is_untouched(const struct task_record *r)
 
 /* ---- what leaves ---- */
 
-static void settle(struct task_record *r)
+/* Nothing is written from here: tasks of other records may be gone through just now. */
+static void list_if_all_leave(struct task_record *r)
 {
-    bool settled = r->here == 0 && r->left > 0;
-    if (settled && !r->listed)
-        DL_APPEND(r->s->settled, r);
-    else if (!settled && r->listed)
-        DL_DELETE(r->s->settled, r);
-    r->listed = settled;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->tasks[i] && r->tasks[i]->state != TASK_LEAVING)
+            return;
+    if (!r->listed)
+        DL_APPEND(r->s->leaving, r);
+    r->listed = true;
 }
 
 void task_record_leave(struct task_in_hand *t, enum task_exit exit)
 {
     t->state = TASK_LEAVING;
     t->exit = exit;
-    t->record->here--;
-    settle(t->record);
+    list_if_all_leave(t->record);
 }
 
 void task_record_end(struct task_in_hand *t, bool done)
 {
     struct task_record *r = t->record;
-    size_t i = 0;
-    while (r->tasks[i] != t)
-        i++;
-    r->tasks[i] = NULL;
-    r->done |= done;
-    r->here -= t->state != TASK_LEAVING;
-    r->left--;
-    settle(r);
-    if (r->left == 0)
-        free(r);
+    size_t left = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->tasks[i] == t)
+            r->tasks[i] = NULL;
+        left += !!r->tasks[i];
+    }
     free(t);
+    r->done |= done;
+    if (left) {
+        list_if_all_leave(r);
+        return;
+    }
+    if (r->listed)
+        DL_DELETE(r->s->leaving, r);
+    free(r);
 }
 
-void task_record_headers(const struct task_in_hand *t, struct str repos, struct headers *to)
+/* Of a record of its own for t: repos instead of all of them, its attempt and its mark. */
+static void headers_of(const struct task_in_hand *t, struct str repos, struct headers *to)
 {
     headers_copy(to, &t->work->record->headers);
     headers_leave_room(to, 6);        /* these, and what parking adds */
@@ -102,9 +99,11 @@ void task_record_headers(const struct task_in_hand *t, struct str repos, struct 
         headers_set(to, "maybe_duplicate", str_of(task_mark_name(t->task.maybe_duplicate)));
 }
 
-static enum topic delay_of(const struct task_in_hand *t, int64_t now_ms)
+void task_record_dead(struct task_in_hand *t, const char *class)
 {
-    return park_topic(t->decision.until_ms - now_ms);
+    struct headers headers;
+    headers_of(t, t->task.repo, &headers);
+    work_dead_as(t->work, &headers, class, t->outcome.error);
 }
 
 /* Nobody waits longer for another than its delay topic is long. */
@@ -114,36 +113,24 @@ static bool leave_together(const struct task_in_hand *a, const struct task_in_ha
     if (a->exit != b->exit || a->task.attempt != b->task.attempt ||
         a->task.maybe_duplicate != b->task.maybe_duplicate)
         return false;
-    return a->exit == EXIT_BACK || (a->decision.because == b->decision.because &&
-                                    delay_of(a, now_ms) == delay_of(b, now_ms));
+    return a->exit == EXIT_BACK ||
+           (a->decision.because == b->decision.because &&
+            park_topic(a->decision.until_ms - now_ms) == park_topic(b->decision.until_ms - now_ms));
 }
 
-static void put_back(struct task_in_hand *t, const struct headers *headers)
-{
-    const struct record *record = t->work->record;
-    const struct post post = {
-        .topic = topic_of_tier(t->s->level),
-        .key = record->key,
-        .value = record->value,
-        .lasting = true,
-        .headers = headers,
-    };
-    work_put(t->work, &post);
-    log_info("put_back", LOG_STR("delivery", t->task.event.delivery),
-             LOG_STR("repos", task_repos(headers)), LOG_STR("tier", t->s->tier),
-             LOG_INT("partition", record->at.partition), LOG_INT("offset", record->at.offset));
-}
-
-/* t, and those after it that leave with it, at the latest of their moments. */
-static void put_group(struct task_record *r, size_t first, bool put[TASK_REPOS_MAX])
+/* The first that is not put yet, and those after it that leave with it, at the latest of their
+ * moments. */
+static void put_group(struct task_in_hand *const tasks[], size_t n, bool put[])
 {
     char text[TASK_REPOS_SIZE];
-    struct task_in_hand *t = r->tasks[first];
+    struct task_in_hand *t = tasks[0];
+    const struct record *record = t->work->record;
     int64_t now_ms = clock_mono_ms(), until_ms = 0;
+    struct headers headers;
     size_t len = 0;
-    for (size_t i = first; i < r->n; i++) {
-        const struct task_in_hand *other = r->tasks[i];
-        if (!other || put[i] || !leave_together(t, other, now_ms))
+    for (size_t i = 0; i < n; i++) {
+        const struct task_in_hand *other = tasks[i];
+        if (put[i] || !leave_together(t, other, now_ms))
             continue;
         put[i] = true;
         if (len)
@@ -153,15 +140,24 @@ static void put_group(struct task_record *r, size_t first, bool put[TASK_REPOS_M
         if (other->decision.until_ms > until_ms)
             until_ms = other->decision.until_ms;
     }
-    int64_t wait_ms = until_ms - now_ms;
-    struct headers headers;
-    task_record_headers(t, (struct str){ text, len }, &headers);
+    headers_of(t, (struct str){ text, len }, &headers);
     if (t->exit == EXIT_BACK) {
-        put_back(t, &headers);
+        const struct post post = {
+            .topic = topic_of_tier(t->s->level),
+            .key = record->key,
+            .value = record->value,
+            .lasting = true,
+            .headers = &headers,
+        };
+        work_put(t->work, &post);
+        log_info("put_back", LOG_STR("delivery", t->task.event.delivery),
+                 LOG_STR("repos", task_repos(&headers)), LOG_STR("tier", t->s->tier),
+                 LOG_INT("partition", record->at.partition), LOG_INT("offset", record->at.offset));
         return;
     }
+    int64_t wait_ms = until_ms > now_ms ? until_ms - now_ms : 0;
     const struct park park = {
-        .wait_ms = wait_ms > 0 ? wait_ms : 0,
+        .wait_ms = wait_ms,
         .attempt = t->task.attempt,
         .error = t->outcome.error,
         .label = topic_base_name(park_topic(wait_ms)),
@@ -172,19 +168,21 @@ static void put_group(struct task_record *r, size_t first, bool put[TASK_REPOS_M
 
 void task_records_finish(struct sender *s)
 {
-    while (s->settled) {
-        struct task_record *r = s->settled;
+    while (s->leaving) {
+        struct task_record *r = s->leaving;
+        struct task_in_hand *tasks[TASK_REPOS_MAX];
         bool put[TASK_REPOS_MAX] = { false };
+        size_t n = 0;
         for (size_t i = 0; i < r->n; i++)
-            if (r->tasks[i] && !put[i] && !work_is_lost(r->tasks[i]->work))
-                put_group(r, i, put);
-        for (size_t i = 0, left = r->left; left > 0; i++) {
-            struct task_in_hand *t = r->tasks[i];
-            if (!t)
-                continue;
-            left--;
-            (work_is_lost(t->work) ? work_drop : work_done)(t->work);
-            task_record_end(t, true);
+            if (r->tasks[i])
+                tasks[n++] = r->tasks[i];
+        bool lost = work_is_lost(tasks[0]->work); /* and with it all: another reads them */
+        for (size_t i = 0; i < n && !lost; i++)
+            if (!put[i])
+                put_group(tasks + i, n - i, put + i);
+        for (size_t i = 0; i < n; i++) { /* the last one frees r */
+            (lost ? work_drop : work_done)(tasks[i]->work);
+            task_record_end(tasks[i], true);
         }
     }
 }

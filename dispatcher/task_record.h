@@ -14,28 +14,24 @@ struct task_record {
     struct sender *s;
     struct task_in_hand *tasks[TASK_REPOS_MAX]; /* NULL: it is gone */
     size_t n;
-    size_t here; /* neither gone nor leaving */
-    size_t left; /* not gone */
     bool done;   /* one is finished */
-    bool listed; /* in sender.settled */
+    bool listed; /* in sender.leaving */
     struct task_record *prev, *next;
 };
 
 /* NULL, and the record is in the DLQ: it is unreadable. Else its tasks are IN_LANE, in no lane yet.
  */
 struct task_record *task_record_take(struct sender *s, struct work *work);
+/* True while nothing of it is under way or over: it can be read again as a whole. */
+bool task_record_is_untouched(const struct task_record *r);
+/* Puts t, for itself alone, into the DLQ. */
+void task_record_dead(struct task_in_hand *t, const char *class);
 /* What is left of t is written with the rest of its record: into a delay topic, or back to where it
  * came from. */
 void task_record_leave(struct task_in_hand *t, enum task_exit exit);
-/* True while nothing of it is under way or over: it can be read again as a whole. */
-bool task_record_is_untouched(const struct task_record *r);
 /* t is finished, or was given back; frees it, and the record after the last one. done: finished. */
 void task_record_end(struct task_in_hand *t, bool done);
 /* Writes what is left of those records that have nothing more to do here. */
 void task_records_finish(struct sender *s);
-
-/* The headers of a record of its own for t: repos instead of all of them, its attempt and its mark.
- * repos is borrowed. */
-void task_record_headers(const struct task_in_hand *t, struct str repos, struct headers *to);
 
 #endif

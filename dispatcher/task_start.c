@@ -57,28 +57,11 @@ static bool make_bill(struct start *start)
     int64_t now_ms = clock_mono_ms();
     bool pays = t->task.kind == TASK_DISPATCH &&
                 breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms &&
-                !github_blocked(t->s->github, t->task.repo, &refused);
-    start->bill.shared.account = STR_NONE;
-    if (!pays || github_bill(t->s->github, t->task.repo, BUDGET_DISPATCH, &start->bill, &refused))
+                !github_blocked(t->s->clients.github, t->task.repo, &refused);
+    if (!pays || github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused))
         return true;
     task_answered(t, &refused);
     return false;
-}
-
-/* Also where Redis is unavailable: its outcome is stored there if it is back by then. */
-static void name_owner(struct task_in_hand *t)
-{
-    struct sender *s = t->s;
-    snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
-             s->tier.ptr, ++s->claims);
-}
-
-static enum err ask_claim(const struct start *start, struct why *why)
-{
-    const struct task_in_hand *t = start->t;
-    return claim_queue(t->s->redis, &t->task, t->owner, clock_wall_ms(),
-                       task_can_be_superseded(&t->task),
-                       start->bill.shared.account.ptr ? &start->bill.shared : NULL, why);
 }
 
 /* What Redis says of its claim. Its budget refused, no claim was taken, and it waits. */
@@ -94,7 +77,7 @@ static void collect_claim(struct start *start, struct why *why)
     struct dispatch_facts *facts = &start->facts;
     struct github_answer refused;
     struct claim_answer claim;
-    bool answered = start->asked && !claim_collect(t->s->redis, &claim, why);
+    bool answered = start->asked && !claim_collect(t->s->clients.redis, &claim, why);
     note_redis(t->s, answered, why->text);
     metrics_add(role_metrics(t->s->role), M_CLAIMS,
                 METRIC_LABELS(t->s->tier, str_of(answered ? names[claim.verdict] : "none")), 1);
@@ -108,7 +91,7 @@ static void collect_claim(struct start *start, struct why *why)
     if (!start->bill.shared.account.ptr ||
         (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_UNPAID))
         return;
-    t->paid = github_settle(t->s->github, t->task.repo, &start->bill, &claim.budget, &refused);
+    t->paid = github_bill_answered(t->s->clients.github, &start->bill, &claim.budget, &refused);
     if (t->paid)
         return;
     t->owner[0] = 0;
@@ -144,11 +127,17 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
     enum err err = OK;
     s->claiming_ms = clock_boot_ms();
     for (size_t i = 0; i < n; i++) {
+        struct task_in_hand *t = batch[i].t;
+        const struct budget_bill *bill = &batch[i].bill.shared;
         if (!make_bill(&batch[i]))
             continue;
-        name_owner(batch[i].t);
+        /* Also where Redis is unavailable: its outcome is stored there if it is back by then. */
+        snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
+                 s->tier.ptr, ++s->claims);
         if (!err)
-            err = ask_claim(&batch[i], &why);
+            err = claim_queue(s->clients.redis, &t->task, t->owner, clock_wall_ms(),
+                              task_can_be_superseded(&t->task), bill->account.ptr ? bill : NULL,
+                              &why);
         batch[i].asked = !err;
     }
     for (size_t i = 0; i < n; i++)
@@ -157,20 +146,6 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
     for (size_t i = 0; i < n; i++)
         if (batch[i].t->state == TASK_CLAIMING)
             decide_and_call(&batch[i]);
-}
-
-/* What waits for a slow downstream leaves the room in hand to others. */
-static void park_stuck(struct sender *s)
-{
-    struct lane_item *item;
-    int64_t since_ms;
-    while ((item = lanes_take_stuck(s->lanes, clock_mono_ms(), &since_ms))) {
-        struct task_in_hand *t = taken(item);
-        struct dispatch_facts facts = facts_of(t, FACT_SLOW);
-        facts.since_ms = since_ms;
-        const struct dispatch_decision decision = dispatch_decide(&facts);
-        task_follow(t, &decision);
-    }
 }
 
 void tasks_start(struct sender *s)
@@ -193,5 +168,13 @@ void tasks_start(struct sender *s)
     allowlist_feed_release(s->d->feed, version);
     if (n)
         claim_and_call(s, batch, n);
-    park_stuck(s);
+    /* What waits for a slow downstream leaves the room in hand to others. */
+    int64_t since_ms;
+    while ((item = lanes_take_stuck(s->lanes, clock_mono_ms(), &since_ms))) {
+        struct task_in_hand *t = taken(item);
+        struct dispatch_facts facts = facts_of(t, FACT_SLOW);
+        facts.since_ms = since_ms;
+        const struct dispatch_decision decision = dispatch_decide(&facts);
+        task_follow(t, &decision);
+    }
 }

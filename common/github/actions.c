@@ -40,12 +40,6 @@ static bool says(const struct github_answer *answer, const char *text)
            str_find_str(answer->body, str_of(text)) >= 0;
 }
 
-/* GitHub's words for a run that has no failed job to repeat. */
-static bool nothing_failed(const struct github_answer *answer)
-{
-    return says(answer, "cannot be retried") || says(answer, "failed jobs");
-}
-
 static void answered(void *opaque, const struct github_answer *answer)
 {
     struct rerun *r = opaque;
@@ -54,7 +48,9 @@ static void answered(void *opaque, const struct github_answer *answer)
     if (says(answer, "already running")) {
         seen.err = OK;
         seen.reason = NULL;
-    } else if (r->failed_only && nothing_failed(answer)) {
+    } else if (r->failed_only &&
+               (says(answer, "cannot be retried") || says(answer, "failed jobs"))) {
+        /* GitHub's words for a run that has no failed job to repeat. */
         r->failed_only = false;
         enum err err = rerun_start(r, &why);
         if (!err)

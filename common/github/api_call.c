@@ -10,15 +10,14 @@
 
 #define API_VERSION                                                                                \
     "2022-11-28" /* https://docs.github.com/en/rest/about-the-rest-api/api-versions */
-#define MIME_JSON "application/vnd.github+json"
+#define MIME_JSON         "application/vnd.github+json"
+#define AUTHORIZATION_MAX 16384
 
 struct api_call {
-    struct api api; /* url copied */
+    struct http_client *client;
+    struct github_request request; /* what it points to is the caller's, but for path */
     struct buf url;
-    char *method, *accept, *authorization, *etag, *repo;
-    struct str body; /* the caller's */
-    size_t max_body_bytes;
-    int64_t send_by_ms;
+    char *authorization;
     bool redirected;
     int64_t sent_ms;
     github_answered_fn *done;
@@ -28,12 +27,7 @@ struct api_call {
 static void api_call_free(struct api_call *c)
 {
     buf_clear(&c->url);
-    free(c->method);
-    free(c->accept);
     free(c->authorization);
-    free(c->etag);
-    free(c->repo);
-    free((char *)c->api.url);
     free(c);
 }
 
@@ -41,24 +35,26 @@ static http_answered_fn answered;
 
 static enum err send_request(struct api_call *c, struct why *why)
 {
+    const struct github_request *r = &c->request;
     struct headers headers;
     headers_init(&headers);
     headers_put(&headers, "Authorization", str_of(c->authorization));
-    headers_put(&headers, "Accept", str_of(c->accept));
+    headers_put(&headers, "Accept", str_of(r->accept ? r->accept : MIME_JSON));
     headers_put(&headers, "X-GitHub-Api-Version", STR_LIT(API_VERSION));
-    if (c->body.ptr)
+    if (r->body.ptr)
         headers_put(&headers, "Content-Type", STR_LIT("application/json"));
-    headers_put(&headers, "If-None-Match", str_of(c->etag));
-    struct http_request request = {
-        .method = c->method,
+    if (r->etag.len)
+        headers_put(&headers, "If-None-Match", r->etag);
+    const struct http_request request = {
+        .method = r->method,
         .url = buf_str(&c->url).ptr,
         .headers = &headers,
-        .body = c->body,
-        .max_body_bytes = c->max_body_bytes,
-        .send_by_ms = c->send_by_ms,
+        .body = r->body,
+        .max_body_bytes = r->max_body_bytes,
+        .send_by_ms = r->send_by_ms,
     };
     c->sent_ms = clock_wall_ms();
-    return http_client_start(c->api.client, &request, answered, c, why);
+    return http_client_start(c->client, &request, answered, c, why);
 }
 
 /* "https://host:port" of a URL. */
@@ -77,7 +73,7 @@ static bool redirect(struct api_call *c, const struct http_answer *http)
     if (c->redirected || (http->status != 301 && http->status != 307 && http->status != 308))
         return false;
     struct str location = headers_get(http->headers, "location");
-    struct str here = origin(str_of(c->api.url));
+    struct str here = origin(buf_str(&c->url));
     struct buf target;
     buf_init(&target, 4096);
     if (location.len > 1 && location.ptr[0] == '/' && location.ptr[1] != '/')
@@ -96,31 +92,6 @@ static bool redirect(struct api_call *c, const struct http_answer *http)
     return !send_request(c, &ignored);
 }
 
-/* What a write did is told by its status; a body too large to be read changes nothing of that. */
-static bool is_read(const struct api_call *c, const struct http_answer *http)
-{
-    return !http->err || (http->err == ERR_REFUSE && http->status && strcmp(c->method, "GET") != 0);
-}
-
-/* GitHub names a moment by the wall clock. From here on it is a length of time: a clock that is set
- * meanwhile, ours or that of the machine we move to, must neither hold us up nor hurry us. */
-static void classify(const struct http_answer *http, struct github_answer *answer)
-{
-    int64_t wall_ms = clock_wall_ms(), to_mono_ms = clock_mono_ms() - wall_ms;
-    github_classify(http->status, http->headers, http->body, wall_ms, answer);
-    if (answer->wait_until_ms)
-        answer->wait_until_ms += to_mono_ms;
-    if (answer->budget_reset_ms)
-        answer->budget_reset_ms += to_mono_ms;
-}
-
-/* It waits for nothing but its turn, and has spent no attempt. */
-static void judge_late(struct github_answer *answer)
-{
-    answer->limited = answer->ours = answer->names_wait = true;
-    answer->wait_until_ms = clock_mono_ms();
-}
-
 /* No byte of the request was sent. A certificate that is refused today (expired, a wrong
  * CRCR_CA_FILE) is mended tomorrow: nothing is given up for it. */
 static bool is_unsent(const struct http_answer *http)
@@ -134,41 +105,49 @@ static void answered(void *opaque, const struct http_answer *http)
     char reason[512] = "";
     struct github_answer answer = { .err = is_unsent(http) ? ERR_RETRY : http->err,
                                     .budget_left = -1,
-                                    .reason = http->reason };
-    if (is_read(c, http)) {
+                                    .reason = http->reason ? http->reason : "no answer" };
+    /* What a write did is in its status; a body too large to be read changes nothing of that. */
+    bool is_read = !http->err || (http->err == ERR_REFUSE && http->status &&
+                                  strcmp(c->request.method, "GET") != 0);
+    if (is_read) {
         if (redirect(c, http))
             return;
-        classify(http, &answer);
+        /* GitHub names a moment by the wall clock. From here on it is a length of time: a clock
+         * that is set meanwhile, ours or that of the machine we move to, must neither hold us up
+         * nor hurry us. */
+        int64_t wall_ms = clock_wall_ms(), to_mono_ms = clock_mono_ms() - wall_ms;
+        github_classify(http->status, http->headers, http->body, wall_ms, &answer);
+        if (answer.wait_until_ms)
+            answer.wait_until_ms += to_mono_ms;
+        if (answer.budget_reset_ms)
+            answer.budget_reset_ms += to_mono_ms;
         answer.body = http->body;
         if (answer.err) {
-            github_explain(&answer, http->body, str_of(c->repo), reason, sizeof(reason));
+            github_explain(&answer, http->body, c->request.repo, reason, sizeof(reason));
             answer.reason = reason;
         }
-    } else if (!answer.reason)
-        answer.reason = "no answer";
+    }
     answer.sent_ms = is_unsent(http) ? 0 : c->sent_ms;
     answer.micros = http->micros;
-    if (http->late)
-        judge_late(&answer);
+    if (http->late) { /* it waits for nothing but its turn, and has spent no attempt */
+        answer.limited = answer.ours = answer.names_wait = true;
+        answer.wait_until_ms = clock_mono_ms();
+    }
     c->done(c->opaque, &answer);
     api_call_free(c);
 }
 
 enum err api_call_start(const struct api *api, const struct github_request *request,
-                        const char *authorization, github_answered_fn *done, void *opaque,
-                        struct why *why)
+                        const char *token, github_answered_fn *done, void *opaque, struct why *why)
 {
     struct api_call *c = mem_alloc(1, sizeof(*c));
+    struct buf text;
+    buf_init(&text, AUTHORIZATION_MAX);
+    buf_printf(&text, "Bearer %s", token);
     *c = (struct api_call){
-        .api = { mem_dup(api->url), api->client },
-        .method = mem_dup(request->method),
-        .accept = mem_dup(request->accept ? request->accept : MIME_JSON),
-        .authorization = mem_dup(authorization),
-        .etag = request->etag.len ? str_dup(request->etag) : NULL,
-        .repo = str_dup(request->repo),
-        .body = request->body,
-        .max_body_bytes = request->max_body_bytes,
-        .send_by_ms = request->send_by_ms,
+        .client = api->client,
+        .request = *request,
+        .authorization = buf_take(&text, NULL),
         .done = done,
         .opaque = opaque,
     };

@@ -1,5 +1,5 @@
 /* Private to common/github: one request to the API under a given authorization, a redirect followed
- * once, and the answer judged. */
+ * once, and the answer classified. */
 #ifndef CRCR_GITHUB_API_CALL_H
 #define CRCR_GITHUB_API_CALL_H
 
@@ -10,10 +10,10 @@ struct api {
     struct http_client *client; /* borrowed */
 };
 
-/* request->body is borrowed until done, all else is copied. authorization: "Bearer …". done comes
- * exactly once, from http_client_poll or _free, when this returns OK. */
+/* What request points to is borrowed until done, but for path; token is copied. done comes exactly
+ * once, from http_client_poll or _free, when this returns OK. */
 enum err api_call_start(const struct api *api, const struct github_request *request,
-                        const char *authorization, github_answered_fn *done, void *opaque,
+                        const char *token, github_answered_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 
 #endif

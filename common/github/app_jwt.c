@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../base/buf.h"
 #include "../base/clock.h"
 #include "../base/mem.h"
 
@@ -36,18 +35,14 @@ enum err app_jwt_get(struct app_jwt *j, const char **ret, struct why *why)
     int64_t now_ms = clock_mono_ms(), now_s = clock_wall_ms() / 1000;
     if (!j->text || now_ms - j->signed_ms > RENEW_MS) {
         char claims[256];
-        char *CLEANUP(mem_free_char) jwt = NULL;
-        struct buf text;
+        char *jwt = NULL;
         snprintf(claims, sizeof(claims), "{\"iat\":%" PRId64 ",\"exp\":%" PRId64 ",\"iss\":\"%s\"}",
                  now_s - BACK_S, now_s + AHEAD_S, j->app_id);
         enum err err = jwt_sign_rs256(j->key, STR_NONE, str_of(claims), &jwt, why);
         if (err)
             return err;
         app_jwt_drop(j);
-        buf_init(&text, 8192);
-        buf_puts(&text, "Bearer ");
-        buf_puts(&text, jwt);
-        j->text = buf_take(&text, NULL);
+        j->text = jwt;
         j->signed_ms = now_ms;
     }
     *ret = j->text;

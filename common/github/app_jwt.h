@@ -14,7 +14,7 @@ struct app_jwt {
 
 void app_jwt_init(struct app_jwt *j, const char *app_id, const struct jwt_key *key);
 void app_jwt_clear(struct app_jwt *j);
-/* "Bearer <jwt>", signed anew when it is older than 8 minutes; borrowed until the next call. */
+/* Signed anew when it is older than 8 minutes; borrowed until the next call. */
 enum err app_jwt_get(struct app_jwt *j, const char **ret, struct why *why) MUST_CHECK;
 /* GitHub did not take it. */
 void app_jwt_drop(struct app_jwt *j);

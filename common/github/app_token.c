@@ -11,7 +11,6 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/limits.h"
-#include "refusals.h"
 
 #define TOKEN_LIFE_MS       3600000 /* GitHub: "expires one hour from the time you create them" */
 #define TOKEN_RENEW_MS      (5 * 60000) /* before its end */
@@ -19,6 +18,9 @@
 #define LIMIT_FIRST_WAIT_MS 60000       /* first wait after a limit that names no time */
 #define LIMIT_DOUBLINGS     4           /* doublings: 1, 2, 4, 8, 16 minutes */
 #define ANSWER_MAX_BYTES    65536
+#define REFUSED_MS          60000 /* a refusal is believed for so long */
+#define FAILED_MS           5000  /* and any other failure */
+#define REFUSALS_MAX        1000
 
 /* The installation for one owner. */
 struct account {
@@ -39,14 +41,28 @@ struct account {
 /* A request under way; outlives the account when the cache is freed before the http_client. */
 struct lookup {
     struct account *account; /* NULL: nobody waits any more */
+    bool of_token;           /* else of the installation's id */
     char repo[REPO_MAX + 1]; /* whose installation is looked for */
+};
+
+/* A look-up that failed a moment ago, so that the next calls do not repeat it at once. After a
+ * refusal calls wait, which spends no attempt, and then GitHub is asked again: an App may have been
+ * installed, or an account no longer be suspended. */
+struct refusal {
+    UT_hash_handle hh;
+    char name[REPO_MAX + 1]; /* lower case: a repo whose installation was looked up, or an owner
+                                whose token was asked for */
+    int64_t until_ms;        /* monotonic */
+    enum err err;
+    int status;
+    char reason[512];
 };
 
 struct app_tokens {
     struct api api;
     struct app_jwt *jwt; /* borrowed */
     struct account *accounts;
-    struct refusals refusals;
+    struct refusal *refusals; /* oldest first */
 };
 
 struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
@@ -55,6 +71,12 @@ struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
     t->api = *api;
     t->jwt = jwt;
     return t;
+}
+
+static void refusal_forget(struct app_tokens *t, struct refusal *r)
+{
+    HASH_DEL(t->refusals, r);
+    free(r);
 }
 
 void app_tokens_free(struct app_tokens *t)
@@ -70,8 +92,44 @@ void app_tokens_free(struct app_tokens *t)
         free(a->token);
         free(a);
     }
-    refusals_clear(&t->refusals);
+    while (t->refusals)
+        refusal_forget(t, t->refusals);
     free(t);
+}
+
+/* ---- what failed a moment ago ---- */
+
+/* NULL when there is none, or none that is believed still. */
+static struct refusal *refusal_find(struct app_tokens *t, struct str name)
+{
+    char lower[REPO_MAX + 1];
+    struct refusal *r;
+    str_lower(lower, sizeof(lower), name);
+    HASH_FIND_STR(t->refusals, lower, r);
+    if (r && r->until_ms <= clock_mono_ms()) {
+        refusal_forget(t, r);
+        return NULL;
+    }
+    return r;
+}
+
+/* Gives until when it is believed. */
+static int64_t refusal_remember(struct app_tokens *t, struct str name,
+                                const struct github_answer *failure)
+{
+    struct refusal *r = refusal_find(t, name);
+    if (r)
+        refusal_forget(t, r);
+    if (HASH_COUNT(t->refusals) >= REFUSALS_MAX)
+        refusal_forget(t, t->refusals);
+    r = mem_alloc(1, sizeof(*r));
+    str_lower(r->name, sizeof(r->name), name);
+    r->err = failure->err;
+    r->status = failure->status;
+    r->until_ms = clock_mono_ms() + (failure->err == ERR_REFUSE ? REFUSED_MS : FAILED_MS);
+    str_copy(r->reason, sizeof(r->reason), str_of(failure->reason));
+    HASH_ADD_STR(t->refusals, name, r);
+    return r->until_ms;
 }
 
 /* ---- accounts ---- */
@@ -97,7 +155,7 @@ static struct account *account_of(struct app_tokens *t, struct str repo)
 
 bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answer *ret)
 {
-    struct account *a = account_of(t, repo);
+    const struct account *a = account_of(t, repo);
     if (a->limited_until_ms > clock_mono_ms()) {
         *ret = (struct github_answer){
             .err = ERR_RETRY,
@@ -109,8 +167,20 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answ
         };
         return true;
     }
-    return refusals_find(&t->refusals, str_of(a->owner), ret) ||
-           refusals_find(&t->refusals, repo, ret);
+    const struct refusal *r = refusal_find(t, str_of(a->owner));
+    if (!r)
+        r = refusal_find(t, repo);
+    if (!r)
+        return false;
+    *ret = (struct github_answer){
+        .err = r->err, .status = r->status, .budget_left = -1, .reason = r->reason
+    };
+    if (r->err == ERR_REFUSE) { /* GitHub was not asked for this call */
+        ret->err = ERR_RETRY;
+        ret->limited = true;
+        ret->wait_until_ms = r->until_ms;
+    }
+    return true;
 }
 
 /* Where GitHub did not say until when, each limit in a row doubles the wait. */
@@ -207,7 +277,7 @@ static void fail(struct account *a, struct str repo, const struct github_answer 
     account_answered(a, &failure);
     if (!failure.limited) {
         int64_t until_ms =
-            refusals_remember(&a->tokens->refusals, repo.ptr ? repo : str_of(a->owner), &failure);
+            refusal_remember(a->tokens, repo.ptr ? repo : str_of(a->owner), &failure);
         if (failure.err == ERR_REFUSE) {
             failure.no_token = true;
             failure.wait_until_ms = until_ms;
@@ -224,14 +294,6 @@ static bool id_read(struct str body, int64_t *id)
     return *id > 0;
 }
 
-/* On the monotonic clock: how long it lives is known when it comes. A clock that is wrong just then
- * makes it live no longer than GitHub's tokens do. */
-static int64_t token_end(int64_t end_wall_ms)
-{
-    int64_t left_ms = end_wall_ms - clock_wall_ms();
-    return clock_mono_ms() + (left_ms < TOKEN_LIFE_MS ? left_ms : TOKEN_LIFE_MS);
-}
-
 static bool token_read(struct account *a, struct str body)
 {
     json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
@@ -242,7 +304,10 @@ static bool token_read(struct account *a, struct str body)
     if (good) {
         free(a->token);
         a->token = mem_dup(token);
-        a->token_end_ms = token_end(end_ms);
+        /* On the monotonic clock: how long it lives is known when it comes. A clock that is wrong
+         * just then makes it live no longer than GitHub's tokens do. */
+        int64_t left_ms = end_ms - clock_wall_ms();
+        a->token_end_ms = clock_mono_ms() + (left_ms < TOKEN_LIFE_MS ? left_ms : TOKEN_LIFE_MS);
     }
     json_decref(document);
     return good;
@@ -250,7 +315,7 @@ static bool token_read(struct account *a, struct str body)
 
 static enum err advance(struct account *a, struct why *why) MUST_CHECK;
 
-/* The next step for those who still wait; they are told when it cannot even be started. */
+/* The next step for those who still wait; they get an answer when it cannot even be started. */
 static void go_on(struct account *a)
 {
     struct why why;
@@ -268,44 +333,21 @@ static const struct github_answer garbage = {
     .reason = "GitHub's answer about the installation cannot be read",
 };
 
-static void found(void *opaque, const struct github_answer *answer)
+static void found(struct account *a, struct str repo, const struct github_answer *answer)
 {
-    struct lookup *l = opaque;
-    struct account *a = l->account;
-    if (!a) {
-        free(l);
-        return;
-    }
-    a->lookup = NULL;
-    if (answer->status == 401)
-        app_jwt_drop(a->tokens->jwt);
-    if (!answer->err && !id_read(answer->body, &a->installation))
-        answer = &garbage;
     if (!answer->err) {
         go_on(a);
     } else if (answer->err == ERR_REFUSE) {
         /* Another repo of this owner may still be one that the App is installed on. */
-        fail(a, str_of(l->repo), answer);
+        fail(a, repo, answer);
         go_on(a);
     } else {
         fail(a, STR_NONE, answer);
     }
-    free(l);
 }
 
-static void minted(void *opaque, const struct github_answer *answer)
+static void minted(struct account *a, const struct github_answer *answer)
 {
-    struct lookup *l = opaque;
-    struct account *a = l->account;
-    if (!a) {
-        free(l);
-        return;
-    }
-    a->lookup = NULL;
-    if (answer->status == 401)
-        app_jwt_drop(a->tokens->jwt);
-    if (!answer->err && !token_read(a, answer->body))
-        answer = &garbage;
     if (!answer->err) {
         a->found_again = false;
         release(a, STR_NONE, NULL);
@@ -319,6 +361,26 @@ static void minted(void *opaque, const struct github_answer *answer)
         a->found_again = false;
         fail(a, STR_NONE, answer);
     }
+}
+
+static void answered(void *opaque, const struct github_answer *answer)
+{
+    struct lookup *l = opaque;
+    struct account *a = l->account;
+    if (!a) {
+        free(l);
+        return;
+    }
+    a->lookup = NULL;
+    if (answer->status == 401)
+        app_jwt_drop(a->tokens->jwt);
+    if (!answer->err &&
+        !(l->of_token ? token_read(a, answer->body) : id_read(answer->body, &a->installation)))
+        answer = &garbage;
+    if (l->of_token)
+        minted(a, answer);
+    else
+        found(a, str_of(l->repo), answer);
     free(l);
 }
 
@@ -327,27 +389,27 @@ static enum err advance(struct account *a, struct why *why)
 {
     if (a->lookup || !a->waiters)
         return OK;
-    const char *authorization;
+    const char *jwt;
     char path[REPO_MAX + 80];
-    enum err err = app_jwt_get(a->tokens->jwt, &authorization, why);
+    enum err err = app_jwt_get(a->tokens->jwt, &jwt, why);
     if (err)
         return err;
-    if (a->installation)
+    struct lookup *l = mem_alloc(1, sizeof(*l));
+    l->account = a;
+    l->of_token = a->installation != 0;
+    str_copy(l->repo, sizeof(l->repo), a->waiters->repo);
+    if (l->of_token)
         snprintf(path, sizeof(path), "/app/installations/%" PRId64 "/access_tokens",
                  a->installation);
     else
-        snprintf(path, sizeof(path), "/repos/%.*s/installation", STR_ARG(a->waiters->repo));
-    struct github_request request = {
-        .method = a->installation ? "POST" : "GET",
-        .repo = a->waiters->repo,
+        snprintf(path, sizeof(path), "/repos/%s/installation", l->repo);
+    const struct github_request request = {
+        .method = l->of_token ? "POST" : "GET",
+        .repo = str_of(l->repo),
         .path = path,
         .max_body_bytes = ANSWER_MAX_BYTES,
     };
-    struct lookup *l = mem_alloc(1, sizeof(*l));
-    l->account = a;
-    str_copy(l->repo, sizeof(l->repo), a->waiters->repo);
-    err = api_call_start(&a->tokens->api, &request, authorization, a->installation ? minted : found,
-                         l, why);
+    err = api_call_start(&a->tokens->api, &request, jwt, answered, l, why);
     if (err)
         free(l);
     else

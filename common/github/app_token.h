@@ -6,8 +6,8 @@
  *               └────────────────────────────────────┘◀────────────────────────────┘ before its end
  *
  * An App can be installed at most once for an owner, so one installation serves all repositories
- * of that owner. A repo that was refused is remembered (refusals.h), and a limit for as long as it
- * stands, so that nothing hammers. One thread. */
+ * of that owner. A failed look-up is remembered, a refusal for a minute, and a limit for as long as
+ * it lasts, so that nothing hammers. One thread. */
 #ifndef CRCR_GITHUB_APP_TOKEN_H
 #define CRCR_GITHUB_APP_TOKEN_H
 

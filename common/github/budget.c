@@ -108,16 +108,6 @@ static struct refusal *refusal_find(struct github_budget *b, const struct accoun
     return r;
 }
 
-static struct refusal *refusal_new(struct github_budget *b, const char *key)
-{
-    struct refusal *r = mem_alloc(1, sizeof(*r));
-    if (HASH_COUNT(b->refusals) >= REFUSALS_MAX)
-        refusal_forget(b, b->refusals);
-    memcpy(r->key, key, strlen(key) + 1);
-    HASH_ADD_STR(b->refusals, key, r);
-    return r;
-}
-
 /* What a call gets that was not sent; r is NULL when GitHub asked us to wait. */
 static struct github_answer answer_of(struct budget_payer *p, const struct account *a,
                                       const struct refusal *r, enum budget_class class,
@@ -152,19 +142,25 @@ static struct budget_rules rules_of(const struct github_budget *b, const struct 
     return rules;
 }
 
-/* Locked. */
-static void bill_of(struct github_budget *b, struct account *a, struct str downstream,
-                    enum budget_call call, enum budget_class class, struct github_bill *ret)
+/* Locked. What it costs by these rules, and by what GitHub said last. */
+static void price(const struct account *a, const struct budget_rules *rules,
+                  struct github_bill *bill)
 {
-    int64_t now_us = clock_mono_us(), reset_us = a->seen_reset_ms * 1000 - now_us;
-    *ret = (struct github_bill){ .call = call,
-                                 .class = class,
-                                 .rules = rules_of(b, a),
-                                 .left = reset_us > 0 ? a->seen_left : -1,
-                                 .reset_us = reset_us };
-    ret->shared.account = str_of(a->name);
-    ret->shared.downstream = downstream;
-    budget_price(&ret->rules, call, class, ret->left, reset_us, &ret->shared.ask);
+    int64_t reset_us = a->seen_reset_ms * 1000 - clock_mono_us();
+    budget_price(rules, bill->call, bill->class, reset_us > 0 ? a->seen_left : -1, reset_us,
+                 &bill->shared.ask);
+}
+
+/* Locked. */
+static struct github_bill bill_of(struct github_budget *b, struct account *a, struct str downstream,
+                                  enum budget_call call, enum budget_class class)
+{
+    struct budget_rules rules = rules_of(b, a);
+    struct github_bill bill = { .shared = { .account = str_of(a->name), .downstream = downstream },
+                                .call = call,
+                                .class = class };
+    price(a, &rules, &bill);
+    return bill;
 }
 
 /* Locked. */
@@ -176,7 +172,7 @@ static void shared_said(struct account *a, const struct budget_answer *answer)
         a->state.full_us[i] = now_us + answer->used_us[i];
 }
 
-/* Locked, but not while it asks Redis. True: this process counted alone, by bill's rules. */
+/* Locked, but not while it asks Redis. True: this process counted alone, and the bill says so. */
 static bool take(struct budget_payer *p, struct account *a, struct github_bill *bill,
                  struct budget_answer *ret)
 {
@@ -192,10 +188,10 @@ static bool take(struct budget_payer *p, struct account *a, struct github_bill *
             return false;
         }
     }
+    struct budget_rules rules = rules_of(b, a);
+    rules = budget_rules_alone(&rules);
+    price(a, &rules, bill);
     a->seen_reset_ms = 0;
-    bill->rules = budget_rules_alone(&bill->rules);
-    budget_price(&bill->rules, bill->call, bill->class, bill->left, bill->reset_us,
-                 &bill->shared.ask);
     bill->shared.ask.limited_us = limited_us;
     budget_take(&a->state, &bill->shared.ask, clock_mono_us(), ret);
     return true;
@@ -210,12 +206,11 @@ static void refuse(struct budget_payer *p, const struct account *a, struct refus
     p->budget->waits[class][r->bucket]++;
 }
 
-/* Locked. The same for what is known to be refused and for what is refused now. */
-static bool settle(struct budget_payer *p, struct account *a, const struct github_bill *bill,
-                   const struct budget_answer *answer, bool alone, struct github_answer *ret)
+/* Locked. False: it is refused, and so is what is like it until its moment. */
+static bool answered(struct budget_payer *p, struct account *a, const struct github_bill *bill,
+                     const struct budget_answer *answer, bool alone, struct github_answer *ret)
 {
     struct github_budget *b = p->budget;
-    struct budget_ask price;
     char what[64], key[KEY_SIZE];
     if (!answer->wait_us)
         return true;
@@ -227,14 +222,21 @@ static bool settle(struct budget_payer *p, struct account *a, const struct githu
     if (alone && wait_ms > ALONE_AGAIN_MS)
         wait_ms = ALONE_AGAIN_MS;
     struct refusal *r = refusal_find(b, a, bill->shared.downstream, bill->call, bill->class, key);
-    if (!r)
-        r = refusal_new(b, key);
-    r->until_ms = now_ms + wait_ms;
-    budget_price(&bill->rules, bill->call, bill->class, -1, 0, &price);
-    r->step_ms = (price.of[answer->bucket].cost_us + 999) / 1000;
-    r->bucket = answer->bucket;
-    budget_describe(&bill->rules, r->bucket, what, sizeof(what));
+    if (!r) {
+        if (HASH_COUNT(b->refusals) >= REFUSALS_MAX)
+            refusal_forget(b, b->refusals);
+        r = mem_alloc(1, sizeof(*r));
+        memcpy(r->key, key, strlen(key) + 1);
+        HASH_ADD_STR(b->refusals, key, r);
+    }
+    struct budget_rules rules = rules_of(b, a);
+    if (alone)
+        rules = budget_rules_alone(&rules);
+    budget_describe(&rules, answer->bucket, what, sizeof(what));
     snprintf(r->what, sizeof(r->what), "%s%s", what, alone ? " without Redis" : "");
+    r->bucket = answer->bucket;
+    r->until_ms = now_ms + wait_ms;
+    r->step_ms = (bill->shared.ask.of[answer->bucket].cost_us + 999) / 1000;
     if (r->next_ms < r->until_ms || r->next_ms > r->until_ms + QUEUE_MAX_MS)
         r->next_ms = r->until_ms;
     refuse(p, a, r, bill->class, ret);
@@ -252,7 +254,7 @@ static bool make_bill(struct budget_payer *p, struct account *a, struct str down
         refuse(p, a, r, class, refused);
         return false;
     }
-    bill_of(p->budget, a, downstream, call, class, ret);
+    *ret = bill_of(p->budget, a, downstream, call, class);
     return true;
 }
 
@@ -266,27 +268,26 @@ static enum budget_class class_of(const struct budget_payer *p, enum budget_clas
     return class > p->class ? class : p->class;
 }
 
-bool budget_bill(struct budget_payer *p, struct str repo, enum budget_call call,
-                 struct github_bill *ret, struct github_answer *refused)
+bool budget_bill(struct budget_payer *p, struct str repo, struct github_bill *ret,
+                 struct github_answer *refused)
 {
-    *ret = (struct github_bill){ .call = call };
+    *ret = (struct github_bill){ 0 };
     if (!has_limits(p))
         return true;
     pthread_mutex_lock(&p->budget->lock);
-    bool made = make_bill(p, account_of(p->budget, repo), repo, call, p->class, ret, refused);
+    bool made =
+        make_bill(p, account_of(p->budget, repo), repo, BUDGET_DISPATCH, p->class, ret, refused);
     pthread_mutex_unlock(&p->budget->lock);
     return made;
 }
 
-bool budget_settle(struct budget_payer *p, struct str repo, const struct github_bill *bill,
-                   const struct budget_answer *answer, struct github_answer *refused)
+bool budget_bill_answered(struct budget_payer *p, const struct github_bill *bill,
+                          const struct budget_answer *answer, struct github_answer *refused)
 {
-    if (!bill->shared.account.ptr)
-        return true;
     pthread_mutex_lock(&p->budget->lock);
-    struct account *a = account_of(p->budget, repo);
+    struct account *a = account_of(p->budget, bill->shared.account);
     shared_said(a, answer);
-    bool paid = settle(p, a, bill, answer, false, refused);
+    bool paid = answered(p, a, bill, answer, false, refused);
     pthread_mutex_unlock(&p->budget->lock);
     return paid;
 }
@@ -305,7 +306,7 @@ bool budget_pay(struct budget_payer *p, const struct github_request *request,
                           class_of(p, request->class), &bill, ret);
     if (paid) {
         bool alone = take(p, a, &bill, &answer);
-        paid = settle(p, a, &bill, &answer, alone, ret);
+        paid = answered(p, a, &bill, &answer, alone, ret);
     }
     pthread_mutex_unlock(&p->budget->lock);
     return paid;
@@ -346,10 +347,10 @@ void budget_saw(struct budget_payer *p, struct str repo, const struct github_ans
     }
     int64_t now_us = clock_mono_us();
     if (until_us > now_us && until_us > a->state.limited_us + LIMIT_WAVERS_US) {
-        struct github_bill bill; /* of a read, which this very limit refuses: it takes nothing */
+        /* Of a read, which this very limit refuses: it takes nothing. */
+        struct github_bill bill = bill_of(b, a, repo, BUDGET_READ, BUDGET_AGGREGATE);
         struct budget_answer ignored;
         a->state.limited_us = until_us;
-        bill_of(b, a, repo, BUDGET_READ, BUDGET_AGGREGATE, &bill);
         bill.shared.ask.limited_us = until_us - now_us;
         (void)take(p, a, &bill, &ignored);
     }

@@ -21,11 +21,11 @@ struct budget_payer {
  * if all came at once, all but one would be refused again. */
 bool budget_pay(struct budget_payer *p, const struct github_request *request,
                 struct github_answer *ret) MUST_CHECK;
-/* As github_bill and github_settle. */
-bool budget_bill(struct budget_payer *p, struct str repo, enum budget_call call,
-                 struct github_bill *ret, struct github_answer *refused);
-bool budget_settle(struct budget_payer *p, struct str repo, const struct github_bill *bill,
-                   const struct budget_answer *answer, struct github_answer *refused);
+/* As github_bill and github_bill_answered. */
+bool budget_bill(struct budget_payer *p, struct str repo, struct github_bill *ret,
+                 struct github_answer *refused);
+bool budget_bill_answered(struct budget_payer *p, const struct github_bill *bill,
+                          const struct budget_answer *answer, struct github_answer *refused);
 /* As github_held. */
 bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
                  enum budget_call call, enum budget_class class, struct github_answer *ret);

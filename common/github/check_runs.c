@@ -82,67 +82,27 @@ void check_run_body(struct buf *to, const struct check_run *run, bool create)
 
 /* ---- create and update ---- */
 
-struct writing {
-    struct buf body;
-    check_run_written_fn *done;
-    void *opaque;
-};
-
-static void unreadable(struct github_answer *answer)
-{
-    answer->err = ERR_UNKNOWN;
-    answer->reason = "GitHub's answer is not the check run that its documentation promises";
-}
-
-static void written(void *opaque, const struct github_answer *answer)
-{
-    struct writing *w = opaque;
-    struct github_answer seen = *answer;
-    int64_t id = 0;
-    if (!answer->err) {
-        json_t *document = json_loadb(answer->body.ptr ? answer->body.ptr : "", answer->body.len,
-                                      JSON_REJECT_DUPLICATES, NULL);
-        id = json_integer_value(json_object_get(document, "id"));
-        json_decref(document);
-        if (id <= 0)
-            unreadable(&seen);
-    }
-    w->done(w->opaque, &seen, seen.err ? 0 : id);
-    buf_clear(&w->body);
-    free(w);
-}
-
 static enum err write_start(struct github *g, const char *method, struct str repo, const char *path,
-                            const struct check_run *run, check_run_written_fn *done, void *opaque,
+                            const struct check_run *run, github_written_fn *done, void *opaque,
                             struct why *why)
 {
-    struct writing *w = mem_alloc(1, sizeof(*w));
-    w->done = done;
-    w->opaque = opaque;
-    buf_init(&w->body, BODY_MAX_BYTES);
-    check_run_body(&w->body, run, strcmp(method, "POST") == 0);
-    struct github_request request = {
+    struct buf body;
+    const struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
         .method = method,
         .repo = repo,
         .path = path,
-        .body = buf_str(&w->body),
         .class = run->class,
         .downstream = run->downstream,
         .send_by_ms = run->send_by_ms,
     };
-    enum err err = buf_full(&w->body)
-                       ? why_set(why, ERR_REFUSE, "the check run's text is too large")
-                       : github_start(g, &request, written, w, why);
-    if (err) {
-        buf_clear(&w->body);
-        free(w);
-    }
-    return err;
+    buf_init(&body, BODY_MAX_BYTES);
+    check_run_body(&body, run, strcmp(method, "POST") == 0);
+    return github_write(g, &request, &body, "check run", done, opaque, why);
 }
 
 enum err check_run_create(struct github *g, struct str repo, const struct check_run *run,
-                          check_run_written_fn *done, void *opaque, struct why *why)
+                          github_written_fn *done, void *opaque, struct why *why)
 {
     char path[REPO_MAX + 32];
     snprintf(path, sizeof(path), "/repos/%.*s/check-runs", STR_ARG(repo));
@@ -150,7 +110,7 @@ enum err check_run_create(struct github *g, struct str repo, const struct check_
 }
 
 enum err check_run_update(struct github *g, struct str repo, int64_t id,
-                          const struct check_run *run, check_run_written_fn *done, void *opaque,
+                          const struct check_run *run, github_written_fn *done, void *opaque,
                           struct why *why)
 {
     char path[REPO_MAX + 64];
@@ -167,7 +127,7 @@ struct finding {
     int pages, max_pages;
     bool need_all; /* to miss one of them is a failure */
     check_run_found_fn *found;
-    check_run_written_fn *done;
+    github_written_fn *done;
     void *opaque;
 };
 
@@ -226,8 +186,11 @@ static void page_came(void *opaque, const struct github_answer *answer)
     struct finding *f = opaque;
     struct github_answer seen = *answer;
     struct why why;
-    if (!seen.err && !page_read(f, seen.body))
-        unreadable(&seen);
+    if (!seen.err && !page_read(f, seen.body)) {
+        seen.err = ERR_UNKNOWN;
+        seen.reason =
+            "GitHub's answer is not the list of check runs that its documentation promises";
+    }
     bool more = !seen.err && seen.next_page.len;
     if (more && f->pages < f->max_pages) {
         char *CLEANUP(mem_free_char) path = str_dup(seen.next_page);
@@ -244,7 +207,7 @@ static void page_came(void *opaque, const struct github_answer *answer)
 }
 
 static struct finding *finding_new(struct github *g, struct str repo, check_run_found_fn *found,
-                                   check_run_written_fn *done, void *opaque)
+                                   github_written_fn *done, void *opaque)
 {
     struct finding *f = mem_alloc(1, sizeof(*f));
     f->g = g;
@@ -257,7 +220,7 @@ static struct finding *finding_new(struct github *g, struct str repo, check_run_
 }
 
 enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
-                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        check_run_found_fn *found, github_written_fn *done, void *opaque,
                         struct why *why)
 {
     struct buf path;
@@ -278,7 +241,7 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
 }
 
 enum err check_run_list(struct github *g, struct str repo, uint64_t suite_id,
-                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        check_run_found_fn *found, github_written_fn *done, void *opaque,
                         struct why *why)
 {
     char path[REPO_MAX + 128];

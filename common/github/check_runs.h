@@ -25,16 +25,12 @@ struct check_run {
     int64_t send_by_ms;    /* as in struct github_request */
 };
 
-/* id: of the check run that was created or updated; 0 unless answer->err is OK. ERR_UNKNOWN when a
- * 2xx answer cannot be read. Called once, from http_client_poll. */
-typedef void check_run_written_fn(void *opaque, const struct github_answer *answer, int64_t id);
-
 /* POST /repos/{repo}/check-runs. */
 enum err check_run_create(struct github *g, struct str repo, const struct check_run *run,
-                          check_run_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+                          github_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* PATCH /repos/{repo}/check-runs/{id}. */
 enum err check_run_update(struct github *g, struct str repo, int64_t id,
-                          const struct check_run *run, check_run_written_fn *done, void *opaque,
+                          const struct check_run *run, github_written_fn *done, void *opaque,
                           struct why *why) MUST_CHECK;
 
 /* One check run that exists at GitHub; borrowed during the callback. */
@@ -49,7 +45,7 @@ struct check_run_found {
  * that GitHub does not know (404, 422) is ERR_REFUSE. */
 typedef void check_run_found_fn(void *opaque, const struct check_run_found *run);
 enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
-                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        check_run_found_fn *found, github_written_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 
 /* The newest check run of each name in a check suite, of whatever App, given as by check_run_find;
@@ -57,7 +53,7 @@ enum err check_run_find(struct github *g, struct str repo, struct str head_sha, 
  * GET /repos/{repo}/check-suites/{suite_id}/check-runs?filter=latest&per_page=100
  * (https://docs.github.com/en/rest/checks/runs#list-check-runs-in-a-check-suite) */
 enum err check_run_list(struct github *g, struct str repo, uint64_t suite_id,
-                        check_run_found_fn *found, check_run_written_fn *done, void *opaque,
+                        check_run_found_fn *found, github_written_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 
 /* The request body (PURE); create adds name and head_sha. The summary is cut to what GitHub takes.

@@ -48,20 +48,6 @@ static int64_t reset_ms(const struct headers *headers)
     return reset_s > 0 && reset_s < INT64_MAX / 1000 ? reset_s * 1000 : 0;
 }
 
-static void classify_limit(int64_t now_ms, struct github_answer *ret)
-{
-    ret->err = ERR_RETRY;
-    ret->limited = true;
-    if (ret->wait_until_ms)
-        return;
-    if (ret->budget_left == 0 && ret->budget_reset_ms) {
-        ret->wait_until_ms = wait_bound(ret->budget_reset_ms, now_ms);
-        ret->names_wait = true;
-        return;
-    }
-    ret->wait_until_ms = now_ms + DEFAULT_WAIT_MS;
-}
-
 /* The path of Link: <https://api.github.com/…?page=2>; rel="next" (RFC 8288). */
 static struct str next_page(struct str link)
 {
@@ -100,9 +86,17 @@ void github_classify(int status, const struct headers *headers, struct str body,
     ret->names_wait = retry_after(headers, now_ms, &ret->wait_until_ms);
     if (ret->names_wait)
         ret->wait_until_ms = wait_bound(ret->wait_until_ms, now_ms);
-    if (is_limit(status, headers, body))
-        classify_limit(now_ms, ret);
-    else if (status >= 500 || status == 408)
+    if (is_limit(status, headers, body)) {
+        ret->err = ERR_RETRY;
+        ret->limited = true;
+        bool until_reset = ret->budget_left == 0 && ret->budget_reset_ms;
+        if (!ret->wait_until_ms && until_reset) {
+            ret->wait_until_ms = wait_bound(ret->budget_reset_ms, now_ms);
+            ret->names_wait = true;
+        } else if (!ret->wait_until_ms) {
+            ret->wait_until_ms = now_ms + DEFAULT_WAIT_MS;
+        }
+    } else if (status >= 500 || status == 408)
         ret->err = ERR_UNKNOWN;
     else if (status == 401 || status == 409 || status == 425)
         ret->err = ERR_RETRY;

@@ -73,12 +73,6 @@ bool comments_page_read(struct str page, const char *app_id, struct str marker, 
     return good;
 }
 
-static void unreadable(struct github_answer *answer)
-{
-    answer->err = ERR_UNKNOWN;
-    answer->reason = "GitHub's answer is not the comment that its documentation promises";
-}
-
 static github_answered_fn page_came;
 
 static enum err page_start(struct finding *f, const char *path, struct why *why)
@@ -103,8 +97,10 @@ static void page_came(void *opaque, const struct github_answer *answer)
     char *CLEANUP(mem_free_char) body = NULL;
     struct why why;
     if (!seen.err &&
-        !comments_page_read(seen.body, github_app_id(f->g), str_of(f->marker), &found.id, &body))
-        unreadable(&seen);
+        !comments_page_read(seen.body, github_app_id(f->g), str_of(f->marker), &found.id, &body)) {
+        seen.err = ERR_UNKNOWN;
+        seen.reason = "GitHub's answer is not the list of comments that its documentation promises";
+    }
     if (!seen.err && !found.id && seen.next_page.len && f->pages < PAGES_MAX) {
         char *CLEANUP(mem_free_char) path = str_dup(seen.next_page);
         enum err err = page_start(f, path, &why);
@@ -137,63 +133,26 @@ enum err comment_find(struct github *g, struct str repo, int64_t pr, struct str 
 
 /* ---- create and edit ---- */
 
-struct writing {
-    struct buf body;
-    comment_written_fn *done;
-    void *opaque;
-};
-
-static void writing_free(struct writing *w)
-{
-    buf_clear(&w->body);
-    free(w);
-}
-
-static void written(void *opaque, const struct github_answer *answer)
-{
-    struct writing *w = opaque;
-    struct github_answer seen = *answer;
-    int64_t id = 0;
-    if (!answer->err) {
-        json_t *document = json_loadb(answer->body.ptr ? answer->body.ptr : "", answer->body.len,
-                                      JSON_REJECT_DUPLICATES, NULL);
-        id = json_integer_value(json_object_get(document, "id"));
-        json_decref(document);
-        if (id <= 0)
-            unreadable(&seen);
-    }
-    w->done(w->opaque, &seen, seen.err ? 0 : id);
-    writing_free(w);
-}
-
 static enum err write_start(struct github *g, const char *method, struct str repo, const char *path,
-                            struct str body, comment_written_fn *done, void *opaque,
-                            struct why *why)
+                            struct str text, github_written_fn *done, void *opaque, struct why *why)
 {
-    struct writing *w = mem_alloc(1, sizeof(*w));
-    w->done = done;
-    w->opaque = opaque;
-    buf_init(&w->body, BODY_MAX_BYTES);
-    buf_puts(&w->body, "{\"body\":");
-    json_quote(&w->body, body);
-    buf_putc(&w->body, '}');
-    struct github_request request = {
+    struct buf body;
+    const struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
         .method = method,
         .repo = repo,
         .path = path,
-        .body = buf_str(&w->body),
         .class = BUDGET_REST,
     };
-    enum err err = buf_full(&w->body) ? why_set(why, ERR_REFUSE, "the comment's text is too large")
-                                      : github_start(g, &request, written, w, why);
-    if (err)
-        writing_free(w);
-    return err;
+    buf_init(&body, BODY_MAX_BYTES);
+    buf_puts(&body, "{\"body\":");
+    json_quote(&body, text);
+    buf_putc(&body, '}');
+    return github_write(g, &request, &body, "comment", done, opaque, why);
 }
 
 enum err comment_create(struct github *g, struct str repo, int64_t pr, struct str body,
-                        comment_written_fn *done, void *opaque, struct why *why)
+                        github_written_fn *done, void *opaque, struct why *why)
 {
     char path[REPO_MAX + 64];
     snprintf(path, sizeof(path), "/repos/%.*s/issues/%" PRId64 "/comments", STR_ARG(repo), pr);
@@ -201,7 +160,7 @@ enum err comment_create(struct github *g, struct str repo, int64_t pr, struct st
 }
 
 enum err comment_edit(struct github *g, struct str repo, int64_t id, struct str body,
-                      comment_written_fn *done, void *opaque, struct why *why)
+                      github_written_fn *done, void *opaque, struct why *why)
 {
     char path[REPO_MAX + 64];
     snprintf(path, sizeof(path), "/repos/%.*s/issues/comments/%" PRId64, STR_ARG(repo), id);

@@ -22,15 +22,12 @@ typedef void comment_found_fn(void *opaque, const struct github_answer *answer,
 enum err comment_find(struct github *g, struct str repo, int64_t pr, struct str marker,
                       comment_found_fn *done, void *opaque, struct why *why) MUST_CHECK;
 
-/* id: of the comment that was written; 0 unless answer->err is OK. ERR_UNKNOWN when a 2xx answer
- * cannot be read. */
-typedef void comment_written_fn(void *opaque, const struct github_answer *answer, int64_t id);
 /* POST /repos/{repo}/issues/{pr}/comments. body: Markdown, at most COMMENT_TEXT_MAX characters. */
 enum err comment_create(struct github *g, struct str repo, int64_t pr, struct str body,
-                        comment_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+                        github_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* PATCH /repos/{repo}/issues/comments/{id}. */
 enum err comment_edit(struct github *g, struct str repo, int64_t id, struct str body,
-                      comment_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+                      github_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 
 /* PURE: looks through one page of comments. False: it is no page of comments. Otherwise *id is that
  * of the first one that is ours, with its text in *body (the caller's), or 0. app_id is as

@@ -142,67 +142,48 @@ static enum err read_file(const char *path, size_t max_bytes, struct buf *to, st
     return why_set(why, ERR_RETRY, "%.300s: %s", path, strerror(error));
 }
 
-static void file_fetch(const char *path, size_t max_bytes, struct fetch *f)
-{
-    struct buf text = { 0 };
-    struct why why;
-    struct content_answer answer = { .err = read_file(path, max_bytes, &text, &why) };
-    if (answer.err)
-        answer.reason = why.text;
-    else
-        answer.body = buf_str(&text);
-    fetch_finish(f, &answer);
-    if (!answer.err)
-        buf_clear(&text);
-}
-
-static enum err github_fetch(const struct content_source *source, struct github *g, struct str etag,
-                             size_t max_bytes, struct fetch *f, struct why *why)
-{
-    struct buf path;
-    buf_init(&path, 4096);
-    content_api_path(&path, source);
-    struct github_request request = {
-        .auth = GITHUB_AS_INSTALLATION,
-        .method = "GET",
-        .repo = str_of(source->repo),
-        .path = buf_str(&path).ptr,
-        .accept = MIME_RAW,
-        .etag = etag,
-        .max_body_bytes = max_bytes,
-    };
-    enum err err = github_start(g, &request, github_answered, f, why);
-    buf_clear(&path);
-    return err;
-}
-
-static enum err url_fetch(const struct content_source *source, struct http_client *client,
-                          struct str etag, size_t max_bytes, struct fetch *f, struct why *why)
-{
-    struct headers headers;
-    headers_init(&headers);
-    if (etag.len)
-        headers_put(&headers, "If-None-Match", etag);
-    struct http_request request = {
-        .method = "GET", .url = source->text, .headers = &headers, .max_body_bytes = max_bytes
-    };
-    return http_client_start(client, &request, url_answered, f, why);
-}
-
 enum err content_fetch(const struct content_source *source, struct github *g,
                        struct http_client *client, struct str etag, size_t max_bytes,
                        content_fetched_fn *done, void *opaque, struct why *why)
 {
-    enum err err = OK;
+    if (source->kind == CONTENT_FILE) {
+        struct buf text = { 0 };
+        struct why fault;
+        enum err err = read_file(source->text, max_bytes, &text, &fault);
+        const struct content_answer answer = { .err = err,
+                                               .body = err ? STR_NONE : buf_str(&text),
+                                               .reason = err ? fault.text : NULL };
+        done(opaque, &answer);
+        buf_clear(&text);
+        return OK;
+    }
+    enum err err;
     struct fetch *f = mem_alloc(1, sizeof(*f));
-    f->done = done;
-    f->opaque = opaque;
-    if (source->kind == CONTENT_FILE)
-        file_fetch(source->text, max_bytes, f);
-    else if (source->kind == CONTENT_GITHUB)
-        err = github_fetch(source, g, etag, max_bytes, f, why);
-    else
-        err = url_fetch(source, client, etag, max_bytes, f, why);
+    *f = (struct fetch){ done, opaque };
+    if (source->kind == CONTENT_GITHUB) {
+        struct buf CLEANUP(buf_clear) path;
+        buf_init(&path, 4096);
+        content_api_path(&path, source);
+        const struct github_request request = {
+            .auth = GITHUB_AS_INSTALLATION,
+            .method = "GET",
+            .repo = str_of(source->repo),
+            .path = buf_str(&path).ptr,
+            .accept = MIME_RAW,
+            .etag = etag,
+            .max_body_bytes = max_bytes,
+        };
+        err = github_start(g, &request, github_answered, f, why);
+    } else {
+        struct headers headers;
+        headers_init(&headers);
+        if (etag.len)
+            headers_put(&headers, "If-None-Match", etag);
+        const struct http_request request = {
+            .method = "GET", .url = source->text, .headers = &headers, .max_body_bytes = max_bytes
+        };
+        err = http_client_start(client, &request, url_answered, f, why);
+    }
     if (err)
         free(f);
     return err;

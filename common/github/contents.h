@@ -12,8 +12,8 @@ struct content_source {
     enum content_kind kind;
     char text[URL_MAX + 1];  /* as configured: the URL or the path */
     char repo[REPO_MAX + 1]; /* GITHUB: owner/repo */
-    char ref[256];           /* GITHUB: branch, tag or commit; a branch with a slash is not told
-                                apart from a folder, so it is one path segment */
+    char ref[256];           /* GITHUB: branch, tag or commit; a branch with a slash looks like
+                                a folder, so it is one path segment */
     char path[1024];         /* GITHUB: as in the URL, percent-encoded */
 };
 

@@ -144,18 +144,14 @@ static bool refit(struct sending *s)
     return true;
 }
 
-/* GitHub: "client_payload is too large." */
-static bool is_too_large(const struct github_answer *answer)
-{
-    return answer->status == 422 && str_find_str(answer->body, STR_LIT("too large")) >= 0;
-}
-
 static void answered(void *opaque, const struct github_answer *answer)
 {
     struct sending *s = opaque;
     struct github_answer seen = *answer;
     struct why why;
-    if (is_too_large(answer) && !s->refitted && refit(s)) {
+    /* GitHub: "client_payload is too large." */
+    bool too_large = answer->status == 422 && str_find_str(answer->body, STR_LIT("too large")) >= 0;
+    if (too_large && !s->refitted && refit(s)) {
         enum err err = send(s, &why);
         if (!err)
             return;

@@ -1,10 +1,11 @@
 #include "github.h"
 
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-#include "../base/buf.h"
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/ids.h"
@@ -17,11 +18,11 @@ struct call {
     struct call *prev, *next;
     struct github *g; /* NULL: given up, free it when the http_client lets go */
     struct github_request request;
-    char *method, *path, *accept, *repo, *etag, *downstream; /* what request points to */
+    char *path, *repo, *etag, *downstream; /* what request points to */
     bool waiting;
     bool refreshed;  /* 401 was answered with a new token once */
     int64_t paid_ms; /* monotonic: when its budget was taken */
-    char *authority; /* "Bearer …" that the request went out with */
+    char *token;     /* that the request went out with */
     struct app_token_waiter waiter;
     github_answered_fn *done;
     void *opaque;
@@ -68,13 +69,11 @@ enum err github_new(struct github **ret, const struct github_options *options, s
 
 static void call_free(struct call *c)
 {
-    free(c->method);
     free(c->path);
-    free(c->accept);
     free(c->repo);
     free(c->etag);
     free(c->downstream);
-    free(c->authority);
+    free(c->token);
     free(c);
 }
 
@@ -122,10 +121,10 @@ bool github_held(struct github *g, struct str repo, struct str downstream, enum 
     return budget_held(&g->payer, repo, downstream, call, class, ret);
 }
 
-bool github_bill(struct github *g, struct str repo, enum budget_call call, struct github_bill *ret,
+bool github_bill(struct github *g, struct str repo, struct github_bill *ret,
                  struct github_answer *refused)
 {
-    return budget_bill(&g->payer, repo, call, ret, refused);
+    return budget_bill(&g->payer, repo, ret, refused);
 }
 
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
@@ -155,7 +154,7 @@ static void call_finish(struct call *c, const struct github_answer *answer)
 
 static github_answered_fn call_answered;
 
-/* Another thread or replica met a limit of GitHub's. */
+/* It may be a limit of GitHub's that another thread or replica met. */
 static void heard_of(struct github *g, struct str repo, struct github_answer *refused)
 {
     if (!refused->ours)
@@ -172,33 +171,24 @@ static bool pay(struct call *c, struct github_answer *refused)
     return false;
 }
 
-bool github_settle(struct github *g, struct str repo, const struct github_bill *bill,
-                   const struct budget_answer *answer, struct github_answer *refused)
+bool github_bill_answered(struct github *g, const struct github_bill *bill,
+                          const struct budget_answer *answer, struct github_answer *refused)
 {
-    if (budget_settle(&g->payer, repo, bill, answer, refused))
+    if (budget_bill_answered(&g->payer, bill, answer, refused))
         return true;
-    heard_of(g, repo, refused);
+    heard_of(g, bill->shared.downstream, refused);
     return false;
 }
 
-static enum err call_send(struct call *c, struct why *why)
+/* token is copied. */
+static enum err call_send(struct call *c, const char *token, struct why *why)
 {
     const struct github_request *r = &c->request;
+    free(c->token);
+    c->token = mem_dup(token);
     enum err err =
         r->make_body ? r->make_body(r->make_opaque, clock_wall_ms(), &c->request.body, why) : OK;
-    if (err)
-        return err;
-    return api_call_start(&c->g->api, &c->request, c->authority, call_answered, c, why);
-}
-
-static void take_authority(struct call *c, const char *scheme, const char *credential)
-{
-    struct buf text;
-    buf_init(&text, 16384);
-    buf_puts(&text, scheme);
-    buf_puts(&text, credential);
-    free(c->authority);
-    c->authority = buf_take(&text, NULL);
+    return err ? err : api_call_start(&c->g->api, r, c->token, call_answered, c, why);
 }
 
 static void token_came(struct app_token_waiter *w, const char *token,
@@ -212,16 +202,10 @@ static void token_came(struct app_token_waiter *w, const char *token,
         token = NULL; /* what was taken when the wait began has lapsed */
         failure = &refused;
     }
-    if (token) {
-        take_authority(c, "Bearer ", token);
-        enum err err = call_send(c, &why);
-        if (!err)
-            return;
-        struct github_answer unsent = { .err = err, .budget_left = -1, .reason = why.text };
-        call_finish(c, &unsent);
-        return;
-    }
-    call_finish(c, failure);
+    enum err err = token ? call_send(c, token, &why) : OK;
+    const struct github_answer unsent = { .err = err, .budget_left = -1, .reason = why.text };
+    if (err || !token)
+        call_finish(c, err ? &unsent : failure);
 }
 
 /* Sends the call as soon as there is something to sign it with. */
@@ -230,16 +214,11 @@ static enum err call_begin(struct call *c, struct why *why)
     const char *token;
     if (c->request.auth == GITHUB_AS_APP) {
         enum err err = app_jwt_get(&c->g->jwt, &token, why);
-        if (err)
-            return err;
-        take_authority(c, "", token);
-        return call_send(c, why);
+        return err ? err : call_send(c, token, why);
     }
     token = app_token_cached(c->g->tokens, c->request.repo);
-    if (token) {
-        take_authority(c, "Bearer ", token);
-        return call_send(c, why);
-    }
+    if (token)
+        return call_send(c, token, why);
     c->waiter =
         (struct app_token_waiter){ .done = token_came, .repo = c->request.repo, .opaque = c };
     c->waiting = true;
@@ -260,7 +239,7 @@ static bool refresh(struct call *c)
     if (c->request.auth == GITHUB_AS_APP)
         app_jwt_drop(&c->g->jwt);
     else
-        app_token_drop(c->g->tokens, c->request.repo, c->authority + strlen("Bearer "));
+        app_token_drop(c->g->tokens, c->request.repo, c->token);
     return !call_begin(c, &why);
 }
 
@@ -309,9 +288,7 @@ enum err github_start(struct github *g, const struct github_request *request,
     struct call *c = mem_alloc(1, sizeof(*c));
     c->g = g;
     c->request = *request;
-    c->request.method = c->method = mem_dup(request->method);
     c->request.path = c->path = mem_dup(request->path);
-    c->request.accept = c->accept = mem_dup(request->accept);
     c->repo = str_dup(request->repo);
     c->request.repo = str_of(c->repo);
     c->etag = str_dup(request->etag);
@@ -333,41 +310,54 @@ enum err github_start(struct github *g, const struct github_request *request,
     return err;
 }
 
-/* ---- waiting for one call ---- */
+/* ---- what answers with an id ---- */
 
-struct wait {
-    bool answered;
-    struct github_answer answer;
-    char *body;
-    char reason[512];
+struct writing {
+    struct buf body;
+    const char *what;
+    github_written_fn *done;
+    void *opaque;
 };
 
-static void wait_answered(void *opaque, const struct github_answer *answer)
+static void writing_free(struct writing *w)
 {
-    struct wait *w = opaque;
-    w->answered = true;
-    w->answer = *answer;
-    w->body = str_dup(answer->body);
-    str_copy(w->reason, sizeof(w->reason), str_of(answer->reason));
+    buf_clear(&w->body);
+    free(w);
 }
 
-enum err github_wait(struct github *g, const struct github_request *request,
-                     struct github_answer *answer, char **body, size_t *body_len, struct why *why)
+static void written(void *opaque, const struct github_answer *answer)
 {
-    struct wait w = { 0 };
-    enum err err = github_start(g, request, wait_answered, &w, why);
-    if (err)
-        return err;
-    while (!w.answered)
-        http_client_poll(g->api.client, NULL, 1000);
-    if (w.answer.err) {
-        free(w.body);
-        return why_set(why, w.answer.err, "%s", w.reason);
+    struct writing *w = opaque;
+    struct github_answer seen = *answer;
+    char reason[128];
+    int64_t id = 0;
+    if (!seen.err) {
+        json_t *document = json_loadb(seen.body.ptr ? seen.body.ptr : "", seen.body.len,
+                                      JSON_REJECT_DUPLICATES, NULL);
+        id = json_integer_value(json_object_get(document, "id"));
+        json_decref(document);
     }
-    *answer = w.answer;
-    answer->body = answer->etag = answer->next_page = STR_NONE;
-    answer->reason = NULL;
-    *body = w.body;
-    *body_len = w.answer.body.len;
-    return OK;
+    if (!seen.err && id <= 0) {
+        snprintf(reason, sizeof(reason),
+                 "GitHub's answer is not the %s that its documentation promises", w->what);
+        seen.err = ERR_UNKNOWN;
+        seen.reason = reason;
+    }
+    w->done(w->opaque, &seen, seen.err ? 0 : id);
+    writing_free(w);
+}
+
+enum err github_write(struct github *g, const struct github_request *request, struct buf *body,
+                      const char *what, github_written_fn *done, void *opaque, struct why *why)
+{
+    struct writing *w = mem_alloc(1, sizeof(*w));
+    struct github_request with_body = *request;
+    *w = (struct writing){ .body = *body, .what = what, .done = done, .opaque = opaque };
+    *body = (struct buf){ 0 };
+    with_body.body = buf_str(&w->body);
+    enum err err = buf_full(&w->body) ? why_set(why, ERR_REFUSE, "the %s's text is too large", what)
+                                      : github_start(g, &with_body, written, w, why);
+    if (err)
+        writing_free(w);
+    return err;
 }

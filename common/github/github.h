@@ -9,6 +9,7 @@
 #ifndef CRCR_GITHUB_GITHUB_H
 #define CRCR_GITHUB_GITHUB_H
 
+#include "../base/buf.h"
 #include "../base/headers.h"
 #include "../base/metrics.h"
 #include "../crypto/jwt.h"
@@ -40,10 +41,10 @@ enum github_auth { GITHUB_AS_INSTALLATION, GITHUB_AS_APP };
 
 struct github_request {
     enum github_auth auth;
-    const char *method;
-    struct str repo;  /* whose installation signs; for GITHUB_AS_INSTALLATION */
-    const char *path; /* "/repos/o/r/dispatches"; parts are encoded by the caller */
-    struct str body;  /* JSON, borrowed until answered; ptr NULL: none */
+    const char *method; /* static, as is accept */
+    struct str repo;    /* whose installation signs; for GITHUB_AS_INSTALLATION */
+    const char *path;   /* "/repos/o/r/dispatches"; parts are encoded by the caller */
+    struct str body;    /* JSON, borrowed until answered; ptr NULL: none */
     /* Set: makes the body when the call is sent, after its token is there; sent_ms is that moment
      * (wall clock), *ret is borrowed until answered. Perhaps twice: after a 401 it is sent again.
      */
@@ -55,7 +56,7 @@ struct github_request {
     enum budget_class class;
     struct str downstream; /* whose share of the content it takes; absent: the repo's */
     int64_t send_by_ms;    /* as in http_request: later it waits for its turn, no attempt spent */
-    bool paid; /* by github_settle: it takes nothing more, unless it is sent again or late */
+    bool paid;             /* by its bill: it takes nothing more, unless it is sent again or late */
 };
 
 /* err says what follows (behaviour.md, GitHub answers):
@@ -65,8 +66,8 @@ struct github_request {
 struct github_answer {
     enum err err;
     int status;            /* 0 when none */
-    int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none told */
-    bool limited;          /* a rate limit spoke: GitHub's, or our own budget (sent_ms 0) */
+    int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none */
+    bool limited;          /* by a rate limit of GitHub's, or our own budget (sent_ms 0) */
     bool ours; /* it was our own budget: other kinds of call may still go; or it was too late to
                   send it (send_by_ms): all may, now */
     bool names_wait; /* the answer itself named wait_until_ms; else it is our guess */
@@ -95,6 +96,14 @@ void github_free(struct github *g);
  * says until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* Called once, from http_client_poll. id: of what was created or changed, 0 unless
+ * answer->err is OK. ERR_UNKNOWN when a 2xx answer cannot be read. */
+typedef void github_written_fn(void *opaque, const struct github_answer *answer, int64_t id);
+/* As github_start, for a request that GitHub answers with what was written. body is taken over,
+ * also when this fails; ERR_REFUSE when it is full. what: "check run", for people; static. */
+enum err github_write(struct github *g, const struct github_request *request, struct buf *body,
+                      const char *what, github_written_fn *done, void *opaque,
+                      struct why *why) MUST_CHECK;
 /* True when every call for that repo would fail now without being sent: *ret is the answer that it
  * would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
@@ -103,23 +112,22 @@ bool github_blocked(struct github *g, struct str repo, struct github_answer *ret
  * asks nobody. reason as above. */
 bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
                  enum budget_class class, struct github_answer *ret);
-/* What a call for that downstream itself is to pay, for who takes it out of the shared budget in
- * one step with something else (view/claims.h). */
+/* What a dispatch is to pay, for who takes it out of the shared budget in one step with something
+ * else (view/claims.h): github_bill, then that step, then github_bill_answered. */
 struct github_bill {
     struct budget_bill shared; /* account absent: nothing limits it, and nothing is to be taken */
     enum budget_call call;
     enum budget_class class;
-    struct budget_rules rules;
-    int64_t left, reset_us; /* what GitHub said last; -1: nothing */
 };
-/* False: it is known to be refused, and *refused is its answer; nobody needs to be asked. The bill
- * borrows repo. */
-bool github_bill(struct github *g, struct str repo, enum budget_call call, struct github_bill *ret,
+/* A dispatch to that repo. False: it is known to be refused, *refused is its answer, and nobody
+ * needs to be asked. The bill borrows repo. */
+bool github_bill(struct github *g, struct str repo, struct github_bill *ret,
                  struct github_answer *refused) MUST_CHECK;
-/* What the shared budget answered to the bill. True: it is paid; the request says so. False:
- * *refused is the call's answer, and remembered. reason as above. */
-bool github_settle(struct github *g, struct str repo, const struct github_bill *bill,
-                   const struct budget_answer *answer, struct github_answer *refused) MUST_CHECK;
+/* What the shared budget answered to a bill that has an account. True: it is paid; the request says
+ * so. False: *refused is the call's answer, and remembered. reason as above. */
+bool github_bill_answered(struct github *g, const struct github_bill *bill,
+                          const struct budget_answer *answer,
+                          struct github_answer *refused) MUST_CHECK;
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
 struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
                                    const struct why *why);
@@ -135,12 +143,6 @@ void github_report_budget(struct github *g, struct metrics *m, const struct budg
                           struct str who);
 /* The App's id, as configured. */
 const char *github_app_id(const struct github *g);
-/* Waits for one call by polling the client (other calls move on meanwhile). The body is copied to
- * *body, the caller's; answer's own strings are not valid after. For start-up, the allowlist and
- * tools. */
-enum err github_wait(struct github *g, const struct github_request *request,
-                     struct github_answer *answer, char **body, size_t *body_len,
-                     struct why *why) MUST_CHECK;
 
 /* PURE: what an answer means. now_ms is the wall clock, and so are, unlike elsewhere, the moments
  * that it fills: GitHub names dates. Fills err, status, waits, etag, next_page and budget_left (the

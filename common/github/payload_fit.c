@@ -38,39 +38,30 @@ static void note(struct fit *f, const char *what)
 /* ---- a walk over all values --------------------------------------------------------------------
  */
 
-/* Is told each value behind a member name, containers before what they hold. False: the member is
+/* Gets each value behind a member name, containers before what they hold. False: the member is
  * to be removed. Depth is bounded: json_scan refused what is deeper than JSON_MAX_DEPTH. */
 typedef bool (*visit_fn)(struct fit *f, json_t *owner, const char *name, json_t *value,
                          size_t limit);
 
-static void walk(struct fit *f, json_t *value, visit_fn visit, size_t limit);
-
-static void walk_object(struct fit *f, json_t *object, visit_fn visit, size_t limit)
+static void walk(struct fit *f, json_t *value, visit_fn visit, size_t limit)
 {
     void *next;
     const char *name;
-    json_t *value;
-    json_object_foreach_safe(object, next, name, value)
+    json_t *below;
+    size_t i;
+    json_object_foreach_safe(value, next, name, below)
     {
         size_t before = payload_path_push(&f->path, ".", name);
-        if (visit(f, object, name, value, limit))
-            walk(f, value, visit, limit);
+        if (visit(f, value, name, below, limit))
+            walk(f, below, visit, limit);
         else
-            json_object_del(object, name);
+            json_object_del(value, name);
         payload_path_pop(&f->path, before);
     }
-}
-
-static void walk(struct fit *f, json_t *value, visit_fn visit, size_t limit)
-{
-    size_t i;
-    json_t *element;
-    if (json_is_object(value))
-        walk_object(f, value, visit, limit);
     if (!json_is_array(value))
         return;
     size_t before = payload_path_push(&f->path, "", "[]");
-    json_array_foreach(value, i, element) walk(f, element, visit, limit);
+    json_array_foreach(value, i, below) walk(f, below, visit, limit);
     payload_path_pop(&f->path, before);
 }
 
@@ -175,7 +166,7 @@ static bool reduce_elements(struct fit *f, json_t *owner, const char *name, json
 }
 
 /* Lists of commits are oldest first: the newest stay. The marker: a text at the end of a list of
- * texts, else a member beside the list that tells how many went. */
+ * texts, else a member beside the list that says how many went. */
 static bool cut_list(struct fit *f, json_t *owner, const char *name, json_t *value, size_t limit)
 {
     size_t n = json_array_size(value);

@@ -64,26 +64,20 @@ static void take_over(json_t *to, const json_t *from, const char *name)
         json_object_set(to, name, value);
 }
 
-static json_t *event_of(json_t *pull, const json_t *asked)
-{
-    static const char *const context[] = { "repository", "organization", "sender", "installation" };
-    json_t *event = json_pack("{s:s}", "action", "reopened");
-    take_over(event, pull, "number");
-    json_object_set(event, "pull_request", pull);
-    for (size_t i = 0; i < sizeof(context) / sizeof(context[0]); i++)
-        take_over(event, asked, context[i]);
-    return event;
-}
-
 enum err pull_event(struct str body, struct str asked, struct buf *to, struct why *why)
 {
+    static const char *const context[] = { "repository", "organization", "sender", "installation" };
     json_t *pull = object_of(body), *webhook = object_of(asked);
     enum err err = OK;
     if (!pull || !webhook) {
         err = why_set(why, ERR_REFUSE, "%s is not a JSON object",
                       pull ? "the webhook" : "the pull request");
     } else {
-        json_t *event = event_of(pull, webhook);
+        json_t *event = json_pack("{s:s}", "action", "reopened");
+        take_over(event, pull, "number");
+        json_object_set(event, "pull_request", pull);
+        for (size_t i = 0; i < sizeof(context) / sizeof(context[0]); i++)
+            take_over(event, webhook, context[i]);
         char *text = json_dumps(event, JSON_COMPACT);
         buf_puts(to, text);
         free(text);

@@ -194,21 +194,6 @@ void postbox_put(struct postbox *o, const struct post *post, void *owner)
     hand_over(l);
 }
 
-static void again(struct letter *l)
-{
-    bool asked = !!l->reason, taken = asked && l->failed(l->opaque, l->err, l->reason);
-    free(l->reason);
-    l->reason = NULL;
-    if (taken) {
-        letter_end(l);
-    } else if (asked) {
-        l->due_ms = clock_mono_ms() + AGAIN_MS;
-        DL_APPEND2(l->o->due, l, due_prev, due_next);
-    } else {
-        hand_over(l);
-    }
-}
-
 void postbox_turn(struct postbox *o)
 {
     topic_writer_poll(o->writer, 0);
@@ -216,7 +201,19 @@ void postbox_turn(struct postbox *o)
     while (o->due && o->due->due_ms <= now) {
         struct letter *l = o->due;
         DL_DELETE2(o->due, l, due_prev, due_next);
-        again(l);
+        if (!l->reason) {
+            hand_over(l);
+            continue;
+        }
+        bool taken = l->failed(l->opaque, l->err, l->reason);
+        free(l->reason);
+        l->reason = NULL;
+        if (taken) {
+            letter_end(l);
+            continue;
+        }
+        l->due_ms = clock_mono_ms() + AGAIN_MS;
+        DL_APPEND2(o->due, l, due_prev, due_next);
     }
 }
 

@@ -124,18 +124,6 @@ static void reported(void *owner)
         item_finished(item);
 }
 
-static void run_then(struct worker *w)
-{
-    while (w->due_then) {
-        struct item *item = w->due_then;
-        void (*then)(void *) = item->then;
-        DL_DELETE2(w->due_then, item, then_prev, then_next);
-        item->then_prev = NULL;
-        item->then = NULL;
-        then(item->then_opaque);
-    }
-}
-
 void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
 {
     struct item *item = (struct item *)work;
@@ -201,19 +189,6 @@ static void idle(struct worker *w, int ms)
         wake_wait(wake, ms);
 }
 
-/* What was under way when its partition went ends, and nothing more is begun for it. */
-static void drop_lost(struct worker *w)
-{
-    struct item *item, *next;
-    if (!w->n_lost)
-        return;
-    DL_FOREACH_SAFE(w->items, item, next)
-    {
-        if (item->lost && item->state == OPEN)
-            w->options.does->drop(w->options.opaque, &item->work);
-    }
-}
-
 static void begin_turn(struct worker *w)
 {
     int64_t now = clock_boot_ms();
@@ -223,8 +198,23 @@ static void begin_turn(struct worker *w)
     role_alive(w->options.role);
     wake_reset(role_wake(w->options.role));
     postbox_turn(w->postbox);
-    run_then(w);
-    drop_lost(w);
+    while (w->due_then) {
+        struct item *item = w->due_then;
+        void (*then)(void *) = item->then;
+        DL_DELETE2(w->due_then, item, then_prev, then_next);
+        item->then_prev = NULL;
+        item->then = NULL;
+        then(item->then_opaque);
+    }
+    if (!w->n_lost)
+        return;
+    /* What was under way when its partition went ends, and nothing more is begun for it. */
+    struct item *item, *next;
+    DL_FOREACH_SAFE(w->items, item, next)
+    {
+        if (item->lost && item->state == OPEN)
+            w->options.does->drop(w->options.opaque, &item->work);
+    }
 }
 
 static bool is_full(struct worker *w)
@@ -266,35 +256,21 @@ static bool read_some(struct worker *w)
     return !is_full(w);
 }
 
-static void report_ready(struct worker *w)
-{
-    struct role_ctx *role = w->options.role;
-    bool spare = clock_mono_ms() - w->started_ms > SPARE_AFTER_MS;
-    if (w->not_ready[0])
-        role_ready(role, w->not_ready);
-    else if (w->reader && (topic_reader_assigned(w->reader) > 0 || spare))
-        role_ready(role, NULL);
-    else
-        role_ready(role, "no partition is assigned yet");
-}
-
-static bool is_fatal(struct worker *w, struct why *why)
-{
-    return (w->reader && topic_reader_fatal(w->reader, why)) ||
-           topic_writer_fatal(postbox_writer(w->postbox), why);
-}
-
 static enum err turn(struct worker *w, struct why *why)
 {
-    bool more = false;
+    struct role_ctx *role = w->options.role;
     begin_turn(w);
-    if (w->reader)
-        more = read_some(w);
+    bool more = w->reader && read_some(w);
     int ms = w->options.does->tick(w->options.opaque);
     if (w->reader)
-        role_reads(w->options.role, w->reader);
-    report_ready(w);
-    if (is_fatal(w, why))
+        role_reads(role, w->reader);
+    bool spare = clock_mono_ms() - w->started_ms > SPARE_AFTER_MS;
+    bool reads = w->reader && (topic_reader_assigned(w->reader) > 0 || spare);
+    role_ready(role, w->not_ready[0] ? w->not_ready
+                     : reads         ? NULL
+                                     : "no partition is assigned yet");
+    if ((w->reader && topic_reader_fatal(w->reader, why)) ||
+        topic_writer_fatal(postbox_writer(w->postbox), why))
         return ERR_STOP;
     idle(w, more ? 0 : ms < TICK_MS ? ms : TICK_MS);
     return OK;
