@@ -17,6 +17,7 @@ struct api_call {
     struct http_client *client;
     struct github_request request; /* what it points to is the caller's, but for path */
     struct buf url;
+    const char *api_url; /* borrowed */
     char *authorization;
     bool redirected;
     int64_t sent_ms;
@@ -117,6 +118,7 @@ static void answered(void *opaque, const struct http_answer *http)
          * nor hurry us. */
         int64_t wall_ms = clock_wall_ms(), to_mono_ms = clock_mono_ms() - wall_ms;
         github_classify(http->status, http->headers, http->body, wall_ms, &answer);
+        answer.next_page = github_page_below(answer.next_page, c->api_url);
         if (answer.wait_until_ms)
             answer.wait_until_ms += to_mono_ms;
         if (answer.budget_reset_ms)
@@ -147,6 +149,7 @@ enum err api_call_start(const struct api *api, const struct github_request *requ
     *c = (struct api_call){
         .client = api->client,
         .request = *request,
+        .api_url = api->url,
         .authorization = buf_take(&text, NULL),
         .done = done,
         .opaque = opaque,

@@ -70,6 +70,18 @@ static struct str next_page(struct str link)
     return STR_NONE;
 }
 
+struct str github_page_below(struct str page, const char *api_url)
+{
+    struct str url = str_of(api_url);
+    ptrdiff_t scheme = str_find_str(url, STR_LIT("://"));
+    url = str_from(url, scheme < 0 ? 0 : (size_t)scheme + 3);
+    ptrdiff_t slash = str_find(url, '/');
+    struct str prefix = slash < 0 ? STR_NONE : str_from(url, (size_t)slash);
+    bool below = prefix.len && page.len > prefix.len && page.ptr[prefix.len] == '/' &&
+                 memcmp(page.ptr, prefix.ptr, prefix.len) == 0;
+    return below ? str_from(page, prefix.len) : page;
+}
+
 void github_classify(int status, const struct headers *headers, struct str body, int64_t now_ms,
                      struct github_answer *ret)
 {

@@ -158,6 +158,10 @@ const char *github_app_id(const struct github *g);
  *   all else             ERR_REFUSE */
 void github_classify(int status, const struct headers *headers, struct str body, int64_t now_ms,
                      struct github_answer *ret);
+/* PURE: page, the path of a next page, without the path of the API's own URL: that of a GitHub
+ * Enterprise Server is https://HOST/api/v3, and a request puts it in front again. Borrows of page.
+ * https://docs.github.com/en/enterprise-server@3.15/rest/quickstart */
+struct str github_page_below(struct str page, const char *api_url);
 /* PURE: "404 Not Found: <GitHub's message> (is the App installed on org/repo?)". repo may be
  * absent. */
 void github_explain(const struct github_answer *answer, struct str body, struct str repo, char *to,

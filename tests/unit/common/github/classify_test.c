@@ -152,6 +152,24 @@ static void the_next_page_is_a_path(void **state)
         assert_int_equal(judged(200, "link", none[i], "").next_page.len, 0);
 }
 
+static void the_next_page_of_an_enterprise_server_has_its_prefix_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *api_url, *page, *want;
+    } table[] = {
+        { "https://git.corp/api/v3", "/api/v3/repos/o/r?page=2", "/repos/o/r?page=2" },
+        { "https://git.corp/api/v3", "/api/v30/x", "/api/v30/x" },
+        { "https://git.corp/api/v3", "/api/v3", "/api/v3" },
+        { "https://git.corp/api/v3", "", "" },
+        { "https://api.github.com", "/repos/o/r?page=2", "/repos/o/r?page=2" },
+        { "http://127.0.0.1:80", "/x", "/x" },
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_true(
+            str_is(github_page_below(str_of(table[i].page), table[i].api_url), table[i].want));
+}
+
 static void the_reason_names_status_message_and_what_to_look_at(void **state)
 {
     (void)state;
@@ -183,6 +201,7 @@ int main(void)
         cmocka_unit_test(the_secondary_limit_is_known_by_its_text),
         cmocka_unit_test(a_5xx_with_retry_after_is_unknown_and_waits),
         cmocka_unit_test(the_next_page_is_a_path),
+        cmocka_unit_test(the_next_page_of_an_enterprise_server_has_its_prefix_once),
         cmocka_unit_test(the_reason_names_status_message_and_what_to_look_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
