@@ -32,6 +32,9 @@ struct topic_client {
 /* Names and values; the last one has a NULL name. */
 typedef struct kafka_property topic_setting;
 
+/* What the delivery rules fix of every consumer. */
+extern const topic_setting topic_consumer_fixed[];
+
 void topic_client_init(struct topic_client *c, const struct kafka_options *options);
 /* Ends the handle, if there is one; a consumer has left its group before. Takes half-built ones. */
 void topic_client_clear(struct topic_client *c);
@@ -59,17 +62,39 @@ enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 bool topic_client_fatal(struct topic_client *c, struct why *why);
 /* Fills record with what borrows from message. Headers past HEADERS_MAX are left out. */
 void topic_client_record(const struct rd_kafka_message_s *message, struct record *record);
+/* Stops fetching a partition, or goes on. */
+void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause);
 /* The metadata of the whole cluster; ERR_RETRY when no broker answers in timeout_ms. */
 enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
                                const struct rd_kafka_metadata **ret, struct why *why) MUST_CHECK;
-/* The same, and adds each partition of these topics to list (may be NULL). ERR_STOP names those
- * that do not exist.
- */
+/* How many partitions the topic has; 0: there is no such topic. */
+int topic_client_partition_count(const struct rd_kafka_metadata *metadata, const char *topic);
+/* Asks for the metadata and adds each partition of these topics to list (may be NULL). ERR_STOP
+ * names the topics that do not exist. */
 enum err topic_client_partitions(struct topic_client *c, const char *const *topics, size_t n,
                                  int timeout_ms, struct rd_kafka_topic_partition_list_s *list,
                                  struct why *why) MUST_CHECK;
 /* True at librdkafka's mock cluster (`crcr-sim broker`), which knows neither configs nor the times
  * of its records. Waits at most timeout_ms; not at all after topic_client_metadata. */
 bool topic_client_is_mock(struct topic_client *c, int timeout_ms);
+
+struct topic_end {
+    int64_t first; /* the offset of the oldest record there is */
+    int64_t end;   /* one past the newest */
+};
+
+/* ends[i] becomes that of the list's i-th partition. Waits at most timeout_ms, twice. ERR_RETRY:
+ * one was not reported, named; or none, for librdkafka does not say whose leader is unavailable.
+ * rd_kafka_query_watermark_offsets (librdkafka 2.0.2) would wait beyond its time-out for a broker
+ * that is unavailable, and asks each partition on its own. */
+enum err topic_client_ends(struct topic_client *c, const struct rd_kafka_topic_partition_list_s *of,
+                           int timeout_ms, struct topic_end *ends, struct why *why) MUST_CHECK;
+/* The list's offsets are times, wall-clock ms. Each becomes the offset of the first record of that
+ * time or later, or RD_KAFKA_OFFSET_END when there is none. A mock cluster says "none" of every
+ * time: there each becomes RD_KAFKA_OFFSET_BEGINNING, and the caller reads older records too.
+ * ERR_RETRY: at least one has no answer. Waits at most timeout_ms. */
+enum err topic_client_offsets_at_times(struct topic_client *c,
+                                       struct rd_kafka_topic_partition_list_s *list, int timeout_ms,
+                                       struct why *why) MUST_CHECK;
 
 #endif

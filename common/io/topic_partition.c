@@ -113,6 +113,16 @@ size_t topic_partition_span(const struct topic_partition *p)
            (p->dropped >= 0 && p->dropped_number < number ? p->dropped_number : number);
 }
 
+size_t topic_partition_full(const struct topic_partition *p, size_t max_records, size_t max_bytes,
+                            size_t max_span)
+{
+    size_t records = p->n_held * 100 / max_records, bytes = p->held_bytes * 100 / max_bytes;
+    size_t span = topic_partition_span(p) * 100 / max_span;
+    size_t most = records > bytes ? records : bytes;
+
+    return most > span ? most : span;
+}
+
 void record_done(struct record *record)
 {
     struct held *h = (struct held *)record;

@@ -49,5 +49,8 @@ void topic_partition_pass(struct topic_partition *p, int64_t offset);
 int64_t topic_partition_offset(const struct topic_partition *p);
 /* How many were taken since the lowest that is not done, with it: a crash repeats no more. */
 size_t topic_partition_span(const struct topic_partition *p);
+/* How full it is, in percent of the limit that is nearest. */
+size_t topic_partition_full(const struct topic_partition *p, size_t max_records, size_t max_bytes,
+                            size_t max_span);
 
 #endif

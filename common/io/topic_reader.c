@@ -1,6 +1,7 @@
 #include "topic_reader.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -10,7 +11,6 @@
 #include "../base/str.h"
 #include "topic_client.h"
 #include "topic_partition.h"
-#include "topic_session.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -21,6 +21,21 @@
 #define COMMIT_WAIT_MS    5000
 #define REVOKE_MS         20000
 #define HOLDS_MS          500 /* the coordinator's clock is not ours */
+
+/* https://kafka.apache.org/protocol#protocol_api_keys */
+enum { JOIN_GROUP = 11, HEARTBEAT = 12, SYNC_GROUP = 14 };
+
+/* What a group member asks its coordinator, since librdkafka does not say: how long its session
+ * lasts at least, and whether it is between JoinGroup and SyncGroup. An offset commit sent then
+ * waits behind the join on the coordinator's connection, is answered "illegal generation", and
+ * librdkafka (2.0.2) takes that for a lost assignment: every record in hand would be done twice.
+ * Written by librdkafka's threads. */
+struct session {
+    atomic_bool joining;   /* a JoinGroup was sent, the SyncGroup after it is not answered */
+    atomic_bool joined;    /* a JoinGroup was answered, ever */
+    atomic_llong asked_ms; /* clock_boot_ms: the last request that prolongs the session was sent */
+    atomic_llong known_ms; /* … of those that were answered: the session began anew after that */
+};
 
 struct topic_reader {
     struct topic_client client; /* first: librdkafka's opaque */
@@ -39,7 +54,7 @@ struct topic_reader {
     bool revoking;      /* inside revoked(): next hands out nothing */
     bool was_assigned;  /* something or nothing, ever */
     int64_t commit_due; /* monotonic ms */
-    struct topic_session session;
+    struct session session;
     int64_t session_ms;
 };
 
@@ -56,15 +71,52 @@ static const topic_setting reader_defaults[] = {
     { NULL, NULL },
 };
 
-static const topic_setting reader_fixed[] = {
-    { "enable.auto.commit", "false" },
-    { "enable.auto.offset.store", "false" },
-    { "auto.offset.reset", "earliest" },
-    { "partition.assignment.strategy", "cooperative-sticky" },
-    { "enable.partition.eof", "true" }, /* says where an idle partition stands, for lag */
-    { "allow.auto.create.topics", "false" },
-    { NULL, NULL },
-};
+/* ---- the session ---------------------------------------------------------------------------- */
+
+static bool prolongs(int16_t key)
+{
+    return key == JOIN_GROUP || key == HEARTBEAT || key == SYNC_GROUP;
+}
+
+static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id,
+                                   int16_t key, int16_t version, int32_t correlation, size_t size,
+                                   void *opaque)
+{
+    struct session *s = opaque;
+
+    (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    if (key == JOIN_GROUP)
+        atomic_store(&s->joining, true);
+    if (prolongs(key))
+        atomic_store(&s->asked_ms, clock_boot_ms());
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broker,
+                                       int32_t broker_id, int16_t key, int16_t version,
+                                       int32_t correlation, size_t size, int64_t rtt,
+                                       rd_kafka_resp_err_t err, void *opaque)
+{
+    struct session *s = opaque;
+
+    (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    (void)rtt;
+    if (key == JOIN_GROUP)
+        atomic_store(&s->joined, true);
+    if (key == SYNC_GROUP)
+        atomic_store(&s->joining, false);
+    if (prolongs(key) && !err) /* err: no answer came, but a time-out or a reset */
+        atomic_store(&s->known_ms, atomic_load(&s->asked_ms));
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t session_watch(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque,
+                                         char *text, size_t size)
+{
+    (void)conf, (void)text, (void)size;
+    rd_kafka_interceptor_add_on_request_sent(rk, "session", on_sent, opaque);
+    return rd_kafka_interceptor_add_on_response_received(rk, "session", on_received, opaque);
+}
 
 /* ---- partitions ----------------------------------------------------------------------------- */
 
@@ -84,36 +136,24 @@ static void pause_partition(struct topic_reader *r, struct topic_partition *p, b
 {
     if (p->paused == pause)
         return;
-    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(one, p->topic, p->id);
-    if (pause)
-        rd_kafka_pause_partitions(r->client.rk, one);
-    else
-        rd_kafka_resume_partitions(r->client.rk, one);
-    rd_kafka_topic_partition_list_destroy(one);
+    topic_client_pause(&r->client, p->topic, p->id, pause);
     p->paused = pause;
     p->moved_ms = clock_mono_ms();
 }
 
-/* At 100 or more it is paused, at 50 or less it goes on: librdkafka throws away what it has fetched
- * for a partition at each pause, so pauses should be few. */
-static size_t percent_full(const struct topic_reader *r, const struct topic_partition *p)
-{
-    size_t records = p->n_held * 100 / (size_t)r->max_in_hand;
-    size_t bytes = p->held_bytes * 100 / r->max_in_hand_bytes;
-    size_t span = topic_partition_span(p) * 100 / r->max_span;
-    size_t most = records > bytes ? records : bytes;
-
-    return most > span ? most : span;
-}
-
-static void resume_those_with_room(struct topic_reader *r)
+/* Full it is paused, half full or less it goes on: librdkafka throws away what it has fetched for a
+ * partition at each pause, so pauses should be few. */
+static void pause_and_resume(struct topic_reader *r)
 {
     struct topic_partition *p;
 
     LL_FOREACH2(r->partitions, p, list_next)
     {
-        if (p->paused && !r->paused && percent_full(r, p) <= 50)
+        size_t full =
+            topic_partition_full(p, (size_t)r->max_in_hand, r->max_in_hand_bytes, r->max_span);
+        if (r->paused || full >= 100)
+            pause_partition(r, p, true);
+        else if (full <= 50)
             pause_partition(r, p, false);
     }
 }
@@ -164,16 +204,6 @@ static void commit(struct topic_reader *r)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-/* Until all is answered; rd_kafka_commit would wait for ever when the broker is gone. */
-static void commit_and_wait(struct topic_reader *r)
-{
-    int64_t left, deadline = clock_mono_ms() + COMMIT_WAIT_MS;
-
-    commit(r);
-    while (r->n_committing && (left = deadline - clock_mono_ms()) > 0)
-        (void)rd_kafka_queue_poll_callback(r->answers, (int)left);
-}
-
 /* ---- assignment ----------------------------------------------------------------------------- */
 
 /* NULL: none. Takes it over. */
@@ -196,8 +226,8 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
             topic_partition_new(list->elems[i].topic, list->elems[i].partition);
         p->moved_ms = clock_mono_ms();
         LL_PREPEND2(r->partitions, p, list_next);
-        pause_partition(r, p, r->paused);
     }
+    pause_and_resume(r);
     r->state.now += (size_t)list->cnt;
     r->state.taken += (uint64_t)list->cnt;
 }
@@ -217,8 +247,13 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
         r->revoking = false;
         free(positions);
     }
-    if (!lost)
-        commit_and_wait(r); /* in vain: others read again what was done, which is harmless */
+    if (!lost) { /* in vain: others read again what was done, which is harmless */
+        int64_t left, deadline = clock_mono_ms() + COMMIT_WAIT_MS;
+        commit(r);
+        /* rd_kafka_commit would wait for ever when the broker is gone. */
+        while (r->n_committing && (left = deadline - clock_mono_ms()) > 0)
+            (void)rd_kafka_queue_poll_callback(r->answers, (int)left);
+    }
     for (int i = 0; i < list->cnt; i++) {
         struct topic_partition *p = find(r, list->elems[i].topic, list->elems[i].partition);
         if (!p)
@@ -245,26 +280,38 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err,
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static enum err reader_open(struct topic_reader *r, const struct topic_reader_options *options,
-                            struct why *why)
+enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
+                          struct why *why)
 {
     static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+    struct topic_reader *r = mem_alloc(1, sizeof(*r));
     char session[32] = "";
     size_t size = sizeof(session);
     rd_kafka_conf_t *conf;
 
+    topic_client_init(&r->client, &options->kafka);
+    r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    r->max_in_hand_bytes =
+        options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
+    topic_reader_limit_span(r, 0);
+    r->revoked = options->revoked;
+    r->opaque = options->opaque;
+    r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
     enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
-                                          reader_fixed, &conf, why);
-    if (err)
+                                          topic_consumer_fixed, &conf, why);
+    if (!err) {
+        rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
+        rd_kafka_conf_set(conf, "partition.assignment.strategy", "cooperative-sticky", NULL, 0);
+        rd_kafka_conf_get(conf, "session.timeout.ms", session, &size);
+        (void)str_to_i64(str_of(session), &r->session_ms);
+        rd_kafka_conf_interceptor_add_on_new(conf, "session", session_watch, &r->session);
+        rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+        err = topic_client_open(&r->client, false, conf, why);
+    }
+    if (err) {
+        topic_reader_free(r);
         return err;
-    rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
-    rd_kafka_conf_get(conf, "session.timeout.ms", session, &size);
-    (void)str_to_i64(str_of(session), &r->session_ms);
-    topic_session_watch(&r->session, conf);
-    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    err = topic_client_open(&r->client, false, conf, why);
-    if (err)
-        return err;
+    }
     rd_kafka_poll_set_consumer(r->client.rk);
     r->answers = rd_kafka_queue_new(r->client.rk);
     r->queue = rd_kafka_queue_get_consumer(r->client.rk);
@@ -276,28 +323,9 @@ static enum err reader_open(struct topic_reader *r, const struct topic_reader_op
         rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
     rd_kafka_resp_err_t code = rd_kafka_subscribe(r->client.rk, topics);
     rd_kafka_topic_partition_list_destroy(topics);
-    if (!code)
-        return OK;
-    return why_set(why, ERR_STOP, "cannot subscribe: %s", rd_kafka_err2str(code));
-}
-
-enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
-                          struct why *why)
-{
-    struct topic_reader *r = mem_alloc(1, sizeof(*r));
-
-    topic_client_init(&r->client, &options->kafka);
-    r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
-    r->max_in_hand_bytes =
-        options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
-    topic_reader_limit_span(r, 0);
-    r->revoked = options->revoked;
-    r->opaque = options->opaque;
-    r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
-    enum err err = reader_open(r, options, why);
-    if (err) {
+    if (code) {
         topic_reader_free(r);
-        return err;
+        return why_set(why, ERR_STOP, "cannot subscribe: %s", rd_kafka_err2str(code));
     }
     *ret = r;
     return OK;
@@ -385,21 +413,20 @@ static struct record *take(struct topic_reader *r, const rd_kafka_message_t *mes
     struct topic_partition *p =
         message->rkt ? find(r, rd_kafka_topic_name(message->rkt), message->partition) : NULL;
     struct record record;
+    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    bool failed = message->err && !at_end;
 
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
-        topic_partition_pass(p, message->offset);
-        p->moved_ms = clock_mono_ms();
-    } else if (message->err) {
+    if (failed)
         topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
-    }
-    if (message->err || !p)
+    if (failed || !p)
         return NULL;
     p->moved_ms = clock_mono_ms();
+    if (at_end) {
+        topic_partition_pass(p, message->offset);
+        return NULL;
+    }
     topic_client_record(message, &record);
-    struct record *taken = topic_partition_take(p, &record);
-    if (percent_full(r, p) >= 100)
-        pause_partition(r, p, true);
-    return taken;
+    return topic_partition_take(p, &record);
 }
 
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
@@ -410,7 +437,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
     if (r->revoking)
         return NULL;
     for (;; now = clock_mono_ms()) {
-        resume_those_with_room(r);
+        pause_and_resume(r);
         if (now >= r->commit_due) {
             commit(r);
             r->commit_due = now + COMMIT_EVERY_MS;
@@ -435,15 +462,8 @@ void topic_reader_limit_span(struct topic_reader *r, size_t records)
 
 void topic_reader_pause(struct topic_reader *r, bool pause)
 {
-    struct topic_partition *p;
-
     r->paused = pause;
-    LL_FOREACH2(r->partitions, p, list_next)
-    {
-        if (pause)
-            pause_partition(r, p, true);
-    }
-    resume_those_with_room(r);
+    pause_and_resume(r);
 }
 
 /* ---- what there is to know ------------------------------------------------------------------ */

@@ -7,7 +7,6 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
-#include "topic_ends.h"
 
 #define START_MS 5000
 
@@ -67,11 +66,8 @@ static void pass(struct topic_span *s, int i, int64_t at)
         p->at = at < p->end ? at : p->end;
     if (p->at < p->end)
         return;
-    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(one, s->partitions->elems[i].topic,
-                                      s->partitions->elems[i].partition);
-    rd_kafka_pause_partitions(s->client.rk, one);
-    rd_kafka_topic_partition_list_destroy(one);
+    topic_client_pause(&s->client, s->partitions->elems[i].topic, s->partitions->elems[i].partition,
+                       true);
 }
 
 static void let_go(struct topic_span *s)
@@ -127,87 +123,60 @@ const struct record *topic_span_next(struct topic_span *s, int timeout_ms)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum err ask_ends(struct topic_span *s, struct why *why)
+/* Where each partition begins and ends: later than at its beginning where the part has a time. One
+ * without a later record is passed as a whole. */
+static enum err ask_spans(struct topic_span *s, const struct topic_span_part *parts,
+                          struct why *why)
 {
-    struct topic_end *ends = mem_alloc((size_t)s->partitions->cnt, sizeof(*ends));
-    enum err err = topic_ends_ask(s->client.rk, s->partitions, START_MS, ends, why);
+    rd_kafka_topic_partition_list_t *times = rd_kafka_topic_partition_list_copy(s->partitions);
+    struct topic_end *ends = mem_alloc((size_t)times->cnt, sizeof(*ends));
+    enum err err = topic_client_ends(&s->client, s->partitions, START_MS, ends, why);
 
-    for (int i = 0; !err && i < s->partitions->cnt; i++) {
-        s->spans[i].start = ends[i].first;
-        s->spans[i].end = ends[i].end;
+    for (int i = 0; i < times->cnt; i++)
+        times->elems[i].offset = parts[s->spans[i].part].from_ms;
+    if (!err)
+        err = topic_client_offsets_at_times(&s->client, times, START_MS, why);
+    for (int i = 0; !err && i < times->cnt; i++) {
+        struct span *p = &s->spans[i];
+        int64_t at = times->elems[i].offset;
+        p->start = ends[i].first;
+        p->end = ends[i].end;
+        if (parts[p->part].from_ms > 0 && at != RD_KAFKA_OFFSET_BEGINNING)
+            p->start = at >= 0 && at < p->end ? at : p->end;
+        p->at = p->start;
     }
     free(ends);
+    rd_kafka_topic_partition_list_destroy(times);
     return err;
-}
-
-/* Begins later where a part has a time; a partition without a later record is passed as a whole. */
-static enum err ask_starts(struct topic_span *s, const struct topic_span_part *parts,
-                           struct why *why)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
-    enum err err = OK;
-
-    for (int i = 0; i < s->partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *t = &s->partitions->elems[i];
-        if (parts[s->spans[i].part].from_ms > 0 && s->spans[i].start < s->spans[i].end)
-            rd_kafka_topic_partition_list_add(list, t->topic, t->partition)->offset =
-                parts[s->spans[i].part].from_ms;
-    }
-    if (list->cnt > 0)
-        err = topic_ends_at_times(&s->client, list, START_MS, why);
-    for (int k = 0; !err && k < list->cnt; k++) {
-        const rd_kafka_topic_partition_t *found = &list->elems[k];
-        struct span *p = &s->spans[rd_kafka_topic_partition_list_find(s->partitions, found->topic,
-                                                                      found->partition) -
-                                   s->partitions->elems];
-        if (found->offset != RD_KAFKA_OFFSET_BEGINNING)
-            p->start = found->offset >= 0 && found->offset < p->end ? found->offset : p->end;
-    }
-    rd_kafka_topic_partition_list_destroy(list);
-    return err;
-}
-
-static enum err span_open(struct topic_span *s, const struct kafka_options *kafka,
-                          const struct topic_span_part *parts, struct why *why)
-{
-    const char **topics = mem_alloc(s->n_parts, sizeof(*topics));
-
-    for (size_t i = 0; i < s->n_parts; i++)
-        topics[i] = parts[i].topic;
-    enum err err = topic_client_open_groupless(&s->client, kafka, why);
-    if (!err)
-        err = topic_client_partitions(&s->client, topics, s->n_parts, START_MS, s->partitions, why);
-    free(topics);
-    if (err)
-        return err;
-    s->spans = mem_alloc((size_t)s->partitions->cnt, sizeof(*s->spans));
-    for (int i = 0; i < s->partitions->cnt; i++)
-        while (strcmp(parts[s->spans[i].part].topic, s->partitions->elems[i].topic))
-            s->spans[i].part++;
-    err = ask_ends(s, why);
-    if (!err)
-        err = ask_starts(s, parts, why);
-    if (err)
-        return err;
-    for (int i = 0; i < s->partitions->cnt; i++)
-        s->spans[i].at = s->spans[i].start;
-    part_assign(s);
-    return OK;
 }
 
 enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kafka,
                         const struct topic_span_part *parts, size_t n, struct why *why)
 {
     struct topic_span *s = mem_alloc(1, sizeof(*s));
+    const char **topics = mem_alloc(n, sizeof(*topics));
 
     topic_client_init(&s->client, kafka);
     s->n_parts = n;
     s->partitions = rd_kafka_topic_partition_list_new(16);
-    enum err err = span_open(s, kafka, parts, why);
+    for (size_t i = 0; i < n; i++)
+        topics[i] = parts[i].topic;
+    enum err err = topic_client_open_groupless(&s->client, kafka, why);
+    if (!err)
+        err = topic_client_partitions(&s->client, topics, n, START_MS, s->partitions, why);
+    free(topics);
+    if (!err) {
+        s->spans = mem_alloc((size_t)s->partitions->cnt, sizeof(*s->spans));
+        for (int i = 0; i < s->partitions->cnt; i++)
+            while (strcmp(parts[s->spans[i].part].topic, s->partitions->elems[i].topic))
+                s->spans[i].part++;
+        err = ask_spans(s, parts, why);
+    }
     if (err) {
         topic_span_free(s);
         return err;
     }
+    part_assign(s);
     *ret = s;
     return OK;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/buf.h"
 #include "../base/mem.h"
 
 #define FILE_MAX_BYTES (64u << 10)
@@ -68,59 +67,43 @@ static bool value_set(struct topic_config *config, struct str value)
     return value.len > 0 && str_copy(config->value, sizeof(config->value), value);
 }
 
-static bool is_number_config(const char *name)
-{
-    struct str s = str_of(name);
-
-    return str_ends(s, ".ms") || str_ends(s, ".bytes") || str_ends(s, ".replicas");
-}
-
-/* A later setting of the same name wins: that is how a topic overrides the default. */
-static struct topic_config *config_place(struct topic_spec *spec, struct str name)
-{
-    for (size_t i = 0; i < spec->n_configs; i++)
-        if (str_is(name, spec->configs[i].name))
-            return &spec->configs[i];
-    return spec->n_configs < TOPIC_SPEC_MAX_CONFIGS ? &spec->configs[spec->n_configs++] : NULL;
-}
-
 static enum err parse_config(const struct place *place, struct topic_spec *spec, struct str word,
                              struct why *why)
 {
     ptrdiff_t equals = str_find(word, '=');
     int64_t number;
+    size_t i = 0;
 
     if (equals <= 0)
         return fault(place, word, why, "not <config>=<value>");
-    struct str name = { word.ptr, (size_t)equals };
-    struct topic_config *config = config_place(spec, name);
-    if (!config)
+    struct str name = { word.ptr, (size_t)equals }, value = str_from(word, (size_t)equals + 1);
+    while (i < spec->n_configs && !str_is(name, spec->configs[i].name))
+        i++; /* a later setting of the same name wins: so a topic overrides the default */
+    if (i == TOPIC_SPEC_MAX_CONFIGS)
         return fault(place, word, why, "more configs than a topic can have");
+    struct topic_config *config = &spec->configs[i];
+    if (i == spec->n_configs)
+        spec->n_configs++;
     if (!str_copy(config->name, sizeof(config->name), name))
         return fault(place, name, why, "name of a config is too long");
-    struct str value = str_from(word, (size_t)equals + 1);
-    if (!value_set(config, value) ||
-        (is_number_config(config->name) && !str_to_i64(str_of(config->value), &number)))
+    bool is_number =
+        str_ends(name, ".ms") || str_ends(name, ".bytes") || str_ends(name, ".replicas");
+    if (!value_set(config, value) || (is_number && !str_to_i64(str_of(config->value), &number)))
         return fault(place, value, why, "value is empty, too long, or no number with a known unit");
     return OK;
 }
 
-static bool name_valid(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", s.ptr[i]))
-            return false;
-    return true;
-}
-
+/* The topic's name and its partitions. */
 static enum err parse_head(const struct place *place, const struct topic_specs *specs,
                            struct topic_spec *spec, struct str name, struct str *rest,
                            struct why *why)
 {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     struct str count;
     uint64_t partitions;
 
-    if (!name_valid(name) || !str_copy(spec->name, sizeof(spec->name), name))
+    if (!str_copy(spec->name, sizeof(spec->name), name) || strspn(spec->name, allowed) != name.len)
         return fault(place, name, why, "a topic name has at most 95 of A-Z a-z 0-9 . _ -");
     for (size_t i = 0; i < specs->n; i++)
         if (str_is(name, specs->at[i].name))
@@ -163,15 +146,13 @@ enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str
     struct topic_specs specs = { mem_alloc(TOPIC_SPEC_MAX_TOPICS, sizeof(*specs.at)), 0 };
     struct topic_spec defaults = { .n_configs = 0 };
     struct place place = { file, 0, text.ptr };
+    struct str line;
     enum err err = OK;
 
-    while (!err && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
+    while (!err && str_split(&text, '\n', &line)) {
         place.line++;
-        place.line_start = text.ptr;
-        err = parse_line(&place, &specs, &defaults, (struct str){ text.ptr, len }, why);
-        text = str_from(text, end ? len + 1 : len);
+        place.line_start = line.ptr;
+        err = parse_line(&place, &specs, &defaults, line, why);
     }
     if (!err && specs.n == 0)
         err = why_set(why, ERR_REFUSE, "%s:1:1: no topics", file);
@@ -185,22 +166,19 @@ enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str
 
 enum err topic_specs_read(struct topic_specs *ret, const char *file, struct why *why)
 {
-    struct buf text;
-    char block[4096];
-    size_t n;
     FILE *in = fopen(file, "r");
 
     if (!in)
         return why_set(why, ERR_REFUSE, "%s: %s", file, strerror(errno));
-    buf_init(&text, FILE_MAX_BYTES);
-    while ((n = fread(block, 1, sizeof(block), in)) > 0)
-        buf_put(&text, (struct str){ block, n });
+    char *text = mem_alloc(FILE_MAX_BYTES + 1, 1);
+    size_t n = fread(text, 1, FILE_MAX_BYTES + 1, in);
     bool failed = ferror(in);
     fclose(in);
-    enum err err = failed            ? why_set(why, ERR_REFUSE, "%s: cannot be read", file)
-                   : buf_full(&text) ? why_set(why, ERR_REFUSE, "%s: larger than 64 KiB", file)
-                                     : topic_specs_parse(ret, file, buf_str(&text), why);
-    buf_clear(&text);
+    enum err err = failed ? why_set(why, ERR_REFUSE, "%s: cannot be read", file)
+                   : n > FILE_MAX_BYTES
+                       ? why_set(why, ERR_REFUSE, "%s: larger than 64 KiB", file)
+                       : topic_specs_parse(ret, file, (struct str){ text, n }, why);
+    free(text);
     return err;
 }
 

@@ -87,26 +87,6 @@ static enum err err_of(rd_kafka_resp_err_t said, enum err otherwise)
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-/* librdkafka takes a record for stored, without an offset, when its batch failed and a later one of
- * its partition was acknowledged: the broker would have refused a gap in the sequence numbers. A
- * broker that knows nothing of the producer yet takes any number, so that what it refused while a
- * leader moved is lost (https://github.com/confluentinc/confluent-kafka-go/issues/921). */
-static bool is_only_inferred(const rd_kafka_message_t *message)
-{
-    return !message->err && message->offset < 0;
-}
-
-static const char *reason_of(rd_kafka_t *rk, const rd_kafka_message_t *message, char *fatal,
-                             size_t size)
-{
-    if (is_only_inferred(message))
-        return "not known to be stored: a later record of its partition is";
-    if (message->err && rd_kafka_fatal_error(rk, fatal, size))
-        return fatal; /* rather than "purged" */
-    /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated. */
-    return message->err ? rd_kafka_err2str(message->err) : NULL;
-}
-
 /* Records that time out now and then are no reason to replace a producer. */
 static void note_late(struct topic_writer *w, int64_t now_ms)
 {
@@ -119,20 +99,34 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 {
     struct topic_writer *w = opaque;
     struct report *report = message->_private;
+    enum err err = OK;
+    const char *reason = NULL;
     char fatal[256];
 
     if (!message->err)
         atomic_store(&w->stored, true);
     if (message->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
         note_late(w, clock_mono_ms());
+    if (message->err) {
+        err = err_of(message->err, ERR_UNKNOWN);
+        /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated.
+         * The fatal error rather than "purged". */
+        reason =
+            rd_kafka_fatal_error(rk, fatal, sizeof(fatal)) ? fatal : rd_kafka_err2str(message->err);
+    } else if (message->offset < 0) {
+        /* librdkafka takes a record for stored, without an offset, when its batch failed and a
+         * later one of its partition was acknowledged: the broker would have refused a gap in the
+         * sequence numbers. A broker that knows nothing of the producer yet takes any number, so
+         * that what it refused while a leader moved is lost
+         * (https://github.com/confluentinc/confluent-kafka-go/issues/921). */
+        err = ERR_UNKNOWN;
+        reason = "not known to be stored: a later record of its partition is";
+    }
     if (report && report->done) {
         struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
                                      .partition = message->partition,
                                      .offset = message->offset };
-        enum err err = OK;
-        if (message->err || is_only_inferred(message))
-            err = err_of(message->err, ERR_UNKNOWN);
-        report->done(report->opaque, err, &at, reason_of(rk, message, fatal, sizeof(fatal)));
+        report->done(report->opaque, err, &at, reason);
     }
     free(report);
 }
@@ -257,9 +251,10 @@ static void *thread_main(void *opaque)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum err writer_open(struct topic_writer *w, const struct topic_writer_options *options,
-                            struct why *why)
+enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
+                          struct why *why)
 {
+    struct topic_writer *w = mem_alloc(1, sizeof(*w));
     char timeout[16];
 
     snprintf(timeout, sizeof(timeout), "%d",
@@ -274,31 +269,25 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
         { "message.timeout.ms", timeout },
         { NULL, NULL },
     };
-    enum err err =
-        topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &w->conf, why);
-    if (err)
-        return err;
-    rd_kafka_conf_set_dr_msg_cb(w->conf, on_report);
-    rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),
-                                           partition_of);
-    w->user_timeout_ms = (unsigned)options->message_timeout_ms;
-    if (w->user_timeout_ms)
-        rd_kafka_conf_set_socket_cb(w->conf, open_socket);
-    w->wake = options->own_thread ? NULL : options->wake;
-    err = producer_open(w, why);
-    if (err || !options->own_thread)
-        return err;
-    w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
-    return w->has_thread ? OK : why_set(why, ERR_STOP, "cannot start the writer's thread");
-}
-
-enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
-                          struct why *why)
-{
-    struct topic_writer *w = mem_alloc(1, sizeof(*w));
     topic_client_init(&w->client, &options->kafka);
     pthread_rwlock_init(&w->use, NULL);
-    enum err err = writer_open(w, options, why);
+    enum err err =
+        topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &w->conf, why);
+    if (!err) {
+        rd_kafka_conf_set_dr_msg_cb(w->conf, on_report);
+        rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),
+                                               partition_of);
+        w->user_timeout_ms = (unsigned)options->message_timeout_ms;
+        if (w->user_timeout_ms)
+            rd_kafka_conf_set_socket_cb(w->conf, open_socket);
+        w->wake = options->own_thread ? NULL : options->wake;
+        err = producer_open(w, why);
+    }
+    if (!err && options->own_thread) {
+        w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
+        if (!w->has_thread)
+            err = why_set(why, ERR_STOP, "cannot start the writer's thread");
+    }
     if (err)
         topic_writer_free(w);
     else
