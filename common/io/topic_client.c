@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/buf.h"
+#include "../base/clock.h"
 #include "../base/mem.h"
 
 /* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
@@ -52,7 +53,7 @@ void topic_client_init(struct topic_client *c, const struct kafka_options *optio
     c->brokers = mem_dup(options->brokers ? options->brokers : "");
     c->trouble[0] = '\0';
     c->remedy = is_it_running;
-    c->unavailable = false;
+    atomic_init(&c->unavailable, false);
     pthread_mutex_init(&c->lock, NULL);
 }
 
@@ -65,13 +66,6 @@ void topic_client_clear(struct topic_client *c)
     free(c->brokers);
     c->brokers = NULL;
     pthread_mutex_destroy(&c->lock);
-}
-
-void topic_client_answered(struct topic_client *c)
-{
-    pthread_mutex_lock(&c->lock);
-    c->unavailable = false;
-    pthread_mutex_unlock(&c->lock);
 }
 
 void topic_client_trouble(struct topic_client *c, const char *text)
@@ -87,10 +81,8 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
     char fatal[256];
 
     if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
-        pthread_mutex_lock(&c->lock);
-        c->unavailable = true; /* its text says less than the errors of the brokers before it */
-        pthread_mutex_unlock(&c->lock);
-        return;
+        atomic_store(&c->unavailable, true);
+        return; /* its text says less than the errors of the brokers before it */
     }
     if (err == RD_KAFKA_RESP_ERR__FATAL) {
         rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
@@ -216,6 +208,18 @@ bool topic_client_fatal(struct topic_client *c, struct why *why)
     return true;
 }
 
+rd_kafka_message_t *topic_client_poll(struct topic_client *c, int64_t until_ms)
+{
+    for (;;) {
+        int64_t wait = until_ms - clock_mono_ms();
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(c->rk, wait > 0 ? (int)wait : 0);
+        if (!message || !message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            return message;
+        topic_client_trouble(c, rd_kafka_message_errstr(message));
+        rd_kafka_message_destroy(message);
+    }
+}
+
 void topic_client_record(const rd_kafka_message_t *message, struct record *record)
 {
     rd_kafka_headers_t *headers;
@@ -236,6 +240,13 @@ void topic_client_record(const rd_kafka_message_t *message, struct record *recor
         if (!headers_put_str(&record->headers, str_of(name),
                              (struct str){ value ? value : "", len }))
             return;
+}
+
+void topic_client_wake(rd_kafka_queue_t *queue, const struct wake *wake)
+{
+    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+
+    rd_kafka_queue_io_event_enable(queue, wake->fd, &one, sizeof(one));
 }
 
 void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause)

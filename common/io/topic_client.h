@@ -5,7 +5,9 @@
 #define CRCR_IO_TOPIC_CLIENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
+#include "../base/wake.h"
 #include "kafka.h"
 
 /* 26 MiB: a webhook of 25 MiB, its key, its headers and the batch around it. */
@@ -17,6 +19,7 @@ struct rd_kafka_s;
 struct rd_kafka_conf_s;
 struct rd_kafka_message_s;
 struct rd_kafka_metadata;
+struct rd_kafka_queue_s;
 struct rd_kafka_topic_partition_list_s;
 
 /* First member of those who use it: librdkafka's opaque pointer is this one. */
@@ -24,9 +27,9 @@ struct topic_client {
     struct rd_kafka_s *rk;
     char *brokers; /* for error texts */
     pthread_mutex_t lock;
-    char trouble[256];  /* under lock: what librdkafka last complained of */
-    const char *remedy; /* under lock, static: what to do about it */
-    bool unavailable;   /* under lock: librdkafka has lost every broker */
+    char trouble[256];       /* under lock: what librdkafka last complained of */
+    const char *remedy;      /* under lock, static: what to do about it */
+    atomic_bool unavailable; /* librdkafka has lost every broker */
 };
 
 /* Names and values; the last one has a NULL name. */
@@ -50,8 +53,6 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
 /* All of it for a consumer that reads what rd_kafka_assign gives it, without a group. */
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
                                      struct why *why) MUST_CHECK;
-/* A broker has answered: it is not away. Any thread. */
-void topic_client_answered(struct topic_client *c);
 /* Remembers what went wrong, for the next error text. Any thread. */
 void topic_client_trouble(struct topic_client *c, const char *text);
 /* "cannot reach Kafka at <brokers>: <last trouble>: <what to do>". What to do: look at
@@ -60,8 +61,13 @@ void topic_client_trouble(struct topic_client *c, const char *text);
 enum err topic_client_unreachable(struct topic_client *c, struct why *why);
 /* True when librdkafka cannot go on. */
 bool topic_client_fatal(struct topic_client *c, struct why *why);
+/* A consumer's next message, a record or the end of a partition, the caller's; NULL when none came
+ * until until_ms (monotonic). Other errors are remembered. */
+struct rd_kafka_message_s *topic_client_poll(struct topic_client *c, int64_t until_ms);
 /* Fills record with what borrows from message. Headers past HEADERS_MAX are left out. */
 void topic_client_record(const struct rd_kafka_message_s *message, struct record *record);
+/* Wakes whenever something comes into the empty queue. */
+void topic_client_wake(struct rd_kafka_queue_s *queue, const struct wake *wake);
 /* Stops fetching a partition, or goes on. */
 void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause);
 /* The metadata of the whole cluster; ERR_RETRY when no broker answers in timeout_ms. */

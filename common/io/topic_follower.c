@@ -147,22 +147,14 @@ static void note_end(struct topic_follower *f, const rd_kafka_message_t *message
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
+    rd_kafka_message_t *message;
 
     let_go(f);
-    for (;;) {
-        int64_t wait = deadline - clock_mono_ms();
-        rd_kafka_message_t *message =
-            rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
-        if (!message)
-            return NULL;
-        if (message->err && message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
-        } else {
-            topic_client_answered(&f->client);
-            note_end(f, message);
-            f->moved_ms = clock_mono_ms();
-            f->times_behind = 0;
-        }
+    while ((message = topic_client_poll(&f->client, deadline))) {
+        atomic_store(&f->client.unavailable, false);
+        note_end(f, message);
+        f->moved_ms = clock_mono_ms();
+        f->times_behind = 0;
         if (!message->err) {
             topic_client_record(message, &f->record);
             if (f->record.timestamp_ms >= f->skip_before_ms) {
@@ -172,6 +164,7 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
         }
         rd_kafka_message_destroy(message);
     }
+    return NULL;
 }
 
 bool topic_follower_caught_up(const struct topic_follower *f)
@@ -201,13 +194,10 @@ size_t topic_follower_behind(const struct topic_follower *f, struct topic_positi
 
 bool topic_follower_lost(struct topic_follower *f, struct why *why)
 {
-    pthread_mutex_lock(&f->client.lock);
-    bool unavailable = f->client.unavailable;
-    f->client.unavailable = false; /* reported once */
-    pthread_mutex_unlock(&f->client.lock);
-    if (unavailable)
-        (void)topic_client_unreachable(&f->client, why);
-    return unavailable;
+    if (!atomic_exchange(&f->client.unavailable, false)) /* reported once */
+        return false;
+    (void)topic_client_unreachable(&f->client, why);
+    return true;
 }
 
 bool topic_follower_stalled(struct topic_follower *f, struct why *why)

@@ -36,6 +36,14 @@ void topic_partition_free(struct topic_partition *p)
     free(p);
 }
 
+struct topic_partition *topic_partition_find(struct topic_partition *list, const char *topic,
+                                             int32_t id)
+{
+    while (list && (list->id != id || strcmp(list->topic, topic)))
+        list = list->list_next;
+    return list;
+}
+
 /* Offsets went back: the topic was made anew or lost its end, or librdkafka reads some again. What
  * is in hand from there on is read again. What is below stays: it may be this log's. */
 static void go_back(struct topic_partition *p, int64_t offset)

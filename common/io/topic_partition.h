@@ -42,6 +42,9 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id);
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
 /* Copies the record; the copy is the caller's until record_done or record_drop. */
+/* NULL when the list has none of that name. */
+struct topic_partition *topic_partition_find(struct topic_partition *list, const char *topic,
+                                             int32_t id);
 struct record *topic_partition_take(struct topic_partition *p, const struct record *record);
 /* There is nothing more to read below that offset. */
 void topic_partition_pass(struct topic_partition *p, int64_t offset);

@@ -37,42 +37,6 @@ struct session {
     atomic_llong known_ms; /* … of those that were answered: the session began anew after that */
 };
 
-struct topic_reader {
-    struct topic_client client; /* first: librdkafka's opaque */
-    rd_kafka_queue_t *queue;    /* what consumer_poll reads; carries the wake-up */
-    rd_kafka_queue_t *answers;  /* to commits */
-    size_t n_committing;        /* not answered yet */
-    struct topic_partition *partitions;
-    struct topic_reader_state state; /* without lag and oldest_ms */
-    int max_in_hand;
-    size_t max_span;
-    size_t max_in_hand_bytes;
-    void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
-                    int64_t deadline_mono_ms);
-    void *opaque;
-    bool paused;        /* by topic_reader_pause */
-    bool revoking;      /* inside revoked(): next hands out nothing */
-    bool was_assigned;  /* something or nothing, ever */
-    int64_t commit_due; /* monotonic ms */
-    struct session session;
-    int64_t session_ms;
-};
-
-static const topic_setting reader_defaults[] = {
-    { "session.timeout.ms", "6000" },
-    { "heartbeat.interval.ms", "1500" },
-    { "queued.max.messages.kbytes", "4096" },
-    { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
-    { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
-    /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
-     * asked the others, which have nothing. librdkafka: 500. */
-    { "fetch.wait.max.ms", "100" },
-    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { NULL, NULL },
-};
-
-/* ---- the session ---------------------------------------------------------------------------- */
-
 static bool prolongs(int16_t key)
 {
     return key == JOIN_GROUP || key == HEARTBEAT || key == SYNC_GROUP;
@@ -118,19 +82,39 @@ static rd_kafka_resp_err_t session_watch(rd_kafka_t *rk, const rd_kafka_conf_t *
     return rd_kafka_interceptor_add_on_response_received(rk, "session", on_received, opaque);
 }
 
+struct topic_reader {
+    struct topic_client client; /* first: librdkafka's opaque */
+    rd_kafka_queue_t *queue;    /* what consumer_poll reads; carries the wake-up */
+    rd_kafka_queue_t *answers;  /* to commits */
+    size_t n_committing;        /* not answered yet */
+    struct topic_partition *partitions;
+    struct topic_reader_state state; /* without lag and oldest_ms */
+    size_t max_in_hand, max_in_hand_bytes, max_span;
+    void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
+                    int64_t deadline_mono_ms);
+    void *opaque;
+    bool paused;        /* by topic_reader_pause */
+    bool revoking;      /* inside revoked(): next hands out nothing */
+    bool was_assigned;  /* something or nothing, ever */
+    int64_t commit_due; /* monotonic ms */
+    struct session session;
+    int64_t session_ms;
+};
+
+static const topic_setting reader_defaults[] = {
+    { "session.timeout.ms", "6000" },
+    { "heartbeat.interval.ms", "1500" },
+    { "queued.max.messages.kbytes", "4096" },
+    { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
+    { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
+    /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
+     * asked the others, which have nothing. librdkafka: 500. */
+    { "fetch.wait.max.ms", "100" },
+    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
+    { NULL, NULL },
+};
+
 /* ---- partitions ----------------------------------------------------------------------------- */
-
-static struct topic_partition *find(const struct topic_reader *r, const char *topic, int32_t id)
-{
-    struct topic_partition *p;
-
-    LL_FOREACH2(r->partitions, p, list_next)
-    {
-        if (p->id == id && !strcmp(p->topic, topic))
-            break;
-    }
-    return p;
-}
 
 static void pause_partition(struct topic_reader *r, struct topic_partition *p, bool pause)
 {
@@ -149,8 +133,7 @@ static void pause_and_resume(struct topic_reader *r)
 
     LL_FOREACH2(r->partitions, p, list_next)
     {
-        size_t full =
-            topic_partition_full(p, (size_t)r->max_in_hand, r->max_in_hand_bytes, r->max_span);
+        size_t full = topic_partition_full(p, r->max_in_hand, r->max_in_hand_bytes, r->max_span);
         if (r->paused || full >= 100)
             pause_partition(r, p, true);
         else if (full <= 50)
@@ -172,7 +155,7 @@ static void on_committed(rd_kafka_t *rk, rd_kafka_resp_err_t err,
         topic_client_trouble(&r->client, rd_kafka_err2str(err));
     for (int i = 0; list && i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *t = &list->elems[i];
-        struct topic_partition *p = find(r, t->topic, t->partition);
+        struct topic_partition *p = topic_partition_find(r->partitions, t->topic, t->partition);
         if (p && (err || t->err) && p->committing == t->offset)
             p->committing = -1;
     }
@@ -255,7 +238,8 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
             (void)rd_kafka_queue_poll_callback(r->answers, (int)left);
     }
     for (int i = 0; i < list->cnt; i++) {
-        struct topic_partition *p = find(r, list->elems[i].topic, list->elems[i].partition);
+        struct topic_partition *p =
+            topic_partition_find(r->partitions, list->elems[i].topic, list->elems[i].partition);
         if (!p)
             continue;
         /* librdkafka remembers a pause beyond the assignment: a partition that comes back would
@@ -278,19 +262,18 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err,
         revoked(opaque, list);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- joining and leaving -------------------------------------------------------------------- */
 
 enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
                           struct why *why)
 {
-    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
     struct topic_reader *r = mem_alloc(1, sizeof(*r));
     char session[32] = "";
     size_t size = sizeof(session);
     rd_kafka_conf_t *conf;
 
     topic_client_init(&r->client, &options->kafka);
-    r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    r->max_in_hand = options->max_in_hand ? (size_t)options->max_in_hand : MAX_IN_HAND;
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
     topic_reader_limit_span(r, 0);
@@ -316,7 +299,7 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     r->answers = rd_kafka_queue_new(r->client.rk);
     r->queue = rd_kafka_queue_get_consumer(r->client.rk);
     if (options->wake)
-        rd_kafka_queue_io_event_enable(r->queue, options->wake->fd, &one, sizeof(one));
+        topic_client_wake(r->queue, options->wake);
     rd_kafka_topic_partition_list_t *topics =
         rd_kafka_topic_partition_list_new((int)options->n_topics);
     for (size_t i = 0; i < options->n_topics; i++)
@@ -330,8 +313,6 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     *ret = r;
     return OK;
 }
-
-/* ---- leaving -------------------------------------------------------------------------------- */
 
 #define JOINED_MS 3000
 #define GIVEN_MS  2000 /* at once, unless others are waited for */
@@ -411,17 +392,13 @@ void topic_reader_free(struct topic_reader *r)
 static struct record *take(struct topic_reader *r, const rd_kafka_message_t *message)
 {
     struct topic_partition *p =
-        message->rkt ? find(r, rd_kafka_topic_name(message->rkt), message->partition) : NULL;
+        topic_partition_find(r->partitions, rd_kafka_topic_name(message->rkt), message->partition);
     struct record record;
-    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    bool failed = message->err && !at_end;
 
-    if (failed)
-        topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
-    if (failed || !p)
+    if (!p)
         return NULL;
     p->moved_ms = clock_mono_ms();
-    if (at_end) {
+    if (message->err) { /* its end */
         topic_partition_pass(p, message->offset);
         return NULL;
     }
@@ -431,8 +408,7 @@ static struct record *take(struct topic_reader *r, const rd_kafka_message_t *mes
 
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
 {
-    int64_t now = clock_mono_ms();
-    int64_t deadline = now + timeout_ms;
+    int64_t now = clock_mono_ms(), deadline = now + timeout_ms;
 
     if (r->revoking)
         return NULL;
@@ -442,9 +418,8 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
             commit(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
-        int64_t wait = deadline < r->commit_due ? deadline - now : r->commit_due - now;
         rd_kafka_message_t *message =
-            rd_kafka_consumer_poll(r->client.rk, wait > 0 ? (int)wait : 0);
+            topic_client_poll(&r->client, deadline < r->commit_due ? deadline : r->commit_due);
         struct record *record = message ? take(r, message) : NULL;
         if (message)
             rd_kafka_message_destroy(message);
@@ -457,7 +432,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
 
 void topic_reader_limit_span(struct topic_reader *r, size_t records)
 {
-    r->max_span = records ? records : (size_t)r->max_in_hand * MAX_SPAN_FACTOR;
+    r->max_span = records ? records : r->max_in_hand * MAX_SPAN_FACTOR;
 }
 
 void topic_reader_pause(struct topic_reader *r, bool pause)

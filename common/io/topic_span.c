@@ -20,14 +20,10 @@ struct topic_span {
     size_t n_parts, part;
     rd_kafka_topic_partition_list_t *partitions; /* of all parts, in their order */
     struct span *spans;                          /* one each */
+    int n_left;                                  /* partitions of the part not read to the end */
     struct record record;                        /* the one that is out */
     rd_kafka_message_t *message;
 };
-
-static bool is_left(const struct topic_span *s, int i)
-{
-    return s->spans[i].part == s->part && s->spans[i].at < s->spans[i].end;
-}
 
 /* Assigns what is left of the part, or of the next one that has something. */
 static void part_assign(struct topic_span *s)
@@ -36,38 +32,16 @@ static void part_assign(struct topic_span *s)
 
     for (;; s->part++) {
         for (int i = 0; i < s->partitions->cnt; i++)
-            if (is_left(s, i))
+            if (s->spans[i].part == s->part && s->spans[i].at < s->spans[i].end)
                 rd_kafka_topic_partition_list_add(left, s->partitions->elems[i].topic,
                                                   s->partitions->elems[i].partition)
                     ->offset = s->spans[i].at;
         if (left->cnt || s->part == s->n_parts)
             break;
     }
+    s->n_left = left->cnt;
     rd_kafka_assign(s->client.rk, left->cnt ? left : NULL);
     rd_kafka_topic_partition_list_destroy(left);
-}
-
-static bool part_left(const struct topic_span *s)
-{
-    int i = 0;
-
-    while (i < s->partitions->cnt && !is_left(s, i))
-        i++;
-    return i < s->partitions->cnt;
-}
-
-/* What is read to its end must not be fetched on, or it would crowd out the others. An end below
- * ours is that of a leader that is not up to date yet: what is missing comes. */
-static void pass(struct topic_span *s, int i, int64_t at)
-{
-    struct span *p = &s->spans[i];
-
-    if (at > p->at)
-        p->at = at < p->end ? at : p->end;
-    if (p->at < p->end)
-        return;
-    topic_client_pause(&s->client, s->partitions->elems[i].topic, s->partitions->elems[i].partition,
-                       true);
 }
 
 static void let_go(struct topic_span *s)
@@ -80,19 +54,22 @@ static void let_go(struct topic_span *s)
 /* True when the message is a record of the span, which is out then. */
 static bool take(struct topic_span *s, rd_kafka_message_t *message)
 {
-    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    const rd_kafka_topic_partition_t *found =
-        message->rkt ? rd_kafka_topic_partition_list_find(
-                           s->partitions, rd_kafka_topic_name(message->rkt), message->partition)
-                     : NULL;
-    int i = found ? (int)(found - s->partitions->elems) : 0;
+    const rd_kafka_topic_partition_t *found = rd_kafka_topic_partition_list_find(
+        s->partitions, rd_kafka_topic_name(message->rkt), message->partition);
+    struct span *p = found ? &s->spans[found - s->partitions->elems] : NULL;
 
-    if (message->err && !at_end)
-        topic_client_trouble(&s->client, rd_kafka_message_errstr(message));
-    if (!found || (message->err && !at_end) || !is_left(s, i))
+    if (!p || p->part != s->part || p->at >= p->end)
         return false;
-    bool inside = !at_end && message->offset < s->spans[i].end;
-    pass(s, i, message->offset + !at_end);
+    /* Where the next one is. An end below ours is that of a leader that is not up to date yet: what
+     * is missing comes. */
+    int64_t at = message->offset + !message->err;
+    bool inside = !message->err && message->offset < p->end;
+    if (at > p->at)
+        p->at = at < p->end ? at : p->end;
+    if (p->at == p->end) { /* must not be fetched on, or it would crowd out the others */
+        topic_client_pause(&s->client, found->topic, found->partition, true);
+        s->n_left--;
+    }
     if (!inside)
         return false;
     s->message = message;
@@ -103,17 +80,13 @@ static bool take(struct topic_span *s, rd_kafka_message_t *message)
 const struct record *topic_span_next(struct topic_span *s, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
+    rd_kafka_message_t *message;
 
     let_go(s);
     for (;;) {
-        if (s->part < s->n_parts && !part_left(s))
+        if (s->part < s->n_parts && !s->n_left)
             part_assign(s);
-        if (s->part == s->n_parts)
-            return NULL;
-        int64_t wait = deadline - clock_mono_ms();
-        rd_kafka_message_t *message =
-            rd_kafka_consumer_poll(s->client.rk, wait > 0 ? (int)wait : 0);
-        if (!message)
+        if (s->part == s->n_parts || !(message = topic_client_poll(&s->client, deadline)))
             return NULL;
         if (take(s, message))
             return &s->record;

@@ -158,14 +158,13 @@ static int open_socket(int domain, int type, int protocol, void *opaque)
 
 static enum err producer_open(struct topic_writer *w, struct why *why)
 {
-    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
     enum err err = topic_client_open(&w->client, true, rd_kafka_conf_dup(w->conf), why);
 
     if (err)
         return err;
     if (w->wake) {
         rd_kafka_queue_t *reports = rd_kafka_queue_get_main(w->client.rk);
-        rd_kafka_queue_io_event_enable(reports, w->wake->fd, &one, sizeof(one));
+        topic_client_wake(reports, w->wake);
         rd_kafka_queue_destroy(reports); /* it wakes for as long as the producer is */
         rd_kafka_poll(w->client.rk, 0);  /* arms it */
     }
