@@ -26,7 +26,6 @@ enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *o
     struct topic_admin *a = mem_alloc(1, sizeof(*a));
     rd_kafka_conf_t *conf;
 
-    topic_client_init(&a->client, options);
     a->timeout_ms = timeout_ms;
     enum err err =
         topic_client_configure(&a->client, options, no_settings, no_settings, &conf, why);

@@ -10,11 +10,21 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 
-/* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
+/* For every client; a producer passes over those of fetches. A broker that comes back is found
+ * within 2 s (librdkafka: 10 s). */
 static const topic_setting common_settings[] = {
-    { "reconnect.backoff.ms", "100" },  { "reconnect.backoff.max.ms", "2000" },
-    { "socket.nagle.disable", "true" }, { "socket.keepalive.enable", "true" },
-    { "statistics.interval.ms", "0" },  { NULL, NULL },
+    { "reconnect.backoff.ms", "100" },
+    { "reconnect.backoff.max.ms", "2000" },
+    { "socket.nagle.disable", "true" },
+    { "socket.keepalive.enable", "true" },
+    { "statistics.interval.ms", "0" },
+    /* One fetch is under way at a time: partitions that join or are resumed wait for the end of one
+     * that asked the others, which have nothing; and the end of an empty one is known no sooner.
+     * With 500 ms, librdkafka's own, catching up takes 2 s. */
+    { "fetch.wait.max.ms", "100" },
+    /* TOPIC_MESSAGE_MAX_BYTES and what the protocol adds to a fetch response. */
+    { "receive.message.max.bytes", "28311552" },
+    { NULL, NULL },
 };
 
 const topic_setting topic_consumer_fixed[] = {
@@ -24,37 +34,15 @@ const topic_setting topic_consumer_fixed[] = {
     { "allow.auto.create.topics", "false" }, { NULL, NULL },
 };
 
-static const char *const is_it_running = "is it running? set KAFKA_BROKERS";
-
-static const struct {
-    rd_kafka_resp_err_t err;
-    const char *remedy;
-} remedies[] = {
-    { RD_KAFKA_RESP_ERR__AUTHENTICATION,
-      "set CRCR_KAFKA_SASL_USERNAME, CRCR_KAFKA_SASL_PASSWORD, CRCR_KAFKA_SASL_MECHANISMS" },
-    { RD_KAFKA_RESP_ERR__SSL, "set CRCR_KAFKA_SSL_CA_LOCATION to the authority that signed the "
-                              "brokers' certificates" },
-};
-
-/* A failed handshake may come as a failed transport; its text names the state. */
 static const char *remedy_of(int err, const char *reason)
 {
-    if (strstr(reason, "state SSL_HANDSHAKE"))
-        err = RD_KAFKA_RESP_ERR__SSL;
-    for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
-        if ((int)remedies[i].err == err)
-            return remedies[i].remedy;
-    return is_it_running;
-}
-
-void topic_client_init(struct topic_client *c, const struct kafka_options *options)
-{
-    c->rk = NULL;
-    c->brokers = mem_dup(options->brokers ? options->brokers : "");
-    c->trouble[0] = '\0';
-    c->remedy = is_it_running;
-    atomic_init(&c->unavailable, false);
-    pthread_mutex_init(&c->lock, NULL);
+    /* A failed handshake may come as a failed transport; its text names the state. */
+    if (err == RD_KAFKA_RESP_ERR__SSL || strstr(reason, "state SSL_HANDSHAKE"))
+        return "set CRCR_KAFKA_SSL_CA_LOCATION to the authority that signed the brokers' "
+               "certificates";
+    if (err == RD_KAFKA_RESP_ERR__AUTHENTICATION)
+        return "set CRCR_KAFKA_SASL_USERNAME, CRCR_KAFKA_SASL_PASSWORD, CRCR_KAFKA_SASL_MECHANISMS";
+    return "is it running? set KAFKA_BROKERS";
 }
 
 void topic_client_clear(struct topic_client *c)
@@ -128,6 +116,9 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
     };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
 
+    c->brokers = mem_dup(identity[0].value);
+    c->remedy = remedy_of(0, "");
+    pthread_mutex_init(&c->lock, NULL);
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         enum err err = conf_set(conf, all[i].at, all[i].n, why);
         if (err) {
@@ -162,13 +153,9 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
                                      struct why *why)
 {
-    /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty
-     * one is known no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
     static const topic_setting defaults[] = {
-        { "fetch.wait.max.ms", "100" },
         { "queued.max.messages.kbytes", "16384" },
         { "fetch.message.max.bytes", "1048576" },
-        { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
         { NULL, NULL },
     };
     rd_kafka_conf_t *conf;
@@ -186,15 +173,11 @@ enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_
 
 enum err topic_client_unreachable(struct topic_client *c, struct why *why)
 {
-    char trouble[sizeof(c->trouble)];
-    const char *remedy;
-
     pthread_mutex_lock(&c->lock);
-    snprintf(trouble, sizeof(trouble), "%s", c->trouble);
-    remedy = c->remedy;
+    enum err err = why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: %s", c->brokers,
+                           c->trouble[0] ? ": " : "", c->trouble, c->remedy);
     pthread_mutex_unlock(&c->lock);
-    return why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: %s", c->brokers,
-                   trouble[0] ? ": " : "", trouble, remedy);
+    return err;
 }
 
 bool topic_client_fatal(struct topic_client *c, struct why *why)

@@ -12,8 +12,6 @@
 
 /* 26 MiB: a webhook of 25 MiB, its key, its headers and the batch around it. */
 #define TOPIC_MESSAGE_MAX_BYTES "27262976"
-/* The same and what the protocol adds to a fetch response. */
-#define TOPIC_RECEIVE_MAX_BYTES "28311552"
 
 struct rd_kafka_s;
 struct rd_kafka_conf_s;
@@ -38,12 +36,12 @@ typedef struct kafka_property topic_setting;
 /* What the delivery rules fix of every consumer. */
 extern const topic_setting topic_consumer_fixed[];
 
-void topic_client_init(struct topic_client *c, const struct kafka_options *options);
-/* Ends the handle, if there is one; a consumer has left its group before. Takes half-built ones. */
+/* Ends the handle, if there is one; a consumer has left its group before. Takes one that is zeroed
+ * or half-built. */
 void topic_client_clear(struct topic_client *c);
-/* A configuration: ours that the operator may change (defaults), the operator's own, ours that the
- * delivery rules fix. *ret is the caller's until topic_client_open takes it. ERR_STOP names the
- * property that librdkafka refused. */
+/* Begins a zeroed client, also when it fails, with a configuration: ours that the operator may
+ * change (defaults), the operator's own, ours that the delivery rules fix. *ret is the caller's
+ * until topic_client_open takes it. ERR_STOP names the property that librdkafka refused. */
 enum err topic_client_configure(struct topic_client *c, const struct kafka_options *options,
                                 const topic_setting *defaults, const topic_setting *fixed,
                                 struct rd_kafka_conf_s **ret, struct why *why) MUST_CHECK;

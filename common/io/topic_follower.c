@@ -80,7 +80,6 @@ enum err topic_follower_open(struct topic_follower **ret,
 {
     struct topic_follower *f = mem_alloc(1, sizeof(*f));
 
-    topic_client_init(&f->client, &options->kafka);
     enum err err = topic_client_open_groupless(&f->client, &options->kafka, why);
     if (err) {
         topic_follower_free(f);

@@ -107,10 +107,6 @@ static const topic_setting reader_defaults[] = {
     { "queued.max.messages.kbytes", "4096" },
     { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
     { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
-    /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
-     * asked the others, which have nothing. librdkafka: 500. */
-    { "fetch.wait.max.ms", "100" },
-    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
     { NULL, NULL },
 };
 
@@ -272,7 +268,6 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
     size_t size = sizeof(session);
     rd_kafka_conf_t *conf;
 
-    topic_client_init(&r->client, &options->kafka);
     r->max_in_hand = options->max_in_hand ? (size_t)options->max_in_hand : MAX_IN_HAND;
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;

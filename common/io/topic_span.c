@@ -12,7 +12,7 @@
 
 struct span {
     size_t part;
-    int64_t start, at, end; /* offsets: at is the next */
+    int64_t at, end; /* offsets: at is the next */
 };
 
 struct topic_span {
@@ -20,6 +20,7 @@ struct topic_span {
     size_t n_parts, part;
     rd_kafka_topic_partition_list_t *partitions; /* of all parts, in their order */
     struct span *spans;                          /* one each */
+    int64_t total, done;                         /* offsets */
     int n_left;                                  /* partitions of the part not read to the end */
     struct record record;                        /* the one that is out */
     rd_kafka_message_t *message;
@@ -64,8 +65,11 @@ static bool take(struct topic_span *s, rd_kafka_message_t *message)
      * is missing comes. */
     int64_t at = message->offset + !message->err;
     bool inside = !message->err && message->offset < p->end;
-    if (at > p->at)
-        p->at = at < p->end ? at : p->end;
+    at = at < p->end ? at : p->end;
+    if (at > p->at) {
+        s->done += at - p->at;
+        p->at = at;
+    }
     if (p->at == p->end) { /* must not be fetched on, or it would crowd out the others */
         topic_client_pause(&s->client, found->topic, found->partition, true);
         s->n_left--;
@@ -112,11 +116,11 @@ static enum err ask_spans(struct topic_span *s, const struct topic_span_part *pa
     for (int i = 0; !err && i < times->cnt; i++) {
         struct span *p = &s->spans[i];
         int64_t at = times->elems[i].offset;
-        p->start = ends[i].first;
+        p->at = ends[i].first;
         p->end = ends[i].end;
         if (parts[p->part].from_ms > 0 && at != RD_KAFKA_OFFSET_BEGINNING)
-            p->start = at >= 0 && at < p->end ? at : p->end;
-        p->at = p->start;
+            p->at = at >= 0 && at < p->end ? at : p->end;
+        s->total += p->end - p->at;
     }
     free(ends);
     rd_kafka_topic_partition_list_destroy(times);
@@ -129,7 +133,6 @@ enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kaf
     struct topic_span *s = mem_alloc(1, sizeof(*s));
     const char **topics = mem_alloc(n, sizeof(*topics));
 
-    topic_client_init(&s->client, kafka);
     s->n_parts = n;
     s->partitions = rd_kafka_topic_partition_list_new(16);
     for (size_t i = 0; i < n; i++)
@@ -172,18 +175,10 @@ size_t topic_span_part(const struct topic_span *s)
 
 int64_t topic_span_total(const struct topic_span *s)
 {
-    int64_t total = 0;
-
-    for (int i = 0; i < s->partitions->cnt; i++)
-        total += s->spans[i].end - s->spans[i].start;
-    return total;
+    return s->total;
 }
 
 int64_t topic_span_done(const struct topic_span *s)
 {
-    int64_t done = 0;
-
-    for (int i = 0; i < s->partitions->cnt; i++)
-        done += s->spans[i].at - s->spans[i].start;
-    return done;
+    return s->done;
 }

@@ -268,7 +268,6 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
         { "message.timeout.ms", timeout },
         { NULL, NULL },
     };
-    topic_client_init(&w->client, &options->kafka);
     pthread_rwlock_init(&w->use, NULL);
     enum err err =
         topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &w->conf, why);
@@ -277,8 +276,7 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
         rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),
                                                partition_of);
         w->user_timeout_ms = (unsigned)options->message_timeout_ms;
-        if (w->user_timeout_ms)
-            rd_kafka_conf_set_socket_cb(w->conf, open_socket);
+        rd_kafka_conf_set_socket_cb(w->conf, open_socket);
         w->wake = options->own_thread ? NULL : options->wake;
         err = producer_open(w, why);
     }
@@ -402,7 +400,7 @@ struct waiter {
     atomic_bool reported;
     enum err err;
     struct topic_position at;
-    char reason[256];
+    struct why *why; /* of put_wait's caller; may be NULL */
 };
 
 static void on_waited(void *opaque, enum err err, const struct topic_position *at,
@@ -412,7 +410,8 @@ static void on_waited(void *opaque, enum err err, const struct topic_position *a
 
     waiter->err = err;
     waiter->at = *at;
-    snprintf(waiter->reason, sizeof(waiter->reason), "%s", reason ? reason : "");
+    if (err)
+        (void)why_set(waiter->why, err, "topic %s: %s", at->topic, reason);
     atomic_store(&waiter->reported, true);
 }
 
@@ -420,7 +419,7 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why)
 {
-    struct waiter waiter = { .reported = false };
+    struct waiter waiter = { .reported = false, .why = why };
     enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
 
     if (err) {
@@ -429,11 +428,9 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
     }
     while (!atomic_load(&waiter.reported))
         (void)!topic_writer_flush(w, FLUSH_STEP_MS, NULL);
-    if (waiter.err)
-        return why_set(why, waiter.err, "topic %s: %s", topic, waiter.reason);
-    if (at)
+    if (!waiter.err && at)
         *at = (struct topic_position){ topic, waiter.at.partition, waiter.at.offset };
-    return OK;
+    return waiter.err;
 }
 
 void topic_writer_poll(struct topic_writer *w, int timeout_ms)
