@@ -122,7 +122,7 @@ void topic_follower_free(struct topic_follower *f)
     free(f);
 }
 
-/* A partition that grows all the time may never tell its end, which librdkafka does where a fetch
+/* A partition that grows all the time may never report its end, which librdkafka does where a fetch
  * brings nothing: the end that came with its first record is enough. */
 static void note_end(struct topic_follower *f, const rd_kafka_message_t *message)
 {

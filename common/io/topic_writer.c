@@ -43,7 +43,7 @@ struct topic_writer {
 struct report {
     topic_written_fn *done; /* may be NULL */
     void *opaque;
-    int place; /* 0: by its key */
+    int slot; /* the partition, from 1; 0: by its key */
 };
 
 /* Without compression the broker, the disk and every consumer handle more bytes; with it ingest
@@ -139,8 +139,8 @@ static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size
 {
     const struct report *report = message_opaque;
 
-    if (report && report->place)
-        return report->place < n ? report->place - 1 : n - 1;
+    if (report && report->slot)
+        return report->slot < n ? report->slot - 1 : n - 1;
     return rd_kafka_msg_partitioner_murmur2_random(topic, key, key_len, n, topic_opaque,
                                                    message_opaque);
 }
@@ -336,7 +336,7 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
     rd_kafka_error_t *error = NULL;
     enum err err;
 
-    if (want.done || want.place) {
+    if (want.done || want.slot) {
         report = mem_alloc(1, sizeof(*report));
         *report = want;
     }
@@ -379,12 +379,12 @@ enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str 
     return topic_writer_put_in(w, topic, 0, key, value, headers, done, opaque, why);
 }
 
-enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int place, struct str key,
+enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int slot, struct str key,
                              struct str value, const struct headers *headers,
                              topic_written_fn *done, void *opaque, struct why *why)
 {
     return produce(w, topic, key, (void *)value.ptr, value.len, RD_KAFKA_MSG_F_COPY, headers,
-                   (struct report){ done, opaque, place }, why);
+                   (struct report){ done, opaque, slot }, why);
 }
 
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
