@@ -36,9 +36,6 @@ typedef struct kafka_property topic_setting;
 /* What the delivery rules fix of every consumer. */
 extern const topic_setting topic_consumer_fixed[];
 
-/* Ends the handle, if there is one; a consumer has left its group before. Takes one that is zeroed
- * or half-built. */
-void topic_client_clear(struct topic_client *c);
 /* Begins a zeroed client, also when it fails, with a configuration: ours that the operator may
  * change (defaults), the operator's own, ours that the delivery rules fix. *ret is the caller's
  * until topic_client_open takes it. ERR_STOP names the property that librdkafka refused. */
@@ -51,6 +48,9 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
 /* All of it for a consumer that reads what rd_kafka_assign gives it, without a group. */
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
                                      struct why *why) MUST_CHECK;
+/* Ends the handle, if there is one; a consumer has left its group before. Takes one that is zeroed
+ * or half-built. */
+void topic_client_clear(struct topic_client *c);
 /* Remembers what went wrong, for the next error text. Any thread. */
 void topic_client_trouble(struct topic_client *c, const char *text);
 /* "cannot reach Kafka at <brokers>: <last trouble>: <what to do>". What to do: look at
