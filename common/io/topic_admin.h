@@ -1,4 +1,4 @@
-/* What tools ask of the brokers: make topics, compare them with what they should be, and tell how
+/* What tools ask of the brokers: make topics, compare them with what they should be, and say how
  * far a group is. Blocking; for one thread. */
 #ifndef CRCR_IO_TOPIC_ADMIN_H
 #define CRCR_IO_TOPIC_ADMIN_H
@@ -12,8 +12,6 @@ struct topic_admin;
 enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
                          int timeout_ms, struct why *why) MUST_CHECK;
 void topic_admin_free(struct topic_admin *a);
-/* How many brokers the cluster has; ERR_RETRY when none answers. */
-enum err topic_admin_brokers(struct topic_admin *a, int *ret, struct why *why) MUST_CHECK;
 
 enum topic_state {
     TOPIC_STATE_OK,
@@ -24,37 +22,32 @@ enum topic_state {
 };
 struct topic_report {
     enum topic_state state;
-    size_t differences;
-    char detail[400]; /* DIFFERS, WIDENED: "partitions is 4, not 12; retention.ms …" */
+    char detail[400]; /* "partitions is 4, not 12; retention.ms raised from …" */
 };
 /* Compares prefix + name of each spec with the cluster; reports has one entry a spec.
- * min.insync.replicas is compared only where the spec sets it. */
+ * min.insync.replicas is compared only where the spec sets it. ERR_RETRY: no broker answers. */
 enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
                            const char *prefix, struct topic_report *reports,
                            struct why *why) MUST_CHECK;
-/* Creates one topic. replication: copies of each partition; min.insync.replicas becomes 2
- * when there are three or more, else 1, unless the spec sets it. OK also when it exists by now;
- * ERR_REFUSE when the broker will not. */
-enum err topic_admin_create(struct topic_admin *a, const struct topic_spec *spec,
-                            const char *prefix, int replication, struct why *why) MUST_CHECK;
-
-/* Raises retention.ms, retention.bytes and max.message.bytes of a topic that differs to what the
- * spec says where that is more: nothing that is kept is lost by it. The report becomes WIDENED when
+/* The same, and creates what is missing, then waits until the brokers know every topic (ERR_RETRY:
+ * one does not in time). replication: copies of each partition, 0: 3, or as many as there are
+ * brokers; min.insync.replicas becomes 2 when there are three or more, else 1, unless the spec sets
+ * it. ERR_REFUSE when the broker will not.
+ *
+ * Of topics that differ it raises retention.ms, retention.bytes and max.message.bytes to what the
+ * spec says where that is more: nothing that is kept is lost by it. The report is WIDENED when
  * nothing else differs. Kafka's AlterConfigs replaces all of a topic's own settings at once, so
  * what another sets in that very moment is lost (librdkafka before 2.2 has no incremental form). */
-enum err topic_admin_widen(struct topic_admin *a, const struct topic_spec *spec, const char *prefix,
-                           struct topic_report *report, struct why *why) MUST_CHECK;
-/* Waits until the brokers tell of every topic of specs: creation is answered by the controller, and
- * they hear of it a moment later. ERR_RETRY when one is not there in time. */
-enum err topic_admin_await_topics(struct topic_admin *a, const struct topic_specs *specs,
-                                  const char *prefix, struct why *why) MUST_CHECK;
+enum err topic_admin_create(struct topic_admin *a, const struct topic_specs *specs,
+                            const char *prefix, int replication, struct topic_report *reports,
+                            struct why *why) MUST_CHECK;
 
 struct partition_lag {
     char topic[96];
     int32_t partition;
     int64_t committed; /* -1: the group never committed there */
-    int64_t low, end;  /* offsets that are there */
-    int64_t lag;       /* what a reader would read: end - committed, or end - low */
+    int64_t end;
+    int64_t lag; /* what a reader would read: up to the end, of what is there */
 };
 /* One entry for each partition of the topics, sorted; *ret is the caller's to free. ERR_STOP names
  * a topic that is missing. */

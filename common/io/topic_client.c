@@ -7,46 +7,42 @@
 #include <string.h>
 
 #include "../base/buf.h"
+#include "../base/clock.h"
 #include "../base/mem.h"
 
-/* For every client. A broker that comes back is found within 2 s (librdkafka: 10 s). */
+/* For every client; a producer passes over those of fetches. A broker that comes back is found
+ * within 2 s (librdkafka: 10 s). */
 static const topic_setting common_settings[] = {
-    { "reconnect.backoff.ms", "100" },  { "reconnect.backoff.max.ms", "2000" },
-    { "socket.nagle.disable", "true" }, { "socket.keepalive.enable", "true" },
-    { "statistics.interval.ms", "0" },  { NULL, NULL },
+    { "reconnect.backoff.ms", "100" },
+    { "reconnect.backoff.max.ms", "2000" },
+    { "socket.nagle.disable", "true" },
+    { "socket.keepalive.enable", "true" },
+    { "statistics.interval.ms", "0" },
+    /* One fetch is under way at a time: partitions that join or are resumed wait for the end of one
+     * that asked the others, which have nothing; and the end of an empty one is known no sooner.
+     * With 500 ms, librdkafka's own, catching up takes 2 s. */
+    { "fetch.wait.max.ms", "100" },
+    /* TOPIC_MESSAGE_MAX_BYTES and what the protocol adds to a fetch response. */
+    { "receive.message.max.bytes", "28311552" },
+    { NULL, NULL },
 };
 
-static const char *const is_it_running = "is it running? set KAFKA_BROKERS";
-
-static const struct {
-    rd_kafka_resp_err_t err;
-    const char *remedy;
-} remedies[] = {
-    { RD_KAFKA_RESP_ERR__AUTHENTICATION,
-      "set CRCR_KAFKA_SASL_USERNAME, CRCR_KAFKA_SASL_PASSWORD, CRCR_KAFKA_SASL_MECHANISMS" },
-    { RD_KAFKA_RESP_ERR__SSL, "set CRCR_KAFKA_SSL_CA_LOCATION to the authority that signed the "
-                              "brokers' certificates" },
+const topic_setting topic_consumer_fixed[] = {
+    { "enable.auto.commit", "false" },       { "enable.auto.offset.store", "false" },
+    { "auto.offset.reset", "earliest" }, /* also when retention took the beginning away meanwhile */
+    { "enable.partition.eof", "true" },  /* says how far an idle partition was read */
+    { "allow.auto.create.topics", "false" }, { NULL, NULL },
 };
 
-/* A failed handshake may come as a failed transport; its text names the state. */
 static const char *remedy_of(int err, const char *reason)
 {
-    if (strstr(reason, "state SSL_HANDSHAKE"))
-        err = RD_KAFKA_RESP_ERR__SSL;
-    for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
-        if ((int)remedies[i].err == err)
-            return remedies[i].remedy;
-    return is_it_running;
-}
-
-void topic_client_init(struct topic_client *c, const struct kafka_options *options)
-{
-    c->rk = NULL;
-    c->brokers = mem_dup(options->brokers ? options->brokers : "");
-    c->trouble[0] = '\0';
-    c->remedy = is_it_running;
-    c->unavailable = false;
-    pthread_mutex_init(&c->lock, NULL);
+    /* A failed handshake may come as a failed transport; its text names the state. */
+    if (err == RD_KAFKA_RESP_ERR__SSL || strstr(reason, "state SSL_HANDSHAKE"))
+        return "set CRCR_KAFKA_SSL_CA_LOCATION to the authority that signed the brokers' "
+               "certificates";
+    if (err == RD_KAFKA_RESP_ERR__AUTHENTICATION)
+        return "set CRCR_KAFKA_SASL_USERNAME, CRCR_KAFKA_SASL_PASSWORD, CRCR_KAFKA_SASL_MECHANISMS";
+    return "is it running? set KAFKA_BROKERS";
 }
 
 void topic_client_clear(struct topic_client *c)
@@ -58,13 +54,6 @@ void topic_client_clear(struct topic_client *c)
     free(c->brokers);
     c->brokers = NULL;
     pthread_mutex_destroy(&c->lock);
-}
-
-void topic_client_answered(struct topic_client *c)
-{
-    pthread_mutex_lock(&c->lock);
-    c->unavailable = false;
-    pthread_mutex_unlock(&c->lock);
 }
 
 void topic_client_trouble(struct topic_client *c, const char *text)
@@ -80,10 +69,8 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
     char fatal[256];
 
     if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
-        pthread_mutex_lock(&c->lock);
-        c->unavailable = true; /* its text says less than the errors of the brokers before it */
-        pthread_mutex_unlock(&c->lock);
-        return;
+        atomic_store(&c->unavailable, true);
+        return; /* its text says less than the errors of the brokers before it */
     }
     if (err == RD_KAFKA_RESP_ERR__FATAL) {
         rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
@@ -95,54 +82,49 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
     pthread_mutex_unlock(&c->lock);
 }
 
-static enum err conf_set(rd_kafka_conf_t *conf, const char *name, const char *value,
+/* n: at most; the last one of ours has a NULL name. */
+static enum err conf_set(rd_kafka_conf_t *conf, const topic_setting *settings, size_t n,
                          struct why *why)
 {
     char text[256];
 
-    if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) == RD_KAFKA_CONF_OK)
-        return OK;
-    return why_set(why, ERR_STOP, "Kafka property %s=%s: %s", name, value, text);
-}
-
-static enum err conf_set_all(rd_kafka_conf_t *conf, const topic_setting *settings, struct why *why)
-{
-    enum err err = OK;
-
-    for (; !err && settings->name; settings++)
-        err = conf_set(conf, settings->name, settings->value, why);
-    return err;
-}
-
-static enum err conf_fill(rd_kafka_conf_t *conf, const struct kafka_options *options,
-                          const topic_setting *defaults, const topic_setting *fixed,
-                          struct why *why)
-{
-    enum err err = conf_set_all(conf, common_settings, why);
-
-    if (!err)
-        err = conf_set_all(conf, defaults, why);
-    for (size_t i = 0; !err && i < options->n_properties; i++)
-        err = conf_set(conf, options->properties[i].name, options->properties[i].value, why);
-    if (!err)
-        err = conf_set(conf, "bootstrap.servers", options->brokers ? options->brokers : "", why);
-    if (!err && options->client_id)
-        err = conf_set(conf, "client.id", options->client_id, why);
-    if (!err)
-        err = conf_set_all(conf, fixed, why);
-    return err;
+    for (size_t i = 0; i < n && settings[i].name; i++)
+        if (rd_kafka_conf_set(conf, settings[i].name, settings[i].value, text, sizeof(text)))
+            return why_set(why, ERR_STOP, "Kafka property %s=%s: %s", settings[i].name,
+                           settings[i].value, text);
+    return OK;
 }
 
 enum err topic_client_configure(struct topic_client *c, const struct kafka_options *options,
                                 const topic_setting *defaults, const topic_setting *fixed,
                                 struct rd_kafka_conf_s **ret, struct why *why)
 {
+    const topic_setting identity[] = {
+        { "bootstrap.servers", options->brokers ? options->brokers : "" },
+        { options->client_id ? "client.id" : NULL, options->client_id },
+        { NULL, NULL },
+    };
+    const struct {
+        const topic_setting *at;
+        size_t n;
+    } all[] = {
+        { common_settings, SIZE_MAX },
+        { defaults, SIZE_MAX },
+        { options->properties, options->n_properties },
+        { identity, SIZE_MAX },
+        { fixed, SIZE_MAX },
+    };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    enum err err = conf_fill(conf, options, defaults, fixed, why);
 
-    if (err) {
-        rd_kafka_conf_destroy(conf);
-        return err;
+    c->brokers = mem_dup(identity[0].value);
+    c->remedy = remedy_of(0, "");
+    pthread_mutex_init(&c->lock, NULL);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        enum err err = conf_set(conf, all[i].at, all[i].n, why);
+        if (err) {
+            rd_kafka_conf_destroy(conf);
+            return err;
+        }
     }
     /* Only consumers have it, from librdkafka 2.2 on. Before that one that finds its queue full
      * (queued.max.messages.kbytes, queued.min.messages) looks again after up to a second: of a
@@ -171,29 +153,19 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
                                      struct why *why)
 {
-    /* A partition that joins while a fetch is waiting must wait for it too, and the end of an empty
-     * one is known no sooner: with 500 ms, librdkafka's own, catching up takes 2 s. */
     static const topic_setting defaults[] = {
-        { "fetch.wait.max.ms", "100" },
         { "queued.max.messages.kbytes", "16384" },
         { "fetch.message.max.bytes", "1048576" },
-        { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-        { NULL, NULL },
-    };
-    static const topic_setting fixed[] = {
-        { "group.id", "crcr" }, /* librdkafka wants one; nothing is joined or committed under it */
-        { "enable.auto.commit", "false" },
-        { "enable.auto.offset.store", "false" },
-        { "auto.offset.reset", "earliest" }, /* retention took the beginning away meanwhile */
-        { "enable.partition.eof", "true" },
-        { "allow.auto.create.topics", "false" },
         { NULL, NULL },
     };
     rd_kafka_conf_t *conf;
-    enum err err = topic_client_configure(c, options, defaults, fixed, &conf, why);
+    enum err err = topic_client_configure(c, options, defaults, topic_consumer_fixed, &conf, why);
 
-    if (!err)
-        err = topic_client_open(c, false, conf, why);
+    if (err)
+        return err;
+    /* librdkafka wants one; nothing is joined or committed under it */
+    rd_kafka_conf_set(conf, "group.id", "crcr", NULL, 0);
+    err = topic_client_open(c, false, conf, why);
     if (!err)
         rd_kafka_poll_set_consumer(c->rk);
     return err;
@@ -201,15 +173,11 @@ enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_
 
 enum err topic_client_unreachable(struct topic_client *c, struct why *why)
 {
-    char trouble[sizeof(c->trouble)];
-    const char *remedy;
-
     pthread_mutex_lock(&c->lock);
-    snprintf(trouble, sizeof(trouble), "%s", c->trouble);
-    remedy = c->remedy;
+    enum err err = why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: %s", c->brokers,
+                           c->trouble[0] ? ": " : "", c->trouble, c->remedy);
     pthread_mutex_unlock(&c->lock);
-    return why_set(why, ERR_RETRY, "cannot reach Kafka at %s%s%s: %s", c->brokers,
-                   trouble[0] ? ": " : "", trouble, remedy);
+    return err;
 }
 
 bool topic_client_fatal(struct topic_client *c, struct why *why)
@@ -223,30 +191,57 @@ bool topic_client_fatal(struct topic_client *c, struct why *why)
     return true;
 }
 
-static void fill_headers(struct headers *to, const rd_kafka_message_t *message)
+rd_kafka_message_t *topic_client_poll(struct topic_client *c, int64_t until_ms)
+{
+    for (;;) {
+        int64_t wait = until_ms - clock_mono_ms();
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(c->rk, wait > 0 ? (int)wait : 0);
+        if (!message || !message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            return message;
+        topic_client_trouble(c, rd_kafka_message_errstr(message));
+        rd_kafka_message_destroy(message);
+    }
+}
+
+void topic_client_record(const rd_kafka_message_t *message, struct record *record)
 {
     rd_kafka_headers_t *headers;
     const char *name;
     const void *value;
     size_t len;
 
-    headers_init(to);
-    if (rd_kafka_message_headers(message, &headers))
-        return;
-    for (size_t i = 0; !rd_kafka_header_get_all(headers, i, &name, &value, &len); i++)
-        if (!headers_put_str(to, str_of(name), (struct str){ value ? value : "", len }))
-            return;
-}
-
-void topic_client_record(const rd_kafka_message_t *message, struct record *record)
-{
     record->at = (struct topic_position){ .topic = rd_kafka_topic_name(message->rkt),
                                           .partition = message->partition,
                                           .offset = message->offset };
     record->timestamp_ms = rd_kafka_message_timestamp(message, NULL);
     record->key = (struct str){ message->key, message->key_len };
     record->value = (struct str){ message->payload, message->len };
-    fill_headers(&record->headers, message);
+    headers_init(&record->headers);
+    if (rd_kafka_message_headers(message, &headers))
+        return;
+    for (size_t i = 0; !rd_kafka_header_get_all(headers, i, &name, &value, &len); i++)
+        if (!headers_put_str(&record->headers, str_of(name),
+                             (struct str){ value ? value : "", len }))
+            return;
+}
+
+void topic_client_wake(rd_kafka_queue_t *queue, const struct wake *wake)
+{
+    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
+
+    rd_kafka_queue_io_event_enable(queue, wake->fd, &one, sizeof(one));
+}
+
+void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause)
+{
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+
+    rd_kafka_topic_partition_list_add(one, topic, partition);
+    if (pause)
+        rd_kafka_pause_partitions(c->rk, one);
+    else
+        rd_kafka_resume_partitions(c->rk, one);
+    rd_kafka_topic_partition_list_destroy(one);
 }
 
 enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
@@ -256,6 +251,14 @@ enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
         return OK;
     rd_kafka_poll(c->rk, 0); /* collects the reason */
     return topic_client_unreachable(c, why);
+}
+
+int topic_client_partition_count(const struct rd_kafka_metadata *metadata, const char *topic)
+{
+    for (int i = 0; i < metadata->topic_cnt; i++)
+        if (!metadata->topics[i].err && !strcmp(metadata->topics[i].topic, topic))
+            return metadata->topics[i].partition_cnt;
+    return 0;
 }
 
 enum err topic_client_partitions(struct topic_client *c, const char *const *topics, size_t n,
@@ -270,10 +273,7 @@ enum err topic_client_partitions(struct topic_client *c, const char *const *topi
     if (err)
         return err;
     for (size_t i = 0; i < n; i++) {
-        int partitions = 0;
-        for (int k = 0; k < metadata->topic_cnt; k++)
-            if (!metadata->topics[k].err && !strcmp(metadata->topics[k].topic, topics[i]))
-                partitions = metadata->topics[k].partition_cnt;
+        int partitions = topic_client_partition_count(metadata, topics[i]);
         if (partitions && list)
             rd_kafka_topic_partition_list_add_range(list, topics[i], 0, partitions - 1);
         if (!partitions)
@@ -294,4 +294,62 @@ bool topic_client_is_mock(struct topic_client *c, int timeout_ms)
 
     rd_kafka_mem_free(c->rk, id);
     return is;
+}
+
+/* ListOffsets of one kind: the list's offsets become where, and then the answers. */
+static enum err ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t where,
+                         int timeout_ms, struct why *why)
+{
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = where;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(rk, list, timeout_ms);
+    const rd_kafka_topic_partition_t *first = &list->elems[0], *last = &list->elems[list->cnt - 1];
+    if (code) /* of all of them; which it was librdkafka does not say */
+        return why_set(why, ERR_RETRY,
+                       "cannot get the ends of the %d partitions of %s%s: %s: is each one's leader "
+                       "running?",
+                       list->cnt, first->topic, strcmp(first->topic, last->topic) ? ", …" : "",
+                       rd_kafka_err2str(code));
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *t = &list->elems[i];
+        if (t->err || t->offset < 0)
+            return why_set(why, ERR_RETRY, "cannot get the end of %s [%d]: %s", t->topic,
+                           (int)t->partition,
+                           t->err ? rd_kafka_err2str(t->err) : "Kafka did not say");
+    }
+    return OK;
+}
+
+enum err topic_client_ends(struct topic_client *c, const rd_kafka_topic_partition_list_t *of,
+                           int timeout_ms, struct topic_end *ends, struct why *why)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(of);
+    enum err err = ask_ends(c->rk, list, RD_KAFKA_OFFSET_BEGINNING, timeout_ms, why);
+
+    for (int i = 0; !err && i < of->cnt; i++)
+        ends[i].first = list->elems[i].offset;
+    if (!err)
+        err = ask_ends(c->rk, list, RD_KAFKA_OFFSET_END, timeout_ms, why);
+    for (int i = 0; !err && i < of->cnt; i++)
+        ends[i].end = list->elems[i].offset;
+    rd_kafka_topic_partition_list_destroy(list);
+    return err;
+}
+
+enum err topic_client_offsets_at_times(struct topic_client *c,
+                                       rd_kafka_topic_partition_list_t *list, int timeout_ms,
+                                       struct why *why)
+{
+    if (topic_client_is_mock(c, timeout_ms)) {
+        for (int i = 0; i < list->cnt; i++)
+            list->elems[i].offset = RD_KAFKA_OFFSET_BEGINNING;
+        return OK;
+    }
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(c->rk, list, timeout_ms);
+    for (int i = 0; !code && i < list->cnt; i++)
+        code = list->elems[i].err;
+    return code ? why_set(why, ERR_RETRY, "cannot find offsets by time: %s", rd_kafka_err2str(code))
+                : OK;
 }

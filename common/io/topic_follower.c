@@ -7,7 +7,6 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
-#include "topic_ends.h"
 
 #define START_MS      5000
 #define OFFSETS_MS    15000 /* a broker that has just come back has no leaders for some seconds */
@@ -32,25 +31,21 @@ struct topic_follower {
 };
 
 /* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
-static enum err ask_offsets(struct topic_follower *f, int64_t from_ms, struct why *why)
-{
-    for (int i = 0; i < f->partitions->cnt; i++)
-        f->partitions->elems[i].offset = from_ms;
-    return topic_ends_at_times(&f->client, f->partitions, START_MS, why);
-}
-
 static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struct why *why)
 {
     int64_t deadline = clock_mono_ms() + OFFSETS_MS;
-    struct why reason;
-    enum err err = ask_offsets(f, from_ms, &reason);
 
-    while (err && clock_mono_ms() < deadline) {
+    for (;;) {
+        for (int i = 0; i < f->partitions->cnt; i++)
+            f->partitions->elems[i].offset = from_ms;
+        struct why reason;
+        enum err err = topic_client_offsets_at_times(&f->client, f->partitions, START_MS, &reason);
+        if (!err)
+            break;
+        if (clock_mono_ms() >= deadline)
+            return why_set(why, err, "%s; run this again in a moment", reason.text);
         topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
-        err = ask_offsets(f, from_ms, &reason);
     }
-    if (err)
-        return why_set(why, err, "%s; run this again in a moment", reason.text);
     f->skip_before_ms = f->partitions->elems[0].offset == RD_KAFKA_OFFSET_BEGINNING ? from_ms : 0;
     return OK;
 }
@@ -84,26 +79,23 @@ enum err topic_follower_open(struct topic_follower **ret,
                              const struct topic_follower_options *options, struct why *why)
 {
     struct topic_follower *f = mem_alloc(1, sizeof(*f));
-
-    topic_client_init(&f->client, &options->kafka);
     enum err err = topic_client_open_groupless(&f->client, &options->kafka, why);
-    if (err) {
+
+    if (err)
         topic_follower_free(f);
-        return err;
-    }
-    *ret = f;
-    return OK;
+    else
+        *ret = f;
+    return err;
 }
 
 enum err topic_follower_new(struct topic_follower **ret,
                             const struct topic_follower_options *options, struct why *why)
 {
-    struct topic_follower *f;
+    struct topic_follower *f = NULL;
     enum err err = topic_follower_open(&f, options, why);
 
-    if (err)
-        return err;
-    err = topic_follower_start(f, options, why);
+    if (!err)
+        err = topic_follower_start(f, options, why);
     if (err)
         topic_follower_free(f);
     else
@@ -129,7 +121,7 @@ void topic_follower_free(struct topic_follower *f)
     free(f);
 }
 
-/* A partition that grows all the time may never tell its end, which librdkafka does where a fetch
+/* A partition that grows all the time may never report its end, which librdkafka does where a fetch
  * brings nothing: the end that came with its first record is enough. */
 static void note_end(struct topic_follower *f, const rd_kafka_message_t *message)
 {
@@ -153,22 +145,14 @@ static void note_end(struct topic_follower *f, const rd_kafka_message_t *message
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
+    rd_kafka_message_t *message;
 
     let_go(f);
-    for (;;) {
-        int64_t wait = deadline - clock_mono_ms();
-        rd_kafka_message_t *message =
-            rd_kafka_consumer_poll(f->client.rk, wait > 0 ? (int)wait : 0);
-        if (!message)
-            return NULL;
-        if (message->err && message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-            topic_client_trouble(&f->client, rd_kafka_message_errstr(message));
-        } else {
-            topic_client_answered(&f->client);
-            note_end(f, message);
-            f->moved_ms = clock_mono_ms();
-            f->times_behind = 0;
-        }
+    while ((message = topic_client_poll(&f->client, deadline))) {
+        atomic_store(&f->client.unavailable, false);
+        note_end(f, message);
+        f->moved_ms = clock_mono_ms();
+        f->times_behind = 0;
         if (!message->err) {
             topic_client_record(message, &f->record);
             if (f->record.timestamp_ms >= f->skip_before_ms) {
@@ -178,6 +162,7 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
         }
         rd_kafka_message_destroy(message);
     }
+    return NULL;
 }
 
 bool topic_follower_caught_up(const struct topic_follower *f)
@@ -195,27 +180,22 @@ bool topic_follower_waits_for(const struct topic_follower *f, const struct topic
 
 size_t topic_follower_behind(const struct topic_follower *f, struct topic_position *first)
 {
-    size_t n = 0;
+    const rd_kafka_topic_partition_t *p = f->partitions->elems;
 
-    for (int i = 0; i < f->partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *p = &f->partitions->elems[i];
-        if (p->opaque)
-            continue;
-        if (n++ == 0)
-            *first = (struct topic_position){ p->topic, p->partition, -1 };
-    }
-    return n;
+    if (!f->n_behind)
+        return 0;
+    while (p->opaque)
+        p++;
+    *first = (struct topic_position){ p->topic, p->partition, -1 };
+    return (size_t)f->n_behind;
 }
 
 bool topic_follower_lost(struct topic_follower *f, struct why *why)
 {
-    pthread_mutex_lock(&f->client.lock);
-    bool unavailable = f->client.unavailable;
-    f->client.unavailable = false; /* reported once */
-    pthread_mutex_unlock(&f->client.lock);
-    if (unavailable)
-        (void)topic_client_unreachable(&f->client, why);
-    return unavailable;
+    if (!atomic_exchange(&f->client.unavailable, false)) /* reported once */
+        return false;
+    (void)topic_client_unreachable(&f->client, why);
+    return true;
 }
 
 bool topic_follower_stalled(struct topic_follower *f, struct why *why)
@@ -228,7 +208,7 @@ bool topic_follower_stalled(struct topic_follower *f, struct why *why)
     f->asked_ms = now;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(f->partitions);
     struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
-    if (!topic_ends_ask(f->client.rk, list, ASK_MS, ends, why) &&
+    if (!topic_client_ends(&f->client, list, ASK_MS, ends, why) &&
         rd_kafka_position(f->client.rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
         for (int i = 0; i < list->cnt && !stalled; i++) {
             const rd_kafka_topic_partition_t *p = &list->elems[i];

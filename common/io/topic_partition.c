@@ -36,6 +36,14 @@ void topic_partition_free(struct topic_partition *p)
     free(p);
 }
 
+struct topic_partition *topic_partition_find(struct topic_partition *list, const char *topic,
+                                             int32_t id)
+{
+    while (list && (list->id != id || strcmp(list->topic, topic)))
+        list = list->list_next;
+    return list;
+}
+
 /* Offsets went back: the topic was made anew or lost its end, or librdkafka reads some again. What
  * is in hand from there on is read again. What is below stays: it may be this log's. */
 static void go_back(struct topic_partition *p, int64_t offset)
@@ -111,6 +119,16 @@ size_t topic_partition_span(const struct topic_partition *p)
 
     return p->n_taken -
            (p->dropped >= 0 && p->dropped_number < number ? p->dropped_number : number);
+}
+
+size_t topic_partition_full(const struct topic_partition *p, size_t max_records, size_t max_bytes,
+                            size_t max_span)
+{
+    size_t records = p->n_held * 100 / max_records, bytes = p->held_bytes * 100 / max_bytes;
+    size_t span = topic_partition_span(p) * 100 / max_span;
+    size_t most = records > bytes ? records : bytes;
+
+    return most > span ? most : span;
 }
 
 void record_done(struct record *record)

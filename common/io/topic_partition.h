@@ -42,6 +42,9 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id);
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
 /* Copies the record; the copy is the caller's until record_done or record_drop. */
+/* NULL when the list has none of that name. */
+struct topic_partition *topic_partition_find(struct topic_partition *list, const char *topic,
+                                             int32_t id);
 struct record *topic_partition_take(struct topic_partition *p, const struct record *record);
 /* There is nothing more to read below that offset. */
 void topic_partition_pass(struct topic_partition *p, int64_t offset);
@@ -49,5 +52,8 @@ void topic_partition_pass(struct topic_partition *p, int64_t offset);
 int64_t topic_partition_offset(const struct topic_partition *p);
 /* How many were taken since the lowest that is not done, with it: a crash repeats no more. */
 size_t topic_partition_span(const struct topic_partition *p);
+/* How full it is, in percent of the limit that is nearest. */
+size_t topic_partition_full(const struct topic_partition *p, size_t max_records, size_t max_bytes,
+                            size_t max_span);
 
 #endif

@@ -1,6 +1,7 @@
 #include "topic_reader.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -10,7 +11,6 @@
 #include "../base/str.h"
 #include "topic_client.h"
 #include "topic_partition.h"
-#include "topic_session.h"
 
 #define MAX_IN_HAND       1000
 #define MAX_IN_HAND_BYTES (16u << 20)
@@ -22,6 +22,66 @@
 #define REVOKE_MS         20000
 #define HOLDS_MS          500 /* the coordinator's clock is not ours */
 
+/* https://kafka.apache.org/protocol#protocol_api_keys */
+enum { JOIN_GROUP = 11, HEARTBEAT = 12, SYNC_GROUP = 14 };
+
+/* What a group member asks its coordinator, since librdkafka does not say: how long its session
+ * lasts at least, and whether it is between JoinGroup and SyncGroup. An offset commit sent then
+ * waits behind the join on the coordinator's connection, is answered "illegal generation", and
+ * librdkafka (2.0.2) takes that for a lost assignment: every record in hand would be done twice.
+ * Written by librdkafka's threads. */
+struct session {
+    atomic_bool joining;   /* a JoinGroup was sent, the SyncGroup after it is not answered */
+    atomic_bool joined;    /* a JoinGroup was answered, ever */
+    atomic_llong asked_ms; /* clock_boot_ms: the last request that prolongs the session was sent */
+    atomic_llong known_ms; /* … of those that were answered: the session began anew after that */
+};
+
+static bool prolongs(int16_t key)
+{
+    return key == JOIN_GROUP || key == HEARTBEAT || key == SYNC_GROUP;
+}
+
+static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id,
+                                   int16_t key, int16_t version, int32_t correlation, size_t size,
+                                   void *opaque)
+{
+    struct session *s = opaque;
+
+    (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    if (key == JOIN_GROUP)
+        atomic_store(&s->joining, true);
+    if (prolongs(key))
+        atomic_store(&s->asked_ms, clock_boot_ms());
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_received(rd_kafka_t *rk, int fd, const char *broker,
+                                       int32_t broker_id, int16_t key, int16_t version,
+                                       int32_t correlation, size_t size, int64_t rtt,
+                                       rd_kafka_resp_err_t err, void *opaque)
+{
+    struct session *s = opaque;
+
+    (void)rk, (void)fd, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    (void)rtt;
+    if (key == JOIN_GROUP)
+        atomic_store(&s->joined, true);
+    if (key == SYNC_GROUP)
+        atomic_store(&s->joining, false);
+    if (prolongs(key) && !err) /* err: no answer came, but a time-out or a reset */
+        atomic_store(&s->known_ms, atomic_load(&s->asked_ms));
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t session_watch(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque,
+                                         char *text, size_t size)
+{
+    (void)conf, (void)text, (void)size;
+    rd_kafka_interceptor_add_on_request_sent(rk, "session", on_sent, opaque);
+    return rd_kafka_interceptor_add_on_response_received(rk, "session", on_received, opaque);
+}
+
 struct topic_reader {
     struct topic_client client; /* first: librdkafka's opaque */
     rd_kafka_queue_t *queue;    /* what consumer_poll reads; carries the wake-up */
@@ -29,9 +89,7 @@ struct topic_reader {
     size_t n_committing;        /* not answered yet */
     struct topic_partition *partitions;
     struct topic_reader_state state; /* without lag and oldest_ms */
-    int max_in_hand;
-    size_t max_span;
-    size_t max_in_hand_bytes;
+    size_t max_in_hand, max_in_hand_bytes, max_span;
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_mono_ms);
     void *opaque;
@@ -39,7 +97,7 @@ struct topic_reader {
     bool revoking;      /* inside revoked(): next hands out nothing */
     bool was_assigned;  /* something or nothing, ever */
     int64_t commit_due; /* monotonic ms */
-    struct topic_session session;
+    struct session session;
     int64_t session_ms;
 };
 
@@ -49,71 +107,32 @@ static const topic_setting reader_defaults[] = {
     { "queued.max.messages.kbytes", "4096" },
     { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
     { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
-    /* One fetch is under way at a time: partitions that were resumed wait for the end of one that
-     * asked the others, which have nothing. librdkafka: 500. */
-    { "fetch.wait.max.ms", "100" },
-    { "receive.message.max.bytes", TOPIC_RECEIVE_MAX_BYTES },
-    { NULL, NULL },
-};
-
-static const topic_setting reader_fixed[] = {
-    { "enable.auto.commit", "false" },
-    { "enable.auto.offset.store", "false" },
-    { "auto.offset.reset", "earliest" },
-    { "partition.assignment.strategy", "cooperative-sticky" },
-    { "enable.partition.eof", "true" }, /* says where an idle partition stands, for lag */
-    { "allow.auto.create.topics", "false" },
     { NULL, NULL },
 };
 
 /* ---- partitions ----------------------------------------------------------------------------- */
 
-static struct topic_partition *find(const struct topic_reader *r, const char *topic, int32_t id)
-{
-    struct topic_partition *p;
-
-    LL_FOREACH2(r->partitions, p, list_next)
-    {
-        if (p->id == id && !strcmp(p->topic, topic))
-            break;
-    }
-    return p;
-}
-
 static void pause_partition(struct topic_reader *r, struct topic_partition *p, bool pause)
 {
     if (p->paused == pause)
         return;
-    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(one, p->topic, p->id);
-    if (pause)
-        rd_kafka_pause_partitions(r->client.rk, one);
-    else
-        rd_kafka_resume_partitions(r->client.rk, one);
-    rd_kafka_topic_partition_list_destroy(one);
+    topic_client_pause(&r->client, p->topic, p->id, pause);
     p->paused = pause;
     p->moved_ms = clock_mono_ms();
 }
 
-/* At 100 or more it is paused, at 50 or less it goes on: librdkafka throws away what it has fetched
- * for a partition at each pause, so pauses should be few. */
-static size_t percent_full(const struct topic_reader *r, const struct topic_partition *p)
-{
-    size_t records = p->n_held * 100 / (size_t)r->max_in_hand;
-    size_t bytes = p->held_bytes * 100 / r->max_in_hand_bytes;
-    size_t span = topic_partition_span(p) * 100 / r->max_span;
-    size_t most = records > bytes ? records : bytes;
-
-    return most > span ? most : span;
-}
-
-static void resume_those_with_room(struct topic_reader *r)
+/* Full it is paused, half full or less it goes on: librdkafka throws away what it has fetched for a
+ * partition at each pause, so pauses should be few. */
+static void pause_and_resume(struct topic_reader *r)
 {
     struct topic_partition *p;
 
     LL_FOREACH2(r->partitions, p, list_next)
     {
-        if (p->paused && !r->paused && percent_full(r, p) <= 50)
+        size_t full = topic_partition_full(p, r->max_in_hand, r->max_in_hand_bytes, r->max_span);
+        if (r->paused || full >= 100)
+            pause_partition(r, p, true);
+        else if (full <= 50)
             pause_partition(r, p, false);
     }
 }
@@ -132,7 +151,7 @@ static void on_committed(rd_kafka_t *rk, rd_kafka_resp_err_t err,
         topic_client_trouble(&r->client, rd_kafka_err2str(err));
     for (int i = 0; list && i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *t = &list->elems[i];
-        struct topic_partition *p = find(r, t->topic, t->partition);
+        struct topic_partition *p = topic_partition_find(r->partitions, t->topic, t->partition);
         if (p && (err || t->err) && p->committing == t->offset)
             p->committing = -1;
     }
@@ -164,16 +183,6 @@ static void commit(struct topic_reader *r)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-/* Until all is answered; rd_kafka_commit would wait for ever when the broker is gone. */
-static void commit_and_wait(struct topic_reader *r)
-{
-    int64_t left, deadline = clock_mono_ms() + COMMIT_WAIT_MS;
-
-    commit(r);
-    while (r->n_committing && (left = deadline - clock_mono_ms()) > 0)
-        (void)rd_kafka_queue_poll_callback(r->answers, (int)left);
-}
-
 /* ---- assignment ----------------------------------------------------------------------------- */
 
 /* NULL: none. Takes it over. */
@@ -196,8 +205,8 @@ static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list
             topic_partition_new(list->elems[i].topic, list->elems[i].partition);
         p->moved_ms = clock_mono_ms();
         LL_PREPEND2(r->partitions, p, list_next);
-        pause_partition(r, p, r->paused);
     }
+    pause_and_resume(r);
     r->state.now += (size_t)list->cnt;
     r->state.taken += (uint64_t)list->cnt;
 }
@@ -217,10 +226,16 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
         r->revoking = false;
         free(positions);
     }
-    if (!lost)
-        commit_and_wait(r); /* in vain: others read again what was done, which is harmless */
+    if (!lost) { /* in vain: others read again what was done, which is harmless */
+        int64_t left, deadline = clock_mono_ms() + COMMIT_WAIT_MS;
+        commit(r);
+        /* rd_kafka_commit would wait for ever when the broker is gone. */
+        while (r->n_committing && (left = deadline - clock_mono_ms()) > 0)
+            (void)rd_kafka_queue_poll_callback(r->answers, (int)left);
+    }
     for (int i = 0; i < list->cnt; i++) {
-        struct topic_partition *p = find(r, list->elems[i].topic, list->elems[i].partition);
+        struct topic_partition *p =
+            topic_partition_find(r->partitions, list->elems[i].topic, list->elems[i].partition);
         if (!p)
             continue;
         /* librdkafka remembers a pause beyond the assignment: a partition that comes back would
@@ -243,67 +258,56 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err,
         revoked(opaque, list);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
-
-static enum err reader_open(struct topic_reader *r, const struct topic_reader_options *options,
-                            struct why *why)
-{
-    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
-    char session[32] = "";
-    size_t size = sizeof(session);
-    rd_kafka_conf_t *conf;
-
-    enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
-                                          reader_fixed, &conf, why);
-    if (err)
-        return err;
-    rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
-    rd_kafka_conf_get(conf, "session.timeout.ms", session, &size);
-    (void)str_to_i64(str_of(session), &r->session_ms);
-    topic_session_watch(&r->session, conf);
-    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    err = topic_client_open(&r->client, false, conf, why);
-    if (err)
-        return err;
-    rd_kafka_poll_set_consumer(r->client.rk);
-    r->answers = rd_kafka_queue_new(r->client.rk);
-    r->queue = rd_kafka_queue_get_consumer(r->client.rk);
-    if (options->wake)
-        rd_kafka_queue_io_event_enable(r->queue, options->wake->fd, &one, sizeof(one));
-    rd_kafka_topic_partition_list_t *topics =
-        rd_kafka_topic_partition_list_new((int)options->n_topics);
-    for (size_t i = 0; i < options->n_topics; i++)
-        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
-    rd_kafka_resp_err_t code = rd_kafka_subscribe(r->client.rk, topics);
-    rd_kafka_topic_partition_list_destroy(topics);
-    if (!code)
-        return OK;
-    return why_set(why, ERR_STOP, "cannot subscribe: %s", rd_kafka_err2str(code));
-}
+/* ---- joining and leaving -------------------------------------------------------------------- */
 
 enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_options *options,
                           struct why *why)
 {
     struct topic_reader *r = mem_alloc(1, sizeof(*r));
+    char session[32] = "";
+    size_t size = sizeof(session);
+    rd_kafka_conf_t *conf;
 
-    topic_client_init(&r->client, &options->kafka);
-    r->max_in_hand = options->max_in_hand ? options->max_in_hand : MAX_IN_HAND;
+    r->max_in_hand = options->max_in_hand ? (size_t)options->max_in_hand : MAX_IN_HAND;
     r->max_in_hand_bytes =
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
     topic_reader_limit_span(r, 0);
     r->revoked = options->revoked;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
-    enum err err = reader_open(r, options, why);
+    enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
+                                          topic_consumer_fixed, &conf, why);
+    if (!err) {
+        rd_kafka_conf_set(conf, "group.id", options->group, NULL, 0);
+        rd_kafka_conf_set(conf, "partition.assignment.strategy", "cooperative-sticky", NULL, 0);
+        rd_kafka_conf_get(conf, "session.timeout.ms", session, &size);
+        (void)str_to_i64(str_of(session), &r->session_ms);
+        rd_kafka_conf_interceptor_add_on_new(conf, "session", session_watch, &r->session);
+        rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+        err = topic_client_open(&r->client, false, conf, why);
+    }
     if (err) {
         topic_reader_free(r);
         return err;
     }
+    rd_kafka_poll_set_consumer(r->client.rk);
+    r->answers = rd_kafka_queue_new(r->client.rk);
+    r->queue = rd_kafka_queue_get_consumer(r->client.rk);
+    if (options->wake)
+        topic_client_wake(r->queue, options->wake);
+    rd_kafka_topic_partition_list_t *topics =
+        rd_kafka_topic_partition_list_new((int)options->n_topics);
+    for (size_t i = 0; i < options->n_topics; i++)
+        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t code = rd_kafka_subscribe(r->client.rk, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (code) {
+        topic_reader_free(r);
+        return why_set(why, ERR_STOP, "cannot subscribe: %s", rd_kafka_err2str(code));
+    }
     *ret = r;
     return OK;
 }
-
-/* ---- leaving -------------------------------------------------------------------------------- */
 
 #define JOINED_MS 3000
 #define GIVEN_MS  2000 /* at once, unless others are waited for */
@@ -383,41 +387,34 @@ void topic_reader_free(struct topic_reader *r)
 static struct record *take(struct topic_reader *r, const rd_kafka_message_t *message)
 {
     struct topic_partition *p =
-        message->rkt ? find(r, rd_kafka_topic_name(message->rkt), message->partition) : NULL;
+        topic_partition_find(r->partitions, rd_kafka_topic_name(message->rkt), message->partition);
     struct record record;
 
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && p) {
-        topic_partition_pass(p, message->offset);
-        p->moved_ms = clock_mono_ms();
-    } else if (message->err) {
-        topic_client_trouble(&r->client, rd_kafka_message_errstr(message));
-    }
-    if (message->err || !p)
+    if (!p)
         return NULL;
     p->moved_ms = clock_mono_ms();
+    if (message->err) { /* its end */
+        topic_partition_pass(p, message->offset);
+        return NULL;
+    }
     topic_client_record(message, &record);
-    struct record *taken = topic_partition_take(p, &record);
-    if (percent_full(r, p) >= 100)
-        pause_partition(r, p, true);
-    return taken;
+    return topic_partition_take(p, &record);
 }
 
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
 {
-    int64_t now = clock_mono_ms();
-    int64_t deadline = now + timeout_ms;
+    int64_t now = clock_mono_ms(), deadline = now + timeout_ms;
 
     if (r->revoking)
         return NULL;
     for (;; now = clock_mono_ms()) {
-        resume_those_with_room(r);
+        pause_and_resume(r);
         if (now >= r->commit_due) {
             commit(r);
             r->commit_due = now + COMMIT_EVERY_MS;
         }
-        int64_t wait = deadline < r->commit_due ? deadline - now : r->commit_due - now;
         rd_kafka_message_t *message =
-            rd_kafka_consumer_poll(r->client.rk, wait > 0 ? (int)wait : 0);
+            topic_client_poll(&r->client, deadline < r->commit_due ? deadline : r->commit_due);
         struct record *record = message ? take(r, message) : NULL;
         if (message)
             rd_kafka_message_destroy(message);
@@ -430,20 +427,13 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
 
 void topic_reader_limit_span(struct topic_reader *r, size_t records)
 {
-    r->max_span = records ? records : (size_t)r->max_in_hand * MAX_SPAN_FACTOR;
+    r->max_span = records ? records : r->max_in_hand * MAX_SPAN_FACTOR;
 }
 
 void topic_reader_pause(struct topic_reader *r, bool pause)
 {
-    struct topic_partition *p;
-
     r->paused = pause;
-    LL_FOREACH2(r->partitions, p, list_next)
-    {
-        if (pause)
-            pause_partition(r, p, true);
-    }
-    resume_those_with_room(r);
+    pause_and_resume(r);
 }
 
 /* ---- what there is to know ------------------------------------------------------------------ */

@@ -7,13 +7,12 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "topic_client.h"
-#include "topic_ends.h"
 
 #define START_MS 5000
 
 struct span {
     size_t part;
-    int64_t start, at, end; /* offsets: at is the next */
+    int64_t at, end; /* offsets: at is the next */
 };
 
 struct topic_span {
@@ -21,14 +20,11 @@ struct topic_span {
     size_t n_parts, part;
     rd_kafka_topic_partition_list_t *partitions; /* of all parts, in their order */
     struct span *spans;                          /* one each */
+    int64_t total, done;                         /* offsets */
+    int n_left;                                  /* partitions of the part not read to the end */
     struct record record;                        /* the one that is out */
     rd_kafka_message_t *message;
 };
-
-static bool is_left(const struct topic_span *s, int i)
-{
-    return s->spans[i].part == s->part && s->spans[i].at < s->spans[i].end;
-}
 
 /* Assigns what is left of the part, or of the next one that has something. */
 static void part_assign(struct topic_span *s)
@@ -37,41 +33,16 @@ static void part_assign(struct topic_span *s)
 
     for (;; s->part++) {
         for (int i = 0; i < s->partitions->cnt; i++)
-            if (is_left(s, i))
+            if (s->spans[i].part == s->part && s->spans[i].at < s->spans[i].end)
                 rd_kafka_topic_partition_list_add(left, s->partitions->elems[i].topic,
                                                   s->partitions->elems[i].partition)
                     ->offset = s->spans[i].at;
         if (left->cnt || s->part == s->n_parts)
             break;
     }
+    s->n_left = left->cnt;
     rd_kafka_assign(s->client.rk, left->cnt ? left : NULL);
     rd_kafka_topic_partition_list_destroy(left);
-}
-
-static bool part_left(const struct topic_span *s)
-{
-    int i = 0;
-
-    while (i < s->partitions->cnt && !is_left(s, i))
-        i++;
-    return i < s->partitions->cnt;
-}
-
-/* What is read to its end must not be fetched on, or it would crowd out the others. An end below
- * ours is that of a leader that is not up to date yet: what is missing comes. */
-static void pass(struct topic_span *s, int i, int64_t at)
-{
-    struct span *p = &s->spans[i];
-
-    if (at > p->at)
-        p->at = at < p->end ? at : p->end;
-    if (p->at < p->end)
-        return;
-    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(one, s->partitions->elems[i].topic,
-                                      s->partitions->elems[i].partition);
-    rd_kafka_pause_partitions(s->client.rk, one);
-    rd_kafka_topic_partition_list_destroy(one);
 }
 
 static void let_go(struct topic_span *s)
@@ -84,19 +55,25 @@ static void let_go(struct topic_span *s)
 /* True when the message is a record of the span, which is out then. */
 static bool take(struct topic_span *s, rd_kafka_message_t *message)
 {
-    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    const rd_kafka_topic_partition_t *found =
-        message->rkt ? rd_kafka_topic_partition_list_find(
-                           s->partitions, rd_kafka_topic_name(message->rkt), message->partition)
-                     : NULL;
-    int i = found ? (int)(found - s->partitions->elems) : 0;
+    const rd_kafka_topic_partition_t *found = rd_kafka_topic_partition_list_find(
+        s->partitions, rd_kafka_topic_name(message->rkt), message->partition);
+    struct span *p = found ? &s->spans[found - s->partitions->elems] : NULL;
 
-    if (message->err && !at_end)
-        topic_client_trouble(&s->client, rd_kafka_message_errstr(message));
-    if (!found || (message->err && !at_end) || !is_left(s, i))
+    if (!p || p->part != s->part || p->at >= p->end)
         return false;
-    bool inside = !at_end && message->offset < s->spans[i].end;
-    pass(s, i, message->offset + !at_end);
+    /* Where the next one is. An end below ours is that of a leader that is not up to date yet: what
+     * is missing comes. */
+    int64_t at = message->offset + !message->err;
+    bool inside = !message->err && message->offset < p->end;
+    at = at < p->end ? at : p->end;
+    if (at > p->at) {
+        s->done += at - p->at;
+        p->at = at;
+    }
+    if (p->at == p->end) { /* must not be fetched on, or it would crowd out the others */
+        topic_client_pause(&s->client, found->topic, found->partition, true);
+        s->n_left--;
+    }
     if (!inside)
         return false;
     s->message = message;
@@ -107,17 +84,13 @@ static bool take(struct topic_span *s, rd_kafka_message_t *message)
 const struct record *topic_span_next(struct topic_span *s, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
+    rd_kafka_message_t *message;
 
     let_go(s);
     for (;;) {
-        if (s->part < s->n_parts && !part_left(s))
+        if (s->part < s->n_parts && !s->n_left)
             part_assign(s);
-        if (s->part == s->n_parts)
-            return NULL;
-        int64_t wait = deadline - clock_mono_ms();
-        rd_kafka_message_t *message =
-            rd_kafka_consumer_poll(s->client.rk, wait > 0 ? (int)wait : 0);
-        if (!message)
+        if (s->part == s->n_parts || !(message = topic_client_poll(&s->client, deadline)))
             return NULL;
         if (take(s, message))
             return &s->record;
@@ -127,87 +100,59 @@ const struct record *topic_span_next(struct topic_span *s, int timeout_ms)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum err ask_ends(struct topic_span *s, struct why *why)
+/* Where each partition begins and ends: later than at its beginning where the part has a time. One
+ * without a later record is passed as a whole. */
+static enum err ask_spans(struct topic_span *s, const struct topic_span_part *parts,
+                          struct why *why)
 {
-    struct topic_end *ends = mem_alloc((size_t)s->partitions->cnt, sizeof(*ends));
-    enum err err = topic_ends_ask(s->client.rk, s->partitions, START_MS, ends, why);
+    rd_kafka_topic_partition_list_t *times = rd_kafka_topic_partition_list_copy(s->partitions);
+    struct topic_end *ends = mem_alloc((size_t)times->cnt, sizeof(*ends));
+    enum err err = topic_client_ends(&s->client, s->partitions, START_MS, ends, why);
 
-    for (int i = 0; !err && i < s->partitions->cnt; i++) {
-        s->spans[i].start = ends[i].first;
-        s->spans[i].end = ends[i].end;
+    for (int i = 0; i < times->cnt; i++)
+        times->elems[i].offset = parts[s->spans[i].part].from_ms;
+    if (!err)
+        err = topic_client_offsets_at_times(&s->client, times, START_MS, why);
+    for (int i = 0; !err && i < times->cnt; i++) {
+        struct span *p = &s->spans[i];
+        int64_t at = times->elems[i].offset;
+        p->at = ends[i].first;
+        p->end = ends[i].end;
+        if (parts[p->part].from_ms > 0 && at != RD_KAFKA_OFFSET_BEGINNING)
+            p->at = at >= 0 && at < p->end ? at : p->end;
+        s->total += p->end - p->at;
     }
     free(ends);
+    rd_kafka_topic_partition_list_destroy(times);
     return err;
-}
-
-/* Begins later where a part has a time; a partition without a later record is passed as a whole. */
-static enum err ask_starts(struct topic_span *s, const struct topic_span_part *parts,
-                           struct why *why)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
-    enum err err = OK;
-
-    for (int i = 0; i < s->partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *t = &s->partitions->elems[i];
-        if (parts[s->spans[i].part].from_ms > 0 && s->spans[i].start < s->spans[i].end)
-            rd_kafka_topic_partition_list_add(list, t->topic, t->partition)->offset =
-                parts[s->spans[i].part].from_ms;
-    }
-    if (list->cnt > 0)
-        err = topic_ends_at_times(&s->client, list, START_MS, why);
-    for (int k = 0; !err && k < list->cnt; k++) {
-        const rd_kafka_topic_partition_t *found = &list->elems[k];
-        struct span *p = &s->spans[rd_kafka_topic_partition_list_find(s->partitions, found->topic,
-                                                                      found->partition) -
-                                   s->partitions->elems];
-        if (found->offset != RD_KAFKA_OFFSET_BEGINNING)
-            p->start = found->offset >= 0 && found->offset < p->end ? found->offset : p->end;
-    }
-    rd_kafka_topic_partition_list_destroy(list);
-    return err;
-}
-
-static enum err span_open(struct topic_span *s, const struct kafka_options *kafka,
-                          const struct topic_span_part *parts, struct why *why)
-{
-    const char **topics = mem_alloc(s->n_parts, sizeof(*topics));
-
-    for (size_t i = 0; i < s->n_parts; i++)
-        topics[i] = parts[i].topic;
-    enum err err = topic_client_open_groupless(&s->client, kafka, why);
-    if (!err)
-        err = topic_client_partitions(&s->client, topics, s->n_parts, START_MS, s->partitions, why);
-    free(topics);
-    if (err)
-        return err;
-    s->spans = mem_alloc((size_t)s->partitions->cnt, sizeof(*s->spans));
-    for (int i = 0; i < s->partitions->cnt; i++)
-        while (strcmp(parts[s->spans[i].part].topic, s->partitions->elems[i].topic))
-            s->spans[i].part++;
-    err = ask_ends(s, why);
-    if (!err)
-        err = ask_starts(s, parts, why);
-    if (err)
-        return err;
-    for (int i = 0; i < s->partitions->cnt; i++)
-        s->spans[i].at = s->spans[i].start;
-    part_assign(s);
-    return OK;
 }
 
 enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kafka,
                         const struct topic_span_part *parts, size_t n, struct why *why)
 {
     struct topic_span *s = mem_alloc(1, sizeof(*s));
+    const char **topics = mem_alloc(n, sizeof(*topics));
 
-    topic_client_init(&s->client, kafka);
     s->n_parts = n;
     s->partitions = rd_kafka_topic_partition_list_new(16);
-    enum err err = span_open(s, kafka, parts, why);
+    for (size_t i = 0; i < n; i++)
+        topics[i] = parts[i].topic;
+    enum err err = topic_client_open_groupless(&s->client, kafka, why);
+    if (!err)
+        err = topic_client_partitions(&s->client, topics, n, START_MS, s->partitions, why);
+    free(topics);
+    if (!err) {
+        s->spans = mem_alloc((size_t)s->partitions->cnt, sizeof(*s->spans));
+        for (int i = 0; i < s->partitions->cnt; i++)
+            while (strcmp(parts[s->spans[i].part].topic, s->partitions->elems[i].topic))
+                s->spans[i].part++;
+        err = ask_spans(s, parts, why);
+    }
     if (err) {
         topic_span_free(s);
         return err;
     }
+    part_assign(s);
     *ret = s;
     return OK;
 }
@@ -230,18 +175,10 @@ size_t topic_span_part(const struct topic_span *s)
 
 int64_t topic_span_total(const struct topic_span *s)
 {
-    int64_t total = 0;
-
-    for (int i = 0; i < s->partitions->cnt; i++)
-        total += s->spans[i].end - s->spans[i].start;
-    return total;
+    return s->total;
 }
 
 int64_t topic_span_done(const struct topic_span *s)
 {
-    int64_t done = 0;
-
-    for (int i = 0; i < s->partitions->cnt; i++)
-        done += s->spans[i].at - s->spans[i].start;
-    return done;
+    return s->done;
 }

@@ -6,24 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/buf.h"
 #include "../base/mem.h"
 
 #define FILE_MAX_BYTES (64u << 10)
-
-/* What is being read, for error texts. */
-struct place {
-    const char *file;
-    int line;
-    const char *line_start;
-};
-
-static enum err fault(const struct place *place, struct str where, struct why *why,
-                      const char *reason)
-{
-    return why_set(why, ERR_REFUSE, "%s:%d:%d: %s: \"%.*s\"", place->file, place->line,
-                   (int)(where.ptr - place->line_start) + 1, reason, STR_ARG(where));
-}
 
 /* Takes the next word off *rest; false at the end of the line. */
 static bool next_word(struct str *rest, struct str *word)
@@ -68,93 +53,69 @@ static bool value_set(struct topic_config *config, struct str value)
     return value.len > 0 && str_copy(config->value, sizeof(config->value), value);
 }
 
-static bool is_number_config(const char *name)
+/* NULL, or what is wrong with *word, which may become a part of it. */
+static const char *parse_config(struct topic_spec *spec, struct str *word)
 {
-    struct str s = str_of(name);
-
-    return str_ends(s, ".ms") || str_ends(s, ".bytes") || str_ends(s, ".replicas");
-}
-
-/* A later setting of the same name wins: that is how a topic overrides the default. */
-static struct topic_config *config_place(struct topic_spec *spec, struct str name)
-{
-    for (size_t i = 0; i < spec->n_configs; i++)
-        if (str_is(name, spec->configs[i].name))
-            return &spec->configs[i];
-    return spec->n_configs < TOPIC_SPEC_MAX_CONFIGS ? &spec->configs[spec->n_configs++] : NULL;
-}
-
-static enum err parse_config(const struct place *place, struct topic_spec *spec, struct str word,
-                             struct why *why)
-{
-    ptrdiff_t equals = str_find(word, '=');
+    ptrdiff_t equals = str_find(*word, '=');
     int64_t number;
+    size_t i = 0;
 
     if (equals <= 0)
-        return fault(place, word, why, "not <config>=<value>");
-    struct str name = { word.ptr, (size_t)equals };
-    struct topic_config *config = config_place(spec, name);
-    if (!config)
-        return fault(place, word, why, "more configs than a topic can have");
+        return "not <config>=<value>";
+    struct str name = { word->ptr, (size_t)equals }, value = str_from(*word, (size_t)equals + 1);
+    while (i < spec->n_configs && !str_is(name, spec->configs[i].name))
+        i++; /* a later setting of the same name wins: so a topic overrides the default */
+    if (i == TOPIC_SPEC_MAX_CONFIGS)
+        return "more configs than a topic can have";
+    struct topic_config *config = &spec->configs[i];
+    if (i == spec->n_configs)
+        spec->n_configs++;
+    *word = name;
     if (!str_copy(config->name, sizeof(config->name), name))
-        return fault(place, name, why, "name of a config is too long");
-    struct str value = str_from(word, (size_t)equals + 1);
-    if (!value_set(config, value) ||
-        (is_number_config(config->name) && !str_to_i64(str_of(config->value), &number)))
-        return fault(place, value, why, "value is empty, too long, or no number with a known unit");
-    return OK;
+        return "name of a config is too long";
+    *word = value;
+    bool is_number =
+        str_ends(name, ".ms") || str_ends(name, ".bytes") || str_ends(name, ".replicas");
+    if (!value_set(config, value) || (is_number && !str_to_i64(str_of(config->value), &number)))
+        return "value is empty, too long, or no number with a known unit";
+    return NULL;
 }
 
-static bool name_valid(struct str s)
+/* The same of a line. */
+static const char *parse_line(struct topic_specs *specs, struct topic_spec *defaults,
+                              struct str line, struct str *word)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", s.ptr[i]))
-            return false;
-    return true;
-}
-
-static enum err parse_head(const struct place *place, const struct topic_specs *specs,
-                           struct topic_spec *spec, struct str name, struct str *rest,
-                           struct why *why)
-{
-    struct str count;
-    uint64_t partitions;
-
-    if (!name_valid(name) || !str_copy(spec->name, sizeof(spec->name), name))
-        return fault(place, name, why, "a topic name has at most 95 of A-Z a-z 0-9 . _ -");
-    for (size_t i = 0; i < specs->n; i++)
-        if (str_is(name, specs->at[i].name))
-            return fault(place, name, why, "topic is listed twice");
-    if (!next_word(rest, &count) || !str_to_u64(count, &partitions) || partitions < 1 ||
-        partitions > TOPIC_SPEC_MAX_PARTITIONS)
-        return fault(place, count, why, "partitions is no number from 1 to 10000");
-    spec->partitions = (int)partitions;
-    return OK;
-}
-
-static enum err parse_line(const struct place *place, struct topic_specs *specs,
-                           struct topic_spec *defaults, struct str line, struct why *why)
-{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     ptrdiff_t comment = str_find(line, '#');
-    struct str word;
-    enum err err = OK;
+    struct topic_spec *spec = defaults;
+    const char *reason = NULL;
+    uint64_t partitions;
 
     if (comment >= 0)
         line.len = (size_t)comment;
-    if (!next_word(&line, &word))
-        return OK;
-    if (specs->n == TOPIC_SPEC_MAX_TOPICS)
-        return fault(place, word, why, "more than 100 topics");
-    struct topic_spec *spec = str_is(word, "default") ? defaults : &specs->at[specs->n];
-    if (spec != defaults) {
+    if (!next_word(&line, word))
+        return NULL;
+    if (!str_is(*word, "default")) {
+        if (specs->n == TOPIC_SPEC_MAX_TOPICS)
+            return "more than 100 topics";
+        spec = &specs->at[specs->n];
         *spec = *defaults;
-        err = parse_head(place, specs, spec, word, &line, why);
-    }
-    while (!err && next_word(&line, &word))
-        err = parse_config(place, spec, word, why);
-    if (!err && spec != defaults)
+        if (!str_copy(spec->name, sizeof(spec->name), *word) ||
+            strspn(spec->name, allowed) != word->len)
+            return "a topic name has at most 95 of A-Z a-z 0-9 . _ -";
+        for (size_t i = 0; i < specs->n; i++)
+            if (str_is(*word, specs->at[i].name))
+                return "topic is listed twice";
+        if (!next_word(&line, word) || !str_to_u64(*word, &partitions) || partitions < 1 ||
+            partitions > TOPIC_SPEC_MAX_PARTITIONS)
+            return "partitions is no number from 1 to 10000";
+        spec->partitions = (int)partitions;
         specs->n++;
-    return err;
+    }
+    while (!reason && next_word(&line, word))
+        reason = parse_config(spec, word);
+    return reason;
 }
 
 enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str text,
@@ -162,45 +123,40 @@ enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str
 {
     struct topic_specs specs = { mem_alloc(TOPIC_SPEC_MAX_TOPICS, sizeof(*specs.at)), 0 };
     struct topic_spec defaults = { .n_configs = 0 };
-    struct place place = { file, 0, text.ptr };
-    enum err err = OK;
+    struct str line = text, word = text;
+    const char *reason = NULL;
+    int number = 0;
 
-    while (!err && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        place.line++;
-        place.line_start = text.ptr;
-        err = parse_line(&place, &specs, &defaults, (struct str){ text.ptr, len }, why);
-        text = str_from(text, end ? len + 1 : len);
+    while (!reason && str_split(&text, '\n', &line)) {
+        number++;
+        reason = parse_line(&specs, &defaults, line, &word);
     }
-    if (!err && specs.n == 0)
-        err = why_set(why, ERR_REFUSE, "%s:1:1: no topics", file);
-    if (err) {
-        free(specs.at);
-        return err;
+    if (!reason && specs.n > 0) {
+        *ret = specs;
+        return OK;
     }
-    *ret = specs;
-    return OK;
+    free(specs.at);
+    if (!reason)
+        return why_set(why, ERR_REFUSE, "%s:1:1: no topics", file);
+    return why_set(why, ERR_REFUSE, "%s:%d:%d: %s: \"%.*s\"", file, number,
+                   (int)(word.ptr - line.ptr) + 1, reason, STR_ARG(word));
 }
 
 enum err topic_specs_read(struct topic_specs *ret, const char *file, struct why *why)
 {
-    struct buf text;
-    char block[4096];
-    size_t n;
     FILE *in = fopen(file, "r");
 
     if (!in)
         return why_set(why, ERR_REFUSE, "%s: %s", file, strerror(errno));
-    buf_init(&text, FILE_MAX_BYTES);
-    while ((n = fread(block, 1, sizeof(block), in)) > 0)
-        buf_put(&text, (struct str){ block, n });
+    char *text = mem_alloc(FILE_MAX_BYTES + 1, 1);
+    size_t n = fread(text, 1, FILE_MAX_BYTES + 1, in);
     bool failed = ferror(in);
     fclose(in);
-    enum err err = failed            ? why_set(why, ERR_REFUSE, "%s: cannot be read", file)
-                   : buf_full(&text) ? why_set(why, ERR_REFUSE, "%s: larger than 64 KiB", file)
-                                     : topic_specs_parse(ret, file, buf_str(&text), why);
-    buf_clear(&text);
+    enum err err = failed ? why_set(why, ERR_REFUSE, "%s: cannot be read", file)
+                   : n > FILE_MAX_BYTES
+                       ? why_set(why, ERR_REFUSE, "%s: larger than 64 KiB", file)
+                       : topic_specs_parse(ret, file, (struct str){ text, n }, why);
+    free(text);
     return err;
 }
 

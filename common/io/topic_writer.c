@@ -43,7 +43,7 @@ struct topic_writer {
 struct report {
     topic_written_fn *done; /* may be NULL */
     void *opaque;
-    int place; /* 0: by its key */
+    int slot; /* the partition, from 1; 0: by its key */
 };
 
 /* Without compression the broker, the disk and every consumer handle more bytes; with it ingest
@@ -87,26 +87,6 @@ static enum err err_of(rd_kafka_resp_err_t said, enum err otherwise)
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-/* librdkafka takes a record for stored, without an offset, when its batch failed and a later one of
- * its partition was acknowledged: the broker would have refused a gap in the sequence numbers. A
- * broker that knows nothing of the producer yet takes any number, so that what it refused while a
- * leader moved is lost (https://github.com/confluentinc/confluent-kafka-go/issues/921). */
-static bool is_only_inferred(const rd_kafka_message_t *message)
-{
-    return !message->err && message->offset < 0;
-}
-
-static const char *reason_of(rd_kafka_t *rk, const rd_kafka_message_t *message, char *fatal,
-                             size_t size)
-{
-    if (is_only_inferred(message))
-        return "not known to be stored: a later record of its partition is";
-    if (message->err && rd_kafka_fatal_error(rk, fatal, size))
-        return fatal; /* rather than "purged" */
-    /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated. */
-    return message->err ? rd_kafka_err2str(message->err) : NULL;
-}
-
 /* Records that time out now and then are no reason to replace a producer. */
 static void note_late(struct topic_writer *w, int64_t now_ms)
 {
@@ -119,20 +99,34 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 {
     struct topic_writer *w = opaque;
     struct report *report = message->_private;
+    enum err err = OK;
+    const char *reason = NULL;
     char fatal[256];
 
     if (!message->err)
         atomic_store(&w->stored, true);
     if (message->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
         note_late(w, clock_mono_ms());
+    if (message->err) {
+        err = err_of(message->err, ERR_UNKNOWN);
+        /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated.
+         * The fatal error rather than "purged". */
+        reason =
+            rd_kafka_fatal_error(rk, fatal, sizeof(fatal)) ? fatal : rd_kafka_err2str(message->err);
+    } else if (message->offset < 0) {
+        /* librdkafka takes a record for stored, without an offset, when its batch failed and a
+         * later one of its partition was acknowledged: the broker would have refused a gap in the
+         * sequence numbers. A broker that knows nothing of the producer yet takes any number, so
+         * that what it refused while a leader moved is lost
+         * (https://github.com/confluentinc/confluent-kafka-go/issues/921). */
+        err = ERR_UNKNOWN;
+        reason = "not known to be stored: a later record of its partition is";
+    }
     if (report && report->done) {
         struct topic_position at = { .topic = rd_kafka_topic_name(message->rkt),
                                      .partition = message->partition,
                                      .offset = message->offset };
-        enum err err = OK;
-        if (message->err || is_only_inferred(message))
-            err = err_of(message->err, ERR_UNKNOWN);
-        report->done(report->opaque, err, &at, reason_of(rk, message, fatal, sizeof(fatal)));
+        report->done(report->opaque, err, &at, reason);
     }
     free(report);
 }
@@ -145,8 +139,8 @@ static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size
 {
     const struct report *report = message_opaque;
 
-    if (report && report->place)
-        return report->place < n ? report->place - 1 : n - 1;
+    if (report && report->slot)
+        return report->slot < n ? report->slot - 1 : n - 1;
     return rd_kafka_msg_partitioner_murmur2_random(topic, key, key_len, n, topic_opaque,
                                                    message_opaque);
 }
@@ -164,14 +158,13 @@ static int open_socket(int domain, int type, int protocol, void *opaque)
 
 static enum err producer_open(struct topic_writer *w, struct why *why)
 {
-    static const uint64_t one = 1; /* an eventfd takes 8 bytes */
     enum err err = topic_client_open(&w->client, true, rd_kafka_conf_dup(w->conf), why);
 
     if (err)
         return err;
     if (w->wake) {
         rd_kafka_queue_t *reports = rd_kafka_queue_get_main(w->client.rk);
-        rd_kafka_queue_io_event_enable(reports, w->wake->fd, &one, sizeof(one));
+        topic_client_wake(reports, w->wake);
         rd_kafka_queue_destroy(reports); /* it wakes for as long as the producer is */
         rd_kafka_poll(w->client.rk, 0);  /* arms it */
     }
@@ -257,9 +250,10 @@ static void *thread_main(void *opaque)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum err writer_open(struct topic_writer *w, const struct topic_writer_options *options,
-                            struct why *why)
+enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
+                          struct why *why)
 {
+    struct topic_writer *w = mem_alloc(1, sizeof(*w));
     char timeout[16];
 
     snprintf(timeout, sizeof(timeout), "%d",
@@ -274,31 +268,23 @@ static enum err writer_open(struct topic_writer *w, const struct topic_writer_op
         { "message.timeout.ms", timeout },
         { NULL, NULL },
     };
+    pthread_rwlock_init(&w->use, NULL);
     enum err err =
         topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &w->conf, why);
-    if (err)
-        return err;
-    rd_kafka_conf_set_dr_msg_cb(w->conf, on_report);
-    rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),
-                                           partition_of);
-    w->user_timeout_ms = (unsigned)options->message_timeout_ms;
-    if (w->user_timeout_ms)
+    if (!err) {
+        rd_kafka_conf_set_dr_msg_cb(w->conf, on_report);
+        rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),
+                                               partition_of);
+        w->user_timeout_ms = (unsigned)options->message_timeout_ms;
         rd_kafka_conf_set_socket_cb(w->conf, open_socket);
-    w->wake = options->own_thread ? NULL : options->wake;
-    err = producer_open(w, why);
-    if (err || !options->own_thread)
-        return err;
-    w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
-    return w->has_thread ? OK : why_set(why, ERR_STOP, "cannot start the writer's thread");
-}
-
-enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_options *options,
-                          struct why *why)
-{
-    struct topic_writer *w = mem_alloc(1, sizeof(*w));
-    topic_client_init(&w->client, &options->kafka);
-    pthread_rwlock_init(&w->use, NULL);
-    enum err err = writer_open(w, options, why);
+        w->wake = options->own_thread ? NULL : options->wake;
+        err = producer_open(w, why);
+    }
+    if (!err && options->own_thread) {
+        w->has_thread = !pthread_create(&w->thread, NULL, thread_main, w);
+        if (!w->has_thread)
+            err = why_set(why, ERR_STOP, "cannot start the writer's thread");
+    }
     if (err)
         topic_writer_free(w);
     else
@@ -350,7 +336,7 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
     rd_kafka_error_t *error = NULL;
     enum err err;
 
-    if (want.done || want.place) {
+    if (want.done || want.slot) {
         report = mem_alloc(1, sizeof(*report));
         *report = want;
     }
@@ -393,12 +379,12 @@ enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str 
     return topic_writer_put_in(w, topic, 0, key, value, headers, done, opaque, why);
 }
 
-enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int place, struct str key,
+enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int slot, struct str key,
                              struct str value, const struct headers *headers,
                              topic_written_fn *done, void *opaque, struct why *why)
 {
     return produce(w, topic, key, (void *)value.ptr, value.len, RD_KAFKA_MSG_F_COPY, headers,
-                   (struct report){ done, opaque, place }, why);
+                   (struct report){ done, opaque, slot }, why);
 }
 
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
@@ -414,7 +400,7 @@ struct waiter {
     atomic_bool reported;
     enum err err;
     struct topic_position at;
-    char reason[256];
+    struct why *why; /* of put_wait's caller; may be NULL */
 };
 
 static void on_waited(void *opaque, enum err err, const struct topic_position *at,
@@ -424,7 +410,8 @@ static void on_waited(void *opaque, enum err err, const struct topic_position *a
 
     waiter->err = err;
     waiter->at = *at;
-    snprintf(waiter->reason, sizeof(waiter->reason), "%s", reason ? reason : "");
+    if (err)
+        (void)why_set(waiter->why, err, "topic %s: %s", at->topic, reason);
     atomic_store(&waiter->reported, true);
 }
 
@@ -432,7 +419,7 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why)
 {
-    struct waiter waiter = { .reported = false };
+    struct waiter waiter = { .reported = false, .why = why };
     enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
 
     if (err) {
@@ -441,11 +428,9 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
     }
     while (!atomic_load(&waiter.reported))
         (void)!topic_writer_flush(w, FLUSH_STEP_MS, NULL);
-    if (waiter.err)
-        return why_set(why, waiter.err, "topic %s: %s", topic, waiter.reason);
-    if (at)
+    if (!waiter.err && at)
         *at = (struct topic_position){ topic, waiter.at.partition, waiter.at.offset };
-    return OK;
+    return waiter.err;
 }
 
 void topic_writer_poll(struct topic_writer *w, int timeout_ms)

@@ -40,9 +40,9 @@ void topic_writer_free(struct topic_writer *w);
 enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
                           struct str value, const struct headers *headers, topic_written_fn *done,
                           void *opaque, struct why *why) MUST_CHECK;
-/* The same, but into the place-th partition (1 is the first), whatever the key; into the last one
+/* The same, but into the slot-th partition (1 is the first), whatever the key; into the last one
  * when the topic has fewer. 0: chosen from the key. */
-enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int place, struct str key,
+enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int slot, struct str key,
                              struct str value, const struct headers *headers,
                              topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* As topic_writer_put, but value is malloc'ed memory that the writer takes over when it returns OK

@@ -4,32 +4,9 @@
 #include "../../common/io/topic_admin.h"
 #include "verbs.h"
 
-#define TIMEOUT_MS  20000 /* a broker that has just started lists new topics late */
-#define REPLICATION 3     /* where there are as many brokers */
+#define TIMEOUT_MS 20000 /* a broker that has just started lists new topics late */
 
 extern const char embedded_topics_conf[];
-
-static enum err create_or_widen(struct topic_admin *admin, const struct topic_specs *specs,
-                                const char *prefix, int replication, struct topic_report *reports,
-                                struct why *why)
-{
-    int brokers;
-    enum err err = topic_admin_brokers(admin, &brokers, why);
-    if (!err && replication == 0)
-        replication = brokers < REPLICATION ? brokers : REPLICATION;
-    for (size_t i = 0; !err && i < specs->n; i++) {
-        if (reports[i].state == TOPIC_STATE_DIFFERS)
-            err = topic_admin_widen(admin, &specs->at[i], prefix, &reports[i], why);
-        if (reports[i].state != TOPIC_STATE_MISSING)
-            continue;
-        err = topic_admin_create(admin, &specs->at[i], prefix, replication, why);
-        if (!err)
-            reports[i].state = TOPIC_STATE_CREATED;
-    }
-    if (!err)
-        err = topic_admin_await_topics(admin, specs, prefix, why);
-    return err;
-}
 
 /* What still differs after `create` is for people to decide on, and no reason for the daemons not
  * to start: in compose and in a Job they wait for it to succeed. */
@@ -73,9 +50,9 @@ static int compare(struct ctl *ctl, const struct args *args, bool create)
     reports = mem_alloc(specs.n, sizeof(*reports));
     err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
     if (!err)
-        err = topic_admin_check(admin, &specs, prefix, reports, &why);
-    if (!err && create)
-        err = create_or_widen(admin, &specs, prefix, (int)args->replication, reports, &why);
+        err = create
+                  ? topic_admin_create(admin, &specs, prefix, (int)args->replication, reports, &why)
+                  : topic_admin_check(admin, &specs, prefix, reports, &why);
     int code = !err ? print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
     topic_admin_free(admin);
     free(reports);

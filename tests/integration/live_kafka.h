@@ -44,6 +44,8 @@ static inline void live_topic(char name[64], int partitions)
 {
     struct kafka_options kafka = live_kafka();
     struct topic_spec spec = { .partitions = partitions, .n_configs = 1 };
+    struct topic_specs specs = { &spec, 1 };
+    struct topic_report report;
     struct topic_admin *admin;
     struct why why;
     char random[17];
@@ -53,7 +55,7 @@ static inline void live_topic(char name[64], int partitions)
     snprintf(spec.name, sizeof(spec.name), "%s", name);
     spec.configs[0] = (struct topic_config){ "max.message.bytes", "27262976" };
     assert_ok(topic_admin_new(&admin, &kafka, ADMIN_MS, &why));
-    assert_ok(topic_admin_create(admin, &spec, "", 1, &why));
+    assert_ok(topic_admin_create(admin, &specs, "", 1, &report, &why));
     topic_admin_free(admin);
 }
 
