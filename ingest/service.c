@@ -116,7 +116,7 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
 static struct redis_options redis_options_of(const struct service *s, const struct config *c)
 {
     struct redis_options options = config_redis(c, s->topics.key_prefix);
-    options.connect_timeout_ms = options.command_timeout_ms = REDIS_TIMEOUT_MS;
+    options.timeout_ms = REDIS_TIMEOUT_MS;
     return options;
 }
 
