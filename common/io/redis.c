@@ -5,7 +5,6 @@
 #ifdef CRCR_HAVE_HIREDIS_SSL
 #include <hiredis/hiredis_ssl.h>
 #endif
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +30,7 @@ enum {
 struct pending {
     struct pending *prev, *next;
     struct redis_script *script; /* NULL for a plain command */
+    bool is_load; /* our SCRIPT LOAD, behind the call: its reply is the sha, nobody collects it */
     size_t argc;
     struct str *argv; /* a copy, in one block with the texts; keys with their prefix */
     redisReply *reply;
@@ -337,19 +337,7 @@ enum err redis_queue(struct redis *r, size_t argc, const struct str *argv, struc
     return queue(r, NULL, 1, argc > 1, argc, argv, why);
 }
 
-/* Redis names a script by the SHA-1 of its source. Where OpenSSL's policy has no SHA-1 each call
- * carries the source. */
-static void script_name(struct redis_script *script)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
-    if (EVP_Digest(script->source, strlen(script->source), digest, &n, EVP_sha1(), NULL) != 1)
-        return;
-    for (unsigned i = 0; i < n; i++)
-        snprintf(script->sha + 2 * (size_t)i, 3, "%02x", digest[i]);
-}
-
-/* EVALSHA sha n_keys …; the first time EVAL source n_keys …, which the server keeps. */
+/* EVALSHA sha n_keys …; the first time EVAL source n_keys …, so that nothing waits for the sha. */
 enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t n_keys,
                             size_t argc, const struct str *argv, struct why *why)
 {
@@ -364,9 +352,12 @@ enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t
         all[3 + i] = argv[i];
     enum err err = queue(r, script, 3, n_keys, 3 + argc, all, why);
     free(all);
-    if (!err && !named)
-        script_name(script);
-    return err;
+    if (err || named)
+        return err;
+    const struct str load[] = { STR_LIT("SCRIPT"), STR_LIT("LOAD"), str_of(script->source) };
+    if (!queue(r, script, 0, 0, 3, load, NULL))
+        r->pending->prev->is_load = true; /* the last */
+    return OK;
 }
 
 /* The server lacks the script: the call is made again with the source. Its reply comes behind all
@@ -390,6 +381,18 @@ static void call_again(struct redis *r, struct pending *p)
         p->reply = link_read(r);
 }
 
+static void loads_collect(struct redis *r)
+{
+    for (struct pending *p; (p = r->pending) && p->is_load; pending_free(p)) {
+        if (!p->reply && !p->err)
+            p->reply = link_read(r);
+        if (p->reply && p->reply->type == REDIS_REPLY_STRING)
+            str_copy(p->script->sha, sizeof(p->script->sha),
+                     (struct str){ p->reply->str, (size_t)p->reply->len });
+        DL_DELETE(r->pending, p);
+    }
+}
+
 enum err redis_collect(struct redis *r, const struct redis_value **ret, struct why *why)
 {
     struct pending *p = r->pending;
@@ -403,10 +406,14 @@ enum err redis_collect(struct redis *r, const struct redis_value **ret, struct w
     DL_DELETE(r->pending, p);
     pending_free(r->last);
     r->last = p;
-    if (p->err)
-        return why_set(why, p->err, "%s", r->broken.text);
-    enum err err = value_of(r, p->reply, ret, why);
-    r->up = err != ERR_RETRY;
+    enum err err = p->err;
+    if (err) {
+        why_set(why, err, "%s", r->broken.text);
+    } else {
+        err = value_of(r, p->reply, ret, why);
+        r->up = err != ERR_RETRY;
+    }
+    loads_collect(r);
     return err;
 }
 

@@ -417,6 +417,28 @@ static void what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline(vo
     assert_int_equal(collect(f->r)->integer, 1);
 }
 
+static void scripts_that_a_dying_server_lacked_are_unknown(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return redis.call('INCR', KEYS[1])" };
+    const struct redis_value *v;
+    struct why why;
+    queue_script(f->r, &s, "n", "");
+    assert_int_equal(collect(f->r)->integer, 1);
+    CALL(f->r, ARG("SCRIPT"), ARG("FLUSH"));
+    QUEUE(f->r, ARG("ECHO"), ARG("first"));
+    queue_script(f->r, &s, "n", "");
+    queue_script(f->r, &s, "n", "");
+    assert_text(collect(f->r), "first");
+    server_kill(f);
+    assert_int_equal(redis_collect(f->r, &v, &why), ERR_UNKNOWN);
+    assert_int_equal(redis_collect(f->r, &v, &why), ERR_UNKNOWN);
+    server_start(f, "");
+    work_again(f);
+    queue_script(f->r, &s, "n", "");
+    assert_int_equal(collect(f->r)->integer, 1);
+}
+
 static void silent_server_is_given_up_after_the_time_out(void **state)
 {
     struct fixture *f = *state;
@@ -492,6 +514,7 @@ int main(void)
         TEST(loading_is_retry),
         TEST(killed_server_fails_fast_and_is_found_again),
         TEST(what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline),
+        TEST(scripts_that_a_dying_server_lacked_are_unknown),
         TEST(silent_server_is_given_up_after_the_time_out),
         TEST(password_is_sent_and_a_wrong_one_told),
         cmocka_unit_test(options_are_checked),
