@@ -45,8 +45,7 @@ struct callback_route {
     bool stopping;         /* under lock */
 };
 
-/* ---- before the body --------------------------------------------------------------------------
- */
+/* ---- before the body --------------------------------------------------------------------- */
 
 void callback_begin(struct callback_route *r, struct http_exchange *x)
 {
@@ -74,8 +73,7 @@ struct visit {
     struct verdict verdict;
 };
 
-/* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------------
- */
+/* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------- */
 
 static bool step_token(struct visit *t)
 {
@@ -252,9 +250,7 @@ static void steps_run(const struct worker *worker, struct http_exchange *x, int6
     free(t);
 }
 
-/* ---- the queue and its threads
- * --------------------------------------------------------------------------------
- */
+/* ---- the queue and its threads ----------------------------------------------------------- */
 
 static void answer_later(struct callback_route *r, const struct waiting *w)
 {
@@ -303,8 +299,7 @@ static void *worker_main(void *opaque)
     return NULL;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 static enum err worker_start(struct callback_route *r, struct worker *worker, struct why *why)
 {

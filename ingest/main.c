@@ -38,8 +38,7 @@ struct service {
     int64_t checked_ms;           /* monotonic: when the brokers were last asked for the topics */
 };
 
-/* ---- routes -----------------------------------------------------------------------------------
- */
+/* ---- routes ------------------------------------------------------------------------------ */
 
 static void on_webhook_begin(void *opaque, struct http_exchange *x)
 {
@@ -75,8 +74,7 @@ static const struct http_route routes[] = {
       CALLBACK_BODY_MS },
 };
 
-/* ---- start ------------------------------------------------------------------------------------
- */
+/* ---- start ------------------------------------------------------------------------------- */
 
 /* What the configuration alone can tell. */
 static enum err rules_init(struct service *s, const struct config *c, bool check_only,
@@ -202,8 +200,7 @@ static enum err service_start(struct daemon_ctx *ctx, bool check_only, void **op
     return !err ? http_start(s, c, why) : err;
 }
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run --------------------------------------------------------------------------------- */
 
 static void gauges_set(struct service *s)
 {
@@ -269,8 +266,7 @@ static enum err service_run(struct role_ctx *role, void *opaque, struct why *why
     return OK;
 }
 
-/* ---- stop -------------------------------------------------------------------------------------
- */
+/* ---- stop -------------------------------------------------------------------------------- */
 
 /* Each step may still answer exchanges of the steps before: an exchange outlives its server. */
 static void service_stop(void *opaque)
@@ -291,8 +287,7 @@ static void service_stop(void *opaque)
     free(s);
 }
 
-/* ---- the program ------------------------------------------------------------------------------
- */
+/* ---- the program ------------------------------------------------------------------------- */
 
 static const struct role roles[] = {
     { "ingest", "takes webhooks and callbacks, and writes them to Kafka", service_run },
