@@ -1,17 +1,25 @@
 #include "callback_route.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
+#include "../common/model/ids.h"
+#include "../common/view/claims.h"
+#include "../common/view/jobs.h"
+#include "../common/view/keys.h"
 #include "callback.h"
-#include "callback_steps.h"
+#include "callback_rate.h"
+#include "identity.h"
 
-#define WORKERS  4
-#define STALE_US 8000000 /* the server has answered 503 by then */
-#define RETRY_S  2
+#define WORKERS      4
+#define STALE_US     8000000 /* the server has answered 503 by then */
+#define RETRY_S      2
+#define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
+#define JOB_KEY_MAX  8192
 
 /* A callback that waits for a worker. */
 struct waiting {
@@ -22,7 +30,7 @@ struct waiting {
 
 struct worker {
     struct callback_route *route;
-    struct callback_worker self;
+    struct redis *redis;
     pthread_t thread;
     bool running;
 };
@@ -37,8 +45,7 @@ struct callback_route {
     bool stopping;         /* under lock */
 };
 
-/* ---- before the body --------------------------------------------------------------------------
- */
+/* ---- before the body --------------------------------------------------------------------- */
 
 void callback_begin(struct callback_route *r, struct http_exchange *x)
 {
@@ -52,8 +59,198 @@ void callback_begin(struct callback_route *r, struct http_exchange *x)
     responder_answer(r->options.responder, &request, &v);
 }
 
-/* ---- the queue --------------------------------------------------------------------------------
- */
+/* One callback on its way through the steps. */
+struct visit {
+    const struct worker *worker;
+    struct request request;
+    char *claims, *issuer;
+    struct run_claims run;
+    struct callback_body body;
+    const struct allowlist_version *version;
+    const struct allowlist_entry *entry; /* of version */
+    struct provenance provenance;
+    const char *status;
+    struct verdict verdict;
+};
+
+/* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------- */
+
+static bool step_token(struct visit *t)
+{
+    struct str token;
+    return callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict) &&
+           oidc_verify(t->worker->route->options.oidc, token, KEYS_WAIT_MS, &t->claims, &t->issuer,
+                       &t->verdict);
+}
+
+/* Before the topic has been read no pipeline is registered: that is no reason to turn one away for
+ * good. */
+static bool step_identity(struct visit *t)
+{
+    if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
+                       &t->verdict))
+        return true;
+    return t->verdict.status == 403 && !t->version->list &&
+           callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
+}
+
+static bool step_allowlist(struct visit *t)
+{
+    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict);
+}
+
+/* ---- 4: rate --------------------------------------------------------------------------------- */
+
+static bool step_rate(struct visit *t)
+{
+    const struct callback_options *o = &t->worker->route->options;
+    bool alone;
+    int wait_s = callback_rate_take(t->worker->route->rate, t->worker->redis, t->entry->repo,
+                                    (int64_t)http_body(t->request.x).len, &alone);
+    if (alone)
+        metrics_add(o->responder->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
+    return wait_s == 0 ||
+           verdict_later(&t->verdict, 429, "rate_limited", wait_s,
+                         "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
+                         "is used up",
+                         (long long)o->requests_per_min, (long long)(o->bytes_per_min >> 20));
+}
+
+/* ---- 5, 6, 7: body, fields, provenance ------------------------------------------------------- */
+
+/* Only now: parsing costs, and whoever has a token of the issuer could have us do it. */
+static bool step_body(struct visit *t)
+{
+    run_claims_read(str_of(t->issuer), str_of(t->claims), &t->run);
+    if (!callback_body_read(http_body(t->request.x), str_of(t->run.run_attempt), &t->body,
+                            &t->verdict))
+        return false;
+    if (t->body.fields_valid)
+        (void)str_copy(t->request.delivery, sizeof(t->request.delivery),
+                       str_of(t->body.fields.delivery_id));
+    return callback_fields_check(&t->body, t->entry, &t->verdict) &&
+           run_claims_check(&t->run, &t->body.fields, &t->verdict);
+}
+
+static bool provenance_by_token(struct visit *t)
+{
+    const struct callback *fields = &t->body.fields;
+    struct callback_token token;
+    struct why why;
+    if (callback_token_verify(t->worker->route->options.keys, str_of(fields->callback_token),
+                              clock_wall_ms() / 1000, &token, &why))
+        return verdict_refuse(&t->verdict, 403, "callback_token_bad", "callback_token: %s",
+                              why.text);
+    return provenance_of_token(fields, t->entry->repo, &token, &t->provenance, &t->verdict);
+}
+
+/* The record first: it may be there although the view around it is inconsistent. */
+static void dispatch_look(struct redis *redis, struct str delivery, struct str repo,
+                          struct dispatch_lookup *ret)
+{
+    struct why why;
+    bool found = false;
+    ret->result = LOOKUP_UNAVAILABLE;
+    if (dispatch_record_get(redis, delivery, repo, &found, &ret->record, &why))
+        return;
+    if (found) {
+        ret->result = LOOKUP_FOUND;
+        return;
+    }
+    const struct redis_value *epoch;
+    if (!redis_call(redis, &epoch, REDIS_ARGS(STR_LIT("GET"), STR_LIT(KEY_EPOCH)), &why))
+        ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
+}
+
+static bool step_provenance(struct visit *t)
+{
+    const struct callback *fields = &t->body.fields;
+    if (callback_is_self(fields)) {
+        provenance_of_self(&t->provenance);
+        return true;
+    }
+    if (fields->callback_token[0] != '\0' && t->worker->route->options.keys)
+        return provenance_by_token(t);
+    struct dispatch_lookup lookup;
+    dispatch_look(t->worker->redis, str_of(fields->delivery_id), t->entry->repo, &lookup);
+    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict);
+}
+
+/* ---- 8: what the view knows; then publish ---------------------------------------------------- */
+
+static bool step_view(struct visit *t)
+{
+    const struct callback *fields = &t->body.fields;
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, JOB_KEY_MAX);
+    job_key(&key, t->entry->repo, str_of(fields->delivery_id), str_of(fields->workflow_name),
+            str_of(fields->job_name), str_of(fields->check_run_id));
+    enum job_state state = JOB_NONE;
+    char conclusion[32] = "";
+    bool found = false;
+    struct why why;
+    if (job_state_get(t->worker->redis, buf_str(&key), str_of(fields->run_attempt), &found, &state,
+                      conclusion, &why) ||
+        !found)
+        state = JOB_NONE; /* best effort: the fold decides */
+    return callback_view_check(fields, state, conclusion, &t->status, &t->verdict);
+}
+
+static void publish(struct visit *t)
+{
+    const struct callback_options *o = &t->worker->route->options;
+    const struct callback *fields = &t->body.fields;
+    const struct callback_origin origin = { .repo = t->entry->repo,
+                                            .level = t->entry->level,
+                                            .issuer = str_of(t->issuer),
+                                            .run_attempt = str_of(t->run.run_attempt),
+                                            .received_ms = http_received_ms(t->request.x) };
+    struct headers headers;
+    headers_init(&headers);
+    callback_to_headers(fields, &origin, &t->provenance, &headers);
+    struct buf CLEANUP(buf_clear) key;
+    buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
+    callback_key(&key, fields, t->entry->repo);
+    char answer[64];
+    int n = snprintf(answer, sizeof(answer), "{\"ok\":true,\"status\":\"%s\"}", t->status);
+    metrics_add(o->responder->metrics, INGEST_PROVENANCE,
+                METRIC_LABELS(str_of(provenance_name(t->provenance.kind))), 1);
+    struct publication publication = { .topic = o->topic,
+                                       .key = buf_str(&key),
+                                       .headers = &headers,
+                                       .status = 200,
+                                       .answer = { answer, (size_t)n } };
+    publication.value = http_take_body(t->request.x, &publication.value_len);
+    responder_publish(o->responder, &t->request, &publication);
+}
+
+/* Publishes or refuses: the exchange is gone afterwards. */
+static void steps_run(const struct worker *worker, struct http_exchange *x, int64_t started_us)
+{
+    const struct callback_options *o = &worker->route->options;
+    static bool (*const steps[])(struct visit *) = {
+        step_token, step_identity, step_allowlist, step_rate, step_body, step_provenance, step_view,
+    };
+    struct visit *t = mem_alloc(1, sizeof(*t));
+    t->worker = worker;
+    request_init(&t->request, x, &callback_names, STR_NONE);
+    t->request.started_us = started_us;
+    t->version = allowlist_feed_get(o->feed);
+    bool accepted = true;
+    for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
+        accepted = steps[i](t);
+    if (accepted)
+        publish(t);
+    else
+        responder_answer(o->responder, &t->request, &t->verdict);
+    callback_body_clear(&t->body);
+    allowlist_feed_release(o->feed, t->version);
+    free(t->claims);
+    free(t->issuer);
+    free(t);
+}
+
+/* ---- the queue and its threads ----------------------------------------------------------- */
 
 static void answer_later(struct callback_route *r, const struct waiting *w)
 {
@@ -95,22 +292,19 @@ static void *worker_main(void *opaque)
     struct worker *worker = opaque;
     for (struct waiting *w; (w = queue_take(worker->route)); free(w)) {
         if (clock_mono_us() - w->since_us < STALE_US)
-            callback_steps_run(&worker->self, w->x, w->since_us);
+            steps_run(worker, w->x, w->since_us);
         else
             answer_later(worker->route, w);
     }
     return NULL;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 static enum err worker_start(struct callback_route *r, struct worker *worker, struct why *why)
 {
     worker->route = r;
-    worker->self.options = &r->options;
-    worker->self.rate = r->rate;
-    enum err err = redis_new(&worker->self.redis, &r->options.redis, why);
+    enum err err = redis_new(&worker->redis, &r->options.redis, why);
     if (err)
         return err;
     worker->running = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
@@ -147,7 +341,7 @@ void callback_route_free(struct callback_route *r)
     for (size_t i = 0; i < WORKERS; i++) {
         if (r->workers[i].running)
             pthread_join(r->workers[i].thread, NULL);
-        redis_free(r->workers[i].self.redis);
+        redis_free(r->workers[i].redis);
     }
     struct waiting *w, *next;
     DL_FOREACH_SAFE(r->queue, w, next)

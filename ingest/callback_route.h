@@ -1,13 +1,12 @@
-/* POST /github/callback: a few threads of its own take the callbacks through callback.c's steps, as
- * some steps wait (for Redis, for the first keys of an issuer). So neither the HTTP server's
- * threads nor webhooks ever wait for them. */
+/* POST /github/callback: a few threads of its own take the callbacks through the steps, in their
+ * order (callback.c has what is PURE of them), as some steps wait (for Redis, for the first keys of
+ * an issuer). So neither the HTTP server's threads nor webhooks ever wait for them. */
 #ifndef CRCR_INGEST_CALLBACK_ROUTE_H
 #define CRCR_INGEST_CALLBACK_ROUTE_H
 
 #include "../common/crypto/callback_token.h"
 #include "../common/io/redis.h"
 #include "../common/view/allowlist_feed.h"
-#include "callback_rate.h"
 #include "oidc.h"
 #include "responder.h"
 

@@ -1,9 +1,11 @@
 /* Who is calling: from the claims of a verified OIDC token to a downstream repository
- * (behaviour.md, POST /github/callback, step 3). PURE. */
+ * (behaviour.md, POST /github/callback, step 3), and to the run that the token was made for (point
+ * 5). PURE. */
 #ifndef CRCR_INGEST_IDENTITY_H
 #define CRCR_INGEST_IDENTITY_H
 
 #include "../common/base/str.h"
+#include "../common/model/callback.h"
 #include "../common/model/limits.h"
 #include "../common/model/providers.h"
 #include "verdict.h"
@@ -14,5 +16,20 @@
  * repo says who it is. */
 bool identity_check(struct str issuer, struct str claims, const struct providers *providers,
                     char repo[REPO_MAX + 1], struct verdict *v) MUST_CHECK;
+
+/* A job of GitHub Actions reports on the run and attempt that it belongs to, and on no other.
+ * Tokens of other CIs are bound to no run. */
+struct run_claims {
+    bool wanted;                 /* the issuer is GitHub Actions, whose tokens have both */
+    char run_id[RUN_ID_MAX + 1]; /* "": the claim is absent */
+    char run_attempt[RUN_ATTEMPT_MAX + 1]; /* the same */
+};
+
+/* claims: the payload of the token, verified. For another issuer *ret is empty. */
+void run_claims_read(struct str issuer, struct str claims, struct run_claims *ret);
+/* After the field checks. False: 403, with what differs and what is accepted. A claim that is
+ * absent equals nothing. */
+bool run_claims_check(const struct run_claims *claims, const struct callback *fields,
+                      struct verdict *v) MUST_CHECK;
 
 #endif

@@ -72,15 +72,6 @@ static bool fetch_is_due(const struct issuer *i, int64_t now_ms)
     return now_ms - i->tried_ms >= (failed ? RETRY_MS : REFRESH_MS);
 }
 
-static enum err answer_read(const struct http_answer *answer, struct jwks **ret, struct why *why)
-{
-    if (answer->err)
-        return why_set(why, answer->err, "%s", answer->reason);
-    if (answer->status != 200)
-        return why_set(why, ERR_RETRY, "status %d", answer->status);
-    return jwks_parse(ret, answer->body, why);
-}
-
 /* On the thread. */
 static void fetch_ended(struct issuer *i, struct jwks *jwks)
 {
@@ -105,7 +96,9 @@ static void fetch_answered(void *opaque, const struct http_answer *answer)
     struct issuer *i = opaque;
     struct jwks *jwks = NULL;
     struct why why;
-    enum err err = answer_read(answer, &jwks, &why);
+    enum err err = answer->err             ? why_set(&why, answer->err, "%s", answer->reason)
+                   : answer->status != 200 ? why_set(&why, ERR_RETRY, "status %d", answer->status)
+                                           : jwks_parse(&jwks, answer->body, &why);
     if (err)
         log_warn("jwks_fetch_failed", LOG_STR("issuer", str_of(i->name)),
                  LOG_STR("reason", str_of(why.text)));
@@ -269,29 +262,23 @@ bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum err issuer_add(struct oidc *o, struct str part, bool allow_http, struct why *why)
-{
-    ptrdiff_t equals = str_find(part, '=');
-    if (equals <= 0 || o->n == MAX_ISSUERS)
-        return why_set(why, ERR_REFUSE,
-                       "CRCR_OIDC_ISSUERS: up to %d issuer=jwks-url separated by commas, not "
-                       "'%.*s'",
-                       MAX_ISSUERS, STR_ARG(part));
-    struct issuer *i = &o->issuers[o->n++];
-    i->oidc = o;
-    i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
-    i->url = str_dup(str_trim(str_from(part, (size_t)equals + 1)));
-    enum err err = http_url_check(i->url, allow_http, why);
-    return !err ? OK : why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
-}
-
 static enum err issuers_read(struct oidc *o, const struct oidc_options *options, struct why *why)
 {
     struct str rest = str_of(options->issuers), part;
     while (str_split(&rest, ',', &part)) {
-        enum err err = issuer_add(o, str_trim(part), options->allow_http, why);
-        if (err)
-            return err;
+        part = str_trim(part);
+        ptrdiff_t equals = str_find(part, '=');
+        if (equals <= 0 || o->n == MAX_ISSUERS)
+            return why_set(why, ERR_REFUSE,
+                           "CRCR_OIDC_ISSUERS: up to %d issuer=jwks-url separated by commas, not "
+                           "'%.*s'",
+                           MAX_ISSUERS, STR_ARG(part));
+        struct issuer *i = &o->issuers[o->n++];
+        i->oidc = o;
+        i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
+        i->url = str_dup(str_trim(str_from(part, (size_t)equals + 1)));
+        if (http_url_check(i->url, options->allow_http, why))
+            return why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
     }
     return OK;
 }

@@ -129,17 +129,6 @@ static void failed(struct responder *responder, const struct request *request, c
     responder_answer(responder, request, &v);
 }
 
-static void stored(const struct pending *p, const struct topic_position *at)
-{
-    const struct request *request = &p->request;
-    bool in_time = reply(p->responder, request, p->status, "stored", 0, str_of(p->answer));
-    log_info(in_time ? request->names->accepted : request->names->late,
-             LOG_STR("delivery", str_of(request->delivery)), LOG_STR("repo", str_of(request->repo)),
-             LOG_STR("topic", str_of(at->topic)), LOG_INT("partition", at->partition),
-             LOG_INT("offset", at->offset),
-             LOG_REAL("ms", (double)(clock_mono_us() - request->started_us) / 1e3));
-}
-
 /* On the writer's thread. */
 static void reported(void *opaque, enum err err, const struct topic_position *at,
                      const char *reason)
@@ -147,10 +136,18 @@ static void reported(void *opaque, enum err err, const struct topic_position *at
     struct pending *p = opaque;
     atomic_fetch_sub(&p->responder->bytes_in_hand, p->bytes);
     FAULT_POINT("ingest.acknowledged");
-    if (!err)
-        stored(p, at);
-    else
-        failed(p->responder, &p->request, p->topic, err, reason);
+    const struct request *request = &p->request;
+    if (err) {
+        failed(p->responder, request, p->topic, err, reason);
+        free(p);
+        return;
+    }
+    bool in_time = reply(p->responder, request, p->status, "stored", 0, str_of(p->answer));
+    log_info(in_time ? request->names->accepted : request->names->late,
+             LOG_STR("delivery", str_of(request->delivery)), LOG_STR("repo", str_of(request->repo)),
+             LOG_STR("topic", str_of(at->topic)), LOG_INT("partition", at->partition),
+             LOG_INT("offset", at->offset),
+             LOG_REAL("ms", (double)(clock_mono_us() - request->started_us) / 1e3));
     free(p);
 }
 

@@ -1,9 +1,74 @@
 #include "webhook.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "../common/base/clock.h"
 #include "../common/model/ids.h"
-#include "form.h"
+
+/* ---- forms ---------------------------------------------------------------------------------- */
+
+bool form_is(struct str content_type)
+{
+    ptrdiff_t end = str_find(content_type, ';');
+    if (end >= 0)
+        content_type.len = (size_t)end;
+    return str_eq_nocase(str_trim(content_type), STR_LIT("application/x-www-form-urlencoded"));
+}
+
+static int hex_value(char c)
+{
+    return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+}
+
+/* to has room for text.len bytes. */
+static bool decode(struct str text, char *to, size_t *len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == '+')
+            c = ' ';
+        if (c == '%') {
+            if (text.len - i < 3 || !isxdigit((unsigned char)text.ptr[i + 1]) ||
+                !isxdigit((unsigned char)text.ptr[i + 2]))
+                return false;
+            c = (char)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));
+            i += 2;
+        }
+        to[n++] = c;
+    }
+    *len = n;
+    return true;
+}
+
+enum err form_payload(struct str body, char **ret, size_t *len, struct why *why)
+{
+    const char name[] = "payload=";
+    struct str field, found = STR_NONE;
+    while (str_split(&body, '&', &field)) {
+        if (!str_starts(field, name))
+            continue;
+        if (found.ptr)
+            return why_set(why, ERR_REFUSE, "the form has more than one payload");
+        found = str_from(field, sizeof(name) - 1);
+    }
+    if (!found.ptr)
+        return why_set(why, ERR_REFUSE, "the form has no payload");
+    char *text = malloc(found.len + 1);
+    if (!text)
+        return why_set(why, ERR_RETRY, "no memory for the body");
+    if (!decode(found, text, len)) {
+        free(text);
+        return why_set(why, ERR_REFUSE, "the form has a %% without two hex digits");
+    }
+    text[*len] = '\0';
+    *ret = text;
+    return OK;
+}
+
+/* ---- the rules ------------------------------------------------------------------------------ */
 
 bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
                         struct verdict *v)
@@ -22,8 +87,6 @@ bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_
     return true;
 }
 
-/* ---- the steps ------------------------------------------------------------------------------ */
-
 static bool body_decode(const struct webhook_head *head, struct str *body,
                         struct webhook_record *ret, struct verdict *v)
 {
@@ -37,34 +100,6 @@ static bool body_decode(const struct webhook_head *head, struct str *body,
         return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
     *body = (struct str){ ret->decoded, ret->decoded_len };
     return true;
-}
-
-/* Steps 3 and 4: what the body says. */
-static bool body_check(const struct event_rules *rules, enum event_kind kind, struct str body,
-                       struct event_facts *facts, struct verdict *v)
-{
-    struct why why;
-    const char *reason;
-    switch (event_classify(rules, kind, body, facts, &reason, &why)) {
-    case EVENT_ACCEPTED:
-        return true;
-    case EVENT_IGNORED:
-        return verdict_ignore(v, reason, WEBHOOK_IGNORED);
-    case EVENT_MALFORMED:
-        break;
-    }
-    return verdict_refuse(v, 400, reason, "%s", why.text);
-}
-
-static void record_fill(const struct webhook_head *head, enum event_kind kind, int64_t received_ms,
-                        struct webhook_record *ret)
-{
-    ret->event = event_of_facts(kind, &ret->facts);
-    ret->event.delivery = head->delivery;
-    ret->event.source = STR_LIT("webhook");
-    ret->event.received_ms = received_ms;
-    buf_init(&ret->key, EVENT_KEY_MAX);
-    event_key(&ret->key, kind, &ret->facts);
 }
 
 static bool steps(const struct webhook_rules *rules, const struct webhook_head *head,
@@ -83,10 +118,22 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
         return verdict_refuse(v, 400, "delivery_malformed",
                               "X-GitHub-Delivery is missing or not [A-Za-z0-9-]{1,%d}",
                               DELIVERY_MAX);
-    if (!body_decode(head, &body, ret, v) ||
-        !body_check(&rules->events, kind, body, &ret->facts, v))
+    if (!body_decode(head, &body, ret, v))
         return false;
-    record_fill(head, kind, received_ms, ret);
+    struct why why;
+    const char *reason;
+    enum event_verdict said =
+        event_classify(&rules->events, kind, body, &ret->facts, &reason, &why);
+    if (said == EVENT_IGNORED)
+        return verdict_ignore(v, reason, WEBHOOK_IGNORED);
+    if (said != EVENT_ACCEPTED)
+        return verdict_refuse(v, 400, reason, "%s", why.text);
+    ret->event = event_of_facts(kind, &ret->facts);
+    ret->event.delivery = head->delivery;
+    ret->event.source = STR_LIT("webhook");
+    ret->event.received_ms = received_ms;
+    buf_init(&ret->key, EVENT_KEY_MAX);
+    event_key(&ret->key, kind, &ret->facts);
     return true;
 }
 
@@ -107,4 +154,61 @@ void webhook_record_clear(struct webhook_record *r)
     buf_clear(&r->key);
     free(r->decoded);
     r->decoded = NULL;
+}
+
+/* ---- the route ------------------------------------------------------------------------------ */
+
+static struct webhook_head head_of(const struct http_exchange *x)
+{
+    return (struct webhook_head){
+        .signature = http_header(x, "X-Hub-Signature-256"),
+        .event = http_header(x, "X-GitHub-Event"),
+        .delivery = http_header(x, "X-GitHub-Delivery"),
+        .target_type = http_header(x, "X-GitHub-Hook-Installation-Target-Type"),
+        .target_id = http_header(x, "X-GitHub-Hook-Installation-Target-ID"),
+        .content_type = http_header(x, "Content-Type"),
+    };
+}
+
+void webhook_begin(const struct webhook_route *route, struct http_exchange *x)
+{
+    const struct webhook_head head = head_of(x);
+    struct verdict v;
+    if (webhook_head_check(&route->rules, &head, &v))
+        return;
+    struct request request;
+    request_init(&request, x, &webhook_names, head.delivery);
+    responder_answer(route->responder, &request, &v);
+}
+
+void webhook_handle(const struct webhook_route *route, struct http_exchange *x)
+{
+    const struct webhook_head head = head_of(x);
+    struct request request;
+    request_init(&request, x, &webhook_names, head.delivery);
+    request.started_us = clock_mono_us();
+    struct webhook_record record;
+    struct verdict v;
+    if (!webhook_check(&route->rules, &head, http_body(x), http_received_ms(x), &record, &v)) {
+        responder_answer(route->responder, &request, &v);
+        return;
+    }
+    struct headers headers;
+    headers_init(&headers);
+    event_to_headers(&record.event, &headers);
+    char answer[128];
+    int n =
+        snprintf(answer, sizeof(answer), "{\"ok\":true,\"delivery_id\":\"%s\"}", request.delivery);
+    struct publication publication = { .topic = route->topic,
+                                       .key = buf_str(&record.key),
+                                       .headers = &headers,
+                                       .value = record.decoded,
+                                       .value_len = record.decoded_len,
+                                       .status = 202,
+                                       .answer = { answer, (size_t)n } };
+    record.decoded = NULL;
+    if (!publication.value)
+        publication.value = http_take_body(x, &publication.value_len);
+    responder_publish(route->responder, &request, &publication);
+    webhook_record_clear(&record);
 }

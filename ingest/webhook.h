@@ -1,10 +1,10 @@
-/* What becomes of a webhook (behaviour.md, POST /github/webhook). PURE: bytes and headers in,
- * decision out. */
+/* POST /github/webhook (behaviour.md): what becomes of a webhook, and its way to the responder. */
 #ifndef CRCR_INGEST_WEBHOOK_H
 #define CRCR_INGEST_WEBHOOK_H
 
 #include "../common/base/buf.h"
 #include "../common/model/event_rules.h"
+#include "responder.h"
 #include "signature.h"
 #include "verdict.h"
 
@@ -15,6 +15,19 @@ struct webhook_rules {
     struct event_rules events;
     struct str app_id; /* absent: not compared */
 };
+
+struct webhook_route {
+    struct responder *responder;
+    struct webhook_rules rules;
+    const char *topic;
+};
+
+/* Before the body is read. */
+void webhook_begin(const struct webhook_route *route, struct http_exchange *x);
+/* With the whole body; on a thread of the HTTP server, which it never holds up. */
+void webhook_handle(const struct webhook_route *route, struct http_exchange *x);
+
+/* ---- the rules: PURE ------------------------------------------------------------------------ */
 
 /* The headers that count; absent ones are STR_NONE. */
 struct webhook_head {
@@ -43,5 +56,13 @@ bool webhook_check(const struct webhook_rules *rules, const struct webhook_head 
                    struct str body, int64_t received_ms, struct webhook_record *ret,
                    struct verdict *v) MUST_CHECK;
 void webhook_record_clear(struct webhook_record *r);
+
+/* Webhooks that were set up with content type application/x-www-form-urlencoded: the JSON is in the
+ * field "payload". */
+/* True when a Content-Type header says that the body is a form; parameters are ignored. */
+bool form_is(struct str content_type);
+/* The decoded payload as a malloc'ed block, the caller's. ERR_REFUSE: there is no payload, more
+ * than one, or a % without two hex digits. ERR_RETRY: no memory. */
+enum err form_payload(struct str body, char **ret, size_t *len, struct why *why) MUST_CHECK;
 
 #endif

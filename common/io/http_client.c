@@ -16,7 +16,7 @@
 enum {
     CONNECTIONS_HOST = 32,
     CONNECTIONS_KEPT = 256,
-    STREAMS = 100,
+    STREAMS = 100, /* of HTTP/2, a connection */
     IDLE_CALLS_MAX = 256,
     CONNECT_TIMEOUT_MS = 5000,
     TIMEOUT_MS = 20000,
@@ -362,12 +362,11 @@ enum err http_client_new(struct http_client **ret, const struct http_client_opti
     c->options.ca_file = mem_dup(options->ca_file);
     long per_host =
         options->max_connections_host ? options->max_connections_host : CONNECTIONS_HOST;
-    long streams = options->max_streams ? options->max_streams : STREAMS;
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, per_host);
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS,
                       per_host > CONNECTIONS_KEPT ? per_host : (long)CONNECTIONS_KEPT);
-    curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, streams);
+    curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS);
     *ret = c;
     return OK;
 }

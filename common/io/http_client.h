@@ -13,7 +13,6 @@ struct http_client_options {
     const char *user_agent;
     const char *ca_file;      /* NULL: the system's */
     int max_connections_host; /* 0: 32 */
-    int max_streams;          /* HTTP/2 streams a connection; 0: 100 */
     bool allow_http; /* plain http to hosts other than loopback, for networks of one's own */
 };
 
@@ -31,7 +30,7 @@ struct http_request {
  * OK: an answer with a status was read in full. ERR_RETRY: surely not sent (no connection, DNS).
  * ERR_UNKNOWN: sent, or perhaps sent, and no full answer seen (time-out, reset). So is a stream
  * that the server refused (RFC 9113 section 8.7: surely not worked on), since libcurl doesn't tell
- * it from a broken connection. It can happen at a server that allows fewer than max_streams, before
+ * it from a broken connection. It can happen at a server that allows fewer than 100 streams, before
  * its SETTINGS have come.
  * ERR_REFUSE: certificate refused, surely not sent (status 0), or the answer is too large. */
 struct http_answer {

@@ -7,14 +7,6 @@
 #include "../base/buf.h"
 #include "http_client.h"
 
-/* host as curl gives it: IPv4 in dotted form whatever was written, IPv6 in brackets. */
-static bool is_loopback(const char *host)
-{
-    struct in_addr v4;
-    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-           (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
-}
-
 static bool has_part(CURLU *u, CURLUPart part)
 {
     char *text = NULL;
@@ -31,10 +23,14 @@ static bool part_is(CURLU *u, CURLUPart part, const char *wanted)
     return is;
 }
 
+/* curl gives IPv4 in dotted form whatever was written, IPv6 in brackets. */
 static bool host_is_loopback(CURLU *u)
 {
     char *host = NULL;
-    bool is = curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK && is_loopback(host);
+    struct in_addr v4;
+    bool is = curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+              (strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+               (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127));
     curl_free(host);
     return is;
 }

@@ -119,7 +119,7 @@ static void reported(struct http_exchange *x, int status)
 static void refuse_body(struct http_exchange *x, enum err err)
 {
     int status = err == ERR_REFUSE ? MHD_HTTP_CONTENT_TOO_LARGE : MHD_HTTP_SERVICE_UNAVAILABLE;
-    http_body_clear(&x->body, &x->shared->inflight);
+    http_exchange_drop_body(x);
     http_exchange_refuse(
         x, status, err == ERR_REFUSE ? "the body is too large" : "too much in hand, try again",
         STR_NONE);
@@ -133,7 +133,7 @@ static void request_begin(struct http_exchange *x)
     struct http_server *s = x->peer->loop->server;
     struct buf CLEANUP(buf_clear) allow;
     buf_init(&allow, ALLOW_MAX_BYTES);
-    x->route = route_find(s, x->head->method, x->head->path, &allow);
+    x->route = route_find(s, http_method(x), http_path(x), &allow);
     if (!x->route && allow.len)
         http_exchange_refuse(x, MHD_HTTP_METHOD_NOT_ALLOWED, "this path does not take that method",
                              buf_str(&allow));
@@ -166,7 +166,7 @@ static enum MHD_Result request_body(struct http_exchange *x, const char *data, s
         x->discarded += n;
         return x->discarded <= DISCARD_MAX_BYTES ? MHD_YES : MHD_NO;
     }
-    enum err err = http_body_add(&x->body, &x->shared->inflight, data, n);
+    enum err err = http_exchange_add(x, data, n);
     if (err)
         refuse_body(x, err);
     return MHD_YES;
@@ -198,26 +198,19 @@ static enum MHD_Result request_handle(struct http_exchange *x)
     return http_exchange_handle(x, l->server->opaque) ? MHD_YES : answer_queue(x);
 }
 
-static struct http_exchange *request_new(struct loop *l, struct MHD_Connection *connection,
-                                         const char *method, const char *path)
-{
-    struct http_exchange *x =
-        http_exchange_new(l->server->shared, l->waiting, connection, method, path);
-    x->peer =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    x->peer->x = x;
-    atomic_fetch_add(&l->server->in_flight, 1);
-    return x;
-}
-
-static enum MHD_Result on_request(void *loop, struct MHD_Connection *connection, const char *url,
+static enum MHD_Result on_request(void *opaque, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *len, void **context)
 {
+    struct loop *l = opaque;
     struct http_exchange *x = *context;
     (void)version;
     if (!x) {
-        x = *context = request_new(loop, connection, method, url);
+        x = *context = http_exchange_new(l->server->shared, l->waiting, connection, method, url);
+        x->peer =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        x->peer->x = x;
+        atomic_fetch_add(&l->server->in_flight, 1);
         request_begin(x);
         return http_exchange_answered(x) ? answer_queue(x) : MHD_YES;
     }

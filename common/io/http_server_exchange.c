@@ -2,10 +2,147 @@
 
 #include <microhttpd.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
+#include "../base/buf.h"
+#include "../base/json_text.h"
 #include "../base/mem.h"
-#include "http_server_answer.h"
+
+/* ---- its head -------------------------------------------------------------------- */
+
+struct http_part {
+    enum MHD_ValueKind kind; /* of headers, or of arguments */
+    struct str name, value;  /* of the query: decoded */
+};
+
+/* A copy in one block: the deadline may have answered, and microhttpd forgotten the request, while
+ * a handler still reads it. */
+struct http_head {
+    struct str method;
+    struct str path; /* decoded; without a trailing slash */
+    size_t n;
+    struct http_part parts[]; /* the text that they borrow follows */
+};
+
+/* Counts while to is NULL, then copies. */
+struct copier {
+    struct http_head *to;
+    char *text;
+    size_t n, bytes;
+};
+
+static struct str copy(struct copier *c, const char *from, size_t len)
+{
+    struct str copied = { c->text, len };
+    if (len)
+        memcpy(c->text, from, len);
+    c->text += len;
+    return copied;
+}
+
+static enum MHD_Result on_part(void *opaque, enum MHD_ValueKind kind, const char *name,
+                               size_t name_len, const char *value, size_t value_len)
+{
+    struct copier *c = opaque;
+    c->n++;
+    c->bytes += name_len + value_len;
+    if (c->to) {
+        struct http_part *p = &c->to->parts[c->to->n++];
+        p->kind = kind;
+        p->name = copy(c, name, name_len);
+        p->value = copy(c, value, value_len);
+    }
+    return MHD_YES;
+}
+
+static void each_part(struct MHD_Connection *connection, struct copier *c)
+{
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_part, c);
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, on_part, c);
+}
+
+static struct http_head *head_new(struct MHD_Connection *connection, const char *method,
+                                  const char *path)
+{
+    struct copier c = { .bytes = strlen(method) + strlen(path) };
+    each_part(connection, &c);
+    size_t size = sizeof(struct http_head) + c.n * sizeof(struct http_part);
+    struct http_head *h = c.to = mem_alloc(1, size + c.bytes);
+    c.text = (char *)h + size;
+    h->method = copy(&c, method, strlen(method));
+    h->path = copy(&c, path, strlen(path));
+    if (h->path.len > 1 && str_ends(h->path, "/"))
+        h->path.len--;
+    each_part(connection, &c);
+    return h;
+}
+
+/* The first of that name, or STR_NONE. The case of a header's name is ignored. */
+static struct str head_get(const struct http_head *h, enum MHD_ValueKind kind, const char *name)
+{
+    struct str wanted = str_of(name);
+    for (const struct http_part *p = h->parts; p < h->parts + h->n; p++)
+        if (p->kind == kind &&
+            (kind == MHD_HEADER_KIND ? str_eq_nocase(p->name, wanted) : str_eq(p->name, wanted)))
+            return p->value;
+    return STR_NONE;
+}
+
+static void head_list(const struct http_head *h, enum MHD_ValueKind kind, struct headers *to)
+{
+    headers_init(to);
+    for (const struct http_part *p = h->parts; p < h->parts + h->n; p++)
+        if (p->kind == kind && !headers_put_str(to, p->name, p->value))
+            return;
+}
+
+/* ---- its body -------------------------------------------------------------------- */
+
+enum { FIRST_ROOM = 4096, FIRST_ROOM_ANNOUNCED = 64 * 1024, SMALL_BODY = 1 << 20 };
+
+/* Sizes come from outside: plain realloc, and a polite refusal when there is no memory. */
+enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len)
+{
+    struct http_body *b = &x->body;
+    struct http_inflight *all = &x->shared->inflight;
+    size_t need = b->len + len;
+    if (need > b->max)
+        return ERR_REFUSE;
+    if (need > b->room) {
+        size_t limit = b->announced ? b->announced : b->max;
+        size_t room = b->room ? b->room * 2 : b->announced ? FIRST_ROOM_ANNOUNCED : FIRST_ROOM;
+        if (room > limit)
+            room = limit;
+        if (room < need)
+            room = need;
+        size_t more = room - b->room;
+        size_t max_bytes = room <= SMALL_BODY ? all->max_bytes : all->max_bytes / 4 * 3;
+        bool fits = atomic_fetch_add(&all->bytes, more) + more <= max_bytes || !all->max_bytes;
+        char *ptr = fits ? realloc(b->ptr, room + 1) : NULL;
+        if (!ptr) {
+            atomic_fetch_sub(&all->bytes, more);
+            return ERR_RETRY;
+        }
+        b->ptr = ptr;
+        b->room = room;
+    }
+    memcpy(b->ptr + b->len, data, len);
+    b->len = need;
+    b->ptr[need] = '\0';
+    return OK;
+}
+
+void http_exchange_drop_body(struct http_exchange *x)
+{
+    struct http_body *b = &x->body;
+    free(b->ptr);
+    atomic_fetch_sub(&x->shared->inflight.bytes, b->room);
+    b->ptr = NULL;
+    b->len = b->room = 0;
+}
+
+/* ---- life ------------------------------------------------------------------------ */
 
 struct http_shared *http_shared_new(const char *error_key, size_t max_inflight_bytes,
                                     size_t n_loops)
@@ -41,7 +178,7 @@ struct http_exchange *http_exchange_new(struct http_shared *shared, struct http_
     x->shared = shared;
     x->waiting = waiting;
     x->connection = connection;
-    x->head = http_head_new(connection, method, path);
+    x->head = head_new(connection, method, path);
     atomic_init(&x->refs, 1);
     atomic_fetch_add(&shared->refs, 1);
     return x;
@@ -52,7 +189,7 @@ void http_exchange_release(struct http_exchange *x)
     if (atomic_fetch_sub(&x->refs, 1) > 1)
         return;
     struct http_shared *shared = x->shared;
-    http_body_clear(&x->body, &shared->inflight);
+    http_exchange_drop_body(x);
     if (x->response)
         MHD_destroy_response(x->response);
     free(x->head);
@@ -74,22 +211,22 @@ struct str http_path(const struct http_exchange *x)
 
 struct str http_header(const struct http_exchange *x, const char *name)
 {
-    return http_head_get(x->head, HTTP_HEADER, name);
+    return head_get(x->head, MHD_HEADER_KIND, name);
 }
 
 struct str http_query(const struct http_exchange *x, const char *name)
 {
-    return http_head_get(x->head, HTTP_QUERY, name);
+    return head_get(x->head, MHD_GET_ARGUMENT_KIND, name);
 }
 
 void http_headers(const struct http_exchange *x, struct headers *to)
 {
-    http_head_list(x->head, HTTP_HEADER, to);
+    head_list(x->head, MHD_HEADER_KIND, to);
 }
 
 void http_queries(const struct http_exchange *x, struct headers *to)
 {
-    http_head_list(x->head, HTTP_QUERY, to);
+    head_list(x->head, MHD_GET_ARGUMENT_KIND, to);
 }
 
 struct str http_body(const struct http_exchange *x)
@@ -97,9 +234,15 @@ struct str http_body(const struct http_exchange *x)
     return (struct str){ x->body.ptr ? x->body.ptr : "", x->body.len };
 }
 
+/* It stays counted until http_exchange_drop_body: the bytes are still in hand. */
 char *http_take_body(struct http_exchange *x, size_t *len)
 {
-    return http_body_take(&x->body, len);
+    struct http_body *b = &x->body;
+    char *ptr = b->ptr ? b->ptr : calloc(1, 1);
+    *len = b->len;
+    b->ptr = NULL;
+    b->len = 0;
+    return ptr;
 }
 
 int64_t http_received_ms(const struct http_exchange *x)
@@ -108,6 +251,48 @@ int64_t http_received_ms(const struct http_exchange *x)
 }
 
 /* ---- the answer --------------------------------------------------------------------- */
+
+enum { ERROR_MAX_BYTES = 8192, DETAIL_MAX_BYTES = 1024 };
+
+/* NULL when there is no memory. */
+static struct MHD_Response *answer_new(const char *content_type, const struct headers *extra,
+                                       struct str body)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        body.len, (void *)(uintptr_t)(body.ptr ? body.ptr : ""), MHD_RESPMEM_MUST_COPY);
+    if (!response)
+        return NULL;
+    if (body.len)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                content_type ? content_type : "application/json");
+    for (size_t i = 0; extra && i < extra->n; i++) {
+        char *CLEANUP(mem_free_char) name = str_dup(extra->at[i].name);
+        char *CLEANUP(mem_free_char) value = str_dup(extra->at[i].value);
+        MHD_add_response_header(response, name,
+                                value); /* leaves out what would break the message */
+    }
+    return response;
+}
+
+/* {"<key>": "<detail>"}; a 503 says when to come again. allow: the methods of a 405, else STR_NONE.
+ */
+static struct MHD_Response *answer_error(const char *key, int status, const char *detail,
+                                         struct str allow)
+{
+    struct buf CLEANUP(buf_clear) text;
+    struct headers extra;
+    buf_init(&text, ERROR_MAX_BYTES);
+    buf_putc(&text, '{');
+    json_text_put(&text, str_of(key));
+    buf_puts(&text, ": ");
+    json_text_put(&text, str_cut(str_of(detail), DETAIL_MAX_BYTES));
+    buf_putc(&text, '}');
+    headers_init(&extra);
+    headers_put(&extra, "Allow", allow);
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        headers_put(&extra, "Retry-After", STR_LIT("2"));
+    return answer_new(NULL, &extra, buf_str(&text));
+}
 
 /* With the lock held; x is not answered yet. response is taken over, NULL closes the
  * connection. Resumed under the lock: microhttpd keeps a connection only as long as it is
@@ -144,7 +329,7 @@ static bool reply(struct http_exchange *x, int status, struct MHD_Response *resp
 {
     bool first = finish(x, status, response);
     if (x->handed_over) {
-        http_body_clear(&x->body, &x->shared->inflight);
+        http_exchange_drop_body(x);
         http_exchange_release(x);
     }
     return first;
@@ -153,12 +338,12 @@ static bool reply(struct http_exchange *x, int status, struct MHD_Response *resp
 bool http_reply(struct http_exchange *x, int status, const char *content_type,
                 const struct headers *extra, struct str body)
 {
-    return reply(x, status, http_answer_new(content_type, extra, body));
+    return reply(x, status, answer_new(content_type, extra, body));
 }
 
 bool http_reply_error(struct http_exchange *x, int status, const char *detail)
 {
-    return reply(x, status, http_answer_error(x->shared->error_key, status, detail, STR_NONE));
+    return reply(x, status, answer_error(x->shared->error_key, status, detail, STR_NONE));
 }
 
 void http_abort(struct http_exchange *x)
@@ -176,7 +361,7 @@ bool http_exchange_answered(struct http_exchange *x)
 
 void http_exchange_refuse(struct http_exchange *x, int status, const char *detail, struct str allow)
 {
-    finish(x, status, http_answer_error(x->shared->error_key, status, detail, allow));
+    finish(x, status, answer_error(x->shared->error_key, status, detail, allow));
 }
 
 /* The handler's thread may have answered before handle returns, or answers at any time after the
@@ -219,8 +404,7 @@ int64_t http_waiting_answer(struct http_shared *shared, struct http_waiting *w, 
     {
         if (x->due_ms <= now_ms)
             answer(x, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   http_answer_error(shared->error_key, MHD_HTTP_SERVICE_UNAVAILABLE, detail,
-                                     STR_NONE));
+                   answer_error(shared->error_key, MHD_HTTP_SERVICE_UNAVAILABLE, detail, STR_NONE));
         else if (x->due_ms < next_ms)
             next_ms = x->due_ms;
     }

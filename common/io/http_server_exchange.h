@@ -7,15 +7,34 @@
 #define CRCR_IO_HTTP_SERVER_EXCHANGE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "../base/wake.h"
 #include "http_server.h"
-#include "http_server_body.h"
-#include "http_server_head.h"
 
 struct MHD_Connection;
 struct MHD_Response;
+struct http_head;
 struct http_peer;
+
+/* All request bodies in hand together, at most max_bytes (CRCR_MAX_INFLIGHT_BYTES).
+ *
+ * Only bytes that have come are counted: a dozen clients that announce 25 MiB each and send nothing
+ * must not lock out everybody else. Bodies over 1 MiB leave a quarter to smaller ones: an
+ * attacker's large bodies refuse no honest webhook. */
+struct http_inflight {
+    size_t max_bytes; /* 0: no limit */
+    atomic_size_t bytes;
+};
+
+/* One body; its block grows as the bytes come. All 0 but the two limits at first. */
+struct http_body {
+    size_t max;       /* more is refused */
+    size_t announced; /* by Content-Length; 0: not */
+    char *ptr; /* malloc'ed, NUL-terminated for the convenience of parsers; NULL: nothing came */
+    size_t len;
+    size_t room; /* without the NUL; so much is counted, also after http_take_body */
+};
 
 /* The requests of one loop that wait for their answer. */
 struct http_waiting {
@@ -67,6 +86,11 @@ struct http_exchange *http_exchange_new(struct http_shared *shared, struct http_
                                         struct MHD_Connection *connection, const char *method,
                                         const char *path);
 void http_exchange_release(struct http_exchange *x);
+/* Appends to the body. ERR_REFUSE: over its limit. ERR_RETRY: too much in hand in all, or no
+ * memory. The body is unchanged then. */
+enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len) MUST_CHECK;
+/* Frees the body and counts it no more. */
+void http_exchange_drop_body(struct http_exchange *x);
 bool http_exchange_answered(struct http_exchange *x);
 /* Answers {"detail": "…"} if nobody has; allow: the methods of a 405, else STR_NONE. */
 void http_exchange_refuse(struct http_exchange *x, int status, const char *detail,

@@ -17,8 +17,7 @@ struct redis_options {
                             a CA of one's own is the safe choice */
     const char *key_prefix; /* put before every key of every command and script; NULL for none.
                                Copied */
-    int connect_timeout_ms; /* 0: 1,000 */
-    int command_timeout_ms; /* 0: 1,000 */
+    int timeout_ms;         /* of connecting, and of a reply; 0: 1,000 */
 };
 
 enum redis_type { REDIS_NIL, REDIS_INT, REDIS_STR, REDIS_ARRAY, REDIS_ERROR };
@@ -63,8 +62,8 @@ enum err redis_call(struct redis *r, const struct redis_value **ret, size_t argc
 /* Pipelining: queue any number of commands, then read the replies in the same order. */
 enum err redis_queue(struct redis *r, size_t argc, const struct str *argv,
                      struct why *why) MUST_CHECK;
-/* Queues EVALSHA; a NOSCRIPT answer is mended by redis_collect (the script is loaded and the call
- * made again). The first n_keys of argv are keys. */
+/* Queues EVALSHA (EVAL at the first use); after a NOSCRIPT answer redis_collect makes the call
+ * again with the source, behind all that is outstanding. The first n_keys of argv are keys. */
 enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t n_keys,
                             size_t argc, const struct str *argv, struct why *why) MUST_CHECK;
 /* Reads the next reply of what was queued. Errors as redis_call; after ERR_RETRY or ERR_UNKNOWN

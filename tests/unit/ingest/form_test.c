@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest/form.h"
+#include "ingest/webhook.h"
 
 static void assert_payload(const char *body, const char *expected)
 {

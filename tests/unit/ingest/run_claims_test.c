@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "ingest/run_claims.h"
+#include "ingest/identity.h"
 
 static struct verdict verdict;
 

@@ -4,95 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include "common/base/clock.h"
-#include "common/io/redis.h"
+#include "redis_server_fixture.h"
 
-enum { LIMIT_MS = 20000 };
 #define ARG(text) STR_LIT(text)
-
-struct fixture {
-    pid_t server;
-    char dir[64];
-    char port[8];
-    char endpoint[32];
-    struct redis *r;
-};
-
-/* ---- the server --------------------------------------------------------------------- */
-
-static void free_port(char port[8])
-{
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof(at);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    snprintf(port, 8, "%d", ntohs(at.sin_port));
-    close(fd);
-}
-
-/* In the child: becomes the server, and dies with the test. */
-static void become_server(const struct fixture *f, const char *password)
-{
-    int null = open("/dev/null", O_WRONLY);
-    dup2(null, STDOUT_FILENO);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execlp("redis-server", "redis-server", "--port", f->port, "--bind", "127.0.0.1", "--dir",
-           f->dir, "--save", "", "--appendonly", "no", "--requirepass", password, (char *)NULL);
-    fprintf(stderr, "redis-server cannot be started (apt install redis-server): %s\n",
-            strerror(errno));
-    _exit(127);
-}
-
-static bool answers(const struct fixture *f)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(f->port)) };
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bool is = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0;
-    close(fd);
-    return is;
-}
-
-static void server_start(struct fixture *f, const char *password)
-{
-    int64_t until_ms = clock_mono_ms() + LIMIT_MS;
-    f->server = fork();
-    assert_true(f->server >= 0);
-    if (f->server == 0)
-        become_server(f, password);
-    while (!answers(f)) {
-        int status;
-        if (waitpid(f->server, &status, WNOHANG) == f->server)
-            fail_msg("redis-server ended with status %d before it answered", status);
-        if (clock_mono_ms() > until_ms)
-            fail_msg("redis-server does not answer on port %s", f->port);
-        usleep(5000);
-    }
-}
-
-static void server_kill(struct fixture *f)
-{
-    if (f->server > 0) {
-        kill(f->server, SIGKILL);
-        waitpid(f->server, NULL, 0);
-    }
-    f->server = 0;
-}
 
 static struct redis *client_new(const struct fixture *f, const char *login)
 {
@@ -417,6 +333,28 @@ static void what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline(vo
     assert_int_equal(collect(f->r)->integer, 1);
 }
 
+static void scripts_that_a_dying_server_lacked_are_unknown(void **state)
+{
+    struct fixture *f = *state;
+    struct redis_script s = { .source = "return redis.call('INCR', KEYS[1])" };
+    const struct redis_value *v;
+    struct why why;
+    queue_script(f->r, &s, "n", "");
+    assert_int_equal(collect(f->r)->integer, 1);
+    CALL(f->r, ARG("SCRIPT"), ARG("FLUSH"));
+    QUEUE(f->r, ARG("ECHO"), ARG("first"));
+    queue_script(f->r, &s, "n", "");
+    queue_script(f->r, &s, "n", "");
+    assert_text(collect(f->r), "first");
+    server_kill(f);
+    assert_int_equal(redis_collect(f->r, &v, &why), ERR_UNKNOWN);
+    assert_int_equal(redis_collect(f->r, &v, &why), ERR_UNKNOWN);
+    server_start(f, "");
+    work_again(f);
+    queue_script(f->r, &s, "n", "");
+    assert_int_equal(collect(f->r)->integer, 1);
+}
+
 static void silent_server_is_given_up_after_the_time_out(void **state)
 {
     struct fixture *f = *state;
@@ -492,6 +430,7 @@ int main(void)
         TEST(loading_is_retry),
         TEST(killed_server_fails_fast_and_is_found_again),
         TEST(what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline),
+        TEST(scripts_that_a_dying_server_lacked_are_unknown),
         TEST(silent_server_is_given_up_after_the_time_out),
         TEST(password_is_sent_and_a_wrong_one_told),
         cmocka_unit_test(options_are_checked),
