@@ -1,10 +1,11 @@
 /* workflow.triage_verdict, schema_version 1: why a downstream thinks that it failed. */
+#include "callback_verdict.h"
+
 #include <jansson.h>
 #include <string.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "callback_parts.h"
 
 #define RAW_MAX_BYTES     (256u << 10) /* bounds the document that is built to look into it */
 #define VERDICT_MAX_BYTES (16u << 10)
