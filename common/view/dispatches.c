@@ -163,16 +163,6 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
     return OK;
 }
 
-/* Copies of the members that are repositories, at most limit; the jobs are in the same set. */
-static size_t repos_among(const struct redis_value *reply, size_t limit, char **to)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < reply->n && n < limit; i++)
-        if (!is_job_key(reply->items[i].text))
-            to[n++] = str_dup(reply->items[i].text);
-    return n;
-}
-
 /* Every reply is collected, also after one that failed: the next command would find it otherwise.
  */
 static enum err views_get(struct redis *r, struct str delivery, char *const *repos, size_t n,
@@ -211,7 +201,10 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
     if (err)
         return err;
     char **repos = mem_alloc(reply->n + 1, sizeof(*repos));
-    size_t n_repos = repos_among(reply, limit, repos), kept = 0;
+    size_t n_repos = 0, kept = 0;
+    for (size_t i = 0; i < reply->n && n_repos < limit; i++)
+        if (!is_job_key(reply->items[i].text)) /* the jobs are in the same set */
+            repos[n_repos++] = str_dup(reply->items[i].text);
     struct dispatch_view *list = mem_alloc(n_repos + 1, sizeof(*list));
     err = views_get(r, delivery, repos, n_repos, list, &kept, why);
     for (size_t i = 0; i < n_repos; i++)

@@ -9,7 +9,6 @@
 #include "../../common/io/http_server.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/json_scan.h"
-#include "../../common/view/allowlist_note.h"
 #include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
