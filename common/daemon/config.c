@@ -257,6 +257,8 @@ bool config_bool(const struct config *c, const char *name)
     return get(c, name, KIND_BOOL)->number != 0;
 }
 
+/* ---- what is asked for together ---- */
+
 struct redis_options config_redis(const struct config *c, const char *key_prefix)
 {
     const char *ca_file = config_text(c, "CRCR_REDIS_CA_FILE");

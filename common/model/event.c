@@ -127,17 +127,14 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
     return OK;
 }
 
-static bool fact_present(const struct fact *fact, const struct event_facts *facts)
-{
-    const void *field = (const char *)facts + fact->offset;
-    return fact->type == FACT_NUMBER ? *(const int64_t *)field > 0 : *(const char *)field != '\0';
-}
-
 enum err event_check(enum event_kind kind, const struct event_facts *facts, struct why *why)
 {
     for (size_t i = 0; i < N_FACTS; i++) {
         const struct fact *fact = &facts_table[i];
-        if ((fact->kinds & 1u << kind) != 0 && fact->needed && !fact_present(fact, facts))
+        const void *field = (const char *)facts + fact->offset;
+        bool present =
+            fact->type == FACT_NUMBER ? *(const int64_t *)field > 0 : *(const char *)field != '\0';
+        if ((fact->kinds & 1u << kind) != 0 && fact->needed && !present)
             return why_set(why, ERR_REFUSE, "%s is missing, of the wrong type or too long",
                            fact->path);
     }

@@ -116,15 +116,6 @@ static const struct field {
     FIELD(attempt, NUMBER),  FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
 };
 
-static void field_set(struct dispatch_view *view, const struct field *field, struct str value)
-{
-    char *to = (char *)view + field->offset;
-    if (field->type == TEXT)
-        str_copy(to, field->size, value);
-    else if (!str_to_i64(value, (int64_t *)(void *)to))
-        *(int64_t *)(void *)to = 0;
-}
-
 /* False when there is no such hash. */
 static bool view_from_reply(const struct redis_value *reply, struct dispatch_view *view)
 {
@@ -132,9 +123,15 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
     *view = (struct dispatch_view){ 0 };
     for (size_t i = 0; i + 1 < reply->n; i += 2) {
         struct str name = reply->items[i].text, value = reply->items[i + 1].text;
-        for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
-            if (str_is(name, fields[f].name))
-                field_set(view, &fields[f], value);
+        for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
+            void *to = (char *)view + fields[f].offset;
+            if (!str_is(name, fields[f].name))
+                continue;
+            if (fields[f].type == TEXT)
+                str_copy(to, fields[f].size, value);
+            else if (!str_to_i64(value, to))
+                *(int64_t *)to = 0;
+        }
         if (str_is(name, "unknown_ms") && !str_to_i64(value, &unknown_ms))
             unknown_ms = 0;
         if (str_is(name, "maybe_duplicate"))

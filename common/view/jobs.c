@@ -254,8 +254,9 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
     return jobs_get(r, &names, false, ret, why);
 }
 
-enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
-                          struct job_list *ret, struct why *why)
+/* Those whose key begins with prefix; brief when they are more than full_max. */
+static enum err jobs_under(struct redis *r, struct str delivery, struct str prefix, size_t limit,
+                           size_t full_max, struct job_list *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
@@ -266,28 +267,25 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
         why);
     if (err)
         return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, prefix, limit);
     return jobs_get(r, &names, names.n > full_max, ret, why);
+}
+
+enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
+                          struct job_list *ret, struct why *why)
+{
+    return jobs_under(r, delivery, STR_LIT(""), limit, full_max, ret, why);
 }
 
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
                           struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) prefix;
-    const struct redis_value *reply;
+    struct buf CLEANUP(buf_clear) prefix;
     struct str none = STR_LIT("");
-    buf_init(&key, VIEW_KEY_MAX);
     buf_init(&prefix, VIEW_KEY_MAX);
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
-    enum err err = redis_call(
-        r, &reply,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
-        why);
-    if (err)
-        return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, buf_str(&prefix), limit);
-    return jobs_get(r, &names, true, ret, why);
+    return jobs_under(r, delivery, buf_str(&prefix), limit, 0, ret, why);
 }
 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
