@@ -123,18 +123,13 @@ static bool is_instant(struct str text)
     return !clock_parse(text, &ms, NULL) && ms >= 0 && ms < INT64_C(4102444800000);
 }
 
-static bool is_integer(struct str number)
-{
-    int64_t value;
-    return str_to_i64(number, &value) && value >= 0;
-}
-
 static bool on_field(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
     struct reading *r = opaque;
     const struct field *f = &fields[want];
     char *to = (char *)r->c + f->at;
     bool is_text = type == JSON_SCAN_STRING;
+    int64_t number;
     (void)index;
     if (type == JSON_SCAN_NULL)
         return true;
@@ -143,7 +138,8 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
     if ((f->takes == INFO && !is_text) || (f->takes == LINK && (!is_text || !is_link(text))) ||
         (f->takes == INSTANT && (!is_text || !is_instant(text))))
         return true;
-    if (!is_text && !(f->takes == ID && type == JSON_SCAN_NUMBER && is_integer(text))) {
+    if (!is_text &&
+        !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) && number >= 0)) {
         r->err = why_set(r->why, ERR_REFUSE, "%s must be a string%s", f->path,
                          f->takes == ID ? " or a whole number from 0" : "");
         return false;

@@ -27,57 +27,42 @@ const char *fold_verdict_name(enum fold_verdict verdict)
     return verdict_names[verdict];
 }
 
-/* KEYS of fold.lua. */
-struct fold_keys {
-    struct buf at[FOLD_KEYS];
-    struct str text[FOLD_KEYS];
-};
-
-static void fold_keys_clear(struct fold_keys *keys)
-{
-    for (size_t i = 0; i < FOLD_KEYS; i++)
-        buf_clear(&keys->at[i]);
-}
-
-static void fold_keys_init(struct fold_keys *keys, const struct result_record *fact, int64_t fence)
-{
-    for (size_t i = 0; i < FOLD_KEYS; i++)
-        buf_init(&keys->at[i], VIEW_KEY_MAX);
-    struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
-    keys->text[0] = key_job(&keys->at[0], str_of(fact->key));
-    keys->text[1] = key_delivery(&keys->at[1], delivery);
-    keys->text[2] = key_repo(&keys->at[2], repo);
-    keys->text[3] = STR_LIT(KEY_REPOS);
-    keys->text[4] = STR_LIT(KEY_OVERDUE);
-    keys->text[5] =
-        fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : keys->text[0];
-    keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : keys->text[0];
-    keys->text[7] = key_spent(&keys->at[7], repo);
-    keys->text[8] = fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
-}
-
 /* What was received from first_ms to last_ms; ranks "" for one fact. */
 static enum err fold_queue(struct redis *r, const struct result_record *fact, int64_t first_ms,
                            int64_t last_ms, const char *ranks, const struct view_times *times,
                            struct why *why)
 {
-    struct fold_keys CLEANUP(fold_keys_clear) keys;
+    struct buf CLEANUP(buf_clear) job, CLEANUP(buf_clear) deliveries, CLEANUP(buf_clear) of_repo;
+    struct buf CLEANUP(buf_clear) head, CLEANUP(buf_clear) pr, CLEANUP(buf_clear) spent;
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
     char numbers[5][STR_NUMBER_SIZE];
-
-    fold_keys_init(&keys, fact, times->fence);
+    struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     size_t n = 0;
-    for (size_t i = 0; i < FOLD_KEYS; i++)
-        argv[n++] = keys.text[i];
+
+    buf_init(&job, VIEW_KEY_MAX);
+    buf_init(&deliveries, VIEW_KEY_MAX);
+    buf_init(&of_repo, VIEW_KEY_MAX);
+    buf_init(&head, VIEW_KEY_MAX);
+    buf_init(&pr, VIEW_KEY_MAX);
+    buf_init(&spent, VIEW_KEY_MAX);
+    argv[n++] = key_job(&job, str_of(fact->key));
+    argv[n++] = key_delivery(&deliveries, delivery);
+    argv[n++] = key_repo(&of_repo, repo);
+    argv[n++] = STR_LIT(KEY_REPOS);
+    argv[n++] = STR_LIT(KEY_OVERDUE);
+    argv[n++] = fact->head_sha ? key_head(&head, str_of(fact->head_sha), repo) : argv[0];
+    argv[n++] = fact->pr_number > 0 ? key_pr(&pr, fact->pr_number) : argv[0];
+    argv[n++] = key_spent(&spent, repo);
+    argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = str_of(job_state_name(fact->state));
     argv[n++] = str_number(numbers[0], first_ms);
     argv[n++] = str_of(fact->run_attempt);
     argv[n++] = str_number(numbers[1], times->ttl_s);
     argv[n++] = str_number(numbers[2], times->overdue_ms);
     argv[n++] = str_of(fact->key);
-    argv[n++] = str_of(fact->delivery_id);
-    argv[n++] = str_of(fact->repo);
+    argv[n++] = delivery;
+    argv[n++] = repo;
     argv[n++] = times->fence ? str_number(numbers[3], times->fence) : STR_LIT("");
     argv[n++] = str_number(numbers[4], last_ms);
     argv[n++] = str_of(ranks);
