@@ -77,11 +77,12 @@ struct date_time {
     int offset_minutes; /* local time minus UTC */
 };
 
-static int days_in_month(int year, int month)
+/* timegm() carries a 30th of February over into March. */
+static bool is_date(int year, int month, int day)
 {
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return month == 2 && leap ? 29 : days[month - 1];
+    struct tm t = { .tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day };
+    timegm(&t);
+    return month >= 1 && month <= 12 && day >= 1 && t.tm_mon == month - 1 && t.tm_mday == day;
 }
 
 /* Digits after the first three are dropped: we count in milliseconds. */
@@ -121,8 +122,7 @@ static bool read_date_time(struct str s, struct date_time *t)
         return false;
     if (!take_offset(&s, &t->offset_minutes) || s.len)
         return false;
-    return t->month >= 1 && t->month <= 12 && t->day >= 1 &&
-           t->day <= days_in_month(t->year, t->month) && t->hour <= 23 && t->minute <= 59 &&
+    return is_date(t->year, t->month, t->day) && t->hour <= 23 && t->minute <= 59 &&
            t->second <= 60; /* a leap second counts as the first one of the next minute */
 }
 

@@ -1,10 +1,6 @@
 #include "headers.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { I64_TEXT_SIZE = 21 }; /* "-9223372036854775808" and a NUL */
 
 void headers_init(struct headers *h)
 {
@@ -40,29 +36,10 @@ static bool is_own_text(const struct headers *h, struct str value)
     return value.ptr >= h->text && value.ptr < h->text + sizeof(h->text);
 }
 
-/* Writes the number into the struct's own text, over the old one when that was as long. */
-static bool write_number(struct headers *h, int64_t value, struct str old, struct str *ret)
-{
-    char digits[I64_TEXT_SIZE];
-    size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRId64, value);
-    char *to = h->text + h->text_len;
-    if (is_own_text(h, old) && old.len >= len) {
-        to = h->text + (old.ptr - h->text);
-    } else {
-        if (len > sizeof(h->text) - h->text_len)
-            return false;
-        h->text_len += len;
-    }
-    memcpy(to, digits, len);
-    *ret = (struct str){ to, len };
-    return true;
-}
-
 bool headers_put_i64(struct headers *h, const char *name, int64_t value)
 {
-    struct str text;
-    return h->n < HEADERS_MAX && write_number(h, value, STR_NONE, &text) &&
-           headers_put(h, name, text);
+    char digits[STR_NUMBER_SIZE];
+    return headers_put_copy(h, name, str_number(digits, value));
 }
 
 bool headers_put_copy(struct headers *h, const char *name, struct str value)
@@ -91,10 +68,21 @@ bool headers_set(struct headers *h, const char *name, struct str value)
 
 bool headers_set_i64(struct headers *h, const char *name, int64_t value)
 {
+    char digits[STR_NUMBER_SIZE];
+    struct str text = str_number(digits, value);
     struct header *old = find(h, name);
     if (!old)
-        return headers_put_i64(h, name, value);
-    return write_number(h, value, old->value, &old->value);
+        return headers_put_copy(h, name, text);
+    char *to = h->text + h->text_len;
+    if (is_own_text(h, old->value) && old->value.len >= text.len) /* over the old one */
+        to = h->text + (old->value.ptr - h->text);
+    else if (text.len <= sizeof(h->text) - h->text_len)
+        h->text_len += text.len;
+    else
+        return false;
+    memcpy(to, text.ptr, text.len);
+    old->value = (struct str){ to, text.len };
+    return true;
 }
 
 void headers_remove(struct headers *h, const char *name)

@@ -154,10 +154,8 @@ enum err callback_token_verify(const struct callback_keys *keys, struct str text
     if (err)
         return why_prefix(why, err, "callback_token");
     struct callback_token token;
-    json_t *claims = json_loads(payload, JSON_REJECT_DUPLICATES, NULL);
-    bool whole = read_claims(claims, &token);
-    json_decref(claims);
-    if (!whole)
+    json_auto_t *claims = json_loads(payload, JSON_REJECT_DUPLICATES, NULL);
+    if (!read_claims(claims, &token))
         return why_set(why, ERR_REFUSE, "callback_token: a claim is missing or of the wrong type");
     *ret = token;
     return OK;

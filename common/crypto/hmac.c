@@ -28,44 +28,15 @@ static void put_hex(const unsigned char *bytes, size_t n, char *to)
     to[2 * n] = '\0';
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
-static bool parse_digest(struct str hex, unsigned char to[DIGEST_BYTES])
-{
-    if (hex.len != DIGEST_BYTES * 2)
-        return false;
-    for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        int high = hex_value(hex.ptr[2 * i]), low = hex_value(hex.ptr[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        to[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
-static void hmac_sha256(struct str key, struct str data, unsigned char to[DIGEST_BYTES])
+void hmac_sha256_hex(struct str key, struct str data, char hex[SHA256_HEX_SIZE])
 {
     /* A NULL key would mean "the one before". */
     const char *key_bytes = key.ptr ? key.ptr : "";
+    unsigned char digest[DIGEST_BYTES];
     unsigned int n = 0;
     bool done = HMAC(EVP_sha256(), key_bytes, (int)key.len, (const unsigned char *)data.ptr,
-                     data.len, to, &n);
+                     data.len, digest, &n);
     require(done && n == DIGEST_BYTES, "HMAC-SHA256");
-}
-
-void hmac_sha256_hex(struct str key, struct str data, char hex[SHA256_HEX_SIZE])
-{
-    unsigned char digest[DIGEST_BYTES];
-    hmac_sha256(key, data, digest);
     put_hex(digest, sizeof(digest), hex);
 }
 
@@ -80,11 +51,11 @@ void sha256_hex(struct str data, char hex[SHA256_HEX_SIZE])
 
 bool hmac_sha256_matches(struct str key, struct str data, struct str hex)
 {
-    unsigned char claimed[DIGEST_BYTES], actual[DIGEST_BYTES];
-    if (!parse_digest(hex, claimed))
+    char claimed[SHA256_HEX_SIZE], actual[SHA256_HEX_SIZE];
+    if (hex.len != SHA256_HEX_SIZE - 1 || !str_lower(claimed, sizeof(claimed), hex))
         return false;
-    hmac_sha256(key, data, actual);
-    return CRYPTO_memcmp(claimed, actual, sizeof(actual)) == 0;
+    hmac_sha256_hex(key, data, actual);
+    return CRYPTO_memcmp(claimed, actual, SHA256_HEX_SIZE - 1) == 0;
 }
 
 void random_hex(char *to, size_t n_bytes)

@@ -71,21 +71,18 @@ static void add_key(struct jwks *set, const json_t *jwk)
 enum err jwks_parse(struct jwks **ret, struct str json, struct why *why)
 {
     json_error_t fault;
-    json_t *document =
+    json_auto_t *document =
         json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &fault);
     if (!document)
         return why_set(why, ERR_REFUSE, "the JWK Set is not JSON: %s at byte %d", fault.text,
                        fault.position);
     const json_t *keys = json_object_get(document, "keys");
-    if (!json_is_array(keys)) {
-        json_decref(document);
+    if (!json_is_array(keys))
         return why_set(why, ERR_REFUSE, "the JWK Set has no array \"keys\"");
-    }
     struct jwks *set = mem_alloc(1, sizeof(*set));
     size_t i;
     json_t *jwk;
     json_array_foreach(keys, i, jwk) add_key(set, jwk);
-    json_decref(document);
     if (set->n == 0) {
         jwks_free(set);
         return why_set(why, ERR_REFUSE, "the JWK Set has no RSA signature key of %d bits or more",

@@ -13,11 +13,6 @@ static void jws_clear(cjose_jws_t **jws)
     cjose_jws_release(*jws);
 }
 
-static void json_clear(json_t **json)
-{
-    json_decref(*json);
-}
-
 /* ---- signing ---- */
 
 static cjose_header_t *header_new(const char *alg, struct str kid)
@@ -143,7 +138,7 @@ static enum err parse_claims(struct str text, json_t **ret, struct why *why)
 enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why)
 {
     cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
-    json_t *CLEANUP(json_clear) claims = NULL;
+    json_auto_t *claims = NULL;
     enum err err = import(token, &jws, why);
     if (!err)
         err = parse_claims(plaintext(jws), &claims, why);
@@ -219,7 +214,7 @@ static enum err check_claims(const cjose_jws_t *jws, const char *audience, int64
                              int leeway_s, char **ret, struct why *why)
 {
     struct str text = plaintext(jws);
-    json_t *CLEANUP(json_clear) claims = NULL;
+    json_auto_t *claims = NULL;
     enum err err = parse_claims(text, &claims, why);
     if (!err)
         err = check_times(claims, now_s, leeway_s, why);

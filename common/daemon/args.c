@@ -2,34 +2,18 @@
 
 #include <string.h>
 
-static bool take_flag(struct args *args, const char *text)
-{
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {
-        { "--help", &args->help },
-        { "-h", &args->help },
-        { "--version", &args->version },
-        { "--check-config", &args->check_config },
-    };
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-        if (strcmp(text, flags[i].name) != 0)
-            continue;
-        *flags[i].flag = true;
-        return true;
-    }
-    return false;
-}
-
 enum err args_parse(int argc, char **argv, struct args *ret, struct why *why)
 {
     struct args args = { 0 };
     for (int i = 1; i < argc; i++) {
         struct str text = str_of(argv[i]);
-        if (take_flag(&args, argv[i]))
-            continue;
-        if (str_starts(text, "--roles="))
+        if (str_is(text, "--help") || str_is(text, "-h"))
+            args.help = true;
+        else if (str_is(text, "--version"))
+            args.version = true;
+        else if (str_is(text, "--check-config"))
+            args.check_config = true;
+        else if (str_starts(text, "--roles="))
             args.roles = str_from(text, strlen("--roles="));
         else if (str_is(text, "--roles") && i + 1 < argc)
             args.roles = str_of(argv[++i]);

@@ -11,11 +11,6 @@
 
 enum { SECRET_FILE_MAX = 1 << 20, QUOTED_MAX = 200 };
 
-static bool is_ours(struct str name)
-{
-    return str_starts(name, "CRCR_");
-}
-
 static ptrdiff_t find_property(struct str name)
 {
     for (size_t i = 0; i < config_n_properties; i++)
@@ -77,15 +72,6 @@ static char *read_text_file(const char *path, const char **reason)
     return buf_take(&content, NULL);
 }
 
-static void take_kafka(struct config *c, struct str name, const char *value, struct buf *faults)
-{
-    struct why why;
-    if (config_kafka_add(c, name, value, &why)) {
-        put_fault(faults, name, NULL);
-        buf_printf(faults, "%s\n", why.text);
-    }
-}
-
 /* Takes the value that a property or CRCR_KAFKA_* name has in the environment; empty is unset. */
 static void take_value(struct config *c, struct str name, const char *value, struct buf *faults)
 {
@@ -93,7 +79,11 @@ static void take_value(struct config *c, struct str name, const char *value, str
         return;
     ptrdiff_t i = find_property(name);
     if (i < 0) {
-        take_kafka(c, name, value, faults);
+        struct why why;
+        if (config_kafka_add(c, name, value, &why)) {
+            put_fault(faults, name, NULL);
+            buf_printf(faults, "%s\n", why.text);
+        }
         return;
     }
     struct value *v = &c->values[i];
@@ -154,7 +144,7 @@ static void take_variable(struct config *c, const char *variable, struct buf *fa
         take_value(c, name, value, faults);
     else if (file && is_known(base))
         take_file(c, name, value, faults);
-    else if (is_ours(name))
+    else if (str_starts(name, "CRCR_"))
         refuse_unknown(name, value, faults);
 }
 
@@ -238,40 +228,63 @@ static enum kind kind_of(enum property_type type)
     return type == PROPERTY_BOOL ? KIND_BOOL : KIND_TEXT;
 }
 
-static const struct value *get(const struct config *c, const char *name)
+static const struct value *get(const struct config *c, const char *name, enum kind kind)
 {
     ptrdiff_t i = find_property(str_of(name));
-    if (i >= 0 && (config_properties[i].daemons & c->daemon))
-        return &c->values[i];
-    fprintf(stderr, "bug: config_table.c does not give %s to this daemon\n", name);
-    abort();
-}
-
-static const struct value *get_as(const struct config *c, const char *name, enum kind kind)
-{
-    const struct value *v = get(c, name);
-    if (kind_of(config_properties[v - c->values].type) == kind)
-        return v;
-    fprintf(stderr, "bug: %s is asked for as another type than config_table.c says\n", name);
-    abort();
+    if (i < 0 || !(config_properties[i].daemons & c->daemon)) {
+        fprintf(stderr, "bug: config_table.c does not give %s to this daemon\n", name);
+        abort();
+    }
+    if (kind_of(config_properties[i].type) != kind) {
+        fprintf(stderr, "bug: %s is asked for as another type than config_table.c says\n", name);
+        abort();
+    }
+    return &c->values[i];
 }
 
 const char *config_text(const struct config *c, const char *name)
 {
-    return get_as(c, name, KIND_TEXT)->text;
+    return get(c, name, KIND_TEXT)->text;
 }
 
 int64_t config_number(const struct config *c, const char *name)
 {
-    return get_as(c, name, KIND_NUMBER)->number;
+    return get(c, name, KIND_NUMBER)->number;
 }
 
 bool config_bool(const struct config *c, const char *name)
 {
-    return get_as(c, name, KIND_BOOL)->number != 0;
+    return get(c, name, KIND_BOOL)->number != 0;
 }
 
-bool config_is_set(const struct config *c, const char *name)
+/* ---- what is asked for together ---- */
+
+struct redis_options config_redis(const struct config *c, const char *key_prefix)
 {
-    return get(c, name)->set;
+    const char *ca_file = config_text(c, "CRCR_REDIS_CA_FILE");
+    return (struct redis_options){ .endpoint = config_text(c, "REDIS_ENDPOINT"),
+                                   .login = config_text(c, "REDIS_LOGIN"),
+                                   .tls = config_bool(c, "CRCR_REDIS_TLS"),
+                                   .key_prefix = key_prefix,
+                                   .ca_file = ca_file ? ca_file : config_text(c, "CRCR_CA_FILE") };
+}
+
+enum err config_budget(const struct config *c, struct budget_rules *ret, struct why *why)
+{
+    const char *content = config_text(c, "CRCR_BUDGET_CONTENT_CALLS");
+    struct budget_rules rules = {
+        .limit = { [BUDGET_REQUESTS_HOUR] = config_number(c, "CRCR_BUDGET_REQUESTS_HOUR"),
+                   [BUDGET_POINTS_MINUTE] = config_number(c, "CRCR_BUDGET_POINTS_MINUTE"),
+                   [BUDGET_CONTENT_MINUTE] = config_number(c, "CRCR_BUDGET_CONTENT_MINUTE"),
+                   [BUDGET_CONTENT_HOUR] = config_number(c, "CRCR_BUDGET_CONTENT_HOUR") },
+        .replicas = (int)config_number(c, "CRCR_BUDGET_REPLICAS"),
+        .one_for_the_app = str_is(str_of(config_text(c, "CRCR_BUDGET_SCOPE")), "app"),
+    };
+    if (!budget_content_parse(&rules, str_of(content)))
+        return why_set(why, ERR_STOP,
+                       "CRCR_BUDGET_CONTENT_CALLS: \"%s\"; accepted are dispatch, check_run and "
+                       "comment, comma-separated, or none",
+                       content);
+    *ret = rules;
+    return OK;
 }

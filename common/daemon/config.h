@@ -56,8 +56,6 @@ void config_free(struct config *c);
 const char *config_text(const struct config *c, const char *name);
 int64_t config_number(const struct config *c, const char *name); /* NUMBER, BYTES, SECONDS */
 bool config_bool(const struct config *c, const char *name);
-/* True when the environment gives it (also when the value equals the fallback). */
-bool config_is_set(const struct config *c, const char *name);
 /* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
 /* How to reach Redis, with the usual time-outs; all is borrowed from c. key_prefix: that of the

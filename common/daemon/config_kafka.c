@@ -104,13 +104,3 @@ struct kafka_options config_kafka(const struct config *c, const char *client_id)
                                    .properties = c->kafka,
                                    .n_properties = c->n_kafka };
 }
-
-struct redis_options config_redis(const struct config *c, const char *key_prefix)
-{
-    const char *ca_file = config_text(c, "CRCR_REDIS_CA_FILE");
-    return (struct redis_options){ .endpoint = config_text(c, "REDIS_ENDPOINT"),
-                                   .login = config_text(c, "REDIS_LOGIN"),
-                                   .tls = config_bool(c, "CRCR_REDIS_TLS"),
-                                   .key_prefix = key_prefix,
-                                   .ca_file = ca_file ? ca_file : config_text(c, "CRCR_CA_FILE") };
-}

@@ -2,12 +2,6 @@
 
 #include "config_private.h"
 
-static bool is_digits(struct str s)
-{
-    uint64_t n;
-    return str_to_u64(s, &n);
-}
-
 /* …_PORT_<n>_TCP, …_PORT_<n>_TCP_ADDR and so on. */
 static bool has_numbered_port(struct str name)
 {
@@ -15,7 +9,8 @@ static bool has_numbered_port(struct str name)
     if (at < 0)
         return false;
     struct str rest = str_from(name, (size_t)at + strlen("_PORT_")), number;
-    return str_split(&rest, '_', &number) && is_digits(number) && rest.len > 0;
+    uint64_t n;
+    return str_split(&rest, '_', &number) && str_to_u64(number, &n) && rest.len > 0;
 }
 
 bool config_is_service_link(struct str name, struct str value)

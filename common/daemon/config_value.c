@@ -16,23 +16,27 @@ static const struct unit time_units[] = {
     { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 }
 };
 
-static bool read_number(struct str text, const struct unit *units, int64_t *ret)
+static const struct unit no_units[] = { { NULL, 0 } };
+
+/* NULL: no number. */
+static const struct unit *const units_of[] = {
+    [PROPERTY_NUMBER] = no_units,
+    [PROPERTY_BYTES] = byte_units,
+    [PROPERTY_SECONDS] = time_units,
+    [PROPERTY_ISSUERS] = NULL, /* the last type */
+};
+
+static bool read_number(struct str text, const struct unit *unit, int64_t *ret)
 {
     int64_t factor = 1, number;
-    for (; units && units->name; units++) {
-        if (!str_ends(text, units->name))
+    for (; unit->name; unit++) {
+        if (!str_ends(text, unit->name))
             continue;
-        factor = units->factor;
-        text.len -= strlen(units->name);
+        factor = unit->factor;
+        text.len -= strlen(unit->name);
         break;
     }
     return str_to_i64(text, &number) && !__builtin_mul_overflow(number, factor, ret);
-}
-
-static bool read_bool(struct str text, int64_t *ret)
-{
-    *ret = str_is(text, "1") || str_is(text, "true");
-    return *ret || str_is(text, "0") || str_is(text, "false");
 }
 
 static bool is_choice(struct str text, const char *choices)
@@ -125,13 +129,6 @@ static bool is_url(struct str text, bool allow_http, const char **reason)
            (https || allow_http || is_loopback(host));
 }
 
-static bool is_source(struct str text, bool allow_http, const char **reason)
-{
-    if (str_find_str(text, STR_LIT("://")) >= 0)
-        return is_url(text, allow_http, reason);
-    return true; /* read, and complained about, by the router: the file may come later */
-}
-
 static bool are_issuers(struct str text, bool allow_http, const char **reason)
 {
     struct str pair;
@@ -162,15 +159,13 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, co
     case PROPERTY_TEXT:
         return true;
     case PROPERTY_NUMBER:
-        return read_number(text, NULL, &v->number) && v->number >= p->min && v->number <= p->max;
     case PROPERTY_BYTES:
-        return read_number(text, byte_units, &v->number) && v->number >= p->min &&
-               v->number <= p->max;
     case PROPERTY_SECONDS:
-        return read_number(text, time_units, &v->number) && v->number >= p->min &&
+        return read_number(text, units_of[p->type], &v->number) && v->number >= p->min &&
                v->number <= p->max;
     case PROPERTY_BOOL:
-        return read_bool(text, &v->number);
+        v->number = str_is(text, "1") || str_is(text, "true");
+        return v->number || str_is(text, "0") || str_is(text, "false");
     case PROPERTY_URL:
         if (!is_url(text, allow_http, reason))
             return false;
@@ -186,7 +181,9 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, co
     case PROPERTY_SERVERS:
         return are_endpoints(text);
     case PROPERTY_SOURCE:
-        return is_source(text, allow_http, reason);
+        if (str_find_str(text, STR_LIT("://")) >= 0)
+            return is_url(text, allow_http, reason);
+        return true; /* read, and complained about, by the router: the file may come later */
     case PROPERTY_FILE:
         return access(v->text, R_OK) == 0;
     case PROPERTY_REPO:
@@ -208,27 +205,13 @@ static void put_quantity(struct buf *to, int64_t n, const struct unit *units)
     buf_printf(to, "%" PRId64 "%s", best ? n / best->factor : n, best ? best->name : "");
 }
 
-static void put_range(struct buf *to, const struct property *p, const struct unit *units)
-{
-    put_quantity(to, p->min, units);
-    buf_puts(to, " to ");
-    put_quantity(to, p->max, units);
-}
-
-static void put_choices(struct buf *to, const char *choices)
-{
-    struct str rest = str_of(choices), choice;
-    for (size_t i = 0; str_split(&rest, '|', &choice); i++) {
-        if (i)
-            buf_puts(to, rest.ptr ? ", " : " or ");
-        buf_put(to, choice);
-    }
-}
-
 void config_accepted(const struct property *p, struct buf *to)
 {
     static const char *const fixed[] = {
         [PROPERTY_TEXT] = "text",
+        [PROPERTY_NUMBER] = "a whole number from ",
+        [PROPERTY_BYTES] = "bytes, or with KiB, MiB, GiB; ",
+        [PROPERTY_SECONDS] = "seconds, or with s, m, h, d; ",
         [PROPERTY_BOOL] = "0, 1, true or false",
         [PROPERTY_URL] = "an https:// URL, or http:// to loopback",
         [PROPERTY_LISTEN] = "host:port, port 0 for a free one",
@@ -240,22 +223,20 @@ void config_accepted(const struct property *p, struct buf *to)
         [PROPERTY_PREFIX] = "up to 100 letters, digits, dots, dashes or underscores",
         [PROPERTY_ISSUERS] = "issuer=jwks-url, comma-separated; https:// or http:// to loopback",
     };
-    switch (p->type) {
-    case PROPERTY_NUMBER:
-        buf_printf(to, "a whole number from %" PRId64 " to %" PRId64, p->min, p->max);
+    const struct unit *units = units_of[p->type];
+    if (p->type == PROPERTY_CHOICE) {
+        struct str rest = str_of(p->choices), choice;
+        for (size_t n = 0; str_split(&rest, '|', &choice); n++) {
+            if (n)
+                buf_puts(to, rest.ptr ? ", " : " or ");
+            buf_put(to, choice);
+        }
         return;
-    case PROPERTY_BYTES:
-        buf_puts(to, "bytes, or with KiB, MiB, GiB; ");
-        put_range(to, p, byte_units);
-        return;
-    case PROPERTY_SECONDS:
-        buf_puts(to, "seconds, or with s, m, h, d; ");
-        put_range(to, p, time_units);
-        return;
-    case PROPERTY_CHOICE:
-        put_choices(to, p->choices);
-        return;
-    default:
-        buf_puts(to, fixed[p->type]);
+    }
+    buf_puts(to, fixed[p->type]);
+    if (units) {
+        put_quantity(to, p->min, units);
+        buf_puts(to, " to ");
+        put_quantity(to, p->max, units);
     }
 }

@@ -40,6 +40,25 @@ bool daemon_stopping(const struct daemon_ctx *ctx)
     return atomic_load(&ctx->stopping);
 }
 
+/* The admin port is open while start() runs, so the name is stored last. */
+atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name)
+{
+    atomic_store(&ctx->watched_alive_ms, clock_mono_ms());
+    atomic_store(&ctx->watched, name);
+    return &ctx->watched_alive_ms;
+}
+
+enum err watch_check_health(struct daemon_ctx *ctx, struct why *why)
+{
+    const char *name = atomic_load(&ctx->watched);
+    if (!name)
+        return OK;
+    struct health health;
+    health_init(&health, atomic_load(&ctx->watched_alive_ms));
+    enum err err = health_check(&health, clock_mono_ms(), why);
+    return err ? why_prefix(why, err, "%s", name) : OK;
+}
+
 /* ---- what is printed and then done ---- */
 
 static void print_and_clear(FILE *to, struct buf *text)
@@ -66,24 +85,6 @@ static int print_help(const struct daemon_spec *spec)
 
 /* ---- roles ---- */
 
-static const struct role *find_role(const struct daemon_spec *spec, struct str name)
-{
-    for (size_t i = 0; i < spec->n_roles; i++)
-        if (str_is(name, spec->roles[i].name))
-            return &spec->roles[i];
-    return NULL;
-}
-
-static enum err refuse_role(const struct daemon_spec *spec, struct str name, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) known;
-    buf_init(&known, 256);
-    for (size_t i = 0; i < spec->n_roles; i++)
-        buf_printf(&known, "%s%s", i ? ", " : "", spec->roles[i].name);
-    return why_set(why, ERR_REFUSE, "%s has no role \"%.*s\"; accepted: %s", spec->name,
-                   STR_ARG(name), buf_str(&known).ptr);
-}
-
 static enum err add_role(struct daemon_ctx *ctx, const struct role *role, struct why *why)
 {
     if (daemon_has_role(ctx, role->name))
@@ -94,31 +95,38 @@ static enum err add_role(struct daemon_ctx *ctx, const struct role *role, struct
     return err;
 }
 
-/* names absent or empty: all. */
+static enum err add_named_role(struct daemon_ctx *ctx, struct str name, struct why *why)
+{
+    const struct daemon_spec *spec = ctx->spec;
+    struct buf CLEANUP(buf_clear) known;
+    buf_init(&known, 256);
+    for (size_t i = 0; i < spec->n_roles; i++) {
+        if (str_is(name, spec->roles[i].name))
+            return add_role(ctx, &spec->roles[i], why);
+        buf_printf(&known, "%s%s", i ? ", " : "", spec->roles[i].name);
+    }
+    return why_set(why, ERR_REFUSE, "%s has no role \"%.*s\"; accepted: %s", spec->name,
+                   STR_ARG(name), buf_str(&known).ptr);
+}
+
+/* --roles, else CRCR_ROLES where there is a choice; absent or empty: all. */
 static enum err choose_roles(struct daemon_ctx *ctx, struct str names, struct why *why)
 {
     const struct daemon_spec *spec = ctx->spec;
     enum err err = OK;
     ctx->roles = mem_alloc(spec->n_roles, sizeof(*ctx->roles));
+    if (!names.ptr && spec->n_roles > 1)
+        names = str_of(config_text(ctx->config, "CRCR_ROLES"));
     if (names.len == 0)
         for (size_t i = 0; !err && i < spec->n_roles; i++)
             err = add_role(ctx, &spec->roles[i], why);
     struct str name;
-    while (!err && str_split(&names, ',', &name)) {
-        const struct role *role = find_role(spec, str_trim(name));
-        err = role ? add_role(ctx, role, why) : refuse_role(spec, str_trim(name), why);
-    }
+    while (!err && str_split(&names, ',', &name))
+        err = add_named_role(ctx, str_trim(name), why);
     return err;
 }
 
 /* ---- the life ---- */
-
-static struct str roles_wanted(const struct daemon_ctx *ctx, const struct args *args)
-{
-    if (args->roles.ptr || ctx->spec->n_roles < 2)
-        return args->roles;
-    return str_of(config_text(ctx->config, "CRCR_ROLES"));
-}
 
 static void begin_logs(const struct daemon_ctx *ctx)
 {
@@ -189,11 +197,6 @@ static int run_roles(struct daemon_ctx *ctx, void *opaque)
     return code;
 }
 
-static int exit_code_of(enum err err)
-{
-    return err == ERR_REFUSE || err == ERR_STOP ? EXIT_REFUSED : EXIT_FAILED;
-}
-
 static int live(struct daemon_ctx *ctx)
 {
     struct why why = { "" };
@@ -212,7 +215,7 @@ static int live(struct daemon_ctx *ctx)
     if (err) {
         log_error("start_failed", LOG_STR("kind", str_of(err_name(err))),
                   LOG_STR("reason", str_of(why.text)));
-        code = exit_code_of(err);
+        code = err == ERR_REFUSE || err == ERR_STOP ? EXIT_REFUSED : EXIT_FAILED;
     } else {
         log_info("started", LOG_STR("version", str_of(daemon_version())),
                  LOG_STR("owner", str_of(ctx->owner)));
@@ -265,16 +268,6 @@ static void show_faults(const struct daemon_spec *spec, const struct args *args,
     }
 }
 
-static void clear(struct daemon_ctx *ctx)
-{
-    admin_free(ctx->admin);
-    for (size_t i = 0; i < ctx->n_roles; i++)
-        role_clear(&ctx->roles[i]);
-    free(ctx->roles);
-    metrics_free(ctx->metrics);
-    config_free(ctx->config);
-}
-
 /* Reads the configuration and chooses the roles. */
 static enum err prepare(struct daemon_ctx *ctx, const struct args *args, char *const *environment,
                         struct buf *faults)
@@ -284,7 +277,7 @@ static enum err prepare(struct daemon_ctx *ctx, const struct args *args, char *c
     if (err)
         return err;
     begin_logs(ctx);
-    err = choose_roles(ctx, roles_wanted(ctx, args), &why);
+    err = choose_roles(ctx, args->roles, &why);
     if (err)
         buf_printf(faults, "%s\n", why.text);
     ctx->metrics = metrics_new(ctx->spec->families, ctx->spec->n_families);
@@ -315,6 +308,11 @@ int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *con
         show_faults(spec, &args, &faults);
     else
         code = args.check_config ? check(&ctx) : live(&ctx);
-    clear(&ctx);
+    admin_free(ctx.admin);
+    for (size_t i = 0; i < ctx.n_roles; i++)
+        role_clear(&ctx.roles[i]);
+    free(ctx.roles);
+    metrics_free(ctx.metrics);
+    config_free(ctx.config);
     return code;
 }

@@ -71,7 +71,7 @@ struct topic_reader_state role_state_now(struct role_ctx *r);
 /* The partitions that are idle since before_ms or longer, to ret (ROLE_IDLE_MAX); how many. */
 size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret);
 
-/* ---- watch.c ---- */
+/* ---- daemon.c ---- */
 
 /* As role_check_health, of the thread of daemon_watch. OK when there is none. */
 enum err watch_check_health(struct daemon_ctx *ctx, struct why *why) MUST_CHECK;

@@ -3,10 +3,18 @@
 
 #include "../base/clock.h"
 #include "../base/log.h"
+#include "../io/http_server.h"
+#include "../io/topic_writer.h"
 #include "daemon_private.h"
 
 /* Longer than a session: what the role reads may be another's by now. */
-#define PAUSED_MS 6000
+#define PAUSED_MS        6000
+/* Of the topics that a role waits for at its start. */
+#define MISSING_GRACE_MS 10000
+#define AGAIN_MS         500
+#define ASK_MS           2000
+#define REPORT_MS        30000
+#define LEAVE_TURN_MS    200
 
 enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ctx *daemon,
                    struct why *why)
@@ -231,4 +239,51 @@ void role_ready(struct role_ctx *r, const char *reason_not_ready)
     pthread_mutex_lock(&r->lock);
     snprintf(r->not_ready, sizeof(r->not_ready), "%s", reason_not_ready ? reason_not_ready : "");
     pthread_mutex_unlock(&r->lock);
+}
+
+enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
+                          const char *const *topics, size_t n, struct why *why)
+{
+    int64_t give_up_ms = 0; /* 0: the brokers have not yet answered without a topic */
+    int64_t reported_ms = 0;
+
+    while (!role_stopping(r)) {
+        enum err err = topic_writer_check(writer, topics, n, ASK_MS, why);
+        int64_t now_ms = clock_mono_ms();
+        if (!err)
+            return OK;
+        if (err == ERR_STOP && give_up_ms == 0)
+            give_up_ms = now_ms + MISSING_GRACE_MS;
+        if (err != ERR_RETRY && (err != ERR_STOP || now_ms >= give_up_ms))
+            return err;
+        role_alive(r);
+        role_ready(r, why->text);
+        if (!reported_ms || now_ms - reported_ms >= REPORT_MS) { /* at once, then now and then */
+            reported_ms = now_ms;
+            log_warn("topics_awaited", LOG_STR("role", str_of(r->role->name)),
+                     LOG_STR("error", str_of(why->text)));
+        }
+        wake_reset(role_wake(r));
+        if (!role_stopping(r))
+            wake_wait(role_wake(r), AGAIN_MS);
+    }
+    return OK;
+}
+
+void role_leave(struct role_ctx *r, struct http_server *server, int64_t delay_s)
+{
+    for (size_t i = 0; i < r->daemon->n_roles; i++)
+        if (atomic_load(&r->daemon->roles[i].failed))
+            delay_s = 0; /* the sooner it is started again, the better */
+    int64_t until_ms = clock_mono_ms() + delay_s * 1000;
+    http_server_last_requests(server);
+    if (delay_s > 0)
+        log_info("leaving", LOG_STR("role", str_of(r->role->name)),
+                 LOG_INT("still_taking_s", delay_s));
+    while (clock_mono_ms() < until_ms) {
+        role_alive(r);
+        wake_reset(role_wake(r));
+        wake_wait(role_wake(r), LEAVE_TURN_MS);
+    }
+    http_server_quiesce(server);
 }

@@ -50,22 +50,20 @@ static void wait_for_event(struct stop *s, int timeout_ms)
     wake_reset(&s->wake);
 }
 
-/* The reason to stop; NULL when the daemon ended by itself. */
-static const char *wait_for_reason(struct stop *s)
+static void *run(void *opaque)
 {
-    while (!atomic_load(&s->over)) {
-        const char *reason = next_signal(s);
+    struct stop *s = opaque;
+    const char *reason = NULL;
+    while (!reason && !atomic_load(&s->over)) {
+        reason = next_signal(s);
         if (!reason)
             reason = atomic_load(&s->asked);
-        if (reason)
-            return reason;
-        wait_for_event(s, -1);
+        if (!reason)
+            wait_for_event(s, -1);
     }
-    return NULL;
-}
-
-static void watch_drain(struct stop *s)
-{
+    if (!reason) /* the daemon ended by itself */
+        return NULL;
+    s->hooks->stopping(s->opaque, reason);
     int64_t end_ms = clock_mono_ms() + s->drain_ms;
     while (!atomic_load(&s->over)) {
         int64_t left_ms = end_ms - clock_mono_ms();
@@ -74,16 +72,6 @@ static void watch_drain(struct stop *s)
         wait_for_event(s, (int)left_ms);
         if (next_signal(s))
             give_up(s, "second signal");
-    }
-}
-
-static void *run(void *opaque)
-{
-    struct stop *s = opaque;
-    const char *reason = wait_for_reason(s);
-    if (reason) {
-        s->hooks->stopping(s->opaque, reason);
-        watch_drain(s);
     }
     return NULL;
 }

@@ -40,23 +40,12 @@ struct reading {
 /* ---- entries -----------------------------------------------------------------------------------
  */
 
-/* to holds REPO_MAX + 1 bytes; false when repo is no valid name anyway. */
-static bool lower_case(char *to, struct str repo)
-{
-    if (str_find(repo, '\0') >= 0 || !str_copy(to, REPO_MAX + 1, repo))
-        return false;
-    for (; *to; to++)
-        if (*to >= 'A' && *to <= 'Z')
-            *to = (char)(*to - 'A' + 'a');
-    return true;
-}
-
 static struct item *find(const struct allowlist *list, struct str repo)
 {
     struct item *item;
     char key[REPO_MAX + 1];
-    if (!lower_case(key, repo))
-        return NULL;
+    if (str_find(repo, '\0') >= 0 || !str_lower(key, sizeof(key), repo))
+        return NULL; /* it is no valid name anyway */
     HASH_FIND_STR(list->by_repo, key, item);
     return item;
 }
@@ -81,7 +70,7 @@ static enum err item_add(struct reading *r, const struct yaml_doc_node *at, stru
                                             .pull_request = true,
                                             .nightly = true,
                                             .line = at->line };
-    lower_case(item->key, at->text);
+    str_lower(item->key, sizeof(item->key), at->text);
     if (list->n == list->cap) {
         list->cap = list->cap ? list->cap * 2 : 64;
         list->items = mem_resize(list->items, list->cap, sizeof(struct item *));
@@ -188,28 +177,23 @@ static enum err read_details(struct reading *r, struct item *item, const struct 
 /* ---- tiers -------------------------------------------------------------------------------------
  */
 
-/* An element of L1, L2 or L4: owner/repo, or {owner/repo: details}. */
-static enum err read_element(struct reading *r, const struct yaml_doc_node *node)
-{
-    struct item *item = NULL;
-    bool has_details = node->kind == YAML_DOC_MAP;
-    if (has_details && node->n != 2)
-        return FAULT(r, node, "an entry with %zu keys; accepted is one repository an entry",
-                     node->n / 2);
-    enum err err = item_add(r, has_details ? node->first : node, &item);
-    if (!err && has_details)
-        err = read_details(r, item, node->first->next);
-    return err;
-}
-
+/* L1, L2 or L4: owner/repo, or {owner/repo: details}. */
 static enum err read_list(struct reading *r, const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (node->kind != YAML_DOC_LIST)
         return FAULT(r, node, "L%d is %s; accepted is a list of owner/repo", r->level,
                      yaml_doc_kind_name(node));
-    for (const struct yaml_doc_node *at = node->first; at && !err; at = at->next)
-        err = read_element(r, at);
+    for (const struct yaml_doc_node *at = node->first; at && !err; at = at->next) {
+        struct item *item = NULL;
+        bool has_details = at->kind == YAML_DOC_MAP;
+        if (has_details && at->n != 2)
+            return FAULT(r, at, "an entry with %zu keys; accepted is one repository an entry",
+                         at->n / 2);
+        err = item_add(r, has_details ? at->first : at, &item);
+        if (!err && has_details)
+            err = read_details(r, item, at->first->next);
+    }
     return err;
 }
 
@@ -278,10 +262,9 @@ static enum err read_tiers(struct reading *r, const struct yaml_doc_node *root)
                      "%s where a mapping is expected; accepted are the keys L1, L2, L3, L4",
                      yaml_doc_kind_name(root));
     for (const struct yaml_doc_node *key = root->first; key && !err; key = key->next->next) {
-        struct str name = key->text;
-        if (name.len != 2 || name.ptr[0] != 'L' || name.ptr[1] < '1' || name.ptr[1] > '4')
+        r->level = level_parse(key->text);
+        if (!r->level)
             return FAULT(r, key, "unknown key \"%s\"; accepted are L1, L2, L3, L4", EXCERPT(key));
-        r->level = name.ptr[1] - '0';
         if (yaml_doc_is_null(key->next))
             continue;
         err = r->level == 3 ? read_devices(r, key->next) : read_list(r, key->next);

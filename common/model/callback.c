@@ -5,7 +5,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "callback_parts.h"
+#include "callback_verdict.h"
 #include "ids.h"
 #include "json_scan.h"
 
@@ -62,7 +62,11 @@ void callback_clear(struct callback *c)
 
 struct reading {
     struct callback *c;
-    struct failed_tests tests;
+    struct buf rows;   /* of failed_tests_detail: a JSON array without its closing bracket */
+    struct buf row;    /* members of the row that is being read */
+    bool row_is_named; /* that row has a name */
+    size_t n_rows;
+    int64_t rows_left_out;
     char status[16];
     int64_t counts[4]; /* passed, failed, skipped, total; -1: not told */
     struct why *why;
@@ -119,18 +123,13 @@ static bool is_instant(struct str text)
     return !clock_parse(text, &ms, NULL) && ms >= 0 && ms < INT64_C(4102444800000);
 }
 
-static bool is_integer(struct str number)
-{
-    int64_t value;
-    return str_to_i64(number, &value) && value >= 0;
-}
-
 static bool on_field(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
     struct reading *r = opaque;
     const struct field *f = &fields[want];
     char *to = (char *)r->c + f->at;
     bool is_text = type == JSON_SCAN_STRING;
+    int64_t number;
     (void)index;
     if (type == JSON_SCAN_NULL)
         return true;
@@ -139,7 +138,8 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
     if ((f->takes == INFO && !is_text) || (f->takes == LINK && (!is_text || !is_link(text))) ||
         (f->takes == INSTANT && (!is_text || !is_instant(text))))
         return true;
-    if (!is_text && !(f->takes == ID && type == JSON_SCAN_NUMBER && is_integer(text))) {
+    if (!is_text &&
+        !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) && number >= 0)) {
         r->err = why_set(r->why, ERR_REFUSE, "%s must be a string%s", f->path,
                          f->takes == ID ? " or a whole number from 0" : "");
         return false;
@@ -192,19 +192,29 @@ static const char *const count_paths[] = {
 };
 #define N_COUNTS (sizeof(count_paths) / sizeof(count_paths[0]))
 
-static const char *const row_paths[FAILED_TEST_MEMBERS] = {
-    [FAILED_TEST_NAME] = "workflow.failed_tests_detail[].name",
-    [FAILED_TEST_CLASSNAME] = "workflow.failed_tests_detail[].classname",
-    [FAILED_TEST_MESSAGE] = "workflow.failed_tests_detail[].message",
-    [FAILED_TEST_STACKTRACE] = "workflow.failed_tests_detail[].stacktrace",
-    [FAILED_TEST_DURATION] = "workflow.failed_tests_detail[].duration",
+#define ROWS_MAX      1000
+#define ROW_MAX_BYTES (64u << 10) /* escapes make a character up to six times as long */
+#define ROWS          "workflow.failed_tests_detail[]"
+
+/* A text is cut to so many bytes; a duration is a number and is kept as written or not at all. */
+static const struct {
+    const char *name, *path;
+    size_t max_bytes;
+    enum json_type type;
+} row_members[] = {
+    { "name", ROWS ".name", 1024, JSON_SCAN_STRING }, /* the first: a row needs one */
+    { "classname", ROWS ".classname", 1024, JSON_SCAN_STRING },
+    { "message", ROWS ".message", 1024, JSON_SCAN_STRING },
+    { "stacktrace", ROWS ".stacktrace", 4096, JSON_SCAN_STRING },
+    { "duration", ROWS ".duration", 32, JSON_SCAN_NUMBER },
 };
+#define N_ROW_MEMBERS (sizeof(row_members) / sizeof(row_members[0]))
 
 /* The order of the wants in a scan. */
 enum {
     WANT_COUNT = N_FIELDS,
     WANT_ROW = WANT_COUNT + N_COUNTS,
-    WANT_ROW_END = WANT_ROW + FAILED_TEST_MEMBERS,
+    WANT_ROW_END = WANT_ROW + N_ROW_MEMBERS,
     WANT_STATUS,
     WANT_RUN_COMPLETE,
     WANT_VERDICT,
@@ -223,21 +233,41 @@ static bool on_count(void *opaque, size_t want, enum json_type type, struct str 
     return true;
 }
 
+/* The members of a row come first, then its end. */
 static bool on_row_member(void *opaque, size_t want, enum json_type type, struct str text,
                           size_t index)
 {
     struct reading *r = opaque;
+    size_t m = want - WANT_ROW, max_bytes = row_members[m].max_bytes;
+    bool is_number = row_members[m].type == JSON_SCAN_NUMBER;
     (void)index;
-    failed_tests_member(&r->tests, (enum failed_test_member)(want - WANT_ROW), type, text);
+    if (r->n_rows == ROWS_MAX || type != row_members[m].type || (is_number && text.len > max_bytes))
+        return true;
+    buf_printf(&r->row, "%c\"%s\":", r->row.len ? ',' : '{', row_members[m].name);
+    if (is_number)
+        buf_put(&r->row, text);
+    else
+        json_quote(&r->row, str_cut(text, max_bytes));
+    r->row_is_named = r->row_is_named || (m == 0 && text.len > 0);
     return true;
 }
 
+/* A row without a name says nothing that anyone could look for. */
 static bool on_row_end(void *opaque, size_t want, enum json_type type, struct str text,
                        size_t index)
 {
     struct reading *r = opaque;
     (void)want, (void)type, (void)text, (void)index;
-    failed_tests_row_end(&r->tests);
+    if (r->n_rows < ROWS_MAX && r->row_is_named) {
+        buf_putc(&r->rows, r->n_rows ? ',' : '[');
+        buf_put(&r->rows, buf_str(&r->row));
+        buf_putc(&r->rows, '}');
+        r->n_rows++;
+    } else {
+        r->rows_left_out++;
+    }
+    buf_reset(&r->row);
+    r->row_is_named = false;
     return true;
 }
 
@@ -251,9 +281,9 @@ static enum err scan(struct reading *r, struct str body)
         wants[i] = (struct json_want){ fields[i].path, on_field };
     for (size_t i = 0; i < N_COUNTS; i++)
         wants[WANT_COUNT + i] = (struct json_want){ count_paths[i], on_count };
-    for (size_t i = 0; i < FAILED_TEST_MEMBERS; i++)
-        wants[WANT_ROW + i] = (struct json_want){ row_paths[i], on_row_member };
-    wants[WANT_ROW_END] = (struct json_want){ "workflow.failed_tests_detail[]", on_row_end };
+    for (size_t i = 0; i < N_ROW_MEMBERS; i++)
+        wants[WANT_ROW + i] = (struct json_want){ row_members[i].path, on_row_member };
+    wants[WANT_ROW_END] = (struct json_want){ ROWS, on_row_end };
     wants[WANT_STATUS] = (struct json_want){ "workflow.status", on_status };
     wants[WANT_RUN_COMPLETE] = (struct json_want){ "workflow.run_complete", on_run_complete };
     wants[WANT_VERDICT] = (struct json_want){ "workflow.triage_verdict", on_verdict };
@@ -351,7 +381,8 @@ enum err callback_parse(struct str body, struct str attempt, struct callback *re
 {
     memset(ret, 0, sizeof(*ret));
     struct reading r = { .c = ret, .counts = { -1, -1, -1, -1 }, .why = why };
-    failed_tests_init(&r.tests);
+    buf_init(&r.rows, (size_t)ROWS_MAX * ROW_MAX_BYTES);
+    buf_init(&r.row, ROW_MAX_BYTES);
     enum err err = scan(&r, body);
     if (!err)
         err = check_state(ret, why);
@@ -361,9 +392,13 @@ enum err callback_parse(struct str body, struct str attempt, struct callback *re
         callback_clear(ret);
     } else {
         set_defaults(&r, attempt);
-        ret->failed_tests = failed_tests_take(&r.tests);
-        ret->failed_tests_cut = r.tests.left_out;
+        ret->failed_tests_cut = r.rows_left_out;
+        if (r.n_rows) {
+            buf_putc(&r.rows, ']');
+            ret->failed_tests = buf_take(&r.rows, NULL);
+        }
     }
-    failed_tests_clear(&r.tests);
+    buf_clear(&r.rows);
+    buf_clear(&r.row);
     return err;
 }

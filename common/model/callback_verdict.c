@@ -1,10 +1,11 @@
 /* workflow.triage_verdict, schema_version 1: why a downstream thinks that it failed. */
+#include "callback_verdict.h"
+
 #include <jansson.h>
 #include <string.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "callback_parts.h"
 
 #define RAW_MAX_BYTES     (256u << 10) /* bounds the document that is built to look into it */
 #define VERDICT_MAX_BYTES (16u << 10)
@@ -14,11 +15,6 @@
 #define SHORT_MAX         200
 #define URL_MAX_CHARS     500
 #define EVIDENCE_MAX      10
-
-static void json_free_p(json_t **json)
-{
-    json_decref(*json);
-}
 
 static struct str cut_characters(struct str s, size_t max)
 {
@@ -57,12 +53,6 @@ static bool is_one_of(const json_t *object, const char *name, const char *const 
     return false;
 }
 
-static bool is_commit(const char *text)
-{
-    size_t len = strlen(text);
-    return len >= 7 && len <= 40 && strspn(text, "0123456789abcdefABCDEF") == len;
-}
-
 /* It ends up as a link on a pull request: nothing that is read differently than it looks. */
 static bool is_plain_url(struct str url)
 {
@@ -93,7 +83,10 @@ static bool copy_suspect(json_t *to, const json_t *from)
     if (!is_absent(pr))
         json_object_set_new(copy, "pr", json_integer(json_integer_value(pr)));
     const char *commit = json_string_value(json_object_get(copy, "commit"));
-    return commit ? is_commit(commit) : !is_absent(pr);
+    if (!commit)
+        return !is_absent(pr);
+    size_t len = strlen(commit);
+    return len >= 7 && len <= 40 && strspn(commit, "0123456789abcdefABCDEF") == len;
 }
 
 /* A URL that is too long is left out: cut, it would lead elsewhere. */
@@ -203,8 +196,7 @@ char *triage_verdict_read(struct str json)
 {
     if (json.len > RAW_MAX_BYTES)
         return NULL;
-    json_t *CLEANUP(json_free_p) from =
-        json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, NULL);
-    json_t *CLEANUP(json_free_p) to = json_object();
+    json_auto_t *from = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, NULL);
+    json_auto_t *to = json_object();
     return from && normalize(to, from) ? dump_cut(to) : NULL;
 }

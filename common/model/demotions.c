@@ -112,7 +112,8 @@ static enum err row_read(struct demotions *d, const json_t *row, struct why *why
 enum err demotions_from_json(struct str json, struct demotions **ret, struct why *why)
 {
     json_error_t error;
-    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &error);
+    json_auto_t *root =
+        json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &error);
     const json_t *rows = json_object_get(root, "demoted");
     struct demotions *d = demotions_new();
     enum err err = OK;
@@ -123,7 +124,6 @@ enum err demotions_from_json(struct str json, struct demotions **ret, struct why
         err = why_set(why, ERR_REFUSE, "demotions: demoted is not a list");
     for (size_t i = 0; !err && i < json_array_size(rows); i++)
         err = row_read(d, json_array_get(rows, i), why);
-    json_decref(root);
     if (err) {
         demotions_free(d);
         return err;

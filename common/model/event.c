@@ -81,17 +81,14 @@ struct reading {
     struct event_facts *to;
 };
 
-static void fact_store_label(struct event_facts *to, struct str name)
-{
-    if (to->n_labels < EVENT_MAX_LABELS &&
-        str_copy(to->labels[to->n_labels], sizeof(to->labels[0]), name))
-        to->n_labels++;
-}
-
 /* A value of another type, or too long, is left out: event_check finds what is missing. */
-static void fact_store(const struct fact *fact, struct event_facts *to, enum json_type type,
-                       struct str text)
+static bool fact_found(void *opaque, size_t want, enum json_type type, struct str text,
+                       size_t index)
 {
+    struct reading *reading = opaque;
+    const struct fact *fact = reading->fact[want];
+    struct event_facts *to = reading->to;
+    (void)index;
     void *field = (char *)to + fact->offset;
     int64_t number;
     if (fact->type == FACT_TRUE)
@@ -100,16 +97,9 @@ static void fact_store(const struct fact *fact, struct event_facts *to, enum jso
         *(int64_t *)field = number;
     else if (fact->type == FACT_TEXT && type == JSON_SCAN_STRING)
         (void)str_copy(field, fact->size, text);
-    else if (fact->type == FACT_LABEL && type == JSON_SCAN_STRING)
-        fact_store_label(to, text);
-}
-
-static bool fact_found(void *opaque, size_t want, enum json_type type, struct str text,
-                       size_t index)
-{
-    struct reading *reading = opaque;
-    (void)index;
-    fact_store(reading->fact[want], reading->to, type, text);
+    else if (fact->type == FACT_LABEL && type == JSON_SCAN_STRING &&
+             to->n_labels < EVENT_MAX_LABELS)
+        to->n_labels += str_copy(to->labels[to->n_labels], sizeof(to->labels[0]), text);
     return true;
 }
 
@@ -137,17 +127,14 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
     return OK;
 }
 
-static bool fact_present(const struct fact *fact, const struct event_facts *facts)
-{
-    const void *field = (const char *)facts + fact->offset;
-    return fact->type == FACT_NUMBER ? *(const int64_t *)field > 0 : *(const char *)field != '\0';
-}
-
 enum err event_check(enum event_kind kind, const struct event_facts *facts, struct why *why)
 {
     for (size_t i = 0; i < N_FACTS; i++) {
         const struct fact *fact = &facts_table[i];
-        if ((fact->kinds & 1u << kind) != 0 && fact->needed && !fact_present(fact, facts))
+        const void *field = (const char *)facts + fact->offset;
+        bool present =
+            fact->type == FACT_NUMBER ? *(const int64_t *)field > 0 : *(const char *)field != '\0';
+        if ((fact->kinds & 1u << kind) != 0 && fact->needed && !present)
             return why_set(why, ERR_REFUSE, "%s is missing, of the wrong type or too long",
                            fact->path);
     }

@@ -7,20 +7,12 @@ static bool is_label_action(struct str action)
     return str_is(action, "labeled") || str_is(action, "unlabeled");
 }
 
-static bool is_dispatch_action(struct str action)
-{
-    static const char *const actions[] = { "opened", "reopened", "synchronize", "closed" };
-    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
-        if (str_is(action, actions[i]))
-            return true;
-    return false;
-}
-
 bool event_may_count(enum event_kind kind, struct str action)
 {
     switch (kind) {
     case EVENT_PULL_REQUEST:
-        return is_dispatch_action(action) || is_label_action(action);
+        return str_is(action, "opened") || str_is(action, "reopened") ||
+               str_is(action, "synchronize") || str_is(action, "closed") || is_label_action(action);
     case EVENT_PUSH:
         return true;
     case EVENT_CHECK_RUN:

@@ -7,11 +7,11 @@
 #include "../base/json_text.h"
 #include "../base/mem.h"
 #include "json_bytes.h"
-#include "json_names.h"
 #include "limits.h"
 
 #define MAX_WANTS         64 /* one bit each */
 #define JSON_MAX_SEGMENTS 8  /* of a path */
+#define FEW_NAMES         16 /* are faster compared with each other than sorted */
 
 /* Which wants a value can still lead to is a bit set. A value at depth d (the outermost: 0) has
  * passed the first d segments of each want in its set. */
@@ -22,7 +22,13 @@ struct frame { /* one open object or array */
     want_set below; /* of the member or element that comes next */
     size_t start;   /* byte offset of the opening bracket */
     size_t index;   /* of the next element; objects: of the innermost array around */
+    size_t names;   /* objects: where its member names begin */
     bool is_array;
+};
+
+struct name_copy {
+    struct name_copy *next;
+    char text[];
 };
 
 struct scan {
@@ -32,7 +38,9 @@ struct scan {
     void *opaque;
     struct why *why;
     yajl_handle parser;
-    struct json_names names; /* of open objects, when duplicates are refused */
+    struct str *names; /* the members of all open objects, when duplicates are refused */
+    size_t n_names, names_cap;
+    struct name_copy *name_copies; /* of names that were written with escapes */
     bool refused, stopped;
     size_t max_depth;
     size_t depth;     /* open brackets */
@@ -79,6 +87,62 @@ static void paths_compile(struct scan *s, size_t n)
         }
         s->ending[depth] |= bit;
         s->all |= bit;
+    }
+}
+
+/* ---- member names of open objects ------------------------------------------------------------ */
+
+/* Any total order will do; lengths mostly decide. */
+static int name_order(const void *left, const void *right)
+{
+    const struct str *a = left, *b = right;
+    if (a->len != b->len)
+        return a->len < b->len ? -1 : 1;
+    return memcmp(a->ptr, b->ptr, a->len);
+}
+
+/* Many are sorted, so no choice of names makes it slow. */
+static bool names_differ(struct str *at, size_t n)
+{
+    if (n <= FEW_NAMES) {
+        for (size_t i = 1; i < n; i++)
+            for (size_t k = 0; k < i; k++)
+                if (name_order(&at[i], &at[k]) == 0)
+                    return false;
+        return true;
+    }
+    qsort(at, n, sizeof(*at), name_order);
+    for (size_t i = 1; i < n; i++)
+        if (name_order(&at[i - 1], &at[i]) == 0)
+            return false;
+    return true;
+}
+
+/* The name is kept by pointer when it lies in the text, and copied otherwise. */
+static void name_add(struct scan *s, struct str name)
+{
+    if (s->n_names == s->names_cap) {
+        s->names_cap = s->names_cap == 0 ? 64 : s->names_cap * 2;
+        s->names = mem_resize(s->names, s->names_cap, sizeof(*s->names));
+    }
+    uintptr_t at = (uintptr_t)name.ptr, start = (uintptr_t)s->text.ptr;
+    if (at < start || at >= start + s->text.len) {
+        struct name_copy *copy = mem_resize(NULL, 1, sizeof(*copy) + name.len);
+        memcpy(copy->text, name.ptr, name.len);
+        copy->next = s->name_copies;
+        s->name_copies = copy;
+        name.ptr = copy->text;
+    }
+    s->names[s->n_names++] = name;
+}
+
+static void names_free(struct scan *s)
+{
+    free(s->names);
+    while (s->name_copies) {
+        struct name_copy *next = s->name_copies->next;
+        free(s->name_copies);
+        s->name_copies = next;
     }
 }
 
@@ -168,17 +232,19 @@ static int scan_open(struct scan *s, bool is_array)
                              .below = is_array ? wants & s->by_element[s->depth] : 0,
                              .start = yajl_get_bytes_consumed(s->parser) - 1,
                              .index = is_array ? 0 : index,
+                             .names = s->n_names,
                              .is_array = is_array };
     s->depth++;
-    if (s->rules->reject_duplicates && !is_array)
-        json_names_open(&s->names);
     return 1;
 }
 
-static int scan_close(struct scan *s)
+static int on_end(void *opaque)
 {
+    struct scan *s = opaque;
     struct frame *frame = scan_top(s);
-    if (s->rules->reject_duplicates && !frame->is_array && !json_names_close(&s->names))
+    size_t n_names = s->n_names - frame->names;
+    s->n_names = frame->names;
+    if (n_names > 1 && !names_differ(s->names + frame->names, n_names))
         return scan_refuse(s, "a member name twice in this object");
     s->depth--;
     if (s->depth == 0)
@@ -213,18 +279,13 @@ static int on_map_key(void *opaque, const unsigned char *text, size_t len)
             frame->below |= left & -left;
     }
     if (s->rules->reject_duplicates)
-        json_names_add(&s->names, name, s->text);
+        name_add(s, name);
     return 1;
 }
 
 static int on_start_array(void *opaque)
 {
     return scan_open(opaque, true);
-}
-
-static int on_end(void *opaque)
-{
-    return scan_close(opaque);
 }
 
 /* ---- the scan ------------------------------------------------------------------------------- */
@@ -335,7 +396,7 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     yajl_config(s.parser, yajl_dont_validate_strings, 1); /* json_bytes_check did, and strictly */
     err = scan_run(&s);
     yajl_free(s.parser);
-    json_names_clear(&s.names);
+    names_free(&s);
     return err;
 }
 

@@ -184,7 +184,8 @@ static enum err read_outcome(const json_t *json, struct outcome *o, struct why *
 enum err outcome_from_json(struct str json, struct outcome *ret, struct why *why)
 {
     json_error_t fault;
-    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &fault);
+    json_auto_t *root =
+        json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &fault);
     if (!root)
         return why_set(why, ERR_REFUSE, "outcome: not JSON: %s", fault.text);
     struct outcome o = { 0 };
@@ -193,7 +194,6 @@ enum err outcome_from_json(struct str json, struct outcome *ret, struct why *why
         err = read_numbers(root, &o, why);
     if (!err)
         err = read_outcome(root, &o, why);
-    json_decref(root);
     if (!err)
         *ret = o;
     return err;

@@ -49,12 +49,8 @@ static bool is_uuid(const char *s)
 /* Lower-cases "uuid/uuid" into to; false when it is something else. */
 static bool key_of(char to[KEY_LEN + 1], struct str text)
 {
-    if (text.len != KEY_LEN || !str_copy(to, KEY_LEN + 1, text))
-        return false;
-    for (size_t i = 0; i < KEY_LEN; i++)
-        if (to[i] >= 'A' && to[i] <= 'Z')
-            to[i] = (char)(to[i] - 'A' + 'a');
-    return is_uuid(to) && to[UUID_LEN] == '/' && is_uuid(to + UUID_LEN + 1);
+    return text.len == KEY_LEN && str_lower(to, KEY_LEN + 1, text) && is_uuid(to) &&
+           to[UUID_LEN] == '/' && is_uuid(to + UUID_LEN + 1);
 }
 
 static enum err pipeline_add(struct reading *r, const struct yaml_doc_node *key,
@@ -212,21 +208,16 @@ static enum err read_provider(struct reading *r, const struct yaml_doc_node *key
     return err;
 }
 
-static enum err read_top(struct reading *r, const struct yaml_doc_node *key)
+static enum err read_providers(struct reading *r, const struct yaml_doc_node *node)
 {
     enum err err = OK;
-    if (str_is(key->text, "buildkite")) /* the older, flat form */
-        return read_repo_map(r, key);
-    if (!str_is(key->text, "providers"))
-        return FAULT(r, key, "unknown key \"%s\"; accepted are providers and buildkite",
-                     EXCERPT(key));
-    if (yaml_doc_is_null(key->next))
+    if (yaml_doc_is_null(node))
         return OK;
-    if (key->next->kind != YAML_DOC_MAP)
-        return FAULT(r, key->next, "providers is %s; accepted is a mapping of provider to settings",
-                     yaml_doc_kind_name(key->next));
-    for (const struct yaml_doc_node *at = key->next->first; at && !err; at = at->next->next)
-        err = read_provider(r, at);
+    if (node->kind != YAML_DOC_MAP)
+        return FAULT(r, node, "providers is %s; accepted is a mapping of provider to settings",
+                     yaml_doc_kind_name(node));
+    for (const struct yaml_doc_node *key = node->first; key && !err; key = key->next->next)
+        err = read_provider(r, key);
     return err;
 }
 
@@ -236,8 +227,15 @@ static enum err read_root(struct reading *r, const struct yaml_doc_node *root)
     if (root->kind != YAML_DOC_MAP)
         return FAULT(r, root, "%s where a mapping is expected; accepted is the key providers",
                      yaml_doc_kind_name(root));
-    for (const struct yaml_doc_node *key = root->first; key && !err; key = key->next->next)
-        err = read_top(r, key);
+    for (const struct yaml_doc_node *key = root->first; key && !err; key = key->next->next) {
+        if (str_is(key->text, "buildkite")) /* the older, flat form */
+            err = read_repo_map(r, key);
+        else if (str_is(key->text, "providers"))
+            err = read_providers(r, key->next);
+        else
+            err = FAULT(r, key, "unknown key \"%s\"; accepted are providers and buildkite",
+                        EXCERPT(key));
+    }
     return err;
 }
 

@@ -111,12 +111,6 @@ void result_record_clear(struct result_record *r)
 
 /* ---- a Redis hash -------------------------------------------------------------------------- */
 
-/* "1.500": milliseconds as seconds. */
-static int format_seconds(char *to, size_t size, int64_t ms)
-{
-    return snprintf(to, size, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
-}
-
 static struct str field_value(const struct result_record *r, const struct column *c,
                               struct result_field *field)
 {
@@ -133,7 +127,8 @@ static struct str field_value(const struct result_record *r, const struct column
     if (c->type == LEVEL)
         len = snprintf(field->text, sizeof(field->text), "L%" PRId64, n);
     else if (c->type == SECONDS)
-        len = format_seconds(field->text, sizeof(field->text), n);
+        len = snprintf(field->text, sizeof(field->text), "%" PRId64 ".%03d", n / 1000,
+                       (int)(n % 1000));
     else
         len = snprintf(field->text, sizeof(field->text), "%" PRId64, n);
     return (struct str){ field->text, (size_t)len };

@@ -83,13 +83,6 @@ static bool kind_parse(struct str text, enum task_kind *ret)
     return false;
 }
 
-static bool run_id_valid(enum task_kind kind, struct str run_id)
-{
-    if (kind == TASK_RERUN_FAILED || kind == TASK_RERUN_ALL)
-        return run_id.len > 0 && run_id.len <= RUN_ID_MAX;
-    return run_id.len <= RUN_ID_MAX;
-}
-
 static enum err bad_header(struct why *why, const char *name, struct str value,
                            const char *accepted)
 {
@@ -149,7 +142,8 @@ enum err task_from_record(struct task *ret, struct str *repos, struct str key,
         return bad_header(why, "repos", all, "1 to 16 times owner/repo, separated by commas");
     if (t.kind != TASK_DISPATCH && !repos_valid(all, 1))
         return bad_header(why, "repos", all, "one owner/repo for an expand or a re-run");
-    if (!run_id_valid(t.kind, t.run_id))
+    bool rerun = t.kind == TASK_RERUN_FAILED || t.kind == TASK_RERUN_ALL;
+    if (t.run_id.len > RUN_ID_MAX || (rerun && t.run_id.len == 0))
         return bad_header(why, "run_id", t.run_id, "the id of the run to repeat");
     if (!seq_parse(seq, &t.seq))
         return bad_header(why, "seq", seq, "<updated_ms>:<partition>:<offset>");

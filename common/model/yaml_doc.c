@@ -143,11 +143,6 @@ static struct yaml_doc_node *node_new(struct yaml_doc *doc, enum yaml_doc_kind k
     return node;
 }
 
-static bool expects_key(const struct yaml_doc_node *parent)
-{
-    return parent->kind == YAML_DOC_MAP && parent->n % 2 == 0;
-}
-
 /* Hangs the node into the innermost open container. */
 static enum err attach(struct building *b, struct yaml_doc_node *node)
 {
@@ -158,7 +153,8 @@ static enum err attach(struct building *b, struct yaml_doc_node *node)
         return OK;
     }
     struct yaml_doc_node *parent = b->open[b->depth - 1];
-    if (node->kind != YAML_DOC_TEXT && expects_key(parent))
+    bool is_key = parent->kind == YAML_DOC_MAP && parent->n % 2 == 0;
+    if (is_key && node->kind != YAML_DOC_TEXT)
         return yaml_doc_fault(b->doc, node, b->why, "a key must be a text, not %s",
                               yaml_doc_kind_name(node));
     if (parent->last)
@@ -240,12 +236,6 @@ static enum err check_keys(struct building *b, const struct yaml_doc_node *map)
     return err;
 }
 
-static enum err on_close(struct building *b)
-{
-    const struct yaml_doc_node *node = b->open[--b->depth];
-    return node->kind == YAML_DOC_MAP ? check_keys(b, node) : OK;
-}
-
 static enum err on_event(struct building *b, const yaml_event_t *event)
 {
     switch (event->type) {
@@ -263,8 +253,10 @@ static enum err on_event(struct building *b, const yaml_event_t *event)
     case YAML_MAPPING_START_EVENT:
         return on_open(b, event);
     case YAML_SEQUENCE_END_EVENT:
+        b->depth--;
+        return OK;
     case YAML_MAPPING_END_EVENT:
-        return on_close(b);
+        return check_keys(b, b->open[--b->depth]);
     default:
         return OK;
     }

@@ -35,17 +35,16 @@ static bool goes_on(struct allowlist_feed *f)
     return !atomic_load(&f->stop);
 }
 
-static enum err try_follower(struct allowlist_feed *f, struct why *why)
-{
-    enum err err = f->follower ? OK : topic_follower_open(&f->follower, &f->options, why);
-    return err ? err : topic_follower_start(f->follower, &f->options, why);
-}
-
 /* Brokers may come up after us, and the topic be made after that. */
 static void open_follower(struct allowlist_feed *f)
 {
     struct why why, reported = { "" };
-    while (goes_on(f) && try_follower(f, &why)) {
+    while (goes_on(f)) {
+        enum err err = f->follower ? OK : topic_follower_open(&f->follower, &f->options, &why);
+        if (!err)
+            err = topic_follower_start(f->follower, &f->options, &why);
+        if (!err)
+            return;
         if (strcmp(why.text, reported.text) != 0)
             f->refused(&why);
         reported = why;

@@ -44,11 +44,6 @@ static void file_free(struct file *f)
     free(f);
 }
 
-static struct file *file_unref(struct file *f)
-{
-    return f && --f->refs == 0 ? f : NULL;
-}
-
 static struct version *version_new(void)
 {
     struct version *v = mem_alloc(1, sizeof(*v));
@@ -63,7 +58,8 @@ static void version_unref(struct allowlist_store *s, struct version *v)
     pthread_mutex_lock(&s->lock);
     bool last = --v->refs == 0;
     for (size_t i = 0; last && i < PARTS; i++)
-        files[i] = file_unref(v->files[i]);
+        if (v->files[i] && --v->files[i]->refs == 0)
+            files[i] = v->files[i];
     pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; i < PARTS; i++)
         file_free(files[i]);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "entries.h"
 #include "keys.h"
 
 /* "<id> <completed> <digest>" */
@@ -45,26 +46,16 @@ enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slo
     return err;
 }
 
-/* Both commands leave in one write, so that a crash leaves no key without an end. */
 enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot *slot,
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why)
 {
-    struct buf CLEANUP(buf_clear) buf;
-    char value[64], ttl[24];
-    const struct redis_value *reply;
-    buf_init(&buf, VIEW_KEY_MAX);
-    struct str key = key_check(&buf, sha, slot->name);
+    struct buf CLEANUP(buf_clear) key;
+    char value[64];
+    buf_init(&key, VIEW_KEY_MAX);
     snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
-    enum err err = redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, slot->slot, str_of(value)), why);
-    if (err)
-        return err;
-    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
-    enum err set = redis_collect(r, &reply, why);
-    if (!err)
-        err = redis_collect(r, &reply, why);
-    return set ? set : err;
+    return view_field_put(r, key_check(&key, sha, slot->name), slot->slot, str_of(value), times,
+                          why);
 }
 
 void check_list_clear(struct check_list *list)

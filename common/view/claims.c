@@ -13,7 +13,6 @@ extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_
 static _Thread_local struct redis_script claim_script = { .source = view_claim_lua };
 static _Thread_local struct redis_script finish_script = { .source = view_claim_finish_lua };
 static _Thread_local struct redis_script release_script = { .source = view_claim_release_lua };
-
 static _Thread_local struct redis_script restore_script = { .source = view_claim_restore_lua };
 
 static const struct {
@@ -29,10 +28,8 @@ static const struct {
 static struct str claim_key(struct buf *to, const struct task *task)
 {
     const struct event *event = &task->event;
-    const char *kind = task_kind_name(task->kind);
-    if (event->again.len)
-        return key_claim_again(to, event->delivery, task->repo, kind, task->run_id, event->again);
-    return key_claim(to, event->delivery, task->repo, kind, task->run_id);
+    return key_claim_again(to, event->delivery, task->repo, task_kind_name(task->kind),
+                           task->run_id, event->again);
 }
 
 static struct str not_absent(struct str s)
@@ -162,15 +159,6 @@ static const struct {
     [OUTCOME_DUPLICATE] = { "done", true },
 };
 
-static struct str outcome_key(struct buf *to, const struct outcome *o)
-{
-    struct str delivery = str_of(o->delivery_id), repo = str_of(o->repo);
-    struct str run_id = str_of(o->run_id);
-    if (*o->again)
-        return key_claim_again(to, delivery, repo, o->kind, run_id, str_of(o->again));
-    return key_claim(to, delivery, repo, o->kind, run_id);
-}
-
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why)
 {
@@ -195,7 +183,8 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     if (str_is(str_of(state), "done")) /* it has been told: this is where we have it from */
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
-    struct str claim = outcome_key(&key, outcome);
+    struct str claim = key_claim_again(&key, str_of(outcome->delivery_id), repo, outcome->kind,
+                                       str_of(outcome->run_id), str_of(outcome->again));
     const struct str argv[] = {
         claim,
         moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : claim,

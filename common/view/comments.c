@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "entries.h"
 #include "keys.h"
 
 #define LEASE_MS "120000"
@@ -36,35 +37,19 @@ enum err comment_sent_get(struct redis *r, int64_t pr, struct str repo, struct c
     return err;
 }
 
-static enum err forget(struct redis *r, struct str key, struct why *why)
-{
-    const struct redis_value *reply;
-    return redis_call(r, &reply, REDIS_ARGS(STR_LIT("DEL"), key), why);
-}
-
-/* Both commands leave in one write, so that a crash leaves no key without an end. */
 enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
                           const struct comment_sent *sent, const struct view_times *times,
                           struct why *why)
 {
     struct buf CLEANUP(buf_clear) buf;
-    char value[64], ttl[24];
+    char value[64];
     const struct redis_value *reply;
     buf_init(&buf, VIEW_KEY_MAX);
     struct str key = key_comment(&buf, pr, repo);
     if (!sent->known)
-        return forget(r, key, why);
+        return redis_call(r, &reply, REDIS_ARGS(STR_LIT("DEL"), key), why);
     snprintf(value, sizeof(value), "%" PRId64 " %s", sent->id, sent->digest);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
-    enum err err =
-        redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, STR_LIT("sent"), str_of(value)), why);
-    if (err)
-        return err;
-    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
-    enum err set = redis_collect(r, &reply, why);
-    if (!err)
-        err = redis_collect(r, &reply, why);
-    return set ? set : err;
+    return view_field_put(r, key, STR_LIT("sent"), str_of(value), times, why);
 }
 
 enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str owner, bool *got,

@@ -1,8 +1,5 @@
 #include "commits.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "keys.h"
 
 enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret, struct why *why)
@@ -24,12 +21,11 @@ enum err commit_seen_put(struct redis *r, struct str sha, enum commit_seen seen,
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    char ttl[24];
+    char ttl[STR_NUMBER_SIZE];
     buf_init(&key, VIEW_KEY_MAX);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
     return redis_call(r, &reply,
                       REDIS_ARGS(STR_LIT("SET"), key_commit(&key, sha),
                                  seen == COMMIT_EXISTS ? STR_LIT("1") : STR_LIT("0"), STR_LIT("EX"),
-                                 str_of(ttl)),
+                                 str_number(ttl, times->ttl_s)),
                       why);
 }

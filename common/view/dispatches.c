@@ -116,15 +116,6 @@ static const struct field {
     FIELD(attempt, NUMBER),  FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
 };
 
-static void field_set(struct dispatch_view *view, const struct field *field, struct str value)
-{
-    char *to = (char *)view + field->offset;
-    if (field->type == TEXT)
-        str_copy(to, field->size, value);
-    else if (!str_to_i64(value, (int64_t *)(void *)to))
-        *(int64_t *)(void *)to = 0;
-}
-
 /* False when there is no such hash. */
 static bool view_from_reply(const struct redis_value *reply, struct dispatch_view *view)
 {
@@ -132,9 +123,15 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
     *view = (struct dispatch_view){ 0 };
     for (size_t i = 0; i + 1 < reply->n; i += 2) {
         struct str name = reply->items[i].text, value = reply->items[i + 1].text;
-        for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
-            if (str_is(name, fields[f].name))
-                field_set(view, &fields[f], value);
+        for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
+            void *to = (char *)view + fields[f].offset;
+            if (!str_is(name, fields[f].name))
+                continue;
+            if (fields[f].type == TEXT)
+                str_copy(to, fields[f].size, value);
+            else if (!str_to_i64(value, to))
+                *(int64_t *)to = 0;
+        }
         if (str_is(name, "unknown_ms") && !str_to_i64(value, &unknown_ms))
             unknown_ms = 0;
         if (str_is(name, "maybe_duplicate"))
@@ -161,16 +158,6 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
     if (*found)
         *ret = view;
     return OK;
-}
-
-/* Copies of the members that are repositories, at most limit; the jobs are in the same set. */
-static size_t repos_among(const struct redis_value *reply, size_t limit, char **to)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < reply->n && n < limit; i++)
-        if (!is_job_key(reply->items[i].text))
-            to[n++] = str_dup(reply->items[i].text);
-    return n;
 }
 
 /* Every reply is collected, also after one that failed: the next command would find it otherwise.
@@ -211,7 +198,10 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
     if (err)
         return err;
     char **repos = mem_alloc(reply->n + 1, sizeof(*repos));
-    size_t n_repos = repos_among(reply, limit, repos), kept = 0;
+    size_t n_repos = 0, kept = 0;
+    for (size_t i = 0; i < reply->n && n_repos < limit; i++)
+        if (!is_job_key(reply->items[i].text)) /* the jobs are in the same set */
+            repos[n_repos++] = str_dup(reply->items[i].text);
     struct dispatch_view *list = mem_alloc(n_repos + 1, sizeof(*list));
     err = views_get(r, delivery, repos, n_repos, list, &kept, why);
     for (size_t i = 0; i < n_repos; i++)

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "entries.h"
 #include "keys.h"
 
-extern const char view_due_lua[], view_zset_remove_lua[];
-/* A script remembers its SHA; one set a thread, because that memory is not locked. */
+extern const char view_due_lua[];
+/* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script take_script = { .source = view_due_lua };
-static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
 
 void due_list_clear(struct due_list *list)
 {
@@ -57,9 +57,5 @@ enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list 
 
 enum err due_remove(struct redis *r, const char *member, int64_t lease_end_ms, struct why *why)
 {
-    char lease_end[STR_NUMBER_SIZE];
-    const struct redis_value *v;
-    const struct str argv[] = { STR_LIT(KEY_DUE), str_of(member),
-                                str_number(lease_end, lease_end_ms) };
-    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    return view_member_remove(r, STR_LIT(KEY_DUE), str_of(member), lease_end_ms, why);
 }

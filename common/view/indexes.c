@@ -1,7 +1,5 @@
 #include "indexes.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/mem.h"
@@ -19,11 +17,11 @@ static enum err newest(struct redis *r, struct str key, size_t limit, struct vie
                        struct why *why)
 {
     const struct redis_value *reply;
-    char last[24];
-    snprintf(last, sizeof(last), "%" PRId64, (int64_t)limit - 1);
+    char last[STR_NUMBER_SIZE];
     enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"), str_of(last),
-                                         STR_LIT("REV"), STR_LIT("WITHSCORES")),
+                              REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"),
+                                         str_number(last, (int64_t)limit - 1), STR_LIT("REV"),
+                                         STR_LIT("WITHSCORES")),
                               why);
     if (err)
         return err;
@@ -48,4 +46,16 @@ enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)
 {
     return newest(r, STR_LIT(KEY_REPOS), limit, ret, why);
+}
+
+enum err allowlist_note_error(struct redis *r, char error[ALLOWLIST_NOTE_MAX], struct why *why)
+{
+    const struct redis_value *reply;
+    enum err err = redis_call(
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), STR_LIT(KEY_ALLOWLIST), STR_LIT("error")), why);
+    if (err)
+        return err;
+    struct str text = reply->type == REDIS_STR ? reply->text : STR_LIT("");
+    (void)str_copy(error, ALLOWLIST_NOTE_MAX, str_cut(text, ALLOWLIST_NOTE_MAX - 1));
+    return OK;
 }

@@ -1,4 +1,5 @@
-/* What the pages start from: which deliveries, which downstreams. */
+/* What the pages start from: which deliveries, which downstreams, and whether the newest allowlist
+ * is in force. */
 #ifndef CRCR_VIEW_INDEXES_H
 #define CRCR_VIEW_INDEXES_H
 
@@ -21,5 +22,12 @@ enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view
 /* Downstreams by their last activity, newest first, at most limit. */
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret,
                            struct why *why) MUST_CHECK;
+
+/* What the router notes about its last fetch of the allowlist (crcr:allowlist); the list itself
+ * comes from the topic. Why the newest file is not in force; empty when it is, or when nobody has
+ * fetched one. */
+#define ALLOWLIST_NOTE_MAX 512
+enum err allowlist_note_error(struct redis *r, char error[ALLOWLIST_NOTE_MAX],
+                              struct why *why) MUST_CHECK;
 
 #endif

@@ -27,57 +27,42 @@ const char *fold_verdict_name(enum fold_verdict verdict)
     return verdict_names[verdict];
 }
 
-/* KEYS of fold.lua. */
-struct fold_keys {
-    struct buf at[FOLD_KEYS];
-    struct str text[FOLD_KEYS];
-};
-
-static void fold_keys_clear(struct fold_keys *keys)
-{
-    for (size_t i = 0; i < FOLD_KEYS; i++)
-        buf_clear(&keys->at[i]);
-}
-
-static void fold_keys_init(struct fold_keys *keys, const struct result_record *fact, int64_t fence)
-{
-    for (size_t i = 0; i < FOLD_KEYS; i++)
-        buf_init(&keys->at[i], VIEW_KEY_MAX);
-    struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
-    keys->text[0] = key_job(&keys->at[0], str_of(fact->key));
-    keys->text[1] = key_delivery(&keys->at[1], delivery);
-    keys->text[2] = key_repo(&keys->at[2], repo);
-    keys->text[3] = STR_LIT(KEY_REPOS);
-    keys->text[4] = STR_LIT(KEY_OVERDUE);
-    keys->text[5] =
-        fact->head_sha ? key_head(&keys->at[5], str_of(fact->head_sha), repo) : keys->text[0];
-    keys->text[6] = fact->pr_number > 0 ? key_pr(&keys->at[6], fact->pr_number) : keys->text[0];
-    keys->text[7] = key_spent(&keys->at[7], repo);
-    keys->text[8] = fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
-}
-
 /* What was received from first_ms to last_ms; ranks "" for one fact. */
 static enum err fold_queue(struct redis *r, const struct result_record *fact, int64_t first_ms,
                            int64_t last_ms, const char *ranks, const struct view_times *times,
                            struct why *why)
 {
-    struct fold_keys CLEANUP(fold_keys_clear) keys;
+    struct buf CLEANUP(buf_clear) job, CLEANUP(buf_clear) deliveries, CLEANUP(buf_clear) of_repo;
+    struct buf CLEANUP(buf_clear) head, CLEANUP(buf_clear) pr, CLEANUP(buf_clear) spent;
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
     char numbers[5][STR_NUMBER_SIZE];
-
-    fold_keys_init(&keys, fact, times->fence);
+    struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     size_t n = 0;
-    for (size_t i = 0; i < FOLD_KEYS; i++)
-        argv[n++] = keys.text[i];
+
+    buf_init(&job, VIEW_KEY_MAX);
+    buf_init(&deliveries, VIEW_KEY_MAX);
+    buf_init(&of_repo, VIEW_KEY_MAX);
+    buf_init(&head, VIEW_KEY_MAX);
+    buf_init(&pr, VIEW_KEY_MAX);
+    buf_init(&spent, VIEW_KEY_MAX);
+    argv[n++] = key_job(&job, str_of(fact->key));
+    argv[n++] = key_delivery(&deliveries, delivery);
+    argv[n++] = key_repo(&of_repo, repo);
+    argv[n++] = STR_LIT(KEY_REPOS);
+    argv[n++] = STR_LIT(KEY_OVERDUE);
+    argv[n++] = fact->head_sha ? key_head(&head, str_of(fact->head_sha), repo) : argv[0];
+    argv[n++] = fact->pr_number > 0 ? key_pr(&pr, fact->pr_number) : argv[0];
+    argv[n++] = key_spent(&spent, repo);
+    argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = str_of(job_state_name(fact->state));
     argv[n++] = str_number(numbers[0], first_ms);
     argv[n++] = str_of(fact->run_attempt);
     argv[n++] = str_number(numbers[1], times->ttl_s);
     argv[n++] = str_number(numbers[2], times->overdue_ms);
     argv[n++] = str_of(fact->key);
-    argv[n++] = str_of(fact->delivery_id);
-    argv[n++] = str_of(fact->repo);
+    argv[n++] = delivery;
+    argv[n++] = repo;
     argv[n++] = times->fence ? str_number(numbers[3], times->fence) : STR_LIT("");
     argv[n++] = str_number(numbers[4], last_ms);
     argv[n++] = str_of(ranks);
@@ -254,8 +239,9 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
     return jobs_get(r, &names, false, ret, why);
 }
 
-enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
-                          struct job_list *ret, struct why *why)
+/* Those whose key begins with prefix; brief when they are more than full_max. */
+static enum err jobs_under(struct redis *r, struct str delivery, struct str prefix, size_t limit,
+                           size_t full_max, struct job_list *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
@@ -266,28 +252,25 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
         why);
     if (err)
         return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
+    struct names CLEANUP(names_clear) names = names_of_jobs(reply, prefix, limit);
     return jobs_get(r, &names, names.n > full_max, ret, why);
+}
+
+enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
+                          struct job_list *ret, struct why *why)
+{
+    return jobs_under(r, delivery, STR_LIT(""), limit, full_max, ret, why);
 }
 
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
                           struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) prefix;
-    const struct redis_value *reply;
+    struct buf CLEANUP(buf_clear) prefix;
     struct str none = STR_LIT("");
-    buf_init(&key, VIEW_KEY_MAX);
     buf_init(&prefix, VIEW_KEY_MAX);
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
-    enum err err = redis_call(
-        r, &reply,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
-        why);
-    if (err)
-        return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, buf_str(&prefix), limit);
-    return jobs_get(r, &names, true, ret, why);
+    return jobs_under(r, delivery, buf_str(&prefix), limit, 0, ret, why);
 }
 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,

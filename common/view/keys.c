@@ -57,8 +57,10 @@ struct str key_claim_again(struct buf *to, struct str delivery, struct str repo,
                            struct str run_id, struct str again)
 {
     (void)key_claim(to, delivery, repo, kind, run_id);
-    buf_putc(to, '|');
-    buf_put(to, again);
+    if (again.len) {
+        buf_putc(to, '|');
+        buf_put(to, again);
+    }
     return buf_str(to);
 }
 

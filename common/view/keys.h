@@ -80,7 +80,7 @@
  */
 struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,
                      struct str run_id);
-/* Of a task that a `replay --again` made: the replay's id stands behind. */
+/* The same with the id of the `replay --again` that made the task behind it; absent: none did. */
 struct str key_claim_again(struct buf *to, struct str delivery, struct str repo, const char *kind,
                            struct str run_id, struct str again);
 struct str key_seq(struct buf *to, struct str repo, struct str event_key);

@@ -1,8 +1,5 @@
 #include "labels.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "keys.h"
 
 extern const char view_fold_labels_lua[];
@@ -14,21 +11,16 @@ enum err labels_fold_queue(struct redis *r, int64_t pr, int64_t updated_ms, int6
                            struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
-    char updated[24], received[24], ttl[24], fence[24] = "";
+    char numbers[4][STR_NUMBER_SIZE];
     buf_init(&key, VIEW_KEY_MAX);
-    snprintf(updated, sizeof(updated), "%" PRId64, updated_ms);
-    snprintf(received, sizeof(received), "%" PRId64, received_ms);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
-    if (times->fence)
-        snprintf(fence, sizeof(fence), "%" PRId64, times->fence);
     const struct str argv[] = { key_labels(&key, pr),
                                 times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
-                                str_of(updated),
-                                str_of(received),
-                                str_of(ttl),
+                                str_number(numbers[0], updated_ms),
+                                str_number(numbers[1], received_ms),
+                                str_number(numbers[2], times->ttl_s),
                                 labels,
                                 head_sha,
-                                str_of(fence) };
+                                times->fence ? str_number(numbers[3], times->fence) : STR_LIT("") };
     return redis_queue_script(r, &fold_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 

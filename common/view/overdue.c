@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "entries.h"
 #include "keys.h"
 
-extern const char view_overdue_lua[], view_zset_remove_lua[];
-/* A script remembers its SHA; one set a thread, because that memory is not locked. */
+extern const char view_overdue_lua[];
+/* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script take_script = { .source = view_overdue_lua };
-static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
 
 void overdue_list_clear(struct overdue_list *list)
 {
@@ -81,9 +81,5 @@ enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct j
 
 enum err overdue_remove(struct redis *r, const struct overdue_job *job, struct why *why)
 {
-    char deadline[STR_NUMBER_SIZE];
-    const struct redis_value *v;
-    const struct str argv[] = { STR_LIT(KEY_OVERDUE), str_of(job->job.key),
-                                str_number(deadline, job->deadline_ms) };
-    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    return view_member_remove(r, STR_LIT(KEY_OVERDUE), str_of(job->job.key), job->deadline_ms, why);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/mem.h"
+#include "entries.h"
 #include "keys.h"
 
 static const char *const said_names[] = {
@@ -38,13 +39,8 @@ void run_answers_set(struct run_answers *answers, const struct run_answer *answe
         *old = *answer;
         return;
     }
-    struct run_answer *grown = mem_alloc(answers->n + 1, sizeof(*grown));
-    if (answers->n > 0)
-        memcpy(grown, answers->at, answers->n * sizeof(*grown));
-    grown[answers->n] = *answer;
-    free(answers->at);
-    answers->at = grown;
-    answers->n++;
+    answers->at = mem_resize(answers->at, answers->n + 1, sizeof(*answers->at));
+    answers->at[answers->n++] = *answer;
 }
 
 /* "<asked_ms> <said> <attempt> <conclusion, or -> <error>" */
@@ -85,27 +81,16 @@ enum err run_answers_get(struct redis *r, struct str sha, struct str repo, struc
     return OK;
 }
 
-/* Both commands leave in one write, so that a crash leaves no key without an end. */
 enum err run_answer_put(struct redis *r, struct str sha, struct str repo,
                         const struct run_answer *answer, const struct view_times *times,
                         struct why *why)
 {
-    struct buf CLEANUP(buf_clear) buf;
-    char value[400], ttl[24];
-    const struct redis_value *reply;
-    buf_init(&buf, VIEW_KEY_MAX);
-    struct str key = key_runs(&buf, sha, repo);
+    struct buf CLEANUP(buf_clear) key;
+    char value[400];
+    buf_init(&key, VIEW_KEY_MAX);
     snprintf(value, sizeof(value), "%" PRId64 " %s %" PRId64 " %s %s", answer->asked_ms,
              said_names[answer->said], answer->attempt,
              answer->conclusion[0] ? answer->conclusion : "-", answer->error);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, times->ttl_s);
-    enum err err = redis_queue(
-        r, REDIS_ARGS(STR_LIT("HSET"), key, str_of(answer->run_id), str_of(value)), why);
-    if (err)
-        return err;
-    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_of(ttl)), why);
-    enum err set = redis_collect(r, &reply, why);
-    if (!err)
-        err = redis_collect(r, &reply, why);
-    return set ? set : err;
+    return view_field_put(r, key_runs(&key, sha, repo), str_of(answer->run_id), str_of(value),
+                          times, why);
 }

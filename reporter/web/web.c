@@ -8,7 +8,6 @@
 #include "../../common/base/log.h"
 #include "../../common/io/http_server.h"
 #include "../../common/model/ids.h"
-#include "../../common/view/allowlist_note.h"
 #include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"

@@ -1,0 +1,30 @@
+#include "entries.h"
+
+extern const char view_zset_remove_lua[];
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
+
+enum err view_field_put(struct redis *r, struct str key, struct str field, struct str value,
+                        const struct view_times *times, struct why *why)
+{
+    char ttl[STR_NUMBER_SIZE];
+    const struct redis_value *reply;
+    enum err err = redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, field, value), why);
+    if (err)
+        return err;
+    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_number(ttl, times->ttl_s)), why);
+    enum err set = redis_collect(r, &reply, why);
+    if (!err)
+        err = redis_collect(r, &reply, why);
+    return set ? set : err;
+}
+
+enum err view_member_remove(struct redis *r, struct str key, struct str member, int64_t score,
+                            struct why *why)
+{
+    char text[STR_NUMBER_SIZE];
+    const struct redis_value *reply;
+    const struct str argv[] = { key, member, str_number(text, score) };
+    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &reply,
+                             why);
+}

@@ -1,0 +1,15 @@
+/* What several parts of the view write in the same way. */
+#ifndef CRCR_VIEW_ENTRIES_H
+#define CRCR_VIEW_ENTRIES_H
+
+#include "jobs.h"
+
+/* Sets a field of a hash, which then expires when times says. Both commands leave in one write, so
+ * that a crash leaves no key without an end. */
+enum err view_field_put(struct redis *r, struct str key, struct str field, struct str value,
+                        const struct view_times *times, struct why *why) MUST_CHECK;
+/* Removes a member of a sorted set, unless it has another score by now: that was written since. */
+enum err view_member_remove(struct redis *r, struct str key, struct str member, int64_t score,
+                            struct why *why) MUST_CHECK;
+
+#endif
