@@ -76,7 +76,7 @@ static const struct http_route routes[] = {
 
 /* ---- start ------------------------------------------------------------------------------- */
 
-/* What the configuration alone can tell. */
+/* What the configuration alone can show. */
 static enum err rules_init(struct service *s, const struct config *c, bool check_only,
                            struct why *why)
 {
@@ -119,7 +119,7 @@ static struct redis_options redis_options_of(const struct service *s, const stru
     return options;
 }
 
-/* Connects to nothing: what is wrong with the options is told at the start. */
+/* Connects to nothing: what is wrong with the options is reported at the start. */
 static enum err redis_check(const struct service *s, const struct config *c, struct why *why)
 {
     const struct redis_options options = redis_options_of(s, c);

@@ -48,7 +48,7 @@ struct webhook_record {
     size_t decoded_len;
 };
 
-/* What can be told before the body is read: form of the signature, target, event. */
+/* What can be known before the body is read: form of the signature, target, event. */
 bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
                         struct verdict *v) MUST_CHECK;
 /* All steps, in their order. True: publish *ret, the caller's to clear. */

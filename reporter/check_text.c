@@ -348,7 +348,7 @@ static void put_run(struct buf *to, const struct run_sum *run, const struct aggr
     if (!run->refused)
         return;
     bool asked = run->answer && run->answer->said == RUN_SAID_NO;
-    buf_printf(to, "\nGitHub %s how run ", asked ? "does not tell" : "is not asked");
+    buf_printf(to, "\nGitHub %s how run ", asked ? "does not say" : "is not asked");
     check_put_code(to, str_of(run->run_id), AGGREGATE_BYTES);
     buf_puts(to, " ends");
     if (run->answer && run->answer->error[0]) {

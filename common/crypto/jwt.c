@@ -156,7 +156,7 @@ enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why)
 
 /* ---- verifying ---- */
 
-/* Judged before a key is chosen. "crit" names extensions that must be understood (RFC 7515 section
+/* Checked before a key is chosen. "crit" names extensions that must be understood (RFC 7515 section
  * 4.1.11), and we know none. */
 static enum err check_header(cjose_jws_t *jws, const char *alg, struct why *why)
 {

@@ -53,7 +53,7 @@ struct metrics *daemon_metrics(const struct daemon_ctx *ctx);
 const char *daemon_owner(const struct daemon_ctx *ctx);
 /* True when that role was chosen with --roles. */
 bool daemon_has_role(const struct daemon_ctx *ctx, const char *name);
-/* True once the daemon was told to stop: a long start() gives up then. */
+/* True once the daemon has to stop: a long start() gives up then. */
 bool daemon_stopping(const struct daemon_ctx *ctx);
 /* A thread that is no role but must live as one ("allowlist"): start() makes it, and each turn of
  * its loop writes clock_mono_ms() to what this returns, which the daemon keeps. /healthz answers
@@ -70,7 +70,7 @@ struct wake *role_wake(struct role_ctx *r);
 bool role_stopping(const struct role_ctx *r);
 /* Health is progress. Call role_alive each turn of the loop; role_progress when something moved;
  * lag: records waiting
- * (-1 unknown); role_waiting(true) while standing still on purpose (throttled, delay not due).
+ * (-1 unknown); role_waiting(true) while it waits on purpose (throttled, delay not due).
  * /healthz answers 503 when a role's thread ended, was not alive for 25 s, or has lag and no
  * progress for 90 s without waiting; the watchdog then ends the daemon (watchdog.h). */
 void role_alive(struct role_ctx *r);
@@ -95,7 +95,7 @@ struct topic_writer;
 enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
                           const char *const *topics, size_t n, struct why *why) MUST_CHECK;
 
-/* The last thing a role that serves HTTP does, once it is told to stop: for delay_s seconds
+/* The last thing a role that serves HTTP does, once it has to stop: for delay_s seconds
  * connections are still taken, since a load balancer needs a moment to see that /readyz answers
  * 503, and each answer asks the client to come back on a new connection (RFC 9112 9.6). Then the
  * server is quiesced. The delay counts towards the 25 s. When another role has failed there is

@@ -7,7 +7,7 @@ void health_init(struct health *h, int64_t now_ms)
     *h = (struct health){ .lag = -1, .oldest_ms = -1, .alive_ms = now_ms, .progress_ms = now_ms };
 }
 
-/* Records that come after a quiet hour have not stood still for an hour. */
+/* Records that come after a quiet hour have not waited for an hour. */
 void health_lag(struct health *h, int64_t lag, int64_t now_ms)
 {
     if (lag > 0 && h->lag <= 0)

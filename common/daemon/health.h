@@ -12,7 +12,7 @@
 
 struct health {
     bool ended;          /* the thread is gone */
-    bool waiting;        /* stands still on purpose */
+    bool waiting;        /* on purpose */
     int64_t lag;         /* records; -1: unknown */
     int64_t oldest_ms;   /* wall clock of the oldest that is not done; -1: none in hand */
     int64_t alive_ms;    /* the loop's last turn */

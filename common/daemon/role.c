@@ -39,7 +39,7 @@ void role_clear(struct role_ctx *r)
     r->role = NULL;
 }
 
-/* A role ends when it is told to; one that ends by itself takes the daemon with it, so that it is
+/* A role ends when it has to; one that ends by itself takes the daemon with it, so that it is
  * started again rather than half alive. */
 static void *run(void *opaque)
 {

@@ -163,7 +163,7 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answ
             .names_wait = true,
             .wait_until_ms = a->limited_until_ms,
             .budget_left = -1,
-            .reason = "a rate limit of GitHub's stands for this installation",
+            .reason = "a rate limit of GitHub's holds for this installation",
         };
         return true;
     }

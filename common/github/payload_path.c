@@ -5,8 +5,8 @@
 
 #include "../base/str.h"
 
-/* What workflows of downstreams read (behaviour.md, routing), and what tells repositories and
- * people apart. A star stands for every member that is no object or array. */
+/* What workflows of downstreams read (behaviour.md, routing), and what identifies repositories and
+ * people. A star stands for every member that is no object or array. */
 static const char *const protected_paths[] = {
     "action",
     "number",

@@ -1,4 +1,4 @@
-/* Private to payload_fit: where a value stands in a webhook payload, and whether it must stay.
+/* Private to payload_fit: where a value is in a webhook payload, and whether it must stay.
  * PURE.
  */
 #ifndef CRCR_GITHUB_PAYLOAD_PATH_H

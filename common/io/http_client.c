@@ -320,7 +320,7 @@ static int version_of(CURL *easy)
                                               : 0;
 }
 
-/* Tells the owner how it ended. */
+/* Reports to the owner how it ended. */
 static void call_answer(struct http_call *call, CURLcode code)
 {
     struct headers headers;

@@ -29,7 +29,7 @@ struct http_request {
 /* What came back; borrowed during the callback.
  * OK: an answer with a status was read in full. ERR_RETRY: surely not sent (no connection, DNS).
  * ERR_UNKNOWN: sent, or perhaps sent, and no full answer seen (time-out, reset). So is a stream
- * that the server refused (RFC 9113 section 8.7: surely not worked on), since libcurl doesn't tell
+ * that the server refused (RFC 9113 section 8.7: surely not worked on), since libcurl doesn't say
  * it from a broken connection. It can happen at a server that allows fewer than 100 streams, before
  * its SETTINGS have come.
  * ERR_REFUSE: certificate refused, surely not sent (status 0), or the answer is too large. */

@@ -22,7 +22,7 @@ struct http_route {
     http_exchange_fn
         *begin; /* may be NULL; runs before the body is read; may http_reply to refuse */
     http_exchange_fn *handle; /* the whole body is there; must http_reply now or later */
-    size_t max_body_bytes;    /* more: 413. Judged on Content-Length first, then while reading */
+    size_t max_body_bytes;    /* more: 413. Checked on Content-Length first, then while reading */
     int deadline_ms;          /* 0: none */
     int body_ms; /* the body must be complete so long after the head: else 408; 0: no such limit */
 };

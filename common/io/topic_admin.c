@@ -333,7 +333,7 @@ enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *c
         struct partition_lag *lags = mem_alloc((size_t)list->cnt, sizeof(*lags));
         for (int i = 0; i < list->cnt; i++) {
             const rd_kafka_topic_partition_t *p = &list->elems[i];
-            /* What retention has taken away is not waiting any more. Of a topic made anew, with an
+            /* What retention has deleted is not waiting any more. Of a topic made anew, with an
              * end before what was committed, all is read. */
             bool there = p->offset > ends[i].first && p->offset <= ends[i].end;
             lags[i] = (struct partition_lag){

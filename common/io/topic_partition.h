@@ -14,7 +14,7 @@ struct topic_partition;
 /* A record in hand, and the copy that it borrows from. */
 struct held {
     struct record record;              /* first: record_done gets this pointer */
-    struct topic_partition *partition; /* NULL: taken away meanwhile */
+    struct topic_partition *partition; /* NULL: revoked meanwhile */
     char *copy;
     size_t bytes;
     uint64_t number;

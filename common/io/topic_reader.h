@@ -1,7 +1,7 @@
 /* Reads topics in a consumer group, at least once, with records in hand out of order.
  *
  *   next ──▶ record in hand ──▶ record_done ──▶ lowest that is not done ──▶ committed offset
- *                     └───────▶ record_drop (the partition was taken away: another reads it again)
+ *                     └───────▶ record_drop (the partition was revoked: another reads it again)
  *
  * An offset is committed only when every earlier record of its partition is done. At most
  * max_in_hand records or max_in_hand_bytes are out per partition, then that partition is paused
@@ -31,7 +31,7 @@ struct topic_reader_options {
     /* Keys, values and headers; per partition; 0: 16 MiB. One larger record is still handed out. */
     size_t max_in_hand_bytes;
     struct wake *wake; /* woken when a record may be waiting; borrowed, may be NULL */
-    /* Called from topic_reader_next or _free when partitions are being taken away in an orderly
+    /* Called from topic_reader_next or _free when partitions are being revoked in an orderly
      * way. The owner stops starting work for them, lets what is in flight end (until
      * deadline_mono_ms), and calls record_done or record_drop for each of their records. Whatever
      * is left afterwards is treated as dropped; done() on it later is harmless and commits nothing,

@@ -156,7 +156,7 @@ static enum err read_events(struct reading *r, struct item *item, const struct y
     return err;
 }
 
-/* What stands behind a repository: on-calls, or {events: …, oncalls: …}. */
+/* What follows a repository: on-calls, or {events: …, oncalls: …}. */
 static enum err read_details(struct reading *r, struct item *item, const struct yaml_doc_node *node)
 {
     enum err err = OK;
@@ -213,7 +213,7 @@ static enum err check_device(struct reading *r, const struct yaml_doc_node *devi
                          EXCERPT(device));
     for (const struct yaml_doc_node *at = devices->first; at != device; at = at->next->next)
         if (str_eq_nocase(at->text, name))
-            return FAULT(r, device, "the device %s stands twice; the first is at line %d",
+            return FAULT(r, device, "the device %s is there twice; the first is at line %d",
                          EXCERPT(device), at->line);
     return OK;
 }

@@ -68,7 +68,7 @@ struct reading {
     size_t n_rows;
     int64_t rows_left_out;
     char status[16];
-    int64_t counts[4]; /* passed, failed, skipped, total; -1: not told */
+    int64_t counts[4]; /* passed, failed, skipped, total; -1: not reported */
     struct why *why;
     enum err err;
 };
@@ -344,7 +344,7 @@ static enum err check_state(struct callback *c, struct why *why)
         return why_set(why, ERR_REFUSE, "workflow.status of a %s report must be completed",
                        c->event_type);
     if (c->status == JOB_IN_PROGRESS) {
-        c->conclusion[0] = '\0'; /* it has none yet, whatever is told */
+        c->conclusion[0] = '\0'; /* it has none yet, whatever is reported */
         return OK;
     }
     if (conclusion_valid(str_of(c->conclusion)) || (!c->conclusion[0] && callback_is_self(c)))

@@ -28,7 +28,7 @@ bool event_may_count(enum event_kind kind, struct str action)
 /* Without recursion: each star of the pattern is stretched only while no later one has been met. */
 static bool ref_matches(struct str pattern, struct str ref)
 {
-    size_t p = 0, r = 0, star = pattern.len, from = 0; /* star: where the last one stands */
+    size_t p = 0, r = 0, star = pattern.len, from = 0; /* star: where the last one is */
     while (r < ref.len) {
         if (p < pattern.len && pattern.ptr[p] == '*') {
             star = p++;

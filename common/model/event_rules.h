@@ -1,5 +1,5 @@
 /* Which of GitHub's webhooks are events of ours, and the record that each becomes (behaviour.md,
- * POST /github/webhook, steps 2 to 4). Ingest judges what comes in with it, `crcrctl redeliver`
+ * POST /github/webhook, steps 2 to 4). Ingest checks what comes in with it, `crcrctl redeliver`
  * what GitHub could not hand over. PURE. */
 #ifndef CRCR_MODEL_EVENT_RULES_H
 #define CRCR_MODEL_EVENT_RULES_H
@@ -16,7 +16,7 @@ enum event_verdict { EVENT_ACCEPTED, EVENT_IGNORED, EVENT_MALFORMED };
 /* False when no event of that kind and action is ever accepted, whatever its body says: so that a
  * body need not be fetched. action may be absent. */
 bool event_may_count(enum event_kind kind, struct str action);
-/* Judges a body. IGNORED: *reason is a literal for logs and metrics ("other_repository",
+/* Classifies a body. IGNORED: *reason is a literal for logs and metrics ("other_repository",
  * "other_action"). MALFORMED: *reason is "body_malformed" and why says what is wrong.
  * *facts is filled when ACCEPTED. */
 enum event_verdict event_classify(const struct event_rules *rules, enum event_kind kind,

@@ -65,7 +65,7 @@ void result_record_set(struct result_record *r, struct str name, struct str valu
 
 /* queue_ms = in_progress - dispatched (attempt 1 only), execution_ms = completed - in_progress;
  * never negative; left as they are when a clock is missing. started_at and completed_at, when the
- * downstream told none, are the relay's. */
+ * downstream reported none, are the relay's. */
 void result_record_times(struct result_record *r);
 
 /* What the JSON does not say and the view needs to be made anew goes into headers beside it, so

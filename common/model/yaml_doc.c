@@ -223,7 +223,7 @@ static enum err check_keys(struct building *b, const struct yaml_doc_node *map)
         HASH_FIND(hh, seen, key->copy, key->text.len, same);
         if (same) {
             err = yaml_doc_fault(b->doc, key, b->why,
-                                 "\"%s\" stands twice in one mapping; the first is at line %d",
+                                 "\"%s\" is twice in one mapping; the first is at line %d",
                                  yaml_doc_excerpt(key->text).text, same->key->line);
             break;
         }

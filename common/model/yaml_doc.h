@@ -1,5 +1,5 @@
 /* A YAML file as a tree, for allowlist, providers, and the files that crcrctl reads
- * whose every node knows where it stands. libyaml underneath. What an outsider could use to make a
+ * whose every node knows where it is. libyaml underneath. What an outsider could use to make a
  * small file large or ambiguous is refused: anchors and aliases, tags, duplicate keys, several
  * documents, deep nesting. PURE. */
 #ifndef CRCR_MODEL_YAML_DOC_H

@@ -52,7 +52,7 @@ static void open_follower(struct allowlist_feed *f)
     }
 }
 
-/* caught_up is told only after the record was applied: then "no list" means that there is none.
+/* caught_up is reported only after the record was applied: then "no list" means that there is none.
  * Where nothing more would be read the thread ends: without its sign of life the daemon is started
  * again, and the list stays in force until then. Another follower in its place would put every
  * older list in force on its way. */
@@ -119,7 +119,7 @@ void allowlist_feed_free(struct allowlist_feed *f)
     free(f);
 }
 
-/* What stands in for a version that is not known yet. */
+/* What takes the place of a version that is not known yet. */
 static const struct allowlist_version none;
 
 const struct allowlist_version *allowlist_feed_get(struct allowlist_feed *f)

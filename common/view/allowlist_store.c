@@ -6,7 +6,7 @@
 
 #include "../base/mem.h"
 
-/* What stands under one key of the topic. */
+/* What is under one key of the topic. */
 enum part { PART_LIST, PART_PROVIDERS, PART_DEMOTIONS, PARTS };
 
 static const char *const keys[PARTS] = {

@@ -1,5 +1,5 @@
 -- with: seq.lua
--- Restores what an outcome tells of a claim and of the last seq of its lane.
+-- Restores what an outcome says of a claim and of the last seq of its lane.
 -- KEYS: the claim; the lane's last seq, or the claim again where there is none.
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
 -- dispatched_ms, seq. Returns 1.

@@ -148,11 +148,11 @@ enum err claim_end_collect(struct redis *r, struct why *why)
     return err;
 }
 
-/* What each outcome tells: "" nothing of the claim; moved: its seq was the lane's last. */
+/* What each outcome says: "" nothing of the claim; moved: its seq was the lane's last. */
 static const struct {
     const char *state;
     bool moved;
-} told[] = {
+} says[] = {
     [OUTCOME_DISPATCHED] = { "done", true }, [OUTCOME_UNKNOWN] = { "unknown", true },
     [OUTCOME_WAITING] = { "", false },       [OUTCOME_FAILED] = { "", true },
     [OUTCOME_SUPERSEDED] = { "", false },    [OUTCOME_SKIPPED] = { "", false },
@@ -170,17 +170,17 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     buf_init(&seq_key, VIEW_KEY_MAX);
     buf_init(&json, 8192);
     int64_t ttl_s = CLAIM_TTL_S - (age_ms > 0 ? age_ms / 1000 : 0);
-    const char *state = told[outcome->outcome].state;
+    const char *state = says[outcome->outcome].state;
     if (!*state && outcome->maybe_duplicate) /* an earlier call was unknown */
         state = outcome->outcome == OUTCOME_FAILED || outcome->outcome == OUTCOME_WAITING
                     ? "unknown"
                     : "";
-    bool moved = told[outcome->outcome].moved && *outcome->seq && *outcome->event_key;
+    bool moved = says[outcome->outcome].moved && *outcome->seq && *outcome->event_key;
     bool named = *outcome->run_id || str_is(str_of(outcome->kind), task_kind_name(TASK_DISPATCH));
     *queued = named && ttl_s > 0 && (*state || moved);
     if (!*queued)
         return OK;
-    if (str_is(str_of(state), "done")) /* it has been told: this is where we have it from */
+    if (str_is(str_of(state), "done")) /* it is published: this is where we have it from */
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
     struct str claim = key_claim_again(&key, str_of(outcome->delivery_id), repo, outcome->kind,

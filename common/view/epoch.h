@@ -17,7 +17,7 @@
 /* How long a holder may be silent before another takes over. */
 #define VIEW_LEASE_MS 15000
 
-/* What crcr:rebuild tells of the last rebuild, or of the one under way. */
+/* What crcr:rebuild says of the last rebuild, or of the one under way. */
 struct view_rebuild {
     bool consistent; /* crcr:epoch is there */
     char state[16];  /* "" never, "wanted", "running", "waiting" (nobody holds it: given back, or

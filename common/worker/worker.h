@@ -8,7 +8,7 @@
  *
  * The rules that live here and nowhere else: a record is finished only when everything that was put
  * for it is acknowledged by the brokers; what is not acknowledged is written again until it is; a
- * partition that is taken away is drained first, 20 s at most; a role that has enough in hand reads
+ * partition that is revoked is drained first, 20 s at most; a role that has enough in hand reads
  * nothing. Everything happens on the role's own thread. */
 #ifndef CRCR_WORKER_WORKER_H
 #define CRCR_WORKER_WORKER_H
@@ -33,7 +33,7 @@ struct worker_role {
     /* Once a turn: starts what is due. Returns for how many milliseconds nothing is; records,
      * reports, answers and a stop end the wait earlier. */
     int (*tick)(void *opaque);
-    /* Its partition is being taken away, or the daemon stops: work_drop it, unless something of it
+    /* Its partition is being revoked, or the daemon stops: work_drop it, unless something of it
      * is under way, which may end. Then it is asked again each turn until it is done or dropped;
      * after 20 s another may have it. Touches no other work. */
     void (*drop)(void *opaque, struct work *work);

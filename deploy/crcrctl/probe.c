@@ -173,7 +173,7 @@ static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
                  "its operators: `crcrctl lag crcr-router`");
     } else if (strcmp(f->dispatch.outcome, "failed") == 0) {
         SAY(line, PROBE_TODO, "failed %s: %s", minute(f->dispatch.at_ms, at), f->dispatch.detail);
-        DO(line, "`crcrctl trace %s` tells more", f->dispatch.delivery);
+        DO(line, "`crcrctl trace %s` shows more", f->dispatch.delivery);
     } else {
         SAY(line, PROBE_OK, "%s %s, delivery %s", f->dispatch.outcome,
             minute(f->dispatch.at_ms, at), f->dispatch.delivery);

@@ -208,7 +208,7 @@ static const struct {
     { "in_progress", "", "a job is running" },
 };
 
-static void explain(struct standing *to, const struct summary *s, int64_t now_ms)
+static void explain(struct downstream_state *to, const struct summary *s, int64_t now_ms)
 {
     const char *text = NULL;
     char for_how_long[32];
@@ -235,7 +235,7 @@ static void explain(struct standing *to, const struct summary *s, int64_t now_ms
 }
 
 /* What several jobs come to; one alone is explained by its callback. */
-static void explain_jobs(struct standing *to, const struct summary *const *jobs, size_t n,
+static void explain_jobs(struct downstream_state *to, const struct summary *const *jobs, size_t n,
                          int64_t now_ms)
 {
     const struct summary *worst = jobs[0]; /* failed before open before succeeded */
@@ -320,12 +320,12 @@ static struct downstream *downstream_of(struct downstream *all, size_t *n, struc
 
 static int compare_states(const void *left, const void *right)
 {
-    const struct standing *a = left, *b = right;
+    const struct downstream_state *a = left, *b = right;
     return a->tier != b->tier ? a->tier - b->tier : str_cmp(a->repo, b->repo);
 }
 
 size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
-                       struct standing **ret)
+                       struct downstream_state **ret)
 {
     struct downstream *all = mem_alloc(TIMELINE_MAX_REPOS, sizeof(*all)), *one;
     const struct summary **jobs;
@@ -345,7 +345,7 @@ size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64
     for (size_t i = 0; i < n; i++) {
         const struct downstream *d = &all[i];
         bool as_before = !d->sending || changes_nothing(d->sending);
-        (*ret)[i] = (struct standing){ .repo = d->repo, .tier = d->tier };
+        (*ret)[i] = (struct downstream_state){ .repo = d->repo, .tier = d->tier };
         /* Jobs, once they have called back, unless something else is under way or has gone wrong
          * since. */
         if (d->n_jobs && (d->called_back || as_before))

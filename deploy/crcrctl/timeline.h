@@ -19,7 +19,7 @@ void timeline_sort(struct timeline *t);
 
 /* How far one downstream is: by its jobs once they called back, else by the
  * last step that says something of it. A dispatch whose outcome is repeated changes nothing. */
-struct standing {
+struct downstream_state {
     struct str repo; /* borrowed from the steps */
     int tier;
     char state[32]; /* one word: routed, waits, dispatched, in_progress, success, parked, … */
@@ -28,6 +28,6 @@ struct standing {
 #define TIMELINE_MAX_REPOS 2000
 /* The downstreams of steps[first … end), tier by tier; *ret is the caller's to free. */
 size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64_t now_ms,
-                       struct standing **ret);
+                       struct downstream_state **ret);
 
 #endif

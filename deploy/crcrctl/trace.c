@@ -232,7 +232,7 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     const struct summary *event = event_of(t, first, end);
     bool color = ctl_color(stdout);
     int64_t before_ms = event->at_ms;
-    struct standing *all;
+    struct downstream_state *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
     clean_printf(to, "delivery %s  %s", event->delivery, event->event);
     if (event->pr)
@@ -269,7 +269,7 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
 static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
                      struct str repo)
 {
-    struct standing *all;
+    struct downstream_state *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
     buf_putc(to, '{');
     json_str(to, "delivery", str_of(t->steps[first].delivery));

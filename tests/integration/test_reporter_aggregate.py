@@ -119,7 +119,7 @@ def test_a_refused_question_about_the_run_ends_with_the_quiet_and_says_so(report
     job.call("completed", job.ago(6), conclusion="success")
     run = job.wait("completed", "success")
     assert reporter.asked(job) == 1
-    assert "GitHub does not tell how run" in run["output"]["summary"]
+    assert "GitHub does not say how run" in run["output"]["summary"]
 
 
 def test_a_silent_github_is_asked_again(reporter):

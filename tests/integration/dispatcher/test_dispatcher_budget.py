@@ -124,7 +124,7 @@ class TestShared:
         wait_sent(bench, four, 9)
         told = [one["error"] for delivery in later for one in bench.outcomes(delivery, four) if one["outcome"] == "waiting"]
         assert any("GitHub asked us to wait for org-all until 20" in error or
-                   "a rate limit of GitHub's stands" in error for error in told)
+                   "a rate limit of GitHub's holds" in error for error in told)
         assert bench.topic("dlq") == []
 
 

@@ -89,7 +89,7 @@ static void what_github_said_or_would_not_say_of_a_run_is_told(void **state)
     struct run_answer no = { .run_id = "77", .said = RUN_SAID_NO, .asked_ms = SENT_MS + 9000 };
     strcpy(no.error, "403 Resource not accessible");
     run_answers_set(&s->answers, &no);
-    assert_says(s, "GitHub does not tell how run <code>77</code> ends (<code>403 Resource not "
+    assert_says(s, "GitHub does not say how run <code>77</code> ends (<code>403 Resource not "
                    "accessible</code>): it goes by the jobs alone, once nothing was in progress "
                    "for 15 min.");
 }

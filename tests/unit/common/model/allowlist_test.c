@@ -222,7 +222,7 @@ static void a_fault_names_its_place_and_what_is_accepted(void **state)
         { "l1: []\n", "a.yml:1:1: ", "unknown key \"l1\"" },
         { "- org/a\n", "a.yml:1:1: ", "accepted are the keys L1" },
         { "hello\n", "a.yml:1:1: ", "accepted are the keys L1" },
-        { "L1: []\nL1: []\n", "a.yml:2:1: ", "stands twice" },
+        { "L1: []\nL1: []\n", "a.yml:2:1: ", "is twice" },
         /* entries */
         { "L1:\n- org/a: {evnets: [nightly]}\n",
           "a.yml:2:11: ", "accepted are events and oncalls" },

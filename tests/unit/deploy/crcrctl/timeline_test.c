@@ -41,7 +41,7 @@ static void call_back(struct timeline *t, int64_t at_ms, const char *outcome, co
 /* The state and the reason of the only downstream, at time 100,000. */
 static void stands(struct timeline *t, const char *state, const char *why)
 {
-    struct standing *all;
+    struct downstream_state *all;
 
     timeline_sort(t);
     assert_int_equal(timeline_states(t, 0, t->n, 100000, &all), 1);
@@ -148,7 +148,7 @@ static void each_downstream_of_a_record_goes_its_own_way(void **state)
           "somebody took it out of the dead-letter queue (for 60 s): by hand: dlq 1@7" },
     };
     struct timeline t;
-    struct standing *all;
+    struct downstream_state *all;
 
     (void)state;
     timeline_init(&t);
@@ -218,7 +218,7 @@ static void several_jobs_are_counted(void **state)
 static void many_names_are_cut_and_the_counts_stay(void **state)
 {
     struct timeline t;
-    struct standing *all;
+    struct downstream_state *all;
     char name[80];
 
     (void)state;
