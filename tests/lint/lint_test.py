@@ -378,3 +378,6 @@ def test_a_long_line_and_an_uncommon_word_in_prose_are_found(tree):
     fails(tree, "prose", "a.md:2: 101 columns; prose ends at 100")
     tree.put("a.md", "The record is buried.\n")
     fails(tree, "prose", "a.md:1: say 'written to the DLQ', not 'buried'")
+    tree.put("a.md", "fine\n")
+    tree.put("reporter/a.c", "/* Told twice. */\n")
+    fails(tree, "prose", "reporter/a.c:1: say 'reported, sent, stored or given', not 'told'")
