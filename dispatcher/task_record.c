@@ -170,7 +170,7 @@ void task_records_finish(struct sender *s)
 {
     while (s->leaving) {
         struct task_record *r = s->leaving;
-        struct task_in_hand *tasks[TASK_REPOS_MAX];
+        struct task_in_hand *tasks[TASK_REPOS_MAX] = { NULL };
         bool put[TASK_REPOS_MAX] = { false };
         size_t n = 0;
         for (size_t i = 0; i < r->n; i++)
