@@ -1,4 +1,4 @@
--- with: seq.lua
+-- with: superseded.lua
 -- Ends a claim; written whole, also where no claim was taken: Redis was unavailable or was emptied since.
 -- What is done stays done. The seq of the call becomes the lane's last, unless a later one is.
 -- KEYS: the claim; the lane's last seq (the claim again: there is none).

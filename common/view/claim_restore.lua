@@ -1,4 +1,4 @@
--- with: seq.lua
+-- with: superseded.lua
 -- Restores what an outcome says of a claim and of the last seq of its lane.
 -- KEYS: the claim; the lane's last seq, or the claim again where there is none.
 -- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,

@@ -270,6 +270,13 @@ def test_a_row_without_its_test_is_found(behaviours, row, says):
     fails(behaviours(row), "behaviours", says)
 
 
+def test_a_test_that_another_table_names_and_is_gone_is_found(behaviours):
+    tree = behaviours("| It works | `unit/x_test.c::it_works` |")
+    tree.put("tests/README.md", "| a rule | `unit/x_test.c::gone` |\n<!-- behaviours:begin -->\n| rule | test |\n"
+                                "| It works | `unit/x_test.c::it_works` |\n<!-- behaviours:end -->\n")
+    fails(tree, "behaviours", "has no test gone")
+
+
 def test_an_empty_table_and_missing_markers_are_found(tree, behaviours):
     fails(behaviours(), "behaviours", "the table is empty")
     tree.put("tests/README.md", "x\n")

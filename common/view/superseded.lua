@@ -1,5 +1,5 @@
--- Whether one seq of a lane is later than another: "<updated_ms>:<partition>:<offset>", as task_seq_cmp
--- orders them. What is none of these is never later.
+-- An older event is superseded: whether one seq of a lane is later than another. A seq is
+-- "<updated_ms>:<partition>:<offset>", as task_seq_cmp orders them. What is none is never later.
 local function later(a, b)
   local pattern = '^(%d+):(%d+):(%d+)$'
   local a1, a2, a3 = string.match(a, pattern)
