@@ -115,7 +115,7 @@ static void take(void *opaque, struct work *work)
     enum topic from = topics_find(&d->d->topics, str_of(record->at.topic));
     int64_t not_before_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
     int64_t longest_ms = from == TOPIC_DELAY_1H ? WAIT_MAX_MS : park_topic_ms(from);
-    int64_t wait_ms = not_before_ms - clock_wall_ms();
+    int64_t wait_ms = not_before_ms < 0 ? 0 : not_before_ms - clock_wall_ms();
     const char *poison = NULL;
     bool may_go_there = false;
     for (size_t i = 0; i < N_TARGETS; i++)

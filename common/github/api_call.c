@@ -17,7 +17,7 @@ struct api_call {
     struct http_client *client;
     struct github_request request; /* what it points to is the caller's, but for path */
     struct buf url;
-    const char *api_url; /* borrowed */
+    const char *api_url; /* borrowed of github, which goes only when no answer is read any more */
     char *authorization;
     bool redirected;
     int64_t sent_ms;

@@ -109,9 +109,12 @@ static enum err ask_spans(struct topic_span *s, const struct topic_span_part *pa
     struct topic_end *ends = mem_alloc((size_t)times->cnt, sizeof(*ends));
     enum err err = topic_client_ends(&s->client, s->partitions, START_MS, ends, why);
 
-    for (int i = 0; i < times->cnt; i++)
+    bool timed = false;
+    for (int i = 0; i < times->cnt; i++) {
         times->elems[i].offset = parts[s->spans[i].part].from_ms;
-    if (!err)
+        timed |= times->elems[i].offset > 0;
+    }
+    if (!err && timed)
         err = topic_client_offsets_at_times(&s->client, times, START_MS, why);
     for (int i = 0; !err && i < times->cnt; i++) {
         struct span *p = &s->spans[i];

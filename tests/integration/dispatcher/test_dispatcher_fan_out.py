@@ -91,6 +91,7 @@ def test_what_waits_for_our_budget_is_put_off_as_a_record_for_each_delay_topic(o
     parked = wait_for("each to be sent or put off", put_off)
     repos = sum(repos_of(parked), [])
     assert len(parked) <= len(delays) and len(repos) == len(set(repos)) >= 14
+    wait_for("the first to be sent", lambda: any(one["outcome"] == "dispatched" for one in bench.outcomes(delivery)))
     assert all("our own budget" in one.headers["error"] and one.headers["attempt"] == "1" for one in parked)
 
 

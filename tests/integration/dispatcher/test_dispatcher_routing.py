@@ -250,8 +250,9 @@ class TestDelay:
     def test_what_it_cannot_bring_back_goes_to_the_dlq_and_holds_up_nothing(self, bench):
         good = {"to_topic": bench.relay.topic("dispatch.l1"), "not_before_ms": "1", "mark": uuid.uuid4().hex}
         wrong = [dict(good, to_topic="elsewhere"), dict(good, not_before_ms="soon"),
+                 dict(good, not_before_ms=str(-2**63)),
                  dict(good, not_before_ms=str(int(time.time() * 1000) + 48 * 3600_000))]
-        more_than_in_hand = [*wrong, *[wrong[2]] * 270, good]
+        more_than_in_hand = [*wrong, *[wrong[-1]] * 270, good]
         write_all(bench.kafka.brokers, bench.relay.topic("delay.1m"),
                   [("same|key", b"{}", headers, 0) for headers in more_than_in_hand])
 
