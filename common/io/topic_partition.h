@@ -41,10 +41,10 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id);
 /* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
-/* Copies the record; the copy is the caller's until record_done or record_drop. */
 /* NULL when the list has none of that name. */
 struct topic_partition *topic_partition_find(struct topic_partition *list, const char *topic,
                                              int32_t id);
+/* Copies the record; the copy is the caller's until record_done or record_drop. */
 struct record *topic_partition_take(struct topic_partition *p, const struct record *record);
 /* There is nothing more to read below that offset. */
 void topic_partition_pass(struct topic_partition *p, int64_t offset);

@@ -155,7 +155,7 @@ def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(
         run("dpkg", "--compare-versions", version, "gt", "0+git20261101000000.fffffff")
         run("dpkg", "--compare-versions", version, "lt", "1.0")
     assert {"librdkafka1", "libcurl4", "libmicrohttpd12"} <= set(
-        re.findall(r"[\w.-]+", run("dpkg-deb", "-f", package, "Depends")))
+        name.removesuffix("t64") for name in re.findall(r"[\w.-]+", run("dpkg-deb", "-f", package, "Depends")))
     run("dpkg-deb", "-x", package, tmp_path / "root")
     for name in ("README.md", "deploy/README.md", "deploy/CONFIGURATION.md", "deploy/systemd/README.md"):
         assert (tmp_path / "root/usr/share/doc/crcr" / name).read_bytes() == (ROOT / name).read_bytes()

@@ -56,7 +56,7 @@ class InPods(Case):
         self.servers = (redis, kafka)
         world = types.SimpleNamespace(folder=work, seed=seed, kafka=kafka, redis=redis, long=False,
                                       say=lambda text: print(f"        {text}", flush=True))
-        super().__init__(world, "relay")
+        super().__init__(world, "relay", senders_killed=True)
         self.relay.hosts["github"] = GATEWAY
 
     def settings(self):
@@ -141,7 +141,8 @@ class Scenario:
             (folder / name).unlink()
             (folder / name).write_text(text)
         user, password = (folder / "redis_login").read_text().strip().split(":")
-        self.case.redis.client().execute_command("ACL", "SETUSER", user, "reset", "on", f">{password}", "~crcr:*", "&*",
+        keys = f"~{self.case.relay.prefix.removesuffix('.')}:*"  # as deploy/k8s/README.md says of a prefix of one's own
+        self.case.redis.client().execute_command("ACL", "SETUSER", user, "reset", "on", f">{password}", keys, "&*",
                                                  "+@all", "-@admin")
         self.k("create", "secret", "generic", "crcr", f"--from-file={folder}")
 
