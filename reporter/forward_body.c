@@ -1,7 +1,7 @@
 #include "forward_body.h"
 
+#include "../common/base/json_put.h"
 #include "../common/model/ids.h"
-#include "json_put.h"
 
 static void put(struct buf *to, const char *name, const char *text)
 {

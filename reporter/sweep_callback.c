@@ -1,7 +1,7 @@
 #include "sweep_callback.h"
 
+#include "../common/base/json_put.h"
 #include "../common/model/ids.h"
-#include "json_put.h"
 
 bool sweep_callback_possible(const struct result_record *job)
 {

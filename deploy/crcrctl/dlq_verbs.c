@@ -35,7 +35,7 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
         json_text(&line, "position", place);
         json_int(&line, "partition", e->at.partition);
         json_int(&line, "offset", e->at.offset);
-        json_time(&line, "parked_at", e->parked_ms);
+        json_put_time(&line, "parked_at", e->parked_ms);
         json_text(&line, "state", dlq_state_name(e->state));
         json_text(&line, "class", e->class);
         json_text(&line, "source", source_of(e, topics));

@@ -216,15 +216,15 @@ static void json_criterion(struct buf *to, const struct level_criterion *c)
 {
     double unit = c->unit == UNIT_PERCENT ? 1 : 1000; /* times in seconds */
     json_element(to);
-    json_str(to, "name", str_of(c->name));
-    json_name(to, "value");
+    json_put_text(to, "name", str_of(c->name));
+    json_put_name(to, "value");
     if (c->known)
         buf_printf(to, "%.3f", c->value / unit);
     else
         buf_puts(to, "null");
-    json_str(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
-    json_str(to, "wanted", str_of(c->at_least ? ">=" : "<"));
-    json_name(to, "threshold");
+    json_put_text(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
+    json_put_text(to, "wanted", str_of(c->at_least ? ">=" : "<"));
+    json_put_name(to, "threshold");
     buf_printf(to, "%.3f", c->limit / unit);
     json_bool(to, "ok", c->ok);
     json_int(to, "over", (int64_t)c->over);
@@ -235,31 +235,31 @@ static void json_criterion(struct buf *to, const struct level_criterion *c)
 static void put_json(const struct report *r, struct buf *to)
 {
     buf_putc(to, '{');
-    json_time(to, "at", r->now_ms);
-    json_name(to, "allowlist");
+    json_put_time(to, "at", r->now_ms);
+    json_put_name(to, "allowlist");
     buf_putc(to, '{');
-    json_str(to, "sha", str_of(r->past.sha));
-    json_str(to, "source", str_of(r->past.source));
-    json_str(to, "path", r->path);
-    json_time(to, "fetched_at", r->past.fetched_ms);
+    json_put_text(to, "sha", str_of(r->past.sha));
+    json_put_text(to, "source", str_of(r->past.source));
+    json_put_text(to, "path", r->path);
+    json_put_time(to, "fetched_at", r->past.fetched_ms);
     buf_putc(to, '}');
     json_int(to, "ready_window_seconds", r->rules->ready_window_ms / 1000);
     json_int(to, "demote_window_seconds", r->rules->demote_window_ms / 1000);
-    json_name(to, "repos");
+    json_put_name(to, "repos");
     buf_putc(to, '[');
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
         json_element(to);
-        json_str(to, "repo", row->entry->repo);
-        json_str(to, "level", str_of(level_name(row->entry->level)));
-        json_time(to, "level_since", row->since_ms);
-        json_str(to, "state", str_of(states[row->state].name));
-        json_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
+        json_put_text(to, "repo", row->entry->repo);
+        json_put_text(to, "level", str_of(level_name(row->entry->level)));
+        json_put_time(to, "level_since", row->since_ms);
+        json_put_text(to, "state", str_of(states[row->state].name));
+        json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
         json_int(to, "line", row->entry->line);
         json_text(to, "proposed", level ? level_name(level) : "");
-        json_str(to, "device", row->entry->device);
-        json_name(to, "criteria");
+        json_put_text(to, "device", row->entry->device);
+        json_put_name(to, "criteria");
         buf_putc(to, '[');
         for (size_t k = 0; k < row->verdict.n; k++)
             json_criterion(to, &row->verdict.at[k]);

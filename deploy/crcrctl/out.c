@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "../../common/base/clock.h"
 #include "../../common/base/json_text.h"
 #include "../../common/base/mem.h"
 
@@ -69,52 +68,25 @@ void put_padded(struct buf *to, const char *text, size_t width)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void put_comma(struct buf *to)
-{
-    char last = to->len ? to->ptr[to->len - 1] : '{';
-    if (last != '{' && last != '[' && last != ':' && last != '\n')
-        buf_putc(to, ',');
-}
-
 void json_element(struct buf *to)
 {
-    put_comma(to);
+    json_put_comma(to);
     buf_putc(to, '{');
-}
-
-void json_name(struct buf *to, const char *name)
-{
-    put_comma(to);
-    buf_printf(to, "\"%s\":", name);
-}
-
-void json_str(struct buf *to, const char *name, struct str text)
-{
-    json_name(to, name);
-    json_text_put(to, text);
 }
 
 void json_text(struct buf *to, const char *name, const char *text)
 {
-    json_str(to, name, *text ? str_of(text) : STR_NONE);
+    json_put_text(to, name, *text ? str_of(text) : STR_NONE);
 }
 
 void json_int(struct buf *to, const char *name, int64_t value)
 {
-    json_name(to, name);
+    json_put_name(to, name);
     buf_printf(to, "%" PRId64, value);
 }
 
 void json_bool(struct buf *to, const char *name, bool value)
 {
-    json_name(to, name);
+    json_put_name(to, name);
     buf_puts(to, value ? "true" : "false");
-}
-
-void json_time(struct buf *to, const char *name, int64_t wall_ms)
-{
-    char text[CLOCK_TEXT_SIZE] = "";
-    if (wall_ms >= 0)
-        clock_format(wall_ms, text);
-    json_text(to, name, text);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../../common/base/buf.h"
+#include "../../common/base/json_put.h"
 
 /* Text from outside. In a line: controls (C0, DEL, and C1 as UTF-8) become blanks. */
 void clean_line(struct buf *to, struct str text);
@@ -19,13 +20,10 @@ void put_padded(struct buf *to, const char *text, size_t width);
 #define COPY(to, from)  ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
 #define FORMAT(to, ...) ((void)snprintf((to), sizeof(to), __VA_ARGS__))
 
-/* A member of an object, behind a comma where one is needed. */
-void json_name(struct buf *to, const char *name);
-void json_str(struct buf *to, const char *name, struct str text);   /* absent: null */
+/* Members of an object beside those of json_put.h. */
 void json_text(struct buf *to, const char *name, const char *text); /* "": null */
 void json_int(struct buf *to, const char *name, int64_t value);
 void json_bool(struct buf *to, const char *name, bool value);
-void json_time(struct buf *to, const char *name, int64_t wall_ms); /* < 0: null */
 /* Begins an object that is an element of a list, behind a comma where one is needed. */
 void json_element(struct buf *to);
 

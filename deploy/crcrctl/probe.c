@@ -274,15 +274,15 @@ void probe_json(const struct probe_facts *facts, const struct probe_line lines[P
 {
     static const char *const names[] = { "ok", "missing", "not_checked", "not_expected" };
     buf_putc(to, '{');
-    json_str(to, "repo", facts->repo);
+    json_put_text(to, "repo", facts->repo);
     json_bool(to, "something_to_do", probe_has_todo(lines));
-    json_name(to, "checks");
+    json_put_name(to, "checks");
     buf_putc(to, '[');
     for (size_t i = 0; i < PROBE_LINES; i++) {
         json_element(to);
-        json_str(to, "name", str_of(lines[i].name));
-        json_str(to, "state", str_of(names[lines[i].state]));
-        json_str(to, "text", str_of(lines[i].text));
+        json_put_text(to, "name", str_of(lines[i].name));
+        json_put_text(to, "state", str_of(names[lines[i].state]));
+        json_put_text(to, "text", str_of(lines[i].text));
         json_text(to, "todo", lines[i].todo);
         buf_putc(to, '}');
     }

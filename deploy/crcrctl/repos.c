@@ -60,8 +60,8 @@ void repos_json(struct buf *to, struct str repos)
     struct str one;
     bool alone = count(repos) == 1;
     struct str rest = repos;
-    json_str(to, "repo", alone && str_split(&rest, ',', &one) ? one : STR_NONE);
-    json_name(to, "repos");
+    json_put_text(to, "repo", alone && str_split(&rest, ',', &one) ? one : STR_NONE);
+    json_put_name(to, "repos");
     buf_putc(to, '[');
     for (const char *before = ""; str_split(&repos, ',', &one); before = ",") {
         buf_puts(to, before);

@@ -54,7 +54,7 @@ static void put_json(const struct scorecard *card, struct buf *to)
     struct score_sum sum;
     scorecard_sum(card, &sum);
     buf_putc(to, '{');
-    json_str(to, "platform", str_of(card->platform));
+    json_put_text(to, "platform", str_of(card->platform));
     json_text(to, "release", card->release);
     json_text(to, "repo", card->repo);
     json_int(to, "total", sum.total);
@@ -64,12 +64,12 @@ static void put_json(const struct scorecard *card, struct buf *to)
     json_text(to, "documented", grade_name(card->documented));
     json_text(to, "previous", card->previous ? grade_name(card->previous) : "");
     json_text(to, "next", grade_name(sum.next));
-    json_name(to, "items");
+    json_put_name(to, "items");
     buf_putc(to, '[');
     for (int i = 0; i < SCORE_ITEMS; i++) {
         const struct score_item *item = &card->at[i];
         json_element(to);
-        json_str(to, "name", str_of(score_rules[i].name));
+        json_put_text(to, "name", str_of(score_rules[i].name));
         json_int(to, "score", item->score);
         json_int(to, "max", score_rules[i].max);
         json_bool(to, "p0", score_rules[i].p0);

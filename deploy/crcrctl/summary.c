@@ -311,7 +311,7 @@ static void json_known(struct buf *to, const char *name, const char *text)
 void summary_json(struct buf *to, const struct summary *s)
 {
     json_element(to);
-    json_time(to, "at", s->at_ms);
+    json_put_time(to, "at", s->at_ms);
     json_known(to, "topic", s->topic_name);
     json_int(to, "partition", s->partition);
     json_int(to, "offset", s->offset);

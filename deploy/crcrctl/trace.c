@@ -41,9 +41,9 @@ static void state_put(struct view *v, const char *repo, const char *what, const 
         return;
     }
     json_element(to);
-    json_str(to, "repo", str_of(repo));
-    json_str(to, "what", str_of(what));
-    json_str(to, "state", str_of(state));
+    json_put_text(to, "repo", str_of(repo));
+    json_put_text(to, "what", str_of(what));
+    json_put_text(to, "state", str_of(state));
     buf_putc(to, '}');
 }
 
@@ -67,7 +67,7 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
             continue;
         }
         json_element(&v->checks);
-        json_str(&v->checks, "name", str_of(name));
+        json_put_text(&v->checks, "name", str_of(name));
         json_int(&v->checks, "id", sent->id);
         json_bool(&v->checks, "completed", sent->completed);
         buf_putc(&v->checks, '}');
@@ -101,7 +101,7 @@ static enum err dispatches_put(struct view *v, struct str delivery)
             continue;
         }
         json_element(&v->comments);
-        json_str(&v->comments, "repo", str_of(all[i].repo));
+        json_put_text(&v->comments, "repo", str_of(all[i].repo));
         json_int(&v->comments, "pr", all[i].pr);
         json_int(&v->comments, "id", sent.id);
         buf_putc(&v->comments, '}');
@@ -164,7 +164,7 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
     for (size_t i = 0; i < 3; i++) {
         struct str text = buf_str(parts[i].text);
         if (json) {
-            json_name(to, parts[i].name);
+            json_put_name(to, parts[i].name);
             buf_printf(to, !err ? "[%.*s]" : "null", STR_ARG(text));
         } else if (!err) {
             buf_puts(to, text.len ? parts[i].title : parts[i].none);
@@ -272,23 +272,23 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
     struct downstream_state *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
     buf_putc(to, '{');
-    json_str(to, "delivery", str_of(t->steps[first].delivery));
+    json_put_text(to, "delivery", str_of(t->steps[first].delivery));
     json_int(to, "received_ms", event_of(t, first, end)->received_ms);
-    json_name(to, "steps");
+    json_put_name(to, "steps");
     buf_putc(to, '[');
     for (size_t i = first; i < end; i++)
         summary_json(to, &t->steps[i]);
     buf_putc(to, ']');
-    json_name(to, "downstreams");
+    json_put_name(to, "downstreams");
     buf_putc(to, '[');
     for (size_t i = 0; i < n; i++) {
         if (!repos_have(all[i].repo, repo))
             continue;
         json_element(to);
-        json_str(to, "repo", all[i].repo);
+        json_put_text(to, "repo", all[i].repo);
         json_int(to, "tier", all[i].tier);
-        json_str(to, "state", str_of(all[i].state));
-        json_str(to, "why", str_of(all[i].why));
+        json_put_text(to, "state", str_of(all[i].state));
+        json_put_text(to, "why", str_of(all[i].why));
         buf_putc(to, '}');
     }
     buf_putc(to, ']');

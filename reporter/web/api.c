@@ -1,8 +1,8 @@
 #include "api.h"
 
+#include "../../common/base/json_put.h"
 #include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
-#include "../json_put.h"
 
 /* Absent or empty: null. */
 static void put_text(struct buf *to, const char *name, const char *text)

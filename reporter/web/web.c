@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/json_put.h"
 #include "../../common/base/json_text.h"
 #include "../../common/base/log.h"
 #include "../../common/io/http_server.h"
@@ -11,7 +12,6 @@
 #include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
-#include "../json_put.h"
 #include "../reporter.h"
 #include "api.h"
 

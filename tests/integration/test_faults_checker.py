@@ -294,9 +294,9 @@ def test_what_a_reporter_that_ended_in_order_left_to_do_again_is_found(story, tm
     job = ("org/b", "d1", "5", "test")
     checker, _ = story.check(tmp_path)
     checker.hud = {job: ["in_progress", "completed"]}
-    assert rolling.told_again(checker) == 0 == checker.counts["repeated rows"]
+    assert rolling.sent_again(checker) == 0 == checker.counts["repeated rows"]
     checker.hud[job].append("completed")
-    assert rolling.told_again(checker) == 1
+    assert rolling.sent_again(checker) == 1
 
 
 def test_a_row_of_results_that_stands_there_twice_is_counted(story, tmp_path):

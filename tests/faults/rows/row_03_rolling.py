@@ -8,9 +8,9 @@ DRAIN_MAX_S = 25
 CALL_MS = 300  # so that calls are under way
 
 
-def told_again(checker):
-    """Rows that the HUD was told although it knew them: their partition went to another reporter before the answer was there."""
-    return sum(max(0, len(told) - sum(checker.states[job].values())) for job, told in checker.hud.items())
+def sent_again(checker):
+    """Rows that the HUD was sent although it knew them: their partition went to another reporter before the answer was there."""
+    return sum(max(0, len(rows) - sum(checker.states[job].values())) for job, rows in checker.hud.items())
 
 
 def late_for_kafka(case):
@@ -49,7 +49,7 @@ def run(world, short=False):
     repeated, late = case.checker.counts["repeated rows"], late_for_kafka(case)
     if repeated and not late:
         result.problems.append(f"{repeated} rows of results stand there twice")
-    result.note += f"; {told_again(case.checker)} rows told to the HUD once more"
+    result.note += f"; {sent_again(case.checker)} rows sent to the HUD once more"
     if late:
         result.note += f"; the machine stood still: {late} rows were not acknowledged in 3 s, {repeated} are in results once more"
     return result

@@ -36,7 +36,7 @@ def run(world, short=False):
     whole = time.monotonic() - began
     jobs = len(case.checker.callbacks)
     result = case.result(ROW, NAME, f"{seconds} s", recovery_s=max(recovery, whole), note=(
-        f"{jobs} jobs, all told and shown {whole:.0f} s after the fault; turned away: "
+        f"{jobs} jobs, all reported and shown {whole:.0f} s after the fault; turned away: "
         f"{', '.join(f'{n} × {path}' for path, n in turned_away.items())}"))
     result.problems += wrong[:5]
     if whole > whole_max_s:

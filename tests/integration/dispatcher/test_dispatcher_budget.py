@@ -122,9 +122,9 @@ class TestShared:
         assert not [ms for ms in called if 2500 < ms < 11_900]
         assert max(one["at_ms"] for one in bench.calls(other)) < limited_ms + 11_900, "another's goes on"
         wait_sent(bench, four, 9)
-        told = [one["error"] for delivery in later for one in bench.outcomes(delivery, four) if one["outcome"] == "waiting"]
+        errors = [one["error"] for delivery in later for one in bench.outcomes(delivery, four) if one["outcome"] == "waiting"]
         assert any("GitHub asked us to wait for org-all until 20" in error or
-                   "a rate limit of GitHub's holds" in error for error in told)
+                   "a rate limit of GitHub's holds" in error for error in errors)
         assert bench.topic("dlq") == []
 
 

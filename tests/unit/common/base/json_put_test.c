@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "reporter/json_put.h"
+#include "common/base/json_put.h"
 
 static void a_comma_comes_only_between_two(void **state)
 {

@@ -2,13 +2,13 @@
 
 #include <inttypes.h>
 
-#include "../common/base/clock.h"
-#include "../common/base/json_text.h"
+#include "clock.h"
+#include "json_text.h"
 
 void json_put_comma(struct buf *to)
 {
     char last = to->len > 0 ? to->ptr[to->len - 1] : '{';
-    if (last != '{' && last != '[' && last != ':')
+    if (last != '{' && last != '[' && last != ':' && last != '\n')
         buf_putc(to, ',');
 }
 

@@ -1,9 +1,9 @@
-/* JSON as text, member by member: the comma comes by itself, unless an opening bracket or a name
- * is before it. PURE. */
-#ifndef CRCR_REPORTER_JSON_PUT_H
-#define CRCR_REPORTER_JSON_PUT_H
+/* JSON as text, member by member: the comma comes by itself, unless an opening bracket, a name or
+ * the end of a line is before it. PURE. */
+#ifndef CRCR_BASE_JSON_PUT_H
+#define CRCR_BASE_JSON_PUT_H
 
-#include "../common/base/buf.h"
+#include "buf.h"
 
 /* Before an element of an array. */
 void json_put_comma(struct buf *to);
