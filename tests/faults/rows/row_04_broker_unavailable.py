@@ -57,7 +57,8 @@ class Recovery:
 def run(world, short=False):
     lengths = (12,) if short else (5, 300) if world.long else (5, 60)
     kafka = Kafka(world.folder / "row-04-kafka").start()
-    case = world.case("row-04", kafka=kafka, environment={"CRCR_MAX_INFLIGHT_BYTES": IN_HAND_MAX}).start()
+    case = world.case("row-04", kafka=kafka, environment={"CRCR_MAX_INFLIGHT_BYTES": IN_HAND_MAX},
+                      supervised=True).start()
     load = case.load(rate=200, on=0.25, off=4.75, senders=160, timeout_s=BUSY_S if short else TIMEOUT_S)
     brought, under_load, recovery = Recovery(case), 0, 0.0
     try:
@@ -87,7 +88,9 @@ def run(world, short=False):
                              note=f"{not_taken} answered 503, {too_much:.0f} of them at once, being too much; the slowest "
                                   f"after {slowest_ms / 1000:.1f} s;"
                                   f" {back} brought back by redeliver, {under_load} of them under load;"
-                                  f" at most {', '.join(f'{part} {mb:.0f} MB' for part, mb in most_mb.items())}")
+                                  f" at most {', '.join(f'{part} {mb:.0f} MB' for part, mb in most_mb.items())}"
+                                  + (f"; {case.revived} daemons left partitions unread and were started again"
+                                     if case.revived else ""))
     finally:
         case.close()
         kafka.stop()

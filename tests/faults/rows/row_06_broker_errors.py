@@ -5,6 +5,7 @@ import time
 
 from confluent_kafka import KafkaError
 from lib.mock_kafka import MockKafka
+from world import left_unread
 
 ROW, NAME = "6", "broker errors one by one"
 DAEMONS = ("ingest", "dispatcher", "reporter")
@@ -42,14 +43,6 @@ def reasons(log):
     return [line.get("reason", "") for line in lines if line.get("event") in ("role_failed", "start_failed")]
 
 
-def unread(log):
-    """What the watchdog said of partitions whose committed offsets were refused: librdkafka (2.0.2; its issue 5586) never asks
-    for them again, so it ends the daemon to be started again. That is the guarantee (design.md, health is progress)."""
-    lines = (json.loads(line) for line in log.splitlines() if line.startswith("{") and line.endswith("}"))
-    return [line["reason"] for line in lines
-            if line.get("event") == "stalled" and "has records that are not read" in line.get("reason", "")]
-
-
 def names(reason, error):
     """Whether it is clear from the reason that it was this error: by Kafka's name or librdkafka's text. None: some reason."""
     if error is None:
@@ -71,7 +64,7 @@ class Errors:
                 continue
             said = reasons(process.text())
             self.stopped.append(f"{part} ({self.now})")
-            stalled = self.now.startswith("offset_fetch ") and unread(process.text())
+            stalled = self.now.startswith("offset_fetch ") and left_unread(process.text())
             if process.popen.returncode not in (1, 2) or not (stalled or any(names(reason, self.error) for reason in said)):
                 self.problems.append(f"{self.now}: {part} ended with {process.popen.returncode} and said {said}")
             self.case.start_part(part)
