@@ -12,8 +12,8 @@ import urllib.parse
 
 import pytest
 
-from ingest_env import Ingest, callback, detail, http_request, payload
-from lib.kafka import Kafka, create_topics
+from ingest_env import PARTITIONS, Ingest, callback, detail, http_request, payload
+from lib.kafka import Kafka, create_topics, few_partitions
 from lib.processes import wait_for
 
 
@@ -326,7 +326,8 @@ def test_broker_that_comes_late_is_waited_for(redis_node, issuer, tmp_path):
         assert one.callback(callback(), issuer.token())[0] == 503
         assert one.get_admin("/readyz")[0] == 503
         node.start()
-        create_topics(node.brokers, one.prefix)
+        # few: ingest waits 10 s for topics once a broker answers, and all take longer on a loaded machine
+        create_topics(node.brokers, one.prefix, "--file", few_partitions(tmp_path, PARTITIONS))
         one.wait_ready()
         assert one.webhook(body, delivery="late-broker")[0] == 202
         assert len(one.records("events", "late-broker")) == 1
