@@ -357,7 +357,7 @@ static bool action_start(struct pass *p)
     if (!err)
         return true;
     if (!p->over) {
-        answer = github_unsent(g, upstream_of(p), err, &why);
+        answer = github_unsent(g, err, &why);
         (void)pass_answered(p, &answer);
     }
     return false;

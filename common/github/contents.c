@@ -166,6 +166,7 @@ enum err content_fetch(const struct content_source *source, struct github *g,
         content_api_path(&path, source);
         const struct github_request request = {
             .auth = GITHUB_AS_INSTALLATION,
+            .permission = GITHUB_CONTENTS_READ,
             .method = "GET",
             .repo = str_of(source->repo),
             .path = buf_str(&path).ptr,

@@ -89,6 +89,7 @@ static enum err call(struct silent *s, enum github_auth auth, github_answered_fn
 {
     const struct github_request request = {
         .auth = auth,
+        .permission = GITHUB_CONTENTS_WRITE,
         .method = "GET",
         .repo = STR_LIT("org/repo"),
         .path = "/app",
@@ -229,8 +230,8 @@ static void a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones(vo
     silent_close(&s);
 }
 
-/* The account's token: of all its repositories. */
-static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
+/* Another repository of the account may be one that the App is installed on. */
+static void a_refused_token_is_a_wait_for_its_repository(void **state)
 {
     struct silent s;
     struct github_answer blocked;
@@ -241,9 +242,9 @@ static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
     say(&s, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     assert_int_equal(s.last.err, ERR_REFUSE);
     assert_true(s.last.no_token);
-    assert_true(github_blocked(s.github, STR_LIT("org/other"), &blocked));
+    assert_true(github_blocked(s.github, STR_LIT("ORG/repo"), &blocked));
     assert_true(blocked.err == ERR_RETRY && blocked.limited);
-    assert_false(github_blocked(s.github, STR_LIT("organ/other"), &blocked));
+    assert_false(github_blocked(s.github, STR_LIT("org/other"), &blocked));
     silent_close(&s);
 }
 
@@ -293,7 +294,7 @@ int main(void)
         cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
         cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
         cmocka_unit_test(a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones),
-        cmocka_unit_test(a_refused_token_is_a_wait_for_the_whole_account),
+        cmocka_unit_test(a_refused_token_is_a_wait_for_its_repository),
         cmocka_unit_test(a_call_that_waited_long_for_its_token_pays_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
