@@ -55,6 +55,7 @@ static char *read_text_file(const char *path, const char **reason)
     while ((n = read(fd, chunk, sizeof(chunk))) > 0)
         buf_put(&content, (struct str){ chunk, (size_t)n });
     *reason = n < 0 ? strerror(errno) : NULL;
+    explicit_bzero(chunk, sizeof(chunk));
     close(fd);
     struct str text = buf_str(&content);
     if (!*reason && buf_full(&content))
@@ -103,7 +104,7 @@ static void take_file(struct config *c, struct str name, const char *path, struc
     struct str base = { name.ptr, name.len - strlen("_FILE") };
     if (!*path)
         return;
-    char *CLEANUP(mem_free_char) text = read_text_file(path, &reason);
+    char *CLEANUP(mem_free_secret_char) text = read_text_file(path, &reason);
     if (text) {
         take_value(c, base, text, faults);
         return;
@@ -208,10 +209,10 @@ void config_free(struct config *c)
     if (!c)
         return;
     for (size_t i = 0; i < config_n_properties; i++)
-        free(c->values[i].text);
+        mem_free_secret(c->values[i].text);
     for (size_t i = 0; i < c->n_kafka; i++) {
         free((char *)c->kafka[i].name);
-        free((char *)c->kafka[i].value);
+        mem_free_secret((char *)c->kafka[i].value);
     }
     free(c->values);
     free(c);

@@ -73,7 +73,7 @@ static void call_free(struct call *c)
     free(c->repo);
     free(c->etag);
     free(c->downstream);
-    free(c->token);
+    mem_free_secret(c->token);
     free(c);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/daemon/config.h"
+#include "tests/unit/support/freed.h"
 
 enum { VARIABLES_MAX = 16 };
 
@@ -323,6 +324,34 @@ static void secrets_are_never_printed(void **state)
     config_free(c);
 }
 
+static void secrets_are_wiped(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/config_test.XXXXXX", file[80];
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "hush5", 5), 5);
+    close(fd);
+    snprintf(file, sizeof(file), "GITHUB_APP_SECRET_FILE=%s", path);
+    char *environment[] = { "KAFKA_BROKERS=k:1",
+                            "REDIS_ENDPOINT=r:1",
+                            "REDIS_LOGIN=hush5",
+                            "CRCR_KAFKA_SASL_PASSWORD=hush5",
+                            file,
+                            NULL };
+    struct buf CLEANUP(buf_clear) faults;
+    struct config *c = NULL;
+    buf_init(&faults, 1 << 16);
+    freed_watch("hush5");
+    assert_int_equal(config_load(&c, DAEMON_INGEST, environment, &faults), OK);
+    assert_string_equal(config_text(c, "GITHUB_APP_SECRET"), "hush5");
+    config_free(c);
+    assert_false(freed_has_secret());
+    unlink(path);
+#ifdef CRCR_SANITIZED
+    assert_true(freed_blocks > 0);
+#endif
+}
+
 static void every_property_is_whole_and_its_fallback_is_accepted(void **state)
 {
     (void)state;
@@ -403,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_session_too_short_to_publish_in_is_refused),
         cmocka_unit_test(a_file_gives_the_value_without_its_newline),
         cmocka_unit_test(secrets_are_never_printed),
+        cmocka_unit_test(secrets_are_wiped),
         cmocka_unit_test(every_property_is_whole_and_its_fallback_is_accepted),
         cmocka_unit_test(help_and_markdown_name_every_property),
     };
