@@ -8,6 +8,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/url.h"
 #include "../model/ids.h"
 #include "app_token.h"
 #include "budget.h"
@@ -42,11 +43,12 @@ struct github {
 enum err github_new(struct github **ret, const struct github_options *options, struct why *why)
 {
     struct str id = str_of(options->app_id);
+    char shown[300];
     if (!options->api_url || !*options->api_url || str_ends(str_of(options->api_url), "/"))
         return why_set(why, ERR_REFUSE,
                        "GitHub API URL \"%s\": accepted is a URL without a slash "
                        "at the end",
-                       options->api_url ? options->api_url : "");
+                       url_shown(shown, sizeof(shown), str_of(options->api_url)).ptr);
     for (size_t i = 0; i < id.len; i++)
         if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-", id.ptr[i]))
             id.len = 0;
@@ -73,7 +75,7 @@ static void call_free(struct call *c)
     free(c->repo);
     free(c->etag);
     free(c->downstream);
-    free(c->token);
+    mem_free_secret(c->token);
     free(c);
 }
 

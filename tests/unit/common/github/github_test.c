@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/github/github.h"
 #include "tests/unit/common/crypto/test_keys.h"
+#include "tests/unit/support/freed.h"
 
 /* The clocks as somebody sets them: by how much they are ahead of the kernel's. */
 static time_t wall_ahead_s, mono_ahead_s;
@@ -135,6 +136,21 @@ static void what_was_too_late_to_be_sent_waits_for_nothing(void **state)
     assert_in_range(s.last.wait_until_ms, 1, clock_mono_ms());
     assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
     silent_close(&s);
+}
+
+static void tokens_are_wiped(void **state)
+{
+    static const char *const begins[] = { "eyJ", "Bearer eyJ" };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct silent s;
+        silent_open(&s);
+        assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
+        freed_watch(begins[i]);
+        silent_close(&s);
+        assert_false(freed_has_secret());
+        assert_int_equal(s.answers, 1);
+    }
 }
 
 static void every_call_is_answered_when_it_ends(void **state)
@@ -289,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_too_late_to_be_sent_waits_for_nothing),
+        cmocka_unit_test(tokens_are_wiped),
         cmocka_unit_test(every_call_is_answered_when_it_ends),
         cmocka_unit_test(no_call_begins_while_it_ends),
         cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
