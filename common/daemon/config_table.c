@@ -167,6 +167,16 @@ const struct property config_properties[] = {
         .help = "Callbacks that one downstream repository may send a minute; what it does not use "
                 "is kept for ten minutes.",
     },
+    {
+        .name = "CRCR_CALLBACK_BYTES_DAY",
+        .type = PROPERTY_BYTES,
+        .daemons = INGEST,
+        .fallback = "1GiB",
+        .min = 1 << 20,
+        .max = (int64_t)1 << 40,
+        .help = "Bytes of callbacks that one downstream repository may send a day (UTC); while "
+                "Redis is unavailable each ingest counts by itself.",
+    },
     /* ---- Kafka and Redis ---- */
     {
         .name = "KAFKA_BROKERS",

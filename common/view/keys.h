@@ -17,8 +17,9 @@
  *   |<id> follows in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent
- * crcr:rate:<repo>                          hash    ingest      ingest             until full
- *   when the buckets of its callbacks, requests and bytes, will be full again, in us
+ * crcr:rate:<repo>                          hash    ingest      ingest             full, day over
+ *   when the buckets of its callbacks, requests and bytes, will be full again, in us; the day
+ *   (since 1970), and the bytes taken on it. |pending follows: of its pending callbacks
  * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
  *   one result record
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
@@ -84,7 +85,7 @@ struct str key_claim(struct buf *to, struct str delivery, struct str repo, const
 struct str key_claim_again(struct buf *to, struct str delivery, struct str repo, const char *kind,
                            struct str run_id, struct str again);
 struct str key_seq(struct buf *to, struct str repo, struct str event_key);
-struct str key_rate(struct buf *to, struct str repo);
+struct str key_rate(struct buf *to, struct str repo, const char *suffix);
 struct str key_budget(struct buf *to, struct str account);
 struct str key_budget_share(struct buf *to, struct str account, struct str downstream);
 struct str key_job(struct buf *to, struct str job_key);

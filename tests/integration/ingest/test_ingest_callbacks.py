@@ -3,6 +3,7 @@ import json
 import random
 import socket
 import time
+import uuid
 
 import jwt
 import pytest
@@ -299,6 +300,42 @@ def test_bytes_have_a_limit_too(own, issuer, redis_node):
     assert status == 429 and 1 <= int(headers["Retry-After"]) <= 6  # 2 MiB of 20 a minute
     redis_node.client().delete("crcr:rate:org/two")
     assert one.callback(body, issuer.token())[0] == 200
+
+
+def test_a_day_has_a_quota_of_bytes_for_each_repository(own, issuer, redis_node):
+    redis_node.client().flushall()
+    one = own(CRCR_CALLBACK_BYTES_DAY="3MiB")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    wait_for("the allowlist", lambda: one.callback(b"{}", issuer.token("org/one"))[0] == 200)
+    body = callback(token=callback_token())
+    body["payload"] = {"x": "x" * (2 * 1024 * 1024 - 2000)}
+    assert one.callback_checked(body, issuer.token())[0] == 200
+    status, answer, headers = one.callback_checked(body, issuer.token())
+    assert status == 429 and 1 <= int(headers["Retry-After"]) <= 86_400
+    assert "the quota of 3145728 bytes of callbacks a day is used up; it ends at 20" in detail(answer)
+    assert one.callback_checked(callback(token=callback_token()), issuer.token())[0] == 200  # a small one still fits
+    other = callback(token=callback_token(repo="org/three"))
+    assert one.callback_checked(other, issuer.token("org/three"))[0] == 200
+
+
+def unknown_dispatch():
+    """Of a delivery of this moment, which nobody dispatched."""
+    return callback(delivery=str(uuid.uuid1()))
+
+
+def test_few_callbacks_of_unknown_dispatches_are_stored_and_only_small_ones(ingest, issuer, redis_node):
+    large = {**unknown_dispatch(), "payload": {"x": "x" * (64 * 1024)}}
+    status, answer, headers = ingest.callback_checked(large, issuer.token())
+    assert status == 429 and int(headers["Retry-After"]) == 60 and "at most 64 KiB" in detail(answer)
+    assert [ingest.callback_checked(unknown_dispatch(), issuer.token())[0] for _ in range(10)] == [200] * 10
+    status, answer, headers = ingest.callback_checked(unknown_dispatch(), issuer.token())
+    assert status == 429 and 1 <= int(headers["Retry-After"]) <= 6 and "not known yet" in detail(answer)
+    # One whose dispatch is known goes on, and so does another repository.
+    assert ingest.callback(callback(token=callback_token()), issuer.token())[0] == 200
+    assert ingest.callback(unknown_dispatch(), issuer.token("org/three"))[0] == 200
+    redis_node.client().delete("crcr:epoch")  # now a missing record says nothing
+    assert ingest.callback_checked(unknown_dispatch(), issuer.token())[0] == 200
 
 
 def test_the_body_of_a_repo_that_is_not_listed_is_not_parsed(ingest, issuer):
