@@ -78,7 +78,7 @@ bool identity_check(struct str issuer, struct str claims, const struct providers
         json_decref(document);
         return verdict_refuse(v, 401, "claims_malformed", "the token's claims are no JSON object");
     }
-    bool known = str_is(issuer, ISSUER_BUILDKITE)
+    bool known = str_is(issuer, CALLBACK_ISSUER_BUILDKITE)
                      ? buildkite_check(document, providers, repo, v)
                      : repo_set(repo, claim_text(document, "repository"), v);
     json_decref(document);

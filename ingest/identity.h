@@ -10,8 +10,6 @@
 #include "../common/model/providers.h"
 #include "verdict.h"
 
-#define ISSUER_BUILDKITE "https://agent.buildkite.com"
-
 /* claims: the payload of the token, verified. providers may be NULL: nobody is registered. True:
  * repo says who it is. */
 bool identity_check(struct str issuer, struct str claims, const struct providers *providers,

@@ -90,7 +90,7 @@ def test_unlisted_and_level_1_repos_are_ignored(ingest, issuer, repo):
 
 @pytest.mark.parametrize("changes", [
     {"delivery": ""}, {"status": "queued"}, {"status": "completed"}, {"run_id": 0}, {"name": ""},
-    {"status": "completed", "conclusion": "splendid"},
+    {"status": "completed", "conclusion": "splendid"}, {"job_name": "build\u202egnp"}, {"name": "CI\x1b[31m"},
 ])
 def test_bad_fields_are_400(ingest, issuer, changes):
     status, answer, _ = ingest.callback(callback(token=callback_token(), **changes), issuer.token())

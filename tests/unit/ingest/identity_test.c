@@ -76,31 +76,32 @@ static void token_without_a_repository_is_401(void **state)
 static void buildkite_is_looked_up_by_organization_and_pipeline(void **state)
 {
     (void)state;
-    assert_true(
-        judge(ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
+    assert_true(judge(CALLBACK_ISSUER_BUILDKITE,
+                      "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
     assert_string_equal(repo, "org/plain");
 }
 
 static void buildkite_cannot_claim_a_repository(void **state)
 {
     (void)state;
-    assert_status(ISSUER_BUILDKITE, "{\"repository\":\"org/plain\"}", 401);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, "{\"repository\":\"org/plain\"}", 401);
 }
 
 static void buildkite_without_its_ids_is_401(void **state)
 {
     (void)state;
-    assert_status(ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\"}", 401);
-    assert_status(ISSUER_BUILDKITE, "{\"pipeline_id\":\"" PIPE "\"}", 401);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\"}", 401);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, "{\"pipeline_id\":\"" PIPE "\"}", 401);
 }
 
 static void unregistered_pipeline_is_403(void **state)
 {
     (void)state;
     const char claims[] = "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" ORG "\"}";
-    assert_status(ISSUER_BUILDKITE, claims, 403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, claims, 403);
     struct verdict v;
-    assert_false(identity_check(STR_LIT(ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
+    assert_false(
+        identity_check(STR_LIT(CALLBACK_ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
     assert_int_equal(v.status, 403);
 }
 
@@ -108,12 +109,14 @@ static void required_claims_must_match(void **state)
 {
     (void)state;
 #define STRICT "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE2 "\""
-    assert_true(
-        judge(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
+    assert_true(judge(CALLBACK_ISSUER_BUILDKITE,
+                      STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
     assert_string_equal(repo, "org/strict");
-    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"dev\",\"build_number\":7}", 403);
-    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\",\"build_number\":8}", 403);
-    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"dev\",\"build_number\":7}",
+                  403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE,
+                  STRICT ",\"build_branch\":\"main\",\"build_number\":8}", 403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
 }
 
 int main(void)
