@@ -112,6 +112,11 @@ struct str key_delivery(struct buf *to, struct str delivery)
     return of_text(to, "delivery", delivery);
 }
 
+struct str key_self(struct buf *to, struct str delivery)
+{
+    return of_text(to, "self", delivery);
+}
+
 struct str key_pr(struct buf *to, int64_t pr)
 {
     return of_number(to, "pr", pr);

@@ -8,7 +8,9 @@ enum err rate_take(struct redis *r, enum rate_kind kind, struct str repo,
                    const struct rate_limit *limit, int64_t bytes, struct rate_wait *ret,
                    struct why *why)
 {
-    static const char *const names[] = { [RATE_CALLBACKS] = "", [RATE_PENDING] = "|pending" };
+    static const char *const names[] = {
+        [RATE_CALLBACKS] = "", [RATE_PENDING] = "|pending", [RATE_COMMITS] = "|commits"
+    };
     /* Ingest's threads all come here, and a script remembers its SHA without a lock. */
     static _Thread_local struct redis_script script = { .source = view_rate_lua };
     struct buf CLEANUP(buf_clear) key;

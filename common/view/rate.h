@@ -9,6 +9,7 @@
 enum rate_kind {
     RATE_CALLBACKS,
     RATE_PENDING, /* callbacks whose dispatch is not known yet */
+    RATE_COMMITS, /* commits that self-reports name, asked for at GitHub */
 };
 
 struct rate_limit {

@@ -48,6 +48,7 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")), "check:abc/crcr/Org/a/w");
     assert_key(key_comment(b, 5, repo), "comment:5/org/a");
     assert_key(key_comment_lease(b, 5, repo), "comment:lease:5/org/a");
+    assert_key(key_self(b, STR_LIT("d-1")), "self:d-1");
     assert_key(key_commit(b, STR_LIT("ABC")), "commit:abc");
 }
 
