@@ -293,11 +293,12 @@ const struct property config_properties[] = {
         .name = "HUD_MAX_RETRIES",
         .type = PROPERTY_NUMBER,
         .daemons = REPORTER,
-        .fallback = "0",
+        .fallback = "20",
         .min = 0,
         .max = 1000000,
-        .help = "How often a result that the HUD answers with 5xx is sent again before it goes to "
-                "the dead-letter queue; 0: for ever, and the lag of crcr-forward shows it.",
+        .help = "How often a result that the HUD answers with 5xx, while it takes others, is sent "
+                "again before it goes to the dead-letter queue; 0: for ever, and the lag of "
+                "crcr-forward shows it.",
     },
     /* ---- this process ---- */
     {
