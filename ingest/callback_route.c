@@ -92,14 +92,16 @@ static bool step_identity(struct visit *t)
 {
     if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
                        &t->verdict))
-        return true;
+        return oidc_owner_check(t->worker->route->options.oidc, str_of(t->issuer),
+                                str_of(t->request.repo), &t->verdict);
     return t->verdict.status == 403 && !t->version->list &&
            callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
 static bool step_allowlist(struct visit *t)
 {
-    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict);
+    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict) &&
+           identity_ids_check(str_of(t->issuer), str_of(t->claims), t->entry, &t->verdict);
 }
 
 /* ---- 4: rate --------------------------------------------------------------------------------- */

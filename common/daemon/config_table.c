@@ -147,7 +147,8 @@ const struct property config_properties[] = {
         .fallback = "https://token.actions.githubusercontent.com="
                     "https://token.actions.githubusercontent.com/.well-known/jwks,"
                     "https://agent.buildkite.com=https://agent.buildkite.com/.well-known/jwks",
-        .help = "Issuers whose OIDC tokens callbacks may carry, each with the URL of its keys.",
+        .help = "Issuers whose OIDC tokens callbacks may carry, each with the URL of its keys. One "
+                "other than GitHub and Buildkite may speak for the owners that follow.",
     },
     {
         .name = "CRCR_CALLBACK_TOKEN_KEY",

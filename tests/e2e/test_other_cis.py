@@ -34,8 +34,9 @@ def relay(kafka_node, tmp_path_factory):
         jwks = f"{one.url('github')}/.well-known/jwks"
         one.extra = {"CI_PROVIDERS_URL": f"https://github.com/pytorch/pytorch/blob/main/{FILE}",
                      "ALLOWLIST_TTL_SECONDS": "3600", "CRCR_OIDC_ISSUERS": ",".join(
-                         f"{issuer}={jwks}" for issuer in
-                         ("https://token.actions.githubusercontent.com", BUILDKITE, GITLAB, JENKINS))}
+                         f"{issuer}={jwks}{owners}" for issuer, owners in
+                         (("https://token.actions.githubusercontent.com", ""), (BUILDKITE, ""),
+                          (GITLAB, " org-two org-four"), (JENKINS, " org-four")))}
         one.providers = folder / "contents/pytorch/pytorch" / FILE
         one.providers.write_text(providers(**{PIPELINE: L2}))
         try:

@@ -484,10 +484,8 @@ def test_after_so_many_retries_a_row_is_parked(reporter, own_hud):
 
     def parked():
         return next((r for r in reporter.topic("dlq") if f"/{first.delivery}/" in (r.key or "")), None)
-    # Alone it proves nothing: the HUD may be down.
-    wait_for("three refusals", lambda: reporter.relay.metric(
-        "reporter", "crcr_results_posted_total", outcome="waiting") >= 3)
-    assert parked() is None
+    wait_for("three refusals", lambda: reporter.relay.metric("reporter", "crcr_results_posted_total", outcome="waiting") >= 3)
+    assert parked() is None  # alone it proves nothing: the HUD may be down
 
     def after_another():
         Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")

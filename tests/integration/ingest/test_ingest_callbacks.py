@@ -216,6 +216,26 @@ def test_a_job_of_actions_reports_on_its_own_run_only(ingest, issuer, claims, sa
     assert ingest.records("callbacks", "run-1") == []
 
 
+def test_a_name_that_was_registered_anew_is_403(ingest, issuer):
+    body = callback(token=callback_token(repo="org/kept"))
+    ours = {"repository_id": "71", "repository_owner_id": "7"}
+    assert ingest.callback(body, issuer.token("org/kept", **ours))[0] == 200
+    for anew in ({"repository_id": "72"}, {"repository_owner_id": "8"}):
+        status, answer, _ = ingest.callback(body, issuer.token("org/kept", **{**ours, **anew}))
+        assert status == 403 and "registered anew" in detail(answer)
+
+
+def test_an_issuer_of_a_vendor_speaks_for_its_owners_only(own, issuer):
+    vendor = "https://ci.vendor.example"
+    one = own(CRCR_OIDC_ISSUERS=f"{vendor}={issuer.url} org")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    body = callback(token=callback_token())
+    wait_for("the list", lambda: one.callback(body, issuer.token(issuer=vendor))[0] == 200)
+    status, answer, _ = one.callback(body, issuer.token("other/two", issuer=vendor))
+    assert status == 403 and "may not speak for the owner of other/two" in detail(answer)
+
+
 def test_fields_are_judged_before_the_run(ingest, issuer):
     status, answer, _ = ingest.callback(callback("queued", token=callback_token()), issuer.token(run_id="98"))
     assert status == 400 and "workflow.status" in detail(answer)

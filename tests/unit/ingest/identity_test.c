@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
 #include <cmocka.h>
 
 #include "ingest/identity.h"
@@ -119,6 +120,30 @@ static void required_claims_must_match(void **state)
     assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
 }
 
+static int ids_status(const char *issuer, const char *claims, int64_t repo_id, int64_t owner_id)
+{
+    const struct allowlist_entry entry = { .repo_id = repo_id, .owner_id = owner_id };
+    verdict = (struct verdict){ 0 };
+    return identity_ids_check(str_of(issuer), str_of(claims), &entry, &verdict) ? 200
+                                                                                : verdict.status;
+}
+
+static void a_name_that_was_registered_anew_is_403(void **state)
+{
+    (void)state;
+    const char *claims = "{\"repository_id\":\"71\",\"repository_owner_id\":\"7\"}";
+    assert_int_equal(ids_status(ACTIONS, claims, 71, 7), 200);
+    assert_int_equal(ids_status(ACTIONS, claims, 72, 7), 403);
+    assert_non_null(strstr(verdict.text, "repository_id"));
+    assert_int_equal(ids_status(ACTIONS, claims, 71, 8), 403);
+    assert_non_null(strstr(verdict.text, "repository_owner_id"));
+    assert_int_equal(ids_status(ACTIONS, claims, 0, 7), 200);
+    assert_int_equal(ids_status(ACTIONS, claims, 71, 0), 200);
+    assert_int_equal(ids_status(ACTIONS, "{}", 0, 0), 200);
+    assert_int_equal(ids_status(ACTIONS, "{}", 71, 0), 403);
+    assert_int_equal(ids_status(CALLBACK_ISSUER_BUILDKITE, "{}", 71, 7), 200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +154,7 @@ int main(void)
         cmocka_unit_test(buildkite_without_its_ids_is_401),
         cmocka_unit_test(unregistered_pipeline_is_403),
         cmocka_unit_test(required_claims_must_match),
+        cmocka_unit_test(a_name_that_was_registered_anew_is_403),
     };
     return cmocka_run_group_tests(tests, providers_make, providers_drop);
 }
