@@ -21,6 +21,9 @@
 #define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
 #define JOB_KEY_MAX  8192
 
+#define PENDING_A_MINUTE  10
+#define PENDING_MAX_BYTES (64 << 10)
+
 /* A callback that waits for a worker. */
 struct waiting {
     struct http_exchange *x;
@@ -89,14 +92,16 @@ static bool step_identity(struct visit *t)
 {
     if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
                        &t->verdict))
-        return true;
+        return oidc_owner_check(t->worker->route->options.oidc, str_of(t->issuer),
+                                str_of(t->request.repo), &t->verdict);
     return t->verdict.status == 403 && !t->version->list &&
            callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
 static bool step_allowlist(struct visit *t)
 {
-    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict);
+    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict) &&
+           identity_ids_check(str_of(t->issuer), str_of(t->claims), t->entry, &t->verdict);
 }
 
 /* ---- 4: rate --------------------------------------------------------------------------------- */
@@ -105,12 +110,20 @@ static bool step_rate(struct visit *t)
 {
     const struct callback_options *o = &t->worker->route->options;
     bool alone;
-    int wait_s = callback_rate_take(t->worker->route->rate, t->worker->redis, t->entry->repo,
-                                    (int64_t)http_body(t->request.x).len, &alone);
+    struct rate_wait wait =
+        callback_rate_take(t->worker->route->rate, t->worker->redis, t->entry->repo,
+                           (int64_t)http_body(t->request.x).len, &alone);
     if (alone)
         metrics_add(o->responder->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
-    return wait_s == 0 ||
-           verdict_later(&t->verdict, 429, "rate_limited", wait_s,
+    if (wait.day) {
+        char until[CLOCK_TEXT_SIZE];
+        clock_format(clock_wall_ms() + wait.seconds * INT64_C(1000), until);
+        return verdict_later(&t->verdict, 429, "day_quota", wait.seconds,
+                             "the quota of %lld bytes of callbacks a day is used up; it ends at %s",
+                             (long long)o->bytes_a_day, until);
+    }
+    return wait.seconds == 0 ||
+           verdict_later(&t->verdict, 429, "rate_limited", wait.seconds,
                          "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
                          "is used up",
                          (long long)o->requests_per_min, (long long)(o->bytes_per_min >> 20));
@@ -162,6 +175,26 @@ static void dispatch_look(struct redis *redis, struct str delivery, struct str r
         ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
 }
 
+/* Redis knows of no such dispatch, and any delivery id of this minute may be made up: few of these
+ * are stored, small ones. Redis is unavailable after all: accepted, as in provenance_of_lookup. */
+static bool pending_check(struct visit *t)
+{
+    static const struct rate_limit limit = { .requests = PENDING_A_MINUTE,
+                                             .bytes = PENDING_A_MINUTE * PENDING_MAX_BYTES,
+                                             .period_s = 60 };
+    int64_t bytes = (int64_t)http_body(t->request.x).len;
+    struct rate_wait wait = { .seconds = PROVENANCE_GRACE_MS / 1000 };
+    struct why why;
+    if (bytes <= PENDING_MAX_BYTES &&
+        rate_take(t->worker->redis, RATE_PENDING, t->entry->repo, &limit, bytes, &wait, &why))
+        return true;
+    return wait.seconds == 0 ||
+           verdict_later(&t->verdict, 429, "pending_limited", wait.seconds,
+                         "the dispatch of this delivery is not known yet; until then %d callbacks "
+                         "a minute of at most %d KiB are accepted",
+                         PENDING_A_MINUTE, PENDING_MAX_BYTES >> 10);
+}
+
 static bool step_provenance(struct visit *t)
 {
     const struct callback *fields = &t->body.fields;
@@ -173,7 +206,9 @@ static bool step_provenance(struct visit *t)
         return provenance_by_token(t);
     struct dispatch_lookup lookup;
     dispatch_look(t->worker->redis, str_of(fields->delivery_id), t->entry->repo, &lookup);
-    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict);
+    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict) &&
+           (t->provenance.kind != PROVENANCE_PENDING || lookup.result != LOOKUP_NONE ||
+            pending_check(t));
 }
 
 /* ---- 8: what the view knows; then publish ---------------------------------------------------- */
@@ -316,7 +351,8 @@ enum err callback_route_new(struct callback_route **ret, const struct callback_o
 {
     struct callback_route *r = mem_alloc(1, sizeof(*r));
     r->options = *options;
-    r->rate = callback_rate_new(options->requests_per_min, options->bytes_per_min);
+    r->rate =
+        callback_rate_new(options->requests_per_min, options->bytes_per_min, options->bytes_a_day);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     enum err err = OK;

@@ -102,7 +102,7 @@ static char *token_for(const char *name, const char *kid)
 static struct oidc *oidc_open(int unknown_kid_ms)
 {
     char issuers[256];
-    snprintf(issuers, sizeof(issuers), ISSUER "=http://127.0.0.1:%d/jwks",
+    snprintf(issuers, sizeof(issuers), ISSUER "=http://127.0.0.1:%d/jwks o vendor-labs",
              http_server_port(issuer.server));
     const struct oidc_options options = { .issuers = issuers, .unknown_kid_ms = unknown_kid_ms };
     struct oidc *oidc = NULL;
@@ -223,8 +223,12 @@ static void only_trusted_issuers_and_rs256_get_past_a_glance(void **state)
 static void malformed_issuers_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "https://a", "=https://a/jwks", "https://a=ftp://b",
-                                       "https://a=http://example.com/jwks" };
+    static const char *const bad[] = { "https://a",
+                                       "=https://a/jwks",
+                                       "https://a=ftp://b",
+                                       "https://a=http://example.com/jwks",
+                                       "https://a=https://a/jwks",
+                                       "https://a=https://a/jwks  " };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const struct oidc_options options = { .issuers = bad[i], .check_only = true };
         struct oidc *oidc = NULL;
@@ -232,6 +236,40 @@ static void malformed_issuers_are_refused(void **state)
         assert_int_equal(oidc_new(&oidc, &options, &why), ERR_REFUSE);
         assert_non_null(strstr(why.text, "CRCR_OIDC_ISSUERS"));
     }
+}
+
+/* The key of one vendor's CI says nothing about another vendor. */
+static void an_issuer_speaks_for_its_owners_only(void **state)
+{
+    (void)state;
+    const struct oidc_options options = {
+        .issuers = "https://token.actions.githubusercontent.com=https://a/jwks,"
+                   "https://agent.buildkite.com=https://b/jwks,"
+                   "https://ci.example=https://ci.example/jwks vendor  Vendor-Labs",
+        .check_only = true
+    };
+    static const struct {
+        const char *issuer, *repo;
+        bool may;
+    } cases[] = {
+        { "https://ci.example", "vendor/oot", true },
+        { "https://ci.example", "VENDOR-labs/oot", true },
+        { "https://ci.example", "vendor2/oot", false },
+        { "https://ci.example", "vend/oot", false },
+        { "https://ci.example", "other/vendor", false },
+        { "https://token.actions.githubusercontent.com", "other/oot", true },
+        { "https://agent.buildkite.com", "other/oot", true },
+    };
+    struct oidc *oidc = NULL;
+    struct why why;
+    assert_int_equal(oidc_new(&oidc, &options, &why), OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct verdict v = { 0 };
+        assert_int_equal(oidc_owner_check(oidc, str_of(cases[i].issuer), str_of(cases[i].repo), &v),
+                         cases[i].may);
+        assert_int_equal(v.status, cases[i].may ? 0 : 403);
+    }
+    oidc_free(oidc);
 }
 
 static void *verify_often(void *opaque)
@@ -276,6 +314,7 @@ int main(void)
         TEST(keys_are_kept_while_their_issuer_is_down),
         TEST(only_trusted_issuers_and_rs256_get_past_a_glance),
         TEST(malformed_issuers_are_refused),
+        TEST(an_issuer_speaks_for_its_owners_only),
         TEST(keys_may_change_under_their_readers),
     };
     return cmocka_run_group_tests(tests, issuer_open, issuer_close);
