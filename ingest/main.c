@@ -169,6 +169,7 @@ static enum err http_start(struct service *s, const struct config *c, struct why
         .threads = n < 1                  ? 1
                    : n > MAX_HTTP_THREADS ? MAX_HTTP_THREADS
                                           : (int)n,
+        .max_connections_per_address = (int)config_number(c, "CRCR_MAX_CONNECTIONS_PER_ADDRESS"),
         .max_inflight_bytes = (size_t)config_number(c, "CRCR_MAX_INFLIGHT_BYTES"),
     };
     enum err err = http_server_new(&s->server, &options, why);

@@ -339,6 +339,16 @@ const struct property config_properties[] = {
         .help = "Roles to run, comma-separated, as --roles; unset: all.",
     },
     {
+        .name = "CRCR_MAX_CONNECTIONS_PER_ADDRESS",
+        .type = PROPERTY_NUMBER,
+        .daemons = INGEST,
+        .fallback = "0",
+        .min = 0,
+        .max = 10000,
+        .help = "Connections of one address; more are closed. Each HTTP thread (one a processor, "
+                "up to 8) counts on its own. 0: no limit, as behind a proxy.",
+    },
+    {
         .name = "CRCR_MAX_INFLIGHT_BYTES",
         .type = PROPERTY_BYTES,
         .daemons = INGEST,

@@ -1,4 +1,5 @@
 """behaviour.md, POST /github/callback, against real Kafka and Redis and an OIDC issuer of the test's own."""
+import concurrent.futures
 import json
 import random
 import socket
@@ -417,6 +418,31 @@ def test_first_keys_are_waited_for(own, kafka_node, redis_node, tmp_path):
     assert "crcr_ingest_jwks_age_seconds" in one.get_admin("/metrics")[1]
     one.stop()
     late.close()
+
+
+def test_an_issuer_that_hangs_holds_up_nobody_and_is_asked_once(own, issuer):
+    """A token with a key that nobody knows costs a stranger nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        hangs.settimeout(30)
+        jwks = f"http://127.0.0.1:{hangs.getsockname()[1]}/jwks"
+        one = own(CRCR_OIDC_ISSUERS=f"{ACTIONS}={issuer.url},{BUILDKITE}={jwks}")
+        one.publish_allowlist()
+        one.start().wait_ready()
+        wait_for("the other issuer's keys", lambda: one.callback({}, issuer.token())[0] == 400)
+        hangs.accept()[0].close()  # at the start; 5 s later it is asked again
+        unknown = issuer.token(issuer=BUILDKITE, key=issuer.keys["kid-1"], kid="nobody's")
+        with hangs.accept()[0], concurrent.futures.ThreadPoolExecutor(16) as pool:
+            waiting = [pool.submit(one.callback, {}, unknown) for _ in range(16)]
+            wait_for("all to wait", lambda: "crcr_ingest_requests_in_hand 16" in one.get_admin("/metrics")[1])
+            began = time.monotonic()
+            assert one.callback({}, issuer.token())[0] == 400
+            assert one.webhook(payload("pull_request/opened.json"))[0] == 202
+            assert time.monotonic() - began < 1 and not any(future.done() for future in waiting)
+            assert {future.result()[0] for future in waiting} == {503}
+            assert time.monotonic() - began < 4
+            hangs.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                hangs.accept()
 
 
 def test_logs_and_metrics_tell_no_body_and_no_secret(ingest, issuer):

@@ -27,7 +27,8 @@ static struct {
     struct http_server *server;
     struct jwt_key *key;
     char *first, *second; /* JWK Sets with kid k1, k2 */
-    atomic_bool down, rotated;
+    atomic_bool down, rotated, hangs;
+    _Atomic(struct http_exchange *) hung; /* what it has not answered */
     atomic_int fetches;
 } issuer;
 
@@ -35,6 +36,10 @@ static void serve_keys(void *opaque, struct http_exchange *x)
 {
     (void)opaque;
     atomic_fetch_add(&issuer.fetches, 1);
+    if (atomic_load(&issuer.hangs)) {
+        atomic_store(&issuer.hung, x);
+        return;
+    }
     if (atomic_load(&issuer.down)) {
         http_reply_error(x, 500, "down");
         return;
@@ -112,16 +117,21 @@ static struct oidc *oidc_open(int unknown_kid_ms)
 }
 
 /* 200 when the token is good, else the status of its refusal. */
-static int verify(struct oidc *oidc, const char *kid)
+static int verify_within(struct oidc *oidc, const char *kid, int wait_ms)
 {
     char *CLEANUP(mem_free_char) token = token_for(ISSUER, kid);
     char *CLEANUP(mem_free_char) claims = NULL, *CLEANUP(mem_free_char) name = NULL;
     struct verdict v = { 0 };
-    if (!oidc_verify(oidc, str_of(token), WAIT_MS, &claims, &name, &v))
+    if (!oidc_verify(oidc, str_of(token), wait_ms, &claims, &name, &v))
         return v.status;
     assert_non_null(strstr(claims, "\"o/r\""));
     assert_string_equal(name, ISSUER);
     return 200;
+}
+
+static int verify(struct oidc *oidc, const char *kid)
+{
+    return verify_within(oidc, kid, WAIT_MS);
 }
 
 /* Until unknown_kid_ms = 1 is over: only then is an issuer asked again. */
@@ -180,6 +190,27 @@ static void unknown_key_is_not_asked_for_again_and_again(void **state)
     for (int i = 0; i < 20; i++)
         assert_int_equal(verify(oidc, "k2"), 401);
     assert_int_equal(atomic_load(&issuer.fetches), 1);
+    oidc_free(oidc);
+}
+
+static void issuer_that_hangs_is_asked_once_and_costs_its_known_keys_nothing(void **state)
+{
+    (void)state;
+    struct oidc *oidc = oidc_open(1);
+    assert_int_equal(verify(oidc, "k1"), 200);
+    atomic_store(&issuer.hangs, true);
+    unknown_kid_pause();
+    int64_t began_ms = clock_mono_ms();
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(verify_within(oidc, "k2", 0), 503);
+        assert_int_equal(verify(oidc, "k1"), 200);
+    }
+    assert_true(clock_mono_ms() - began_ms < WAIT_MS / 2);
+    while (!atomic_load(&issuer.hung))
+        assert_true(clock_mono_ms() - began_ms < WAIT_MS);
+    assert_int_equal(atomic_load(&issuer.fetches), 2);
+    atomic_store(&issuer.hangs, false);
+    http_reply_error(issuer.hung, 500, "down");
     oidc_free(oidc);
 }
 
@@ -311,6 +342,7 @@ int main(void)
         TEST(keys_that_cannot_be_had_are_503),
         TEST(unknown_key_is_fetched_at_once),
         TEST(unknown_key_is_not_asked_for_again_and_again),
+        TEST(issuer_that_hangs_is_asked_once_and_costs_its_known_keys_nothing),
         TEST(keys_are_kept_while_their_issuer_is_down),
         TEST(only_trusted_issuers_and_rs256_get_past_a_glance),
         TEST(malformed_issuers_are_refused),
