@@ -20,7 +20,7 @@
 #define SHA  "0123456789abcdef"
 #define REPO "Org/Four"
 
-static const struct view_times times = { .ttl_s = 3000, .overdue_ms = 21600000 };
+static const struct view_times times = { .ttl_s = 3000, .overdue_ms = 21600000, .quota = 1 << 30 };
 
 static struct outcome outcome_of(const char *delivery, const char *action, int64_t received_ms)
 {

@@ -18,7 +18,9 @@
 #define NOW        1795231200000LL
 #define OVERDUE_MS 1000
 
-static const struct view_times times = { .ttl_s = 3000, .overdue_ms = OVERDUE_MS };
+static const struct view_times times = { .ttl_s = 3000,
+                                         .overdue_ms = OVERDUE_MS,
+                                         .quota = 1 << 30 };
 
 static void fold(struct redis_fixture *f, const char *key, enum job_state reported,
                  const char *attempt, int64_t received_ms)
