@@ -41,7 +41,7 @@ def environment_of(lines, credentials):
     values = dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
     for key, value in lines:
         if key == "LoadCredential":
-            (credentials / value.split(":")[0]).write_text("a-secret-of-some-length\n")
+            (credentials / value.split(":")[0]).write_text(f"k1:{'s' * 32}\n")
         if key == "Environment":
             name, what = value.split("=", 1)
             values[name] = what.replace("%d", str(credentials))
@@ -58,6 +58,15 @@ def test_an_installed_program_tells_its_version_and_its_help(installed, program)
 
 def test_the_simulator_is_not_installed(installed):
     assert {path.name for path in (installed / PREFIX.lstrip("/") / "bin").iterdir()} == {*DAEMONS, "crcrctl"}
+
+
+def test_the_simulator_is_in_the_image_of_the_demo_alone():
+    text = (ROOT / "deploy/Dockerfile").read_text().replace("\\\n", " ")
+    roots = dict(re.findall(r"deploy/image-root (/\w+) ([^&\n]*)", text))
+    stages = re.findall(r"^FROM scratch(?: AS (\w+))?\nCOPY --from=build (/\w+) /$", text, re.MULTILINE)
+    assert stages[-1] == ("", "/image") and ("demo", "/demo") in stages, "the last stage is what is built"
+    assert re.findall(r"build/bin/(\S+)", roots["/image"]) == [*DAEMONS, "crcrctl"]
+    assert re.findall(r"build/bin/(\S+)", roots["/demo"]) == ["crcr-sim"]
 
 
 def test_crcrctl_has_its_manual_page_and_its_completion(installed):
@@ -115,6 +124,38 @@ def test_a_daemon_takes_the_environment_of_its_unit(installed, tmp_path, program
     assert "GITHUB_APP_ID" in run(binary, "--check-config", env=environment)
     environment["CRCR_NO_SUCH_NAME"] = "1"
     assert "CRCR_NO_SUCH_NAME" in run(binary, "--check-config", env=environment, code=2)
+
+
+OWN = {"crcr-ingest": {"webhook_secret", "callback_token_key", "redis_login_ingest", "kafka_password_ingest"},
+       "crcr-dispatcher": {"app_private_key", "callback_token_key", "redis_login_dispatcher", "kafka_password_dispatcher"},
+       "crcr-reporter": {"app_private_key", "hud_bot_key", "redis_login_reporter", "kafka_password_reporter"},
+       "crcr-redeliver@": {"app_private_key", "kafka_password_redeliver"}}
+
+
+@pytest.mark.parametrize("unit", OWN)
+def test_a_unit_gets_its_own_secrets_alone(installed, unit):
+    lines = units(installed)[f"{unit}.service"]
+    loaded = dict(value.split(":/etc/crcr/secrets/") for key, value in lines if key == "LoadCredential")
+    assert set(loaded.values()) == OWN[unit]
+    assert {value.split("%d/")[1] for key, value in lines if key == "Environment" and "%d" in value} == set(loaded)
+    defaults = {value.split(":")[0] for key, value in lines if key == "SetCredential"}
+    assert set(loaded) - defaults <= {"webhook_secret", "app_private_key"}, "a unit starts without what is optional"
+
+
+@pytest.mark.parametrize("program", DAEMONS)
+def test_an_optional_secret_that_is_not_there_is_not_set(installed, tmp_path, program):
+    lines = units(installed)[f"{program}.service"]
+    environment = environment_of(lines, tmp_path)
+    for key, value in lines:
+        if key == "SetCredential":
+            assert value.endswith(r":\n")  # systemd takes no empty one
+            (tmp_path / value.split(":")[0]).write_text("\n")
+    if (tmp_path / "app_private_key").exists():
+        run("openssl", "genrsa", "-out", tmp_path / "app_private_key", "2048")
+    binary = installed / dict(lines)["ExecStart"].lstrip("/")
+    assert "REDIS_LOGIN=\n" in run(binary, "--check-config", env=environment)
+    environment["REDIS_LOGIN"] = "user:password"
+    assert "REDIS_LOGIN=\n" not in run(binary, "--check-config", env=environment)
 
 
 def test_the_environment_file_names_only_settings_also_where_they_are_commented_out():
