@@ -168,7 +168,8 @@ def test_the_environment_file_names_only_settings_also_where_they_are_commented_
 def test_topics_of_the_installed_tree_are_those_of_the_repository(installed):
     share = installed / PREFIX.lstrip("/") / "share/crcr"
     for name, source in (("topics.conf", "deploy/topics"), ("crcr.env", "deploy/systemd"),
-                         ("monitoring/alerts.yml", "deploy")):
+                         ("monitoring/alerts.yml", "deploy"), ("redis/users", "deploy"), ("redis/make-users", "deploy"),
+                         ("topics/users.conf", "deploy"), ("topics/acls", "deploy")):
         assert (share / name).read_bytes() == (ROOT / source / name).read_bytes()
 
 
