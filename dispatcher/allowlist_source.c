@@ -96,8 +96,8 @@ static void store_in_redis(const struct watched *w, const char *sha)
     if (!w->is_list)
         return;
     clock_format(clock_wall_ms(), at);
-    struct str argv[10] = { STR_LIT("HSET"),       STR_LIT(KEY_ALLOWLIST), STR_LIT("source"),
-                            str_of(w->from->text), STR_LIT("error"),       str_of(w->error) };
+    struct str argv[10] = { STR_LIT("HSET"),        STR_LIT(KEY_ALLOWLIST), STR_LIT("source"),
+                            str_of(w->from->shown), STR_LIT("error"),       str_of(w->error) };
     size_t n = 6;
     if (!w->error[0]) {
         argv[n++] = STR_LIT("fetched_at");
@@ -124,8 +124,8 @@ static void trouble(struct watched *w, const char *event, const char *result, co
     snprintf(w->error, sizeof(w->error), "%s", error);
     count(w, result);
     if (news)
-        log_error(event, LOG_STR("file", str_of(w->name)), LOG_STR("source", str_of(w->from->text)),
-                  LOG_STR("error", str_of(error)));
+        log_error(event, LOG_STR("file", str_of(w->name)),
+                  LOG_STR("source", str_of(w->from->shown)), LOG_STR("error", str_of(error)));
     store_in_redis(w, NULL);
 }
 
@@ -140,7 +140,7 @@ static void publish(struct watched *w, struct str body, const char *sha, size_t 
 {
     struct headers headers;
     headers_init(&headers);
-    headers_put(&headers, "source", str_of(w->from->text));
+    headers_put(&headers, "source", str_of(w->from->shown));
     headers_put(&headers, "sha", str_of(sha));
     headers_put_i64(&headers, "fetched_ms", clock_wall_ms());
     struct post post = {
@@ -152,7 +152,7 @@ static void publish(struct watched *w, struct str body, const char *sha, size_t 
     worker_put(w->source->worker, &post);
     memcpy(w->published, sha, sizeof(w->published));
     log_info("allowlist_loaded", LOG_STR("file", str_of(w->name)),
-             LOG_STR("source", str_of(w->from->text)), LOG_STR("sha", str_of(sha)),
+             LOG_STR("source", str_of(w->from->shown)), LOG_STR("sha", str_of(sha)),
              LOG_INT("entries", (int64_t)size));
 }
 
@@ -161,7 +161,7 @@ static void hold(struct watched *w, const char *sha, const struct allowlist_cand
     if (strcmp(w->held, sha) != 0) {
         memcpy(w->held, sha, sizeof(w->held));
         w->held_since_ms = clock_mono_ms();
-        log_warn("allowlist_held", LOG_STR("source", str_of(w->from->text)),
+        log_warn("allowlist_held", LOG_STR("source", str_of(w->from->shown)),
                  LOG_STR("sha", str_of(sha)),
                  LOG_INT("lost", (int64_t)allowlist_lost(c->in_force, c->list)),
                  LOG_INT("of", (int64_t)allowlist_size(c->in_force)),
@@ -304,7 +304,7 @@ const char *allowlist_source_trouble(struct allowlist_source *s)
     if (!allowlist_feed_caught_up(s->d->feed))
         return "the allowlist topic has not been read yet";
     const struct watched *w = &s->files[0];
-    snprintf(s->trouble, sizeof(s->trouble), "no allowlist yet: %s: %s", w->from->text,
+    snprintf(s->trouble, sizeof(s->trouble), "no allowlist yet: %s: %s", w->from->shown,
              w->error[0] ? w->error : "not fetched yet");
     return s->trouble;
 }

@@ -62,7 +62,7 @@ static const struct {
     /* It was sent, is being sent, or has been overtaken. */
     { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_REPEAT, OUTCOME_DUPLICATE, .reason = NULL },
     { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_SKIP, OUTCOME_SUPERSEDED,
-      .reason = "a later event of this pull request was sent already" },
+      .reason = "a later event of this pull request was sent already, or waits" },
     { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, CLAIM_END, .reason = NULL },
     /* It must not be called now. */
     { FACT_CLAIM_OLD, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, NOW,

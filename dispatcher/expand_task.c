@@ -81,8 +81,7 @@ static void fail(struct expand_task *e, const struct github_answer *answer)
 /* A call that could not even be started: a limit costs no attempt. */
 static void fail_unsent(struct expand_task *e, enum err err, const struct why *why)
 {
-    const struct github_answer unsent =
-        github_unsent(e->t->s->clients.github, upstream_of(&e->t->task), err, why);
+    const struct github_answer unsent = github_unsent(e->t->s->clients.github, err, why);
     fail(e, &unsent);
 }
 

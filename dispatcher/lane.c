@@ -183,6 +183,11 @@ struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *sin
     return NULL;
 }
 
+const struct lane_item *lanes_behind(const struct lane_item *item)
+{
+    return item->lane->items;
+}
+
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)
 {
     struct lane *lane = item->lane;

@@ -40,6 +40,9 @@ struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
  * it takes the room of others. *since_ms: since when it is slow. Taken beyond max_out; to be held
  * or ended as any other. NULL: there is none. */
 struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *since_ms);
+/* The first of those that wait behind a taken item, in order of seq (item->next); NULL: none does.
+ */
+const struct lane_item *lanes_behind(const struct lane_item *item);
 /* A taken item goes back to its place; nothing of its lane is handed out before until_ms. */
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
 /* A taken item is finished with. */

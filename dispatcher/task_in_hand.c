@@ -221,7 +221,7 @@ static void call(struct task_in_hand *t)
                             task_answered, t, &why);
     if (!err)
         return;
-    const struct github_answer unsent = github_unsent(s->clients.github, task->repo, err, &why);
+    const struct github_answer unsent = github_unsent(s->clients.github, err, &why);
     task_answered(t, &unsent);
 }
 

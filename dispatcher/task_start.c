@@ -39,6 +39,22 @@ static void note_redis(struct sender *s, bool answers, const char *reason)
     s->redis_unavailable = !answers;
 }
 
+/* Whether a later event of its pull request with the same action waits behind it: of a pull request
+ * that is closed and opened again and again, or pushed to, while a call is out. */
+static bool is_overtaken(const struct task_in_hand *t)
+{
+    const struct event *event = &t->task.event;
+    if (!task_can_be_superseded(&t->task))
+        return false;
+    for (const struct lane_item *i = lanes_behind(&t->item); i; i = i->next) {
+        const struct task *later = &((const struct task_in_hand *)i)->task;
+        if (task_can_be_superseded(later) && str_eq(later->event.action, event->action) &&
+            task_seq_cmp(&later->seq, &t->task.seq) > 0)
+            return true;
+    }
+    return false;
+}
+
 /* One that starts. */
 struct start {
     struct task_in_hand *t;
@@ -136,8 +152,8 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
                  s->tier.ptr, ++s->claims);
         if (!err)
             err = claim_queue(s->clients.redis, &t->task, t->owner, clock_wall_ms(),
-                              task_can_be_superseded(&t->task), bill->account.ptr ? bill : NULL,
-                              &why);
+                              task_can_be_superseded(&t->task), is_overtaken(t),
+                              bill->account.ptr ? bill : NULL, &why);
         batch[i].asked = !err;
     }
     for (size_t i = 0; i < n; i++)

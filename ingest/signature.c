@@ -29,9 +29,7 @@ enum err signature_secrets_init(struct signature_secrets *s, const char *text, s
 
 void signature_secrets_clear(struct signature_secrets *s)
 {
-    if (s->text)
-        explicit_bzero(s->text, strlen(s->text));
-    free(s->text);
+    mem_free_secret(s->text);
     *s = (struct signature_secrets){ 0 };
 }
 

@@ -11,6 +11,7 @@
 #include "../common/view/dispatches.h"
 #include "../common/view/epoch.h"
 #include "../common/view/labels.h"
+#include "../common/view/quota.h"
 
 #define BATCH           256  /* facts folded in one round trip */
 #define FACTS_MAX       2000 /* in hand over all partitions */
@@ -18,6 +19,7 @@
 #define PENDING_LOOK_MS 1000
 #define PENDING_HOLD_MS 10000
 #define UNAVAILABLE_MS  200
+#define MEMORY_LOOK_MS  1000
 /* What is not published by then is given up, and folded again by whoever has the partition. */
 #define PUBLISHED_MS    3000
 
@@ -120,11 +122,47 @@ static bool pending_resolve(struct fold *f, struct fact *fact)
     return false;
 }
 
+/* ---- how much a downstream may keep --------------------------------------------------------- */
+
+static size_t downstreams(const struct reporter *r)
+{
+    const struct allowlist_version *version = allowlist_feed_get(r->feed);
+    size_t n = 0;
+    for (size_t i = 0; version->list && i < allowlist_size(version->list); i++)
+        n += allowlist_at(version->list, i)->level > 1;
+    allowlist_feed_release(r->feed, version);
+    return n;
+}
+
+/* Once a second, while no replies are outstanding. */
+static void quota_look(struct fold *f, int64_t now)
+{
+    struct view_memory memory;
+    const struct redis_value *v;
+    struct why why;
+    bool had_room = f->times.quota > 0;
+    if (now < f->memory_look_ms)
+        return;
+    f->memory_look_ms = now + MEMORY_LOOK_MS;
+    if (redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("INFO")), &why) ||
+        !view_memory_read(v->text, &memory))
+        return;
+    f->times.quota = view_quota(&memory, downstreams(f->reporter));
+    if (had_room && !f->times.quota)
+        log_error("view_full", LOG_INT("used_bytes", memory.used), LOG_INT("maxmemory", memory.max),
+                  LOG_STR("hint", STR_LIT("new jobs go to the DLQ as refused; raise Redis's "
+                                          "maxmemory or lower CRCR_STATUS_TTL, then replay "
+                                          "them")));
+    else if (!had_room && f->times.quota)
+        log_info("view_has_room", LOG_INT("used_bytes", memory.used),
+                 LOG_INT("maxmemory", memory.max));
+}
+
 /* ---- folding -------------------------------------------------------------------------------- */
 
 static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
 {
-    const struct view_times *times = &f->reporter->times;
+    const struct view_times *times = &f->times;
     const struct outcome *o = &fact->outcome;
     enum err err;
     switch (fact->kind) {
@@ -324,8 +362,10 @@ static int tick(void *opaque)
         view_seen(f, consistent);
     }
     role_waiting(f->role, f->redis_unavailable || !f->consistent || !ours);
-    if (due > 0 && f->consistent && ours)
+    if (due > 0 && f->consistent && ours) {
+        quota_look(f, now);
         fold_batch(f);
+    }
     metrics_set(role_metrics(f->role), METRIC_FACTS_WAITING, NULL, (double)waiting);
     if (rebuild_is_busy(f->rebuild))
         return 0;
@@ -370,7 +410,9 @@ static enum err fold_open(struct fold *f, struct why *why)
 
 enum err fold_run(struct role_ctx *role, void *reporter, struct why *why)
 {
-    struct fold f = { .reporter = reporter, .role = role };
+    const struct reporter *r = reporter;
+    struct fold f = { .reporter = r, .role = role, .times = r->times };
+    f.times.quota = VIEW_QUOTA_BYTES;
     f.scratch = mem_alloc(1, sizeof(*f.scratch));
     enum err err = fold_open(&f, why);
     if (!err)

@@ -13,6 +13,8 @@ struct fold {
     struct event_facts *scratch;
     struct fact *facts; /* in hand, oldest first */
     size_t n_facts;
+    struct view_times times; /* the reporter's, with the quota of now */
+    int64_t memory_look_ms;  /* when Redis is asked next how full it is; clock_mono_ms */
     bool redis_unavailable;
     int64_t batch_ms; /* when the batch at hand was sent to Redis; clock_boot_ms */
     struct rebuild *rebuild;

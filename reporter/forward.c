@@ -7,6 +7,7 @@
  *     └── later ◀─┴──5xx, no answer */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -14,6 +15,7 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/base/url.h"
 #include "../common/io/http_client.h"
 #include "../common/io/retry_after.h"
 #include "forward_body.h"
@@ -23,6 +25,7 @@
 #define IN_HAND_MAX    500 /* over all partitions */
 #define BODY_MAX_BYTES (2u << 20)
 #define TICK_MS        1000
+#define RESULTS        "/crcr/results"
 #define WAIT_FIRST_MS  1000 /* doubled up to WAIT_MOST_MS while the HUD is unavailable */
 #define WAIT_MOST_MS   30000
 
@@ -50,7 +53,8 @@ struct forward {
     struct role_ctx *role;
     struct worker *worker;
     struct http_client *client;
-    char url[2048];
+    char url[2048 + sizeof(RESULTS)];
+    char shown[2048]; /* the same without its query: for the log */
     const char *bot_key;
     struct lane *lanes;  /* by key; in the order in which they are tried */
     int64_t max_retries; /* 0: for ever */
@@ -156,7 +160,7 @@ static void row_wait(struct row *row, int status, const char *reason)
 static void hud_failed(struct forward *f, const char *reason)
 {
     if (!f->unavailable)
-        log_warn("hud_unavailable", LOG_STR("url", str_of(f->url)),
+        log_warn("hud_unavailable", LOG_STR("url", str_of(f->shown)),
                  LOG_STR("error", str_of(reason)));
     f->unavailable = true;
     if (f->not_before_ms > clock_mono_ms()) /* another post has found out a moment ago */
@@ -202,7 +206,7 @@ static void answered(void *opaque, const struct http_answer *answer)
         hud_failed(f, reason);
     } else {
         if (f->unavailable)
-            log_info("hud_back", LOG_STR("url", str_of(f->url)));
+            log_info("hud_back", LOG_STR("url", str_of(f->shown)));
         f->unavailable = false;
         f->wait_ms = 0;
     }
@@ -331,7 +335,11 @@ enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
         return forward_off(role);
     f.bot_key = config_text(role_config(role), "HUD_BOT_KEY");
     f.max_retries = config_number(role_config(role), "HUD_MAX_RETRIES");
-    snprintf(f.url, sizeof(f.url), "%s/crcr/results", base);
+    size_t root = strcspn(base, "?#"), path = root; /* the path goes before a query */
+    while (path > 0 && base[path - 1] == '/')
+        path--;
+    snprintf(f.url, sizeof(f.url), "%.*s" RESULTS "%s", (int)path, base, base + root);
+    url_shown(f.shown, sizeof(f.shown), str_of(f.url));
     for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++)
         metrics_add(role_metrics(role), METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(verdicts[i])),
                     0); /* an alert sees the first */

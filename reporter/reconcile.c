@@ -11,7 +11,7 @@
 #include "../common/model/ids.h"
 #include "../common/worker/park.h"
 
-#define BUSY_MAX       8 /* commits worked on at the same time */
+#define BUSY_REPO_MAX  (BUSY_MAX / 2) /* … of one downstream, so that there is room for others */
 #define IN_HAND_MAX    1000
 #define FAILURES_MAX   3 /* in hand, before a delay topic */
 #define FAILED_WAIT_MS 3000
@@ -141,12 +141,19 @@ static void target_failed(struct target *t, const char *reason)
         target_park(t, "exhausted", reason);
 }
 
+static void busy_remove(struct reconcile *r, const struct target *t)
+{
+    for (size_t i = 0; i < r->n_busy; i++)
+        if (r->busy[i] == t)
+            r->busy[i] = r->busy[--r->n_busy];
+}
+
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 void pass_ended(struct target *t, enum pass_end end, int64_t held_until_ms, const char *reason)
 {
     struct reconcile *r = t->reconcile;
-    r->n_busy--;
+    busy_remove(r, t);
     t->state = TARGET_DIRTY;
     t->leaving = false;
     switch (end) {
@@ -181,8 +188,16 @@ static void target_start(struct target *t)
     t->state = TARGET_BUSY;
     t->held = false;
     t->began_ms = clock_boot_ms();
-    t->reconcile->n_busy++;
+    t->reconcile->busy[t->reconcile->n_busy++] = t;
     pass_start(t);
+}
+
+static size_t busy_of(const struct reconcile *r, const char *repo)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_busy; i++)
+        n += str_eq_nocase(str_of(r->busy[i]->repo), str_of(repo));
+    return n;
 }
 
 /* Starts what is due. GitHub's limits hold for all alike. */
@@ -198,7 +213,7 @@ static void targets_start(struct reconcile *r)
             t->state = TARGET_DIRTY;
         held |= t->state == TARGET_WAITING && t->held;
         if (t->state != TARGET_DIRTY || !ours || limited || now < r->view_look_ms ||
-            r->n_busy >= BUSY_MAX)
+            r->n_busy >= BUSY_MAX || busy_of(r, t->repo) >= BUSY_REPO_MAX)
             continue;
         if (!outage_allows(&r->outage, now))
             break;

@@ -44,6 +44,8 @@ struct target {
     UT_hash_handle hh;
 };
 
+#define BUSY_MAX 8 /* commits worked on at the same time */
+
 struct reconcile {
     const struct reporter *reporter;
     struct role_ctx *role;
@@ -52,6 +54,7 @@ struct reconcile {
     struct http_client *client;
     struct github *github;
     struct target *targets; /* by key */
+    struct target *busy[BUSY_MAX];
     size_t n_busy;
     int64_t limited_until_ms; /* monotonic: GitHub asked us to wait */
     struct outage outage;

@@ -247,11 +247,11 @@ static bool check_is_held(struct pass *p, struct github_answer *ret)
     struct github *g = p->target->reconcile->github;
     const enum action_kind kind = action_at(p)->kind;
     struct str repo = str_of(p->target->repo);
-    enum budget_class class = plan_class(wanted_at(p), kind);
+    enum budget_class class = plan_class(wanted_at(p), &p->has.sent, kind);
     if (kind != ACTION_CHECK_FIND)
         return github_held(g, upstream_of(p), repo, kinds[kind].budget, class, ret);
     return github_held(g, upstream_of(p), repo, BUDGET_CHECK_RUN, class, ret) ||
-           github_held(g, upstream_of(p), repo, BUDGET_READ, BUDGET_AGGREGATE, ret);
+           github_held(g, upstream_of(p), repo, BUDGET_READ, class, ret);
 }
 
 static enum err check_call(struct pass *p, struct why *why)
@@ -270,13 +270,12 @@ static enum err check_call(struct pass *p, struct why *why)
         .completed_at = str_of(w->completed_at),
         .title = str_of(w->title),
         .summary = str_of(w->summary),
-        .class = plan_class(w, kind),
+        .class = plan_class(w, &p->has.sent, kind),
         .send_by_ms = clock_boot_ms() + SEND_BY_MS,
         .downstream = str_of(p->target->repo),
     };
     if (kind == ACTION_CHECK_FIND)
-        return check_run_find(g, upstream_of(p), run.head_sha, run.name, check_found, search_ended,
-                              p, why);
+        return check_run_find(g, upstream_of(p), &run, check_found, search_ended, p, why);
     if (kind == ACTION_CHECK_CREATE) {
         p->has.sent = (struct check_sent){ .id = 0 }; /* of one that completed */
         return check_run_create(g, upstream_of(p), &run, check_written, p, why);
@@ -357,7 +356,7 @@ static bool action_start(struct pass *p)
     if (!err)
         return true;
     if (!p->over) {
-        answer = github_unsent(g, upstream_of(p), err, &why);
+        answer = github_unsent(g, err, &why);
         (void)pass_answered(p, &answer);
     }
     return false;

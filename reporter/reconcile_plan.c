@@ -155,9 +155,11 @@ enum action_kind plan_comment(enum oncall_word word, const char *digest,
     return (enum action_kind)table[word][column];
 }
 
-enum budget_class plan_class(const struct wanted_check *wanted, enum action_kind kind)
+enum budget_class plan_class(const struct wanted_check *wanted, const struct check_sent *sent,
+                             enum action_kind kind)
 {
-    if (wanted->aggregate && (wanted->completed || kind != ACTION_CHECK_UPDATE))
+    bool ends = wanted->completed && !sent->completed;
+    if (wanted->aggregate && (ends || kind != ACTION_CHECK_UPDATE))
         return BUDGET_AGGREGATE;
     return wanted->completed ? BUDGET_URGENT : BUDGET_REST;
 }

@@ -72,9 +72,11 @@ enum action_kind plan_check(const struct wanted_check *wanted, const struct chec
 enum action_kind plan_comment(enum oncall_word word, const char *digest,
                               const struct comment_sent *has);
 /* What the call is for, when GitHub's budget is scarce: the first sign of an aggregate and its end
- * go first, then jobs that completed. A job in progress may complete meanwhile, which then costs
- * one call instead of two. */
-enum budget_class plan_class(const struct wanted_check *wanted, enum action_kind kind);
+ * go first, then what completed. A job in progress may complete meanwhile, which then costs one
+ * call instead of two. An aggregate that has completed and says something else now is no better
+ * than a job: else a downstream could take everybody's calls by turning its own to and fro. */
+enum budget_class plan_class(const struct wanted_check *wanted, const struct check_sent *sent,
+                             enum action_kind kind);
 
 /* ---- the list -------------------------------------------------------------------------------- */
 

@@ -34,6 +34,18 @@ char *mem_dup(const char *text)
     return memcpy(mem_alloc(size, 1), text, size);
 }
 
+void mem_free_secret(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
+void mem_free_secret_char(char **secret)
+{
+    mem_free_secret(*secret);
+}
+
 void mem_free_char(char **block)
 {
     free(*block);

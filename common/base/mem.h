@@ -12,7 +12,11 @@ void *mem_alloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
 void *mem_resize(void *block, size_t n, size_t size) __attribute__((returns_nonnull));
 /* strdup that aborts when there is no memory; NULL gives NULL. */
 char *mem_dup(const char *text);
+/* free for a secret, which is overwritten before; NULL is fine. */
+void mem_free_secret(char *secret);
 /* Cleanup helper: char *CLEANUP(mem_free_char) s = ...; */
 void mem_free_char(char **block);
+/* The same with mem_free_secret. */
+void mem_free_secret_char(char **secret);
 
 #endif

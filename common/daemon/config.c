@@ -24,12 +24,13 @@ static bool is_known(struct str name)
     return find_property(name) >= 0 || str_starts(name, KAFKA_PREFIX);
 }
 
-/* Begins a fault's line with the name and, when it may be shown, the value. */
+/* Begins a fault's line with the name and, when it may be shown, the value. In a URL that is wrong
+ * an @ may stand behind any part of a password. */
 static void put_fault(struct buf *faults, struct str name, const char *value)
 {
     buf_put(faults, name);
-    if (value) {
-        struct str shown = str_of(value);
+    struct str shown = str_of(value);
+    if (shown.ptr && str_find(shown, '@') < 0) {
         if (shown.len > QUOTED_MAX)
             shown.len = QUOTED_MAX;
         buf_putc(faults, '=');
@@ -54,6 +55,7 @@ static char *read_text_file(const char *path, const char **reason)
     ssize_t n;
     while ((n = read(fd, chunk, sizeof(chunk))) > 0)
         buf_put(&content, (struct str){ chunk, (size_t)n });
+    explicit_bzero(chunk, sizeof(chunk));
     *reason = n < 0 ? strerror(errno) : NULL;
     close(fd);
     struct str text = buf_str(&content);
@@ -103,12 +105,12 @@ static void take_file(struct config *c, struct str name, const char *path, struc
     struct str base = { name.ptr, name.len - strlen("_FILE") };
     if (!*path)
         return;
-    char *CLEANUP(mem_free_char) text = read_text_file(path, &reason);
+    char *CLEANUP(mem_free_secret_char) text = read_text_file(path, &reason);
     if (text) {
         take_value(c, base, text, faults);
         return;
     }
-    put_fault(faults, name, path);
+    put_fault(faults, name, *path == '/' ? path : NULL); /* else it may be the secret itself */
     buf_printf(faults, "%s; accepted: the path of a text file that holds %.*s\n", reason,
                STR_ARG(base));
 }
@@ -163,7 +165,10 @@ static void check_value(const struct config *c, size_t i, bool allow_http, struc
         buf_printf(faults, "missing. %s Accepted: ", p->help);
         config_accepted(p, faults);
     } else if (!config_parse(p, v, allow_http, &reason)) {
-        put_fault(faults, name, p->secret ? NULL : v->text);
+        struct buf CLEANUP(buf_clear) shown;
+        buf_init(&shown, 4096);
+        config_put_shown(p, str_of(v->text), &shown);
+        put_fault(faults, name, p->secret ? NULL : buf_str(&shown).ptr);
         if (reason)
             buf_printf(faults, "%s; ", reason);
         buf_puts(faults, "accepted: ");
@@ -208,10 +213,10 @@ void config_free(struct config *c)
     if (!c)
         return;
     for (size_t i = 0; i < config_n_properties; i++)
-        free(c->values[i].text);
+        mem_free_secret(c->values[i].text);
     for (size_t i = 0; i < c->n_kafka; i++) {
         free((char *)c->kafka[i].name);
-        free((char *)c->kafka[i].value);
+        mem_free_secret((char *)c->kafka[i].value);
     }
     free(c->values);
     free(c);

@@ -129,13 +129,20 @@ void config_markdown(struct buf *to)
     buf_puts(to, " | as librdkafka documents |\n");
 }
 
+static void put_setting(const struct property *p, const char *text, struct buf *to)
+{
+    buf_printf(to, "%s=", p->name);
+    config_put_shown(p, str_of(text), to);
+    buf_putc(to, '\n');
+}
+
 void config_print(const struct config *c, struct buf *to)
 {
     for (size_t i = 0; i < config_n_properties; i++) {
         const struct property *p = &config_properties[i];
         const char *text = c->values[i].text;
         if (p->daemons & c->daemon)
-            buf_printf(to, "%s=%s\n", p->name, !text ? "" : p->secret ? "(set)" : text);
+            put_setting(p, text, to);
     }
     for (size_t i = 0; i < c->n_kafka; i++)
         buf_printf(to, "kafka %s=%s\n", c->kafka[i].name,

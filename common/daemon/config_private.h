@@ -26,6 +26,8 @@ struct config {
 /* Reads v->text as p says: number, and text where it is normalised. On a fault returns false; the
  * reason is what config_accepted says, or *reason when that was set. */
 bool config_parse(const struct property *p, struct value *v, bool allow_http, const char **reason);
+/* The value of p as it may be printed: "(set)" of a secret, URLs as url_shown has them. */
+void config_put_shown(const struct property *p, struct str text, struct buf *to);
 /* "a whole number from 1 to 1000000": what the property takes. */
 void config_accepted(const struct property *p, struct buf *to);
 

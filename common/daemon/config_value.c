@@ -2,6 +2,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/url.h"
+#include "../model/limits.h"
 #include "config_private.h"
 
 struct unit {
@@ -169,7 +171,7 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, co
     case PROPERTY_URL:
         if (!is_url(text, allow_http, reason))
             return false;
-        while (str_ends(str_of(v->text), "/"))
+        while (str_ends(str_of(v->text), "/") && !strchr(v->text, '?'))
             v->text[strlen(v->text) - 1] = '\0';
         return true;
     case PROPERTY_CHOICE:
@@ -194,6 +196,40 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, co
         return are_issuers(text, allow_http, reason);
     }
     return false;
+}
+
+static void put_url(struct str url, struct buf *to)
+{
+    char shown[URL_MAX + 1];
+    buf_put(to, url_shown(shown, sizeof(shown), url));
+}
+
+/* What follows the first '=' or ',' of a query is not known from an issuer or another pair; it is
+ * shown only where it begins as a URL does. */
+static void put_issuers(struct str text, struct buf *to)
+{
+    struct str pair, url;
+    for (const char *comma = ""; str_split(&text, ',', &pair); comma = ",") {
+        buf_puts(to, comma);
+        for (const char *equals = ""; str_split(&pair, '=', &url); equals = "=") {
+            buf_puts(to, equals);
+            if (str_find_str(url, STR_LIT("://")) < 0)
+                url = STR_LIT("…");
+            put_url(url, to);
+        }
+    }
+}
+
+void config_put_shown(const struct property *p, struct str text, struct buf *to)
+{
+    if (p->secret)
+        buf_puts(to, text.len ? "(set)" : "");
+    else if (p->type == PROPERTY_ISSUERS)
+        put_issuers(text, to);
+    else if (p->type == PROPERTY_URL || str_find_str(text, STR_LIT("://")) >= 0)
+        put_url(text, to);
+    else
+        buf_put(to, text);
 }
 
 static void put_quantity(struct buf *to, int64_t n, const struct unit *units)

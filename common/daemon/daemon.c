@@ -299,6 +299,10 @@ int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *con
         printf("%s %s\n", spec->name, daemon_version());
         return EXIT_DRAINED;
     }
+    process_refuse_cores();
+#ifndef CRCR_SANITIZED /* LeakSanitizer attaches to what it looks at */
+    process_refuse_tracing();
+#endif
     log_init(spec->name, LOG_INFO, LOG_JSON);
     struct daemon_ctx ctx = { .spec = spec };
     struct buf CLEANUP(buf_clear) faults;

@@ -92,6 +92,12 @@ int64_t process_max_fds(void);
 /* Shells and old init systems start programs with 1,024 descriptors, although more may be had. */
 void process_raise_max_fds(void);
 double process_cpu_seconds(void);
+/* No core is written of this process or what it starts (setrlimit(2), RLIMIT_CORE): it would hold
+ * keys and tokens. */
+void process_refuse_cores(void);
+/* Only root may attach to this process or read its memory and environment, and no core goes to a
+ * program of core_pattern either (prctl(2), PR_SET_DUMPABLE). */
+void process_refuse_tracing(void);
 /* "host-pid-8hex" */
 void process_owner(char *to, size_t size);
 

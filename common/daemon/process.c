@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -41,6 +42,16 @@ void process_raise_max_fds(void)
         return;
     limit.rlim_cur = limit.rlim_max < MAX_FDS ? limit.rlim_max : MAX_FDS;
     setrlimit(RLIMIT_NOFILE, &limit); /* cannot fail up to rlim_max; if it does, fewer must do */
+}
+
+void process_refuse_cores(void)
+{
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* to lower a limit is always allowed */
+}
+
+void process_refuse_tracing(void)
+{
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with 0 */
 }
 
 int64_t process_max_fds(void)

@@ -26,6 +26,7 @@ static enum err rerun_start(struct rerun *r, struct why *why)
              (unsigned long long)r->run_id, r->failed_only ? "rerun-failed-jobs" : "rerun");
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_ACTIONS_WRITE,
         .method = "POST",
         .repo = str_of(r->repo),
         .path = path,
@@ -55,7 +56,7 @@ static void answered(void *opaque, const struct github_answer *answer)
         enum err err = rerun_start(r, &why);
         if (!err)
             return;
-        seen = github_unsent(r->g, str_of(r->repo), err, &why);
+        seen = github_unsent(r->g, err, &why);
     }
     r->done(r->opaque, &seen);
     free(r);
@@ -125,7 +126,11 @@ enum err actions_run_get(struct github *g, struct str repo, struct str run_id, a
     snprintf(path, sizeof(path), "/repos/%.*s/actions/runs/%llu", STR_ARG(repo),
              (unsigned long long)id);
     struct github_request request = {
-        .auth = GITHUB_AS_INSTALLATION, .method = "GET", .repo = repo, .path = path
+        .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_ACTIONS_WRITE,
+        .method = "GET",
+        .repo = repo,
+        .path = path,
     };
     struct asking *a = mem_alloc(1, sizeof(*a));
     a->done = done;

@@ -28,7 +28,7 @@ struct api_call {
 static void api_call_free(struct api_call *c)
 {
     buf_clear(&c->url);
-    free(c->authorization);
+    mem_free_secret(c->authorization);
     free(c);
 }
 

@@ -26,7 +26,7 @@ void app_jwt_clear(struct app_jwt *j)
 
 void app_jwt_drop(struct app_jwt *j)
 {
-    free(j->text);
+    mem_free_secret(j->text);
     j->text = NULL;
 }
 

@@ -20,49 +20,66 @@
 #define ANSWER_MAX_BYTES    65536
 #define REFUSED_MS          60000 /* a refusal is believed for so long */
 #define FAILED_MS           5000  /* and any other failure */
-#define REFUSALS_MAX        1000
 
 /* The installation for one owner. */
 struct account {
     UT_hash_handle hh;
     char owner[REPO_MAX + 1]; /* lower case */
-    struct app_tokens *tokens;
-    int64_t installation; /* 0: not known */
-    char *token;
-    int64_t token_end_ms; /* monotonic, as is the next */
-    int64_t limited_until_ms;
+    int64_t installation;     /* 0: not known */
+    int64_t limited_until_ms; /* monotonic */
     int limits_in_row;
     int64_t left, limit, reset_ms; /* GitHub's last numbers; reset_ms 0: none yet */
-    bool found_again;              /* the id was looked up anew in this round */
+};
+
+/* The token for one repository and permission. */
+struct access {
+    UT_hash_handle hh;
+    char name[REPO_MAX + 24]; /* "owner/repo contents:write", lower case */
+    char repo[REPO_MAX + 1];  /* as it was asked for first */
+    enum github_permission permission;
+    struct app_tokens *tokens;
+    struct account *account;
+    char *token;
+    int64_t token_end_ms; /* monotonic, as is the next */
+    /* A look-up that failed a moment ago, so that the next calls do not repeat it at once. After a
+     * refusal calls wait, which spends no attempt, and then GitHub is asked again: an App may have
+     * been installed, or an account no longer be suspended. */
+    int64_t failed_until_ms;
+    enum err failed_err;
+    int failed_status;
+    char failed_reason[512];
+    bool found_again; /* the id was looked up anew in this round */
+    bool by_old_name; /* GitHub finds the repository, but not in its installation: it was renamed,
+                         and its token is for all of the installation */
     struct app_token_waiter *waiters;
     struct lookup *lookup; /* under way, or NULL */
 };
 
-/* A request under way; outlives the account when the cache is freed before the http_client. */
+/* A request under way; outlives its access when the cache is freed before the http_client. */
 struct lookup {
-    struct account *account; /* NULL: nobody waits any more */
-    bool of_token;           /* else of the installation's id */
-    char repo[REPO_MAX + 1]; /* whose installation is looked for */
+    struct access *access; /* NULL: nobody waits any more */
+    bool of_token;         /* else of the installation's id */
+    char body[REPO_MAX + 96];
 };
 
-/* A look-up that failed a moment ago, so that the next calls do not repeat it at once. After a
- * refusal calls wait, which spends no attempt, and then GitHub is asked again: an App may have been
- * installed, or an account no longer be suspended. */
-struct refusal {
-    UT_hash_handle hh;
-    char name[REPO_MAX + 1]; /* lower case: a repo whose installation was looked up, or an owner
-                                whose token was asked for */
-    int64_t until_ms;        /* monotonic */
-    enum err err;
-    int status;
-    char reason[512];
+/* The name and the value of "permissions".
+ * https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app */
+static const struct {
+    const char *name, *value;
+} permissions[] = {
+    [GITHUB_CONTENTS_READ] = { "contents", "read" },
+    [GITHUB_CONTENTS_WRITE] = { "contents", "write" },
+    [GITHUB_CHECKS_WRITE] = { "checks", "write" },
+    [GITHUB_ACTIONS_WRITE] = { "actions", "write" },
+    [GITHUB_PULLS_READ] = { "pull_requests", "read" },
+    [GITHUB_PULLS_WRITE] = { "pull_requests", "write" },
 };
 
 struct app_tokens {
     struct api api;
     struct app_jwt *jwt; /* borrowed */
     struct account *accounts;
-    struct refusal *refusals; /* oldest first */
+    struct access *accesses;
 };
 
 struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
@@ -73,63 +90,34 @@ struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
     return t;
 }
 
-static void refusal_forget(struct app_tokens *t, struct refusal *r)
+static void token_forget(struct access *s)
 {
-    HASH_DEL(t->refusals, r);
-    free(r);
+    if (s->token)
+        explicit_bzero(s->token, strlen(s->token));
+    free(s->token);
+    s->token = NULL;
 }
 
 void app_tokens_free(struct app_tokens *t)
 {
     struct account *a, *a_next;
+    struct access *s, *s_next;
     if (!t)
         return;
+    HASH_ITER(hh, t->accesses, s, s_next)
+    {
+        if (s->lookup)
+            s->lookup->access = NULL;
+        HASH_DEL(t->accesses, s);
+        token_forget(s);
+        free(s);
+    }
     HASH_ITER(hh, t->accounts, a, a_next)
     {
-        if (a->lookup)
-            a->lookup->account = NULL;
         HASH_DEL(t->accounts, a);
-        free(a->token);
         free(a);
     }
-    while (t->refusals)
-        refusal_forget(t, t->refusals);
     free(t);
-}
-
-/* ---- what failed a moment ago ---- */
-
-/* NULL when there is none, or none that is believed still. */
-static struct refusal *refusal_find(struct app_tokens *t, struct str name)
-{
-    char lower[REPO_MAX + 1];
-    struct refusal *r;
-    str_lower(lower, sizeof(lower), name);
-    HASH_FIND_STR(t->refusals, lower, r);
-    if (r && r->until_ms <= clock_mono_ms()) {
-        refusal_forget(t, r);
-        return NULL;
-    }
-    return r;
-}
-
-/* Gives until when it is believed. */
-static int64_t refusal_remember(struct app_tokens *t, struct str name,
-                                const struct github_answer *failure)
-{
-    struct refusal *r = refusal_find(t, name);
-    if (r)
-        refusal_forget(t, r);
-    if (HASH_COUNT(t->refusals) >= REFUSALS_MAX)
-        refusal_forget(t, t->refusals);
-    r = mem_alloc(1, sizeof(*r));
-    str_lower(r->name, sizeof(r->name), name);
-    r->err = failure->err;
-    r->status = failure->status;
-    r->until_ms = clock_mono_ms() + (failure->err == ERR_REFUSE ? REFUSED_MS : FAILED_MS);
-    str_copy(r->reason, sizeof(r->reason), str_of(failure->reason));
-    HASH_ADD_STR(t->refusals, name, r);
-    return r->until_ms;
 }
 
 /* ---- accounts ---- */
@@ -148,37 +136,59 @@ static struct account *account_of(struct app_tokens *t, struct str repo)
         return a;
     a = mem_alloc(1, sizeof(*a));
     memcpy(a->owner, owner, sizeof(owner));
-    a->tokens = t;
     HASH_ADD_STR(t->accounts, owner, a);
     return a;
 }
 
-bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answer *ret)
+static struct access *access_of(struct app_tokens *t, struct str repo,
+                                enum github_permission permission)
 {
-    const struct account *a = account_of(t, repo);
-    if (a->limited_until_ms > clock_mono_ms()) {
+    char name[sizeof(((struct access *)0)->name)];
+    char lower[REPO_MAX + 1];
+    struct access *s;
+    if (!str_lower(lower, sizeof(lower), repo))
+        lower[0] = 0; /* no repo of GitHub's is that long */
+    snprintf(name, sizeof(name), "%s %s:%s", lower, permissions[permission].name,
+             permissions[permission].value);
+    HASH_FIND_STR(t->accesses, name, s);
+    if (s)
+        return s;
+    s = mem_alloc(1, sizeof(*s));
+    memcpy(s->name, name, sizeof(name));
+    str_copy(s->repo, sizeof(s->repo), repo);
+    s->permission = permission;
+    s->tokens = t;
+    s->account = account_of(t, repo);
+    HASH_ADD_STR(t->accesses, name, s);
+    return s;
+}
+
+bool app_token_blocked(struct app_tokens *t, struct str repo, enum github_permission permission,
+                       struct github_answer *ret)
+{
+    const struct access *s = access_of(t, repo, permission);
+    int64_t now_ms = clock_mono_ms();
+    if (s->account->limited_until_ms > now_ms) {
         *ret = (struct github_answer){
             .err = ERR_RETRY,
             .limited = true,
             .names_wait = true,
-            .wait_until_ms = a->limited_until_ms,
+            .wait_until_ms = s->account->limited_until_ms,
             .budget_left = -1,
             .reason = "a rate limit of GitHub's holds for this installation",
         };
         return true;
     }
-    const struct refusal *r = refusal_find(t, str_of(a->owner));
-    if (!r)
-        r = refusal_find(t, repo);
-    if (!r)
+    if (s->failed_until_ms <= now_ms)
         return false;
-    *ret = (struct github_answer){
-        .err = r->err, .status = r->status, .budget_left = -1, .reason = r->reason
-    };
-    if (r->err == ERR_REFUSE) { /* GitHub was not asked for this call */
+    *ret = (struct github_answer){ .err = s->failed_err,
+                                   .status = s->failed_status,
+                                   .budget_left = -1,
+                                   .reason = s->failed_reason };
+    if (s->failed_err == ERR_REFUSE) { /* GitHub was not asked for this call */
         ret->err = ERR_RETRY;
         ret->limited = true;
-        ret->wait_until_ms = r->until_ms;
+        ret->wait_until_ms = s->failed_until_ms;
     }
     return true;
 }
@@ -226,38 +236,31 @@ int64_t app_tokens_least_left(const struct app_tokens *t)
 
 /* ---- access tokens ---- */
 
-static bool token_good(const struct account *a, int64_t before_end_ms)
+static bool token_good(const struct access *s, int64_t before_end_ms)
 {
-    return a->token && clock_mono_ms() < a->token_end_ms - before_end_ms;
+    return s->token && clock_mono_ms() < s->token_end_ms - before_end_ms;
 }
 
-const char *app_token_cached(struct app_tokens *t, struct str repo)
+const char *app_token_cached(struct app_tokens *t, struct str repo,
+                             enum github_permission permission)
 {
-    const struct account *a = account_of(t, repo);
-    return token_good(a, TOKEN_RENEW_MS) ? a->token : NULL;
+    const struct access *s = access_of(t, repo, permission);
+    return token_good(s, TOKEN_RENEW_MS) ? s->token : NULL;
 }
 
-void app_token_drop(struct app_tokens *t, struct str repo, const char *token)
+void app_token_drop(struct app_tokens *t, struct str repo, enum github_permission permission,
+                    const char *token)
 {
-    struct account *a = account_of(t, repo);
-    if (a->token && strcmp(a->token, token) == 0) {
-        free(a->token);
-        a->token = NULL;
-    }
+    struct access *s = access_of(t, repo, permission);
+    if (s->token && strcmp(s->token, token) == 0)
+        token_forget(s);
 }
 
-/* Answers the waiters of that repo; of all repos when it is absent. */
-static void release(struct account *a, struct str repo, const struct github_answer *failure)
+static void release(struct access *s, const struct github_answer *failure)
 {
-    struct app_token_waiter *w, *next, *ready = NULL;
-    DL_FOREACH_SAFE(a->waiters, w, next)
-    {
-        if (repo.ptr && !str_eq_nocase(w->repo, repo))
-            continue;
-        DL_DELETE(a->waiters, w);
-        DL_APPEND(ready, w);
-    }
-    const char *token = failure ? NULL : a->token;
+    struct app_token_waiter *w, *next, *ready = s->waiters;
+    const char *token = failure ? NULL : s->token;
+    s->waiters = NULL; /* those who are answered may wait anew */
     DL_FOREACH_SAFE(ready, w, next)
     {
         DL_DELETE(ready, w);
@@ -266,24 +269,29 @@ static void release(struct account *a, struct str repo, const struct github_answ
     }
 }
 
-/* The look-up for that repo, or for all of the account's when it is absent, failed. It may have
- * worked where no answer was seen; but the call that waited for it was surely not made. */
-static void fail(struct account *a, struct str repo, const struct github_answer *answer)
+/* It may have worked where no answer was seen; but the call that waited for it was surely not made.
+ */
+static void fail(struct access *s, const struct github_answer *answer)
 {
     struct github_answer failure = *answer;
     failure.sent_ms = 0;
     if (failure.err == ERR_UNKNOWN)
         failure.err = ERR_RETRY;
-    account_answered(a, &failure);
+    s->found_again = false;
+    account_answered(s->account, &failure);
     if (!failure.limited) {
-        int64_t until_ms =
-            refusal_remember(a->tokens, repo.ptr ? repo : str_of(a->owner), &failure);
-        if (failure.err == ERR_REFUSE) {
+        bool refused = failure.err == ERR_REFUSE;
+        s->failed_err = failure.err;
+        s->failed_status = failure.status;
+        s->failed_until_ms = clock_mono_ms() + (refused ? REFUSED_MS : FAILED_MS);
+        str_copy(s->failed_reason, sizeof(s->failed_reason), str_of(failure.reason));
+        failure.reason = s->failed_reason;
+        if (refused) {
             failure.no_token = true;
-            failure.wait_until_ms = until_ms;
+            failure.wait_until_ms = s->failed_until_ms;
         }
     }
-    release(a, repo, &failure);
+    release(s, &failure);
 }
 
 static bool id_read(struct str body, int64_t *id)
@@ -294,7 +302,7 @@ static bool id_read(struct str body, int64_t *id)
     return *id > 0;
 }
 
-static bool token_read(struct account *a, struct str body)
+static bool token_read(struct access *s, struct str body)
 {
     json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
     const char *token = json_string_value(json_object_get(document, "token"));
@@ -302,27 +310,27 @@ static bool token_read(struct account *a, struct str body)
     int64_t end_ms;
     bool good = token && *token && !clock_parse(str_of(end), &end_ms, NULL);
     if (good) {
-        free(a->token);
-        a->token = mem_dup(token);
+        token_forget(s);
+        s->token = mem_dup(token);
         /* On the monotonic clock: how long it lives is known when it comes. A clock that is wrong
          * just then makes it live no longer than GitHub's tokens do. */
         int64_t left_ms = end_ms - clock_wall_ms();
-        a->token_end_ms = clock_mono_ms() + (left_ms < TOKEN_LIFE_MS ? left_ms : TOKEN_LIFE_MS);
+        s->token_end_ms = clock_mono_ms() + (left_ms < TOKEN_LIFE_MS ? left_ms : TOKEN_LIFE_MS);
     }
     json_decref(document);
     return good;
 }
 
-static enum err advance(struct account *a, struct why *why) MUST_CHECK;
+static enum err advance(struct access *s, struct why *why) MUST_CHECK;
 
 /* The next step for those who still wait; they get an answer when it cannot even be started. */
-static void go_on(struct account *a)
+static void go_on(struct access *s)
 {
     struct why why;
-    enum err err = advance(a, &why);
+    enum err err = advance(s, &why);
     if (err) {
         struct github_answer failure = { .err = err, .budget_left = -1, .reason = why.text };
-        fail(a, STR_NONE, &failure);
+        fail(s, &failure);
     }
 }
 
@@ -333,95 +341,96 @@ static const struct github_answer garbage = {
     .reason = "GitHub's answer about the installation cannot be read",
 };
 
-static void found(struct account *a, struct str repo, const struct github_answer *answer)
+static void minted(struct access *s, const struct github_answer *answer)
 {
     if (!answer->err) {
-        go_on(a);
-    } else if (answer->err == ERR_REFUSE) {
-        /* Another repo of this owner may still be one that the App is installed on. */
-        fail(a, repo, answer);
-        go_on(a);
+        s->found_again = false;
+        release(s, NULL);
+    } else if (answer->status == 404 && !s->found_again) {
+        s->found_again = true; /* removed and installed again: it has another id now */
+        s->account->installation = 0;
+        go_on(s);
+    } else if (answer->status == 422 && !s->by_old_name) {
+        s->by_old_name = true;
+        go_on(s);
+    } else if (answer->err != ERR_REFUSE && token_good(s, TOKEN_LAST_MS)) {
+        release(s, NULL);
     } else {
-        fail(a, STR_NONE, answer);
-    }
-}
-
-static void minted(struct account *a, const struct github_answer *answer)
-{
-    if (!answer->err) {
-        a->found_again = false;
-        release(a, STR_NONE, NULL);
-    } else if (answer->status == 404 && !a->found_again) {
-        a->found_again = true; /* removed and installed again: it has another id now */
-        a->installation = 0;
-        go_on(a);
-    } else if (answer->err != ERR_REFUSE && token_good(a, TOKEN_LAST_MS)) {
-        release(a, STR_NONE, NULL);
-    } else {
-        a->found_again = false;
-        fail(a, STR_NONE, answer);
+        s->by_old_name = false;
+        fail(s, answer);
     }
 }
 
 static void answered(void *opaque, const struct github_answer *answer)
 {
     struct lookup *l = opaque;
-    struct account *a = l->account;
-    if (!a) {
+    struct access *s = l->access;
+    if (!s) {
         free(l);
         return;
     }
-    a->lookup = NULL;
+    s->lookup = NULL;
     if (answer->status == 401)
-        app_jwt_drop(a->tokens->jwt);
-    if (!answer->err &&
-        !(l->of_token ? token_read(a, answer->body) : id_read(answer->body, &a->installation)))
+        app_jwt_drop(s->tokens->jwt);
+    if (!answer->err && !(l->of_token ? token_read(s, answer->body)
+                                      : id_read(answer->body, &s->account->installation)))
         answer = &garbage;
     if (l->of_token)
-        minted(a, answer);
+        minted(s, answer);
+    else if (answer->err)
+        fail(s, answer);
     else
-        found(a, str_of(l->repo), answer);
+        go_on(s);
     free(l);
 }
 
 /* Starts the request that brings those who wait nearer to a token, unless one is under way. */
-static enum err advance(struct account *a, struct why *why)
+static enum err advance(struct access *s, struct why *why)
 {
-    if (a->lookup || !a->waiters)
+    if (s->lookup || !s->waiters)
         return OK;
     const char *jwt;
     char path[REPO_MAX + 80];
-    enum err err = app_jwt_get(a->tokens->jwt, &jwt, why);
+    enum err err = app_jwt_get(s->tokens->jwt, &jwt, why);
     if (err)
         return err;
     struct lookup *l = mem_alloc(1, sizeof(*l));
-    l->account = a;
-    l->of_token = a->installation != 0;
-    str_copy(l->repo, sizeof(l->repo), a->waiters->repo);
-    if (l->of_token)
-        snprintf(path, sizeof(path), "/app/installations/%" PRId64 "/access_tokens",
-                 a->installation);
-    else
-        snprintf(path, sizeof(path), "/repos/%s/installation", l->repo);
-    const struct github_request request = {
-        .method = l->of_token ? "POST" : "GET",
-        .repo = str_of(l->repo),
+    l->access = s;
+    l->of_token = s->account->installation != 0;
+    struct github_request request = {
+        .method = "GET",
+        .repo = str_of(s->repo),
         .path = path,
         .max_body_bytes = ANSWER_MAX_BYTES,
     };
-    err = api_call_start(&a->tokens->api, &request, jwt, answered, l, why);
+    if (l->of_token) {
+        const char *slash = strchr(s->repo, '/');
+        char repositories[REPO_MAX + 24] = "";
+        if (!s->by_old_name)
+            snprintf(repositories, sizeof(repositories), ",\"repositories\":[\"%s\"]",
+                     slash ? slash + 1 : "");
+        snprintf(l->body, sizeof(l->body), "{\"permissions\":{\"%s\":\"%s\"}%s}",
+                 permissions[s->permission].name, permissions[s->permission].value, repositories);
+        snprintf(path, sizeof(path), "/app/installations/%" PRId64 "/access_tokens",
+                 s->account->installation);
+        request.method = "POST";
+        request.body = str_of(l->body);
+    } else {
+        snprintf(path, sizeof(path), "/repos/%s/installation", s->repo);
+    }
+    err = api_call_start(&s->tokens->api, &request, jwt, answered, l, why);
     if (err)
         free(l);
     else
-        a->lookup = l;
+        s->lookup = l;
     return err;
 }
 
 enum err app_token_wait(struct app_tokens *t, struct app_token_waiter *w, struct why *why)
 {
-    struct account *a = account_of(t, w->repo);
-    DL_APPEND(a->waiters, w);
-    enum err err = advance(a, why);
+    struct access *s = access_of(t, w->repo, w->permission);
+    DL_APPEND(s->waiters, w);
+    enum err err = advance(s, why);
     if (err)
         app_token_unwait(t, w);
     return err;
@@ -429,7 +438,7 @@ enum err app_token_wait(struct app_tokens *t, struct app_token_waiter *w, struct
 
 void app_token_unwait(struct app_tokens *t, struct app_token_waiter *w)
 {
-    struct account *a = account_of(t, w->repo);
-    DL_DELETE(a->waiters, w);
+    struct access *s = access_of(t, w->repo, w->permission);
+    DL_DELETE(s->waiters, w);
     w->prev = w->next = NULL;
 }

@@ -1,13 +1,15 @@
-/* Private to common/github: an access token for each installation of the App, looked up once
- * however many calls wait for it.
+/* Private to common/github: an access token of the App for each repository and permission, looked
+ * up once however many calls wait for it. A token that is stolen gives that much for an hour, not
+ * all that the App may do.
  *
  *   owner ──▶ no id ──GET /repos/o/r/installation──▶ id ──POST access_tokens──▶ token
  *               ▲                                    │404: reinstalled             │ 401, or 5 min
  *               └────────────────────────────────────┘◀────────────────────────────┘ before its end
  *
- * An App can be installed at most once for an owner, so one installation serves all repositories
- * of that owner. A failed look-up is remembered, a refusal for a minute, and a limit for as long as
- * it lasts, so that nothing hammers. One thread. */
+ * An App can be installed at most once for an owner, so its id and GitHub's limits are the owner's.
+ * A failed look-up is remembered for its repository and permission, a refusal for a minute; a limit
+ * holds the owner's calls for as long as it lasts, so that nothing hammers. One thread.
+ * https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app */
 #ifndef CRCR_GITHUB_APP_TOKEN_H
 #define CRCR_GITHUB_APP_TOKEN_H
 
@@ -25,6 +27,7 @@ typedef void app_token_fn(struct app_token_waiter *w, const char *token,
 struct app_token_waiter {
     app_token_fn *done;
     struct str repo; /* the caller's, for as long as it waits */
+    enum github_permission permission;
     void *opaque;
     struct app_token_waiter *prev, *next;
 };
@@ -34,16 +37,19 @@ struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt);
 /* Waiters are forgotten, not called. NULL is fine. */
 void app_tokens_free(struct app_tokens *t);
 
-/* The token for the repo's installation if one is at hand, else NULL. */
-const char *app_token_cached(struct app_tokens *t, struct str repo);
+/* The token for that repo and permission if one is at hand, else NULL. */
+const char *app_token_cached(struct app_tokens *t, struct str repo,
+                             enum github_permission permission);
 /* True when it is known already that there is none to be had now (github_blocked). */
-bool app_token_blocked(struct app_tokens *t, struct str repo, struct github_answer *ret);
+bool app_token_blocked(struct app_tokens *t, struct str repo, enum github_permission permission,
+                       struct github_answer *ret);
 /* Calls w->done later, from http_client_poll, when this returns OK. */
 enum err app_token_wait(struct app_tokens *t, struct app_token_waiter *w,
                         struct why *why) MUST_CHECK;
 void app_token_unwait(struct app_tokens *t, struct app_token_waiter *w);
 /* GitHub did not take that token: forget it, unless another is in its place already. */
-void app_token_drop(struct app_tokens *t, struct str repo, const char *token);
+void app_token_drop(struct app_tokens *t, struct str repo, enum github_permission permission,
+                    const char *token);
 /* An answer for a call of that repo's installation: a limit holds back all calls of the
  * installation until it ends. Where GitHub did not say until when, each limit in a row doubles the
  * wait, and answer->wait_until_ms is set to that. */

@@ -89,6 +89,7 @@ static enum err write_start(struct github *g, const char *method, struct str rep
     struct buf body;
     const struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_CHECKS_WRITE,
         .method = method,
         .repo = repo,
         .path = path,
@@ -124,6 +125,7 @@ struct finding {
     struct github *g;
     char *repo;
     int64_t app_id; /* 0: the App is configured by client id, so GitHub cannot filter for us */
+    enum budget_class class;
     int pages, max_pages;
     bool need_all; /* to miss one of them is a failure */
     check_run_found_fn *found;
@@ -143,10 +145,12 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
 {
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_CHECKS_WRITE,
         .method = "GET",
         .repo = str_of(f->repo),
         .path = path,
         .max_body_bytes = PAGE_MAX_BYTES,
+        .class = f->class,
     };
     f->pages++;
     return github_start(f->g, &request, page_came, f, why);
@@ -197,7 +201,7 @@ static void page_came(void *opaque, const struct github_answer *answer)
         enum err err = page_start(f, path, &why);
         if (!err)
             return;
-        seen = github_unsent(f->g, str_of(f->repo), err, &why);
+        seen = github_unsent(f->g, err, &why);
     } else if (more && f->need_all) {
         seen.err = ERR_REFUSE;
         seen.reason = "there are more check runs than anybody reads";
@@ -219,18 +223,19 @@ static struct finding *finding_new(struct github *g, struct str repo, check_run_
     return f;
 }
 
-enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
+enum err check_run_find(struct github *g, struct str repo, const struct check_run *run,
                         check_run_found_fn *found, github_written_fn *done, void *opaque,
                         struct why *why)
 {
     struct buf path;
     struct finding *f = finding_new(g, repo, found, done, opaque);
+    f->class = run->class;
     if (!str_to_i64(str_of(github_app_id(g)), &f->app_id))
         f->app_id = 0;
     buf_init(&path, 8192);
     buf_printf(&path, "/repos/%.*s/commits/%.*s/check-runs?filter=all&per_page=100&check_name=",
-               STR_ARG(repo), STR_ARG(head_sha));
-    http_encode(&path, name);
+               STR_ARG(repo), STR_ARG(run->head_sha));
+    http_encode(&path, run->name);
     if (f->app_id)
         buf_printf(&path, "&app_id=%" PRId64, f->app_id);
     enum err err = page_start(f, buf_str(&path).ptr, why);

@@ -39,12 +39,13 @@ struct check_run_found {
     int64_t app_id; /* 0 unknown */
     struct str name, external_id, status, conclusion, summary;
 };
-/* found is called for each of our App's check runs of that name on that commit, over all pages,
- * then done once with the last answer (id 0). When an answer is not OK, done comes at once with it.
- * GET /repos/{repo}/commits/{head_sha}/check-runs?check_name=…&filter=all&per_page=100. A commit
- * that GitHub does not know (404, 422) is ERR_REFUSE. */
+/* found is called for each of our App's check runs of run's name on its commit, over all pages,
+ * then done once with the last answer (id 0). Each page is a call of run's class. When an answer is
+ * not OK, done comes at once with it. GET
+ * /repos/{repo}/commits/{head_sha}/check-runs?check_name=…&filter=all&per_page=100. A commit that
+ * GitHub does not know (404, 422) is ERR_REFUSE. */
 typedef void check_run_found_fn(void *opaque, const struct check_run_found *run);
-enum err check_run_find(struct github *g, struct str repo, struct str head_sha, struct str name,
+enum err check_run_find(struct github *g, struct str repo, const struct check_run *run,
                         check_run_found_fn *found, github_written_fn *done, void *opaque,
                         struct why *why) MUST_CHECK;
 

@@ -79,6 +79,7 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
 {
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_PULLS_WRITE,
         .method = "GET",
         .repo = str_of(f->repo),
         .path = path,
@@ -106,7 +107,7 @@ static void page_came(void *opaque, const struct github_answer *answer)
         enum err err = page_start(f, path, &why);
         if (!err)
             return;
-        seen = github_unsent(f->g, str_of(f->repo), err, &why);
+        seen = github_unsent(f->g, err, &why);
     }
     found.body = str_of(body);
     f->done(f->opaque, &seen, &found);
@@ -139,6 +140,7 @@ static enum err write_start(struct github *g, const char *method, struct str rep
     struct buf body;
     const struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_PULLS_WRITE,
         .method = method,
         .repo = repo,
         .path = path,

@@ -33,6 +33,7 @@ enum err commit_ask(struct github *g, struct str repo, struct str sha, commit_as
     snprintf(path, sizeof(path), "/repos/%.*s/commits/%.*s", STR_ARG(repo), STR_ARG(sha));
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_CONTENTS_READ,
         .method = "GET",
         .repo = repo,
         .path = path,

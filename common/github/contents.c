@@ -9,6 +9,7 @@
 
 #include "../base/buf.h"
 #include "../base/mem.h"
+#include "../base/url.h"
 #include "../model/ids.h"
 
 #define MIME_RAW "application/vnd.github.raw+json"
@@ -43,13 +44,14 @@ enum err content_source_parse(struct content_source *ret, struct str text, struc
     struct content_source s = { .kind = CONTENT_URL };
     if (!text.len || !str_copy(s.text, sizeof(s.text), text) || strlen(s.text) != text.len)
         return why_set(why, ERR_REFUSE, "a source is a URL or a path of 1 to %d bytes", URL_MAX);
+    url_shown(s.shown, sizeof(s.shown), text);
     if (str_starts(text, github)) {
         s.kind = CONTENT_GITHUB;
         if (!parse_blob(str_from(text, sizeof(github) - 1), &s))
             return why_set(why, ERR_REFUSE,
                            "\"%.300s\": a file at GitHub is "
                            "https://github.com/<owner>/<repo>/blob/<ref>/<path>",
-                           s.text);
+                           s.shown);
     } else if (str_starts(text, "file://")) {
         s.kind = CONTENT_FILE;
         memmove(s.text, s.text + 7, strlen(s.text + 7) + 1);
@@ -60,6 +62,8 @@ enum err content_source_parse(struct content_source *ret, struct str text, struc
         if (err)
             return err;
     }
+    if (s.kind == CONTENT_FILE) /* where a ? is a character as others */
+        memcpy(s.shown, s.text, sizeof(s.shown));
     *ret = s;
     return OK;
 }
@@ -72,7 +76,7 @@ void content_api_path(struct buf *to, const struct content_source *source)
 
 const char *content_name(const struct content_source *source)
 {
-    const char *path = source->kind == CONTENT_GITHUB ? source->path : source->text;
+    const char *path = source->kind == CONTENT_GITHUB ? source->path : source->shown;
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
 }
@@ -166,6 +170,7 @@ enum err content_fetch(const struct content_source *source, struct github *g,
         content_api_path(&path, source);
         const struct github_request request = {
             .auth = GITHUB_AS_INSTALLATION,
+            .permission = GITHUB_CONTENTS_READ,
             .method = "GET",
             .repo = str_of(source->repo),
             .path = buf_str(&path).ptr,

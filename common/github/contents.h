@@ -11,6 +11,7 @@ enum content_kind { CONTENT_GITHUB, CONTENT_URL, CONTENT_FILE };
 struct content_source {
     enum content_kind kind;
     char text[URL_MAX + 1];  /* as configured: the URL or the path */
+    char shown[URL_MAX + 1]; /* the same as it may be logged and stored (url_shown) */
     char repo[REPO_MAX + 1]; /* GITHUB: owner/repo */
     char ref[256];           /* GITHUB: branch, tag or commit; a branch with a slash looks like
                                 a folder, so it is one path segment */

@@ -105,6 +105,7 @@ static enum err send(struct sending *s, struct why *why)
     snprintf(path, sizeof(path), "/repos/%.*s/dispatches", STR_ARG(s->dispatch.repo));
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_CONTENTS_WRITE,
         .method = "POST",
         .repo = s->dispatch.repo,
         .path = path,
@@ -155,7 +156,7 @@ static void answered(void *opaque, const struct github_answer *answer)
         enum err err = send(s, &why);
         if (!err)
             return;
-        seen = github_unsent(s->g, s->dispatch.repo, err, &why);
+        seen = github_unsent(s->g, err, &why);
     }
     s->done(s->opaque, &seen);
     sending_free(s);

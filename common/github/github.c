@@ -8,6 +8,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/url.h"
 #include "../model/ids.h"
 #include "app_token.h"
 #include "budget.h"
@@ -34,7 +35,7 @@ struct github {
     struct app_jwt jwt;
     struct app_tokens *tokens;
     struct budget_payer payer;
-    struct github_answer refused; /* by our budget: the last github_start; err OK: it was not */
+    struct github_answer refused; /* the last github_start, known to fail; err OK: it was not */
     struct call *calls;
     bool closing;
 };
@@ -42,11 +43,12 @@ struct github {
 enum err github_new(struct github **ret, const struct github_options *options, struct why *why)
 {
     struct str id = str_of(options->app_id);
+    char shown[300];
     if (!options->api_url || !*options->api_url || str_ends(str_of(options->api_url), "/"))
         return why_set(why, ERR_REFUSE,
                        "GitHub API URL \"%s\": accepted is a URL without a slash "
                        "at the end",
-                       options->api_url ? options->api_url : "");
+                       url_shown(shown, sizeof(shown), str_of(options->api_url)).ptr);
     for (size_t i = 0; i < id.len; i++)
         if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-", id.ptr[i]))
             id.len = 0;
@@ -73,7 +75,7 @@ static void call_free(struct call *c)
     free(c->repo);
     free(c->etag);
     free(c->downstream);
-    free(c->token);
+    mem_free_secret(c->token);
     free(c);
 }
 
@@ -112,7 +114,7 @@ const char *github_app_id(const struct github *g)
 
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret)
 {
-    return app_token_blocked(g->tokens, repo, ret);
+    return app_token_blocked(g->tokens, repo, GITHUB_CONTENTS_WRITE, ret);
 }
 
 bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
@@ -127,11 +129,10 @@ bool github_bill(struct github *g, struct str repo, struct github_bill *ret,
     return budget_bill(&g->payer, repo, ret, refused);
 }
 
-struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
-                                   const struct why *why)
+struct github_answer github_unsent(struct github *g, enum err err, const struct why *why)
 {
     struct github_answer answer = g->refused; /* asked again it might just have run out */
-    if (answer.err != err && (!github_blocked(g, repo, &answer) || answer.err != err))
+    if (answer.err != err)
         answer = (struct github_answer){ .err = err, .budget_left = -1, .reason = why->text };
     return answer;
 }
@@ -216,11 +217,13 @@ static enum err call_begin(struct call *c, struct why *why)
         enum err err = app_jwt_get(&c->g->jwt, &token, why);
         return err ? err : call_send(c, token, why);
     }
-    token = app_token_cached(c->g->tokens, c->request.repo);
+    token = app_token_cached(c->g->tokens, c->request.repo, c->request.permission);
     if (token)
         return call_send(c, token, why);
-    c->waiter =
-        (struct app_token_waiter){ .done = token_came, .repo = c->request.repo, .opaque = c };
+    c->waiter = (struct app_token_waiter){ .done = token_came,
+                                           .repo = c->request.repo,
+                                           .permission = c->request.permission,
+                                           .opaque = c };
     c->waiting = true;
     enum err err = app_token_wait(c->g->tokens, &c->waiter, why);
     if (err)
@@ -239,7 +242,7 @@ static bool refresh(struct call *c)
     if (c->request.auth == GITHUB_AS_APP)
         app_jwt_drop(&c->g->jwt);
     else
-        app_token_drop(c->g->tokens, c->request.repo, c->token);
+        app_token_drop(c->g->tokens, c->request.repo, c->request.permission, c->token);
     return !call_begin(c, &why);
 }
 
@@ -263,7 +266,6 @@ static void call_answered(void *opaque, const struct github_answer *answer)
 /* Fails at once what is known to fail. */
 static enum err check(struct github *g, const struct github_request *request, struct why *why)
 {
-    struct github_answer blocked;
     if (g->closing)
         return why_set(why, ERR_RETRY, "not sent: the program is stopping");
     if (request->path[0] != '/')
@@ -273,8 +275,8 @@ static enum err check(struct github *g, const struct github_request *request, st
         return OK;
     if (!repo_valid(request->repo))
         return why_set(why, ERR_REFUSE, "\"%.*s\" is not owner/repo", STR_ARG(request->repo));
-    if (app_token_blocked(g->tokens, request->repo, &blocked))
-        return why_set(why, blocked.err, "%s", blocked.reason);
+    if (app_token_blocked(g->tokens, request->repo, request->permission, &g->refused))
+        return why_set(why, g->refused.err, "%s", g->refused.reason);
     return OK;
 }
 

@@ -39,12 +39,24 @@ struct github_options {
 
 enum github_auth { GITHUB_AS_INSTALLATION, GITHUB_AS_APP };
 
+/* What a call needs of the App's permissions; its token allows that, in its repository, no more.
+ * https://docs.github.com/en/rest/authentication/permissions-required-for-github-apps */
+enum github_permission {
+    GITHUB_CONTENTS_READ,
+    GITHUB_CONTENTS_WRITE,
+    GITHUB_CHECKS_WRITE,
+    GITHUB_ACTIONS_WRITE,
+    GITHUB_PULLS_READ,
+    GITHUB_PULLS_WRITE
+};
+
 struct github_request {
     enum github_auth auth;
-    const char *method; /* static, as is accept */
-    struct str repo;    /* whose installation signs; for GITHUB_AS_INSTALLATION */
-    const char *path;   /* "/repos/o/r/dispatches"; parts are encoded by the caller */
-    struct str body;    /* JSON, borrowed until answered; ptr NULL: none */
+    const char *method;                /* static, as is accept */
+    struct str repo;                   /* whose installation signs; for GITHUB_AS_INSTALLATION */
+    enum github_permission permission; /* likewise */
+    const char *path; /* "/repos/o/r/dispatches"; parts are encoded by the caller */
+    struct str body;  /* JSON, borrowed until answered; ptr NULL: none */
     /* Set: makes the body when the call is sent, after its token is there; sent_ms is that moment
      * (wall clock), *ret is borrowed until answered. Perhaps twice: after a 401 it is sent again.
      */
@@ -104,8 +116,8 @@ typedef void github_written_fn(void *opaque, const struct github_answer *answer,
 enum err github_write(struct github *g, const struct github_request *request, struct buf *body,
                       const char *what, github_written_fn *done, void *opaque,
                       struct why *why) MUST_CHECK;
-/* True when every call for that repo would fail now without being sent: *ret is the answer that it
- * would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
+/* True when every dispatch to that repo would fail now without being sent: *ret is the answer that
+ * it would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
 /* True while such a call is known to find our budget used up; downstream and class as in
  * github_request: *ret is the answer, with the first moment at which one may go. Takes nothing,
@@ -129,8 +141,7 @@ bool github_bill_answered(struct github *g, const struct github_bill *bill,
                           const struct budget_answer *answer,
                           struct github_answer *refused) MUST_CHECK;
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
-struct github_answer github_unsent(struct github *g, struct str repo, enum err err,
-                                   const struct why *why);
+struct github_answer github_unsent(struct github *g, enum err err, const struct why *why);
 /* Metric families of a program, by index: labels (tier), (class, bucket), (class, bucket). */
 struct budget_families {
     size_t github; /* gauge: what GitHub says is left, of this github's installation with least */

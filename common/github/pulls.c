@@ -17,6 +17,7 @@ enum err pull_get(struct github *g, struct str repo, int64_t number, github_answ
     snprintf(path, sizeof(path), "/repos/%.*s/pulls/%" PRId64, STR_ARG(repo), number);
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION,
+        .permission = GITHUB_PULLS_READ,
         .method = "GET",
         .repo = repo,
         .path = path,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/buf.h"
+#include "../base/url.h"
 #include "http_client.h"
 
 static bool has_part(CURLU *u, CURLUPart part)
@@ -35,22 +36,23 @@ static bool host_is_loopback(CURLU *u)
     return is;
 }
 
-/* The URL itself is not shown when it may hold a password. */
 static enum err check(CURLU *u, const char *url, bool allow_http, struct why *why)
 {
+    char shown[300];
+    url_shown(shown, sizeof(shown), str_of(url));
     CURLUcode failed = curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
     if (failed)
-        return why_set(why, ERR_REFUSE, "'%s' is not a URL: %s", strchr(url, '@') ? "…" : url,
+        return why_set(why, ERR_REFUSE, "'%s' is not a URL: %s", strchr(shown, '@') ? "…" : shown,
                        curl_url_strerror(failed));
     if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
         return why_set(why, ERR_REFUSE, "a URL must not hold a user name or password");
     if (part_is(u, CURLUPART_SCHEME, "https"))
         return OK;
     if (!part_is(u, CURLUPART_SCHEME, "http"))
-        return why_set(why, ERR_REFUSE, "'%s': only https and http URLs are accepted", url);
+        return why_set(why, ERR_REFUSE, "'%s': only https and http URLs are accepted", shown);
     if (!allow_http && !host_is_loopback(u))
         return why_set(why, ERR_REFUSE,
-                       "'%s': plain http is accepted to loopback hosts only, use https", url);
+                       "'%s': plain http is accepted to loopback hosts only, use https", shown);
     return OK;
 }
 

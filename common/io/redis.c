@@ -459,7 +459,7 @@ void redis_free(struct redis *r)
     free(r->args);
     free(r->lens);
     free(r->user);
-    free(r->password);
+    mem_free_secret(r->password);
     free(r->key_prefix);
     free(r);
 }

@@ -2,8 +2,9 @@
 -- Takes the claim of one dispatch and what its call costs, or says why not.
 -- KEYS: the claim; crcr:epoch; the lane's last seq (the claim again: it cannot be superseded); then,
 -- when something is to be paid, the keys of budget().
--- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms;
--- then the args of budget().
+-- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms,
+-- '1' if a later event of the lane that makes this one needless waits already; then the args of
+-- budget().
 -- Returns {verdict, ms until another's claim runs out, outcome}, and what budget() returned if it was
 -- asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
@@ -30,13 +31,13 @@ if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
 end
 if lane then
   local last = redis.call('GET', lane)
-  if last and later(last, ARGV[5]) then
+  if ARGV[11] == '1' or (last and later(last, ARGV[5])) then
     return { 'superseded', '0', '' }
   end
 end
 local paid = {}
 if KEYS[4] then
-  paid = budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[4], KEYS[5], ARGV, 11)
+  paid = budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[4], KEYS[5], ARGV, 12)
   if paid[1] > 0 then
     return { 'unpaid', '0', '', unpack(paid) }
   end

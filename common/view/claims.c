@@ -38,15 +38,15 @@ static struct str not_absent(struct str s)
 }
 
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, const struct budget_bill *bill,
-                     struct why *why)
+                     int64_t dispatched_ms, bool supersede, bool overtaken,
+                     const struct budget_bill *bill, struct why *why)
 {
     struct budget_args CLEANUP(budget_args_clear) pays = { .key = { STR_NONE } };
     struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
     char at[STR_NUMBER_SIZE], sending[STR_NUMBER_SIZE], ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE],
         level[STR_NUMBER_SIZE];
     char seq[TASK_SEQ_TEXT_SIZE], received[STR_NUMBER_SIZE];
-    struct str argv[3 + BUDGET_KEYS + 10 + BUDGET_ARGS];
+    struct str argv[3 + BUDGET_KEYS + 11 + BUDGET_ARGS];
     size_t n = 0, keys;
     buf_init(&key, VIEW_KEY_MAX);
     buf_init(&seq_key, VIEW_KEY_MAX);
@@ -70,6 +70,7 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     argv[n++] = str_number(level, task->level);
     argv[n++] = str_of(event_kind_name(task->event.kind));
     argv[n++] = str_number(received, task->event.received_ms);
+    argv[n++] = overtaken ? STR_LIT("1") : STR_LIT("0");
     for (size_t i = 0; bill && i < BUDGET_ARGS; i++)
         argv[n++] = pays.arg[i];
     return redis_queue_script(r, &claim_script, keys, n, argv, why);

@@ -20,7 +20,7 @@ enum claim_verdict {
                          maybe_duplicate */
     CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */
     CLAIM_DONE,       /* it was sent: emit the stored outcome again */
-    CLAIM_SUPERSEDED, /* a later seq of the lane was sent already */
+    CLAIM_SUPERSEDED, /* a later seq of the lane was sent already, or waits */
     CLAIM_UNPAID,     /* no claim was taken: the budget refuses the call */
 };
 struct claim_answer {
@@ -36,12 +36,13 @@ struct claim_answer {
  * owner: unique to one attempt to send (a process may hold a task twice when its partition went
  * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
- * (pull_request dispatches only). dispatched_ms: the moment of the call, by the caller's wall
- * clock; what a claim's time is measured with is Redis's. bill: what the call costs, taken in the
- * same step when the claim is; NULL: nothing. */
+ * (pull_request dispatches only). overtaken: a later event of its lane makes it needless, and waits
+ * already; with supersede it is superseded unless it was sent. dispatched_ms: the moment of the
+ * call, by the caller's wall clock; what a claim's time is measured with is Redis's. bill: what the
+ * call costs, taken in the same step when the claim is; NULL: nothing. */
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, const struct budget_bill *bill,
-                     struct why *why) MUST_CHECK;
+                     int64_t dispatched_ms, bool supersede, bool overtaken,
+                     const struct budget_bill *bill, struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
 /* The end of a claim, queued and collected in the same way. finish: sending → done(outcome) when
  * the outcome is dispatched or duplicate, else → unknown (whoever claims next gets CLAIM_EXPIRED).

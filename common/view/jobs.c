@@ -13,7 +13,7 @@ extern const char view_fold_lua[];
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
 #define FOLD_KEYS 9
-#define FOLD_ARGS 11 /* before the fields; fold.lua names them */
+#define FOLD_ARGS 12 /* before the fields; fold.lua names them */
 
 static const char *const verdict_names[] = {
     [FOLD_RAISE] = "raise",
@@ -36,7 +36,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     struct buf CLEANUP(buf_clear) head, CLEANUP(buf_clear) pr, CLEANUP(buf_clear) spent;
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
-    char numbers[5][STR_NUMBER_SIZE];
+    char numbers[6][STR_NUMBER_SIZE];
     struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     size_t n = 0;
 
@@ -66,6 +66,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = times->fence ? str_number(numbers[3], times->fence) : STR_LIT("");
     argv[n++] = str_number(numbers[4], last_ms);
     argv[n++] = str_of(ranks);
+    argv[n++] = str_number(numbers[5], times->quota);
     size_t n_fields = result_record_fields(fact, fields);
     for (size_t i = 0; i < n_fields; i++) {
         argv[n++] = fields[i].name;

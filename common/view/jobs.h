@@ -12,6 +12,7 @@ struct view_times {
     int64_t ttl_s;      /* CRCR_STATUS_TTL */
     int64_t overdue_ms; /* ZOMBIE_TIMEOUT_SECONDS */
     int64_t fence;      /* of the rebuild that folds (epoch.h); 0: the view must be consistent */
+    int64_t quota;      /* what a downstream may have of the view, in bytes (quota.h) */
 };
 
 enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL, FOLD_FULL };

@@ -5,6 +5,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "../../common/base/url.h"
 #include "../../common/github/github.h"
 
 #define MIME_RAW "application/vnd.github.raw+json"
@@ -161,9 +162,11 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
         if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
             (wanted->once && err == ERR_UNKNOWN && !to.answer.limited) ||
             !wait_for_next(a, &to, try)) {
+            char shown[300];
+            url_shown(shown, sizeof(shown), str_of(a->url));
             why_set(why, err, "%s", to.why.text);
             return why_prefix(why, ctl_stopped() && err == ERR_UNKNOWN ? ERR_RETRY : err,
-                              "GET %s%s", a->url, request.path);
+                              "GET %s%s", shown, request.path);
         }
     }
 }

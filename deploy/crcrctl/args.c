@@ -147,13 +147,35 @@ const struct verb *args_verb(int argc, char **argv, int *words)
     return NULL;
 }
 
+/* getopt_long takes "--token" for --token-file, whose value is shown when it is no file. */
+static bool is_whole(const char *word, const char *name)
+{
+    struct str rest = str_of(word);
+    return str_starts(rest, "--") && str_starts(rest = str_from(rest, 2), name) &&
+           (rest.len == strlen(name) || rest.ptr[strlen(name)] == '=');
+}
+
+/* A value after "=" may be a secret. */
+static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *word)
+{
+    struct buf CLEANUP(buf_clear) accepted;
+    char name[64];
+    buf_init(&accepted, 4000);
+    for (const struct option_row *row = verb->options; row->name; row++)
+        buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
+                   option_value(row));
+    buf_puts(&accepted, "--help");
+    FORMAT(name, "%.*s", (int)strcspn(word, "="), word);
+    return ctl_bad(ctl, "option", name, accepted.ptr);
+}
+
 int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
                struct args *ret)
 {
     struct option options[sizeof(verb->options) / sizeof(*verb->options)] = { { 0 } };
     const struct option_row *row;
     char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":";
-    int got, index = 0;
+    int got, index = -1;
     *ret = (struct args){ .json = false };
     for (size_t i = 0; (row = &verb->options[i])->name; i++) {
         options[i] =
@@ -166,17 +188,16 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     }
     optind = 0; /* begins anew */
     while ((got = getopt_long(argc, argv, letters, options, &index)) != -1) {
-        if (got == '?' || got == ':') { /* not the verb's, or its value is missing */
-            struct buf CLEANUP(buf_clear) accepted;
-            buf_init(&accepted, 4000);
-            for (row = verb->options; row->name; row++)
-                buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
-                           option_value(row));
-            buf_puts(&accepted, "--help");
-            return ctl_bad(ctl, "option", argv[optind > 1 ? optind - 1 : 1], accepted.ptr);
-        }
-        for (row = &verb->options[index]; got != 256 && row->letter != got;)
+        const char *word = argv[optind > 1 ? optind - 1 : 1];
+        if (index >= 0 && optarg == word)
+            word = argv[optind - 2];
+        if (got == '?' || got == ':' || /* not the verb's, or its value is missing */
+            (index >= 0 && !is_whole(word, options[index].name)))
+            return option_bad(ctl, verb, word);
+        for (row = index < 0 ? verb->options : &verb->options[index];
+             got != 256 && row->letter != got;)
             row = row->name ? row + 1 : verb->options;
+        index = -1;
         if (!value_take(ctl, row, optarg, ret))
             return value_bad(ctl, row, optarg);
     }

@@ -212,10 +212,11 @@ static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct
 /* What depends on more than one option. */
 static int check(const struct ctl *ctl, const struct args *a)
 {
-    int tokens = !!a->token + !!a->token_file + !!a->sim;
-    if (tokens != 1)
-        return ctl_bad(ctl, "token", tokens ? "several" : "",
-                       "one of --token-file FILE, --token TOKEN, --sim URL");
+    if (!a->token_file == !a->sim)
+        return ctl_bad(ctl, "token", a->sim ? "several" : "",
+                       "one of --token-file FILE, --sim URL");
+    if (a->token_file && !strcmp(a->token_file, "-") && !strcmp(a->names[0], "-"))
+        return ctl_bad(ctl, "--token-file", "-", "a file: standard input is the callback");
     if (a->sim && !a->repo)
         return ctl_bad(ctl, "--repo", "", "OWNER/REPO, whose token it is");
     if (a->conclusion && !conclusion_valid(str_of(a->conclusion)))
@@ -243,8 +244,6 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
         err = workflow_add(args, &body, &why);
     if (!err && args->sim)
         err = token_of_sim(ctl, args, buf_str(&body), &token, &why);
-    else if (!err && args->token)
-        buf_puts(&token, args->token);
     else if (!err)
         err = ctl_read_file(&token, args->token_file, &why);
     if (err)

@@ -29,7 +29,7 @@ struct args {
     bool json, follow, all, dry_run, again, yes, wait, status, force, apply, items, partitions,
         markdown;
     const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
-    const char *token, *token_file, *sim;                                   /* send-callback */
+    const char *token_file, *sim;                                           /* send-callback */
     const char *state, *conclusion, *workflow, *job, *run_id, *run_attempt; /* the same */
     int64_t pr, tier, rate, replication;
     int64_t since_ms, until_ms; /* wall clock; redeliver: how long ago */

@@ -2,6 +2,7 @@
 seconds and refuses what is more. The relay's bucket holds 60 and is refilled with 180 in 62 seconds: no more than 78 come in 6 seconds,
 since on a busy machine a call may come late after the relay has counted it."""
 import collections
+import hashlib
 
 from lib.downstream import post
 from lib.processes import wait_for
@@ -98,6 +99,52 @@ def test_github_never_has_to_refuse_and_what_is_completed_goes_first(fresh_relay
     jobs_twice = 110 - len(REPOS) - said.count("completed")
     assert count["update", 200] >= jobs_twice, "what is there is updated, not made again"
     assert storm.relay.metric("reporter", "crcr_check_runs_total", outcome="limited") == 0
+
+
+def test_one_back_end_that_floods_holds_up_no_aggregate_of_the_others(fresh_relay):
+    """With GitHub's own 500 an hour: org-0 reports 32 jobs for each of three pull requests. That takes all that
+    its class has of the hour. No aggregate waits for that; the others' begin and end within five seconds (printed), here, beside
+    other tests, within twenty."""
+    relay = fresh_relay(allowlist=ALLOWLIST, environment={
+        "RATE_LIMIT_PER_MIN": "10000", "CRCR_BUDGET_CONTENT_HOUR": "500"})
+    relay.start_github()
+    hostile, others, run_ms = REPOS[0], REPOS[1:], 1000
+    quick = {"workflow": "ci", "after_ms": 50}
+    post(relay, "/_sim/downstreams", {"repo": "*", **quick, "jobs": [{"name": "one", "delay_ms": 20, "run_ms": run_ms}]})
+    post(relay, "/_sim/downstreams", {"repo": hostile, **quick, "jobs": [
+        {"name": f"job {n}", "delay_ms": 20, "run_ms": 20 + 20 * n} for n in range(32)]})
+    for part in ("ingest", "dispatcher", "reporter"):
+        relay.start(part)
+    for part in ("ingest", "dispatcher", "reporter"):
+        relay.wait_ready(part)
+
+    def flooded():
+        return relay.metric("reporter", "crcr_budget_waits_total", bucket="content_hour") > 0
+    for number in range(1, 4):
+        assert relay.deliver(pull_request(number=number))[0] == 202
+    wait_for("the budget to hold back org-0's check runs", flooded)
+    honest = relay.deliver(pull_request(number=101))[2]
+
+    sha = hashlib.sha1(b"101").hexdigest()
+    wanted = {(f"crcr/{repo}", sha) for repo in others}
+
+    def completed():
+        return {run["id"]: (run["name"], run["head_sha"]) for run in relay.state()["check_runs"]
+                if (run["name"], run["head_sha"]) in wanted and run["status"] == "completed"}
+    aggregates = wait_for("the others' aggregates to complete", lambda: len(completed()) == len(wanted) and completed())
+    asked, began, ended = {}, {}, {}
+    for one in relay.requests():
+        if one["path"].endswith("/dispatches") and one["body"]["client_payload"]["delivery_id"] == honest:
+            asked["crcr/" + one["path"].removeprefix("/repos/").removesuffix("/dispatches"), sha] = one["at_ms"]
+        elif one["method"] == "POST" and one["path"].endswith("/check-runs"):
+            began.setdefault((one["body"]["name"], one["body"]["head_sha"]), one["at_ms"])
+        elif one["method"] == "PATCH" and one["body"].get("status") == "completed":
+            ended.setdefault(aggregates.get(int(one["path"].rsplit("/", 1)[1])), one["at_ms"])
+    slowest = {what: max(at[key] - asked[key] for key in wanted) - run_ms * (what == "end")
+               for what, at in (("begin", began), ("end", ended))}
+    print(f"slowest, ms after the dispatch (the end: and after the job): {slowest}")
+    assert relay.metric("reporter", "crcr_budget_waits_total", **{"class": "aggregate"}) == 0
+    assert max(slowest.values()) <= 20000
 
 
 def test_two_reporters_share_the_budget(fresh_relay):

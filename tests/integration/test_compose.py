@@ -79,6 +79,20 @@ def test_the_files_to_start_from_name_only_what_is_read():
         assert set(re.findall(r"^#?([A-Z_]+)=", (COMPOSE / file).read_text(), re.MULTILINE)) <= read, file
 
 
+def test_the_simulator_is_in_no_image_but_the_demo_s():
+    """Whoever takes over a container of the relay finds nothing there that plays GitHub."""
+    stages = re.split(r"^FROM ", (ROOT / "deploy" / "Dockerfile").read_text(), flags=re.MULTILINE)[1:]
+    roots = dict(re.findall(r"deploy/image-root (/\w+) (.+)$", stages[0], re.MULTILINE))
+    assert roots == {"/image": "crcr-ingest crcr-dispatcher crcr-reporter crcrctl /usr/bin/curl", "/demo": "crcr-sim /usr/bin/curl"}
+    assert [(stage.split("\n")[0], re.findall(r"^COPY .*$", stage, re.MULTILINE)) for stage in stages[1:]] == \
+        [("scratch AS demo", ["COPY --from=build /demo /"]), ("scratch", ["COPY --from=build /image /"])]
+    assert "crcr-sim" not in stages[2]
+    simulated = {name for name, service in SERVICES.items() if "crcr-sim" in service.get("command", [])}
+    assert simulated == {"github"} == {name for name, service in SERVICES.items()
+                                       if service["image"] == "crcr-demo:local" or service.get("build", {}).get("target")}
+    assert SERVICES["github"]["profiles"] == ["demo"] and SERVICES["github"]["build"]["target"] == "demo"
+
+
 def test_redis_may_take_its_time_to_read_its_file_and_refuses_writes_when_it_is_full():
     redis = SERVICES["redis"]
     assert redis["healthcheck"]["start_period"] == "600s"

@@ -69,11 +69,14 @@ def fact(state, received_ms, attempt="1", **fields):
         "pr_number": "42", "pytorch_head_sha": SHA, "status": state, **fields}}
 
 
-def step(db, keys, state, received_ms, attempt, fields, job=JOB, fence="", last_ms=None, ranks=""):
+GIB, DAY_MS = 1 << 30, 86_400_000
+
+
+def step(db, keys, state, received_ms, attempt, fields, job=JOB, fence="", last_ms=None, ranks="", quota=GIB):
     """One step of fold.lua; its answer as it is."""
     pairs = [part for pair in fields.items() for part in pair]
     return db.eval(FOLD, len(keys), *keys, state, received_ms, attempt, 3000,
-                   ZOMBIE_MS, job, DELIVERY, REPO, fence, last_ms or received_ms, ranks, *pairs)
+                   ZOMBIE_MS, job, DELIVERY, REPO, fence, last_ms or received_ms, ranks, quota, *pairs)
 
 
 def fold(db, one, fence=""):
@@ -239,13 +242,10 @@ def test_without_pull_request_and_commit_nothing_is_indexed_for_them(db):
     assert not db.exists(KEYS[5])
 
 
-GIB, DAY_MS = 1 << 30, 86_400_000
-
-
 def test_a_downstream_cannot_fill_the_view(db):
     now = 100 * DAY_MS
     fold(db, fact("in_progress", now))
-    assert 1024 < int(db.hget(KEYS[7], "100")) < 4096
+    assert 2816 < int(db.hget(KEYS[7], "100")) < 4096
     assert 3000 < db.ttl(KEYS[7])
     db.hset(KEYS[7], "100", GIB)
     before = everything(db)
@@ -253,6 +253,31 @@ def test_a_downstream_cannot_fill_the_view(db):
     keys = ["crcr:job:another", *KEYS[1:]]
     assert step(db, keys, "completed", now + 1, "1", other["fields"], job="another") == ["full"]
     assert everything(db) == before
+
+
+def test_with_a_quota_of_0_no_job_is_new_and_the_others_go_on(db):
+    fold(db, fact("in_progress", 5000))
+    new = fact("in_progress", 5000)["fields"]
+    assert step(db, ["crcr:job:new", *KEYS[1:]], "in_progress", 5000, "1", new, job="new", quota=0) == ["full"]
+    known = fact("completed", 6000, conclusion="success")
+    assert step(db, KEYS, "completed", 6000, "1", known["fields"], quota=0)[0] == "raise"
+
+
+@pytest.mark.parametrize("length", [20, 400])
+def test_what_a_job_costs_redis_is_what_it_spends(db, length):
+    """Keys and members of indexes included: within a fifth, for short names and for long ones."""
+    def used():
+        return db.info("memory")["used_memory"]
+    number, before = 900, used()
+    for n in range(number):
+        job = f"org%2Ffour/{n:036}/ci/{'x' * length}/{n}-1"
+        fields = {**fact("in_progress", 5000)["fields"], "dynamoKey": job, "delivery_id": f"{n:036}",
+                  "workflow_run_url": f"https://github.com/org/four/actions/runs/{n:030}"}
+        keys = ["crcr:job:" + job, f"crcr:delivery:{n:036}", *KEYS[2:5], f"crcr:head:{n:040}/org/four", f"crcr:pr:{n}", *KEYS[7:]]
+        assert step(db, keys, "in_progress", 5000, "1", fields, job=job)[0] == "raise"
+    cost, spent = used() - before, int(db.hget(KEYS[7], "0"))
+    print(f"a job with a key of {len(job)}: {cost / number:.0f} bytes, counted {spent / number:.0f}")
+    assert 0.8 * cost < spent < 1.2 * cost
 
 
 def test_in_a_full_view_a_known_job_comes_to_its_end_without_its_long_texts(db):

@@ -60,15 +60,6 @@ def test_the_simulator_is_not_installed(installed):
     assert {path.name for path in (installed / PREFIX.lstrip("/") / "bin").iterdir()} == {*DAEMONS, "crcrctl"}
 
 
-def test_the_simulator_is_in_the_image_of_the_demo_alone():
-    text = (ROOT / "deploy/Dockerfile").read_text().replace("\\\n", " ")
-    roots = dict(re.findall(r"deploy/image-root (/\w+) ([^&\n]*)", text))
-    stages = re.findall(r"^FROM scratch(?: AS (\w+))?\nCOPY --from=build (/\w+) /$", text, re.MULTILINE)
-    assert stages[-1] == ("", "/image") and ("demo", "/demo") in stages, "the last stage is what is built"
-    assert re.findall(r"build/bin/(\S+)", roots["/image"]) == [*DAEMONS, "crcrctl"]
-    assert re.findall(r"build/bin/(\S+)", roots["/demo"]) == ["crcr-sim"]
-
-
 def test_crcrctl_has_its_manual_page_and_its_completion(installed):
     share = installed / PREFIX.lstrip("/") / "share"
     assert ".SS crcrctl dlq replay " in (share / "man/man1/crcrctl.1").read_text()

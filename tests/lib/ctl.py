@@ -21,9 +21,9 @@ class Ctl:
         values.update(login_of("crcrctl", more.get("REDIS_ENDPOINT")), **more)
         return values
 
-    def __call__(self, *arguments, expect=0, **environment):
+    def __call__(self, *arguments, expect=0, input=None, **environment):
         done = subprocess.run([BIN / "crcrctl", *map(str, arguments)], capture_output=True, text=True,
-                              timeout=60, env=self.environment(**environment))
+                              timeout=60, env=self.environment(**environment), input=input)
         assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 

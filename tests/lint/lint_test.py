@@ -283,6 +283,13 @@ def test_an_empty_table_and_missing_markers_are_found(tree, behaviours):
     fails(tree, "behaviours", "markers")
 
 
+def test_the_claims_of_the_security_page_are_read_as_well(behaviours):
+    tree = behaviours("| It works | `unit/x_test.c::it_works` |")
+    tree.put("deploy/SECURITY.md", "x\n<!-- behaviours:begin -->\n| claim | test |\n|---|---|\n"
+                                   "| Nobody gets in | `e2e/test_x.py::test_gone` |\n<!-- behaviours:end -->\n")
+    fails(tree, "behaviours", "deploy/SECURITY.md:5: tests/e2e/test_x.py has no test test_gone")
+
+
 # ---- tests that are gone ----------------------------------------------------------------------------------
 
 BEFORE = ["e2e/test_x.py::TestX::test_moved", "e2e/test_x.py::test_p[1]", "e2e/test_x.py::test_p[2, 3]", "faults/rows/row_01_a.py",

@@ -33,6 +33,8 @@ struct token {
     UT_hash_handle hh;
     char text[64];
     struct installation *installation;
+    char name[128];      /* of its only repository; "": all of the installation's */
+    json_t *permissions; /* "contents" → "write", … */
     int64_t expires_ms;
 };
 
@@ -50,6 +52,13 @@ struct app {
     struct installation *installations; /* by owner; kept for the whole life */
     struct token *tokens;               /* by text */
 };
+
+static void token_free(struct app *app, struct token *token)
+{
+    HASH_DEL(app->tokens, token);
+    json_decref(token->permissions);
+    free(token);
+}
 
 static void keys_free(struct keys *keys)
 {
@@ -98,10 +107,7 @@ void app_reset(struct app *app)
     struct token *token, *following;
 
     HASH_ITER(hh, app->tokens, token, following)
-    {
-        HASH_DEL(app->tokens, token);
-        free(token);
-    }
+    token_free(app, token);
     HASH_ITER(hh, app->installations, installation, next)
     {
         installation->used = 0;
@@ -202,8 +208,20 @@ static bool authorise_app(struct app *app, struct str token, const struct call *
     return !fault;
 }
 
-static bool authorise_installation(struct app *app, struct str text, struct call *call,
-                                   struct reply *reply)
+/* need: "contents:read"; "write" allows to read, too. */
+static bool token_allows(const struct token *token, const char *need)
+{
+    struct str wanted = str_of(need), name;
+    char key[32];
+
+    str_split(&wanted, ':', &name);
+    str_copy(key, sizeof(key), name);
+    const char *has = json_string_value(json_object_get(token->permissions, key));
+    return has && (strcmp(has, "write") == 0 || str_is(wanted, has));
+}
+
+static bool authorise_installation(struct app *app, struct str text, const char *permission,
+                                   struct call *call, struct reply *reply)
 {
     struct token *token;
 
@@ -213,13 +231,16 @@ static bool authorise_installation(struct app *app, struct str text, struct call
         return false;
     }
     call->installation = token->installation->id;
-    if (str_eq_nocase(call->owner, str_of(token->installation->owner)))
+    if (str_eq_nocase(call->owner, str_of(token->installation->owner)) &&
+        (!token->name[0] || str_eq_nocase(call->name, str_of(token->name))) &&
+        token_allows(token, permission))
         return true;
     reply_error(reply, 403, "Resource not accessible by integration");
     return false;
 }
 
-bool app_authorise(struct app *app, enum auth need, struct call *call, struct reply *reply)
+bool app_authorise(struct app *app, enum auth need, const char *permission, struct call *call,
+                   struct reply *reply)
 {
     struct str header = headers_get(call->headers, "authorization");
     struct str kind;
@@ -233,7 +254,7 @@ bool app_authorise(struct app *app, enum auth need, struct call *call, struct re
     }
     if (need == AUTH_APP)
         return authorise_app(app, str_trim(header), call, reply);
-    return authorise_installation(app, str_trim(header), call, reply);
+    return authorise_installation(app, str_trim(header), permission, call, reply);
 }
 
 bool app_budget(struct app *app, const struct call *call, struct reply *reply)
@@ -288,7 +309,7 @@ bool app_content(struct app *app, const struct call *call, struct reply *reply)
 static json_t *permissions(void)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s}", "actions", "write", "checks", "write", "contents",
-                     "write", "issues", "write", "metadata", "read");
+                     "write", "metadata", "read", "pull_requests", "write");
 }
 
 json_t *app_describe(const struct app *app, const char *base)
@@ -376,10 +397,8 @@ static void tokens_prune(struct app *app, int64_t now_ms)
 
     HASH_ITER(hh, app->tokens, token, next)
     {
-        if (token->expires_ms <= now_ms) {
-            HASH_DEL(app->tokens, token);
-            free(token);
-        }
+        if (token->expires_ms <= now_ms)
+            token_free(app, token);
     }
 }
 
@@ -387,10 +406,23 @@ void app_token_create(struct sim *sim, const struct call *call, struct reply *re
 {
     struct app *app = sim->app;
     struct installation *i = installation_find(app, call_id(call, 0));
+    json_t *names = json_object_get(call->body, "repositories"), *granted = permissions();
+    json_t *wanted = json_object_get(call->body, "permissions"), *level;
     struct token *token;
+    const char *name;
 
     if (!i) {
+        json_decref(granted);
         reply_error(reply, 404, "Not Found");
+        return;
+    }
+    json_object_foreach(wanted, name, level)
+    {
+        const char *has = json_string_value(json_object_get(granted, name));
+        if (has && (strcmp(has, "write") == 0 || json_equal(level, json_object_get(granted, name))))
+            continue;
+        json_decref(granted);
+        reply_error(reply, 422, "The permissions requested are not granted to this installation.");
         return;
     }
     tokens_prune(app, call->now_ms);
@@ -398,10 +430,13 @@ void app_token_create(struct sim *sim, const struct call *call, struct reply *re
     snprintf(token->text, sizeof(token->text), "ghs_");
     random_hex(token->text + 4, 18);
     token->installation = i;
+    token->permissions = json_object_size(wanted) ? json_incref(wanted) : json_incref(granted);
+    str_copy(token->name, sizeof(token->name), str_of(json_string_value(json_array_get(names, 0))));
     token->expires_ms = call->now_ms + app->token_ttl_s * 1000;
     HASH_ADD_STR(app->tokens, text, token);
     reply_json(reply, 201,
-               json_pack("{s:s, s:o, s:o, s:s}", "token", token->text, "expires_at",
-                         shape_time(token->expires_ms), "permissions", permissions(),
-                         "repository_selection", "all"));
+               json_pack("{s:s, s:o, s:O, s:s}", "token", token->text, "expires_at",
+                         shape_time(token->expires_ms), "permissions", token->permissions,
+                         "repository_selection", token->name[0] ? "selected" : "all"));
+    json_decref(granted);
 }

@@ -22,9 +22,10 @@ void app_free(struct app *app);
 void app_reset(struct app *app);
 
 enum auth { AUTH_NONE, AUTH_APP, AUTH_INSTALLATION };
-/* Judges the Authorization header; on AUTH_INSTALLATION sets call->installation. False: refused,
- * the reply says how, as GitHub would. */
-bool app_authorise(struct app *app, enum auth need, struct call *call, struct reply *reply);
+/* Judges the Authorization header; on AUTH_INSTALLATION sets call->installation, and the token must
+ * have permission ("contents:write"). False: refused, the reply says how, as GitHub would. */
+bool app_authorise(struct app *app, enum auth need, const char *permission, struct call *call,
+                   struct reply *reply);
 /* Takes one request off the installation's budget and sets the x-ratelimit headers; call 0 for
  * requests of the App itself. False: it was used up, the reply is a 403. */
 bool app_budget(struct app *app, const struct call *call, struct reply *reply);

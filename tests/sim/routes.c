@@ -22,7 +22,8 @@
 #include "sim.h"
 #include "timers.h"
 
-/* A star stands for one segment, two stars for the rest of the path. After /repos/ the first two
+/* https://docs.github.com/en/rest/authentication/permissions-required-for-github-apps
+ * A star stands for one segment, two stars for the rest of the path. After /repos/ the first two
  * are the repository; the others become call->part. */
 static const struct route {
     const char *method;
@@ -30,46 +31,55 @@ static const struct route {
     enum auth auth;
     bool body; /* must be a JSON object */
     handler_fn *handle;
+    const char *permission; /* of AUTH_INSTALLATION; "write" allows to read, too */
 } routes[] = {
-    { "GET", "/app", AUTH_APP, false, app_get },
-    { "GET", "/repos/*/*/installation", AUTH_APP, false, app_installation_get },
-    { "POST", "/app/installations/*/access_tokens", AUTH_APP, false, app_token_create },
-    { "GET", "/app/hook/deliveries", AUTH_APP, false, deliveries_list },
-    { "GET", "/app/hook/deliveries/*", AUTH_APP, false, deliveries_get },
-    { "POST", "/app/hook/deliveries/*/attempts", AUTH_APP, false, deliveries_attempt },
-    { "POST", "/repos/*/*/dispatches", AUTH_INSTALLATION, true, dispatches_create },
-    { "POST", "/repos/*/*/check-runs", AUTH_INSTALLATION, true, checks_create },
-    { "GET", "/repos/*/*/check-runs/*", AUTH_INSTALLATION, false, checks_get },
-    { "PATCH", "/repos/*/*/check-runs/*", AUTH_INSTALLATION, true, checks_update },
-    { "GET", "/repos/*/*/commits/*/check-runs", AUTH_INSTALLATION, false, checks_of_commit },
-    { "GET", "/repos/*/*/check-suites/*", AUTH_INSTALLATION, false, suites_get },
-    { "GET", "/repos/*/*/check-suites/*/check-runs", AUTH_INSTALLATION, false, checks_of_suite },
-    { "GET", "/repos/*/*/actions/runs/*", AUTH_INSTALLATION, false, runs_get },
-    { "POST", "/repos/*/*/actions/runs/*/rerun", AUTH_INSTALLATION, false, runs_rerun },
+    { "GET", "/app", AUTH_APP, false, app_get, NULL },
+    { "GET", "/repos/*/*/installation", AUTH_APP, false, app_installation_get, NULL },
+    { "POST", "/app/installations/*/access_tokens", AUTH_APP, false, app_token_create, NULL },
+    { "GET", "/app/hook/deliveries", AUTH_APP, false, deliveries_list, NULL },
+    { "GET", "/app/hook/deliveries/*", AUTH_APP, false, deliveries_get, NULL },
+    { "POST", "/app/hook/deliveries/*/attempts", AUTH_APP, false, deliveries_attempt, NULL },
+    { "POST", "/repos/*/*/dispatches", AUTH_INSTALLATION, true, dispatches_create,
+      "contents:write" },
+    { "POST", "/repos/*/*/check-runs", AUTH_INSTALLATION, true, checks_create, "checks:write" },
+    { "GET", "/repos/*/*/check-runs/*", AUTH_INSTALLATION, false, checks_get, "checks:read" },
+    { "PATCH", "/repos/*/*/check-runs/*", AUTH_INSTALLATION, true, checks_update, "checks:write" },
+    { "GET", "/repos/*/*/commits/*/check-runs", AUTH_INSTALLATION, false, checks_of_commit,
+      "checks:read" },
+    { "GET", "/repos/*/*/check-suites/*", AUTH_INSTALLATION, false, suites_get, "checks:read" },
+    { "GET", "/repos/*/*/check-suites/*/check-runs", AUTH_INSTALLATION, false, checks_of_suite,
+      "checks:read" },
+    { "GET", "/repos/*/*/actions/runs/*", AUTH_INSTALLATION, false, runs_get, "actions:read" },
+    { "POST", "/repos/*/*/actions/runs/*/rerun", AUTH_INSTALLATION, false, runs_rerun,
+      "actions:write" },
     { "POST", "/repos/*/*/actions/runs/*/rerun-failed-jobs", AUTH_INSTALLATION, false,
-      runs_rerun_failed },
-    { "POST", "/repos/*/*/actions/runs/*/cancel", AUTH_INSTALLATION, false, runs_cancel },
-    { "GET", "/repos/*/*/contents/**", AUTH_INSTALLATION, false, contents_get },
-    { "GET", "/repos/*/*/commits/**", AUTH_INSTALLATION, false, commits_get },
-    { "GET", "/repos/*/*/issues/*/comments", AUTH_INSTALLATION, false, comments_list },
-    { "POST", "/repos/*/*/issues/*/comments", AUTH_INSTALLATION, true, comments_create },
-    { "PATCH", "/repos/*/*/issues/comments/*", AUTH_INSTALLATION, true, comments_update },
-    { "GET", "/repos/*/*/pulls/*", AUTH_INSTALLATION, false, pulls_get },
-    { "GET", "/.well-known/jwks", AUTH_NONE, false, oidc_jwks_get },
-    { "GET", "/.well-known/openid-configuration", AUTH_NONE, false, oidc_configuration_get },
-    { "POST", "/crcr/results", AUTH_NONE, true, hud_post },
-    { "GET", "/_sim/requests", AUTH_NONE, false, control_requests },
-    { "GET", "/_sim/state", AUTH_NONE, false, control_state },
-    { "POST", "/_sim/script", AUTH_NONE, false, control_script },
-    { "POST", "/_sim/downstreams", AUTH_NONE, false, control_downstreams },
-    { "POST", "/_sim/comments", AUTH_NONE, true, comments_put },
-    { "POST", "/_sim/app_keys", AUTH_NONE, true, app_keys_put },
-    { "POST", "/_sim/reset", AUTH_NONE, false, control_reset },
-    { "POST", "/_sim/oidc", AUTH_NONE, true, oidc_token_create },
-    { "POST", "/_sim/webhook", AUTH_NONE, true, deliveries_create },
-    { "POST", "/_sim/pulls", AUTH_NONE, true, pulls_put },
-    { "POST", "/_sim/rerequest", AUTH_NONE, true, buttons_rerequest },
-    { "POST", "/_sim/check_runs", AUTH_NONE, false, buttons_check_runs },
+      runs_rerun_failed, "actions:write" },
+    { "POST", "/repos/*/*/actions/runs/*/cancel", AUTH_INSTALLATION, false, runs_cancel,
+      "actions:write" },
+    { "GET", "/repos/*/*/contents/**", AUTH_INSTALLATION, false, contents_get, "contents:read" },
+    { "GET", "/repos/*/*/commits/**", AUTH_INSTALLATION, false, commits_get, "contents:read" },
+    { "GET", "/repos/*/*/issues/*/comments", AUTH_INSTALLATION, false, comments_list,
+      "pull_requests:read" },
+    { "POST", "/repos/*/*/issues/*/comments", AUTH_INSTALLATION, true, comments_create,
+      "pull_requests:write" },
+    { "PATCH", "/repos/*/*/issues/comments/*", AUTH_INSTALLATION, true, comments_update,
+      "pull_requests:write" },
+    { "GET", "/repos/*/*/pulls/*", AUTH_INSTALLATION, false, pulls_get, "pull_requests:read" },
+    { "GET", "/.well-known/jwks", AUTH_NONE, false, oidc_jwks_get, NULL },
+    { "GET", "/.well-known/openid-configuration", AUTH_NONE, false, oidc_configuration_get, NULL },
+    { "POST", "/crcr/results", AUTH_NONE, true, hud_post, NULL },
+    { "GET", "/_sim/requests", AUTH_NONE, false, control_requests, NULL },
+    { "GET", "/_sim/state", AUTH_NONE, false, control_state, NULL },
+    { "POST", "/_sim/script", AUTH_NONE, false, control_script, NULL },
+    { "POST", "/_sim/downstreams", AUTH_NONE, false, control_downstreams, NULL },
+    { "POST", "/_sim/comments", AUTH_NONE, true, comments_put, NULL },
+    { "POST", "/_sim/app_keys", AUTH_NONE, true, app_keys_put, NULL },
+    { "POST", "/_sim/reset", AUTH_NONE, false, control_reset, NULL },
+    { "POST", "/_sim/oidc", AUTH_NONE, true, oidc_token_create, NULL },
+    { "POST", "/_sim/webhook", AUTH_NONE, true, deliveries_create, NULL },
+    { "POST", "/_sim/pulls", AUTH_NONE, true, pulls_put, NULL },
+    { "POST", "/_sim/rerequest", AUTH_NONE, true, buttons_rerequest, NULL },
+    { "POST", "/_sim/check_runs", AUTH_NONE, false, buttons_check_runs, NULL },
 };
 
 /* ---- finding the route ------------------------------------------------------------------------
@@ -156,8 +166,8 @@ static void route_answer(struct sim *sim, struct call *call, struct reply *reply
                     "request has a User-Agent header");
         return;
     }
-    if (!app_authorise(sim->app, route->auth, call, reply) || !app_budget(sim->app, call, reply) ||
-        !app_content(sim->app, call, reply))
+    if (!app_authorise(sim->app, route->auth, route->permission, call, reply) ||
+        !app_budget(sim->app, call, reply) || !app_content(sim->app, call, reply))
         return;
     if (route->body && !json_is_object(call->body)) {
         reply_error(reply, 400, "Problems parsing JSON");

@@ -2,9 +2,10 @@
 -- is refused, and of one that is only its short fields are taken: it still comes to its end.
 -- The hash crcr:spent:* has the bytes by the day on which their fact was received.
 
-local SPENT_MAX, DAY_MS = 1073741824, 86400000
+local DAY_MS = 86400000
 
-local function quota_is_full(key, received, ttl)
+-- quota: bytes; 0: Redis is too full for any new job (view/quota.h).
+local function quota_is_full(key, received, ttl, quota)
     local first, sum = math.floor(received / DAY_MS) - math.ceil(tonumber(ttl) * 1000 / DAY_MS), 0
     local flat = redis.call('HGETALL', key)
     for i = 1, #flat, 2 do
@@ -14,7 +15,7 @@ local function quota_is_full(key, received, ttl)
             sum = sum + tonumber(flat[i + 1])
         end
     end
-    return sum >= SPENT_MAX
+    return sum >= tonumber(quota)
 end
 
 local function quota_spend(key, received, ttl, bytes)

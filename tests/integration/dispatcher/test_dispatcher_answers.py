@@ -162,6 +162,35 @@ class TestAnswers:
         assert waiting["attempt"] == 1 and "404" in waiting["error"]
         assert not [one for one in bench.topic("dlq") if one.headers.get("delivery") == second]
 
+    def test_a_token_is_for_one_repository_and_for_dispatches(self, own):
+        bench, repo = own().start().ready(), REPOS["L4"]
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, repo, "dispatched")
+        asked = [one["body"] for one in bench.relay.requests() if one["path"].endswith("/access_tokens")]
+        reads, writes = ([one["repositories"] for one in asked if one["permissions"] == {"contents": may}]
+                         for may in ("read", "write"))
+        assert len(asked) == len(reads) + len(writes)
+        assert reads == [["pytorch"]]  # the allowlist
+        assert [repo.split("/")[1]] in writes and all(len(names) == 1 for names in writes)
+
+    def test_a_repository_that_was_renamed_is_called_with_a_token_for_its_installation(self, own):
+        bench, repo = own().start().ready(), REPOS["L4"]
+        bench.script({"path": "*/access_tokens", "status": 422, "count": 1,
+                      "body": {"message": "There is at least one repository that does not exist"}})
+        delivery = bench.pull_request()
+        assert bench.wait_outcome(delivery, repo, "dispatched")["attempt"] == 1
+        asked = [one["body"] for one in bench.relay.requests() if one["path"].endswith("/access_tokens")]
+        whole, = [one for one in asked if "repositories" not in one]
+        assert whole == {"permissions": {"contents": "write"}}
+
+    def test_a_permission_that_the_app_was_not_given_is_named_in_the_dlq(self, own):
+        bench, repo = own().start().ready(), REPOS["L4"]
+        bench.script({"path": "*/access_tokens", "status": 422,
+                      "body": {"message": "The permissions requested are not granted to this installation."}})
+        delivery = bench.pull_request()
+        failed = bench.wait_outcome(delivery, repo, "failed")
+        assert failed["http_status"] == 422 and "not granted to this installation" in failed["error"]
+
     @pytest.mark.parametrize("status", [301, 307, 308])
     def test_a_redirect_to_the_same_origin_is_followed_once(self, bench, status):
         repo = REPOS["L4"]

@@ -90,13 +90,26 @@ class TestOrder:
     def test_of_one_pull_request_and_downstream_is_kept_and_one_call_is_out_at_a_time(self, bench):
         repo, number = REPOS["L2"], next(bench.numbers)
         bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 400})
-        deliveries = [bench.pull_request(number, updated_at=f"2026-11-21T03:20:{second:02d}Z")
-                      for second in range(4)]
+        actions = ("opened", "synchronize", "closed", "reopened")  # none makes another needless
+        deliveries = [bench.pull_request(number, action=action, updated_at=f"2026-11-21T03:20:{second:02d}Z")
+                      for second, action in enumerate(actions)]
         bench.wait_outcome(deliveries[-1], repo, "dispatched")
         calls = [one for one in bench.calls(repo) if one["delay_ms"] == 400]
         assert [one["body"]["client_payload"]["delivery_id"] for one in calls] == deliveries
         starts = [one["at_ms"] for one in calls]
         assert all(later - earlier >= 390 for earlier, later in zip(starts, starts[1:]))
+
+    def test_what_repeats_itself_while_it_waits_is_sent_once(self, bench):
+        """Closed and opened again and again while a call is out: of each action the last goes out."""
+        repo, number = REPOS["L2"], next(bench.numbers)
+        bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 3000, "count": 1})
+        first = bench.pull_request(number, updated_at="2026-11-21T03:20:00Z")
+        wait_for("its call", lambda: [one for one in bench.calls(repo) if one["delay_ms"] == 3000])
+        waiting = [bench.pull_request(number, action=action, updated_at=f"2026-11-21T03:20:{second + 1:02d}Z")
+                   for second, action in enumerate(["closed", "reopened"] * 4)]
+        ends = [bench.wait_outcomes(delivery, 4) for delivery in (first, *waiting)]
+        of_repo = [one["outcome"] for end in ends for one in end if one["repo"] == repo]
+        assert of_repo == ["dispatched"] + ["superseded"] * 6 + ["dispatched"] * 2
 
     def test_different_pull_requests_do_not_wait_for_each_other(self, bench):
         repo = REPOS["L2"]

@@ -19,6 +19,31 @@ def test_an_installation_token_opens_the_owners_repositories_only(sim):
     assert sim.send("GET", f"/repos/other/a/commits/{SHA}", headers=foreign)[0] == 403
 
 
+@pytest.mark.parametrize("method, path, permissions, status", [
+    ("POST", "/repos/org/a/dispatches", {"contents": "write"}, 204),
+    ("POST", "/repos/org/a/dispatches", {"contents": "read"}, 403),
+    ("POST", "/repos/org/b/dispatches", {"contents": "write"}, 403),
+    ("GET", "/repos/org/a/commits/" + SHA, {"contents": "write"}, 200),
+    ("POST", "/repos/org/a/check-runs", {"contents": "write"}, 403),
+    ("POST", "/repos/org/a/check-runs", {"checks": "write"}, 201),
+])
+def test_a_narrowed_token_opens_its_repository_with_its_permissions_only(sim, method, path, permissions, status):
+    _, _, found = sim.as_app("GET", "/repos/org/a/installation")
+    _, _, made = sim.as_app("POST", f"/app/installations/{found['id']}/access_tokens",
+                            {"repositories": ["a"], "permissions": permissions})
+    body = None if method == "GET" else {"event_type": "x", "client_payload": {}} if "dispatches" in path else {
+        "name": "x", "head_sha": SHA}
+    headers = {"Authorization": "Bearer " + made["token"]}
+    assert sim.send(method, path, body, headers)[0] == status
+
+
+def test_a_token_with_more_than_the_app_has_is_422(sim):
+    _, _, found = sim.as_app("GET", "/repos/org/a/installation")
+    status, _, said = sim.as_app("POST", f"/app/installations/{found['id']}/access_tokens",
+                                 {"permissions": {"administration": "write"}})
+    assert status == 422 and "not granted" in said["message"]
+
+
 @pytest.mark.parametrize("changes, said", [
     ({"exp": int(time.time()) + 3600}, "too far in the future"),
     ({"exp": int(time.time()) - 300}, "could not be decoded"),

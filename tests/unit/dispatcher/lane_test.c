@@ -51,6 +51,20 @@ static void goes_out_in_order_of_seq_whatever_the_order_of_arrival(void **state)
     assert_null(lanes_take(l, 0));
 }
 
+static void what_waits_behind_a_taken_item_is_seen_in_order(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item first = item_at(0, 1), second = item_at(0, 2), third = item_at(0, 3);
+    lanes_put(l, A, &first);
+    assert_ptr_equal(lanes_take(l, 0), &first);
+    assert_null(lanes_behind(&first));
+    lanes_put(l, A, &third);
+    lanes_put(l, A, &second);
+    assert_ptr_equal(lanes_behind(&first), &second);
+    assert_ptr_equal(second.next, &third);
+    assert_null(third.next);
+}
+
 static void one_of_a_lane_is_out_at_a_time(void **state)
 {
     struct lanes *l = *state;
@@ -296,6 +310,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(goes_out_in_order_of_seq_whatever_the_order_of_arrival),
+        TEST(what_waits_behind_a_taken_item_is_seen_in_order),
         TEST(one_of_a_lane_is_out_at_a_time),
         TEST(no_lane_blocks_another),
         TEST(a_held_lane_keeps_what_comes_behind_and_lets_an_older_one_pass),

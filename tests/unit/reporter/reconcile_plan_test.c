@@ -283,12 +283,16 @@ static void what_completes_and_the_first_sign_of_an_aggregate_are_urgent(void **
     const struct wanted_check job = { .job = NULL }, ended = { .completed = true };
     const struct wanted_check aggregate = { .aggregate = true };
     const struct wanted_check over = { .aggregate = true, .completed = true };
-    assert_int_equal(plan_class(&job, ACTION_CHECK_CREATE), BUDGET_REST);
-    assert_int_equal(plan_class(&ended, ACTION_CHECK_UPDATE), BUDGET_URGENT);
-    assert_int_equal(plan_class(&aggregate, ACTION_CHECK_FIND), BUDGET_AGGREGATE);
-    assert_int_equal(plan_class(&aggregate, ACTION_CHECK_CREATE), BUDGET_AGGREGATE);
-    assert_int_equal(plan_class(&over, ACTION_CHECK_UPDATE), BUDGET_AGGREGATE);
-    assert_int_equal(plan_class(&aggregate, ACTION_CHECK_UPDATE), BUDGET_REST);
+    const struct check_sent none = { .id = 0 }, open = { .id = 7 };
+    const struct check_sent completed = { .id = 7, .completed = true };
+    assert_int_equal(plan_class(&job, &none, ACTION_CHECK_CREATE), BUDGET_REST);
+    assert_int_equal(plan_class(&ended, &open, ACTION_CHECK_UPDATE), BUDGET_URGENT);
+    assert_int_equal(plan_class(&aggregate, &none, ACTION_CHECK_FIND), BUDGET_AGGREGATE);
+    assert_int_equal(plan_class(&aggregate, &none, ACTION_CHECK_CREATE), BUDGET_AGGREGATE);
+    assert_int_equal(plan_class(&over, &open, ACTION_CHECK_UPDATE), BUDGET_AGGREGATE);
+    assert_int_equal(plan_class(&over, &completed, ACTION_CHECK_UPDATE), BUDGET_URGENT);
+    assert_int_equal(plan_class(&job, &none, ACTION_CHECK_FIND), BUDGET_REST);
+    assert_int_equal(plan_class(&aggregate, &open, ACTION_CHECK_UPDATE), BUDGET_REST);
 }
 
 /* ---- what is done about a comment ------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/daemon/config.h"
+#include "tests/unit/support/freed.h"
 
 enum { VARIABLES_MAX = 16 };
 
@@ -323,6 +324,89 @@ static void secrets_are_never_printed(void **state)
     config_free(c);
 }
 
+static void urls_are_printed_without_login_and_query(void **state)
+{
+    (void)state;
+    struct config *c = loaded("CRCR_OIDC_ISSUERS=https://a=https://b/jwks?t=hush,https://c=https://"
+                              "d:1/e?hush=https");
+    struct buf CLEANUP(buf_clear) text;
+    buf_init(&text, 1 << 16);
+    config_print(c, &text);
+    assert_non_null(
+        strstr(buf_str(&text).ptr,
+               "\nCRCR_OIDC_ISSUERS=https://a=https://b/jwks=…,https://c=https://d:1/e=…\n"));
+    assert_null(strstr(buf_str(&text).ptr, "hush"));
+    config_free(c);
+    char *environment[] = { "KAFKA_BROKERS=k:1",
+                            "REDIS_ENDPOINT=r:1",
+                            "GITHUB_APP_ID=1",
+                            "GITHUB_APP_PRIVATE_KEY=x",
+                            "HUD_API_URL=https://h/a/?key=hush/",
+                            NULL };
+    struct buf CLEANUP(buf_clear) faults;
+    buf_init(&faults, 1 << 16);
+    assert_int_equal(config_load(&c, DAEMON_REPORTER, environment, &faults), OK);
+    assert_string_equal(config_text(c, "HUD_API_URL"), "https://h/a/?key=hush/");
+    buf_reset(&text);
+    config_print(c, &text);
+    assert_non_null(strstr(buf_str(&text).ptr, "\nHUD_API_URL=https://h/a/\n"));
+    config_free(c);
+}
+
+static void a_fault_is_told_without_what_may_be_a_secret(void **state)
+{
+    (void)state;
+    static char *wrong[] = {
+        "HUD_API_URL=https://user:hush@hud.example/",
+        "HUD_API_URL=https://user:hu/sh@hud.example",
+        "HUD_API_URL=http://hud.example/?key=hush",
+        "HUD_API_URL=hud.example?key=hush",
+        "REDIS_ENDPOINT=redis://:hush@redis:6379",
+        "REDIS_ENDPOINT=user:hush@redis:6379",
+        "HUD_BOT_KEY_FILE=hush",
+        "CRCR_GITHUB_API_URL=ftp://h?key=hush",
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct buf CLEANUP(buf_clear) faults;
+        struct config *c = NULL;
+        char *environment[] = { wrong[i], NULL };
+        buf_init(&faults, 1 << 16);
+        assert_int_equal(config_load(&c, DAEMON_REPORTER, environment, &faults), ERR_STOP);
+        if (strstr(buf_str(&faults).ptr, "hu/sh") || strstr(buf_str(&faults).ptr, "hush"))
+            fail_msg("%s", buf_str(&faults).ptr);
+        struct str name = { wrong[i], strcspn(wrong[i], "=") };
+        assert_true(str_find_str(buf_str(&faults), name) >= 0);
+    }
+}
+
+static void secrets_are_wiped(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/config_test.XXXXXX", file[80];
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "hush5", 5), 5);
+    close(fd);
+    snprintf(file, sizeof(file), "GITHUB_APP_SECRET_FILE=%s", path);
+    char *environment[] = { "KAFKA_BROKERS=k:1",
+                            "REDIS_ENDPOINT=r:1",
+                            "REDIS_LOGIN=hush5",
+                            "CRCR_KAFKA_SASL_PASSWORD=hush5",
+                            file,
+                            NULL };
+    struct buf CLEANUP(buf_clear) faults;
+    struct config *c = NULL;
+    buf_init(&faults, 1 << 16);
+    freed_watch("hush5");
+    assert_int_equal(config_load(&c, DAEMON_INGEST, environment, &faults), OK);
+    assert_string_equal(config_text(c, "GITHUB_APP_SECRET"), "hush5");
+    config_free(c);
+    assert_false(freed_has_secret());
+    unlink(path);
+#ifdef CRCR_SANITIZED
+    assert_true(freed_blocks > 0);
+#endif
+}
+
 static void every_property_is_whole_and_its_fallback_is_accepted(void **state)
 {
     (void)state;
@@ -403,6 +487,9 @@ int main(void)
         cmocka_unit_test(a_session_too_short_to_publish_in_is_refused),
         cmocka_unit_test(a_file_gives_the_value_without_its_newline),
         cmocka_unit_test(secrets_are_never_printed),
+        cmocka_unit_test(urls_are_printed_without_login_and_query),
+        cmocka_unit_test(a_fault_is_told_without_what_may_be_a_secret),
+        cmocka_unit_test(secrets_are_wiped),
         cmocka_unit_test(every_property_is_whole_and_its_fallback_is_accepted),
         cmocka_unit_test(help_and_markdown_name_every_property),
     };

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -33,6 +34,7 @@ static struct {
     bool not_ready;
     bool few_descriptors;
     bool watches;
+    bool shows_limits;
     int64_t silent_ms; /* the thread that it watches */
 } behave;
 
@@ -68,6 +70,9 @@ static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, st
 {
     (void)check_only;
     *opaque = mem_alloc(1, 1);
+    struct rlimit core;
+    if (behave.shows_limits && getrlimit(RLIMIT_CORE, &core) == 0)
+        printf("core=%d dumpable=%d\n", (int)core.rlim_max, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
     if (behave.watches)
         atomic_store(daemon_watch(ctx, "follower"), clock_mono_ms() - behave.silent_ms);
     return behave.start_err ? why_set(why, behave.start_err, "as the test says") : OK;
@@ -247,6 +252,22 @@ static void check_config_prints_what_is_in_force(void **state)
     behave.start_err = ERR_REFUSE;
     assert_int_equal(run(&c, good, "--check-config", NULL), 2);
     assert_true(says(&c, "as the test says"));
+    buf_clear(&c.text);
+}
+
+/* LeakSanitizer has to attach. */
+static void it_leaves_no_core_and_nobody_may_attach(void **state)
+{
+    (void)state;
+    struct child c;
+    behave.shows_limits = true;
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 4096 }); /* where it may not be raised: 0 already */
+    assert_int_equal(run(&c, good, "--check-config", NULL), 0);
+#ifdef CRCR_SANITIZED
+    assert_true(says(&c, "core=0 dumpable=1\n"));
+#else
+    assert_true(says(&c, "core=0 dumpable=0\n"));
+#endif
     buf_clear(&c.text);
 }
 
@@ -431,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup(help_and_version_exit_0, reset),
         cmocka_unit_test_setup(bad_usage_and_configuration_exit_2, reset),
         cmocka_unit_test_setup(check_config_prints_what_is_in_force, reset),
+        cmocka_unit_test_setup(it_leaves_no_core_and_nobody_may_attach, reset),
         cmocka_unit_test_setup(start_that_fails_exits_2_or_1, reset),
         cmocka_unit_test_setup(sigterm_and_sigint_drain_and_exit_0, reset),
         cmocka_unit_test_setup(only_the_chosen_roles_run, reset),

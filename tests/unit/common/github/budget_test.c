@@ -333,9 +333,9 @@ static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(v
     assert_int_equal(github_new(&g, &options, &why), OK);
     enum err err = github_start(g, &request, NULL, NULL, &why);
     assert_int_equal(err, ERR_RETRY);
-    struct github_answer answer = github_unsent(g, REPO, err, &why);
+    struct github_answer answer = github_unsent(g, err, &why);
     assert_true(answer.limited && answer.ours); /* or it would cost an attempt */
-    answer = github_unsent(g, REPO, ERR_REFUSE, &why);
+    answer = github_unsent(g, ERR_REFUSE, &why);
     assert_false(answer.limited);
     github_free(g);
     github_budget_free(options.budget);

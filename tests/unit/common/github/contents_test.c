@@ -40,19 +40,25 @@ static void other_urls_and_files_are_told_apart(void **state)
     static const struct {
         const char *text;
         enum content_kind kind;
-        const char *name;
+        const char *name, *shown; /* NULL: as text */
     } table[] = {
-        { "https://example.org/a/list.yml", CONTENT_URL, "list.yml" },
-        { "http://127.0.0.1:8080/list.yml", CONTENT_URL, "list.yml" },
-        { "/etc/crcr/list.yml", CONTENT_FILE, "list.yml" },
-        { "list.yml", CONTENT_FILE, "list.yml" },
-        { "file:///etc/list.yml", CONTENT_FILE, "list.yml" },
+        { "https://example.org/a/list.yml", CONTENT_URL, "list.yml", NULL },
+        { "http://127.0.0.1:8080/list.yml", CONTENT_URL, "list.yml", NULL },
+        { "https://example.org/list.yml?token=hush/hush", CONTENT_URL, "list.yml",
+          "https://example.org/list.yml" },
+        { "https://github.com/o/r/blob/main/list.yml?token=hush", CONTENT_GITHUB, "list.yml",
+          "https://github.com/o/r/blob/main/list.yml" },
+        { "/etc/crcr/list.yml", CONTENT_FILE, "list.yml", NULL },
+        { "/etc/crcr/list?.yml", CONTENT_FILE, "list?.yml", NULL },
+        { "list.yml", CONTENT_FILE, "list.yml", NULL },
+        { "file:///etc/list.yml", CONTENT_FILE, "list.yml", "/etc/list.yml" },
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct content_source s;
         assert_int_equal(content_source_parse(&s, str_of(table[i].text), NULL), OK);
         assert_int_equal(s.kind, table[i].kind);
         assert_string_equal(content_name(&s), table[i].name);
+        assert_string_equal(s.shown, table[i].shown ? table[i].shown : table[i].text);
     }
 }
 
@@ -67,12 +73,18 @@ static void what_cannot_be_read_is_refused_with_what_is_accepted(void **state)
         "https://github.com/py torch/pytorch/blob/main/a.yml",
         "http://example.org/a.yml",
         "ftp://example.org/a.yml",
+        "https://github.com/pytorch/pytorch?hush",
+        "http://example.org/a.yml?hush",
+        "ftp://example.org/a.yml?hush",
+        "https://user:hush@example.org/a.yml",
+        "https://user:hu/sh@example.org/hush",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct content_source s = { .kind = CONTENT_FILE };
         struct why why = { "" };
         assert_int_equal(content_source_parse(&s, str_of(bad[i]), &why), ERR_REFUSE);
         assert_true(why.text[0] != 0);
+        assert_null(strstr(why.text, "hush"));
     }
 }
 

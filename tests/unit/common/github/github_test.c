@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/github/github.h"
 #include "tests/unit/common/crypto/test_keys.h"
+#include "tests/unit/support/freed.h"
 
 /* The clocks as somebody sets them: by how much they are ahead of the kernel's. */
 static time_t wall_ahead_s, mono_ahead_s;
@@ -89,6 +90,7 @@ static enum err call(struct silent *s, enum github_auth auth, github_answered_fn
 {
     const struct github_request request = {
         .auth = auth,
+        .permission = GITHUB_CONTENTS_WRITE,
         .method = "GET",
         .repo = STR_LIT("org/repo"),
         .path = "/app",
@@ -134,6 +136,21 @@ static void what_was_too_late_to_be_sent_waits_for_nothing(void **state)
     assert_in_range(s.last.wait_until_ms, 1, clock_mono_ms());
     assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
     silent_close(&s);
+}
+
+static void tokens_are_wiped(void **state)
+{
+    static const char *const begins[] = { "eyJ", "Bearer eyJ" };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct silent s;
+        silent_open(&s);
+        assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
+        freed_watch(begins[i]);
+        silent_close(&s);
+        assert_false(freed_has_secret());
+        assert_int_equal(s.answers, 1);
+    }
 }
 
 static void every_call_is_answered_when_it_ends(void **state)
@@ -229,8 +246,8 @@ static void a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones(vo
     silent_close(&s);
 }
 
-/* The account's token: of all its repositories. */
-static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
+/* Another repository of the account may be one that the App is installed on. */
+static void a_refused_token_is_a_wait_for_its_repository(void **state)
 {
     struct silent s;
     struct github_answer blocked;
@@ -241,9 +258,9 @@ static void a_refused_token_is_a_wait_for_the_whole_account(void **state)
     say(&s, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     assert_int_equal(s.last.err, ERR_REFUSE);
     assert_true(s.last.no_token);
-    assert_true(github_blocked(s.github, STR_LIT("org/other"), &blocked));
+    assert_true(github_blocked(s.github, STR_LIT("ORG/repo"), &blocked));
     assert_true(blocked.err == ERR_RETRY && blocked.limited);
-    assert_false(github_blocked(s.github, STR_LIT("organ/other"), &blocked));
+    assert_false(github_blocked(s.github, STR_LIT("org/other"), &blocked));
     silent_close(&s);
 }
 
@@ -288,12 +305,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_too_late_to_be_sent_waits_for_nothing),
+        cmocka_unit_test(tokens_are_wiped),
         cmocka_unit_test(every_call_is_answered_when_it_ends),
         cmocka_unit_test(no_call_begins_while_it_ends),
         cmocka_unit_test(without_certificates_nothing_is_sent_and_nothing_given_up),
         cmocka_unit_test(a_clock_that_is_set_moves_no_deadline),
         cmocka_unit_test(a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones),
-        cmocka_unit_test(a_refused_token_is_a_wait_for_the_whole_account),
+        cmocka_unit_test(a_refused_token_is_a_wait_for_its_repository),
         cmocka_unit_test(a_call_that_waited_long_for_its_token_pays_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

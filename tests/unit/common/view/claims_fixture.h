@@ -39,7 +39,7 @@ static inline struct claim_answer claim(void **state, const struct task *task, c
     struct redis_fixture *f = *state;
     struct claim_answer answer = { 0 };
     struct why why;
-    if (claim_queue(f->redis, task, owner, now_ms, true, NULL, &why) ||
+    if (claim_queue(f->redis, task, owner, now_ms, true, false, NULL, &why) ||
         claim_collect(f->redis, &answer, &why))
         fail_msg("%s", why.text);
     return answer;

@@ -248,6 +248,27 @@ static void an_older_seq_of_the_lane_is_superseded_and_the_same_is_not(void **st
     assert_int_equal(claim(state, &other, "one", NOW).verdict, CLAIM_TAKEN);
 }
 
+/* It was not sent, and a later one waits that says the same; one that was sent stays done. */
+static void what_is_overtaken_while_it_waits_is_superseded_unless_it_was_sent(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct claim_answer answer;
+    struct task task = a_task(), push = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    assert_int_equal(claim_queue(f->redis, &task, "one", NOW, true, true, NULL, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_SUPERSEDED);
+    assert_int_equal(claim(state, &task, "one", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(finish(f, &task, "one", &sent), OK);
+    assert_int_equal(claim_queue(f->redis, &task, "two", NOW, true, true, NULL, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_DONE);
+    push.event.delivery = STR_LIT("d-2");
+    assert_int_equal(claim_queue(f->redis, &push, "one", NOW, false, true, NULL, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_TAKEN);
+}
+
 static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **state)
 {
     struct redis_fixture *f = *state;
@@ -259,7 +280,7 @@ static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **sta
     older.event.delivery = STR_LIT("d-3");
     older.seq.updated_ms = 3000;
     assert_int_equal(claim(state, &newer, "one", NOW).verdict, CLAIM_TAKEN);
-    assert_int_equal(claim_queue(f->redis, &push, "one", NOW, false, NULL, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &push, "one", NOW, false, false, NULL, NULL), OK);
     assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
     assert_int_equal(answer.verdict, CLAIM_TAKEN);
     assert_int_equal(claim(state, &older, "one", NOW).verdict, CLAIM_TAKEN);
@@ -272,9 +293,9 @@ static void many_are_answered_in_the_order_of_queueing(void **state)
     struct claim_answer answer;
     second.event.delivery = STR_LIT("d-2");
     claim(state, &second, "other", NOW);
-    assert_int_equal(claim_queue(f->redis, &first, "one", NOW, false, NULL, NULL), OK);
-    assert_int_equal(claim_queue(f->redis, &second, "one", NOW, false, NULL, NULL), OK);
-    assert_int_equal(claim_queue(f->redis, &first, "two", NOW, false, NULL, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &first, "one", NOW, false, false, NULL, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &second, "one", NOW, false, false, NULL, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, &first, "two", NOW, false, false, NULL, NULL), OK);
     static const enum claim_verdict verdicts[] = { CLAIM_TAKEN, CLAIM_BUSY, CLAIM_BUSY };
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
@@ -324,7 +345,7 @@ static struct claim_answer claim_for(void **state, const struct task *task, cons
     struct redis_fixture *f = *state;
     struct claim_answer answer = { 0 };
     budget_price(&rules, BUDGET_DISPATCH, BUDGET_AGGREGATE, -1, 0, &bill->ask);
-    assert_int_equal(claim_queue(f->redis, task, owner, NOW, true, bill, NULL), OK);
+    assert_int_equal(claim_queue(f->redis, task, owner, NOW, true, false, bill, NULL), OK);
     assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
     return answer;
 }
@@ -387,6 +408,7 @@ int main(void)
         TEST(a_late_owner_cannot_end_what_another_is_sending_or_has_sent),
         TEST(the_end_of_a_call_without_a_claim_stores_its_outcome_and_its_seq),
         TEST(an_older_seq_of_the_lane_is_superseded_and_the_same_is_not),
+        TEST(what_is_overtaken_while_it_waits_is_superseded_unless_it_was_sent),
         TEST(what_cannot_be_superseded_neither_asks_nor_moves_the_lane),
         TEST(many_are_answered_in_the_order_of_queueing),
         TEST(the_record_is_there_before_the_call_for_a_fast_callback),

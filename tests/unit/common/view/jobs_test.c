@@ -16,7 +16,7 @@
 #define NOW 1795231200000LL
 #define KEY "org%2Ffour/d-1/ci/build/own-id"
 
-static const struct view_times times = { .ttl_s = 3000, .overdue_ms = 21600000 };
+static const struct view_times times = { .ttl_s = 3000, .overdue_ms = 21600000, .quota = 1 << 30 };
 
 static void command(struct redis_fixture *f, const char *name, const char *key, const char *value)
 {
