@@ -9,29 +9,35 @@
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
 #include "../common/model/limits.h"
-#include "../common/view/rate.h"
 
-#define MINUTE_US INT64_C(60000000)
-#define HELD_US   (10 * MINUTE_US) /* what a bucket holds, as the time in which it fills */
+#define SECOND_US   INT64_C(1000000)
+#define DAY_US      (86400 * SECOND_US)
+#define HELD_MIN    10 /* what a bucket holds, as the time in which it fills */
+#define HELD_US     (HELD_MIN * 60 * SECOND_US)
+#define SECONDS(us) (int)(((us) + SECOND_US - 1) / SECOND_US)
 
 /* A bucket is one number: when it will be full again. Before that it lacks so much of HELD_US. */
 struct account {
     char repo[REPO_MAX + 1]; /* lower case */
     int64_t requests_full_us, bytes_full_us;
+    int64_t day, day_bytes; /* days of the clock of callback_rate_take_alone */
     UT_hash_handle hh;
 };
 
 struct callback_rate {
-    int64_t requests_per_min, bytes_per_min;
+    struct rate_limit limit;
     pthread_mutex_t lock;
     struct account *accounts; /* under lock */
 };
 
-struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min)
+struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min,
+                                        int64_t bytes_a_day)
 {
     struct callback_rate *rate = mem_alloc(1, sizeof(*rate));
-    rate->requests_per_min = requests_per_min;
-    rate->bytes_per_min = bytes_per_min;
+    rate->limit = (struct rate_limit){ .requests = requests_per_min * HELD_MIN,
+                                       .bytes = bytes_per_min * HELD_MIN,
+                                       .period_s = HELD_MIN * 60,
+                                       .bytes_a_day = bytes_a_day };
     pthread_mutex_init(&rate->lock, NULL);
     return rate;
 }
@@ -68,34 +74,44 @@ static struct account *account_of(struct callback_rate *rate, struct str repo)
 }
 
 /* When a bucket would be full again after so much was taken from it. */
-static int64_t full_after(int64_t full_us, int64_t taken, int64_t per_min, int64_t now_us)
+static int64_t full_after(int64_t full_us, int64_t taken, int64_t holds, int64_t now_us)
 {
-    return (full_us > now_us ? full_us : now_us) + taken * MINUTE_US / per_min;
+    return (full_us > now_us ? full_us : now_us) + taken * HELD_US / holds;
 }
 
-int callback_rate_take_alone(struct callback_rate *rate, struct str repo, int64_t bytes,
-                             int64_t now_us)
+static struct rate_wait account_take(struct account *a, const struct rate_limit *limit,
+                                     int64_t bytes, int64_t now_us)
+{
+    int64_t day = now_us / DAY_US;
+    int64_t day_bytes = bytes + (a->day == day ? a->day_bytes : 0);
+    if (day_bytes > limit->bytes_a_day)
+        return (struct rate_wait){ SECONDS((day + 1) * DAY_US - now_us), .day = true };
+    int64_t requests_us = full_after(a->requests_full_us, 1, limit->requests, now_us);
+    int64_t bytes_us = full_after(a->bytes_full_us, bytes, limit->bytes, now_us);
+    int64_t last_us = requests_us > bytes_us ? requests_us : bytes_us;
+    if (last_us > now_us + HELD_US)
+        return (struct rate_wait){ .seconds = SECONDS(last_us - now_us - HELD_US) };
+    a->requests_full_us = requests_us;
+    a->bytes_full_us = bytes_us;
+    a->day = day;
+    a->day_bytes = day_bytes;
+    return (struct rate_wait){ 0 };
+}
+
+struct rate_wait callback_rate_take_alone(struct callback_rate *rate, struct str repo,
+                                          int64_t bytes, int64_t now_us)
 {
     pthread_mutex_lock(&rate->lock);
-    struct account *a = account_of(rate, repo);
-    int64_t requests_us = full_after(a->requests_full_us, 1, rate->requests_per_min, now_us);
-    int64_t bytes_us = full_after(a->bytes_full_us, bytes, rate->bytes_per_min, now_us);
-    int64_t last_us = requests_us > bytes_us ? requests_us : bytes_us;
-    int64_t wait_us = last_us - now_us - HELD_US;
-    if (wait_us <= 0) {
-        a->requests_full_us = requests_us;
-        a->bytes_full_us = bytes_us;
-    }
+    struct rate_wait wait = account_take(account_of(rate, repo), &rate->limit, bytes, now_us);
     pthread_mutex_unlock(&rate->lock);
-    return wait_us <= 0 ? 0 : (int)((wait_us + 999999) / 1000000);
+    return wait;
 }
 
-int callback_rate_take(struct callback_rate *rate, struct redis *redis, struct str repo,
-                       int64_t bytes, bool *alone)
+struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *redis,
+                                    struct str repo, int64_t bytes, bool *alone)
 {
-    int wait_s = 0;
+    struct rate_wait wait;
     struct why why;
-    *alone =
-        !!rate_take(redis, repo, bytes, rate->requests_per_min, rate->bytes_per_min, &wait_s, &why);
-    return *alone ? callback_rate_take_alone(rate, repo, bytes, clock_mono_us()) : wait_s;
+    *alone = !!rate_take(redis, RATE_CALLBACKS, repo, &rate->limit, bytes, &wait, &why);
+    return *alone ? callback_rate_take_alone(rate, repo, bytes, clock_mono_us()) : wait;
 }

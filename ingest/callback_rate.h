@@ -1,24 +1,28 @@
 /* The callback rate of a downstream (behaviour.md, POST /github/callback, step 4): a bucket of
- * requests and one of bytes. Each is refilled by its rate a minute and holds ten minutes' worth; a
- * request that finds too little in one of them takes nothing. All replicas of ingest share the
- * buckets in Redis (common/view/rate.lua). While Redis is unavailable this process decides alone,
- * by the same rule. Any thread. */
+ * requests, one of bytes, and a quota of bytes a day. Each bucket is refilled by its rate a minute
+ * and holds ten minutes' worth; a request that finds too little takes nothing. All replicas of
+ * ingest share the buckets in Redis (common/view/rate.lua). While Redis is unavailable this process
+ * decides alone, by the same rule. Any thread. */
 #ifndef CRCR_INGEST_CALLBACK_RATE_H
 #define CRCR_INGEST_CALLBACK_RATE_H
 
 #include "../common/io/redis.h"
+#include "../common/view/rate.h"
 
 struct callback_rate;
 
-struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min);
+/* All from 1. */
+struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min,
+                                        int64_t bytes_a_day);
 void callback_rate_free(struct callback_rate *rate);
 
-/* 0 when the request may go on, else the seconds after which it may. *alone: Redis was not asked,
- * or did not answer. Call it only for repos that the allowlist has. */
-int callback_rate_take(struct callback_rate *rate, struct redis *redis, struct str repo,
-                       int64_t bytes, bool *alone);
-/* The rule without Redis; PURE but for its lock. now_us: any clock that only rises. */
-int callback_rate_take_alone(struct callback_rate *rate, struct str repo, int64_t bytes,
-                             int64_t now_us);
+/* Whether the request may go on (0 s). *alone: Redis was not asked, or did not answer. Call it only
+ * for repos that the allowlist has. */
+struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *redis,
+                                    struct str repo, int64_t bytes, bool *alone);
+/* The rule without Redis; PURE but for its lock. now_us: any clock that only rises; a day is 86,400
+ * s of it, counted from its 0. */
+struct rate_wait callback_rate_take_alone(struct callback_rate *rate, struct str repo,
+                                          int64_t bytes, int64_t now_us);
 
 #endif

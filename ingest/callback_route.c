@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "../common/base/clock.h"
@@ -21,6 +22,9 @@
 #define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
 #define JOB_KEY_MAX  8192
 
+#define PENDING_A_MINUTE  10
+#define PENDING_MAX_BYTES (64 << 10)
+
 /* A callback that waits for a worker. */
 struct waiting {
     struct http_exchange *x;
@@ -28,8 +32,17 @@ struct waiting {
     struct waiting *prev, *next;
 };
 
+/* Whose issuer must be asked for keys goes from the first line to the second, whose one worker
+ * waits for them. The others never wait for an issuer: whoever names one that hangs in a token, and
+ * it costs nothing to write one, would hold up the callbacks of all others. */
+struct line {
+    struct waiting *first; /* oldest first; as the next, under lock */
+    pthread_cond_t changed;
+};
+
 struct worker {
     struct callback_route *route;
+    struct line *line;
     struct redis *redis;
     pthread_t thread;
     bool running;
@@ -38,11 +51,10 @@ struct worker {
 struct callback_route {
     struct callback_options options;
     struct callback_rate *rate;
-    struct worker workers[WORKERS];
+    struct worker workers[WORKERS + 1]; /* the last one for keys */
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct waiting *queue; /* under lock, oldest first */
-    bool stopping;         /* under lock */
+    struct line ready, keys;
+    bool stopping; /* under lock */
 };
 
 /* ---- before the body --------------------------------------------------------------------- */
@@ -75,12 +87,27 @@ struct visit {
 
 /* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------- */
 
+/* All that wait in the line have as long from when they came: one does not wait behind another. */
+static int keys_wait_ms(const struct visit *t)
+{
+    int64_t waited_ms = (clock_mono_us() - t->request.started_us) / 1000;
+    bool may_wait = t->worker->line == &t->worker->route->keys && waited_ms < KEYS_WAIT_MS;
+    return may_wait ? KEYS_WAIT_MS - (int)waited_ms : 0;
+}
+
 static bool step_token(struct visit *t)
 {
     struct str token;
     return callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict) &&
-           oidc_verify(t->worker->route->options.oidc, token, KEYS_WAIT_MS, &t->claims, &t->issuer,
-                       &t->verdict);
+           oidc_verify(t->worker->route->options.oidc, token, keys_wait_ms(t), &t->claims,
+                       &t->issuer, &t->verdict);
+}
+
+/* It may wait for them, and this worker may not. */
+static bool keys_are_missing(const struct visit *t)
+{
+    return t->worker->line == &t->worker->route->ready && t->verdict.reason &&
+           strcmp(t->verdict.reason, "issuer_keys") == 0;
 }
 
 /* Before the topic has been read no pipeline is registered: that is no reason to turn one away for
@@ -89,14 +116,16 @@ static bool step_identity(struct visit *t)
 {
     if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
                        &t->verdict))
-        return true;
+        return oidc_owner_check(t->worker->route->options.oidc, str_of(t->issuer),
+                                str_of(t->request.repo), &t->verdict);
     return t->verdict.status == 403 && !t->version->list &&
            callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
 static bool step_allowlist(struct visit *t)
 {
-    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict);
+    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict) &&
+           identity_ids_check(str_of(t->issuer), str_of(t->claims), t->entry, &t->verdict);
 }
 
 /* ---- 4: rate --------------------------------------------------------------------------------- */
@@ -105,12 +134,20 @@ static bool step_rate(struct visit *t)
 {
     const struct callback_options *o = &t->worker->route->options;
     bool alone;
-    int wait_s = callback_rate_take(t->worker->route->rate, t->worker->redis, t->entry->repo,
-                                    (int64_t)http_body(t->request.x).len, &alone);
+    struct rate_wait wait =
+        callback_rate_take(t->worker->route->rate, t->worker->redis, t->entry->repo,
+                           (int64_t)http_body(t->request.x).len, &alone);
     if (alone)
         metrics_add(o->responder->metrics, INGEST_LIMITER_FALLBACKS, NULL, 1);
-    return wait_s == 0 ||
-           verdict_later(&t->verdict, 429, "rate_limited", wait_s,
+    if (wait.day) {
+        char until[CLOCK_TEXT_SIZE];
+        clock_format(clock_wall_ms() + wait.seconds * INT64_C(1000), until);
+        return verdict_later(&t->verdict, 429, "day_quota", wait.seconds,
+                             "the quota of %lld bytes of callbacks a day is used up; it ends at %s",
+                             (long long)o->bytes_a_day, until);
+    }
+    return wait.seconds == 0 ||
+           verdict_later(&t->verdict, 429, "rate_limited", wait.seconds,
                          "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
                          "is used up",
                          (long long)o->requests_per_min, (long long)(o->bytes_per_min >> 20));
@@ -162,6 +199,26 @@ static void dispatch_look(struct redis *redis, struct str delivery, struct str r
         ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
 }
 
+/* Redis knows of no such dispatch, and any delivery id of this minute may be made up: few of these
+ * are stored, small ones. Redis is unavailable after all: accepted, as in provenance_of_lookup. */
+static bool pending_check(struct visit *t)
+{
+    static const struct rate_limit limit = { .requests = PENDING_A_MINUTE,
+                                             .bytes = PENDING_A_MINUTE * PENDING_MAX_BYTES,
+                                             .period_s = 60 };
+    int64_t bytes = (int64_t)http_body(t->request.x).len;
+    struct rate_wait wait = { .seconds = PROVENANCE_GRACE_MS / 1000 };
+    struct why why;
+    if (bytes <= PENDING_MAX_BYTES &&
+        rate_take(t->worker->redis, RATE_PENDING, t->entry->repo, &limit, bytes, &wait, &why))
+        return true;
+    return wait.seconds == 0 ||
+           verdict_later(&t->verdict, 429, "pending_limited", wait.seconds,
+                         "the dispatch of this delivery is not known yet; until then %d callbacks "
+                         "a minute of at most %d KiB are accepted",
+                         PENDING_A_MINUTE, PENDING_MAX_BYTES >> 10);
+}
+
 static bool step_provenance(struct visit *t)
 {
     const struct callback *fields = &t->body.fields;
@@ -173,7 +230,9 @@ static bool step_provenance(struct visit *t)
         return provenance_by_token(t);
     struct dispatch_lookup lookup;
     dispatch_look(t->worker->redis, str_of(fields->delivery_id), t->entry->repo, &lookup);
-    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict);
+    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict) &&
+           (t->provenance.kind != PROVENANCE_PENDING || lookup.result != LOOKUP_NONE ||
+            pending_check(t));
 }
 
 /* ---- 8: what the view knows; then publish ---------------------------------------------------- */
@@ -224,8 +283,8 @@ static void publish(struct visit *t)
     responder_publish(o->responder, &t->request, &publication);
 }
 
-/* Publishes or refuses: the exchange is gone afterwards. */
-static void steps_run(const struct worker *worker, struct http_exchange *x, int64_t started_us)
+/* Publishes or refuses: the exchange is gone afterwards. False: it must wait for keys first. */
+static bool steps_run(const struct worker *worker, struct http_exchange *x, int64_t started_us)
 {
     const struct callback_options *o = &worker->route->options;
     static bool (*const steps[])(struct visit *) = {
@@ -239,15 +298,17 @@ static void steps_run(const struct worker *worker, struct http_exchange *x, int6
     bool accepted = true;
     for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
         accepted = steps[i](t);
+    bool must_wait = !accepted && keys_are_missing(t);
     if (accepted)
         publish(t);
-    else
+    else if (!must_wait)
         responder_answer(o->responder, &t->request, &t->verdict);
     callback_body_clear(&t->body);
     allowlist_feed_release(o->feed, t->version);
     free(t->claims);
     free(t->issuer);
     free(t);
+    return !must_wait;
 }
 
 /* ---- the queue and its threads ----------------------------------------------------------- */
@@ -262,27 +323,32 @@ static void answer_later(struct callback_route *r, const struct waiting *w)
     responder_answer(r->options.responder, &request, &v);
 }
 
-/* What is in the queue is bounded by the server's limits on connections and on bodies in hand. */
+static void line_append(struct callback_route *r, struct line *line, struct waiting *w)
+{
+    pthread_mutex_lock(&r->lock);
+    DL_APPEND(line->first, w);
+    pthread_cond_signal(&line->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* What is in the lines is bounded by the server's limits on connections and on bodies in hand. */
 void callback_handle(struct callback_route *r, struct http_exchange *x)
 {
     struct waiting *w = mem_alloc(1, sizeof(*w));
     w->x = x;
     w->since_us = clock_mono_us();
-    pthread_mutex_lock(&r->lock);
-    DL_APPEND(r->queue, w);
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
+    line_append(r, &r->ready, w);
 }
 
 /* The next one, the caller's; NULL at the end. */
-static struct waiting *queue_take(struct callback_route *r)
+static struct waiting *line_take(struct callback_route *r, struct line *line)
 {
     pthread_mutex_lock(&r->lock);
-    while (!r->queue && !r->stopping)
-        pthread_cond_wait(&r->changed, &r->lock);
-    struct waiting *w = r->stopping ? NULL : r->queue;
+    while (!line->first && !r->stopping)
+        pthread_cond_wait(&line->changed, &r->lock);
+    struct waiting *w = r->stopping ? NULL : line->first;
     if (w)
-        DL_DELETE(r->queue, w);
+        DL_DELETE(line->first, w);
     pthread_mutex_unlock(&r->lock);
     return w;
 }
@@ -290,11 +356,15 @@ static struct waiting *queue_take(struct callback_route *r)
 static void *worker_main(void *opaque)
 {
     struct worker *worker = opaque;
-    for (struct waiting *w; (w = queue_take(worker->route)); free(w)) {
-        if (clock_mono_us() - w->since_us < STALE_US)
-            steps_run(worker, w->x, w->since_us);
-        else
-            answer_later(worker->route, w);
+    struct callback_route *r = worker->route;
+    for (struct waiting *w; (w = line_take(r, worker->line));) {
+        if (clock_mono_us() - w->since_us >= STALE_US)
+            answer_later(r, w);
+        else if (!steps_run(worker, w->x, w->since_us)) {
+            line_append(r, &r->keys, w);
+            continue;
+        }
+        free(w);
     }
     return NULL;
 }
@@ -304,6 +374,7 @@ static void *worker_main(void *opaque)
 static enum err worker_start(struct callback_route *r, struct worker *worker, struct why *why)
 {
     worker->route = r;
+    worker->line = worker < r->workers + WORKERS ? &r->ready : &r->keys;
     enum err err = redis_new(&worker->redis, &r->options.redis, why);
     if (err)
         return err;
@@ -316,11 +387,13 @@ enum err callback_route_new(struct callback_route **ret, const struct callback_o
 {
     struct callback_route *r = mem_alloc(1, sizeof(*r));
     r->options = *options;
-    r->rate = callback_rate_new(options->requests_per_min, options->bytes_per_min);
+    r->rate =
+        callback_rate_new(options->requests_per_min, options->bytes_per_min, options->bytes_a_day);
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->changed, NULL);
+    pthread_cond_init(&r->ready.changed, NULL);
+    pthread_cond_init(&r->keys.changed, NULL);
     enum err err = OK;
-    for (size_t i = 0; !err && i < WORKERS; i++)
+    for (size_t i = 0; !err && i <= WORKERS; i++)
         err = worker_start(r, &r->workers[i], why);
     if (err) {
         callback_route_free(r);
@@ -336,21 +409,24 @@ void callback_route_free(struct callback_route *r)
         return;
     pthread_mutex_lock(&r->lock);
     r->stopping = true;
-    pthread_cond_broadcast(&r->changed);
+    pthread_cond_broadcast(&r->ready.changed);
+    pthread_cond_broadcast(&r->keys.changed);
     pthread_mutex_unlock(&r->lock);
-    for (size_t i = 0; i < WORKERS; i++) {
+    for (size_t i = 0; i <= WORKERS; i++) {
         if (r->workers[i].running)
             pthread_join(r->workers[i].thread, NULL);
         redis_free(r->workers[i].redis);
     }
     struct waiting *w, *next;
-    DL_FOREACH_SAFE(r->queue, w, next)
+    DL_CONCAT(r->ready.first, r->keys.first);
+    DL_FOREACH_SAFE(r->ready.first, w, next)
     {
         answer_later(r, w);
         free(w);
     }
     callback_rate_free(r->rate);
-    pthread_cond_destroy(&r->changed);
+    pthread_cond_destroy(&r->ready.changed);
+    pthread_cond_destroy(&r->keys.changed);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }

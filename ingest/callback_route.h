@@ -20,7 +20,7 @@ struct callback_options {
     const struct callback_keys *keys; /* NULL: only dispatch records prove anything */
     struct redis_options redis;
     const char *topic;
-    int64_t requests_per_min, bytes_per_min; /* of one downstream */
+    int64_t requests_per_min, bytes_per_min, bytes_a_day; /* of one downstream */
 };
 
 enum err callback_route_new(struct callback_route **ret, const struct callback_options *options,

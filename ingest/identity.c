@@ -78,11 +78,34 @@ bool identity_check(struct str issuer, struct str claims, const struct providers
         json_decref(document);
         return verdict_refuse(v, 401, "claims_malformed", "the token's claims are no JSON object");
     }
-    bool known = str_is(issuer, ISSUER_BUILDKITE)
+    bool known = str_is(issuer, CALLBACK_ISSUER_BUILDKITE)
                      ? buildkite_check(document, providers, repo, v)
                      : repo_set(repo, claim_text(document, "repository"), v);
     json_decref(document);
     return known;
+}
+
+bool identity_ids_check(struct str issuer, struct str claims, const struct allowlist_entry *entry,
+                        struct verdict *v)
+{
+    const struct {
+        const char *claim;
+        int64_t id;
+    } wanted[] = { { "repository_id", entry->repo_id },
+                   { "repository_owner_id", entry->owner_id } };
+    if (!str_is(issuer, CALLBACK_ISSUER_ACTIONS))
+        return true;
+    json_auto_t *document = json_loadb(claims.ptr, claims.len, JSON_REJECT_DUPLICATES, NULL);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        char number[32], id[STR_NUMBER_SIZE];
+        struct str text = claim_as_text(json_object_get(document, wanted[i].claim), number);
+        if (wanted[i].id > 0 && !str_eq(text, str_number(id, wanted[i].id)))
+            return verdict_refuse(v, 403, "other_repository",
+                                  "claim %s is not the one of the allowlist: its name was "
+                                  "registered anew, or the allowlist is wrong",
+                                  wanted[i].claim);
+    }
+    return true;
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */

@@ -5,17 +5,23 @@
 #define CRCR_INGEST_IDENTITY_H
 
 #include "../common/base/str.h"
+#include "../common/model/allowlist.h"
 #include "../common/model/callback.h"
 #include "../common/model/limits.h"
 #include "../common/model/providers.h"
 #include "verdict.h"
 
-#define ISSUER_BUILDKITE "https://agent.buildkite.com"
-
 /* claims: the payload of the token, verified. providers may be NULL: nobody is registered. True:
  * repo says who it is. */
 bool identity_check(struct str issuer, struct str claims, const struct providers *providers,
                     char repo[REPO_MAX + 1], struct verdict *v) MUST_CHECK;
+
+/* Whether it is the repository that the allowlist means, and not another that got its name: the ids
+ * of the entry, if there are any, must equal the claims repository_id and repository_owner_id of a
+ * token of GitHub Actions (https://docs.github.com/en/actions/reference/security/oidc). Tokens of
+ * other CIs have none. False: 403. */
+bool identity_ids_check(struct str issuer, struct str claims, const struct allowlist_entry *entry,
+                        struct verdict *v) MUST_CHECK;
 
 /* A job of GitHub Actions reports on the run and attempt that it belongs to, and on no other.
  * Tokens of other CIs are bound to no run. */

@@ -18,7 +18,7 @@
 #define DRAIN_MS               10000
 #define BROKER_CHECK_MS        5000
 #define BROKER_WAIT_MS         1000
-#define REDIS_TIMEOUT_MS       300 /* a callback makes three calls of the 8 s that it has */
+#define REDIS_TIMEOUT_MS       300 /* a callback makes four calls of the 8 s that it has */
 #define CALLBACK_BYTES_PER_MIN (20 << 20)
 #define MAX_HTTP_THREADS       8
 #define N_NEEDED               3
@@ -152,6 +152,7 @@ static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct
         .topic = s->topics.name[TOPIC_CALLBACKS],
         .requests_per_min = config_number(c, "RATE_LIMIT_PER_MIN"),
         .bytes_per_min = CALLBACK_BYTES_PER_MIN,
+        .bytes_a_day = config_number(c, "CRCR_CALLBACK_BYTES_DAY"),
     };
     return callback_route_new(&s->callback, &options, why);
 }
@@ -168,6 +169,7 @@ static enum err http_start(struct service *s, const struct config *c, struct why
         .threads = n < 1                  ? 1
                    : n > MAX_HTTP_THREADS ? MAX_HTTP_THREADS
                                           : (int)n,
+        .max_connections_per_address = (int)config_number(c, "CRCR_MAX_CONNECTIONS_PER_ADDRESS"),
         .max_inflight_bytes = (size_t)config_number(c, "CRCR_MAX_INFLIGHT_BYTES"),
     };
     enum err err = http_server_new(&s->server, &options, why);

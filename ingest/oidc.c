@@ -11,6 +11,7 @@
 #include "../common/base/wake.h"
 #include "../common/crypto/jwt.h"
 #include "../common/io/http_client.h"
+#include "../common/model/callback.h"
 
 #define MAX_ISSUERS    16
 #define REFRESH_MS     3600000 /* so that keys which were withdrawn go */
@@ -27,7 +28,7 @@ struct keyset {
 
 struct issuer {
     struct oidc *oidc;
-    char *name, *url; /* never change */
+    char *name, *url, *owners; /* never change; owners NULL: all, else with blanks between them */
     /* all that follows is under oidc.lock */
     struct keyset *keys; /* NULL: none yet */
     int64_t fetched_ms;  /* monotonic; of keys */
@@ -248,6 +249,23 @@ bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, c
     return true;
 }
 
+bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo, struct verdict *v)
+{
+    for (size_t k = 0; k < o->n; k++) {
+        if (!str_is(issuer, o->issuers[k].name))
+            continue;
+        struct str rest = str_of(o->issuers[k].owners), owner;
+        if (!rest.ptr)
+            return true;
+        while (str_split(&rest, ' ', &owner))
+            if (owner.len > 0 && repo.len > owner.len && repo.ptr[owner.len] == '/' &&
+                str_eq_nocase(str_cut(repo, owner.len), owner))
+                return true;
+    }
+    return verdict_refuse(v, 403, "issuer_owner", "%.*s may not speak for the owner of %.*s",
+                          STR_ARG(issuer), STR_ARG(repo));
+}
+
 bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s)
 {
     if (i >= o->n)
@@ -276,7 +294,17 @@ static enum err issuers_read(struct oidc *o, const struct oidc_options *options,
         struct issuer *i = &o->issuers[o->n++];
         i->oidc = o;
         i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
-        i->url = str_dup(str_trim(str_from(part, (size_t)equals + 1)));
+        struct str owners = str_trim(str_from(part, (size_t)equals + 1)), url;
+        if (str_split(&owners, ' ', &url))
+            i->url = str_dup(url);
+        if (str_trim(owners).len > 0)
+            i->owners = str_dup(owners);
+        else if (strcmp(i->name, CALLBACK_ISSUER_ACTIONS) != 0 &&
+                 strcmp(i->name, CALLBACK_ISSUER_BUILDKITE) != 0)
+            return why_set(why, ERR_REFUSE,
+                           "CRCR_OIDC_ISSUERS: %s needs the owners that it may speak for: "
+                           "issuer=jwks-url owner owner",
+                           i->name);
         if (http_url_check(i->url, options->allow_http, why))
             return why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
     }
@@ -335,6 +363,7 @@ void oidc_free(struct oidc *o)
         keyset_release(o->issuers[k].keys);
         free(o->issuers[k].name);
         free(o->issuers[k].url);
+        free(o->issuers[k].owners);
     }
     wake_clear(&o->wake);
     pthread_cond_destroy(&o->fetched);

@@ -14,14 +14,15 @@
 struct oidc;
 
 struct oidc_options {    /* borrowed for the call */
-    const char *issuers; /* "issuer=jwks-url,issuer=jwks-url" */
+    const char *issuers; /* "issuer=jwks-url owner owner,issuer=jwks-url" */
     const char *ca_file; /* NULL: the system's */
     bool allow_http;     /* plain http to hosts other than loopback */
     bool check_only;     /* nothing is started */
     int unknown_kid_ms;  /* 0: 30,000. How long after a fetch an unknown key causes no other */
 };
 
-/* ERR_REFUSE: the issuers are malformed, or a URL is not allowed. */
+/* ERR_REFUSE: the issuers are malformed, a URL is not allowed, or one other than GitHub and
+ * Buildkite has no owners. */
 enum err oidc_new(struct oidc **ret, const struct oidc_options *options,
                   struct why *why) MUST_CHECK;
 /* Wakes up who waits. NULL is fine. */
@@ -35,6 +36,11 @@ bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST
  * *claims (JSON) and *issuer are the caller's to free. */
 bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, char **issuer,
                  struct verdict *v) MUST_CHECK;
+
+/* Whether that issuer, of oidc_verify, may speak for the owner of owner/repo. GitHub and Buildkite
+ * may for all: they prove it by themselves, or the providers file says who. 403 otherwise. */
+bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo,
+                      struct verdict *v) MUST_CHECK;
 
 /* For metrics: the i-th issuer and the age of its keys (-1: none yet); false past the last. */
 bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s);

@@ -93,7 +93,10 @@ void responder_answer(struct responder *responder, const struct request *request
 void responder_refused(struct responder *responder, struct http_exchange *x,
                        const struct route_names *names, int status)
 {
-    const char *reason = status == 413 ? "too_large" : status == 408 ? "too_slow" : "overloaded";
+    const char *reason = status == 413   ? "too_large"
+                         : status == 408 ? "too_slow"
+                         : status == 400 ? "ambiguous"
+                                         : "overloaded";
     struct request request;
     request_init(&request, x, names, http_header(x, "X-GitHub-Delivery"));
     count(responder, &request, status, reason);

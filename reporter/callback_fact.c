@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../common/base/mem.h"
+#include "../common/model/callback.h"
 #include "../common/model/ids.h"
 
 /* What the headers say; text is borrowed. */
@@ -63,6 +64,20 @@ static void failed_tests_fill(struct result_record *job, const struct callback *
     json_decref(rows);
 }
 
+/* The page of a run is on its CI's own host, where that is known: anywhere else it would be a link
+ * of the reporter's choice under the name of that CI. */
+static bool is_page_of(struct str issuer, const char *url)
+{
+    static const char *const pages[][2] = {
+        { CALLBACK_ISSUER_ACTIONS, "https://github.com/" },
+        { CALLBACK_ISSUER_BUILDKITE, "https://buildkite.com/" },
+    };
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+        if (str_is(issuer, pages[i][0]))
+            return str_starts(str_of(url), pages[i][1]);
+    return true;
+}
+
 static void job_fill(struct result_record *job, const struct identity *id, const struct callback *c,
                      const char *upstream_repo)
 {
@@ -83,7 +98,7 @@ static void job_fill(struct result_record *job, const struct identity *id, const
     job->check_run_id = mem_dup(c->check_run_id);
     job->run_id = mem_dup(c->run_id);
     job->run_attempt = mem_dup(c->run_attempt);
-    job->run_url = text_of(c->url);
+    job->run_url = is_page_of(id->issuer, c->url) ? text_of(c->url) : NULL;
     job->artifact_url = text_of(c->artifact_url);
     job->started_at = text_of(c->started_at);
     job->completed_at = text_of(c->completed_at);

@@ -27,28 +27,13 @@ bool url_is_plain(struct str url)
     return true;
 }
 
-/* Length of the mark at i that turns the direction of what follows it (U+061C, U+200E, U+200F,
- * U+202A to U+202E, U+2066 to U+2069), or 0: with these a text looks like another one. */
-static size_t direction_mark(struct str s, size_t i)
-{
-    const unsigned char *c = (const unsigned char *)s.ptr + i;
-    if (s.len - i >= 2 && c[0] == 0xd8 && c[1] == 0x9c)
-        return 2;
-    if (s.len - i < 3 || c[0] != 0xe2)
-        return 0;
-    bool turns =
-        (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae))) ||
-        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
-    return turns ? 3 : 0;
-}
-
 void check_put_code(struct buf *to, struct str text, size_t max)
 {
     struct str shown = str_cut(text, max);
     buf_puts(to, "<code>");
     for (size_t i = 0; i < shown.len; i++) {
         unsigned char c = (unsigned char)shown.ptr[i];
-        size_t skip = direction_mark(shown, i);
+        size_t skip = str_turn_at(shown, i);
         if (skip > 0) {
             i += skip - 1;
             continue;

@@ -64,14 +64,15 @@ static void put(struct fact *fact, enum topic topic, struct str key, struct str 
     work_put(fact->work, &post);
 }
 
-static void mark_dirty(struct fact *fact, const char *sha, struct str repo, struct str reason)
+static void mark_dirty(struct fact *fact, const char *sha, struct str repo, struct str reason,
+                       const struct headers *headers)
 {
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, DIRTY_KEY_MAX);
     if (!sha || !*sha) /* nightly and periodic: no check run anywhere */
         return;
     reporter_put_dirty_key(&key, str_of(sha), repo);
-    put(fact, TOPIC_RECONCILE, buf_str(&key), reason, NULL);
+    put(fact, TOPIC_RECONCILE, buf_str(&key), reason, headers);
 }
 
 static void publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
@@ -86,13 +87,16 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
         put(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
     if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
         mark_dirty(fact, merged->head_sha, str_of(merged->repo),
-                   str_of(job_state_name(merged->state)));
+                   str_of(job_state_name(merged->state)), NULL);
     /* The commit is the delivery's name; whether it exists upstream is asked under the upstream's
-     * name (pass_start). */
+     * name, at the cost of the repository in the header (pass_start). */
     if (merged->level >= 2 && result_record_is_self(merged) &&
-        sha_valid(str_of(merged->delivery_id)))
+        sha_valid(str_of(merged->delivery_id))) {
+        headers_init(&headers);
+        headers_put(&headers, "repo", str_of(merged->repo));
         mark_dirty(fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
-                   str_of(merged->event_type));
+                   str_of(merged->event_type), &headers);
+    }
 }
 
 /* Also those whose label went: the gate is asked again for each of them. */
@@ -106,7 +110,7 @@ static void publish_labels(struct fold *f, struct fact *fact)
         const struct allowlist_entry *entry = allowlist_at(version->list, i);
         if (entry->level == 3 && (labels_have_device(fact->labels.in_force, entry->device) ||
                                   labels_have_device(fact->labels.changed, entry->device)))
-            mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"));
+            mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"), NULL);
     }
     allowlist_feed_release(f->reporter->feed, version);
 }
@@ -119,7 +123,7 @@ void fold_publish(struct fold *f, struct fact *fact, const struct result_record 
         publish_labels(f, fact);
     else if (fact->outcome.level >= 3)
         mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
-                   str_of(outcome_kind_name(fact->outcome.outcome)));
+                   str_of(outcome_kind_name(fact->outcome.outcome)), NULL);
     fact->state = FACT_PUBLISHING;
     work_then(fact->work, reported, fact);
 }

@@ -3,7 +3,7 @@
  * on where it stopped.
  *
  *   QUEUED ──▶ POSTING ──2xx──▶ work_done
- *     ▲           ├──4xx, 5xx too often──▶ the DLQ
+ *     ▲           ├──4xx, 5xx too often while others got 2xx──▶ the DLQ
  *     └── later ◀─┴──5xx, no answer */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ struct row {
     struct forward *forward;
     struct work *work;
     bool posting;
-    int64_t retries;       /* how often the HUD answered 5xx; no answer says nothing about a row */
+    int64_t retries;       /* how often the HUD answered 5xx to it, and 2xx to another since */
+    uint64_t sent_before;  /* the forward's n_sent when it was taken, or got its last 5xx */
     int64_t not_before_ms; /* monotonic */
     int64_t wait_ms;       /* the last wait of this one */
     struct buf body;
@@ -59,6 +60,7 @@ struct forward {
     struct lane *lanes;  /* by key; in the order in which they are tried */
     int64_t max_retries; /* 0: for ever */
     size_t n_posting;
+    uint64_t n_sent; /* rows that the HUD took */
     bool unavailable;
     int64_t not_before_ms; /* monotonic: when the HUD is asked again */
     int64_t wait_ms;
@@ -82,6 +84,7 @@ static struct row *row_add(struct forward *f, struct work *work)
     row->forward = f;
     row->work = work;
     row->lane = lane;
+    row->sent_before = f->n_sent;
     buf_init(&row->body, BODY_MAX_BYTES);
     work->user = row;
     DL_APPEND(lane->rows, row);
@@ -143,16 +146,18 @@ static int64_t wait_longer(int64_t wait_ms)
 }
 
 /* Goes behind the others, and waits on its own besides: while one row is answered 5xx the next are
- * tried, and find out that the HUD is there. */
+ * tried, and find out that the HUD is there. Only then is it the row's fault, and counts: an outage
+ * costs nothing. */
 static void row_wait(struct row *row, int status, const char *reason)
 {
-    bool about_the_row = status >= 500; /* 408 and 429 are about us */
     struct forward *f = row->forward;
+    bool about_the_row = status >= 500 && f->n_sent != row->sent_before; /* 408, 429: about us */
     struct lane *lane = row->lane;
     row->wait_ms = wait_longer(row->wait_ms);
     row->not_before_ms = clock_mono_ms() + row->wait_ms;
     HASH_DEL(f->lanes, lane);
     HASH_ADD_KEYPTR(hh, f->lanes, lane->key, lane->key_len, lane);
+    row->sent_before = f->n_sent;
     if (about_the_row && f->max_retries > 0 && ++row->retries > f->max_retries)
         row_dead(row, "exhausted", reason);
 }
@@ -211,6 +216,7 @@ static void answered(void *opaque, const struct http_answer *answer)
         f->wait_ms = 0;
     }
     obey_retry_after(f, answer);
+    f->n_sent += verdict == FORWARD_SENT;
     if (verdict == FORWARD_SENT)
         row_done(row);
     else if (verdict == FORWARD_REFUSED)

@@ -81,17 +81,21 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
     b->lost = b->lost || err;
 }
 
-void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo)
+void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo, const char *payer)
 {
     const char *topic = b->fold.reporter->topics.name[TOPIC_RECONCILE];
     struct buf CLEANUP(buf_clear) key;
+    struct headers headers;
     struct why why;
+    headers_init(&headers);
+    if (payer)
+        headers_put(&headers, "repo", str_of(payer));
     buf_init(&key, DIRTY_KEY_MAX);
     reporter_put_dirty_key(&key, str_of(head_sha), str_of(repo));
     b->unacknowledged++;
     int64_t until = clock_mono_ms() + ROOM_MS;
     enum err err;
-    while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), NULL,
+    while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), &headers,
                                    written, b, &why)) == ERR_RETRY &&
            !b->lost && clock_mono_ms() < until) {
         topic_writer_poll(b->writer, POLL_MS);
@@ -129,7 +133,7 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
             return err;
         for (size_t i = 0; i < jobs.n; i++)
             if (jobs.at[i].top_level >= 3 && jobs.at[i].head_sha && jobs.at[i].repo)
-                rebuild_mark(b, jobs.at[i].head_sha, jobs.at[i].repo);
+                rebuild_mark(b, jobs.at[i].head_sha, jobs.at[i].repo, NULL);
         topic_writer_poll(b->writer, 0);
         role_alive(b->role);
         err = renew(b, why);

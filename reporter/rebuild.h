@@ -32,8 +32,9 @@ void rebuild_look(struct rebuild *b);
 /* True when rebuild_turn should be called again without waiting. */
 bool rebuild_is_busy(const struct rebuild *b);
 
-/* Marks in reconcile what is to be looked at again. */
-void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo);
+/* Marks in reconcile what is to be looked at again. payer: whose rate pays for the question whether
+ * a commit exists; NULL where there is none. */
+void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo, const char *payer);
 
 /* ---- rebuild_fold.c: from records to the view -------------------------------------------------
  */

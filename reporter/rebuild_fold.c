@@ -101,7 +101,7 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
             queued(f, job_collect, record->value.len);
         if (!err && row.level >= 2 && result_record_is_self(&row) &&
             sha_valid(str_of(row.delivery_id))) /* whether that commit exists is asked again */
-            rebuild_mark(f->rebuild, row.delivery_id, f->reporter->upstream_repo);
+            rebuild_mark(f->rebuild, row.delivery_id, f->reporter->upstream_repo, row.repo);
     }
     result_record_clear(&row);
     return err;
@@ -145,7 +145,7 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
      * was to be looked at again are lost with the view. */
     if (job->level >= 3 && job->head_sha &&
         f->now_ms - callback->received_ms < times.overdue_ms + AROUND_MS)
-        rebuild_mark(f->rebuild, job->head_sha, job->repo);
+        rebuild_mark(f->rebuild, job->head_sha, job->repo, NULL);
     return OK;
 }
 
@@ -166,7 +166,7 @@ static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, s
     if (!err)
         queued(f, dispatch_fold_collect, fact->record->value.len);
     if (!err && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
-        rebuild_mark(f->rebuild, o->head_sha, o->repo);
+        rebuild_mark(f->rebuild, o->head_sha, o->repo, NULL);
     return err;
 }
 

@@ -1,6 +1,7 @@
 /* Carries out one pass. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/fault.h"
@@ -9,11 +10,13 @@
 #include "../common/github/commits.h"
 #include "../common/view/commits.h"
 #include "../common/view/due.h"
+#include "../common/view/rate.h"
 #include "reconcile.h"
 
-#define NO_DIGEST     "-" /* of nothing that is ever wanted */
-#define LOOK_LATER_MS 1000
-#define SEND_BY_MS    5000 /* a write that is not sent by then: the process was paused */
+#define NO_DIGEST       "-" /* of nothing that is ever wanted */
+#define LOOK_LATER_MS   1000
+#define COMMITS_AN_HOUR 20   /* of one repository's self-reports */
+#define SEND_BY_MS      5000 /* a write that is not sent by then: the process was paused */
 
 /* How each action calls GitHub. */
 static const struct {
@@ -285,6 +288,37 @@ static enum err check_call(struct pass *p, struct why *why)
 
 /* ---- commits of self-reports ----------------------------------------------------------------- */
 
+/* A report names whatever commit it likes, so that each question is paid for by a repository that
+ * reports it: the first that has something left. Without one nobody asks until it is reported
+ * again. Old records name no repository: the upstream pays. */
+static enum err commit_pay(struct pass *p, bool *paid, struct why *why)
+{
+    static const struct rate_limit limit = { .requests = COMMITS_AN_HOUR,
+                                             .bytes = 1,
+                                             .period_s = 3600 };
+    struct reconcile *r = p->target->reconcile;
+    struct str tried = STR_NONE;
+    struct dirty *d;
+    *paid = false;
+    DL_FOREACH(p->target->records, d)
+    {
+        struct str repo = headers_get(&d->work->record->headers, "repo");
+        if (!repo.ptr)
+            repo = upstream_of(p);
+        if (*paid || str_eq(repo, tried))
+            continue;
+        struct rate_wait wait;
+        enum err err = rate_take(r->redis, RATE_COMMITS, repo, &limit, 0, &wait, why);
+        if (err)
+            return err;
+        *paid = wait.seconds == 0;
+        tried = repo;
+    }
+    return *paid ? commit_seen_put(r->redis, str_of(p->target->head_sha), COMMIT_ASKED,
+                                   &r->reporter->times, why)
+                 : OK;
+}
+
 static void commit_came(void *opaque, const struct github_answer *answer, bool exists)
 {
     struct pass *p = opaque;
@@ -393,7 +427,10 @@ void pass_start(struct target *target)
         enum commit_seen seen = COMMIT_UNKNOWN;
         p->actions = mem_alloc(1, sizeof(*p->actions));
         err = commit_seen_get(r->redis, str_of(target->head_sha), &seen, &why);
+        bool ask = !err && seen == COMMIT_ASKED;
         if (!err && seen == COMMIT_UNKNOWN)
+            err = commit_pay(p, &ask, &why);
+        if (!err && ask)
             p->actions[p->n_actions++] = (struct action){ .kind = ACTION_COMMIT_ASK };
     }
     if (err)

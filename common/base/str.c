@@ -92,6 +92,27 @@ struct str str_cut(struct str s, size_t max_bytes)
     return s;
 }
 
+size_t str_control_at(struct str s, size_t i)
+{
+    const unsigned char *c = (const unsigned char *)s.ptr + i;
+    if (c[0] < 0x20 || c[0] == 0x7f)
+        return 1;
+    return s.len - i >= 2 && c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
+}
+
+size_t str_turn_at(struct str s, size_t i)
+{
+    const unsigned char *c = (const unsigned char *)s.ptr + i;
+    if (s.len - i >= 2 && c[0] == 0xd8 && c[1] == 0x9c)
+        return 2;
+    if (s.len - i < 3 || c[0] != 0xe2)
+        return 0;
+    bool turns =
+        (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae))) ||
+        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+    return turns ? 3 : 0;
+}
+
 ptrdiff_t str_find(struct str s, char c)
 {
     const char *at = s.len ? memchr(s.ptr, c, s.len) : NULL;

@@ -33,6 +33,11 @@ struct str str_from(struct str s, size_t i);
 struct str str_trim(struct str s);
 /* At most the first max_bytes, and never a part of a UTF-8 character at the end. */
 struct str str_cut(struct str s, size_t max_bytes);
+/* Length of the character at i if it is a control character (C0, DEL, C1), or 0. */
+size_t str_control_at(struct str s, size_t i);
+/* Length of the mark at i that turns the direction of what follows it (U+061C, U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069), or 0: with these a text looks like another one. */
+size_t str_turn_at(struct str s, size_t i);
 /* Index of c, or -1. */
 ptrdiff_t str_find(struct str s, char c);
 /* Position of needle in s, or -1. */

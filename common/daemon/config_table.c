@@ -147,7 +147,8 @@ const struct property config_properties[] = {
         .fallback = "https://token.actions.githubusercontent.com="
                     "https://token.actions.githubusercontent.com/.well-known/jwks,"
                     "https://agent.buildkite.com=https://agent.buildkite.com/.well-known/jwks",
-        .help = "Issuers whose OIDC tokens callbacks may carry, each with the URL of its keys.",
+        .help = "Issuers whose OIDC tokens callbacks may carry, each with the URL of its keys. One "
+                "other than GitHub and Buildkite may speak for the owners that follow.",
     },
     {
         .name = "CRCR_CALLBACK_TOKEN_KEY",
@@ -166,6 +167,16 @@ const struct property config_properties[] = {
         .max = 1000000,
         .help = "Callbacks that one downstream repository may send a minute; what it does not use "
                 "is kept for ten minutes.",
+    },
+    {
+        .name = "CRCR_CALLBACK_BYTES_DAY",
+        .type = PROPERTY_BYTES,
+        .daemons = INGEST,
+        .fallback = "1GiB",
+        .min = 1 << 20,
+        .max = (int64_t)1 << 40,
+        .help = "Bytes of callbacks that one downstream repository may send a day (UTC); while "
+                "Redis is unavailable each ingest counts by itself.",
     },
     /* ---- Kafka and Redis ---- */
     {
@@ -283,11 +294,12 @@ const struct property config_properties[] = {
         .name = "HUD_MAX_RETRIES",
         .type = PROPERTY_NUMBER,
         .daemons = REPORTER,
-        .fallback = "0",
+        .fallback = "20",
         .min = 0,
         .max = 1000000,
-        .help = "How often a result that the HUD answers with 5xx is sent again before it goes to "
-                "the dead-letter queue; 0: for ever, and the lag of crcr-forward shows it.",
+        .help = "How often a result that the HUD answers with 5xx, while it takes others, is sent "
+                "again before it goes to the dead-letter queue; 0: for ever, and the lag of "
+                "crcr-forward shows it.",
     },
     /* ---- this process ---- */
     {
@@ -325,6 +337,16 @@ const struct property config_properties[] = {
         .name = "CRCR_ROLES",
         .daemons = DISPATCHER | REPORTER,
         .help = "Roles to run, comma-separated, as --roles; unset: all.",
+    },
+    {
+        .name = "CRCR_MAX_CONNECTIONS_PER_ADDRESS",
+        .type = PROPERTY_NUMBER,
+        .daemons = INGEST,
+        .fallback = "0",
+        .min = 0,
+        .max = 10000,
+        .help = "Connections of one address; more are closed. Each HTTP thread (one a processor, "
+                "up to 8) counts on its own. 0: no limit, as behind a proxy.",
     },
     {
         .name = "CRCR_MAX_INFLIGHT_BYTES",

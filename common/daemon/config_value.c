@@ -138,8 +138,10 @@ static bool are_issuers(struct str text, bool allow_http, const char **reason)
     while (str_split(&text, ',', &pair)) {
         pair = str_trim(pair);
         ptrdiff_t equals = str_find(pair, '=');
+        struct str owners = str_from(pair, (size_t)(equals + 1)), jwks;
         if (equals <= 0 || !is_url((struct str){ pair.ptr, (size_t)equals }, true, reason) ||
-            !is_url(str_from(pair, (size_t)equals + 1), allow_http, reason))
+            !str_split(&owners, ' ', &jwks) || !is_url(jwks, allow_http, reason) ||
+            !only_has(owners, "-_ "))
             return false;
         any = true;
     }
@@ -257,7 +259,8 @@ void config_accepted(const struct property *p, struct buf *to)
         [PROPERTY_FILE] = "the path of a readable file",
         [PROPERTY_REPO] = "owner/name",
         [PROPERTY_PREFIX] = "up to 100 letters, digits, dots, dashes or underscores",
-        [PROPERTY_ISSUERS] = "issuer=jwks-url, comma-separated; https:// or http:// to loopback",
+        [PROPERTY_ISSUERS] =
+            "issuer=jwks-url owner owner, comma-separated; https:// or http:// to loopback",
     };
     const struct unit *units = units_of[p->type];
     if (p->type == PROPERTY_CHOICE) {

@@ -92,9 +92,7 @@ struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
 
 static void token_forget(struct access *s)
 {
-    if (s->token)
-        explicit_bzero(s->token, strlen(s->token));
-    free(s->token);
+    mem_free_secret(s->token);
     s->token = NULL;
 }
 

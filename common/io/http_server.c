@@ -20,6 +20,7 @@
 #include "../base/mem.h"
 #include "host_port.h"
 #include "http_server_exchange.h"
+#include "http_server_peer.h"
 
 enum {
     CONNECTION_MEMORY_BYTES = 16 * 1024, /* heads must fit; more makes bodies no faster */
@@ -34,15 +35,6 @@ enum {
     IDLE_LOOK_MS = 5,
 };
 
-/* One connection. Only its loop's thread uses it. */
-struct http_peer {
-    struct http_peer *prev, *next;
-    struct loop *loop;
-    int fd;
-    struct http_exchange *x; /* the request under way, or NULL */
-    int64_t due_ms; /* by then the client must have brought its request, or its body; 0: our turn */
-};
-
 /* One thread with a microhttpd daemon of its own; all share the listening socket. The threads are
  * ours since microhttpd 0.9.75 (Debian 12) takes at most 128 events from epoll and, when there were
  * exactly that many, waits for more before it looks at any, so that 128 connections that wait for
@@ -54,8 +46,9 @@ struct loop {
     pthread_t thread;
     bool runs;
     bool starved; /* no descriptor was left for a connection; on its own thread, as the next */
+    bool again;   /* a connection has ended: only MHD_run listens again after the limit */
     int64_t next_due_ms; /* no answer is overdue before that */
-    struct http_peer *peers;
+    struct http_peers peers;
 };
 
 struct http_server {
@@ -63,7 +56,6 @@ struct http_server {
     size_t n_routes;
     void *opaque;
     http_refused_fn *refused; /* NULL: nobody wants to know */
-    int64_t request_limit_ms; /* the longest a client may take to bring in one request */
     int listen_fd, port;
     struct loop *loops;
     size_t n_loops;
@@ -103,12 +95,6 @@ static const struct http_route *route_find(const struct http_server *s, struct s
 
 /* ---- one request -------------------------------------------------------------------- */
 
-/* The client has so long; limit_ms 0: as for any request. */
-static void client_due(struct http_peer *peer, int limit_ms)
-{
-    peer->due_ms = clock_mono_ms() + (limit_ms ? limit_ms : peer->loop->server->request_limit_ms);
-}
-
 static void reported(struct http_exchange *x, int status)
 {
     struct http_server *s = x->peer->loop->server;
@@ -126,15 +112,30 @@ static void refuse_body(struct http_exchange *x, enum err err)
     reported(x, status);
 }
 
-/* What the head alone decides: path, method, what begin looks at, declared length; in this order.
- */
-static void request_begin(struct http_exchange *x)
+/* NULL, or why. A path that ends in a star takes names with slashes. */
+static const char *head_fault(struct http_exchange *x, const char *version)
+{
+    struct http_escaped escaped = x->peer->escaped;
+    bool exact = !x->route || !str_ends(str_of(x->route->path), "*");
+    if (escaped.nul || (escaped.slash && exact))
+        return "the path holds an escaped NUL or slash";
+    return http_head_fault(x->connection, version);
+}
+
+/* What the head alone decides: that it has one meaning, path, method, what begin looks at, declared
+ * length; in this order. */
+static void request_begin(struct http_exchange *x, const char *version)
 {
     struct http_server *s = x->peer->loop->server;
     struct buf CLEANUP(buf_clear) allow;
     buf_init(&allow, ALLOW_MAX_BYTES);
     x->route = route_find(s, http_method(x), http_path(x), &allow);
-    if (!x->route && allow.len)
+    const char *fault = head_fault(x, version);
+    if (fault) {
+        http_exchange_refuse(x, MHD_HTTP_BAD_REQUEST, fault, STR_NONE);
+        if (x->route)
+            reported(x, MHD_HTTP_BAD_REQUEST);
+    } else if (!x->route && allow.len)
         http_exchange_refuse(x, MHD_HTTP_METHOD_NOT_ALLOWED, "this path does not take that method",
                              buf_str(&allow));
     else if (!x->route)
@@ -153,7 +154,7 @@ static void request_begin(struct http_exchange *x)
     if (declared > x->body.max)
         refuse_body(x, ERR_REFUSE);
     else
-        client_due(x->peer, x->route->body_ms);
+        http_peer_due(x->peer, x->route->body_ms);
 }
 
 /* microhttpd takes no answer in mid-body, so what is refused there is read to its end and thrown
@@ -177,9 +178,10 @@ static enum MHD_Result answer_queue(struct http_exchange *x)
     if (!x->response)
         return MHD_NO;
     struct loop *l = x->peer->loop;
-    if (atomic_load(&l->server->closes_after_reply) || l->starved)
+    bool refused = x->status >= MHD_HTTP_BAD_REQUEST && x->status < MHD_HTTP_INTERNAL_SERVER_ERROR;
+    if (refused || atomic_load(&l->server->closes_after_reply) || l->starved)
         MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONNECTION, "close");
-    client_due(x->peer, 0);
+    http_peer_due(x->peer, 0);
     enum MHD_Result queued = MHD_queue_response(x->connection, x->status, x->response);
     MHD_destroy_response(x->response);
     x->response = NULL;
@@ -204,14 +206,13 @@ static enum MHD_Result on_request(void *opaque, struct MHD_Connection *connectio
 {
     struct loop *l = opaque;
     struct http_exchange *x = *context;
-    (void)version;
     if (!x) {
         x = *context = http_exchange_new(l->server->shared, l->waiting, connection, method, url);
         x->peer =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
         x->peer->x = x;
         atomic_fetch_add(&l->server->in_flight, 1);
-        request_begin(x);
+        request_begin(x, version);
         return http_exchange_answered(x) ? answer_queue(x) : MHD_YES;
     }
     if (*len)
@@ -228,29 +229,36 @@ static void on_completed(void *loop, struct MHD_Connection *connection, void **c
         return;
     *context = NULL;
     x->peer->x = NULL;
-    client_due(x->peer, 0);
+    http_peer_head_due(x->peer, x->peer->all->idle_ms);
     http_exchange_release(x);
     atomic_fetch_sub(&((struct loop *)loop)->server->in_flight, 1);
 }
 
 /* ---- connections -------------------------------------------------------------------- */
 
+/* The first line has come; microhttpd gives what this returns to on_request as its context. */
+static void *on_target(void *loop, const char *target, struct MHD_Connection *connection)
+{
+    struct http_peer *peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    (void)loop;
+    peer->escaped = http_target_escaped(target);
+    http_peer_head_due(peer, 0);
+    return NULL;
+}
+
 static void on_connection(void *opaque, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct loop *l = opaque;
-    struct http_peer *peer = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = peer = mem_alloc(1, sizeof(*peer));
-        peer->loop = l;
-        peer->fd =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        client_due(peer, 0);
-        DL_APPEND(l->peers, peer);
-    } else if (peer) {
-        DL_DELETE(l->peers, peer);
-        free(peer);
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = http_peer_new(&l->peers, l, info->connect_fd);
+    } else if (*context) {
+        http_peer_free(*context);
         l->starved = false;
+        l->again = true;
     }
 }
 
@@ -258,6 +266,8 @@ static void on_connection(void *opaque, struct MHD_Connection *connection, void 
  */
 static void refuse_slow_body(struct http_exchange *x)
 {
+    if (http_exchange_answered(x))
+        return;
     static const char answer[] = "HTTP/1.1 408 Request Timeout\r\n"
                                  "Connection: close\r\n"
                                  "Content-Type: application/json\r\n"
@@ -265,21 +275,6 @@ static void refuse_slow_body(struct http_exchange *x)
                                  "{\"detail\": \"the body did not come in time\"}\n";
     (void)!send(x->peer->fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     reported(x, MHD_HTTP_REQUEST_TIMEOUT);
-}
-
-/* The socket is only shut down: closing it is microhttpd's, which sees the end of the stream. */
-static void cut_off_slow(struct loop *l, int64_t now_ms)
-{
-    struct http_peer *peer;
-    DL_FOREACH(l->peers, peer)
-    {
-        if (!peer->due_ms || now_ms <= peer->due_ms)
-            continue;
-        if (peer->x && !http_exchange_answered(peer->x))
-            refuse_slow_body(peer->x);
-        peer->due_ms = 0;
-        shutdown(peer->fd, SHUT_RDWR);
-    }
 }
 
 /* Where accept finds no descriptor microhttpd accepts nothing more until one of its connections is
@@ -324,7 +319,8 @@ static void *loop_main(void *arg)
         { .fd = l->waiting->wake.fd, .events = POLLIN },
     };
     while (!atomic_load(&s->ending)) {
-        poll(fds, 2, patience_ms(l));
+        poll(fds, 2, l->again ? 0 : patience_ms(l));
+        l->again = false;
         if (fds[1].revents) {
             wake_reset(&l->waiting->wake);
             atomic_store(&l->waiting->woken, false);
@@ -341,7 +337,7 @@ static void *loop_main(void *arg)
             l->next_due_ms = next_ms > now_ms + TICK_MS ? next_ms : now_ms + TICK_MS;
         }
         if (now_ms - looked_ms >= LOOK_MS) {
-            cut_off_slow(l, now_ms);
+            http_peers_cut_off(&l->peers, now_ms, refuse_slow_body);
             looked_ms = now_ms;
         }
     }
@@ -356,13 +352,18 @@ static enum err loop_start(struct loop *l, const struct http_server_options *o, 
     if (err)
         return err;
     size_t connections = http_server_max_connections(o->max_connections) / s->n_loops + 1;
+    l->peers = (struct http_peers){ .crowd = connections - connections / 8,
+                                    .idle_ms = (int64_t)idle_s * 1000,
+                                    .request_limit_ms = (int64_t)idle_s * 1000 * REQUEST_LIMIT };
     struct MHD_OptionItem options[] = {
         { MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_log, l }, /* first, so that it knows of all */
         { MHD_OPTION_LISTEN_SOCKET, s->listen_fd, NULL },
         { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)idle_s, NULL },
         { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL },
+        { MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_connections_per_address, NULL },
         { MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, NULL },
         { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+        { MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_target, l },
         { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, l },
         { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, l },
         { MHD_OPTION_END, 0, NULL },
@@ -391,7 +392,6 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
     s->refused = o->refused;
     s->listen_fd = -1;
     unsigned idle_s = o->idle_timeout_s > 0 ? (unsigned)o->idle_timeout_s : IDLE_DEFAULT_S;
-    s->request_limit_ms = (int64_t)idle_s * 1000 * REQUEST_LIMIT;
     s->n_loops = o->threads > 0 ? (size_t)o->threads : 1;
     s->loops = mem_alloc(s->n_loops, sizeof(*s->loops));
     s->shared = http_shared_new(o->json_error_key ? o->json_error_key : "detail",

@@ -4,7 +4,10 @@
  *   request line + headers ─▶ begin (may reply at once: the body is then not read)
  *   body (counted against max_inflight_bytes) ─▶ handle ─▶ http_reply, now or later, once
  *   deadline_ms after the last byte with no reply ─▶ late answers 503; a later http_reply is
- * ignored */
+ * ignored
+ *
+ * A head that two servers could read differently is answered 400 (http_server_head.h). What is
+ * answered 4xx closes its connection. */
 #ifndef CRCR_IO_HTTP_SERVER_H
 #define CRCR_IO_HTTP_SERVER_H
 
@@ -27,21 +30,25 @@ struct http_route {
     int body_ms; /* the body must be complete so long after the head: else 408; 0: no such limit */
 };
 
-/* The server has answered a route's request itself, for its body: too large (413), too much in hand
- * in all (503), or not complete in time (408). On a thread of the server's. */
+/* The server has answered a route's request itself: its head is ambiguous (400), or its body too
+ * large (413), too much in hand in all (503), or not complete in time (408). On a thread of the
+ * server's. */
 typedef void http_refused_fn(void *opaque, struct http_exchange *x, int status);
 
 struct http_server_options {
     const char *listen; /* "host:port", "[::1]:port"; port 0 picks a free one */
     const struct http_route *routes;
     size_t n_routes;
-    void *opaque;               /* given to begin, handle and refused */
-    http_refused_fn *refused;   /* may be NULL */
-    int threads;                /* 0: 1 */
-    int max_connections;        /* 0: 10,000, at most three quarters of the descriptors that the
-                                   process may have; more wait in the backlog */
+    void *opaque;             /* given to begin, handle and refused */
+    http_refused_fn *refused; /* may be NULL */
+    int threads;              /* 0: 1 */
+    int max_connections;      /* 0: 10,000, at most three quarters of the descriptors that the
+                                 process may have; more wait in the backlog. From 7/8 of them on
+                                 each new one ends the oldest that has sent no head */
+    int max_connections_per_address; /* 0: no limit; each thread counts on its own */
     int idle_timeout_s;         /* 0: 30; a client that sends nothing for so long is cut off, and
-                                   one that takes three times as long for one request */
+                                   one that takes three times as long for one request, or 10 s for
+                                   its head */
     size_t max_inflight_bytes;  /* bodies in hand over all requests; 0: no limit; more: 503 +
                                    Retry-After */
     const char *json_error_key; /* errors of the server itself are {"detail": "…"} */

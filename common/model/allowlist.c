@@ -156,7 +156,16 @@ static enum err read_events(struct reading *r, struct item *item, const struct y
     return err;
 }
 
-/* What follows a repository: on-calls, or {events: …, oncalls: …}. */
+static enum err read_id(struct reading *r, const struct yaml_doc_node *key, int64_t *ret)
+{
+    const struct yaml_doc_node *node = key->next;
+    if (node->kind != YAML_DOC_TEXT || !str_to_i64(node->text, ret) || *ret <= 0)
+        return FAULT(r, node, "%s is %s; accepted is GitHub's number", EXCERPT(key),
+                     yaml_doc_describe(node).text);
+    return OK;
+}
+
+/* What follows a repository: on-calls, or {events: …, oncalls: …, repo_id: …, owner_id: …}. */
 static enum err read_details(struct reading *r, struct item *item, const struct yaml_doc_node *node)
 {
     enum err err = OK;
@@ -167,9 +176,14 @@ static enum err read_details(struct reading *r, struct item *item, const struct 
             err = read_events(r, item, key->next);
         else if (str_is(key->text, "oncalls"))
             err = read_oncalls(r, item, key->next);
+        else if (str_is(key->text, "repo_id"))
+            err = read_id(r, key, &item->entry.repo_id);
+        else if (str_is(key->text, "owner_id"))
+            err = read_id(r, key, &item->entry.owner_id);
         else
-            err =
-                FAULT(r, key, "unknown key \"%s\"; accepted are events and oncalls", EXCERPT(key));
+            err = FAULT(r, key,
+                        "unknown key \"%s\"; accepted are events, oncalls, repo_id and owner_id",
+                        EXCERPT(key));
     }
     return err;
 }

@@ -17,7 +17,9 @@ struct allowlist_entry {
     size_t n_oncalls;
     bool pull_request; /* gets pull_request and push */
     bool nightly;      /* self-reports nightly runs */
-    int line;          /* in the file, from 1 */
+    int64_t repo_id; /* GitHub's id of the repository, and of its owner; 0: not given. A name can */
+    int64_t owner_id; /* be registered anew, an id cannot */
+    int line;         /* in the file, from 1 */
 };
 
 /* file is the name used in errors: "allowlist.yml:12:5: …". The whole file is refused at the first

@@ -73,13 +73,14 @@ struct reading {
     enum err err;
 };
 
-/* What a text field takes and what happens to a value that it does not take. */
+/* What a text field takes and what happens to a value that it does not take. Texts with control or
+ * bidirectional characters are never taken. */
 enum takes {
     TEXT,    /* a string; anything else but null is refused, so is one too long */
     ID,      /* a string or a number, kept as written; else as TEXT */
     INFO,    /* a string, cut; anything else is passed over */
     INSTANT, /* RFC 3339, from 1970 to 2099; anything else is passed over */
-    LINK,    /* an http(s) URL; anything else is passed over */
+    LINK,    /* an https URL; anything else is passed over */
 };
 struct field {
     const char *path;
@@ -110,10 +111,16 @@ static const struct field fields[] = {
 
 static bool is_link(struct str url)
 {
-    for (size_t i = 0; i < url.len; i++)
-        if ((unsigned char)url.ptr[i] <= ' ' || url.ptr[i] == 0x7f)
+    return str_starts(url, "https://") && str_find(url, ' ') < 0;
+}
+
+/* It looks as what it is: also on a page, in a log and in a terminal. */
+static bool is_plain(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (str_control_at(text, i) || str_turn_at(text, i))
             return false;
-    return str_starts(url, "https://") || str_starts(url, "http://");
+    return true;
 }
 
 /* From 1970 up to 2100: GitHub and ClickHouse refuse, or misread, what lies far outside. */
@@ -128,20 +135,26 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
     struct reading *r = opaque;
     const struct field *f = &fields[want];
     char *to = (char *)r->c + f->at;
-    bool is_text = type == JSON_SCAN_STRING;
+    bool is_text = type == JSON_SCAN_STRING, plain = !is_text || is_plain(text);
     int64_t number;
     (void)index;
     if (type == JSON_SCAN_NULL)
         return true;
     if (f->takes == INFO && is_text)
         text = str_cut(text, f->size - 1);
-    if ((f->takes == INFO && !is_text) || (f->takes == LINK && (!is_text || !is_link(text))) ||
+    if ((f->takes == INFO && (!is_text || !plain)) ||
+        (f->takes == LINK && (!is_text || !plain || !is_link(text))) ||
         (f->takes == INSTANT && (!is_text || !is_instant(text))))
         return true;
     if (!is_text &&
         !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) && number >= 0)) {
         r->err = why_set(r->why, ERR_REFUSE, "%s must be a string%s", f->path,
                          f->takes == ID ? " or a whole number from 0" : "");
+        return false;
+    }
+    if (!plain) {
+        r->err = why_set(r->why, ERR_REFUSE,
+                         "%s has a control or bidirectional character; none is accepted", f->path);
         return false;
     }
     if (str_copy(to, f->size, text) || f->takes == LINK || f->takes == INSTANT)

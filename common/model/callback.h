@@ -7,7 +7,9 @@
 
 /* Whose tokens prove a job of GitHub Actions; their run ids can be asked for at GitHub
  * (https://docs.github.com/en/actions/concepts/security/openid-connect). */
-#define CALLBACK_ISSUER_ACTIONS "https://token.actions.githubusercontent.com"
+#define CALLBACK_ISSUER_ACTIONS   "https://token.actions.githubusercontent.com"
+/* https://buildkite.com/docs/pipelines/security/oidc */
+#define CALLBACK_ISSUER_BUILDKITE "https://agent.buildkite.com"
 
 /* A job's state is a lattice: it only ever rises. */
 enum job_state { JOB_NONE, JOB_DISPATCHED, JOB_IN_PROGRESS, JOB_TIMED_OUT, JOB_COMPLETED };

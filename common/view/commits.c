@@ -12,7 +12,9 @@ enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret,
         return err;
     *ret = COMMIT_UNKNOWN;
     if (reply->type == REDIS_STR)
-        *ret = str_is(reply->text, "1") ? COMMIT_EXISTS : COMMIT_ABSENT;
+        *ret = str_is(reply->text, "1")   ? COMMIT_EXISTS
+               : str_is(reply->text, "0") ? COMMIT_ABSENT
+                                          : COMMIT_ASKED;
     return OK;
 }
 
@@ -25,7 +27,9 @@ enum err commit_seen_put(struct redis *r, struct str sha, enum commit_seen seen,
     buf_init(&key, VIEW_KEY_MAX);
     return redis_call(r, &reply,
                       REDIS_ARGS(STR_LIT("SET"), key_commit(&key, sha),
-                                 seen == COMMIT_EXISTS ? STR_LIT("1") : STR_LIT("0"), STR_LIT("EX"),
-                                 str_number(ttl, times->ttl_s)),
+                                 seen == COMMIT_EXISTS   ? STR_LIT("1")
+                                 : seen == COMMIT_ABSENT ? STR_LIT("0")
+                                                         : STR_LIT("?"),
+                                 STR_LIT("EX"), str_number(ttl, times->ttl_s)),
                       why);
 }

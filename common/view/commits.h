@@ -5,7 +5,12 @@
 
 #include "jobs.h"
 
-enum commit_seen { COMMIT_UNKNOWN, COMMIT_ABSENT, COMMIT_EXISTS };
+enum commit_seen {
+    COMMIT_UNKNOWN,
+    COMMIT_ASKED, /* a repository's rate paid for the question; no answer yet */
+    COMMIT_ABSENT,
+    COMMIT_EXISTS,
+};
 
 enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret,
                          struct why *why) MUST_CHECK;

@@ -47,7 +47,8 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     buf_init(&pr, VIEW_KEY_MAX);
     buf_init(&spent, VIEW_KEY_MAX);
     argv[n++] = key_job(&job, str_of(fact->key));
-    argv[n++] = key_delivery(&deliveries, delivery);
+    argv[n++] = result_record_is_self(fact) ? key_self(&deliveries, delivery)
+                                            : key_delivery(&deliveries, delivery);
     argv[n++] = key_repo(&of_repo, repo);
     argv[n++] = STR_LIT(KEY_REPOS);
     argv[n++] = STR_LIT(KEY_OVERDUE);
@@ -150,14 +151,21 @@ bool is_job_key(struct str member)
     return slashes == 4;
 }
 
-/* Those whose key begins so, in any case; absent: all. */
-static struct names names_of_jobs(const struct redis_value *reply, struct str prefix, size_t limit)
+/* Adds those whose key begins so, in any case, until there are limit. */
+static void names_add_jobs(struct names *names, const struct redis_value *reply, struct str prefix,
+                           size_t limit)
 {
-    struct names names = { mem_alloc(reply->n + 1, sizeof(char *)), 0 };
-    for (size_t i = 0; i < reply->n && names.n < limit; i++)
+    names->at = mem_resize(names->at, names->n + reply->n + 1, sizeof(char *));
+    for (size_t i = 0; i < reply->n && names->n < limit; i++)
         if (is_job_key(reply->items[i].text) &&
             str_eq_nocase(str_cut(reply->items[i].text, prefix.len), prefix))
-            names.at[names.n++] = str_dup(reply->items[i].text);
+            names->at[names->n++] = str_dup(reply->items[i].text);
+}
+
+static struct names names_of_jobs(const struct redis_value *reply, struct str prefix, size_t limit)
+{
+    struct names names = { NULL, 0 };
+    names_add_jobs(&names, reply, prefix, limit);
     return names;
 }
 
@@ -240,27 +248,29 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
     return jobs_get(r, &names, false, ret, why);
 }
 
-/* Those whose key begins with prefix; brief when they are more than full_max. */
-static enum err jobs_under(struct redis *r, struct str delivery, struct str prefix, size_t limit,
-                           size_t full_max, struct job_list *ret, struct why *why)
+static enum err names_under(struct redis *r, struct str key, struct str prefix, size_t limit,
+                            struct names *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
-    enum err err = redis_call(
-        r, &reply,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
-        why);
-    if (err)
-        return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, prefix, limit);
-    return jobs_get(r, &names, names.n > full_max, ret, why);
+    enum err err =
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"), STR_LIT("-1")), why);
+    if (!err)
+        names_add_jobs(ret, reply, prefix, limit);
+    return err;
 }
 
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why)
 {
-    return jobs_under(r, delivery, STR_LIT(""), limit, full_max, ret, why);
+    struct buf CLEANUP(buf_clear) dispatched, CLEANUP(buf_clear) self;
+    struct names CLEANUP(names_clear) names = { NULL, 0 };
+    buf_init(&dispatched, VIEW_KEY_MAX);
+    buf_init(&self, VIEW_KEY_MAX);
+    enum err err =
+        names_under(r, key_delivery(&dispatched, delivery), STR_LIT(""), limit, &names, why);
+    if (!err)
+        err = names_under(r, key_self(&self, delivery), STR_LIT(""), limit, &names, why);
+    return err ? err : jobs_get(r, &names, names.n > full_max, ret, why);
 }
 
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
@@ -271,7 +281,12 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
     buf_init(&prefix, VIEW_KEY_MAX);
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
-    return jobs_under(r, delivery, buf_str(&prefix), limit, 0, ret, why);
+    struct buf CLEANUP(buf_clear) key;
+    struct names CLEANUP(names_clear) names = { NULL, 0 };
+    buf_init(&key, VIEW_KEY_MAX);
+    enum err err =
+        names_under(r, key_delivery(&key, delivery), buf_str(&prefix), limit, &names, why);
+    return err ? err : jobs_get(r, &names, true, ret, why);
 }
 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,

@@ -73,9 +73,11 @@ struct str key_seq(struct buf *to, struct str repo, struct str event_key)
     return buf_str(to);
 }
 
-struct str key_rate(struct buf *to, struct str repo)
+struct str key_rate(struct buf *to, struct str repo, const char *suffix)
 {
-    return of_repo(to, "rate", repo);
+    (void)of_repo(to, "rate", repo);
+    buf_puts(to, suffix);
+    return buf_str(to);
 }
 
 struct str key_budget(struct buf *to, struct str account)
@@ -108,6 +110,11 @@ struct str key_dispatch(struct buf *to, struct str delivery, struct str repo)
 struct str key_delivery(struct buf *to, struct str delivery)
 {
     return of_text(to, "delivery", delivery);
+}
+
+struct str key_self(struct buf *to, struct str delivery)
+{
+    return of_text(to, "self", delivery);
 }
 
 struct str key_pr(struct buf *to, int64_t pr)

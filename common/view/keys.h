@@ -18,8 +18,10 @@
  *   |<id> follows in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent
- * crcr:rate:<repo>                          hash    ingest      ingest             until full
- *   when the buckets of its callbacks, requests and bytes, will be full again, in us
+ * crcr:rate:<repo>                          hash    ingest, reconcile              full, day over
+ *   when the buckets of its callbacks, requests and bytes, will be full again, in us; the day
+ *   (since 1970), and the bytes taken on it. |pending follows: of its pending callbacks;
+ *   |commits: of the commits that reconcile asks for in its name
  * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
  *   one result record
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
@@ -32,6 +34,8 @@
  *   <sha>/<repo> by when to look again               sweep
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys and repos of one delivery, by time, the first 20,000
+ * crcr:self:<delivery>                      zset    fold        reporter           CRCR_STATUS_TTL
+ *   job keys of nightly and periodic runs, which name any delivery they like: the first 20,000
  * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
  *   deliveries of a pull request, by time
  * crcr:repo:<repo>                          zset    fold        reporter           CRCR_STATUS_TTL
@@ -53,7 +57,8 @@
  * crcr:comment:lease:<pr>/<repo>            string  reconcile   reconcile          2 min
  *   who is writing that comment
  * crcr:commit:<sha>                         string  reconcile   reporter           CRCR_STATUS_TTL
- *   1 when a commit that a nightly or periodic run reported exists upstream, 0 when it does not
+ *   1 when a commit that a nightly or periodic run reported exists upstream, 0 when it does not, ?
+ *   when that is being asked
  * crcr:zombies                              zset    fold, sweep sweep              -
  *   job keys in progress by deadline
  * crcr:zombies:leased                       zset    sweep       sweep              -
@@ -85,12 +90,13 @@ struct str key_claim(struct buf *to, struct str delivery, struct str repo, const
 struct str key_claim_again(struct buf *to, struct str delivery, struct str repo, const char *kind,
                            struct str run_id, struct str again);
 struct str key_seq(struct buf *to, struct str repo, struct str event_key);
-struct str key_rate(struct buf *to, struct str repo);
+struct str key_rate(struct buf *to, struct str repo, const char *suffix);
 struct str key_budget(struct buf *to, struct str account);
 struct str key_budget_share(struct buf *to, struct str account, struct str downstream);
 struct str key_job(struct buf *to, struct str job_key);
 struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
 struct str key_delivery(struct buf *to, struct str delivery);
+struct str key_self(struct buf *to, struct str delivery);
 struct str key_pr(struct buf *to, int64_t pr);
 struct str key_repo(struct buf *to, struct str repo);
 struct str key_spent(struct buf *to, struct str repo);

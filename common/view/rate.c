@@ -4,23 +4,30 @@
 
 extern const char view_rate_lua[];
 
-enum err rate_take(struct redis *r, struct str repo, int64_t bytes, int64_t requests_per_min,
-                   int64_t bytes_per_min, int *retry_after_s, struct why *why)
+enum err rate_take(struct redis *r, enum rate_kind kind, struct str repo,
+                   const struct rate_limit *limit, int64_t bytes, struct rate_wait *ret,
+                   struct why *why)
 {
+    static const char *const names[] = {
+        [RATE_CALLBACKS] = "", [RATE_PENDING] = "|pending", [RATE_COMMITS] = "|commits"
+    };
     /* Ingest's threads all come here, and a script remembers its SHA without a lock. */
     static _Thread_local struct redis_script script = { .source = view_rate_lua };
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, VIEW_KEY_MAX);
-    char text[3][STR_NUMBER_SIZE];
-    const struct str argv[] = { key_rate(&key, repo), str_number(text[0], bytes),
-                                str_number(text[1], requests_per_min),
-                                str_number(text[2], bytes_per_min) };
-    const struct redis_value *answer;
-    enum err err = redis_call_script(r, &script, 1, 4, argv, &answer, why);
+    char text[5][STR_NUMBER_SIZE];
+    const struct str argv[] = {
+        key_rate(&key, repo, names[kind]),    str_number(text[0], bytes),
+        str_number(text[1], limit->requests), str_number(text[2], limit->bytes),
+        str_number(text[3], limit->period_s), str_number(text[4], limit->bytes_a_day),
+    };
+    const struct redis_value *v;
+    enum err err = redis_call_script(r, &script, 1, 6, argv, &v, why);
     if (err)
         return err;
-    if (answer->type != REDIS_INT)
-        return why_set(why, ERR_REFUSE, "rate.lua gave no number");
-    *retry_after_s = (int)answer->integer;
+    if (v->type != REDIS_ARRAY || v->n != 2 || v->items[0].type != REDIS_INT ||
+        v->items[1].type != REDIS_INT)
+        return why_set(why, ERR_REFUSE, "rate.lua gave no two numbers");
+    *ret = (struct rate_wait){ (int)v->items[0].integer, v->items[1].integer == 1 };
     return OK;
 }

@@ -1,26 +1,42 @@
--- Takes one callback of a downstream out of its buckets, unless one of them holds too little.
--- The rule is that of ingest/callback_rate.c, which decides while Redis is unavailable.
---   KEYS[1] crcr:rate:<repo>, a hash: when each bucket will be full again, in us
---   ARGV    bytes, requests a minute, bytes a minute
--- Returns 0, or the seconds after which the same request would pass; then nothing was taken.
-local MINUTE, HELD = 60000000, 600000000 -- us; a bucket holds what comes in ten minutes
+-- Takes one request of a repository out of its buckets, unless one of them holds too little or the
+-- quota of the day is used up. The rule is that of ingest/callback_rate.c, which decides while Redis
+-- is unavailable.
+--   KEYS[1] crcr:rate:…, a hash: when each bucket will be full again, in us; the day since 1970
+--           (UTC), and the bytes taken on it
+--   ARGV    bytes; what the buckets hold: requests, bytes; in how many seconds an empty one fills;
+--           bytes a day, 0: any number
+-- Returns the seconds after which the same request would pass, and 1 if that is the next day. Then
+-- nothing was taken. 0, 0: it was.
+local DAY = 86400000000 -- us
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local fields = redis.call('HMGET', KEYS[1], 'requests_full_us', 'bytes_full_us')
+local held, quota = tonumber(ARGV[4]) * 1000000, tonumber(ARGV[5])
+local fields = redis.call('HMGET', KEYS[1], 'requests_full_us', 'bytes_full_us', 'day', 'day_bytes')
 
-local function full_after(full_us, taken, per_min)
-    return math.max(tonumber(full_us) or 0, now) + math.floor(taken * MINUTE / per_min)
+local function full_after(full_us, taken, holds)
+    return math.max(tonumber(full_us) or 0, now) + math.floor(taken * held / holds)
 end
 local requests = full_after(fields[1], 1, tonumber(ARGV[2]))
 local bytes = full_after(fields[2], tonumber(ARGV[1]), tonumber(ARGV[3]))
+local day = math.floor(now / DAY)
+local day_bytes = tonumber(ARGV[1]) + (tonumber(fields[3]) == day and tonumber(fields[4]) or 0)
+local day_ends = (day + 1) * DAY - now
 
+if quota > 0 and day_bytes > quota then
+    return { math.ceil(day_ends / 1000000), 1 }
+end
 local last = math.max(requests, bytes)
-local wait = last - now - HELD
+local wait = last - now - held
 if wait > 0 then
-    return math.ceil(wait / 1000000)
+    return { math.ceil(wait / 1000000), 0 }
 end
 redis.call('HSET', KEYS[1], 'requests_full_us', string.format('%.0f', requests),
            'bytes_full_us', string.format('%.0f', bytes))
-redis.call('PEXPIRE', KEYS[1], math.ceil((last - now) / 1000) + 1)
-return 0
+local needed = last - now
+if quota > 0 then
+    redis.call('HSET', KEYS[1], 'day', day, 'day_bytes', string.format('%.0f', day_bytes))
+    needed = math.max(needed, day_ends)
+end
+redis.call('PEXPIRE', KEYS[1], math.ceil(needed / 1000) + 1)
+return { 0, 0 }

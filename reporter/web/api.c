@@ -111,6 +111,7 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
      */
     static const char *const exists[] = {
         [COMMIT_UNKNOWN] = "null",
+        [COMMIT_ASKED] = "null",
         [COMMIT_ABSENT] = "false",
         [COMMIT_EXISTS] = "true",
     };

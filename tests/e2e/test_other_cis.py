@@ -34,8 +34,9 @@ def relay(kafka_node, tmp_path_factory):
         jwks = f"{one.url('github')}/.well-known/jwks"
         one.extra = {"CI_PROVIDERS_URL": f"https://github.com/pytorch/pytorch/blob/main/{FILE}",
                      "ALLOWLIST_TTL_SECONDS": "3600", "CRCR_OIDC_ISSUERS": ",".join(
-                         f"{issuer}={jwks}" for issuer in
-                         ("https://token.actions.githubusercontent.com", BUILDKITE, GITLAB, JENKINS))}
+                         f"{issuer}={jwks}{owners}" for issuer, owners in
+                         (("https://token.actions.githubusercontent.com", ""), (BUILDKITE, ""),
+                          (GITLAB, " org-two org-four"), (JENKINS, " org-four")))}
         one.providers = folder / "contents/pytorch/pytorch" / FILE
         one.providers.write_text(providers(**{PIPELINE: L2}))
         try:
@@ -153,6 +154,18 @@ def test_buildkite_reports_through_its_agents_token(relay, downstream, crcr_repo
     assert (row["workflow_name"], row["job_name"], row["run_id"]) == ("oot", ":pytest: npu", build)
     assert row["workflow_run_url"] == environment["BUILDKITE_BUILD_URL"]
     assert (row["passed_tests"], row["failed_tests"]) == (1, 1) and row["execution_time"] is not None
+
+
+def test_gitlab_reports_from_jobs_beside_the_one_that_tests(downstream, crcr_report):
+    two = downstream(L2)
+    payload = two.opened(6310)
+    environment = {"GITLAB_CI": "true", "CI_PIPELINE_ID": "52", "CI_PROJECT_PATH": "vendor/oot", "CI_JOB_ID": "98",
+                   "CI_JOB_NAME": "begin", "CI_JOB_URL": "https://gitlab.vendor.example/-/jobs/98", "CI_JOB_STATUS": "running",
+                   "CRCR_JOB_NAME": "test", "CRCR_CHECK_RUN_ID": "52", "CRCR_OIDC_TOKEN": two.token(iss=GITLAB)}
+    crcr_report(payload, environment, "in_progress")
+    crcr_report(payload, {**environment, "CI_JOB_ID": "100", "CI_JOB_NAME": "failed"}, "completed", "--conclusion", "failure")
+    row = the_row(two, payload, "completed", "failure")
+    assert (row["job_name"], row["check_run_id"]) == ("test", "52") and row["execution_time"] is not None
 
 
 def test_gitlab_reports_from_its_after_script(downstream, crcr_report):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import yaml
 
+from lib import ingest_memory
 from lib.processes import ROOT
 
 COMPOSE = ROOT / "deploy" / "compose"
@@ -44,6 +45,14 @@ def test_every_setting_reaches_the_service_that_reads_it(service):
         assert name in given or f"{name}_FILE" in given, f"{service} does not get {name}"
         if name in given:  # empty is unset
             assert given[name].startswith(f"${{{name}:"), f"{service}: {name}: {given[name]}"
+
+
+def test_the_memory_that_ingest_may_take_holds_all_that_it_may_have_in_hand():
+    """Bodies, heads, parsed callbacks, the queue to Kafka. deploy/k8s: test_k8s_manifests.py."""
+    needed = ingest_memory.most_bytes(256 << 20)  # CRCR_MAX_INFLIGHT_BYTES unless .env has another
+    assert int(re.fullmatch(r"(\d+)m", SERVICES["ingest"]["mem_limit"])[1]) << 20 >= needed > 512 << 20
+    unit = (ROOT / "deploy" / "systemd" / "crcr-ingest.service").read_text()
+    assert int(re.search(r"^MemoryMax=(\d+)G$", unit, re.MULTILINE)[1]) << 30 >= needed
 
 
 def test_redeliver_judges_webhooks_as_ingest_does():

@@ -202,6 +202,30 @@ def test_the_scripts_of_the_action_are_sound_shell(tmp_path):
         assert done.returncode == 0, done.stdout
 
 
+def snippet(mark):
+    text = (FOLDER / "README.md").read_text()
+    [block] = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if block.startswith(mark)]
+    return yaml.safe_load(block)
+
+
+def test_on_gitlab_too_no_job_that_may_mint_tokens_runs_anything_of_a_pull_request():
+    jobs = snippet("# GitLab")
+    assert "id_tokens" in jobs[".crcr"] and jobs[".crcr"]["variables"]["GIT_STRATEGY"] == "none"
+    testing = {name for name, job in jobs.items() if "test.sh" in str(job)}
+    assert testing == {"test"} and not {"extends", "id_tokens"} & set(jobs["test"])
+    reporting = {name: job["script"] for name, job in jobs.items() if job.get("extends") == ".crcr"}
+    assert set(reporting) == {"begin", "passed", "failed"}
+    assert all(script.startswith("crcr-report ") for script in reporting.values()), "of the image, not of the workspace"
+
+
+def test_on_buildkite_too_the_step_that_runs_the_code_under_test_has_no_agent():
+    steps = {step["key"]: step for step in snippet("# Buildkite")["steps"] if isinstance(step, dict) and "key" in step}
+    assert {key for key, step in steps.items() if "test.sh" in str(step)} == {"test"}
+    [plugin] = steps["test"]["plugins"]
+    assert plugin["docker#v5.12.0"]["mount-buildkite-agent"] is False
+    assert "crcr-report" not in str(steps["test"]) and set(steps) == {"begin", "test", "report"}
+
+
 def test_snippets_of_the_readme_are_yaml_with_inputs_that_exist():
     text = (FOLDER / "README.md").read_text()
     declared = set(load("action.yml")["inputs"])

@@ -3,6 +3,7 @@ import pathlib
 
 import pytest
 
+from lib.processes import wait_for
 from lib.redis_server import RedisServer
 
 SCRIPT = (pathlib.Path(__file__).resolve().parents[2] / "common" / "view" / "rate.lua").read_text()
@@ -22,8 +23,16 @@ def db(server):
     return server
 
 
-def take(db, size=1000, requests=6, total=20 * MIB):
-    return db.eval(SCRIPT, 1, KEY, size, requests, total)
+def ask(db, size=1000, requests=6, total=20 * MIB, day=0, key=KEY):
+    """Rates a minute, in buckets of ten minutes' worth: (seconds to wait, whether it is for the day's quota)."""
+    seconds, is_day = db.eval(SCRIPT, 1, key, size, 10 * requests, 10 * total, 600, day)
+    return seconds, bool(is_day)
+
+
+def take(db, **options):
+    seconds, is_day = ask(db, **options)
+    assert not is_day
+    return seconds
 
 
 def now_us(db):
@@ -66,4 +75,23 @@ def test_an_expired_bucket_is_a_full_one(db):
 def test_one_repository_says_nothing_of_another(db):
     for _ in range(61):
         take(db)
-    assert db.eval(SCRIPT, 1, "crcr:rate:org/b", 1000, 6, 20 * MIB) == 0
+    assert take(db, key="crcr:rate:org/b") == 0
+
+
+def day_left_s(db):
+    return 86_400 - now_us(db) / 1e6 % 86_400
+
+
+def test_a_day_has_a_quota_of_bytes(db):
+    if day_left_s(db) < 5:  # the day would change in the middle
+        wait_for("the next day", lambda: day_left_s(db) > 5)
+    assert ask(db, size=9 * MIB, day=10 * MIB) == (0, False)
+    assert day_left_s(db) - 2 <= db.ttl(KEY) <= day_left_s(db) + 2
+    assert ask(db, size=MIB, day=10 * MIB) == (0, False)
+    before = db.hgetall(KEY)
+    seconds, is_day = ask(db, size=1, day=10 * MIB)
+    assert is_day and 0 <= seconds - day_left_s(db) <= 2
+    assert db.hgetall(KEY) == before
+    assert ask(db, size=10 * MIB, day=10 * MIB, key="crcr:rate:org/b") == (0, False)
+    db.hincrby(KEY, "day", -1)  # it was yesterday
+    assert ask(db, size=10 * MIB, day=10 * MIB) == (0, False)

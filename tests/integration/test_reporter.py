@@ -479,10 +479,18 @@ def test_a_row_that_the_hud_cannot_take_holds_up_no_other(reporter, own_hud):
 def test_after_so_many_retries_a_row_is_parked(reporter, own_hud):
     first = Job(reporter, "org/two", "L2")
     Hud.broken = first.delivery
-    restart(reporter, HUD_API_URL=own_hud, HUD_MAX_RETRIES="2")
+    restart(reporter, HUD_API_URL=own_hud, HUD_MAX_RETRIES="1")
     first.call("completed", 2000, conclusion="success")
-    row = wait_for("the parked record", lambda: next(
-        (r for r in reporter.topic("dlq") if f"/{first.delivery}/" in (r.key or "")), None))
+
+    def parked():
+        return next((r for r in reporter.topic("dlq") if f"/{first.delivery}/" in (r.key or "")), None)
+    wait_for("three refusals", lambda: reporter.relay.metric("reporter", "crcr_results_posted_total", outcome="waiting") >= 3)
+    assert parked() is None  # alone it proves nothing: the HUD may be down
+
+    def after_another():
+        Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
+        return parked()
+    row = wait_for("the parked record", after_another, 90)
     assert (row.headers["class"], row.headers["error"]) == ("exhausted", "the HUD answered 500")
 
 

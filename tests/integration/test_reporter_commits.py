@@ -107,6 +107,21 @@ def test_a_limit_is_waited_for(reporter):
     assert questions[1]["at_ms"] - questions[0]["at_ms"] >= 2000
 
 
+def test_a_repository_has_twenty_questions_an_hour_and_takes_none_of_anothers(reporter):
+    shas = [sha_of(f"flood {number}") for number in range(30)]
+    for sha in shas:
+        report(reporter, sha, repo="org/two", level="L2")
+    for sha in shas:
+        wait_for("the row", lambda sha=sha: shown(reporter, sha) != "not there")
+    settled(reporter)
+    answered = [sha for sha in shas if shown(reporter, sha) is True]
+    assert len(answered) == 20 or len(answered) == 21  # one comes back each three minutes
+    assert all(len(asked(reporter, sha)) == (sha in answered) for sha in shas)
+    left = next(sha for sha in shas if sha not in answered)
+    report(reporter, left, repo="org/four")
+    wait_for("the answer", lambda: shown(reporter, left) is True)
+
+
 def test_what_is_no_commit_is_not_asked_for(reporter):
     delivery = f"night-{time.time_ns()}"
     report(reporter, delivery)

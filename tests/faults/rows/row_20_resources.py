@@ -125,8 +125,8 @@ def no_descriptors(case, load, part, seconds):
 
 # ---- connections --------------------------------------------------------------------------------------
 def idle_connections(case, load):
-    """More than ingest takes at once, saying nothing. Who is connected already is served; others wait until it has cut
-    the idle ones off."""
+    """More than ingest takes at once, saying nothing. The oldest of them make room for others; all are cut
+    off after 10 s."""
     before = load.answers.get(202, 0)
     held = connections(("127.0.0.1", case.relay.ports["ingest"]), IDLE)
     try:
@@ -143,7 +143,7 @@ def idle_connections(case, load):
 
 
 def slowloris(case, load, number, seconds):
-    """Clients that send a request one byte a second: they may take so long, and no other request waits for them."""
+    """Clients that send a request one byte a second: a head has 10 s, and no other request waits for them."""
     before = dict(load.answers)
     held = connections(("127.0.0.1", case.relay.ports["ingest"]), number)
     head = b"POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-Slow: "

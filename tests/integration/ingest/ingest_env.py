@@ -34,6 +34,7 @@ L1: [org/one]
 L2:
   - Org/Two
   - org/hasty
+  - org/kept: { repo_id: 71, owner_id: 7 }
 L3:
   npu: { org/three: [alice] }
 L4:

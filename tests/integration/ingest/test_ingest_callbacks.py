@@ -1,8 +1,10 @@
 """behaviour.md, POST /github/callback, against real Kafka and Redis and an OIDC issuer of the test's own."""
+import concurrent.futures
 import json
 import random
 import socket
 import time
+import uuid
 
 import jwt
 import pytest
@@ -89,7 +91,7 @@ def test_unlisted_and_level_1_repos_are_ignored(ingest, issuer, repo):
 
 @pytest.mark.parametrize("changes", [
     {"delivery": ""}, {"status": "queued"}, {"status": "completed"}, {"run_id": 0}, {"name": ""},
-    {"status": "completed", "conclusion": "splendid"},
+    {"status": "completed", "conclusion": "splendid"}, {"job_name": "build\u202egnp"}, {"name": "CI\x1b[31m"},
 ])
 def test_bad_fields_are_400(ingest, issuer, changes):
     status, answer, _ = ingest.callback(callback(token=callback_token(), **changes), issuer.token())
@@ -215,6 +217,26 @@ def test_a_job_of_actions_reports_on_its_own_run_only(ingest, issuer, claims, sa
     assert ingest.records("callbacks", "run-1") == []
 
 
+def test_a_name_that_was_registered_anew_is_403(ingest, issuer):
+    body = callback(token=callback_token(repo="org/kept"))
+    ours = {"repository_id": "71", "repository_owner_id": "7"}
+    assert ingest.callback(body, issuer.token("org/kept", **ours))[0] == 200
+    for anew in ({"repository_id": "72"}, {"repository_owner_id": "8"}):
+        status, answer, _ = ingest.callback(body, issuer.token("org/kept", **{**ours, **anew}))
+        assert status == 403 and "registered anew" in detail(answer)
+
+
+def test_an_issuer_of_a_vendor_speaks_for_its_owners_only(own, issuer):
+    vendor = "https://ci.vendor.example"
+    one = own(CRCR_OIDC_ISSUERS=f"{vendor}={issuer.url} org")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    body = callback(token=callback_token())
+    wait_for("the list", lambda: one.callback(body, issuer.token(issuer=vendor))[0] == 200)
+    status, answer, _ = one.callback(body, issuer.token("other/two", issuer=vendor))
+    assert status == 403 and "may not speak for the owner of other/two" in detail(answer)
+
+
 def test_fields_are_judged_before_the_run(ingest, issuer):
     status, answer, _ = ingest.callback(callback("queued", token=callback_token()), issuer.token(run_id="98"))
     assert status == 400 and "workflow.status" in detail(answer)
@@ -301,6 +323,42 @@ def test_bytes_have_a_limit_too(own, issuer, redis_node):
     assert one.callback(body, issuer.token())[0] == 200
 
 
+def test_a_day_has_a_quota_of_bytes_for_each_repository(own, issuer, redis_node):
+    redis_node.client().flushall()
+    one = own(CRCR_CALLBACK_BYTES_DAY="3MiB")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    wait_for("the allowlist", lambda: one.callback(b"{}", issuer.token("org/one"))[0] == 200)
+    body = callback(token=callback_token())
+    body["payload"] = {"x": "x" * (2 * 1024 * 1024 - 2000)}
+    assert one.callback_checked(body, issuer.token())[0] == 200
+    status, answer, headers = one.callback_checked(body, issuer.token())
+    assert status == 429 and 1 <= int(headers["Retry-After"]) <= 86_400
+    assert "the quota of 3145728 bytes of callbacks a day is used up; it ends at 20" in detail(answer)
+    assert one.callback_checked(callback(token=callback_token()), issuer.token())[0] == 200  # a small one still fits
+    other = callback(token=callback_token(repo="org/three"))
+    assert one.callback_checked(other, issuer.token("org/three"))[0] == 200
+
+
+def unknown_dispatch():
+    """Of a delivery of this moment, which nobody dispatched."""
+    return callback(delivery=str(uuid.uuid1()))
+
+
+def test_few_callbacks_of_unknown_dispatches_are_stored_and_only_small_ones(ingest, issuer, redis_node):
+    large = {**unknown_dispatch(), "payload": {"x": "x" * (64 * 1024)}}
+    status, answer, headers = ingest.callback_checked(large, issuer.token())
+    assert status == 429 and int(headers["Retry-After"]) == 60 and "at most 64 KiB" in detail(answer)
+    assert [ingest.callback_checked(unknown_dispatch(), issuer.token())[0] for _ in range(10)] == [200] * 10
+    status, answer, headers = ingest.callback_checked(unknown_dispatch(), issuer.token())
+    assert status == 429 and 1 <= int(headers["Retry-After"]) <= 6 and "not known yet" in detail(answer)
+    # One whose dispatch is known goes on, and so does another repository.
+    assert ingest.callback(callback(token=callback_token()), issuer.token())[0] == 200
+    assert ingest.callback(unknown_dispatch(), issuer.token("org/three"))[0] == 200
+    redis_node.client().delete("crcr:epoch")  # now a missing record says nothing
+    assert ingest.callback_checked(unknown_dispatch(), issuer.token())[0] == 200
+
+
 def test_the_body_of_a_repo_that_is_not_listed_is_not_parsed(ingest, issuer):
     for garbage in (b"{", b"\xff", b'{"a":1,"a":2}', b"{" * (2 << 20)):
         status, answer, _ = ingest.callback(garbage, issuer.token("org/unknown"))
@@ -360,6 +418,31 @@ def test_first_keys_are_waited_for(own, kafka_node, redis_node, tmp_path):
     assert "crcr_ingest_jwks_age_seconds" in one.get_admin("/metrics")[1]
     one.stop()
     late.close()
+
+
+def test_an_issuer_that_hangs_holds_up_nobody_and_is_asked_once(own, issuer):
+    """A token with a key that nobody knows costs a stranger nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        hangs.settimeout(30)
+        jwks = f"http://127.0.0.1:{hangs.getsockname()[1]}/jwks"
+        one = own(CRCR_OIDC_ISSUERS=f"{ACTIONS}={issuer.url},{BUILDKITE}={jwks}")
+        one.publish_allowlist()
+        one.start().wait_ready()
+        wait_for("the other issuer's keys", lambda: one.callback({}, issuer.token())[0] == 400)
+        hangs.accept()[0].close()  # at the start; 5 s later it is asked again
+        unknown = issuer.token(issuer=BUILDKITE, key=issuer.keys["kid-1"], kid="nobody's")
+        with hangs.accept()[0], concurrent.futures.ThreadPoolExecutor(16) as pool:
+            waiting = [pool.submit(one.callback, {}, unknown) for _ in range(16)]
+            wait_for("all to wait", lambda: "crcr_ingest_requests_in_hand 16" in one.get_admin("/metrics")[1])
+            began = time.monotonic()
+            assert one.callback({}, issuer.token())[0] == 400
+            assert one.webhook(payload("pull_request/opened.json"))[0] == 202
+            assert time.monotonic() - began < 1 and not any(future.done() for future in waiting)
+            assert {future.result()[0] for future in waiting} == {503}
+            assert time.monotonic() - began < 4
+            hangs.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                hangs.accept()
 
 
 def test_logs_and_metrics_tell_no_body_and_no_secret(ingest, issuer):

@@ -1,6 +1,7 @@
 """behaviour.md, POST /github/webhook, against real Kafka."""
 import concurrent.futures
 import hashlib
+import hmac
 import http.client
 import json
 import re
@@ -12,7 +13,7 @@ import urllib.parse
 
 import pytest
 
-from ingest_env import PARTITIONS, Ingest, callback, detail, http_request, payload
+from ingest_env import PARTITIONS, SECRET, Ingest, callback, detail, http_request, payload
 from lib.kafka import Kafka, create_topics, few_partitions
 from lib.processes import wait_for
 
@@ -297,9 +298,10 @@ def test_while_load_balancers_forget_it_webhooks_are_still_taken(own):
     body = payload("pull_request/opened.json")
     kept = http.client.HTTPConnection("127.0.0.1", one.port, timeout=20)
 
-    def over_the_kept_one():
+    def over_the_kept_one():  # a refusal would close it
+        signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
         kept.request("POST", "/github/webhook", body, {"X-GitHub-Event": "ping", "X-GitHub-Delivery": "w-2",
-                                                       "X-Hub-Signature-256": "sha256=" + 64 * "0"})
+                                                       "X-Hub-Signature-256": f"sha256={signature}"})
         answer = kept.getresponse()
         answer.read()
         return answer.getheader("Connection")

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
 #include <cmocka.h>
 
 #include "ingest/identity.h"
@@ -76,31 +77,32 @@ static void token_without_a_repository_is_401(void **state)
 static void buildkite_is_looked_up_by_organization_and_pipeline(void **state)
 {
     (void)state;
-    assert_true(
-        judge(ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
+    assert_true(judge(CALLBACK_ISSUER_BUILDKITE,
+                      "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
     assert_string_equal(repo, "org/plain");
 }
 
 static void buildkite_cannot_claim_a_repository(void **state)
 {
     (void)state;
-    assert_status(ISSUER_BUILDKITE, "{\"repository\":\"org/plain\"}", 401);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, "{\"repository\":\"org/plain\"}", 401);
 }
 
 static void buildkite_without_its_ids_is_401(void **state)
 {
     (void)state;
-    assert_status(ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\"}", 401);
-    assert_status(ISSUER_BUILDKITE, "{\"pipeline_id\":\"" PIPE "\"}", 401);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, "{\"organization_id\":\"" ORG "\"}", 401);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, "{\"pipeline_id\":\"" PIPE "\"}", 401);
 }
 
 static void unregistered_pipeline_is_403(void **state)
 {
     (void)state;
     const char claims[] = "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" ORG "\"}";
-    assert_status(ISSUER_BUILDKITE, claims, 403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, claims, 403);
     struct verdict v;
-    assert_false(identity_check(STR_LIT(ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
+    assert_false(
+        identity_check(STR_LIT(CALLBACK_ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
     assert_int_equal(v.status, 403);
 }
 
@@ -108,12 +110,38 @@ static void required_claims_must_match(void **state)
 {
     (void)state;
 #define STRICT "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE2 "\""
-    assert_true(
-        judge(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
+    assert_true(judge(CALLBACK_ISSUER_BUILDKITE,
+                      STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
     assert_string_equal(repo, "org/strict");
-    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"dev\",\"build_number\":7}", 403);
-    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\",\"build_number\":8}", 403);
-    assert_status(ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"dev\",\"build_number\":7}",
+                  403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE,
+                  STRICT ",\"build_branch\":\"main\",\"build_number\":8}", 403);
+    assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
+}
+
+static int ids_status(const char *issuer, const char *claims, int64_t repo_id, int64_t owner_id)
+{
+    const struct allowlist_entry entry = { .repo_id = repo_id, .owner_id = owner_id };
+    verdict = (struct verdict){ 0 };
+    return identity_ids_check(str_of(issuer), str_of(claims), &entry, &verdict) ? 200
+                                                                                : verdict.status;
+}
+
+static void a_name_that_was_registered_anew_is_403(void **state)
+{
+    (void)state;
+    const char *claims = "{\"repository_id\":\"71\",\"repository_owner_id\":\"7\"}";
+    assert_int_equal(ids_status(ACTIONS, claims, 71, 7), 200);
+    assert_int_equal(ids_status(ACTIONS, claims, 72, 7), 403);
+    assert_non_null(strstr(verdict.text, "repository_id"));
+    assert_int_equal(ids_status(ACTIONS, claims, 71, 8), 403);
+    assert_non_null(strstr(verdict.text, "repository_owner_id"));
+    assert_int_equal(ids_status(ACTIONS, claims, 0, 7), 200);
+    assert_int_equal(ids_status(ACTIONS, claims, 71, 0), 200);
+    assert_int_equal(ids_status(ACTIONS, "{}", 0, 0), 200);
+    assert_int_equal(ids_status(ACTIONS, "{}", 71, 0), 403);
+    assert_int_equal(ids_status(CALLBACK_ISSUER_BUILDKITE, "{}", 71, 7), 200);
 }
 
 int main(void)
@@ -126,6 +154,7 @@ int main(void)
         cmocka_unit_test(buildkite_without_its_ids_is_401),
         cmocka_unit_test(unregistered_pipeline_is_403),
         cmocka_unit_test(required_claims_must_match),
+        cmocka_unit_test(a_name_that_was_registered_anew_is_403),
     };
     return cmocka_run_group_tests(tests, providers_make, providers_drop);
 }

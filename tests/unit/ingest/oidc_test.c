@@ -27,7 +27,8 @@ static struct {
     struct http_server *server;
     struct jwt_key *key;
     char *first, *second; /* JWK Sets with kid k1, k2 */
-    atomic_bool down, rotated;
+    atomic_bool down, rotated, hangs;
+    _Atomic(struct http_exchange *) hung; /* what it has not answered */
     atomic_int fetches;
 } issuer;
 
@@ -35,6 +36,10 @@ static void serve_keys(void *opaque, struct http_exchange *x)
 {
     (void)opaque;
     atomic_fetch_add(&issuer.fetches, 1);
+    if (atomic_load(&issuer.hangs)) {
+        atomic_store(&issuer.hung, x);
+        return;
+    }
     if (atomic_load(&issuer.down)) {
         http_reply_error(x, 500, "down");
         return;
@@ -102,7 +107,7 @@ static char *token_for(const char *name, const char *kid)
 static struct oidc *oidc_open(int unknown_kid_ms)
 {
     char issuers[256];
-    snprintf(issuers, sizeof(issuers), ISSUER "=http://127.0.0.1:%d/jwks",
+    snprintf(issuers, sizeof(issuers), ISSUER "=http://127.0.0.1:%d/jwks o vendor-labs",
              http_server_port(issuer.server));
     const struct oidc_options options = { .issuers = issuers, .unknown_kid_ms = unknown_kid_ms };
     struct oidc *oidc = NULL;
@@ -112,16 +117,21 @@ static struct oidc *oidc_open(int unknown_kid_ms)
 }
 
 /* 200 when the token is good, else the status of its refusal. */
-static int verify(struct oidc *oidc, const char *kid)
+static int verify_within(struct oidc *oidc, const char *kid, int wait_ms)
 {
     char *CLEANUP(mem_free_char) token = token_for(ISSUER, kid);
     char *CLEANUP(mem_free_char) claims = NULL, *CLEANUP(mem_free_char) name = NULL;
     struct verdict v = { 0 };
-    if (!oidc_verify(oidc, str_of(token), WAIT_MS, &claims, &name, &v))
+    if (!oidc_verify(oidc, str_of(token), wait_ms, &claims, &name, &v))
         return v.status;
     assert_non_null(strstr(claims, "\"o/r\""));
     assert_string_equal(name, ISSUER);
     return 200;
+}
+
+static int verify(struct oidc *oidc, const char *kid)
+{
+    return verify_within(oidc, kid, WAIT_MS);
 }
 
 /* Until unknown_kid_ms = 1 is over: only then is an issuer asked again. */
@@ -183,6 +193,27 @@ static void unknown_key_is_not_asked_for_again_and_again(void **state)
     oidc_free(oidc);
 }
 
+static void issuer_that_hangs_is_asked_once_and_costs_its_known_keys_nothing(void **state)
+{
+    (void)state;
+    struct oidc *oidc = oidc_open(1);
+    assert_int_equal(verify(oidc, "k1"), 200);
+    atomic_store(&issuer.hangs, true);
+    unknown_kid_pause();
+    int64_t began_ms = clock_mono_ms();
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(verify_within(oidc, "k2", 0), 503);
+        assert_int_equal(verify(oidc, "k1"), 200);
+    }
+    assert_true(clock_mono_ms() - began_ms < WAIT_MS / 2);
+    while (!atomic_load(&issuer.hung))
+        assert_true(clock_mono_ms() - began_ms < WAIT_MS);
+    assert_int_equal(atomic_load(&issuer.fetches), 2);
+    atomic_store(&issuer.hangs, false);
+    http_reply_error(issuer.hung, 500, "down");
+    oidc_free(oidc);
+}
+
 static void keys_are_kept_while_their_issuer_is_down(void **state)
 {
     (void)state;
@@ -223,8 +254,12 @@ static void only_trusted_issuers_and_rs256_get_past_a_glance(void **state)
 static void malformed_issuers_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "https://a", "=https://a/jwks", "https://a=ftp://b",
-                                       "https://a=http://example.com/jwks" };
+    static const char *const bad[] = { "https://a",
+                                       "=https://a/jwks",
+                                       "https://a=ftp://b",
+                                       "https://a=http://example.com/jwks",
+                                       "https://a=https://a/jwks",
+                                       "https://a=https://a/jwks  " };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const struct oidc_options options = { .issuers = bad[i], .check_only = true };
         struct oidc *oidc = NULL;
@@ -232,6 +267,40 @@ static void malformed_issuers_are_refused(void **state)
         assert_int_equal(oidc_new(&oidc, &options, &why), ERR_REFUSE);
         assert_non_null(strstr(why.text, "CRCR_OIDC_ISSUERS"));
     }
+}
+
+/* The key of one vendor's CI says nothing about another vendor. */
+static void an_issuer_speaks_for_its_owners_only(void **state)
+{
+    (void)state;
+    const struct oidc_options options = {
+        .issuers = "https://token.actions.githubusercontent.com=https://a/jwks,"
+                   "https://agent.buildkite.com=https://b/jwks,"
+                   "https://ci.example=https://ci.example/jwks vendor  Vendor-Labs",
+        .check_only = true
+    };
+    static const struct {
+        const char *issuer, *repo;
+        bool may;
+    } cases[] = {
+        { "https://ci.example", "vendor/oot", true },
+        { "https://ci.example", "VENDOR-labs/oot", true },
+        { "https://ci.example", "vendor2/oot", false },
+        { "https://ci.example", "vend/oot", false },
+        { "https://ci.example", "other/vendor", false },
+        { "https://token.actions.githubusercontent.com", "other/oot", true },
+        { "https://agent.buildkite.com", "other/oot", true },
+    };
+    struct oidc *oidc = NULL;
+    struct why why;
+    assert_int_equal(oidc_new(&oidc, &options, &why), OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct verdict v = { 0 };
+        assert_int_equal(oidc_owner_check(oidc, str_of(cases[i].issuer), str_of(cases[i].repo), &v),
+                         cases[i].may);
+        assert_int_equal(v.status, cases[i].may ? 0 : 403);
+    }
+    oidc_free(oidc);
 }
 
 static void *verify_often(void *opaque)
@@ -273,9 +342,11 @@ int main(void)
         TEST(keys_that_cannot_be_had_are_503),
         TEST(unknown_key_is_fetched_at_once),
         TEST(unknown_key_is_not_asked_for_again_and_again),
+        TEST(issuer_that_hangs_is_asked_once_and_costs_its_known_keys_nothing),
         TEST(keys_are_kept_while_their_issuer_is_down),
         TEST(only_trusted_issuers_and_rs256_get_past_a_glance),
         TEST(malformed_issuers_are_refused),
+        TEST(an_issuer_speaks_for_its_owners_only),
         TEST(keys_may_change_under_their_readers),
     };
     return cmocka_run_group_tests(tests, issuer_open, issuer_close);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -67,6 +68,37 @@ static void the_issuer_is_kept_but_not_the_sweeps(void **state)
     assert_int_equal(read_fact(&h, BODY(""), &fact), OK);
     assert_null(fact.job.issuer);
     result_record_clear(&fact.job);
+}
+
+static void the_page_of_a_run_is_on_the_host_of_its_ci(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *issuer, *url;
+        bool kept;
+    } cases[] = {
+        { "https://token.actions.githubusercontent.com", "https://github.com/o/r/actions/runs/77",
+          true },
+        { "https://token.actions.githubusercontent.com", "https://github.com.evil.example/o/r",
+          false },
+        { "https://agent.buildkite.com", "https://buildkite.com/o/p/builds/7", true },
+        { "https://agent.buildkite.com", "https://github.com/o/r/actions/runs/77", false },
+        { "https://gitlab.example", "https://gitlab.example/-/jobs/1", true },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct headers h;
+        struct callback_fact fact;
+        char body[512];
+        headers_fill(&h, "token");
+        headers_put(&h, "issuer", str_of(cases[i].issuer));
+        snprintf(body, sizeof(body), BODY(",\"url\":\"%s\""), cases[i].url);
+        assert_int_equal(read_fact(&h, body, &fact), OK);
+        if (cases[i].kept)
+            assert_string_equal(fact.job.run_url, cases[i].url);
+        else
+            assert_null(fact.job.run_url);
+        result_record_clear(&fact.job);
+    }
 }
 
 static void an_attempt_that_the_body_lacks_is_the_headers(void **state)
@@ -166,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identity_comes_from_the_headers_only),
         cmocka_unit_test(the_issuer_is_kept_but_not_the_sweeps),
+        cmocka_unit_test(the_page_of_a_run_is_on_the_host_of_its_ci),
         cmocka_unit_test(an_attempt_that_the_body_lacks_is_the_headers),
         cmocka_unit_test(what_was_not_told_stays_unknown),
         cmocka_unit_test(the_sweeper_times_out_and_never_completes),

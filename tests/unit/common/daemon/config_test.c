@@ -193,6 +193,7 @@ static void plain_http_is_for_loopback_only(void **state)
         "CRCR_OIDC_ISSUERS=https://i=https://i/jwks",
         "CRCR_OIDC_ISSUERS=https://i=http://127.0.0.1:80/jwks,https://k=http://localhost/j",
         "CRCR_OIDC_ISSUERS=https://i=http://[::1]:8080/jwks",
+        "CRCR_OIDC_ISSUERS=https://i=https://i/jwks vendor vendor-labs,https://k=https://k/j",
     };
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         config_free(loaded(good[i]));
@@ -208,6 +209,7 @@ static void plain_http_is_for_loopback_only(void **state)
         "CRCR_OIDC_ISSUERS=https://i=https://h:0/jwks",
         "CRCR_OIDC_ISSUERS=https://i=https://h:x/jwks",
         "CRCR_OIDC_ISSUERS=https://i",
+        "CRCR_OIDC_ISSUERS=https://i=https://i/jwks vendor/repo",
         "CRCR_OIDC_ISSUERS=,",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

@@ -9,7 +9,7 @@
 #include "common/io/http_server.h"
 #include "http_fixture.h"
 
-enum { HELD_MAX = 2000, SMALL_BODY = 1000, IN_FLIGHT = 4 << 20, DEADLINE_MS = 150 };
+enum { HELD_MAX = 2000, SMALL_BODY = 1000, IN_FLIGHT = 4 << 20, DEADLINE_MS = 150, CROWD_MAX = 32 };
 
 struct fixture {
     struct http_server *server;
@@ -134,7 +134,8 @@ static void on_refused(void *opaque, struct http_exchange *x, int status)
     ((struct fixture *)opaque)->refused_by_server = status;
 }
 
-static int setup_with(void **state, const char *listen, int threads, int idle_timeout_s)
+static int setup_limited(void **state, const char *listen, int threads, int idle_timeout_s,
+                         int max_connections)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct why why = { "" };
@@ -146,6 +147,7 @@ static int setup_with(void **state, const char *listen, int threads, int idle_ti
         .refused = on_refused,
         .threads = threads,
         .idle_timeout_s = idle_timeout_s,
+        .max_connections = max_connections,
         .max_inflight_bytes = IN_FLIGHT,
     };
     pthread_mutex_init(&f->lock, NULL);
@@ -157,6 +159,11 @@ static int setup_with(void **state, const char *listen, int threads, int idle_ti
     f->client = client_new();
     *state = f;
     return f->client ? 0 : -1;
+}
+
+static inline int setup_with(void **state, const char *listen, int threads, int idle_timeout_s)
+{
+    return setup_limited(state, listen, threads, idle_timeout_s, 0);
 }
 
 static inline int setup(void **state)
@@ -172,6 +179,11 @@ static inline int setup_impatient(void **state)
 static inline int setup_one_thread(void **state)
 {
     return setup_with(state, "127.0.0.1:0", 1, 0);
+}
+
+static inline int setup_crowd(void **state)
+{
+    return setup_limited(state, "127.0.0.1:0", 1, 0, CROWD_MAX);
 }
 
 static inline int teardown(void **state)

@@ -97,6 +97,27 @@ static void client_that_drips_its_request_is_cut_off(void **state)
     close(fd);
 }
 
+/* More than are taken at once; the first ones go. */
+static void who_speaks_is_served_however_many_are_silent(void **state)
+{
+    struct fixture *f = *state;
+    enum { N = CROWD_MAX * 3 };
+    int fds[N];
+    for (size_t i = 0; i < N; i++)
+        assert_true((fds[i] = raw_connect(f->port)) >= 0);
+    int one = raw_connect(f->port);
+    int64_t began_ms = clock_mono_ms();
+    assert_true(raw_send(one, "GET /describe HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_true(raw_expect(one, "GET /describe"));
+    assert_true(raw_closed(fds[0]));
+    assert_true(clock_mono_ms() - began_ms < 8000); /* after 10 s the silent ones end anyway */
+    assert_true(raw_send(fds[N - 1], "GET /describe HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_true(raw_expect(fds[N - 1], "GET /describe"));
+    for (size_t i = 0; i < N; i++)
+        close(fds[i]);
+    close(one);
+}
+
 /* ---- the end ------------------------------------------------------------------------ */
 
 static void server_that_is_leaving_takes_requests_and_closes_after_each(void **state)
@@ -247,6 +268,8 @@ int main(void)
         TEST(thousand_requests_wait_at_once_and_all_are_answered),
         cmocka_unit_test_setup_teardown(exactly_128_ready_connections_do_not_stop_the_server,
                                         setup_one_thread, teardown),
+        cmocka_unit_test_setup_teardown(who_speaks_is_served_however_many_are_silent, setup_crowd,
+                                        teardown),
         cmocka_unit_test_setup_teardown(client_that_drips_its_request_is_cut_off, setup_impatient,
                                         teardown),
         cmocka_unit_test_setup_teardown(silent_client_is_cut_off, setup_impatient, teardown),

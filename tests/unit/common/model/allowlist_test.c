@@ -40,6 +40,19 @@ static void assert_refused(const char *yaml, const char *begins, const char *hol
                  holds);
 }
 
+static void ids_are_read(void **state)
+{
+    (void)state;
+    struct allowlist *list = parse("L2: [org/a: {repo_id: 71, owner_id: \"7\"}, org/b]\n"
+                                   "L3: { npu: { org/c: {repo_id: 9, oncalls: [x]} } }\n");
+    assert_int_equal(entry(list, "org/a")->repo_id, 71);
+    assert_int_equal(entry(list, "org/a")->owner_id, 7);
+    assert_int_equal(entry(list, "org/b")->repo_id, 0);
+    assert_int_equal(entry(list, "org/c")->repo_id, 9);
+    assert_int_equal(entry(list, "org/c")->n_oncalls, 1);
+    allowlist_free(list);
+}
+
 /* ---- forms ---------------------------------------------------------------------------------- */
 
 static void the_documented_example_is_read(void **state)
@@ -225,7 +238,11 @@ static void a_fault_names_its_place_and_what_is_accepted(void **state)
         { "L1: []\nL1: []\n", "a.yml:2:1: ", "is twice" },
         /* entries */
         { "L1:\n- org/a: {evnets: [nightly]}\n",
-          "a.yml:2:11: ", "accepted are events and oncalls" },
+          "a.yml:2:11: ", "accepted are events, oncalls, repo_id and owner_id" },
+        { "L2:\n- org/a: {repo_id: x}\n",
+          "a.yml:2:20: ", "repo_id is \"x\"; accepted is GitHub's number" },
+        { "L2:\n- org/a: {owner_id: 0}\n", "a.yml:2:21: ", "owner_id is \"0\"; accepted" },
+        { "L2:\n- org/a: {repo_id: [7]}\n", "a.yml:2:20: ", "repo_id is a list; accepted" },
         { "L1:\n- org/a: {events: [weekly]}\n", "a.yml:2:20: ", "accepted are pull_request" },
         { "L1:\n- org/a: {events: []}\n", "a.yml:2:19: ", "accepted are pull_request" },
         { "L1:\n- org/a: {events: }\n", "a.yml:2:19: ", "accepted are pull_request" },
@@ -309,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_documented_example_is_read),
+        cmocka_unit_test(ids_are_read),
         cmocka_unit_test(events_may_be_named_at_every_tier),
         cmocka_unit_test(on_calls_come_as_text_list_or_not_at_all),
         cmocka_unit_test(lookups_ignore_case_and_keep_the_spelling),

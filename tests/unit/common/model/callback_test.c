@@ -233,6 +233,53 @@ static void a_refusal_names_the_field_and_what_is_accepted(void **state)
     assert_refused(body, "workflow.name has 513 bytes; at most 512");
 }
 
+/* Each behind a letter; NUL is refused by the scan. */
+static const char *const deceptive[] = {
+    "\\u0001", "\\n",     "\\u001f", "\\u007f", "\\u0080", "\\u009f",  "\\u061c",      "\\u200e",
+    "\\u200f", "\\u202a", "\\u202e", "\\u2066", "\\u2069", "\xc2\x85", "\xe2\x80\xae",
+};
+
+static void names_with_control_or_bidirectional_characters_are_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "name", "job_name", "run_id", "run_attempt",
+                                         "check_run_id" };
+    for (size_t i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++)
+        for (size_t f = 0; f < sizeof(texts) / sizeof(texts[0]); f++) {
+            char body[512], says[64];
+            const char *rest = f == 0   ? ",\"run_id\":17"
+                               : f == 2 ? ",\"name\":\"CI\""
+                                        : ",\"run_id\":17,\"name\":\"CI\"";
+            snprintf(body, sizeof(body), BODY("\"status\":\"in_progress\",\"%s\":\"x%s\"%s"),
+                     texts[f], deceptive[i], rest);
+            snprintf(says, sizeof(says), "workflow.%s has a control or bidirectional", texts[f]);
+            assert_refused(body, says);
+        }
+    struct callback c = parse(BODY(NEEDED ",\"job_name\":\"\u05d0 \u4e2d \\u200d\""));
+    assert_string_equal(c.job_name, "\u05d0 \u4e2d \u200d");
+    callback_clear(&c);
+}
+
+static void links_are_https_and_plain(void **state)
+{
+    (void)state;
+    static const char *const dropped[] = { "http://x.example/a", "HTTPS://x.example/a",
+                                           "ftp://x.example/a", "https://x.example/a b",
+                                           "https://x.example/\\u202ea" };
+    for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
+        char body[512];
+        snprintf(body, sizeof(body), BODY(NEEDED ",\"url\":\"%s\",\"artifact_url\":\"%s\""),
+                 dropped[i], dropped[i]);
+        struct callback c = parse(body);
+        assert_string_equal(c.url, "");
+        assert_string_equal(c.artifact_url, "");
+        callback_clear(&c);
+    }
+    struct callback c = parse(BODY(NEEDED ",\"environment\":\"n\\u202epu\""));
+    assert_string_equal(c.environment, "");
+    callback_clear(&c);
+}
+
 static void information_that_cannot_be_used_is_passed_over(void **state)
 {
     (void)state;
@@ -401,6 +448,8 @@ int main(void)
         cmocka_unit_test(a_conclusion_before_the_end_is_not_believed),
         cmocka_unit_test(a_self_report_is_completed_and_may_lack_a_conclusion),
         cmocka_unit_test(a_refusal_names_the_field_and_what_is_accepted),
+        cmocka_unit_test(names_with_control_or_bidirectional_characters_are_refused),
+        cmocka_unit_test(links_are_https_and_plain),
         cmocka_unit_test(information_that_cannot_be_used_is_passed_over),
         cmocka_unit_test(a_time_far_from_ours_is_passed_over),
         cmocka_unit_test(the_payload_is_not_read),

@@ -119,6 +119,41 @@ static void many_jobs_of_a_delivery_come_without_their_long_texts(void **state)
     job_list_clear(&jobs);
 }
 
+/* A nightly run may name any delivery. */
+static void self_reports_push_no_job_out_of_a_delivery(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct job_list jobs = { NULL, 0 };
+    struct result_record night, merged;
+    enum fold_verdict verdict;
+    result_record_init(&night);
+    night.key = mem_dup("org%2Fbad/d-1/night/a/1-1");
+    night.state = JOB_COMPLETED;
+    night.event_type = mem_dup("nightly");
+    night.repo = mem_dup("org/bad");
+    night.delivery_id = mem_dup("d-1");
+    night.run_attempt = mem_dup("1");
+    assert_int_equal(job_fold_queue(f->redis, &night, NOW - 1000, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(merged.first_ms, NOW - 1000);
+    fold(f, JOB_COMPLETED, "success", "1");
+    assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 10, 10, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 2);
+    assert_string_equal(jobs.at[0].repo, "org/four"); /* although it came later */
+    assert_string_equal(jobs.at[1].repo, "org/bad");
+    job_list_clear(&jobs);
+    assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 1, 10, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 1);
+    assert_string_equal(jobs.at[0].repo, "org/four");
+    job_list_clear(&jobs);
+    assert_int_equal(
+        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/bad"), 10, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 0);
+    job_list_clear(&jobs);
+    result_record_clear(&merged);
+    result_record_clear(&night);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +161,8 @@ int main(void)
         cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(self_reports_push_no_job_out_of_a_delivery,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(many_jobs_of_a_delivery_come_without_their_long_texts,
                                redis_fixture_consistent),

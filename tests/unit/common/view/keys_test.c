@@ -35,7 +35,8 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_claim_again(b, delivery, repo, "dispatch", STR_NONE, STR_LIT("ab12")),
                "claim:d-1|org/a|dispatch||ab12");
     assert_key(key_seq(b, repo, STR_LIT("up/s#7")), "seq:org/a|up/s#7");
-    assert_key(key_rate(b, repo), "rate:org/a");
+    assert_key(key_rate(b, repo, ""), "rate:org/a");
+    assert_key(key_rate(b, repo, "|pending"), "rate:org/a|pending");
     assert_key(key_job(b, STR_LIT("org%2Fa/d/w/j/1")), "job:org%2Fa/d/w/j/1");
     assert_key(key_dispatch(b, delivery, repo), "dispatch:d-1/org/a");
     assert_key(key_delivery(b, delivery), "delivery:d-1");
@@ -47,6 +48,7 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")), "check:abc/crcr/Org/a/w");
     assert_key(key_comment(b, 5, repo), "comment:5/org/a");
     assert_key(key_comment_lease(b, 5, repo), "comment:lease:5/org/a");
+    assert_key(key_self(b, STR_LIT("d-1")), "self:d-1");
     assert_key(key_commit(b, STR_LIT("ABC")), "commit:abc");
 }
 
@@ -56,7 +58,7 @@ static void the_case_of_a_repository_makes_no_difference(void **state)
     struct str repo = STR_LIT("OrG/A.b-Z"), delivery = STR_LIT("D-1");
     assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE), "claim:D-1|org/a.b-z|dispatch|");
     assert_key(key_seq(b, repo, STR_LIT("U/S#7")), "seq:org/a.b-z|U/S#7");
-    assert_key(key_rate(b, repo), "rate:org/a.b-z");
+    assert_key(key_rate(b, repo, ""), "rate:org/a.b-z");
     assert_key(key_dispatch(b, delivery, repo), "dispatch:D-1/org/a.b-z");
     assert_key(key_repo(b, repo), "repo:org/a.b-z");
     assert_key(key_head(b, STR_LIT("abc"), repo), "head:abc/org/a.b-z");

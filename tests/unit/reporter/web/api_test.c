@@ -108,10 +108,11 @@ static void a_delivery_names_each_downstream_once(void **state)
 static void a_delivery_tells_whether_its_commit_exists_and_null_while_nobody_knows(void **state)
 {
     (void)state;
-    static const int types[] = {
-        [COMMIT_UNKNOWN] = JSON_NULL, [COMMIT_ABSENT] = JSON_FALSE, [COMMIT_EXISTS] = JSON_TRUE
-    };
-    for (size_t i = 0; i < 3; i++) {
+    static const int types[] = { [COMMIT_UNKNOWN] = JSON_NULL,
+                                 [COMMIT_ASKED] = JSON_NULL,
+                                 [COMMIT_ABSENT] = JSON_FALSE,
+                                 [COMMIT_EXISTS] = JSON_TRUE };
+    for (size_t i = 0; i < 4; i++) {
         const struct api_delivery delivery = { .id = STR_LIT("abc"),
                                                .commit = (enum commit_seen)i };
         struct buf text;
