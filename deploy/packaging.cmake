@@ -2,6 +2,10 @@
 install(TARGETS crcr-ingest crcr-dispatcher crcr-reporter crcrctl RUNTIME DESTINATION bin)
 install(SCRIPT deploy/systemd/install_units.cmake)
 install(FILES deploy/topics/topics.conf deploy/systemd/crcr.env DESTINATION share/crcr)
+install(FILES deploy/redis/users DESTINATION share/crcr/redis)
+install(PROGRAMS deploy/redis/make-users DESTINATION share/crcr/redis)
+install(FILES deploy/topics/users.conf DESTINATION share/crcr/topics)
+install(PROGRAMS deploy/topics/acls DESTINATION share/crcr/topics)
 install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_kubernetes.yml deploy/monitoring/dashboard.json
               deploy/monitoring/prometheus.yml DESTINATION share/crcr/monitoring)

@@ -220,7 +220,7 @@ const struct property config_properties[] = {
         .type = PROPERTY_FILE,
         .daemons = ALL,
         .help = "PEM file of the certificate authority of Redis. Unset: CRCR_CA_FILE, or the "
-                "system's. Host names are not checked, so have one of your own.",
+                "system's. The certificate must be for the host of REDIS_ENDPOINT.",
     },
     {
         .name = "CRCR_STATUS_TTL",

@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#ifdef CRCR_HAVE_HIREDIS_SSL
-#include <hiredis/hiredis_ssl.h>
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +11,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "host_port.h"
+#include "redis_tls.h"
 
 /* An attempt that fails slowly (packets dropped on the way) is followed by a pause of COST times
  * its length, so that at most a tenth of the caller's time goes into it; but what works again is
@@ -42,7 +40,7 @@ struct redis {
     char *user;
     char *password;
     char *key_prefix;
-    struct redisSSLContext *tls; /* NULL: plain */
+    struct redis_tls *tls; /* NULL: plain */
     int timeout_ms;
 
     redisContext *link;  /* NULL: not connected */
@@ -60,33 +58,6 @@ struct redis {
     size_t *lens;
     size_t n_args;
 };
-
-static enum err tls_new(struct redis *r, const struct redis_options *options, struct why *why)
-{
-#ifdef CRCR_HAVE_HIREDIS_SSL
-    redisSSLContextError failed = REDIS_SSL_CTX_NONE;
-    const char *system = options->ca_file ? NULL : "/etc/ssl/certs";
-    redisInitOpenSSL();
-    r->tls = redisCreateSSLContext(options->ca_file, system, NULL, NULL, r->at.host, &failed);
-    return r->tls ? OK : why_set(why, ERR_STOP, "redis TLS: %s", redisSSLContextGetError(failed));
-#else
-    (void)r, (void)options;
-    return why_set(why, ERR_STOP,
-                   "CRCR_REDIS_TLS needs hiredis 1.0 or newer with hiredis_ssl; this program was "
-                   "built with hiredis %d.%d.%d",
-                   HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
-#endif
-}
-
-static enum err tls_start(struct redis *r, redisContext *link, struct why *why)
-{
-#ifdef CRCR_HAVE_HIREDIS_SSL
-    if (r->tls && redisInitiateSSLWithContext(link, r->tls) != REDIS_OK)
-        return why_set(why, ERR_RETRY, "redis TLS: %s", link->errstr);
-#endif
-    (void)r, (void)link, (void)why;
-    return OK;
-}
 
 /* ---- the connection: made when needed, never waited for ----------------------------- */
 
@@ -137,7 +108,7 @@ static enum err set_up(struct redis *r, redisContext *link, struct why *why)
     if (redisSetTimeout(link, timeval_of(r->timeout_ms)) != REDIS_OK)
         return why_set(why, ERR_RETRY, "redis: %s", link->errstr);
     redisEnableKeepAlive(link);
-    enum err err = tls_start(r, link, why);
+    enum err err = r->tls ? redis_tls_start(r->tls, link, why) : OK;
     return err ? err : authenticate(r, link, why);
 }
 
@@ -453,7 +424,7 @@ enum err redis_new(struct redis **ret, const struct redis_options *options, stru
     struct redis *r = mem_alloc(1, sizeof(*r));
     enum err err = host_port_parse(options->endpoint, &r->at, why);
     if (!err && options->tls)
-        err = tls_new(r, options, why);
+        err = redis_tls_new(&r->tls, r->at.host, options->ca_file, why);
     if (err) {
         free(r);
         return err;
@@ -483,9 +454,7 @@ void redis_free(struct redis *r)
     }
     pending_free(r->last);
     link_close(r);
-#ifdef CRCR_HAVE_HIREDIS_SSL
-    redisFreeSSLContext(r->tls);
-#endif
+    redis_tls_free(r->tls);
     free(r->values);
     free(r->args);
     free(r->lens);

@@ -13,8 +13,8 @@ struct redis_options {
     const char *endpoint; /* host:port */
     const char *login;    /* "user:password" or "password"; NULL or "" for none */
     bool tls;
-    const char *ca_file; /* NULL: the system's. hiredis checks the chain but not the host name, so
-                            a CA of one's own is the safe choice */
+    const char *ca_file; /* of the authority that signed the server's certificate, which must be for
+                            the endpoint's host; NULL: the system's */
     const char *key_prefix; /* put before every key of every command and script; NULL for none.
                                Copied */
     int timeout_ms;         /* of connecting, and of a reply; 0: 1,000 */

@@ -1,4 +1,5 @@
-/* The Redis keys: the only code that knows their names, types and TTLs. "crcr:" is the prefix of
+/* The Redis keys: the only code that knows their names, types and TTLs; deploy/redis/users says
+ * which user may use them, with which commands. "crcr:" is the prefix of
  * the installation, another one with another CRCR_TOPIC_PREFIX (topics.key_prefix). The functions
  * give the rest: the client (redis_options.key_prefix) puts the prefix before it, and before the
  * KEYS of scripts. A script makes keys only from its KEYS.

@@ -34,7 +34,7 @@ keeps_secrets() { # no secret stands where `docker inspect` or the logs show it
     mapfile -t ids < <(docker ps -aq --filter "label=com.docker.compose.project=$project")
     docker inspect "${ids[@]}" >"$work/inspected"
     compose logs --no-color >>"$work/inspected" 2>&1
-    for file in webhook_secret callback_token_key redis_login hud_bot_key; do
+    for file in webhook_secret callback_token_key redis_login_{ingest,dispatcher,reporter,crcrctl} hud_bot_key; do
         if grep -qF -- "$(sed 's/^[^:]*://' "$work/secrets/$file")" "$work/inspected"; then
             echo "$file is in the clear"
             return 1

@@ -69,7 +69,17 @@ def test_every_setting_that_is_passed_on_exists_and_every_file_is_a_secret_of_th
             base = name if name in known else name.removesuffix("_FILE")
             assert base in known, f"{label}: {name}"
             if name != base:
-                assert value.removeprefix("/run/secrets/") in service["secrets"], f"{label}: {name}={value}"
+                files = {one["target"] if isinstance(one, dict) else one for one in service["secrets"]}
+                assert value.removeprefix("/run/secrets/") in files, f"{label}: {name}={value}"
+
+
+def test_each_service_logs_in_as_its_own_user():
+    tls = yaml.safe_load((COMPOSE / "tls" / "compose.yml").read_text())["services"]
+    for service in (*READERS, "topics", "redeliver"):
+        if service in READERS:
+            assert {"source": f"redis_login_{service}", "target": "redis_login"} in SERVICES[service]["secrets"]
+        assert {"source": f"kafka_password_{service}", "target": "kafka_password"} in tls[service]["secrets"]
+        assert tls[service]["environment"]["CRCR_KAFKA_SASL_USERNAME"].removeprefix("crcr-") == service
 
 
 def test_the_files_to_start_from_name_only_what_is_read():
@@ -111,17 +121,28 @@ def test_kafka_names_the_setting_when_clients_would_be_sent_nowhere(publish, tmp
     assert "KAFKA_ADVERTISE" not in said and "/etc/crcr/server.properties" in said, "it went on"
 
 
-def redis_knows(folder):
-    user, password = (folder / "redis_login").read_text().strip().split(":")
-    return f"user {user} reset on #{hashlib.sha256(password.encode()).hexdigest()} " in (folder / "redis_users").read_text()
+def redis_knows(folder, user="crcr-ingest"):
+    name, password = (folder / f"redis_login_{user.removeprefix('crcr-')}").read_text().strip().split(":")
+    return name == user and \
+        f"user {user} reset on #{hashlib.sha256(password.encode()).hexdigest()} " in (folder / "redis_users").read_text()
 
 
 def test_redis_knows_a_login_that_was_made_anew(tmp_path):
-    made = [COMPOSE / "make-secrets", "--demo", "--dir", tmp_path]
+    made, users = [COMPOSE / "make-secrets", "--demo", "--dir", tmp_path], [f"crcr-{name}" for name in list(READERS)[:3]] + ["crcrctl"]
     run(*made)
-    first = (tmp_path / "redis_login").read_text()
-    assert redis_knows(tmp_path)
+    first = (tmp_path / "redis_login_ingest").read_text()
+    assert all(redis_knows(tmp_path, user) for user in users)
     assert run(*made) == "", "what is there stays"
-    (tmp_path / "redis_login").unlink()
+    (tmp_path / "redis_login_ingest").unlink()
     run(*made)
-    assert (tmp_path / "redis_login").read_text() != first and redis_knows(tmp_path)
+    assert (tmp_path / "redis_login_ingest").read_text() != first and all(redis_knows(tmp_path, user) for user in users)
+
+
+def test_kafkas_users_are_those_of_the_rights_and_each_has_a_password(tmp_path):
+    run(COMPOSE / "tls/make-certs", "--dir", tmp_path)
+    users = dict(re.findall(r'user_([\w-]+)="(\w+)"', (tmp_path / "kafka_users").read_text()))
+    rights = set(re.findall(r"^(crcr\S+)", (ROOT / "deploy/topics/users.conf").read_text(), re.MULTILINE))
+    assert users.keys() == rights - {"crcr-keda"} | {"kafka"}
+    for user in users.keys() - {"kafka", "crcr-ui"}:
+        assert (tmp_path / f"kafka_password_{user.removeprefix('crcr-')}").read_text().strip() == users[user]
+    assert users["crcr-ui"] in (tmp_path / "kafka_ui.yml").read_text()

@@ -47,7 +47,7 @@ def kafka_secret(tmp_path_factory):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=crcr", "-days", "2",
                     "-keyout", folder / "user.key", "-out", folder / "user.crt"], check=True, capture_output=True, timeout=60)
     (folder / "ca.crt").write_text((folder / "user.crt").read_text())
-    (folder / "username").write_text("crcr")
+    (folder / "username").write_text("crcr-ingest")
     (folder / "password").write_text("a password")
     return folder
 
@@ -259,8 +259,10 @@ def test_every_file_that_is_read_comes_from_a_secret_that_has_it(objects, secret
         for secret, key in one.files().values():
             if secret == "crcr":
                 assert key in made, f"{one.label}: make-secrets makes no {key}"
-                assert any(v.endswith(f"/{key}") for v in one.own.values()), f"{one.label} does not need {key}"
+                assert any(one.file(v) == (secret, key) for v in one.own.values()), f"{one.label} does not need {key}"
     for one in of_kind(objects, "StatefulSet"):
+        if one["metadata"]["name"] != "redis":
+            continue
         for volume in pod_template(one)["spec"].get("volumes", []):
             assert {item["key"] for item in volume["secret"]["items"]} <= made
 
@@ -421,7 +423,7 @@ def test_strimzis_kafka_takes_what_the_topics_want_and_knows_our_users(rendered)
 
 
 def redis_of(rendered):
-    [redis] = of_kind(rendered["full"], "StatefulSet")
+    redis = next(one for one in of_kind(rendered["full"], "StatefulSet") if one["metadata"]["name"] == "redis")
     return redis["spec"]["template"]["spec"]["containers"][0]
 
 
@@ -443,5 +445,20 @@ def test_redis_knows_the_user_that_the_relay_logs_in_as(rendered, secrets):
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["redis"]["command"]
     assert command[:-1] == [re.sub(r"^\$\{REDIS_MAXMEMORY:-(\w+)\}$", r"\1", one) for one in compose[:-1]], \
         "the same Redis as with compose"
-    assert (secrets / "redis_users").read_text().splitlines()[1].split()[1] == \
-        (secrets / "redis_login").read_text().split(":")[0]
+    known = {line.split()[1] for line in (secrets / "redis_users").read_text().splitlines()}
+    for one in containers(rendered["full"]):
+        if "REDIS_LOGIN_FILE" in one.own:
+            _, key = one.file(one.own["REDIS_LOGIN_FILE"])
+            user = (secrets / key).read_text().split(":")[0]
+            assert user in known and user == one.program, one.label
+
+
+def test_each_pod_shows_kafka_its_own_certificate(rendered):
+    users = {one["metadata"]["name"] for one in of_kind(rendered["full"], "KafkaUser")}
+    for overlay, name in (("full", "{}"), ("external", "crcr-kafka-{}")):
+        for one in containers(rendered[overlay]):
+            who = {"crcrctl": "crcrctl", "crcr-redeliver": "crcr-redeliver", "crcr-redeliver-daily": "crcr-redeliver",
+                   "crcr-topics": "crcr-topics"}.get(one.label.split("/")[1], one.program)
+            assert overlay == "external" or who in users
+            mounted = {secret for secret, _ in one.files().values()} - {"crcr", "crcr-cluster-ca-cert"}
+            assert mounted == {name.format(who if overlay == "full" else who.removeprefix("crcr-"))}, one.label

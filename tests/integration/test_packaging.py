@@ -41,7 +41,7 @@ def environment_of(lines, credentials):
     values = dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
     for key, value in lines:
         if key == "LoadCredential":
-            (credentials / value.split(":")[0]).write_text("a-secret-of-some-length\n")
+            (credentials / value.split(":")[0]).write_text(f"k1:{'s' * 32}\n")
         if key == "Environment":
             name, what = value.split("=", 1)
             values[name] = what.replace("%d", str(credentials))
@@ -117,6 +117,38 @@ def test_a_daemon_takes_the_environment_of_its_unit(installed, tmp_path, program
     assert "CRCR_NO_SUCH_NAME" in run(binary, "--check-config", env=environment, code=2)
 
 
+OWN = {"crcr-ingest": {"webhook_secret", "callback_token_key", "redis_login_ingest", "kafka_password_ingest"},
+       "crcr-dispatcher": {"app_private_key", "callback_token_key", "redis_login_dispatcher", "kafka_password_dispatcher"},
+       "crcr-reporter": {"app_private_key", "hud_bot_key", "redis_login_reporter", "kafka_password_reporter"},
+       "crcr-redeliver@": {"app_private_key", "kafka_password_redeliver"}}
+
+
+@pytest.mark.parametrize("unit", OWN)
+def test_a_unit_gets_its_own_secrets_alone(installed, unit):
+    lines = units(installed)[f"{unit}.service"]
+    loaded = dict(value.split(":/etc/crcr/secrets/") for key, value in lines if key == "LoadCredential")
+    assert set(loaded.values()) == OWN[unit]
+    assert {value.split("%d/")[1] for key, value in lines if key == "Environment" and "%d" in value} == set(loaded)
+    defaults = {value.split(":")[0] for key, value in lines if key == "SetCredential"}
+    assert set(loaded) - defaults <= {"webhook_secret", "app_private_key"}, "a unit starts without what is optional"
+
+
+@pytest.mark.parametrize("program", DAEMONS)
+def test_an_optional_secret_that_is_not_there_is_not_set(installed, tmp_path, program):
+    lines = units(installed)[f"{program}.service"]
+    environment = environment_of(lines, tmp_path)
+    for key, value in lines:
+        if key == "SetCredential":
+            assert value.endswith(r":\n")  # systemd takes no empty one
+            (tmp_path / value.split(":")[0]).write_text("\n")
+    if (tmp_path / "app_private_key").exists():
+        run("openssl", "genrsa", "-out", tmp_path / "app_private_key", "2048")
+    binary = installed / dict(lines)["ExecStart"].lstrip("/")
+    assert "REDIS_LOGIN=\n" in run(binary, "--check-config", env=environment)
+    environment["REDIS_LOGIN"] = "user:password"
+    assert "REDIS_LOGIN=\n" not in run(binary, "--check-config", env=environment)
+
+
 def test_the_environment_file_names_only_settings_also_where_they_are_commented_out():
     table = (ROOT / "deploy" / "CONFIGURATION.md").read_text()
     known = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
@@ -127,7 +159,8 @@ def test_the_environment_file_names_only_settings_also_where_they_are_commented_
 def test_topics_of_the_installed_tree_are_those_of_the_repository(installed):
     share = installed / PREFIX.lstrip("/") / "share/crcr"
     for name, source in (("topics.conf", "deploy/topics"), ("crcr.env", "deploy/systemd"),
-                         ("monitoring/alerts.yml", "deploy")):
+                         ("monitoring/alerts.yml", "deploy"), ("redis/users", "deploy"), ("redis/make-users", "deploy"),
+                         ("topics/users.conf", "deploy"), ("topics/acls", "deploy")):
         assert (share / name).read_bytes() == (ROOT / source / name).read_bytes()
 
 

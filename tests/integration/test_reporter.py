@@ -11,7 +11,7 @@ import pytest
 
 from lib.kafka import configure_topic, read_topic, write
 from lib.processes import wait_for
-from lib.redis_server import RedisServer
+from lib.redis_server import RedisServer, set_user
 from lib.relay import Relay, http as ask, pull_request
 
 ALLOWLIST = b"""\
@@ -378,11 +378,11 @@ def test_redis_unavailable_and_back_loses_nothing(reporter):
 def test_a_redis_that_refuses_is_waited_for_as_one_that_is_unavailable(reporter):
     before = len(reporter.topic("dlq"))
     client = reporter.redis.client()
-    client.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")
+    set_user(client, "crcr-reporter", ["eval", "evalsha"])
     jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(3)]
     wait_for("the reporter to notice", lambda: ask(
         "GET", reporter.relay.url("admin_reporter", "/readyz"))[0] == 503)
-    client.execute_command("ACL", "SETUSER", "default", "+@all")
+    set_user(client, "crcr-reporter")
     for job in jobs:
         job.wait_check()
     assert len(reporter.topic("dlq")) == before

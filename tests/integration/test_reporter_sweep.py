@@ -9,6 +9,7 @@ import pytest
 
 from lib.kafka import Kafka
 from lib.processes import wait_for
+from lib.redis_server import set_user
 from lib.relay import http
 from test_reporter import Job, Reporter, settled
 
@@ -169,13 +170,13 @@ def test_killed_between_publishing_and_removing_does_no_harm(reporter):
     reporter.restart(CRCR_ROLES="fold")
     job = Job(reporter).call("in_progress", 1000)
     reporter.wait_overdue(job)
-    redis.execute_command("ACL", "SETUSER", "default", "-zrem")
+    set_user(redis, "crcr-reporter", ["zrem"])
     try:
         reporter.restart(CRCR_ROLES="sweep")
         reporter.relay.parts["reporter"].wait_text("redis_unavailable")
         reporter.relay.parts["reporter"].kill()
     finally:
-        redis.execute_command("ACL", "SETUSER", "default", "+@all")
+        set_user(redis, "crcr-reporter")
     reporter.wait_overdue(job)
     reporter.restart(CRCR_ROLES="sweep")  # takes it again when the lease of the dead has ended
     wait_for("the job to be taken off", lambda: reporter.zombies() == [])

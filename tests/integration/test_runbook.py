@@ -134,11 +134,14 @@ def test_kubernetes_commands_are_of_deployments_that_have_what_they_need():
         [container] = one["spec"]["template"]["spec"]["containers"]
         return one["metadata"]["name"], {e["name"]: e["value"] for e in container["env"]}
     for file, name, port, keys in (
-            ("router.yaml", "crcr-dispatcher-router", 9102, {"GITHUB_APP_PRIVATE_KEY_FILE", "REDIS_LOGIN_FILE"}),
+            ("router.yaml", "crcr-dispatcher-router", 9102, set()),
             ("ingest.yaml", "crcr-ingest", 9101, {"GITHUB_APP_SECRET_FILE"}), ("reporter.yaml", "crcr-reporter", 9103, set())):
         deployment, values = environment(file)
         assert deployment == name and f"deploy/{name}" in TEXT
         assert keys <= values.keys() and values["CRCR_ADMIN_LISTEN"].endswith(f":{port}")
+    pod, values = environment("crcrctl.yaml")
+    assert pod == "crcrctl" and "sts/crcrctl" in TEXT
+    assert {"GITHUB_APP_PRIVATE_KEY_FILE", "REDIS_LOGIN_FILE"} <= values.keys()
 
 
 def test_a_shell_on_a_machine_with_systemd_gets_what_the_units_get(tmp_path):
@@ -209,7 +212,7 @@ def sources():
 def test_log_events_reasons_and_outcomes_are_said_by_a_program():
     code = sources()
     words = {word for text in INLINE for word in re.findall(r"^([a-z]+(?:_[a-z]+)+)$", text)}
-    words -= {"timed_out", "in_progress", "redis_login", "redis_users", "kafka_users", "kafka_password"}  # the last four: files
+    words -= {"timed_out", "in_progress", "redis_users", "kafka_users"}  # the last two: files
     assert {"publish_failed", "allowlist_held", "breaker_opened", "drain_given_up"} <= words
     assert [word for word in words if f'"{word}"' not in code] == []
 

@@ -17,7 +17,7 @@ from world import Case
 from lib.kafka import Kafka
 from lib.manifests import K8S, pod_template, render, workloads
 from lib.processes import ROOT, wait_for
-from lib.redis_server import RedisServer
+from lib.redis_server import RedisServer, set_user
 from lib.relay import SECRET
 
 TIERS = ("l1", "l2", "l3", "l4")
@@ -26,7 +26,7 @@ ALL = ["deployment/crcr-ingest", "deployment/crcr-dispatcher-router", *SENDERS, 
 CRDS = ("kafka.strimzi.io", "keda.sh")  # whose schemas this API server does not have
 # What a pod has of its own; the rest of the tests' configuration goes into the ConfigMap.
 NOT_SHARED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "GITHUB_APP_SECRET", "GITHUB_APP_PRIVATE_KEY_FILE",
-              "CRCR_CALLBACK_TOKEN_KEY", "HUD_BOT_KEY", "CRCR_LISTEN", "CRCR_HUD_LISTEN", "CRCR_ADMIN_LISTEN")
+              "CRCR_CALLBACK_TOKEN_KEY", "HUD_BOT_KEY", "REDIS_LOGIN", "CRCR_LISTEN", "CRCR_HUD_LISTEN", "CRCR_ADMIN_LISTEN")
 KUSTOMIZATION = """\
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -140,10 +140,11 @@ class Scenario:
         for name, text in (("webhook_secret", SECRET), ("app_private_key", self.case.relay.key.read_text())):
             (folder / name).unlink()
             (folder / name).write_text(text)
-        user, password = (folder / "redis_login").read_text().strip().split(":")
-        keys = f"~{self.case.relay.prefix.removesuffix('.')}:*"  # as deploy/k8s/README.md says of a prefix of one's own
-        self.case.redis.client().execute_command("ACL", "SETUSER", user, "reset", "on", f">{password}", keys, "&*",
-                                                 "+@all", "-@admin")
+        for login in folder.glob("redis_login_*"):
+            user, password = login.read_text().strip().split(":")
+            prefix = self.case.relay.prefix.removesuffix(".") + ":"  # as deploy/k8s/README.md says of a prefix of one's own
+            set_user(self.case.redis.client(), user, prefix=prefix)
+            self.case.redis.client().execute_command("ACL", "SETUSER", user, f">{password}")
         self.k("create", "secret", "generic", "crcr", f"--from-file={folder}")
 
     def apply(self, tag):
@@ -233,13 +234,13 @@ class Scenario:
     def is_looked_into(self):
         """the runbook's commands by kubectl exec: lag, topics check, trace of a delivery, /readyz"""
         def inside(*command):
-            return self.k("exec", "deploy/crcr-dispatcher-router", "--", *command)
+            return self.k("exec", "sts/crcrctl", "--", *command)
         assert {self.case.relay.group(f"crcr-l{n}") for n in (1, 2, 3, 4)} <= set(inside("crcrctl", "lag").split())
         inside("crcrctl", "topics", "check")
         delivery = next(iter(self.case.checker.dispatches))[0]
         trace = inside("crcrctl", "trace", delivery)
         assert delivery in trace and trace.count("  dispatched  ") >= 12, trace
-        assert inside("curl", "-s", "127.0.0.1:9102/readyz").strip() == '{"ok":true}'
+        assert self.k("exec", "deploy/crcr-dispatcher-router", "--", "curl", "-s", "127.0.0.1:9102/readyz").strip() == '{"ok":true}'
 
     def scales_up(self):
         """kubectl scale: each tier from 1 to 4 senders, and each has sent"""

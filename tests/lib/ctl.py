@@ -5,6 +5,7 @@ import subprocess
 
 from lib.kafka import create_topics, read_topic, write
 from lib.processes import BIN, ROOT
+from lib.redis_server import login_of
 
 
 class Ctl:
@@ -17,7 +18,7 @@ class Ctl:
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
             if name in os.environ:
                 values[name] = os.environ[name]
-        values.update(more)
+        values.update(login_of("crcrctl", more.get("REDIS_ENDPOINT")), **more)
         return values
 
     def __call__(self, *arguments, expect=0, input=None, **environment):

@@ -1,11 +1,35 @@
-"""A private redis-server that keeps nothing on disk."""
+"""A private redis-server that keeps nothing on disk. The default user may all, for the tests; the programs log in as those
+users that deploy/redis gives them."""
 import contextlib
+import functools
 import pathlib
+import re
+import subprocess
+import tempfile
 
 import redis as redis_client
 
 from lib.ports import free_port
-from lib.processes import Process, wait_for
+from lib.processes import ROOT, Process, wait_for
+
+USERS = ("crcr-ingest", "crcr-dispatcher", "crcr-reporter", "crcrctl")
+with_users = set()  # the endpoints that know them
+
+
+def login_of(program, endpoint):
+    """The settings of a program (crcr-ingest, crcrctl, …) with which it logs in there."""
+    return {"REDIS_LOGIN": f"{program}:of {program}"} if endpoint in with_users else {}
+
+
+@functools.cache
+def users(prefix):
+    """The lines of the ACL file for keys that begin so."""
+    with tempfile.TemporaryDirectory() as folder:
+        for user in USERS:
+            (pathlib.Path(folder) / user).write_text(f"{user}:of {user}\n")
+        made = subprocess.run([ROOT / "deploy/redis/make-users", "--prefix", prefix, *sorted(pathlib.Path(folder).iterdir())],
+                              capture_output=True, text=True, check=True, timeout=60)
+    return made.stdout.splitlines()
 
 
 def client_of(endpoint, topic_prefix="crcr."):
@@ -32,6 +56,14 @@ def client_of(endpoint, topic_prefix="crcr."):
         Connection, host=host, port=int(port), decode_responses=True))
 
 
+def set_user(client, program, without=(), prefix="*:"):
+    """Gives that program's user its rights, but for some commands: without ["zrem"]."""
+    line = next(line for line in users(prefix) if line.split()[1] == program)
+    for command in without:
+        line = re.sub(rf"\+{command} ", "", line)
+    client.execute_command("ACL", "SETUSER", *re.findall(r"\([^)]*\)|\S+", line)[1:])
+
+
 class RedisServer:
     topic_prefix = "crcr."  # of the installation that clients look at
 
@@ -45,8 +77,12 @@ class RedisServer:
         self.process = None
 
     def start(self):
+        # Several relays with prefixes of their own share it.
+        acl = self.folder / "users.acl"
+        acl.write_text("\n".join(["user default on nopass ~* &* +@all", *users("*:")[1:]]) + "\n")
+        with_users.add(self.endpoint)
         self.process = Process("redis", ["redis-server", "--bind", "127.0.0.1", *self.also_on,
-                                         "--port", self.port, "--protected-mode", "no",
+                                         "--port", self.port, "--protected-mode", "no", "--aclfile", acl,
                                          "--save", "", "--appendonly", "no"], self.folder)
         client = self.client()
         wait_for("redis-server to answer", lambda: self._answers(client))

@@ -16,6 +16,7 @@ from lib.kafka import create_topics, few_partitions
 from lib.keys import app_key
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
+from lib.redis_server import login_of
 
 SECRET = "try-secret"
 DRAINS_S = 30      # a daemon has 25 s to drain
@@ -143,7 +144,7 @@ class Relay:
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
             if name in os.environ:
                 values[name] = os.environ[name]
-        values.update(self.extra)
+        values.update(login_of("crcrctl", self.redis), **self.extra)
         return values
 
     def start_github(self):
@@ -164,8 +165,7 @@ class Relay:
         part = instance or name
         admin = f"admin_{part}"
         self.ports.setdefault(admin, free_port())
-        values = self.environment(admin)
-        values.update(environment)
+        values = {**self.environment(admin), **login_of(f"crcr-{name}", self.redis), **environment}
         wrap = self.links.wrap() if self.links and admin in self.hosts else []
         self.parts[part] = Process(part, [*wrap, *self.under, BIN / f"crcr-{name}"], self.folder, values)
         return self.parts[part]

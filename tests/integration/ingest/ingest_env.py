@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from lib import kafka as kafka_lib
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
+from lib.redis_server import login_of
 
 SECRET = "the-secret"
 TOKEN_KEY = "k1:" + "s" * 32
@@ -151,7 +152,7 @@ class Ingest:
             "GITHUB_APP_SECRET": f"next-secret,{SECRET}",
             "CRCR_LISTEN": f"127.0.0.1:{self.port}", "CRCR_ADMIN_LISTEN": f"127.0.0.1:{self.admin}",
             "CRCR_OIDC_ISSUERS": f"{ACTIONS}={issuer.url},{BUILDKITE}={issuer.url}",
-            "CRCR_CALLBACK_TOKEN_KEY": TOKEN_KEY, **environment}
+            "CRCR_CALLBACK_TOKEN_KEY": TOKEN_KEY, **login_of("crcr-ingest", redis_endpoint), **environment}
         if create_topics and not prefix:
             kafka_lib.create_topics(brokers, self.prefix, "--file", kafka_lib.few_partitions(self.folder, PARTITIONS))
         self.process = None

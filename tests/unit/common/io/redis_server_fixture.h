@@ -24,6 +24,7 @@ struct fixture {
     char dir[64];
     char port[8];
     char endpoint[32];
+    char tls_port[8]; /* "": none */
     struct redis *r;
 };
 
@@ -45,8 +46,11 @@ static inline void become_server(const struct fixture *f, const char *password)
     int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const char *tls_port = *f->tls_port ? f->tls_port : "0";
     execlp("redis-server", "redis-server", "--port", f->port, "--bind", "127.0.0.1", "--dir",
-           f->dir, "--save", "", "--appendonly", "no", "--requirepass", password, (char *)NULL);
+           f->dir, "--save", "", "--appendonly", "no", "--requirepass", password, "--tls-port",
+           tls_port, "--tls-cert-file", "server.pem", "--tls-key-file", "server.pem",
+           "--tls-ca-cert-file", "server.pem", "--tls-auth-clients", "no", (char *)NULL);
     fprintf(stderr, "redis-server cannot be started (apt install redis-server): %s\n",
             strerror(errno));
     _exit(127);

@@ -389,6 +389,61 @@ static void password_is_sent_and_a_wrong_one_told(void **state)
     redis_free(r);
 }
 
+/* ---- TLS ---------------------------------------------------------------------------- */
+
+#ifdef CRCR_HAVE_HIREDIS_SSL
+/* A server whose certificate, its own authority, is for these names. */
+static void tls_server_start(struct fixture *f, const char *names)
+{
+    char command[512];
+    server_kill(f);
+    snprintf(command, sizeof(command),
+             "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=redis -addext "
+             "subjectAltName=%s -keyout %s/key -out %s/ca.pem 2>/dev/null && cat %s/key %s/ca.pem "
+             ">%s/server.pem",
+             names, f->dir, f->dir, f->dir, f->dir, f->dir);
+    assert_int_equal(system(command), 0);
+    free_port(f->tls_port);
+    server_start(f, "");
+}
+
+static enum err tls_attempt(const struct fixture *f, const char *host, bool system_ca,
+                            struct why *why)
+{
+    char endpoint[64], ca_file[128];
+    struct redis *r;
+    snprintf(endpoint, sizeof(endpoint), "%s:%s", host, f->tls_port);
+    snprintf(ca_file, sizeof(ca_file), "%s/ca.pem", f->dir);
+    const struct redis_options o = { .endpoint = endpoint,
+                                     .tls = true,
+                                     .ca_file = system_ca ? NULL : ca_file,
+                                     .timeout_ms = LIMIT_MS };
+    assert_int_equal(redis_new(&r, &o, why), OK);
+    enum err err = attempt(r, why);
+    redis_free(r);
+    return err;
+}
+
+static void certificate_must_be_for_the_host_and_of_the_authority(void **state)
+{
+    struct fixture *f = *state;
+    struct why why;
+    tls_server_start(f, "DNS:localhost");
+    assert_int_equal(tls_attempt(f, "localhost", false, &why), OK);
+    assert_int_equal(tls_attempt(f, "127.0.0.1", false, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, "redis TLS: certificate verify failed: IP address mismatch"));
+    assert_int_equal(tls_attempt(f, "localhost", true, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, "self-signed"));
+    tls_server_start(f, "DNS:redis.example.org,IP:127.0.0.1");
+    assert_int_equal(tls_attempt(f, "127.0.0.1", false, &why), OK);
+    assert_int_equal(tls_attempt(f, "localhost", false, &why), ERR_RETRY);
+    assert_non_null(strstr(why.text, "ostname mismatch"));
+    char command[128];
+    snprintf(command, sizeof(command), "rm %s/*", f->dir);
+    assert_int_equal(system(command), 0);
+}
+#endif
+
 /* ---- without a server --------------------------------------------------------------- */
 
 static void options_are_checked(void **state)
@@ -433,6 +488,9 @@ int main(void)
         TEST(scripts_that_a_dying_server_lacked_are_unknown),
         TEST(silent_server_is_given_up_after_the_time_out),
         TEST(password_is_sent_and_a_wrong_one_told),
+#ifdef CRCR_HAVE_HIREDIS_SSL
+        TEST(certificate_must_be_for_the_host_and_of_the_authority),
+#endif
         cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
