@@ -45,7 +45,7 @@ static bool is_refused(struct str name, size_t i)
 static enum err check_session(const char *name, const char *value, struct why *why)
 {
     int64_t ms;
-    if (strcmp(name, "session.timeout.ms") || !str_to_i64(str_of(value), &ms) ||
+    if (strcmp(name, "session.timeout.ms") != 0 || !str_to_i64(str_of(value), &ms) ||
         ms >= SESSION_MIN_MS)
         return OK;
     return why_set(why, ERR_REFUSE,

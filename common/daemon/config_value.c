@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "../base/url.h"
+#include "../io/host_port.h"
 #include "../model/limits.h"
 #include "config_private.h"
 
@@ -61,18 +62,15 @@ static bool only_has(struct str text, const char *extra)
     return true;
 }
 
-/* host:port or [address]:port. */
+/* What the one that connects or listens takes, too. */
 static bool is_endpoint(struct str text, uint64_t least_port)
 {
-    struct str host = text;
+    char copy[sizeof(struct host_port) + 8];
+    struct host_port at;
     uint64_t port;
-    while (host.len && host.ptr[host.len - 1] != ':')
-        host.len--;
-    if (host.len < 2 || !str_to_u64(str_from(text, host.len), &port))
-        return false;
-    host.len--;
-    bool bracketed = str_starts(host, "[") && str_ends(host, "]");
-    return port >= least_port && port <= 65535 && only_has(host, bracketed ? "[]:.%" : ".-_");
+    return str_copy(copy, sizeof(copy), text) && !host_port_parse(copy, &at, NULL) &&
+           str_to_u64(str_of(at.port), &port) && port >= least_port &&
+           only_has(str_of(at.host), str_starts(text, "[") ? ".:%" : ".-_");
 }
 
 static bool are_endpoints(struct str text)

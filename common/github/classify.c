@@ -42,10 +42,10 @@ static bool is_limit(int status, const struct headers *headers, struct str body)
 }
 
 /* x-ratelimit-reset as a moment; 0 when absent or absurd. */
-static int64_t reset_ms(const struct headers *headers)
+static int64_t reset_ms(const struct headers *headers, int64_t now_ms)
 {
     int64_t reset_s = headers_get_i64(headers, "x-ratelimit-reset", 0);
-    return reset_s > 0 && reset_s < INT64_MAX / 1000 ? reset_s * 1000 : 0;
+    return reset_s > 0 && reset_s <= (now_ms + WAIT_MAX_MS) / 1000 ? reset_s * 1000 : 0;
 }
 
 /* The path of Link: <https://api.github.com/…?page=2>; rel="next" (RFC 8288). */
@@ -91,7 +91,7 @@ void github_classify(int status, const struct headers *headers, struct str body,
         .next_page = next_page(headers_get(headers, "link")),
         .budget_left = headers_get_i64(headers, "x-ratelimit-remaining", -1),
         .budget_limit = headers_get_i64(headers, "x-ratelimit-limit", 0),
-        .budget_reset_ms = reset_ms(headers),
+        .budget_reset_ms = reset_ms(headers, now_ms),
     };
     if ((status >= 200 && status < 300) || status == 304)
         return;

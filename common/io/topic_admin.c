@@ -204,7 +204,7 @@ static enum err compare_settings(struct topic_admin *a, const struct topic_spec 
             raised = true;
             continue;
         }
-        if (should && strcmp(value ? value : "", should))
+        if (should && strcmp(value ? value : "", should) != 0)
             detail(report, TOPIC_STATE_DIFFERS, name, value ? value : "(unset)", should);
         if (own && value) /* AlterConfigs drops what it does not name */
             rd_kafka_ConfigResource_set_config(to, name, value);

@@ -39,7 +39,7 @@ void topic_partition_free(struct topic_partition *p)
 struct topic_partition *topic_partition_find(struct topic_partition *list, const char *topic,
                                              int32_t id)
 {
-    while (list && (list->id != id || strcmp(list->topic, topic)))
+    while (list && (list->id != id || strcmp(list->topic, topic) != 0))
         list = list->list_next;
     return list;
 }

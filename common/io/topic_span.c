@@ -147,7 +147,7 @@ enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kaf
     if (!err) {
         s->spans = mem_alloc((size_t)s->partitions->cnt, sizeof(*s->spans));
         for (int i = 0; i < s->partitions->cnt; i++)
-            while (strcmp(parts[s->spans[i].part].topic, s->partitions->elems[i].topic))
+            while (strcmp(parts[s->spans[i].part].topic, s->partitions->elems[i].topic) != 0)
                 s->spans[i].part++;
         err = ask_spans(s, parts, why);
     }

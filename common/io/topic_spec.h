@@ -1,4 +1,5 @@
-/* The declarative list of topics (deploy/topics/topics.conf says its syntax). PURE. */
+/* The declarative list of topics (deploy/topics/topics.conf says its syntax). PURE but for
+ * topic_specs_read, which reads a file. */
 #ifndef CRCR_IO_TOPIC_SPEC_H
 #define CRCR_IO_TOPIC_SPEC_H
 

@@ -146,8 +146,8 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
         (f->takes == LINK && (!is_text || !plain || !is_link(text))) ||
         (f->takes == INSTANT && (!is_text || !is_instant(text))))
         return true;
-    if (!is_text &&
-        !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) && number >= 0)) {
+    if (!is_text && !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) &&
+                      text.ptr[0] != '-')) { /* -0 is 0 to some, and text of its own to others */
         r->err = why_set(r->why, ERR_REFUSE, "%s must be a string%s", f->path,
                          f->takes == ID ? " or a whole number from 0" : "");
         return false;

@@ -102,7 +102,7 @@ void ctl_put(const struct buf *text)
 bool ctl_color(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
-    return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0")));
+    return !(no && *no) && (isatty(fileno(out)) || (force && *force && strcmp(force, "0") != 0));
 }
 
 void progress_show(const struct ctl *ctl, const char *format, ...)

@@ -50,7 +50,7 @@ static enum err show(const struct ctl *ctl, const struct args *args, struct topi
         } else if (args->partitions) {
             printf("%-15s %-22s [%d]  committed %" PRId64 "  end %" PRId64 "  lag %" PRId64 "\n",
                    group, p->topic, (int)p->partition, p->committed, p->end, p->lag);
-        } else if (i + 1 == n || strcmp(p->topic, lags[i + 1].topic)) {
+        } else if (i + 1 == n || strcmp(p->topic, lags[i + 1].topic) != 0) {
             printf("%-15s %-22s %3d partitions  lag %" PRId64 "\n", group, p->topic, partitions,
                    sum);
             sum = partitions = 0;

@@ -9,7 +9,7 @@
 
 static bool asks_help(int argc, char **argv)
 {
-    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return true;
     return false;

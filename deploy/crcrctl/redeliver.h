@@ -1,5 +1,5 @@
-/* `crcrctl redeliver --every`: how far each round looks back, and when the next one begins. PURE.
- */
+/* `crcrctl redeliver --every`: how far each round looks back, and when the next one begins. PURE
+ * but for the verb beside it. */
 #ifndef CRCR_CTL_REDELIVER_H
 #define CRCR_CTL_REDELIVER_H
 

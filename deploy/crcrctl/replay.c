@@ -256,7 +256,7 @@ static int check(const struct ctl *ctl, const struct args *a, const struct repla
         return ctl_bad(ctl, "arguments", "", "--delivery, --pr, or --since (7d: all)");
     if (f->until_ms <= f->since_ms)
         return ctl_bad(ctl, "--until", "before --since", "a later time");
-    if (a->again && strcmp(a->topic, "events"))
+    if (a->again && strcmp(a->topic, "events") != 0)
         return ctl_bad(ctl, "--again", "callbacks", "events: only they are dispatched");
     return CTL_OK;
 }

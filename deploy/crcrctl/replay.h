@@ -1,6 +1,6 @@
 /* Which records a `crcrctl replay` writes again, and as what. A replay has an id; each record that
  * it wrote says so (`replay`) and from where (`replay_of`), so that the same replay can be
- * continued, and so that a replay is never replayed itself. PURE. */
+ * continued, and so that a replay is never replayed itself. PURE but for the verb. */
 #ifndef CRCR_CTL_REPLAY_H
 #define CRCR_CTL_REPLAY_H
 

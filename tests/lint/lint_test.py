@@ -97,6 +97,15 @@ def test_a_broken_include_rule_is_found(tree, name, line, says):
     assert f"{name}:{line.count(chr(10)) + 1}: " in tree.run("includes")[1]
 
 
+@pytest.mark.parametrize("line", ["#include <unistd.h>", "x = clock_wall_ms();", 'f = fopen("x", "r");'])
+def test_a_pure_file_that_reaches_outside_is_found(tree, line):
+    tree.put("ingest/route.c", line + "\n")
+    tree.put("ingest/route.h", "/* Which. Not PURE, says nobody. */\n")
+    passes(tree, "includes")
+    tree.put("ingest/route.h", "/* Which. PURE. */\n")
+    fails(tree, "includes", "ingest/route.c:1: a PURE file has no ")
+
+
 @pytest.mark.parametrize(
     "line, says",
     [

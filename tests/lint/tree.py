@@ -1,5 +1,6 @@
 """The tracked files of the tree that a lint looks at, and how it says what it found."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,18 @@ def lines_of(root, name):
     """(number, text) of each line; bytes that are not UTF-8 are replaced."""
     text = (root / name).read_text(encoding="utf-8", errors="replace")
     return list(enumerate(text.splitlines(), 1))
+
+
+FIRST_COMMENT = re.compile(r"\s*/\*(.*?)\*/", re.S)
+
+
+def is_pure(root, name):
+    """True for a .c file whose first comment, or its header's, says so: "PURE." or "PURE: …"."""
+    for source in (root / name, (root / name).with_suffix(".h")):
+        comment = FIRST_COMMENT.match(source.read_text(errors="replace")) if source.is_file() else None
+        if comment and re.search(r"\bPURE[.:;]", comment[1]):
+            return True
+    return False
 
 
 def end(faults, looked_at):

@@ -100,6 +100,22 @@ static void an_empty_budget_waits_until_its_reset(void **state)
     assert_int_equal(a.wait_until_ms, NOW + 30 * SECOND);
 }
 
+static void a_reset_later_than_a_day_is_not_believed(void **state)
+{
+    (void)state;
+    static const int64_t resets[] = { NOW / 1000 + 86401, 8446744073709550, INT64_MAX, -1 };
+    for (size_t i = 0; i < sizeof(resets) / sizeof(resets[0]); i++) {
+        struct headers headers;
+        struct github_answer a;
+        headers_init(&headers);
+        headers_put(&headers, "x-ratelimit-remaining", STR_LIT("0"));
+        headers_put_i64(&headers, "x-ratelimit-reset", resets[i]);
+        github_classify(403, &headers, STR_LIT("{}"), NOW, &a);
+        assert_true(a.limited && !a.names_wait && !a.budget_reset_ms);
+        assert_int_equal(a.wait_until_ms, NOW + 60 * SECOND);
+    }
+}
+
 static void a_reset_without_an_empty_budget_says_nothing(void **state)
 {
     (void)state;
@@ -197,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_wait_is_at_least_a_second_and_at_most_a_day),
         cmocka_unit_test(an_unreadable_retry_after_waits_a_minute),
         cmocka_unit_test(an_empty_budget_waits_until_its_reset),
+        cmocka_unit_test(a_reset_later_than_a_day_is_not_believed),
         cmocka_unit_test(a_reset_without_an_empty_budget_says_nothing),
         cmocka_unit_test(the_secondary_limit_is_known_by_its_text),
         cmocka_unit_test(a_5xx_with_retry_after_is_unknown_and_waits),

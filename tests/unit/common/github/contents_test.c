@@ -102,6 +102,69 @@ static void fetched(void *opaque, const struct content_answer *answer)
     str_copy(seen->body, sizeof(seen->body), answer->body);
 }
 
+/* In the place of the HTTP client's: what was asked for last, to be answered by hand. */
+static struct {
+    enum err refuse; /* not even started */
+    http_answered_fn *done;
+    void *opaque;
+    char url[100], etag[20];
+} asked;
+
+enum err http_client_start(struct http_client *c, const struct http_request *request,
+                           http_answered_fn *done, void *opaque, struct why *why)
+{
+    (void)c, (void)why;
+    asked.done = done;
+    asked.opaque = opaque;
+    assert_true(str_copy(asked.url, sizeof(asked.url), str_of(request->url)));
+    (void)str_copy(asked.etag, sizeof(asked.etag), headers_get(request->headers, "if-none-match"));
+    return asked.refuse;
+}
+
+static struct content_answer answered;
+
+static void url_fetched(void *opaque, const struct content_answer *answer)
+{
+    (void)opaque;
+    answered = *answer;
+}
+
+static void a_url_is_asked_with_its_etag_and_the_status_says_what_follows(void **state)
+{
+    static const struct {
+        struct http_answer answer;
+        enum err err;
+        bool unchanged;
+    } table[] = {
+        { { .status = 200 }, OK, false },
+        { { .status = 304 }, OK, true },
+        { { .status = 404 }, ERR_REFUSE, false },
+        { { .status = 429 }, ERR_RETRY, false },
+        { { .status = 503 }, ERR_RETRY, false },
+        { { .err = ERR_UNKNOWN, .reason = "reset" }, ERR_UNKNOWN, false },
+    };
+    struct content_source s;
+    struct headers headers;
+    (void)state;
+    headers_init(&headers);
+    headers_put(&headers, "ETag", STR_LIT("\"2\""));
+    assert_false(content_source_parse(&s, STR_LIT("https://example.org/list.yml"), NULL));
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct http_answer answer = table[i].answer;
+        answer.headers = &headers;
+        assert_false(content_fetch(&s, NULL, NULL, STR_LIT("\"1\""), 100, url_fetched, NULL, NULL));
+        assert_string_equal(asked.url, "https://example.org/list.yml");
+        assert_string_equal(asked.etag, "\"1\"");
+        asked.done(asked.opaque, &answer);
+        assert_int_equal(answered.err, table[i].err);
+        assert_int_equal(answered.unchanged, table[i].unchanged);
+        assert_true(answered.err ? !!answered.reason : str_is(answered.etag, "\"2\""));
+    }
+    asked.refuse = ERR_REFUSE;
+    assert_int_equal(content_fetch(&s, NULL, NULL, STR_NONE, 100, url_fetched, NULL, NULL),
+                     ERR_REFUSE);
+}
+
 static void a_file_is_read_whole_and_not_beyond_its_maximum(void **state)
 {
     (void)state;
@@ -129,6 +192,7 @@ int main(void)
         cmocka_unit_test(a_blob_url_is_read_through_the_contents_api),
         cmocka_unit_test(other_urls_and_files_are_told_apart),
         cmocka_unit_test(what_cannot_be_read_is_refused_with_what_is_accepted),
+        cmocka_unit_test(a_url_is_asked_with_its_etag_and_the_status_says_what_follows),
         cmocka_unit_test(a_file_is_read_whole_and_not_beyond_its_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

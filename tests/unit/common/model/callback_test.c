@@ -198,6 +198,7 @@ static void a_refusal_names_the_field_and_what_is_accepted(void **state)
         { "{\"delivery_id\":\"a\",\"workflow\":[1]}", "workflow.status" },
         { "{\"delivery_id\":\"a\",\"delivery_id\":\"a\",\"workflow\":{" NEEDED "}}", "twice" },
         { BODY(NEEDED ",\"status\":\"completed\""), "twice" },
+        { BODY("\"status\":\"in_progress\",\"name\":\"n\",\"run_id\":-0"), "whole number from 0" },
         { BODY("\"status\":\"queued\",\"name\":\"n\",\"run_id\":1"), "in_progress and completed" },
         { BODY("\"status\":\"timed_out\",\"name\":\"n\",\"run_id\":1"), "in_progress and" },
         { BODY("\"status\":5,\"name\":\"n\",\"run_id\":1"), "in_progress and completed" },

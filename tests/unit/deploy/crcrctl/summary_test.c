@@ -27,8 +27,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A record of that topic with headers given as name, value, …, NULL. Its text is good until the
- * next. */
+/* A record of that topic with headers given as name, value, …, NULL; that of the name "key" is its
+ * key. Its text is good until the next. */
 static struct summary summarise(enum topic topic, const char *value, ...)
 {
     struct record record = { .at = { topics.name[topic], 3, 17 },
@@ -42,6 +42,7 @@ static struct summary summarise(enum topic topic, const char *value, ...)
     while ((name = va_arg(list, const char *)))
         headers_put(&record.headers, name, str_of(va_arg(list, const char *)));
     va_end(list);
+    record.key = headers_get(&record.headers, "key");
     summary_clear(&last);
     summary_of(&last, &topics, &record);
     return last;
@@ -147,6 +148,28 @@ static void a_rerun_says_of_which_run_and_a_dispatch_stays_short(void **state)
     s = summarise(TOPIC_DISPATCHES, OUTCOME("dispatch", "null"), NULL);
     assert_string_equal(s.detail, "HTTP 201, 5 ms");
     assert_string_equal(s.kind, "dispatch");
+}
+
+static void a_task_says_its_attempt_and_that_it_was_trimmed(void **state)
+{
+    (void)state;
+    struct summary s =
+        summarise(TOPIC_DISPATCH_L2, "{}", "kind", "dispatch", "repos", "o/r", "attempt", "3",
+                  "payload_trimmed", "[\"_links\"]", "again", "a-1", NULL);
+    assert_string_equal(s.outcome, "routed");
+    assert_non_null(strstr(s.detail, ", 2 bytes, attempt 3, trimmed to fit"));
+    assert_non_null(strstr(s.detail, "again a-1"));
+}
+
+static void a_mark_to_reconcile_names_its_commit_and_downstream(void **state)
+{
+    (void)state;
+    struct summary s = summarise(TOPIC_RECONCILE, "fold", "key",
+                                 "6dcb09b5b57875f334f61aebed695e2e4193db5e/org/repo", NULL);
+    assert_string_equal(s.outcome, "dirty");
+    assert_string_equal(s.head_sha, "6dcb09b5b57875f334f61aebed695e2e4193db5e");
+    assert_string_equal(s.repos, "org/repo");
+    assert_string_equal(s.detail, "fold");
 }
 
 static void what_cannot_be_read_is_said_and_nothing_is_made_up(void **state)
@@ -289,6 +312,8 @@ int main(void)
         cmocka_unit_test(a_callback_says_which_job_it_is_of_and_how_far_it_is),
         cmocka_unit_test(a_result_shows_its_job_and_whose_it_is),
         cmocka_unit_test(a_rerun_says_of_which_run_and_a_dispatch_stays_short),
+        cmocka_unit_test(a_task_says_its_attempt_and_that_it_was_trimmed),
+        cmocka_unit_test(a_mark_to_reconcile_names_its_commit_and_downstream),
         cmocka_unit_test(what_cannot_be_read_is_said_and_nothing_is_made_up),
         cmocka_unit_test(overlong_text_is_cut_not_lost),
         cmocka_unit_test(filters_all_have_to_match_and_ignore_the_case_of_a_repository),
