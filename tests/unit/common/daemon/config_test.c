@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
