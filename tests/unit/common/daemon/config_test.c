@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -417,8 +418,7 @@ static void every_property_is_whole_and_its_fallback_is_accepted(void **state)
         const struct property *p = &config_properties[i];
         assert_non_null(p->help);
         assert_int_equal(p->help[strlen(p->help) - 1], '.');
-        assert_true(p->daemons != 0);
-        assert_true((p->required & ~p->daemons) == 0);
+        assert_true(p->daemons != 0 && (p->required & ~p->daemons) == 0);
         assert_true(!p->fallback || !p->required);
         assert_true(p->type != PROPERTY_CHOICE || p->choices);
         for (size_t k = 0; k < i; k++)
