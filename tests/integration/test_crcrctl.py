@@ -88,6 +88,15 @@ def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
     assert "retention.ms is 604800000, not 86400000" in line
 
 
+def test_what_a_back_end_can_fill_takes_a_fraction_of_the_disk(ctl, kafka_node):
+    body = json.dumps({"workflow": {"failed_tests_detail": [
+        {"name": f"test_{n}", "message": "AssertionError: Tensor-likes are not close!"} for n in range(300)]}})
+    for topic in ("callbacks", "dlq"):
+        write_all(kafka_node.brokers, ctl.prefix + topic, [(f"k-{n}", body, {}, 0) for n in range(50)], partition=0)
+        on_disk = sum(file.stat().st_size for file in kafka_node.folder.rglob(f"{ctl.prefix}{topic}-0/*.log"))
+        assert 0 < on_disk < 50 * len(body) / 5
+
+
 def test_topics_of_an_older_file_differ_and_are_no_failure_of_create(ctl, tmp_path):
     newer = tmp_path / "topics.conf"
     newer.write_text("events 24\n")
