@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LINES_MAX = 64 };
 
-#define MARKER "the-secret-that-nobody-sees"
+#define MARKER "The-Secret-That-Nobody-Sees" /* names of properties are shown in lower case */
 
 /* What a daemon cannot start without; a line of the input takes its place. */
 static const char *const needed[] = {
