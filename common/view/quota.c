@@ -22,7 +22,7 @@ bool view_memory_read(struct str info, struct view_memory *ret)
 
 int64_t view_quota(const struct view_memory *memory, size_t n)
 {
-    if (memory->max <= 0 || memory->used < memory->max / 2)
+    if (memory->max <= 0 || memory->used < memory->max / 2 || memory->used >= memory->max)
         return VIEW_QUOTA_BYTES;
     if (memory->used >= memory->max / 5 * 4)
         return 0;

@@ -4,6 +4,7 @@
  *   less than 50 %         1 GiB
  *   50 % and more          an equal share of 60 % of maxmemory, at most 1 GiB
  *   80 % and more          no new job
+ *   100 %                  1 GiB: Redis refuses all writes, and the fold waits
  *
  * What is beyond goes to the DLQ as refused; jobs that are in the view come to their end
  * (fold/quota.lua). */

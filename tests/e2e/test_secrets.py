@@ -71,7 +71,7 @@ def round_played(kafka_node, tmp_path_factory):
         "CI_PROVIDERS_URL": f"http://127.0.0.1:1/providers.yml?token={QUERIES['Providers']}",
         "CRCR_OIDC_ISSUERS": "https://token.actions.githubusercontent.com="
                              + relay.url("github", f"/.well-known/jwks?key={QUERIES['Jwks']}")
-                             + f",https://other.example=http://127.0.0.1:1/keys?key={QUERIES['Jwks']}"}
+                             + f",https://other.example=http://127.0.0.1:1/keys?key={QUERIES['Jwks']} someone"}
     said = []  # what programs printed that have ended
     try:
         relay.start_all()

@@ -86,14 +86,14 @@ def test_the_worst_of_a_matrix_counts_and_every_job_is_listed(reporter):
     job = Sum(reporter).sent()
     job.call("in_progress", 1000, job_name="mac", check_run_id="2")
     job.call("completed", 2000, conclusion="success", job_name="linux", check_run_id="1",
-             test_results={"passed": 8, "failed": 0, "skipped": 1}, url="https://ci.example/1")
+             test_results={"passed": 8, "failed": 0, "skipped": 1}, url="https://buildkite.com/org/four/builds/1")
     job.wait("in_progress", title="1 of 2 jobs")
     job.call("completed", 3000, conclusion="cancelled", job_name="<b>win</b> @all", check_run_id="3")
     job.wait("completed", "cancelled", title="1 of 3 jobs")
     job.call("completed", 3000, conclusion="failure", job_name="mac", check_run_id="2")
     summary = job.wait("completed", "failure")["output"]["summary"]
     assert summary.index("mac") < summary.index("win") < summary.index("linux")
-    assert "8 passed, 1 skipped" in summary and "[Log](<https://ci.example/1>)" in summary
+    assert "8 passed, 1 skipped" in summary and "[Log](<https://buildkite.com/org/four/builds/1>)" in summary
     assert "<b>win" not in summary and "@all" not in summary
     assert len(reporter.checks(job.sha)) == 4
 

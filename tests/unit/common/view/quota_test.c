@@ -22,7 +22,8 @@ static void a_downstreams_part_follows_from_how_full_redis_is(void **state)
         { 2 * gib, 4 * gib, 0, gib }, /* no allowlist yet */
         { 4 * gib / 5 * 4 - 1, 4 * gib, 10, 4 * gib / 5 * 3 / 10 },
         { 4 * gib / 5 * 4, 4 * gib, 10, 0 },
-        { 5 * gib, 4 * gib, 1, 0 },
+        { 4 * gib - 1, 4 * gib, 1, 0 },
+        { 4 * gib, 4 * gib, 1, gib }, /* Redis says so itself */
     };
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
