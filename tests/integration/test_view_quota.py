@@ -75,6 +75,7 @@ def test_five_hostile_back_ends_for_an_hour_leave_room_for_claims_and_for_the_ot
         return all(row["lag"] == 0 for row in relay.lag("crcr-fold"))
     wait_for("the flood to be folded", all_read, 240, every=0.5)
     assert reporter.refused(), "an hour of theirs is more than their part"
+    print(f"flood: Redis was filled to {100 * fullest / MAX_BYTES:.0f} % at most, {len(reporter.refused())} of 6,000 jobs refused")
     assert fullest < 0.8 * MAX_BYTES
 
     def outcomes():

@@ -194,5 +194,6 @@ def test_idle_connections_cost_64_mb_at_most_and_others_are_served(own):
                 assert one.webhook(BODY, timeout=5)[0] == 202
                 took.append(time.monotonic() - began)
                 grown.append(resident_bytes(one) - before)
+    print(f"flood: {IDLE} idle connections, +{max(grown) / 2**20:.0f} MiB, a webhook beside them took {max(took) * 1000:.0f} ms at most")
     assert max(grown) <= most_bytes, grown
     assert sorted(took)[-2] < 1, took
