@@ -15,7 +15,7 @@ import confluent_kafka
 import pytest
 
 from lib.ctl import Ctl
-from lib.kafka import create_topics, write_all
+from lib.kafka import create_topics, few_partitions, write_all
 from lib.processes import BIN, Process, wait_for
 
 DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -88,7 +88,9 @@ def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
     assert "retention.ms is 604800000, not 86400000" in line
 
 
-def test_what_a_back_end_can_fill_takes_a_fraction_of_the_disk(ctl, kafka_node):
+def test_what_a_back_end_can_fill_takes_a_fraction_of_the_disk(kafka_node, tmp_path):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    create_topics(ctl.brokers, ctl.prefix, "--file", few_partitions(tmp_path, 1))
     body = json.dumps({"workflow": {"failed_tests_detail": [
         {"name": f"test_{n}", "message": "AssertionError: Tensor-likes are not close!"} for n in range(300)]}})
     for topic in ("callbacks", "dlq"):

@@ -36,8 +36,8 @@ def hold(redis, done=50, total=100, for_ms=60000):
 
 
 def finish(redis, done):
-    redis.set("crcr:epoch", 7)
     redis.hset("crcr:rebuild", mapping={"state": "done", "until_ms": 0, "done": done})
+    redis.set("crcr:epoch", 7)  # last: who sees it reads the rest
 
 
 def test_the_epoch_is_taken_away_and_a_rebuild_wanted(ctl, redis):

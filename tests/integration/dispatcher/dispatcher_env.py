@@ -75,7 +75,10 @@ class Bench:
 
     def pull_requests(self, count):
         """Different ones, all at once."""
-        events = [self._event(pull_request(number=next(self.numbers))) for _ in range(count)]
+        return self.all_at_once(pull_request(number=next(self.numbers)) for _ in range(count))
+
+    def all_at_once(self, bodies):
+        events = [self._event(body) for body in bodies]
         write_all(self.kafka.brokers, self.relay.topic("events"), [(*event, 0) for event in events])
         return [headers["delivery"] for _, _, headers in events]
 

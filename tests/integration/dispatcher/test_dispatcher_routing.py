@@ -105,8 +105,8 @@ class TestOrder:
         bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 3000, "count": 1})
         first = bench.pull_request(number, updated_at="2026-11-21T03:20:00Z")
         wait_for("its call", lambda: [one for one in bench.calls(repo) if one["delay_ms"] == 3000])
-        waiting = [bench.pull_request(number, action=action, updated_at=f"2026-11-21T03:20:{second + 1:02d}Z")
-                   for second, action in enumerate(["closed", "reopened"] * 4)]
+        waiting = bench.all_at_once(pull_request(number=number, action=action, updated_at=f"2026-11-21T03:20:{second + 1:02d}Z")
+                                    for second, action in enumerate(["closed", "reopened"] * 4))
         ends = [bench.wait_outcomes(delivery, 4) for delivery in (first, *waiting)]
         of_repo = [one["outcome"] for end in ends for one in end if one["repo"] == repo]
         assert of_repo == ["dispatched"] + ["superseded"] * 6 + ["dispatched"] * 2
