@@ -126,6 +126,7 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
         later.close()
 
 
+@pytest.mark.long
 def test_a_job_that_the_index_of_its_downstream_had_no_room_for_stays_out_of_it(kafka_node, tmp_path):
     one = Rebuilding(tmp_path, kafka_node.brokers)
     try:

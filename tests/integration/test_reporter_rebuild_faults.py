@@ -267,6 +267,7 @@ def test_open_check_runs_are_looked_at_again(fresh):
     job.call("completed", 2000, conclusion="success").wait_check()
 
 
+@pytest.mark.long
 def test_more_open_jobs_than_the_queue_to_kafka_holds_are_all_marked(fresh):
     fresh.restart(CRCR_ROLES="fold,web")
     open_before = fresh.client().zcard("crcr:zombies")
