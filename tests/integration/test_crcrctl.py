@@ -339,6 +339,7 @@ def steps(delivery, n):
              int(time.time() * 1000)) for _ in range(n))
 
 
+@pytest.mark.long
 def test_trace_prints_what_fits_delivery_by_delivery_and_says_what_does_not(kafka_node, tmp_path):
     ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
     write_all(ctl.brokers, ctl.prefix + "dlq", [*steps("a", 4000), *steps("b", 4000)])

@@ -4,6 +4,8 @@ import concurrent.futures
 import time
 import uuid
 
+import pytest
+
 from lib.kafka import write
 from lib.ports import free_port
 from lib.processes import wait_for
@@ -76,6 +78,7 @@ def test_what_waits_for_one_reason_is_put_off_as_one_record(own):
     assert {(one["attempt"], one["maybe_duplicate"]) for one in back} == {(2, "answer_unseen")}
 
 
+@pytest.mark.long
 def test_what_waits_for_our_budget_is_put_off_as_a_record_for_each_delay_topic(own):
     """Each has a moment of its own, one every 20 s; none waits longer than the topic is long for another."""
     limits = {"CRCR_BUDGET_SCOPE": "app", "CRCR_BUDGET_POINTS_MINUTE": "20"}
