@@ -162,7 +162,7 @@ class Ingest:
         return self
 
     def wait_ready(self):
-        wait_for("ingest to be ready", self._is_ready, 30)
+        wait_for("ingest to be ready", self._is_ready)
         return self
 
     def _is_ready(self):
