@@ -47,15 +47,16 @@ def closed_meanwhile(connection):
 class Load:
     """`rate` webhooks a second for `on` seconds of each `on` + `off`, until `count` are sent or stop() is
     called. Every attempt is a line of `history`: kind sent, delivery, pr, counter, sha, at_ms, status (0: no
-    answer), ms, why (there was no answer)."""
+    answer), ms, why (there was no answer). pull_requests: of so many; 0: each of one of its own."""
 
-    def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None,
+    def __init__(self, relay, history, seed, rate=200, on=1.0, off=0.0, count=None, pull_requests=PULL_REQUESTS,
                  secret=lambda: SECRET, delivery=None, senders=SENDERS, parts=("ingest",), timeout_s=TIMEOUT_S, pad=""):
         self.relay, self.history = relay, history
         self.random = random.Random(seed)
         self.rate, self.on, self.off, self.count = rate, on, off, count
         self.seed, self.timeout_s, self.pad = seed, timeout_s, pad
         self.secret, self.delivery = secret, delivery
+        self.pull_requests = pull_requests
         self.parts = parts  # which ingests there are: the next is tried where one refuses the connection
         self.turned_away, self.lost = 0, []  # lost: why, on connections that were taken
         self.counter = 0
@@ -80,7 +81,7 @@ class Load:
             self._stop.wait(max(0.0, began + due - time.monotonic()))
             self.counter += 1
             self._due.put((1, 1, self.delivery) if self.delivery else
-                          (self.random.randrange(1, PULL_REQUESTS + 1), self.counter,
+                          (self.random.randrange(1, self.pull_requests + 1) if self.pull_requests else self.counter, self.counter,
                            str(uuid.UUID(int=self.random.getrandbits(128), version=4))))
             due += 1.0 / self.rate
             if self.off and due % (self.on + self.off) >= self.on:

@@ -1,4 +1,5 @@
-"""A limit that GitHub tells one replica of crcr-reporter holds for all: they call for one installation."""
+"""What holds up one replica of crcr-reporter, and what it may hold up: a limit that GitHub tells one holds for all, since they
+call for one installation; one back end's commits leave room for others'."""
 import time
 
 import pytest
@@ -43,3 +44,18 @@ def test_a_limit_that_github_tells_one_reporter_holds_for_both(reporter):
         assert relay.metric(part, "crcr_check_runs_total") > 0, f"{part} had its share"
         assert "check_runs_failed" not in relay.parts[part].text()
     assert reporter.topic("dlq") == []
+
+
+def test_half_of_what_is_asked_at_a_time_is_left_to_other_back_ends(reporter):
+    """Twelve commits of one back end; GitHub takes long over each. A thirteenth, of another, does not wait for them."""
+    relay = reporter.relay
+    slow = [Job(reporter) for _ in range(12)]
+    for job in slow:
+        relay.script({"method": "GET", "path": f"*/commits/{job.sha}/check-runs", "delay_ms": 15_000})
+    for job in slow:
+        job.call("completed", 2000, conclusion="success")
+    wait_for("the twelve to be in the hands of reconcile",
+             lambda: sum(row["lag"] or 0 for row in relay.lag("crcr-reconcile")) >= len(slow))
+    other = Job(reporter, repo="org/five").call("completed", 2000, conclusion="success")
+    other.wait_check()
+    assert [one for job in slow for one in reporter.checks(job.sha)] == []

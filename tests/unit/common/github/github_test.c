@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/github/check_runs.h"
 #include "common/github/github.h"
 #include "tests/unit/common/crypto/test_keys.h"
 #include "tests/unit/support/freed.h"
@@ -281,6 +282,53 @@ static void a_call_that_waited_long_for_its_token_pays_again(void **state)
     mono_ahead_s = 0;
     assert_int_equal(s.answers, 1);
     assert_true(s.last.err == ERR_RETRY && s.last.limited && s.last.ours && !s.last.sent_ms);
+    silent_close(&s);
+    github_budget_free(budget);
+    budget = NULL;
+}
+
+static void none_found(void *opaque, const struct check_run_found *run)
+{
+    (void)opaque;
+    (void)run;
+    fail();
+}
+
+static void find_ended(void *opaque, const struct github_answer *answer, int64_t id)
+{
+    int *refused = opaque;
+    (void)id;
+    *refused += answer->ours;
+}
+
+/* How many of n searches our budget refuses. */
+static int finds_refused(struct silent *s, enum budget_class class, int n)
+{
+    const struct check_run run = { .name = STR_LIT("crcr/o/r"),
+                                   .head_sha = STR_LIT("abc"),
+                                   .class = class };
+    struct why why;
+    static int refused; /* the calls end with the client */
+    refused = 0;
+    for (int i = 0; i < n; i++)
+        assert_int_equal(check_run_find(s->github, STR_LIT("org/repo"), &run, none_found,
+                                        find_ended, &refused, &why),
+                         OK);
+    for (int i = 0; i < 5; i++)
+        http_client_poll(s->client, NULL, 10);
+    return refused;
+}
+
+/* A search costs a point; of the 225 at hand the rest may have half. */
+static void a_search_is_of_its_check_runs_class(void **state)
+{
+    const struct budget_rules rules = { .limit = { [BUDGET_POINTS_MINUTE] = 900 }, .replicas = 1 };
+    struct silent s;
+    (void)state;
+    budget = github_budget_new(&rules);
+    silent_open(&s);
+    assert_in_range(finds_refused(&s, BUDGET_REST, 150), 20, 60);
+    assert_int_equal(finds_refused(&s, BUDGET_AGGREGATE, 20), 0);
     silent_close(&s);
     github_budget_free(budget);
     budget = NULL;
