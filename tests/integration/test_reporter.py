@@ -20,6 +20,7 @@ L3:
   npu: { org/three: [alice] }
 L4:
   - org/four: carol
+  - org/five: dave
 """
 _numbers = itertools.count(1)
 

@@ -361,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones),
         cmocka_unit_test(a_refused_token_is_a_wait_for_its_repository),
         cmocka_unit_test(a_call_that_waited_long_for_its_token_pays_again),
+        cmocka_unit_test(a_search_is_of_its_check_runs_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
