@@ -40,11 +40,12 @@ static void note_redis(struct sender *s, bool answers, const char *reason)
 }
 
 /* Whether a later event of its pull request with the same action waits behind it: of a pull request
- * that is closed and opened again and again, or pushed to, while a call is out. */
+ * that is closed and opened again and again, or pushed to, while a call is out. What may have been
+ * called already is not overtaken: it runs under its name. */
 static bool is_overtaken(const struct task_in_hand *t)
 {
     const struct event *event = &t->task.event;
-    if (!task_can_be_superseded(&t->task))
+    if (!task_can_be_superseded(&t->task) || t->task.maybe_duplicate)
         return false;
     for (const struct lane_item *i = lanes_behind(&t->item); i; i = i->next) {
         const struct task *later = &((const struct task_in_hand *)i)->task;

@@ -3,8 +3,8 @@
 -- KEYS: the claim; crcr:epoch; the lane's last seq (the claim again: it cannot be superseded); then,
 -- when something is to be paid, the keys of budget().
 -- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms,
--- '1' if a later event of the lane that makes this one needless waits already; then the args of
--- budget().
+-- '1' if a later event of the lane that makes this one needless waits already (it counts only where
+-- this one was surely not called); then the args of budget().
 -- Returns {verdict, ms until another's claim runs out, outcome}, and what budget() returned if it was
 -- asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
@@ -29,9 +29,12 @@ end
 if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
   return { 'busy', string.format('%.0f', until_ms - now), '' }
 end
+local epoch = tonumber(redis.call('GET', KEYS[2]) or '')
+local forgotten = not state and (not epoch or epoch / 1000 > tonumber(ARGV[10]))
 if lane then
   local last = redis.call('GET', lane)
-  if ARGV[11] == '1' or (last and later(last, ARGV[5])) then
+  local needless = ARGV[11] == '1' and not state and not forgotten
+  if needless or (last and later(last, ARGV[5])) then
     return { 'superseded', '0', '' }
   end
 end
@@ -53,8 +56,7 @@ redis.call('EXPIRE', KEYS[1], ttl)
 if state == 'unknown' or (state == 'sending' and owner ~= ARGV[1]) then
   return { 'expired', '0', '', unpack(paid) }
 end
-local epoch = tonumber(redis.call('GET', KEYS[2]) or '')
-if not state and (not epoch or epoch / 1000 > tonumber(ARGV[10])) then
+if forgotten then
   return { 'forgotten', '0', '', unpack(paid) }
 end
 return { 'taken', '0', '', unpack(paid) }

@@ -37,7 +37,8 @@ struct claim_answer {
  * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
  * (pull_request dispatches only). overtaken: a later event of its lane makes it needless, and waits
- * already; with supersede it is superseded unless it was sent. dispatched_ms: the moment of the
+ * already; with supersede it is superseded where it was surely not called: a repeat goes out, for
+ * what it may have started at the downstream goes on under its name. dispatched_ms: the moment of the
  * call, by the caller's wall clock; what a claim's time is measured with is Redis's. bill: what the
  * call costs, taken in the same step when the claim is; NULL: nothing. */
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,

@@ -269,6 +269,32 @@ static void what_is_overtaken_while_it_waits_is_superseded_unless_it_was_sent(vo
     assert_int_equal(answer.verdict, CLAIM_TAKEN);
 }
 
+/* A sender died during the call, or its answer was not seen, or Redis was emptied since: the
+ * downstream may run it, and says so under its name. */
+static void what_may_have_been_called_is_not_overtaken(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct claim_answer answer;
+    struct task died = a_task(), unseen = a_task(), emptied = a_task();
+    unseen.event.delivery = STR_LIT("d-2");
+    struct outcome unknown = an_outcome(&unseen, OUTCOME_UNKNOWN);
+    emptied.event.delivery = STR_LIT("d-3");
+    assert_int_equal(claim(state, &died, "one", NOW).verdict, CLAIM_TAKEN);
+    let_it_run_out(f);
+    assert_int_equal(claim_queue(f->redis, &died, "two", NOW, true, true, NULL, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_EXPIRED);
+    assert_int_equal(claim(state, &unseen, "one", NOW).verdict, CLAIM_TAKEN);
+    assert_int_equal(finish(f, &unseen, "one", &unknown), OK);
+    assert_int_equal(claim_queue(f->redis, &unseen, "one", NOW, true, true, NULL, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_EXPIRED);
+    assert_int_equal(redis_fixture_empty(state), OK);
+    assert_int_equal(claim_queue(f->redis, &emptied, "one", NOW, true, true, NULL, NULL), OK);
+    assert_int_equal(claim_collect(f->redis, &answer, NULL), OK);
+    assert_int_equal(answer.verdict, CLAIM_FORGOTTEN);
+}
+
 static void what_cannot_be_superseded_neither_asks_nor_moves_the_lane(void **state)
 {
     struct redis_fixture *f = *state;
@@ -409,6 +435,7 @@ int main(void)
         TEST(the_end_of_a_call_without_a_claim_stores_its_outcome_and_its_seq),
         TEST(an_older_seq_of_the_lane_is_superseded_and_the_same_is_not),
         TEST(what_is_overtaken_while_it_waits_is_superseded_unless_it_was_sent),
+        TEST(what_may_have_been_called_is_not_overtaken),
         TEST(what_cannot_be_superseded_neither_asks_nor_moves_the_lane),
         TEST(many_are_answered_in_the_order_of_queueing),
         TEST(the_record_is_there_before_the_call_for_a_fast_callback),
