@@ -383,7 +383,7 @@ static void by_runs(struct aggregate *a, const struct aggregate_view *view)
 }
 
 /* What went wrong, what is in progress, the rest. */
-static size_t rank_of(const struct result_record *job)
+size_t job_rank(const struct result_record *job)
 {
     const char *conclusion = job_conclusion(job);
     if (!conclusion)
@@ -394,8 +394,8 @@ static size_t rank_of(const struct result_record *job)
 /* Jobs of the same rank stay in the order of their runs and names. */
 static int worst_first(const void *a, const void *b)
 {
-    size_t x = rank_of(*(const struct result_record *const *)a);
-    size_t y = rank_of(*(const struct result_record *const *)b);
+    size_t x = job_rank(*(const struct result_record *const *)a);
+    size_t y = job_rank(*(const struct result_record *const *)b);
     return x != y ? (x < y ? -1 : 1) : jobs_cmp(a, b);
 }
 

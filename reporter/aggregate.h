@@ -30,8 +30,9 @@ struct aggregate_view {
     int64_t checks_max; /* for no more have one */
     const struct run_answers *answers;
     int64_t now_ms;
-    int64_t silent_ms; /* nobody answers for so long: timed out */
-    int64_t quiet_ms;  /* other CIs: nothing in progress for so long is the end */
+    int64_t silent_ms;      /* nobody answers for so long: timed out */
+    int64_t quiet_ms;       /* other CIs: nothing in progress for so long is the end */
+    const char *public_url; /* of the pages; NULL: not known */
 };
 
 /* Why it is not completed, or what completed it. */
@@ -87,6 +88,8 @@ int64_t job_last_ms(const struct result_record *job);
 /* The conclusion of a job that ended, as GitHub takes it; NULL for one that has not. "stale" is
  * GitHub's own to set, and a completed check run needs one: neutral. */
 const char *job_conclusion(const struct result_record *job);
+/* How well off a job is: 0 is the worst end, then those that run, then the good ends. */
+size_t job_rank(const struct result_record *job);
 /* True when a job or run that ended so keeps the aggregate from being green. */
 bool conclusion_is_bad(const char *conclusion);
 

@@ -51,6 +51,8 @@ static enum err labels_read(struct fact *fact, struct event_facts *facts, struct
     fact->labels.in_force = ciflow_labels(facts);
     if (ciflow_label_device(str_of(facts->label), &device))
         fact->labels.changed = mem_dup(facts->label);
+    fact->labels.title = mem_dup(facts->title);
+    fact->labels.author = mem_dup(facts->author);
     str_copy(fact->labels.head_sha, sizeof(fact->labels.head_sha), str_of(facts->head_sha));
     return OK;
 }
@@ -86,6 +88,19 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
     return fact;
 }
 
+struct pr_fact fact_of_pr(const struct fact *fact)
+{
+    return (struct pr_fact){
+        .pr = fact->labels.pr,
+        .updated_ms = fact->labels.updated_ms,
+        .received_ms = fact->labels.received_ms,
+        .labels = str_of(fact->labels.in_force),
+        .head_sha = str_of(fact->labels.head_sha),
+        .title = str_of(fact->labels.title),
+        .author = str_of(fact->labels.author),
+    };
+}
+
 void fact_free(struct fact *fact)
 {
     if (!fact)
@@ -94,5 +109,7 @@ void fact_free(struct fact *fact)
         result_record_clear(&fact->callback.job);
     free(fact->labels.in_force);
     free(fact->labels.changed);
+    free(fact->labels.title);
+    free(fact->labels.author);
     free(fact);
 }

@@ -5,6 +5,7 @@
 
 #include "../common/model/event.h"
 #include "../common/model/task.h"
+#include "../common/view/labels.h"
 #include "callback_fact.h"
 #include "reporter.h"
 
@@ -39,6 +40,7 @@ struct fact {
         int64_t pr, updated_ms, received_ms;
         char *in_force; /* ciflow/crcr labels, one a line */
         char *changed;  /* the label that came or went, or NULL */
+        char *title, *author;
         char head_sha[SHA_MAX + 1];
     } labels;
 
@@ -49,6 +51,8 @@ struct fact {
  * FACT_TO_DLQ. scratch is overwritten. The record is borrowed. */
 struct fact *fact_new(const struct record *record, const struct reporter *reporter,
                       struct event_facts *scratch);
+/* What a FACT_LABELS says, for the fold; borrowed from fact. */
+struct pr_fact fact_of_pr(const struct fact *fact);
 /* NULL is fine. */
 void fact_free(struct fact *fact);
 /* Decides that the record is moved aside, at its next turn. */

@@ -164,6 +164,7 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
 {
     const struct view_times *times = &f->times;
     const struct outcome *o = &fact->outcome;
+    struct pr_fact pr;
     enum err err;
     switch (fact->kind) {
     case FACT_CALLBACK:
@@ -174,9 +175,8 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
             claim_restore_queue(f->redis, o, clock_wall_ms() - o->at_ms, &fact->claim_queued, why);
         return err ? err : dispatch_fold_queue(f->redis, o, times, why);
     default:
-        return labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
-                                 fact->labels.received_ms, str_of(fact->labels.in_force),
-                                 str_of(fact->labels.head_sha), times, why);
+        pr = fact_of_pr(fact);
+        return labels_fold_queue(f->redis, &pr, times, why);
     }
 }
 

@@ -175,9 +175,8 @@ static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, st
     struct view_times times;
     if (!times_of(f, fact->labels.received_ms, &times))
         return OK;
-    enum err err = labels_fold_queue(f->redis, fact->labels.pr, fact->labels.updated_ms,
-                                     fact->labels.received_ms, str_of(fact->labels.in_force),
-                                     str_of(fact->labels.head_sha), &times, why);
+    const struct pr_fact pr = fact_of_pr(fact);
+    enum err err = labels_fold_queue(f->redis, &pr, &times, why);
     if (!err)
         queued(f, labels_fold_collect, 0);
     return err;

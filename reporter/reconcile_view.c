@@ -145,6 +145,7 @@ static struct aggregate_view aggregate_view_of(const struct pass *p)
         .now_ms = clock_wall_ms(),
         .silent_ms = r->times.overdue_ms,
         .quiet_ms = r->quiet_ms,
+        .public_url = r->public_url,
     };
 }
 

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
@@ -50,6 +51,17 @@ static void allowlist_refused(const struct why *why)
     log_warn("allowlist_record_refused", LOG_STR("error", str_of(why->text)));
 }
 
+/* The pages stand at the root of their host. */
+static enum err public_url_check(const char *url, struct why *why)
+{
+    const char *host = url ? strstr(url, "://") : NULL;
+    if (!host || !strpbrk(host + 3, "/?#@"))
+        return OK;
+    return why_set(why, ERR_STOP,
+                   "CRCR_PUBLIC_URL has more than scheme, host and port; accepted: "
+                   "https://crcr.example.org");
+}
+
 enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, struct why *why)
 {
     const struct config *config = daemon_config(ctx);
@@ -64,11 +76,14 @@ enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, 
     r->quiet_ms = config_number(config, "CRCR_RUN_QUIET_SECONDS") * 1000;
     r->job_checks_max = config_number(config, "CRCR_JOB_CHECKS_MAX");
     r->upstream_repo = config_text(config, "UPSTREAM_REPO");
+    r->public_url = config_text(config, "CRCR_PUBLIC_URL");
     r->ca_file = config_text(config, "CRCR_CA_FILE");
     r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");
     r->oncall_comments = config_bool(config, "CRCR_ONCALL_COMMENTS");
     /* What can be wrong in the configuration and is not seen in one value alone. */
     enum err err = topics_init(&r->topics, config_text(config, "CRCR_TOPIC_PREFIX"), why);
+    if (!err)
+        err = public_url_check(r->public_url, why);
     if (!err)
         err = redis_new(&redis, &r->redis, why); /* does not connect */
     redis_free(redis);

@@ -25,7 +25,8 @@ struct reporter {
     struct allowlist_feed *feed; /* locks for itself */
     struct jwt_key *app_key;     /* NULL without the role reconcile */
     struct github_budget *budget;
-    const char *ca_file; /* NULL: the system's */
+    const char *public_url; /* of the pages; NULL: not known */
+    const char *ca_file;    /* NULL: the system's */
     bool allow_http;
     bool oncall_comments;
 };

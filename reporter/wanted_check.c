@@ -120,6 +120,18 @@ void wanted_check_of_job(const struct result_record *job, bool may_start, struct
     digest_fill(to);
 }
 
+/* The box of this back end on the pull request's page; without pages the only run, or the job that
+ * is worst off. */
+static char *aggregate_url(const struct aggregate *a, const struct aggregate_view *view)
+{
+    const struct dispatch_view *dispatch = view->dispatch;
+    if (!view->public_url)
+        return a->n_jobs > 0 ? details_url(a->jobs[0]) : NULL;
+    if (dispatch->pr > 0)
+        return text_of("%s/pr/%" PRId64 "#%s", view->public_url, dispatch->pr, dispatch->repo);
+    return text_of("%s/delivery/%s#%s", view->public_url, dispatch->delivery, dispatch->repo);
+}
+
 void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
                                bool may_start, struct wanted_check *to)
 {
@@ -135,8 +147,7 @@ void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate
         .external_id = text_of("d:%s:%" PRId64, dispatch->delivery, dispatch->pr),
         .slot = mem_dup(AGGREGATE_SLOT),
         .marker = mem_dup(AGGREGATE_MARKER),
-        /* of the only run, or of the job that is worst off */
-        .details_url = a->n_jobs > 0 ? details_url(a->jobs[0]) : NULL,
+        .details_url = aggregate_url(a, view),
         .title = aggregate_title(a, view),
         .summary = aggregate_summary(a, view, AGGREGATE_MARKER),
     };

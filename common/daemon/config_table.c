@@ -317,6 +317,13 @@ const struct property config_properties[] = {
         .help = "Where the HUD pages and their JSON are served.",
     },
     {
+        .name = "CRCR_PUBLIC_URL",
+        .type = PROPERTY_URL,
+        .daemons = REPORTER,
+        .help = "Where people reach these pages: the check run of a back end links to its box on "
+                "the pull request's page. Scheme, host and port alone. Unset: to the CI's log.",
+    },
+    {
         .name = "CRCR_ADMIN_LISTEN",
         .type = PROPERTY_LISTEN,
         .daemons = DAEMONS,

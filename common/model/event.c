@@ -59,6 +59,8 @@ static const struct fact facts_table[] = {
     { PR, "pull_request.number", FACT_NUMBER, FIELD(pr), true },
     { PR, "pull_request.head.sha", FACT_TEXT, FIELD(head_sha), true },
     { PR, "pull_request.updated_at", FACT_TEXT, FIELD(updated_at), true },
+    { PR, "pull_request.title", FACT_TEXT, FIELD(title), false },
+    { PR, "pull_request.user.login", FACT_TEXT, FIELD(author), false },
     { PR, "pull_request.labels[].name", FACT_LABEL, FIELD(labels), false },
     { PR, "label.name", FACT_TEXT, FIELD(label), false },
     { PUSH, "ref", FACT_TEXT, FIELD(ref), true },

@@ -29,6 +29,8 @@ struct event_facts {
     int64_t pr;                        /* pull_request.number; ciflow tag push: from the ref */
     char head_sha[SHA_MAX + 1];        /* pull_request.head.sha; push: after; check_*: head_sha */
     char updated_at[40];               /* pull_request.updated_at */
+    char title[PR_TITLE_MAX + 1];      /* pull_request.title */
+    char author[PR_AUTHOR_MAX + 1];    /* pull_request.user.login */
     char ref[512];                     /* push */
     bool deleted;                      /* push */
     char label[256];                   /* label.name of labeled, unlabeled */

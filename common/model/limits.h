@@ -11,8 +11,10 @@
 #define CALLBACK_MAX_MEMBERS 20000 /* of all its objects */
 #define ALLOWLIST_MAX_BYTES  (4u << 20)
 #define ALLOWLIST_MAX_REPOS  10000
-#define DELIVERY_MAX         64  /* characters */
-#define REPO_MAX             140 /* owner/repo: 39 + 1 + 100 */
+#define DELIVERY_MAX         64   /* characters */
+#define PR_TITLE_MAX         1024 /* GitHub: 256 characters */
+#define PR_AUTHOR_MAX        64   /* GitHub: 39, and "[bot]" */
+#define REPO_MAX             140  /* owner/repo: 39 + 1 + 100 */
 #define SHA_MAX              64
 #define NAME_MAX_BYTES       512 /* workflow, job */
 #define RUN_ID_MAX           128

@@ -406,3 +406,27 @@ bool result_record_is_self(const struct result_record *r)
     struct str type = str_of(r->event_type);
     return str_is(type, "nightly") || str_is(type, "periodic");
 }
+
+static const char *wanted_conclusion(const struct result_record *row)
+{
+    static const struct {
+        const char *part, *conclusion;
+    } canaries[] = {
+        { "xfail", "failure" },
+        { "xcancel", "cancelled" },
+        { "xtimeout", "timed_out" },
+    };
+    if (!str_eq_nocase(str_of(row->repo), STR_LIT(CANARY_REPO)) || !row->job_name)
+        return "success";
+    for (size_t i = 0; i < sizeof(canaries) / sizeof(*canaries); i++)
+        if (strcasestr(row->job_name, canaries[i].part))
+            return canaries[i].conclusion;
+    return "success";
+}
+
+bool result_record_is_successful(const struct result_record *r)
+{
+    const char *conclusion = r->state == JOB_TIMED_OUT ? "timed_out" : r->conclusion;
+    return (r->state == JOB_TIMED_OUT || r->state == JOB_COMPLETED) && conclusion &&
+           strcmp(conclusion, wanted_conclusion(r)) == 0;
+}

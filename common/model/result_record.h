@@ -45,6 +45,11 @@ void result_record_clear(struct result_record *r);
 /* nightly and periodic: reported by a run that no dispatch started. */
 bool result_record_is_self(const struct result_record *r);
 
+/* True when it has ended as it should (behaviour.md, Levels): with success. In the canary
+ * repository a job named xfail, xcancel or xtimeout should fail, be cancelled, or time out. */
+#define CANARY_REPO "pytorch/crcr-test"
+bool result_record_is_successful(const struct result_record *r);
+
 /* Text form of the fields that are known, for a Redis hash. value may point into text of the same
  * entry, so an entry is not copied. */
 struct result_field {

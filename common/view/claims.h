@@ -38,9 +38,9 @@ struct claim_answer {
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
  * (pull_request dispatches only). overtaken: a later event of its lane makes it needless, and waits
  * already; with supersede it is superseded where it was surely not called: a repeat goes out, for
- * what it may have started at the downstream goes on under its name. dispatched_ms: the moment of the
- * call, by the caller's wall clock; what a claim's time is measured with is Redis's. bill: what the
- * call costs, taken in the same step when the claim is; NULL: nothing. */
+ * what it may have started at the downstream goes on under its name. dispatched_ms: the moment of
+ * the call, by the caller's wall clock; what a claim's time is measured with is Redis's. bill: what
+ * the call costs, taken in the same step when the claim is; NULL: nothing. */
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
                      int64_t dispatched_ms, bool supersede, bool overtaken,
                      const struct budget_bill *bill, struct why *why) MUST_CHECK;

@@ -1,21 +1,25 @@
 -- with: fold/guard.lua
--- Keeps the newest set of labels of a pull request, and its head commit. The newest
--- pull_request.updated_at wins; GitHub writes whole seconds there, so the arrival decides between two
--- of the same second.
+-- Keeps the newest of what webhooks say of a pull request. The newest pull_request.updated_at wins;
+-- GitHub writes whole seconds there, so the arrival decides between two of the same second.
 --
--- KEYS  1 labels hash  2 guard (may_fold)
--- ARGV  1 updated_ms  2 received_ms  3 ttl_s  4 labels, one a line  5 head commit  6 fence or ''
--- Gives 1 when this set is the one in force afterwards, else 0.
-local head = ARGV[5]
-if not may_fold(KEYS[2], ARGV[6]) then
+-- KEYS  1 labels hash  2 prs zset  3 guard (may_fold)
+-- ARGV  1 number  2 updated_ms  3 received_ms  4 ttl_s  5 fence or ''
+--       6 labels, one a line  7 head commit  8 title  9 author
+-- Gives 1 when these are the labels in force afterwards, else 0.
+local PRS_MAX = 1000 -- PRS_MAX of labels.h
+if not may_fold(KEYS[3], ARGV[5]) then
     return not_consistent()
 end
-local rank = string.format('%013.0f%013.0f', tonumber(ARGV[1]), tonumber(ARGV[2])) .. ARGV[4] ..
-    '\n' .. head
+redis.call('ZADD', KEYS[2], 'GT', ARGV[3], ARGV[1])
+redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - PRS_MAX)
+
+local rank = string.format('%013.0f%013.0f', tonumber(ARGV[2]), tonumber(ARGV[3])) ..
+    table.concat(ARGV, '\n', 6)
 local now = redis.call('HGET', KEYS[1], 'rank')
 if now and now > rank then
     return 0
 end
-redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[1], 'labels', ARGV[4], 'head_sha', head)
-redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[2], 'labels', ARGV[6],
+           'head_sha', ARGV[7], 'title', ARGV[8], 'author', ARGV[9])
+redis.call('EXPIRE', KEYS[1], ARGV[4])
 return 1

@@ -13,8 +13,8 @@ void view_index_clear(struct view_index *index)
     *index = (struct view_index){ NULL, 0 };
 }
 
-static enum err newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
-                       struct why *why)
+enum err index_newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
+                      struct why *why)
 {
     const struct redis_value *reply;
     char last[STR_NUMBER_SIZE];
@@ -40,12 +40,12 @@ enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view
 {
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, VIEW_KEY_MAX);
-    return newest(r, key_pr(&key, pr), limit, ret, why);
+    return index_newest(r, key_pr(&key, pr), limit, ret, why);
 }
 
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)
 {
-    return newest(r, STR_LIT(KEY_REPOS), limit, ret, why);
+    return index_newest(r, STR_LIT(KEY_REPOS), limit, ret, why);
 }
 
 enum err allowlist_note_error(struct redis *r, char error[ALLOWLIST_NOTE_MAX], struct why *why)

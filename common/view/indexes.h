@@ -16,6 +16,10 @@ struct view_index {
 /* Frees the entries; an empty index is fine. */
 void view_index_clear(struct view_index *index);
 
+/* The newest members of a zset, newest first, at most limit. *ret is the caller's. */
+enum err index_newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
+                      struct why *why) MUST_CHECK;
+
 /* Deliveries of a pull request, newest first, at most limit. *ret is the caller's. */
 enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
                           struct why *why) MUST_CHECK;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/mem.h"
 #include "../model/ids.h"
@@ -259,6 +260,30 @@ static enum err names_under(struct redis *r, struct str key, struct str prefix, 
     return err;
 }
 
+static bool has_failed(const struct result_record *job)
+{
+    return job->failed > 0 || (job->conclusion && strcmp(job->conclusion, "failure") == 0);
+}
+
+/* Reads those that failed again, with all their fields; at most most. */
+static enum err failed_fill(struct redis *r, size_t most, struct job_list *jobs, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) full = { NULL, 0 };
+    struct names CLEANUP(names_clear) names = { mem_alloc(jobs->n + 1, sizeof(char *)), 0 };
+    for (size_t i = 0; i < jobs->n && names.n < most; i++)
+        if (has_failed(&jobs->at[i]))
+            names.at[names.n++] = mem_dup(jobs->at[i].key);
+    enum err err = jobs_get(r, &names, false, &full, why);
+    for (size_t i = 0, at = 0; !err && i < jobs->n && at < full.n; i++) {
+        if (strcmp(jobs->at[i].key, full.at[at].key) != 0)
+            continue;
+        struct result_record brief = jobs->at[i];
+        jobs->at[i] = full.at[at];
+        full.at[at++] = brief; /* freed with the list */
+    }
+    return err;
+}
+
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why)
 {
@@ -270,7 +295,14 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
         names_under(r, key_delivery(&dispatched, delivery), STR_LIT(""), limit, &names, why);
     if (!err)
         err = names_under(r, key_self(&self, delivery), STR_LIT(""), limit, &names, why);
-    return err ? err : jobs_get(r, &names, names.n > full_max, ret, why);
+    if (!err)
+        err = jobs_get(r, &names, names.n > full_max, ret, why);
+    if (err || names.n <= full_max || full_max == 0)
+        return err;
+    err = failed_fill(r, full_max, ret, why);
+    if (err)
+        job_list_clear(ret);
+    return err;
 }
 
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,

@@ -50,8 +50,9 @@ void job_list_clear(struct job_list *list);
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why) MUST_CHECK;
 /* The first jobs of a delivery by time, at most limit, and behind them those of nightly and
- * periodic runs that name it: these push none of the others out. Without failed tests and verdicts
- * when they are more than full_max: a bad day of a large project would not fit into memory. */
+ * periodic runs that name it: these push none of the others out. Failed tests and verdicts come
+ * with at most full_max of them, those that failed: a bad day of a large project would not fit into
+ * memory. */
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why) MUST_CHECK;
 #define HEAD_JOBS_MAX 1000 /* of a commit and downstream, as fold.lua keeps */

@@ -47,8 +47,11 @@
  *   downstreams by last activity
  * crcr:head:<sha>/<repo>                    set     fold        reconcile, senders CRCR_STATUS_TTL
  *   job keys of a commit and downstream, at most 1,000
- * crcr:labels:<pr>                          hash    fold        reconcile          CRCR_STATUS_TTL
- *   updated_at, the ciflow/crcr labels and the head commit (absent: folded by an older program)
+ * crcr:labels:<pr>                          hash    fold        reconcile, web     CRCR_STATUS_TTL
+ *   updated_at, the ciflow/crcr labels, head commit, title and author (absent: folded by an older
+ *   program)
+ * crcr:prs                                  zset    fold        web                -
+ *   pull requests by their newest event, newest 1,000
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   <external_id>/<attempt>/<check_run_id> → id at GitHub (0: it refused that content), 1 if
  *   completed, digest of what was sent
@@ -111,6 +114,7 @@ struct str key_commit(struct buf *to, struct str sha);
 #define KEY_EPOCH          "epoch"
 #define KEY_REBUILD        "rebuild"
 #define KEY_REPOS          "repos"
+#define KEY_PRS            "prs"
 #define KEY_OVERDUE        "zombies"
 #define KEY_OVERDUE_LEASED "zombies:leased"
 #define KEY_DUE            "due"

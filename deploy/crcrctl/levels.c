@@ -49,24 +49,6 @@ void levels_free(struct levels *l)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The conclusion that counts as success. */
-static const char *wanted_conclusion(const struct result_record *row)
-{
-    static const struct {
-        const char *part, *conclusion;
-    } canaries[] = {
-        { "xfail", "failure" },
-        { "xcancel", "cancelled" },
-        { "xtimeout", "timed_out" },
-    };
-    if (!str_eq_nocase(str_of(row->repo), STR_LIT(LEVELS_CANARY_REPO)) || !row->job_name)
-        return "success";
-    for (size_t i = 0; i < sizeof(canaries) / sizeof(*canaries); i++)
-        if (strcasestr(row->job_name, canaries[i].part))
-            return canaries[i].conclusion;
-    return "success";
-}
-
 static int64_t time_ms(const char *text)
 {
     int64_t ms;
@@ -90,7 +72,7 @@ void levels_put(struct levels *l, const struct result_record *row, int64_t writt
     if (!str_to_u64(str_of(row->run_attempt), &r->attempt))
         r->attempt = 0;
     r->ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
-    r->successful = r->ended && conclusion && strcmp(conclusion, wanted_conclusion(row)) == 0;
+    r->successful = result_record_is_successful(row);
     r->timed_out = r->ended && conclusion && strcmp(conclusion, "timed_out") == 0 && !r->successful;
     r->queue_ms = row->queue_ms;
     r->execution_ms = row->execution_ms;

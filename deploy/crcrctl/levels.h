@@ -11,9 +11,6 @@
 
 #include "../../common/model/result_record.h"
 
-/* In the canary repository a job named *xfail*, *xcancel* or *xtimeout* succeeds by ending so. */
-#define LEVELS_CANARY_REPO "pytorch/crcr-test"
-
 struct level_figures {
     size_t jobs;
     size_t successful; /* conclusion success; all else counts against */

@@ -27,14 +27,9 @@ void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
 
 /* ---- a downstream ---------------------------------------------------------------------------- */
 
-void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
-                  const struct demotion *demotion, const struct result_record *jobs, size_t n)
+/* entry: NULL where it is not listed. */
+static void put_people(struct buf *to, const struct allowlist_entry *entry)
 {
-    struct score score = score_of(jobs, n);
-    json_put_comma(to);
-    buf_putc(to, '{');
-    json_put_text(to, "repo", entry ? entry->repo : repo);
-    put_level(to, entry ? entry->level : 0);
     json_put_text(to, "device", entry && entry->device.len > 0 ? entry->device : STR_NONE);
     json_put_name(to, "oncalls");
     buf_putc(to, '[');
@@ -43,6 +38,53 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
         json_text_put(to, entry->oncalls[i]);
     }
     buf_putc(to, ']');
+}
+
+static void put_score(struct buf *to, const struct score *score)
+{
+    json_put_number(to, "jobs_seen", (int64_t)score->jobs);
+    json_put_number(to, "completed", (int64_t)score->completed);
+    json_put_number(to, "successful", (int64_t)score->successful);
+    json_put_name(to, "pass_rate");
+    if (score->completed > 0)
+        buf_printf(to, "%.4f", (double)score->successful / (double)score->completed);
+    else
+        buf_puts(to, "null");
+    json_put_seconds(to, "queue_time_mean", score->queue_mean_ms);
+}
+
+static void put_counts(struct buf *to, const struct jobs_score *score)
+{
+    json_put_number(to, "jobs", (int64_t)score->jobs);
+    json_put_number(to, "failed", (int64_t)score->failed);
+    json_put_number(to, "running", (int64_t)score->running);
+}
+
+static void put_run(struct buf *to, const struct jobs_score *run)
+{
+    json_put_name(to, "last_run");
+    if (!run->worst) {
+        buf_puts(to, "null");
+        return;
+    }
+    buf_putc(to, '{');
+    put_counts(to, run);
+    json_put_name(to, "worst");
+    result_record_to_json(run->worst, to);
+    buf_putc(to, '}');
+}
+
+void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
+                  const struct demotion *demotion, const struct result_record *jobs, size_t n)
+{
+    struct score dispatched = score_of(jobs, n, SCORE_DISPATCHED);
+    struct score self = score_of(jobs, n, SCORE_SELF);
+    struct jobs_score run = score_of_newest_run(jobs, n);
+    json_put_comma(to);
+    buf_putc(to, '{');
+    json_put_text(to, "repo", entry ? entry->repo : repo);
+    put_level(to, entry ? entry->level : 0);
+    put_people(to, entry);
     json_put_name(to, "demoted");
     buf_puts(to, demotion ? "{" : "null");
     if (demotion) {
@@ -50,33 +92,29 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
         put_text(to, "reason", demotion->reason);
         buf_putc(to, '}');
     }
-    json_put_number(to, "jobs_seen", (int64_t)score.jobs);
-    json_put_number(to, "completed", (int64_t)score.completed);
-    json_put_number(to, "successful", (int64_t)score.successful);
-    json_put_name(to, "pass_rate");
-    if (score.completed > 0)
-        buf_printf(to, "%.4f", (double)score.successful / (double)score.completed);
-    else
-        buf_puts(to, "null");
-    json_put_seconds(to, "queue_time_mean", score.queue_mean_ms);
-    json_put_name(to, "last");
-    if (n > 0)
-        result_record_to_json(&jobs[0], to);
-    else
-        buf_puts(to, "null");
+    put_score(to, &dispatched);
+    buf_puts(to, ",\"nightly\":{");
+    put_score(to, &self);
+    buf_putc(to, '}');
+    put_run(to, &run);
     buf_putc(to, '}');
 }
 
 /* ---- a delivery ------------------------------------------------------------------------------ */
 
-/* d: NULL where it is not known. */
-static void put_downstream(struct buf *to, const char *repo, int64_t level,
-                           const struct dispatch_view *d)
+/* version may be NULL; d: NULL where it is not known. */
+static void put_downstream(struct buf *to, const struct allowlist_version *version,
+                           const char *repo, int64_t level, const struct dispatch_view *d)
 {
+    bool listed = version && version->list;
+    const struct demotion *demotion =
+        listed ? allowlist_version_demotion(version, str_of(repo)) : NULL;
     json_put_comma(to);
     buf_putc(to, '{');
     put_text(to, "repo", repo);
     put_level(to, level);
+    put_people(to, listed ? allowlist_find(version->list, str_of(repo)) : NULL);
+    put_text(to, "demoted", demotion ? demotion->reason : NULL);
     json_put_name(to, "dispatch");
     buf_puts(to, d ? "{" : "null");
     if (d) {
@@ -130,13 +168,57 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     buf_putc(to, '[');
     for (size_t i = 0; i < delivery->n_dispatches; i++) {
         d = &delivery->dispatches[i];
-        put_downstream(to, d->repo, d->level, d);
+        put_downstream(to, delivery->version, d->repo, d->level, d);
     }
     for (size_t i = 0; i < delivery->n_jobs; i++) /* whose dispatch is not known here */
         if (!is_listed(delivery, i))
-            put_downstream(to, delivery->jobs[i].repo, delivery->jobs[i].level, NULL);
+            put_downstream(to, delivery->version, delivery->jobs[i].repo, delivery->jobs[i].level,
+                           NULL);
     buf_putc(to, ']');
+    json_put_name(to, "more_jobs");
+    buf_puts(to, delivery->more_jobs ? "true" : "false");
     json_put_name(to, "jobs");
     api_put_jobs(to, delivery->jobs, delivery->n_jobs);
     buf_putc(to, '}');
+}
+
+/* ---- a pull request in the list -------------------------------------------------------------- */
+
+/* d: NULL where it is not known. */
+static void put_state(struct buf *to, const struct api_delivery *delivery, const char *repo,
+                      int64_t level, const struct dispatch_view *d)
+{
+    struct jobs_score score = score_of_downstream(delivery->jobs, delivery->n_jobs, str_of(repo));
+    json_put_comma(to);
+    buf_putc(to, '{');
+    put_text(to, "repo", repo);
+    put_level(to, level);
+    put_text(to, "status", score.worst ? job_state_name(score.worst->state) : NULL);
+    put_text(to, "conclusion", score.worst ? score.worst->conclusion : NULL);
+    put_text(to, "dispatch", d ? d->outcome : NULL);
+    put_counts(to, &score);
+    buf_putc(to, '}');
+}
+
+void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text *text,
+                const struct api_delivery *newest)
+{
+    json_put_comma(to);
+    buf_putc(to, '{');
+    json_put_number(to, "pr_number", pr);
+    put_text(to, "title", text->title);
+    put_text(to, "author", text->author);
+    put_text(to, "head_sha", text->head_sha);
+    json_put_time(to, "at", at_ms);
+    json_put_text(to, "delivery_id", newest->id);
+    json_put_name(to, "downstreams");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < newest->n_dispatches; i++) {
+        const struct dispatch_view *d = &newest->dispatches[i];
+        put_state(to, newest, d->repo, d->level, d);
+    }
+    for (size_t i = 0; i < newest->n_jobs; i++)
+        if (!is_listed(newest, i))
+            put_state(to, newest, newest->jobs[i].repo, newest->jobs[i].level, NULL);
+    buf_puts(to, "]}");
 }

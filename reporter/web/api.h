@@ -2,10 +2,10 @@
 #ifndef CRCR_REPORTER_WEB_API_H
 #define CRCR_REPORTER_WEB_API_H
 
-#include "../../common/model/allowlist.h"
-#include "../../common/model/demotions.h"
+#include "../../common/view/allowlist_feed.h"
 #include "../../common/view/commits.h"
 #include "../../common/view/dispatches.h"
+#include "../../common/view/labels.h"
 #include "score.h"
 
 /* A downstream with its numbers. entry may be NULL (no longer listed), demotion too (it is not
@@ -22,7 +22,13 @@ struct api_delivery {
     const struct dispatch_view *dispatches;
     size_t n_dispatches;
     enum commit_seen commit; /* that a nightly or periodic run names; else COMMIT_UNKNOWN */
+    bool more_jobs;          /* than these */
+    const struct allowlist_version *version; /* NULL: devices and on-calls are not known */
 };
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery);
+/* A pull request in the list of them. at_ms: of its newest event. newest: its newest delivery, with
+ * the absent id where none is known. */
+void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text *text,
+                const struct api_delivery *newest);
 
 #endif

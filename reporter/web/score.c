@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "../aggregate.h"
+
 static bool same(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;
@@ -25,25 +27,57 @@ static bool is_replaced(const struct result_record *job, const struct result_rec
     return false;
 }
 
-struct score score_of(const struct result_record *jobs, size_t n)
+static bool has_ended(const struct result_record *job)
+{
+    return job->state == JOB_COMPLETED || job->state == JOB_TIMED_OUT;
+}
+
+struct score score_of(const struct result_record *jobs, size_t n, enum score_kind kind)
 {
     struct score score = { .queue_mean_ms = -1 };
     int64_t queue_ms = 0, queued = 0;
     for (size_t i = 0; i < n; i++) {
         const struct result_record *job = &jobs[i];
-        if (is_replaced(job, jobs, n))
+        if (result_record_is_self(job) != (kind == SCORE_SELF) || is_replaced(job, jobs, n))
             continue;
         score.jobs++;
         if (job->queue_ms >= 0) {
             queue_ms += job->queue_ms;
             queued++;
         }
-        if (job->state != JOB_COMPLETED && job->state != JOB_TIMED_OUT)
+        if (!has_ended(job))
             continue;
         score.completed++;
-        score.successful += job->state == JOB_COMPLETED && same(job->conclusion, "success");
+        score.successful += result_record_is_successful(job);
     }
     if (queued > 0)
         score.queue_mean_ms = queue_ms / queued;
+    return score;
+}
+
+static void add(struct jobs_score *to, const struct result_record *job)
+{
+    to->jobs++;
+    to->running += !has_ended(job);
+    to->failed += has_ended(job) && conclusion_is_bad(job_conclusion(job));
+    if (!to->worst || job_rank(job) < job_rank(to->worst))
+        to->worst = job;
+}
+
+struct jobs_score score_of_newest_run(const struct result_record *jobs, size_t n)
+{
+    struct jobs_score score = { NULL, 0, 0, 0 };
+    for (size_t i = 0; i < n; i++)
+        if (same(jobs[i].run_id, jobs[0].run_id) && !is_replaced(&jobs[i], jobs, n))
+            add(&score, &jobs[i]);
+    return score;
+}
+
+struct jobs_score score_of_downstream(const struct result_record *jobs, size_t n, struct str repo)
+{
+    struct jobs_score score = { NULL, 0, 0, 0 };
+    for (size_t i = 0; i < n; i++)
+        if (str_eq_nocase(str_of(jobs[i].repo), repo) && !is_replaced(&jobs[i], jobs, n))
+            add(&score, &jobs[i]);
     return score;
 }

@@ -14,6 +14,7 @@
 #include "../../common/view/labels.h"
 #include "../reporter.h"
 #include "api.h"
+#include "pr_list.h"
 
 #define BODY_MAX_BYTES   (16u << 20)
 #define SUMMARY_REPOS    500
@@ -22,12 +23,31 @@
 #define PR_DELIVERIES    25
 #define PR_JOBS          400 /* of each delivery */
 #define DELIVERY_JOBS    1000
-#define DELIVERY_FULL    100 /* jobs; of more, failed tests and verdicts are left out */
+#define DELIVERY_FULL    100 /* jobs that come with failed tests and verdict */
 #define SUMMARY_FRESH_MS 2000
 #define DRAIN_MS         5000
 #define TICK_MS          1000
 
-extern const char embedded_page_html[], embedded_page_css[], embedded_page_js[];
+#define JS_TYPE "text/javascript; charset=utf-8"
+
+extern const char embedded_index_html[], embedded_style_css[], embedded_main_js[],
+    embedded_dom_js[], embedded_values_js[], embedded_home_js[], embedded_repo_js[],
+    embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[];
+
+/* What the pages are made of; all of it is in the program. */
+static const struct {
+    const char *path, *type, *text;
+} assets[] = {
+    { "/assets/style.css", "text/css; charset=utf-8", embedded_style_css },
+    { "/assets/main.js", JS_TYPE, embedded_main_js },
+    { "/assets/dom.js", JS_TYPE, embedded_dom_js },
+    { "/assets/values.js", JS_TYPE, embedded_values_js },
+    { "/assets/home.js", JS_TYPE, embedded_home_js },
+    { "/assets/repo.js", JS_TYPE, embedded_repo_js },
+    { "/assets/delivery.js", JS_TYPE, embedded_delivery_js },
+    { "/assets/pr.js", JS_TYPE, embedded_pr_js },
+    { "/assets/prs.js", JS_TYPE, embedded_prs_js },
+};
 
 struct web {
     const struct reporter *reporter;
@@ -95,21 +115,22 @@ static bool view_is_consistent(struct web *w, struct http_exchange *x, const cha
     return epoch != 0;
 }
 
-/* ---- the page -------------------------------------------------------------------------------- */
+/* ---- the pages ------------------------------------------------------------------------------- */
 
-static void page_html(void *opaque, struct http_exchange *x)
+/* One document for all: which page it is, its script reads from the path. */
+static void page(void *opaque, struct http_exchange *x)
 {
-    reply(opaque, x, "page", 200, "text/html; charset=utf-8", str_of(embedded_page_html));
+    reply(opaque, x, "page", 200, "text/html; charset=utf-8", str_of(embedded_index_html));
 }
 
-static void page_css(void *opaque, struct http_exchange *x)
+static void asset(void *opaque, struct http_exchange *x)
 {
-    reply(opaque, x, "page", 200, "text/css; charset=utf-8", str_of(embedded_page_css));
-}
-
-static void page_js(void *opaque, struct http_exchange *x)
-{
-    reply(opaque, x, "page", 200, "text/javascript; charset=utf-8", str_of(embedded_page_js));
+    for (size_t i = 0; i < sizeof(assets) / sizeof(assets[0]); i++)
+        if (str_is(http_path(x), assets[i].path)) {
+            reply(opaque, x, "asset", 200, assets[i].type, str_of(assets[i].text));
+            return;
+        }
+    reply_not_found(opaque, x, "asset");
 }
 
 /* ---- /api/crcr/summary ------------------------------------------------------------------------
@@ -235,8 +256,11 @@ static enum err repo_page_put(struct web *w, struct str repo, struct buf *to, bo
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     *known = (version->list && allowlist_find(version->list, repo)) || jobs.n > 0;
     buf_puts(to, "{\"downstream\":");
-    repo_put(version, repo, &jobs, to);
+    const struct job_list scored = { jobs.at, jobs.n < SUMMARY_JOBS ? jobs.n : SUMMARY_JOBS };
+    repo_put(version, repo, &scored, to);
     allowlist_feed_release(w->reporter->feed, version);
+    json_put_name(to, "more_jobs");
+    buf_puts(to, jobs.n >= REPO_JOBS ? "true" : "false");
     json_put_name(to, "jobs");
     api_put_jobs(to, jobs.at, jobs.n);
     buf_putc(to, '}');
@@ -265,9 +289,18 @@ static enum err delivery_put(struct web *w, struct str id, size_t limit, size_t 
         err = dispatches_of_delivery(w->redis, id, limit, &dispatches, &n, why);
     if (err)
         return err;
-    const struct api_delivery delivery = { id, jobs.at, jobs.n, dispatches, n, seen };
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
+    const struct api_delivery delivery = { .id = id,
+                                           .jobs = jobs.at,
+                                           .n_jobs = jobs.n,
+                                           .dispatches = dispatches,
+                                           .n_dispatches = n,
+                                           .commit = seen,
+                                           .more_jobs = jobs.n >= limit,
+                                           .version = version };
     *known = jobs.n + n > 0;
     api_put_delivery(to, &delivery);
+    allowlist_feed_release(w->reporter->feed, version);
     free(dispatches);
     return OK;
 }
@@ -328,6 +361,23 @@ static enum err pr_page_put(struct web *w, struct str id, struct buf *to, bool *
     return err;
 }
 
+static void pr_list(void *opaque, struct http_exchange *x)
+{
+    struct web *w = opaque;
+    struct pr_query query = { .text = http_query(x, "q") };
+    struct buf CLEANUP(buf_clear) body;
+    struct why why;
+    buf_init(&body, BODY_MAX_BYTES);
+    if (!str_to_i64(http_query(x, "before"), &query.before_ms))
+        query.before_ms = 0;
+    if (!view_is_consistent(w, x, "prs"))
+        return;
+    if (pr_list_put(w->redis, &query, &body, &why))
+        reply_unavailable(w, x, "prs", &why);
+    else
+        reply_json(w, x, "prs", &body);
+}
+
 static void pr_page(void *opaque, struct http_exchange *x)
 {
     static const struct view_page page = { "pr", "/api/crcr/prs/", pr_valid, pr_page_put };
@@ -337,11 +387,15 @@ static void pr_page(void *opaque, struct http_exchange *x)
 /* ---- the role -------------------------------------------------------------------------------- */
 
 static const struct http_route routes[] = {
-    { .method = "GET", .path = "/", .handle = page_html },
-    { .method = "GET", .path = "/page.css", .handle = page_css },
-    { .method = "GET", .path = "/page.js", .handle = page_js },
+    { .method = "GET", .path = "/", .handle = page },
+    { .method = "GET", .path = "/prs", .handle = page },
+    { .method = "GET", .path = "/pr/*", .handle = page },
+    { .method = "GET", .path = "/delivery/*", .handle = page },
+    { .method = "GET", .path = "/repo/*", .handle = page },
+    { .method = "GET", .path = "/assets/*", .handle = asset },
     { .method = "GET", .path = "/api/crcr/summary", .handle = summary },
     { .method = "GET", .path = "/api/crcr/repos/*", .handle = repo_page },
+    { .method = "GET", .path = "/api/crcr/prs", .handle = pr_list },
     { .method = "GET", .path = "/api/crcr/prs/*", .handle = pr_page },
     { .method = "GET", .path = "/api/crcr/deliveries/*", .handle = delivery_page },
 };

@@ -441,9 +441,23 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
     assert seen[0]["crcr:sent:" + SHA + "/org/four"] == [("d-1", 800.0)]
 
 
-def labels(db, updated_ms, received_ms, text, head="a" * 40):
-    return db.eval(FOLD_LABELS, 2, "crcr:labels:42", "crcr:epoch",
-                   updated_ms, received_ms, 3000, text, head, "")
+def labels(db, updated_ms, received_ms, text, head="a" * 40, pr=42, title="A title"):
+    return db.eval(FOLD_LABELS, 3, f"crcr:labels:{pr}", "crcr:prs", "crcr:epoch",
+                   pr, updated_ms, received_ms, 3000, "", text, head, title, "octocat")
+
+
+def test_pull_requests_stand_by_their_newest_event_in_every_order(db):
+    facts = [(1, 1000, 10), (2, 1000, 20), (3, 1000, 15), (1, 2000, 30)]
+    for order in itertools.permutations(facts):
+        empty(db)
+        for pr, updated_ms, received_ms in order:
+            labels(db, updated_ms, received_ms, "", pr=pr, title=f"at {updated_ms}")
+        assert db.zrevrange("crcr:prs", 0, -1) == ["1", "2", "3"]
+        assert db.hmget("crcr:labels:1", "title", "author") == ["at 2000", "octocat"]
+    empty(db)
+    for pr in range(1, 1004):
+        labels(db, 1000, 10 + pr, "", pr=pr)
+    assert db.zcard("crcr:prs") == 1000 and db.zscore("crcr:prs", "3") is None
 
 
 def test_the_newest_labels_win_in_every_order(db):

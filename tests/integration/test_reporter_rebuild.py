@@ -78,7 +78,7 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
     settled(reporter)
     before = dump(reporter.client())
     kinds = {key.split(":")[1] for key in before}
-    assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "dispatch", "sent", "labels",
+    assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "prs", "dispatch", "sent", "labels",
                      "zombies", "claim"}
     reporter.flush()
     reporter.wait_consistent()

@@ -13,7 +13,7 @@ BEGUN_S = 2    # after that nobody works with what they asked of Redis before
 PULSES_S = 10  # in so much time there are webhooks, and jobs that call back
 ROW, NAME = "7", "Redis unavailable, flushed, restarted empty, read-only, full"
 VIEW = ("crcr:job:*", "crcr:dispatch:*", "crcr:delivery:*", "crcr:pr:*", "crcr:head:*", "crcr:repo:*", "crcr:labels:*",
-        "crcr:claim:*", "crcr:sent:*", "crcr:seq:*", "crcr:repos")
+        "crcr:claim:*", "crcr:sent:*", "crcr:seq:*", "crcr:repos", "crcr:prs")
 OF_ONE_OWNER = ("owner", "until_ms")  # of a claim: whose it was no outcome tells
 
 

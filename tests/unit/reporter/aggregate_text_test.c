@@ -211,6 +211,21 @@ static void it_links_to_the_run_that_is_worst_off(void **state)
     wanted_check_clear(&check);
 }
 
+static void with_pages_it_links_to_the_back_ends_box_there(void **state)
+{
+    struct scene *s = *state;
+    struct wanted_check check;
+    job(s, "77", "a", "1", "success", 2000);
+    s->view.public_url = "https://hud.example";
+    want(s, true, &check);
+    assert_string_equal(check.details_url, "https://hud.example/pr/42#org/four");
+    wanted_check_clear(&check);
+    s->dispatch.pr = 0; /* a push */
+    want(s, true, &check);
+    assert_string_equal(check.details_url, "https://hud.example/delivery/d-1#org/four");
+    wanted_check_clear(&check);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -227,6 +242,7 @@ int main(void)
         TEST(it_starts_only_where_a_check_run_may_and_a_dispatch_came),
         TEST(the_text_changes_only_when_something_happened),
         TEST(it_links_to_the_run_that_is_worst_off),
+        TEST(with_pages_it_links_to_the_back_ends_box_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

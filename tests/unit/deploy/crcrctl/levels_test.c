@@ -215,14 +215,14 @@ static void canary_jobs_succeed_by_ending_as_they_are_named(void **state)
     put(l, (struct job){ .repo = repo, .name = "XCancel (a)", .conclusion = "cancelled" });
     put(l, (struct job){ .repo = repo, .name = "xtimeout", .state = JOB_TIMED_OUT });
     put(l, (struct job){ .repo = repo, .name = "plain", .conclusion = "success" });
-    struct level_figures f = figures(l, LEVELS_CANARY_REPO, 7);
+    struct level_figures f = figures(l, CANARY_REPO, 7);
     assert_int_equal(f.jobs, 4);
     assert_int_equal(f.successful, 4);
     assert_int_equal(f.timed_out, 0); /* the one that did was meant to */
     put(l, (struct job){ .repo = repo, .run = "2", .name = "xfail", .conclusion = "success" });
     put(l, (struct job){ .repo = repo, .run = "2", .name = "xcancel", .conclusion = "timed_out" });
     put(l, (struct job){ .repo = "org/a", .name = "xfail", .conclusion = "failure" });
-    f = figures(l, LEVELS_CANARY_REPO, 7);
+    f = figures(l, CANARY_REPO, 7);
     assert_int_equal(f.jobs, 6);
     assert_int_equal(f.successful, 4);
     assert_int_equal(f.timed_out, 1);

@@ -38,7 +38,8 @@ static void a_repo_without_jobs_has_no_pass_rate(void **state)
     json_t *root = parsed(&text);
     assert_true(json_is_null(json_object_get(root, "pass_rate")));
     assert_true(json_is_null(json_object_get(root, "level")));
-    assert_true(json_is_null(json_object_get(root, "last")));
+    assert_true(json_is_null(json_object_get(root, "last_run")));
+    assert_true(json_is_null(json_object_get(json_object_get(root, "nightly"), "pass_rate")));
     assert_true(json_is_null(json_object_get(root, "demoted")));
     json_decref(root);
 }
@@ -54,9 +55,9 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
         .oncalls = &oncall,
         .n_oncalls = 1,
     };
-    const struct result_record jobs[] = { job("org/three", "failure"),
-                                          job("org/three", "success") };
+    struct result_record jobs[] = { job("org/three", "success"), job("org/three", "failure") };
     struct buf text;
+    jobs[0].run_id = jobs[1].run_id = "9";
     buf_init(&text, 1 << 20);
     const struct demotion demotion = { .repo = NULL,
                                        .reason = (char *)(uintptr_t) "slow",
@@ -66,8 +67,10 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
     assert_string_equal(json_string_value(json_object_get(root, "repo")), "Org/Three");
     assert_string_equal(json_string_value(json_object_get(root, "level")), "L3");
     assert_true(json_real_value(json_object_get(root, "pass_rate")) == 0.5);
-    json_t *last = json_object_get(root, "last");
-    assert_string_equal(json_string_value(json_object_get(last, "conclusion")), "failure");
+    json_t *run = json_object_get(root, "last_run"), *worst = json_object_get(run, "worst");
+    assert_int_equal(json_integer_value(json_object_get(run, "jobs")), 2);
+    assert_int_equal(json_integer_value(json_object_get(run, "failed")), 1);
+    assert_string_equal(json_string_value(json_object_get(worst, "conclusion")), "failure");
     assert_string_equal(json_string_value(json_array_get(json_object_get(root, "oncalls"), 0)),
                         "al\"ice");
     const json_t *demoted = json_object_get(root, "demoted");
@@ -89,7 +92,19 @@ static void a_delivery_names_each_downstream_once(void **state)
                                             .head_sha = "abc",
                                             .event_type = "pull_request",
                                             .at_ms = 1000 };
-    const struct api_delivery delivery = { STR_LIT("d-1"), jobs, 4, &dispatch, 1, COMMIT_UNKNOWN };
+    struct allowlist *list;
+    struct allowlist_version version = { .list = NULL };
+    struct why why;
+    assert_int_equal(
+        allowlist_parse(&list, "list.yml", STR_LIT("L3:\n  npu: { org/three: [alice] }\n"), &why),
+        OK);
+    version.list = list;
+    const struct api_delivery delivery = { .id = STR_LIT("d-1"),
+                                           .jobs = jobs,
+                                           .n_jobs = 4,
+                                           .dispatches = &dispatch,
+                                           .n_dispatches = 1,
+                                           .version = &version };
     struct buf text;
     buf_init(&text, 1 << 20);
     api_put_delivery(&text, &delivery);
@@ -102,6 +117,11 @@ static void a_delivery_names_each_downstream_once(void **state)
     assert_string_equal(json_string_value(json_object_get(first, "at")),
                         "1970-01-01T00:00:01.000Z");
     assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "dispatch")));
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rows, 0), "device")),
+                        "npu");
+    assert_int_equal(json_array_size(json_object_get(json_array_get(rows, 0), "oncalls")), 1);
+    assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "device")));
+    allowlist_free(list);
     json_decref(root);
 }
 

@@ -1,0 +1,108 @@
+// Elements, and a page that changes in place. Text from outside becomes a text node or a checked
+// link; nothing is ever parsed as HTML.
+
+const isThere = (part) => part !== null && part !== undefined && part !== "";
+
+// content: a string, a node, or a list of them; null is left out. The attribute key names the
+// element among its siblings, for patch().
+export function el(tag, content, attributes) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {}))
+    if (value !== null && value !== undefined) node.setAttribute(name === "key" ? "data-key" : name, value);
+  node.append(...[content].flat(9).filter(isThere));
+  return node;
+}
+
+// A list whose places are fixed: what is null now leaves its place free, so that patch() finds the
+// others again when it comes.
+export function places(list) {
+  list.forEach((node, i) => { if (isThere(node)) node.dataset.key ??= `place ${i}`; });
+  return list.filter(isThere);
+}
+
+// To a page of ours: path begins with a slash.
+export const own = (text, path, attributes) => el("a", text, { href: path, ...attributes });
+
+// To elsewhere; plain text where it is no plain http(s) URL.
+export function link(text, url, attributes) {
+  if (!/^https?:\/\/[^/@\\]+(\/|$)/.test(url || "")) return el("span", text);
+  return el("a", text, { href: url, rel: "noopener noreferrer", ...attributes });
+}
+
+// columns: [{ name, look, help }]; rows: [{ key, cells }]; name: for those who do not see the
+// caption. On a narrow screen each row is a card, with the column's name before each value. The
+// roles stay those of a table when CSS makes blocks of it.
+export function table(name, caption, columns, rows) {
+  const head = columns.map((column) => el("th", column.name,
+    { scope: "col", role: "columnheader", class: column.look, title: column.help }));
+  const body = rows.map(({ key, cells }) => el("tr", cells.map((cell, i) => el(i ? "td" : "th", el("div", cell), {
+    class: columns[i].look, "data-label": columns[i].name,
+    ...(i ? { role: "cell" } : { role: "rowheader", scope: "row" }) })), { key, role: "row" }));
+  return el("div", el("table", [
+    el("caption", caption), el("thead", el("tr", head, { role: "row" }), { role: "rowgroup" }),
+    el("tbody", body, { role: "rowgroup" })], { role: "table" }),
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": name });
+}
+
+// The numbers of a table in words, for who cannot hover.
+export const glossary = (columns) => el("details", [el("summary", "What the numbers mean"),
+  el("dl", columns.filter((column) => column.help).flatMap((column) => [el("dt", column.name), el("dd", column.help)]))]);
+
+// ---- changing a page in place -------------------------------------------------------------------
+
+function patchAttributes(old, fresh) {
+  for (const { name, value } of fresh.attributes)
+    if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const { name } of [...old.attributes])
+    if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
+}
+
+// Makes old say what fresh says, and keeps it: with its focus, selection and scroll. Whether details
+// are open is the reader's own.
+function patchNode(old, fresh, mayMove) {
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  patchAttributes(old, fresh);
+  patch(old, [...fresh.childNodes], mayMove);
+}
+
+const keyOf = (node) => node.dataset?.key;
+
+// Those that are there stay where they stand unless they may move; a new one comes before the one
+// that it precedes.
+function patchByKey(parent, fresh, mayMove) {
+  const wanted = new Set(fresh.map(keyOf)), there = new Map();
+  for (const node of [...parent.childNodes])
+    if (wanted.has(keyOf(node)) && !there.has(keyOf(node))) there.set(keyOf(node), node);
+    else node.remove();
+  let place = null;
+  for (const node of [...fresh].reverse()) {
+    let old = there.get(keyOf(node));
+    if (old && old.nodeName !== node.nodeName) {
+      old.replaceWith(node);
+      old = node;
+    } else if (old) patchNode(old, node, mayMove);
+    if (!old || (mayMove && old.nextSibling !== place)) parent.insertBefore(old || node, place);
+    place = old || node;
+  }
+}
+
+function patchByPlace(parent, fresh, mayMove) {
+  fresh.forEach((node, i) => {
+    const old = parent.childNodes[i];
+    if (!old) parent.append(node);
+    else if (old.nodeName === node.nodeName && keyOf(old) === keyOf(node)) patchNode(old, node, mayMove);
+    else old.replaceWith(node);
+  });
+  while (parent.childNodes.length > fresh.length) parent.lastChild.remove();
+}
+
+// Makes the children of parent say what the fresh nodes say. mayMove: nobody reads there, so that
+// they may be put into their new order.
+export function patch(parent, fresh, mayMove) {
+  const keys = new Set(fresh.map(keyOf));
+  if (fresh.length && fresh.every(keyOf) && keys.size === fresh.length) patchByKey(parent, fresh, mayMove);
+  else patchByPlace(parent, fresh, mayMove);
+}

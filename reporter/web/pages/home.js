@@ -1,0 +1,52 @@
+// "/": how each back end does, L4 first, and among those the worst first.
+import { el, glossary, places, table } from "./dom.js";
+import { demoted, passRate, prLink, rank, repoLink, said, seconds, state, stateName, tally, tier, when } from "./values.js";
+
+export const api = () => "/api/crcr/summary";
+
+const COLUMNS = [
+  { name: "Repository" },
+  { name: "Level", help: "How far it is trusted. L1 gets the events. L2 reports, and its results are on these pages. L3 has check runs where a label asks for them, L4 always." },
+  { name: "Last run", help: "The worst job of the run that reported last, and how many of its jobs were not successful or still run." },
+  { name: "When", look: "when", help: "When that job ended or began, by the clock of its CI." },
+  { name: "Pull request", help: "That the last run was for." },
+  { name: "Pass rate", look: "number", help: "Successful of the finished jobs of pull requests and pushes among the newest 100 jobs. The newest attempt of each counts; cancelled and timed out count against it; what still runs does not count." },
+  { name: "Nightly", look: "number", help: "The same of the runs that it starts itself: nightly and periodic." },
+  { name: "Mean queue", look: "number", help: "From the dispatch to the first report, by the relay's clock; first attempts only." },
+];
+
+const lastState = (repo) => (repo.last_run ? stateName(repo.last_run.worst) : null);
+
+function lastRun(repo) {
+  const run = repo.last_run;
+  if (!run) return el("span", "nothing yet", { class: "quiet" });
+  const more = [run.failed ? `${run.failed} not successful` : null, run.running ? `${run.running} running` : null].filter(Boolean);
+  return [state(lastState(repo)), " ",
+          el("small", `${more.length ? `${more.join(", ")} of ` : ""}${run.jobs} ${run.jobs === 1 ? "job" : "jobs"}`, { class: "quiet" })];
+}
+
+function row(repo) {
+  const newest = repo.last_run ? repo.last_run.worst : null;
+  return { key: repo.repo.toLowerCase(), cells: [
+    repoLink(repo.repo), [tier(repo.level), " ", repo.device, " ", demoted(repo.demoted?.reason)], lastRun(repo),
+    newest ? when(newest.completed_at || newest.started_at) : "–",
+    newest ? (newest.pr_number ? prLink(newest.pr_number) : said(newest.event_type)) : "–",
+    passRate(repo), passRate(repo.nightly), seconds(repo.queue_time_mean)] };
+}
+
+const levelOf = (repo) => (repo.level ? Number(repo.level.slice(1)) : 0);
+
+export function show(data) {
+  const list = data.allowlist;
+  const repos = [...data.repos].sort((a, b) => levelOf(b) - levelOf(a) || rank(lastState(a)) - rank(lastState(b)) ||
+                                               a.repo.localeCompare(b.repo));
+  return places([
+    el("h1", `Back ends of ${data.upstream_repo}`),
+    el("p", list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
+                     : "No allowlist has been published yet: the log of the dispatcher's router says why.", { class: "quiet" }),
+    list.error ? el("p", ["The newest allowlist is not in force: ", said(list.error)], { class: "error", role: "alert" }) : null,
+    repos.length ? table("Back ends", ["Last runs: ", ...tally(repos.map(lastState))], COLUMNS, repos.map(row))
+      : el("p", "No back end is listed, and none has reported. The allowlist names them (ALLOWLIST_URL)."),
+    glossary(COLUMNS),
+  ]);
+}

@@ -1,0 +1,168 @@
+// Which page it is, when it is asked for anew, and what is shown while there is no answer.
+import { el, patch } from "./dom.js";
+import { ages } from "./values.js";
+import * as delivery from "./delivery.js";
+import * as home from "./home.js";
+import * as pr from "./pr.js";
+import * as prs from "./prs.js";
+import * as repo from "./repo.js";
+
+const REFRESH_MS = 5000, ANSWER_MS = 15000;
+const byId = (id) => document.getElementById(id);
+const content = byId("main"), banner = byId("banner"), auto = byId("auto");
+
+// A page: api(match, query) is where its data is, show(data, query) its elements, and more(data,
+// get), where it has one, asks for what belongs to it.
+const PAGES = [
+  [/^\/repo\/([^/]+\/[^/]+)\/?$/, repo, (m) => `No back end ${m[1]} is listed or has reported: the list is on the first page.`],
+  [/^\/prs\/?$/, prs, () => ""],
+  [/^\/pr\/(\d+)\/?$/, pr, (m) => `Nothing is known of pull request ${m[1]}: nothing was dispatched for it, or longer ago than CRCR_STATUS_TTL.`],
+  [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no back end. ` +
+    `Its way through the topics: crcrctl trace ${m[1]}`],
+  [/^\/$/, home, () => ""],
+];
+
+function pageOf(path) {
+  for (const [pattern, page, unknown] of PAGES) {
+    const match = path.match(pattern);
+    if (match) return { page, match, unknown: () => unknown(match) };
+  }
+  return null;
+}
+
+const address = () => location.pathname + location.search;
+let shown = null;   // the address that is on the page; null: no good data is
+let last = "";      // the JSON that it was made from, but for when that was made
+let freshAt = null; // when that came
+let turn = 0;       // of the newest question: answers to others are not shown
+let asking = false;
+
+// ---- what is on the page ------------------------------------------------------------------------
+
+function tell(text) {
+  if (banner.textContent !== text) banner.textContent = text;
+  banner.hidden = text === "";
+}
+
+// Nobody reads, points or types there.
+const mayMove = () => !content.matches(":hover") && (!content.contains(document.activeElement) || document.activeElement === content) &&
+  getSelection().isCollapsed;
+
+// Shows another page, or other data of the same one.
+function put(nodes, isNew) {
+  if (isNew) content.replaceChildren(...nodes);
+  else patch(content, nodes, mayMove());
+  document.title = `${content.querySelector("h1").textContent.trim()} – Cross-repository CI`;
+}
+
+// The last good data stays below it.
+function problem(text) {
+  const since = shown === address() ? ` The data below is of ${freshAt.toLocaleString()}.` : "";
+  tell(`${text}${since}${auto.checked ? " It is asked for again every 5 s." : ""}`);
+  if (shown === address()) return;
+  put([el("h1", "Nothing to show yet")], true);
+  shown = null;
+}
+
+function unknown(text) {
+  tell("");
+  put([el("h1", "Nothing to show"), el("p", text, { class: "error", role: "alert" })], true);
+  shown = null;
+}
+
+function draw(page, data, entered) {
+  const same = JSON.stringify({ ...data, generated_at: null }), isNew = shown !== address();
+  if (isNew || same !== last) put(page.show(data, new URLSearchParams(location.search)), isNew);
+  tell("");
+  freshAt = new Date();
+  byId("fresh").textContent = `As of ${freshAt.toLocaleTimeString()}.`;
+  shown = address();
+  last = same;
+  if (!isNew) return;
+  if (history.state?.top) window.scrollTo(0, history.state.top);
+  else if (location.hash) location.replace(location.hash); // it could not be scrolled to before it was there
+  else window.scrollTo(0, 0);
+  if (entered) content.focus({ preventScroll: true });
+}
+
+// ---- asking -------------------------------------------------------------------------------------
+
+// null: there is nothing of that name. Throws what to say when there is no answer.
+async function get(url) {
+  let answer;
+  try {
+    answer = await fetch(url, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(ANSWER_MS) });
+  } catch (error) {
+    throw new Error(`No answer from the server (${error.message}).`, { cause: error });
+  }
+  const data = await answer.json().catch(() => null);
+  if (answer.status === 404 && data?.detail) return null;
+  if (!answer.ok || !data) throw new Error(`The server said ${answer.status}: ${data?.detail || "no JSON"}.`);
+  return data;
+}
+
+// entered: the reader has come here by a link of ours.
+async function ask(entered) {
+  const found = pageOf(location.pathname), mine = ++turn;
+  if (!found) return unknown("There is no such page.");
+  const url = found.page.api(found.match, location.search);
+  byId("raw").href = url;
+  asking = true;
+  try {
+    const data = await get(url);
+    if (data && found.page.more) await found.page.more(data, get);
+    if (mine !== turn) return;
+    if (data) draw(found.page, data, entered);
+    else unknown(found.unknown());
+  } catch (error) {
+    if (mine === turn) problem(error.message);
+  } finally {
+    if (mine === turn) asking = false;
+  }
+}
+
+function again() {
+  ages();
+  if (auto.checked && !document.hidden && !asking) ask(false);
+}
+
+// ---- going elsewhere ----------------------------------------------------------------------------
+
+function go(path) {
+  history.replaceState({ top: window.scrollY }, "");
+  history.pushState(null, "", path);
+  ask(true);
+}
+
+function copy(button) {
+  navigator.clipboard.writeText(button.dataset.copy).then(() => {
+    byId("said").textContent = `Copied: ${button.dataset.copy}`;
+  }, (error) => {
+    byId("said").textContent = `Not copied: ${error.message}`;
+  });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]"), anchor = event.target.closest("a");
+  if (button) copy(button);
+  if (!anchor || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (anchor.origin !== location.origin || !pageOf(anchor.pathname) || anchor.hash) return;
+  event.preventDefault();
+  go(anchor.pathname + anchor.search);
+});
+byId("find").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const typed = byId("what").value.trim();
+  const what = (/\/pull\/(\d+)/.exec(typed) || [null, typed.replace(/^#/, "")])[1];
+  go(what === "" ? "/" : /^\d+$/.test(what) ? `/pr/${what}` : what.includes("/") ? `/repo/${what}` : `/delivery/${what}`);
+});
+window.addEventListener("popstate", () => {
+  if (shown !== address()) ask(true); // else it is another place on the same page
+});
+document.addEventListener("visibilitychange", again);
+setInterval(again, REFRESH_MS);
+
+// Links of before these paths: /#/pr/1
+history.scrollRestoration = "manual";
+if (location.pathname === "/" && pageOf(location.hash.slice(1))) history.replaceState(null, "", location.hash.slice(1));
+ask(false);

@@ -1,0 +1,113 @@
+// How single values look: states, numbers, times, links.
+import { el, link, own } from "./dom.js";
+
+// Worst first; those that run come before those that ended well.
+const MARKS = {
+  failure: ["bad", "✗"], failed: ["bad", "✗"], timed_out: ["bad", "✗"], cancelled: ["warn", "!"],
+  action_required: ["warn", "!"], unknown: ["warn", "?"], in_progress: ["busy", "●"], waiting: ["busy", "…"],
+  dispatched: ["plain", "→"], success: ["good", "✓"], neutral: ["quiet", "–"], skipped: ["quiet", "–"],
+  stale: ["quiet", "–"],
+};
+const NAMES = Object.keys(MARKS);
+
+export function state(name) {
+  if (!name) return el("span", "–", { class: "quiet" });
+  const [look, mark] = MARKS[name] || ["quiet", "–"];
+  return el("span", [el("span", `${mark} `, { "aria-hidden": "true" }), name.replaceAll("_", " ")],
+            { class: `state ${look}` });
+}
+
+export const stateName = (job) => (job.status === "completed" ? job.conclusion || "neutral" : job.status);
+export const jobState = (job) => state(stateName(job));
+export const rank = (name) => (NAMES.includes(name) ? NAMES.indexOf(name) : name ? NAMES.length : NAMES.length + 1);
+export const worst = (names) => [...names].sort((a, b) => rank(a) - rank(b))[0] || null;
+export const isBad = (name) => ["bad", "warn"].includes((MARKS[name] || [])[0]);
+
+// "2 failure, 1 in progress, 5 success": the worst first.
+export function tally(names) {
+  return NAMES.filter((name) => names.includes(name)).flatMap((name, i) => [
+    i ? ", " : "", `${names.filter((one) => one === name).length} `, state(name)]);
+}
+
+export const count = (n) => (n === null || n === undefined ? "–" : n.toLocaleString("en"));
+export const tier = (level) => el("span", level || "–", { class: "tier" });
+// Words of others: their direction ends with them.
+export const said = (text) => el("bdi", text);
+
+// What is below 80 % is red, below 95 % amber; the text says it too.
+export function passRate(score) {
+  if (score.pass_rate === null) return el("span", "–", { class: "quiet" });
+  const percent = score.pass_rate * 100;
+  const look = percent >= 95 ? "good" : percent >= 80 ? "warn" : "bad";
+  const text = percent > 99.9 && percent < 100 ? "99.9" : percent.toFixed(percent === 100 ? 0 : 1);
+  return el("span", [`${text} %`, el("small", ` of ${count(score.completed)}`)], { class: `chip ${look}` });
+}
+
+export function seconds(value) {
+  if (value === null || value === undefined) return "–";
+  if (value < 60) return `${value.toFixed(1)} s`;
+  const whole = Math.round(value);
+  const hours = Math.floor(whole / 3600), minutes = Math.floor((whole % 3600) / 60);
+  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+}
+
+// A CI's own clock may be ahead of ours.
+function age(at) {
+  const ago = (Date.now() - at.getTime()) / 1000;
+  return ago < -60 ? `in ${Math.ceil(-ago / 60)} min` : ago < 60 ? "just now" : ago < 3600 ? `${Math.floor(ago / 60)} min ago`
+    : ago < 172800 ? `${Math.floor(ago / 3600)} h ago` : `${Math.floor(ago / 86400)} days ago`;
+}
+
+const LOCAL = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+
+// "7 min ago Nov 21, 05:18": in the reader's own time; UTC on hover.
+export function when(text) {
+  const at = new Date(text || NaN);
+  if (Number.isNaN(at.getTime())) return el("span", "–", { class: "quiet" });
+  return el("time", [el("span", age(at), { class: "age" }), " ", el("small", LOCAL.format(at), { class: "quiet" })],
+            { datetime: at.toISOString(), title: at.toISOString() });
+}
+
+// The ages go on while nothing else changes.
+export function ages() {
+  for (const node of document.querySelectorAll("time")) {
+    const text = node.querySelector(".age").firstChild, now = age(new Date(node.dateTime));
+    if (text.data !== now) text.data = now;
+  }
+}
+
+export const demoted = (reason) => (reason ? el("span", "demoted", { class: "state bad", title: reason }) : null);
+
+export function repoLink(repo) {
+  const slash = repo.indexOf("/") + 1;
+  return own([repo.slice(0, slash), el("wbr"), repo.slice(slash)], `/repo/${repo}`);
+}
+
+export const prLink = (pr) => (pr ? own(`#${pr}`, `/pr/${pr}`) : "–");
+export const deliveryLink = (id) => (id ? el("code", own(id.slice(0, 8), `/delivery/${id}`), { title: id }) : "–");
+export const shaLink = (upstream, sha) =>
+  el("code", sha ? link(sha.slice(0, 10), `https://github.com/${upstream}/commit/${sha}`) : "–", { title: sha });
+
+// Only where the browser lets a page copy: on https, and on this machine.
+export function copyButton(text, what) {
+  return navigator.clipboard ? el("button", "copy", { type: "button", class: "copy", "data-copy": text, "aria-label": `copy ${what}` })
+    : null;
+}
+
+export function jobName(job) {
+  const attempt = job.run_attempt && String(job.run_attempt) !== "1" ? ` (attempt ${job.run_attempt})` : "";
+  return job.job_name === job.workflow_name ? job.job_name + attempt
+                                            : `${job.workflow_name} / ${job.job_name}${attempt}`;
+}
+
+// What one job of one attempt is known by.
+export const jobKey = (job) => [job.downstream_repo.toLowerCase(), job.delivery_id, job.run_id, job.workflow_name, job.job_name,
+                                job.check_run_id, job.run_attempt].join("\n");
+
+// Without those of which there is a later attempt. Several of one name in one attempt all stay.
+export function newestAttempts(jobs) {
+  const nameOf = (job) => [job.downstream_repo.toLowerCase(), job.run_id, job.workflow_name, job.job_name].join("\n");
+  const newest = new Map();
+  for (const job of jobs) newest.set(nameOf(job), Math.max(newest.get(nameOf(job)) ?? 0, Number(job.run_attempt) || 0));
+  return jobs.filter((job) => !(Number(job.run_attempt) < newest.get(nameOf(job))));
+}

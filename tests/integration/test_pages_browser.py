@@ -1,0 +1,233 @@
+"""The pages in a real browser (Debian's Chromium), served by crcr-reporter from what stands in its topics."""
+import gzip
+import json
+import re
+import signal
+import subprocess
+import urllib.request
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from lib.processes import BIN, wait_for
+from test_reporter import Job, Reporter, label_event
+from test_reporter_commits import report, sha_of
+
+WIDE, NARROW = (1280, 900), (390, 844)
+ASSETS_MAX = 150_000  # bytes, gzipped, of all pages together
+HOSTILE = "<img src=x onerror=document.title='taken'>"
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Reporter(tmp_path_factory.mktemp("pages"), kafka_node.brokers)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+                     f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(argument)
+    options.binary_location = "/usr/bin/chromium"
+    driver = webdriver.Chrome(service=webdriver.chrome.service.Service("/usr/bin/chromedriver"), options=options)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+class Page:
+    """One page as a reader has it before them."""
+
+    def __init__(self, reporter, driver):
+        self.reporter, self.driver = reporter, driver
+
+    def open(self, path, size=WIDE):
+        """As if typed into the address bar."""
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == NARROW})
+        self.driver.get("about:blank")  # else another #fragment loads nothing
+        self.driver.get(self.reporter.relay.url("hud", path))
+        return self
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def text(self, selector="main"):
+        return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def wait(self, *wanted, selector="main"):
+        """Until the element shows all of them."""
+        return wait_for(f"{selector} to show {wanted}",
+                        lambda: all(one in self.text(selector) for one in wanted) and self.text(selector))
+
+    def wait_rows(self, condition):
+        """The rows of the table, by what stands first in them, once the condition holds."""
+        def rows():
+            texts = self.js("return [...document.querySelectorAll('main tbody tr')].map((row) => "
+                            "[row.querySelector('th').innerText, row.innerText])")
+            found = {name.replace("\u200b", ""): text for name, text in texts}
+            return found if condition(found) else None
+        return wait_for("the rows", rows)
+
+    def click(self, selector):
+        self.driver.find_element(By.CSS_SELECTOR, selector).click()
+
+
+@pytest.fixture
+def page(reporter, chromium):
+    return Page(reporter, chromium)
+
+
+def failed(reporter, pr, repo="org/four", level="L4", message="assert 2 == 3", **workflow):
+    """A job of a pull request that failed one test."""
+    job = Job(reporter, repo, level, pr=pr, **workflow).outcome("dispatched")
+    job.call("in_progress", 1500)
+    job.call("completed", 11_750, conclusion="failure", test_results={"passed": 8, "failed": 1, "skipped": 1},
+             failed_tests_detail=[{"name": "test_add", "classname": "TestOps", "message": message}],
+             triage_verdict={"schema_version": "1", "category": "backend", "confidence": "high", "summary": "our kernel"})
+    job.wait_result()
+    return job
+
+
+def test_the_first_page_has_the_worst_of_the_highest_level_first(reporter, page):
+    Job(reporter, "org/five", pr=701).call("completed", 2000, conclusion="success").wait_result()
+    failed(reporter, pr=701)
+    two = Job(reporter, "org/two", "L2", pr=701).call("completed", 2000, conclusion="success")
+    two.wait_result()
+    report(reporter, sha_of("browser"), "org/two", "L2", conclusion="failure")
+    page.open("/").wait("org/four", "org/two", "org/five", "failure")
+    rows = page.wait_rows(lambda rows: "0.0 %" in rows["org/two"])
+    assert list(rows)[0] == "org/four" and "0.0 %" in rows["org/four"], "L4 before L2, what failed before what did not"
+    assert "100 %" in rows["org/two"], "what a back end starts itself does not count in its pass rate"
+    assert page.js("return document.querySelector('main th[title]') !== null"), "each number has its definition"
+
+
+def test_a_pull_request_shows_failed_tests_what_blocks_and_what_to_do(reporter, page):
+    job = failed(reporter, pr=702)
+    three = Job(reporter, "org/three", "L3", pr=702)
+    three.delivery, three.sha = job.delivery, job.sha
+    three.outcome("dispatched").call("completed", 2000, conclusion="success").wait_result()
+    shown = page.open("/pr/702#org/four").wait("org/four", "org/three", "TestOps::test_add", "assert 2 == 3")
+    assert "can block the merge" in shown and "our kernel" in shown
+    assert "ciflow/crcr/npu" in shown and "to see its check on the pull request" in shown
+    assert shown.index("org/four") < shown.index("org/three"), "what failed comes first"
+    assert page.js("return document.querySelector('.box:target').id") == "org/four"
+    page.js("document.querySelector(\"[data-key='org/three'] h3 a\").focus()")
+    label_event(three, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
+    page.wait("which has the label ciflow/crcr/npu")
+    assert page.js("return document.activeElement.getAttribute('href')") == "/repo/org/three", "the first label moves nothing"
+
+
+def test_pull_requests_are_listed_and_found(reporter, page):
+    job = failed(reporter, pr=708)
+    label_event(job, "synchronize", [], "", 5)
+    page.open("/prs").wait("#708", "org/four", "failure")
+    page.js("document.getElementById('q').value = '708'")
+    page.click("form[action='/prs'] button")
+    page.wait("#708")
+    assert page.js("return location.search") == "?q=708"
+    assert page.js("return document.querySelectorAll('main tbody tr').length") == 1
+    page.open("/prs?q=no-such-title").wait("No pull request")
+
+
+def test_a_delivery_and_a_back_end_have_pages_of_their_own(reporter, page):
+    job = failed(reporter, pr=703, job_name="gpu / 1")
+    page.open(f"/delivery/{job.delivery}").wait(job.delivery, "gpu / 1", "test_add", "crcrctl trace")
+    page.open("/repo/org/four").wait("#703", "gpu / 1", "failure", "on call: carol")
+    page.click("a[href='/pr/703']")
+    page.wait("pytorch/pytorch#703")
+    assert page.js("return location.pathname") == "/pr/703"
+    page.driver.back()
+    page.wait("on call: carol")
+    page.open(f"/#/delivery/{job.delivery}").wait("crcrctl trace")  # as links were before
+
+
+def test_a_job_turns_green_while_one_looks_and_nothing_is_lost(reporter, page):
+    failed(reporter, pr=704, run_id=7041)
+    job = Job(reporter, "org/two", "L2", pr=704).outcome("dispatched").call("in_progress", 1000)
+    page.open("/pr/704").wait("in progress", selector="[data-key='org/two']")
+    page.js("document.querySelector(\"[data-key='org/two'] h3 a\").focus();"
+            "document.body.style.minHeight = '3000px'; window.scrollTo(0, 40);"
+            "getSelection().selectAllChildren(document.querySelector('main h1'));")
+    before = page.js("return [scrollY, String(getSelection()), document.querySelectorAll('details[open]').length]")
+    job.call("completed", 5000, conclusion="success")
+    page.wait("success", selector="[data-key='org/two']")
+    assert page.js("return [scrollY, String(getSelection()), document.querySelectorAll('details[open]').length]") == before
+    assert page.js("return document.activeElement.getAttribute('href')") == "/repo/org/two"
+    assert page.js("return getSelection().isCollapsed") is False
+
+
+def test_the_last_good_data_stays_while_redis_is_unavailable(reporter, page):
+    failed(reporter, pr=705)
+    page.open("/pr/705").wait("test_add")
+    assert page.js("return document.getElementById('banner').hidden")
+    reporter.redis.process.signal(signal.SIGSTOP)
+    try:
+        page.wait("503", "asked for again", "The data below is of", selector="#banner")
+        assert "test_add" in page.text()
+        page.open("/repo/org/four").wait("Nothing to show yet")
+    finally:
+        reporter.redis.process.signal(signal.SIGCONT)
+    page.wait("on call: carol")
+    assert page.js("return document.getElementById('banner').hidden")
+
+
+def test_names_from_outside_are_text(reporter, page):
+    """RIGHT-TO-LEFT OVERRIDE in what may hold it: it turns nothing around but the name itself."""
+    job = failed(reporter, pr=706, job_name=HOSTILE, name="w" * 200, message=f"{HOSTILE}\u202eevil")
+    for path in ("/pr/706", f"/delivery/{job.delivery}", "/repo/org/four"):
+        page.open(path).wait(HOSTILE)
+        assert page.js("return document.querySelectorAll('main img').length") == 0
+        assert "taken" not in page.driver.title
+    page.open("/pr/706").wait("evil")
+    assert page.js("return [...document.querySelectorAll('main pre')].every((one) => "
+                   "getComputedStyle(one).unicodeBidi.startsWith('isolate'))")
+
+
+@pytest.mark.parametrize("path", ["/", "/pr/707", "/repo/org/four"])
+def test_a_phone_shows_each_state_without_scrolling_sideways(reporter, page, path):
+    if not reporter.relay.api("/api/crcr/prs/707"):
+        failed(reporter, pr=707, job_name="a job with a rather long name " * 3)
+    page.open(path, NARROW).wait("failure")
+    assert page.js("return innerWidth") == NARROW[0]
+    assert page.js("return document.documentElement.scrollWidth <= innerWidth")
+    beyond = page.js("return [...document.querySelectorAll('main .state')].filter((one) => one.checkVisibility() && "
+                     "one.getBoundingClientRect().right > innerWidth).map((one) => one.innerText)")
+    assert beyond == []
+
+
+@pytest.mark.parametrize("path,says", [
+    ("/pr/999999", "CRCR_STATUS_TTL"), ("/delivery/none-such", "crcrctl trace none-such"), ("/repo/no/such", "first page")])
+def test_unknown_things_say_where_to_look(page, path, says):
+    page.open(path).wait("Nothing to show", says)
+
+
+def test_everything_that_a_page_loads_is_ours_and_small(reporter, page):
+    page.open("/").wait("Back ends of")
+    loaded = page.js("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert all(one.startswith(reporter.relay.url("hud", "/")) for one in loaded)
+    assert len([one for one in loaded if "/assets/" in one]) >= 9
+    size = 0
+    for url in [reporter.relay.url("hud", "/"), *(one for one in loaded if "/assets/" in one)]:
+        with urllib.request.urlopen(url) as answer:
+            size += len(gzip.compress(answer.read()))
+    assert size < ASSETS_MAX
+    errors = [one for one in page.driver.get_log("browser") if one["level"] == "SEVERE" and "status of" not in one["message"]]
+    assert errors == [], json.dumps(errors)
+    assert re.search(r"default-src 'none'", urllib.request.urlopen(reporter.relay.url("hud", "/pr/1")).headers["Content-Security-Policy"])
+
+
+@pytest.mark.parametrize("url, code", [("https://crcr.example.org", 0), ("http://127.0.0.1:8090", 0),
+                                       ("https://example.org/crcr", 2), ("https://example.org?a", 2)])
+def test_the_address_of_the_pages_has_no_path(reporter, url, code):
+    environment = {**reporter.relay.environment("admin_reporter"), "CRCR_PUBLIC_URL": url}
+    done = subprocess.run([BIN / "crcr-reporter", "--check-config"], env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == code, done.stderr
+    assert code == 0 or ("CRCR_PUBLIC_URL" in done.stderr and "https://crcr.example.org" in done.stderr)
