@@ -18,9 +18,7 @@ ALLOWLIST = b"""\
 L2: [org/two]
 L3:
   npu: { org/three: [alice] }
-L4:
-  - org/four: carol
-  - org/five: dave
+L4: [{ org/four: carol }, { org/five: dave }]
 """
 _numbers = itertools.count(1)
 
