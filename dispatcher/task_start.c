@@ -39,9 +39,9 @@ static void note_redis(struct sender *s, bool answers, const char *reason)
     s->redis_unavailable = !answers;
 }
 
-/* Whether a later event of its pull request with the same action waits behind it: of a pull request
- * that is closed and opened again and again, or pushed to, while a call is out. What may have been
- * called already is not overtaken: it runs under its name. */
+/* Whether a later event of its pull request with the same action, no repeat of its own, waits
+ * behind it: of a pull request that is closed and opened again and again, or pushed to, while a
+ * call is out. What may have been called already is not overtaken: it runs under its name. */
 static bool is_overtaken(const struct task_in_hand *t)
 {
     const struct event *event = &t->task.event;
@@ -50,6 +50,7 @@ static bool is_overtaken(const struct task_in_hand *t)
     for (const struct lane_item *i = lanes_behind(&t->item); i; i = i->next) {
         const struct task *later = &((const struct task_in_hand *)i)->task;
         if (task_can_be_superseded(later) && str_eq(later->event.action, event->action) &&
+            !str_eq(later->event.delivery, event->delivery) &&
             task_seq_cmp(&later->seq, &t->task.seq) > 0)
             return true;
     }

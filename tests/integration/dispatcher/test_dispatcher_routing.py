@@ -111,6 +111,18 @@ class TestOrder:
         of_repo = [one["outcome"] for end in ends for one in end if one["repo"] == repo]
         assert of_repo == ["dispatched"] + ["superseded"] * 6 + ["dispatched"] * 2
 
+    def test_a_delivery_is_not_overtaken_by_its_own_repeat(self, bench):
+        """GitHub may deliver one twice, and redeliver asks for it: the repeats say again what came of the call."""
+        repo, number = REPOS["L2"], next(bench.numbers)
+        bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 3000, "count": 1})
+        bench.pull_request(number, updated_at="2026-11-21T03:20:00Z")
+        wait_for("its call", lambda: [one for one in bench.calls(repo) if one["delay_ms"] == 3000])
+        for _ in range(3):
+            bench.pull_request(number, delivery=f"again-{number}", updated_at="2026-11-21T03:20:01Z")
+        ends = bench.wait_outcomes(f"again-{number}", 3, repo)
+        assert {one["outcome"] for one in ends} <= {"dispatched", "duplicate"}
+        assert len(bench.dispatches(f"again-{number}", repo)) == 1
+
     def test_different_pull_requests_do_not_wait_for_each_other(self, bench):
         repo = REPOS["L2"]
         bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 1500})
