@@ -38,7 +38,7 @@ class Setting:
         file = self.folder / "bodies"
         pad = payload("pull_request/opened-2.json")["pull_request"]["body"] or ""
         lines = []
-        for number in range(1, PULL_REQUESTS + 1):
+        for number in range(1_000_001, 1_000_001 + PULL_REQUESTS):
             body = pull_request(number=number)
             body["pull_request"]["body"] = pad
             text = json.dumps(body, separators=(",", ":"))
@@ -98,11 +98,11 @@ class Setting:
     def drive(self, driver, *arguments, timeout=120, under=()):
         return self.end(self.spawn(driver, *arguments, under=under), timeout)
 
-    def webhooks(self, relay, rate, count, connections=32):
-        """An open model at that rate, or with rate 0 as many as are taken."""
+    def webhooks(self, relay, rate, count, connections=32, *own):
+        """An open model at that rate, or with rate 0 as many as are taken. "own": each of a pull request of its own."""
         secret = relay.environment()["GITHUB_APP_SECRET"]
         return self.spawn("webhook_load", relay.ports["ingest"], secret, self.bodies, rate, count,
-                          connections)
+                          connections, *own)
 
     def sink_stats(self):
         return json.loads(http("GET", f"http://127.0.0.1:{self.sink_port}/_stats")[1])

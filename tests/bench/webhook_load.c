@@ -1,8 +1,10 @@
 /* GitHub as the sender of webhooks: signed pull_request webhooks at a fixed rate, whatever the
  * receiver does (an open model: what waits for a connection is late, and that counts).
  *
- *   usage: webhook_load PORT SECRET BODIES RATE COUNT CONNECTIONS
+ *   usage: webhook_load PORT SECRET BODIES RATE COUNT CONNECTIONS [own]
  *
+ * own: each is of a pull request of its own: its number, of seven digits, is written into the body,
+ * which is signed anew. Of events of one pull request that wait, only the last is sent on.
  * RATE 0 keeps all connections busy: that finds what the receiver can take, and says nothing about
  * latency. Prints {"accepted", "refused", "seconds", "cpu_us", "p50_us", "p99_us"}, the latencies
  * from when each was due to its answer. */
@@ -26,6 +28,7 @@
 
 #define ANSWER_MAX 2048
 #define EVENTS     64
+#define OWN_DIGITS 7
 
 struct connection {
     struct connection *next; /* among the idle */
@@ -37,9 +40,11 @@ struct connection {
 
 struct load {
     uint16_t port;
+    const char *secret;
     struct bodies bodies;
     char (*signatures)[SHA256_HEX_SIZE];
     long rate, count, sent, accepted, refused;
+    bool own;
     int64_t started_us;
     int set;
     struct connection *all, *idle;
@@ -79,11 +84,30 @@ static void send_all(int fd, struct iovec *parts)
     }
 }
 
+/* Writes another number for that of the body, wherever it stands, and signs it. */
+static void make_own(struct load *l, size_t i)
+{
+    struct str body = l->bodies.at[i], rest = body;
+    ptrdiff_t number = str_find_str(body, STR_LIT("\"number\":"));
+    char old[OWN_DIGITS + 1], own[OWN_DIGITS + 1];
+    if (number < 0 || number + 9 + OWN_DIGITS > (ptrdiff_t)body.len)
+        bench_die("a body has no number of %d digits", OWN_DIGITS);
+    memcpy(old, body.ptr + number + 9, OWN_DIGITS);
+    old[OWN_DIGITS] = '\0';
+    snprintf(own, sizeof(own), "%07ld", 5000000 + l->sent % 1000000);
+    for (ptrdiff_t at; (at = str_find_str(rest, str_of(old))) >= 0;
+         rest = str_from(rest, (size_t)at + OWN_DIGITS))
+        memcpy((char *)(uintptr_t)rest.ptr + at, own, OWN_DIGITS);
+    hmac_sha256_hex(str_of(l->secret), body, l->signatures[i]);
+}
+
 static void send_webhook(struct load *l, int64_t due_us)
 {
     struct connection *c = l->idle;
     size_t i = (size_t)l->sent % l->bodies.n;
     struct str body = l->bodies.at[i];
+    if (l->own)
+        make_own(l, i);
     char head[1024], delivery[MARK_SIZE];
     LL_DELETE(l->idle, c);
     c->due_us = due_us;
@@ -152,6 +176,8 @@ static void run(struct load *l)
 static void load_init(struct load *l, char **argv)
 {
     *l = (struct load){ .port = (uint16_t)bench_number(argv[1], 1),
+                        .secret = argv[2],
+                        .own = argv[7] && strcmp(argv[7], "own") == 0,
                         .rate = bench_number(argv[4], 0),
                         .count = bench_number(argv[5], 1),
                         .set = epoll_create1(EPOLL_CLOEXEC) };
@@ -168,8 +194,8 @@ static void load_init(struct load *l, char **argv)
 int main(int argc, char **argv)
 {
     struct load l;
-    if (argc != 7)
-        bench_die("usage: webhook_load PORT SECRET BODIES RATE COUNT CONNECTIONS");
+    if (argc != 7 && argc != 8)
+        bench_die("usage: webhook_load PORT SECRET BODIES RATE COUNT CONNECTIONS [own]");
     load_init(&l, argv);
     int64_t cpu_us = bench_cpu_us();
     l.started_us = clock_mono_us();
