@@ -291,15 +291,18 @@ static enum err scan(struct reading *r, struct str body)
                                              .must_be_object = true };
     struct json_want wants[N_WANTS];
     for (size_t i = 0; i < N_FIELDS; i++)
-        wants[i] = (struct json_want){ fields[i].path, on_field };
+        wants[i] = (struct json_want){ .path = fields[i].path, .found = on_field };
     for (size_t i = 0; i < N_COUNTS; i++)
-        wants[WANT_COUNT + i] = (struct json_want){ count_paths[i], on_count };
+        wants[WANT_COUNT + i] = (struct json_want){ .path = count_paths[i], .found = on_count };
     for (size_t i = 0; i < N_ROW_MEMBERS; i++)
-        wants[WANT_ROW + i] = (struct json_want){ row_members[i].path, on_row_member };
-    wants[WANT_ROW_END] = (struct json_want){ ROWS, on_row_end };
-    wants[WANT_STATUS] = (struct json_want){ "workflow.status", on_status };
-    wants[WANT_RUN_COMPLETE] = (struct json_want){ "workflow.run_complete", on_run_complete };
-    wants[WANT_VERDICT] = (struct json_want){ "workflow.triage_verdict", on_verdict };
+        wants[WANT_ROW + i] =
+            (struct json_want){ .path = row_members[i].path, .found = on_row_member };
+    wants[WANT_ROW_END] = (struct json_want){ .path = ROWS, .found = on_row_end };
+    wants[WANT_STATUS] = (struct json_want){ .path = "workflow.status", .found = on_status };
+    wants[WANT_RUN_COMPLETE] =
+        (struct json_want){ .path = "workflow.run_complete", .found = on_run_complete };
+    wants[WANT_VERDICT] =
+        (struct json_want){ .path = "workflow.triage_verdict", .found = on_verdict };
     enum err err = json_scan(body, &rules, wants, N_WANTS, r, r->why);
     return err ? err : r->err;
 }

@@ -35,7 +35,8 @@ const char *event_kind_name(enum event_kind kind)
 
 /* ---- facts of a body ------------------------------------------------------------------------ */
 
-enum fact_type { FACT_TEXT, FACT_NUMBER, FACT_TRUE, FACT_LABEL };
+/* FACT_WORDS: text for people, which costs no event: absent where it holds a NUL. */
+enum fact_type { FACT_TEXT, FACT_WORDS, FACT_NUMBER, FACT_TRUE, FACT_LABEL };
 
 struct fact {
     unsigned kinds; /* bits of enum event_kind that have it */
@@ -59,8 +60,8 @@ static const struct fact facts_table[] = {
     { PR, "pull_request.number", FACT_NUMBER, FIELD(pr), true },
     { PR, "pull_request.head.sha", FACT_TEXT, FIELD(head_sha), true },
     { PR, "pull_request.updated_at", FACT_TEXT, FIELD(updated_at), true },
-    { PR, "pull_request.title", FACT_TEXT, FIELD(title), false },
-    { PR, "pull_request.user.login", FACT_TEXT, FIELD(author), false },
+    { PR, "pull_request.title", FACT_WORDS, FIELD(title), false },
+    { PR, "pull_request.user.login", FACT_WORDS, FIELD(author), false },
     { PR, "pull_request.labels[].name", FACT_LABEL, FIELD(labels), false },
     { PR, "label.name", FACT_TEXT, FIELD(label), false },
     { PUSH, "ref", FACT_TEXT, FIELD(ref), true },
@@ -97,7 +98,7 @@ static bool fact_found(void *opaque, size_t want, enum json_type type, struct st
         *(bool *)field = type == JSON_SCAN_TRUE;
     else if (fact->type == FACT_NUMBER && type == JSON_SCAN_NUMBER && str_to_i64(text, &number))
         *(int64_t *)field = number;
-    else if (fact->type == FACT_TEXT && type == JSON_SCAN_STRING)
+    else if ((fact->type == FACT_TEXT || fact->type == FACT_WORDS) && type == JSON_SCAN_STRING)
         (void)str_copy(field, fact->size, text);
     else if (fact->type == FACT_LABEL && type == JSON_SCAN_STRING &&
              to->n_labels < EVENT_MAX_LABELS)
@@ -114,7 +115,9 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
         if ((facts_table[i].kinds & 1u << kind) == 0)
             continue;
         reading.fact[n] = &facts_table[i];
-        wants[n++] = (struct json_want){ facts_table[i].path, fact_found };
+        wants[n++] = (struct json_want){ .path = facts_table[i].path,
+                                         .found = fact_found,
+                                         .passes_nul = facts_table[i].type == FACT_WORDS };
     }
     struct event_facts facts;
     memset(&facts, 0, sizeof(facts));

@@ -177,10 +177,13 @@ static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_t
                        struct str text, size_t index)
 {
     wants &= s->ending[depth];
-    if (wants && type == JSON_SCAN_STRING && memchr(text.ptr, '\0', text.len))
-        return scan_refuse(s, "NUL in a string");
+    bool nul = wants && type == JSON_SCAN_STRING && memchr(text.ptr, '\0', text.len);
     for (; wants != 0; wants &= wants - 1) {
         size_t w = (size_t)__builtin_ctzll(wants);
+        if (nul && s->wants[w].passes_nul)
+            continue;
+        if (nul)
+            return scan_refuse(s, "NUL in a string");
         if (!s->wants[w].found(s->opaque, w, type, text, index)) {
             s->stopped = true;
             return 0;

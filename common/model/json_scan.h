@@ -26,6 +26,7 @@ struct json_want {
      * False stops the scan early (json_scan then returns OK). index: of the innermost array on the
      * path, else 0. */
     bool (*found)(void *opaque, size_t want, enum json_type type, struct str text, size_t index);
+    bool passes_nul; /* a string that holds a NUL is passed over; else the text is refused */
 };
 
 struct json_rules {

@@ -152,7 +152,7 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
 static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct buf *answer,
                               struct event_facts *facts, struct why *why)
 {
-    static const struct json_want want = { "request.payload", on_payload };
+    static const struct json_want want = { .path = "request.payload", .found = on_payload };
     static const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
     struct str payload = STR_NONE;
     const char *reason;

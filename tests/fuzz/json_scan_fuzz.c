@@ -45,9 +45,9 @@ static bool on_whole(void *opaque, size_t want, enum json_type type, struct str 
 }
 
 static const struct json_want wants[] = {
-    { "a.b", on_text },
-    { "l[]", on_element },
-    { "o", on_whole },
+    { .path = "a.b", .found = on_text },
+    { .path = "l[]", .found = on_element },
+    { .path = "o", .found = on_whole },
 };
 
 static void compare(const json_t *root, const struct seen *seen)

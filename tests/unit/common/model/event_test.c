@@ -85,6 +85,26 @@ static void pull_request_facts_are_found(void **state)
     assert_key(EVENT_PULL_REQUEST, &facts, "Codertocat/Hello-World#2");
 }
 
+static void words_for_people_cost_no_event(void **state)
+{
+    (void)state;
+    static const char *const titles[][2] = { { "Fix the build", "Fix the build" },
+                                             { "before \\u0000 after", "" } };
+    struct event_facts facts;
+    struct why why;
+    char text[1024];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text),
+                 "{\"action\":\"opened\",\"pull_request\":{\"number\":7,\"title\":\"%s\","
+                 "\"user\":{\"login\":\"octocat\"},\"updated_at\":\"2026-11-21T03:20:00Z\","
+                 "\"head\":{\"sha\":\"ec26c3e57ca3a959ca5aad62de7213c562f8c821\"}}}",
+                 titles[i][0]);
+        assert_int_equal(event_scan(EVENT_PULL_REQUEST, str_of(text), &facts, &why), OK);
+        assert_string_equal(facts.title, titles[i][1]);
+        assert_string_equal(facts.author, "octocat");
+    }
+}
+
 static void push_facts_are_found(void **state)
 {
     (void)state;
@@ -296,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_real_payload_is_read),
         cmocka_unit_test(pull_request_facts_are_found),
+        cmocka_unit_test(words_for_people_cost_no_event),
         cmocka_unit_test(push_facts_are_found),
         cmocka_unit_test(check_facts_are_found),
         cmocka_unit_test(ciflow_tag_push_belongs_to_its_pull_request),

@@ -41,7 +41,7 @@ static int after(void **state)
 static enum err scan(struct str text, const struct json_rules *rules, const char *a, const char *b,
                      struct why *why)
 {
-    const struct json_want wants[] = { { a, note }, { b, note } };
+    const struct json_want wants[] = { { .path = a, .found = note }, { .path = b, .found = note } };
     return json_scan(text, rules, wants, !b ? 1 : 2, NULL, why);
 }
 
