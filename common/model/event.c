@@ -181,9 +181,12 @@ static bool search_found(void *opaque, size_t want, enum json_type type, struct 
 bool event_push_touches(struct str body, const char *path)
 {
     static const struct json_want wants[] = {
-        { "commits[].added[]", search_found },      { "commits[].modified[]", search_found },
-        { "commits[].removed[]", search_found },    { "head_commit.added[]", search_found },
-        { "head_commit.modified[]", search_found }, { "head_commit.removed[]", search_found },
+        { .path = "commits[].added[]", .found = search_found },
+        { .path = "commits[].modified[]", .found = search_found },
+        { .path = "commits[].removed[]", .found = search_found },
+        { .path = "head_commit.added[]", .found = search_found },
+        { .path = "head_commit.modified[]", .found = search_found },
+        { .path = "head_commit.removed[]", .found = search_found },
     };
     struct search search = { .path = str_of(path) };
     const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
