@@ -176,6 +176,7 @@ def test_systemd_finds_no_fault_in_the_units_and_little_exposure(installed, tmp_
             run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
 
 
+@pytest.mark.long
 def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(tmp_path):
     run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", tmp_path, cwd=BUILD)
     package, = tmp_path.glob("crcr_*.deb")

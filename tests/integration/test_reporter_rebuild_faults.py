@@ -283,6 +283,7 @@ def test_more_open_jobs_than_the_queue_to_kafka_holds_are_all_marked(fresh):
     fresh.restart()
 
 
+@pytest.mark.long
 def test_lives_end_when_they_would_have(fresh):
     """Not 35 days from the rebuild: from the last word on the job."""
     client = fresh.client()

@@ -58,6 +58,7 @@ def callbacks_of_an_hour(count):
             yield f"{delivery}/{repo}", json.dumps(body), headers, 0
 
 
+@pytest.mark.long
 def test_five_hostile_back_ends_for_an_hour_leave_room_for_claims_and_for_the_others(reporter):
     relay = reporter.relay
     reporter.db.config_set("maxmemory", MAX_BYTES)
