@@ -372,10 +372,14 @@ class Checker:
 
     def _check_ends(self, unknown):
         """What was dispatched for certain has no other end but those that an operator resolved by a replay; and each end
-        says why. Without Redis the twin of what was dispatched is superseded, where a newer one was called."""
+        says why. Without Redis the twin of what was dispatched is superseded, where a newer one was called. What was
+        overtaken while it waited, and is read again before the one that overtook it, is called and says so: in order
+        (_check_order)."""
         for key in self.dispatches.keys() - unknown:
-            ends = [o["outcome"] for o in self.outcomes[key] if o["outcome"] in TERMINAL
-                    and not (self.without_redis and o["outcome"] == "superseded")]
+            outcomes = [o["outcome"] for o in self.outcomes[key]]
+            called = next((i for i, one in enumerate(outcomes) if one in CALLS), -1)
+            ends = [one for i, one in enumerate(outcomes) if one in TERMINAL
+                    and not (one == "superseded" and (self.without_redis or i < called))]
             of_all = key[0], ""  # the event was parked
             parked = [one for at in (key, of_all) for one in self.parked.get(at, ()) if is_a_task(one)]
             replays = self.replays[key] + self.replays[of_all]

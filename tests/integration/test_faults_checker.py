@@ -196,6 +196,11 @@ def test_what_is_unknown_may_end_otherwise(story, tmp_path, kind):
     assert not wrong(story.check(tmp_path)[1])
 
 
+def test_what_was_overtaken_and_is_read_again_first_may_be_called(story, tmp_path):
+    story.dispatches.insert(0, outcome("d1", "org/a", "superseded", error="why"))
+    assert not wrong(story.check(tmp_path)[1])
+
+
 def test_without_redis_a_twin_of_what_was_dispatched_may_be_superseded(story, tmp_path):
     story.dispatches.append(outcome("d1", "org/a", "superseded", error="why"))
     story.options = {"without_redis": [(0, 1)]}
