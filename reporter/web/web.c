@@ -32,12 +32,13 @@
 
 extern const char embedded_index_html[], embedded_style_css[], embedded_main_js[],
     embedded_dom_js[], embedded_values_js[], embedded_home_js[], embedded_repo_js[],
-    embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[];
+    embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[], embedded_icon_svg[];
 
 /* What the pages are made of; all of it is in the program. */
 static const struct {
     const char *path, *type, *text;
 } assets[] = {
+    { "/assets/icon.svg", "image/svg+xml", embedded_icon_svg },
     { "/assets/style.css", "text/css; charset=utf-8", embedded_style_css },
     { "/assets/main.js", JS_TYPE, embedded_main_js },
     { "/assets/dom.js", JS_TYPE, embedded_dom_js },
