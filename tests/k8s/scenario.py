@@ -70,7 +70,7 @@ class InPods(Case):
         self.react(self.reaction)
         self.topics = {name: Topic(self.kafka.brokers, self.relay.topic(name))
                        for name in ("events", "callbacks", "dispatches", "results", "dlq")}
-        self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics)
+        self.checker = Checker(self.downstreams, self.sent_file, self.github_file, self.topics, **self.allowed)
 
     def close(self):
         problems = super().close()
