@@ -33,7 +33,7 @@
 struct connection {
     struct connection *next; /* among the idle */
     int fd;
-    int64_t due_us; /* of the webhook under way */
+    int64_t due_us; /* of the webhook under way; 0: idle */
     size_t have;
     char in[ANSWER_MAX + 1];
 };
@@ -136,6 +136,12 @@ static bool answered(const struct connection *c)
 static void read_answer(struct load *l, struct connection *c)
 {
     ssize_t n = recv(c->fd, c->in + c->have, ANSWER_MAX - c->have, 0);
+    if (n == 0 && !c->due_us) { /* it was idle: a head has 10 s */
+        close(c->fd);
+        LL_DELETE(l->idle, c);
+        connect_one(l, c);
+        return;
+    }
     if (n <= 0)
         bench_die("the receiver closed a connection");
     c->have += (size_t)n;
@@ -147,6 +153,7 @@ static void read_answer(struct load *l, struct connection *c)
     l->refused += !taken;
     samples_add(&l->latency, clock_mono_us() - c->due_us);
     c->have = 0;
+    c->due_us = 0;
     LL_PREPEND(l->idle, c);
 }
 
