@@ -102,11 +102,12 @@ class TestOrder:
     def test_what_repeats_itself_while_it_waits_is_sent_once(self, bench):
         """Closed and opened again and again while a call is out: of each action the last goes out."""
         repo, number = REPOS["L2"], next(bench.numbers)
-        bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 3000, "count": 1})
+        bench.script({"path": "*/dispatches", "repo": repo, "delay_ms": 8000, "count": 1})
         first = bench.pull_request(number, updated_at="2026-11-21T03:20:00Z")
-        wait_for("its call", lambda: [one for one in bench.calls(repo) if one["delay_ms"] == 3000])
+        wait_for("its call", lambda: [one for one in bench.calls(repo) if one["delay_ms"] == 8000])
         waiting = bench.all_at_once(pull_request(number=number, action=action, updated_at=f"2026-11-21T03:20:{second + 1:02d}Z")
                                     for second, action in enumerate(["closed", "reopened"] * 4))
+        wait_for("all to wait", lambda: bench.metric("crcr_tasks_in_hand", tier="L2") >= 9, 8, every=0.1)
         ends = [bench.wait_outcomes(delivery, 4) for delivery in (first, *waiting)]
         of_repo = [one["outcome"] for end in ends for one in end if one["repo"] == repo]
         assert of_repo == ["dispatched"] + ["superseded"] * 6 + ["dispatched"] * 2
