@@ -71,6 +71,10 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                        METRIC_COUNTER,
                        "Requests to the HUD pages and their JSON, by route and status.",
                        { "route", "status" } },
+    [METRIC_PAGES_WAITING] = { "crcr_pages_waiting",
+                               METRIC_GAUGE,
+                               "Live requests of the HUD pages that wait for a change.",
+                               { NULL } },
     [METRIC_BUDGET] = { .name = "crcr_github_budget_left",
                         .type = METRIC_GAUGE,
                         .help = "x-ratelimit-remaining of the installation with least; its limit "

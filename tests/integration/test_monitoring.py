@@ -75,7 +75,7 @@ def test_every_metric_is_on_the_dashboard_but_for_a_few():
     known = all_families()
     shown = set().union(*(named_in(expression, known) for _, expression in expressions()))
     assert known.keys() - shown == {"process_start_time_seconds", "crcr_tasks_total",
-                                    "crcr_due_marked_total", "crcr_pages_total",
+                                    "crcr_due_marked_total", "crcr_pages_total", "crcr_pages_waiting",
                                     "crcr_rebuild_seconds"}
 
 

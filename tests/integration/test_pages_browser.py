@@ -149,10 +149,16 @@ def test_a_delivery_and_a_back_end_have_pages_of_their_own(reporter, page):
     page.open(f"/#/delivery/{job.delivery}").wait("crcrctl trace")  # as links were before
 
 
-def test_a_job_turns_green_while_one_looks_and_nothing_is_lost(reporter, page):
-    failed(reporter, pr=704, run_id=7041)
-    job = Job(reporter, "org/two", "L2", pr=704).outcome("dispatched").call("in_progress", 1000)
-    page.open("/pr/704").wait("in progress", selector="[data-key='org/two']")
+@pytest.mark.parametrize("live, pr", [(True, 704), (False, 714)], ids=["live", "polling"])
+def test_a_job_turns_green_while_one_looks_and_nothing_is_lost(reporter, page, live, pr):
+    failed(reporter, pr=pr, run_id=pr)
+    job = Job(reporter, "org/two", "L2", pr=pr).outcome("dispatched").call("in_progress", 1000)
+    if not live:
+        script = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.EventSource"})
+    page.open(f"/pr/{pr}").wait("in progress", selector="[data-key='org/two']")
+    page.wait("Live" if live else "As of", selector="#fresh")
+    if not live:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
     page.js("document.querySelector(\"[data-key='org/two'] h3 a\").focus();"
             "document.body.style.minHeight = '3000px'; window.scrollTo(0, 40);"
             "getSelection().selectAllChildren(document.querySelector('main h1'));")

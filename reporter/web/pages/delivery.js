@@ -3,7 +3,11 @@ import { el, link, own, places } from "./dom.js";
 import { copyButton, count, demoted, isBad, jobKey, jobName, jobState, newestAttempts, prLink, rank, repoLink, said, seconds, state,
          stateName, tally, tier, when, worst } from "./values.js";
 
-export const api = (match) => `/api/crcr/deliveries/${match[1]}`;
+// ?limit=: how many jobs are asked for.
+export const api = (match, query) => `/api/crcr/deliveries/${match[1]}${query}`;
+
+const JOBS_MAX = 10000; // what the server gives of one delivery
+const SHOWN = 100;      // of a back end, the worst; the others are one click away
 
 // ---- a job --------------------------------------------------------------------------------------
 
@@ -98,7 +102,9 @@ function box({ row, jobs }, delivery, labels, named) {
     el("p", advice(row, delivery, labels), { class: "quiet" }),
     row.oncalls.length ? el("p", `On call: ${row.oncalls.join(", ")}`, { class: "quiet" }) : null,
     dispatch(row),
-    el("ul", jobs.map(jobItem), { class: "jobs" }),
+    el("ul", jobs.slice(0, SHOWN).map(jobItem), { class: "jobs" }),
+    jobs.length > SHOWN ? el("details", [el("summary", ["And ", ...tally(jobs.slice(SHOWN).map(stateName))]),
+                                         el("ul", jobs.slice(SHOWN).map(jobItem), { class: "jobs" })]) : null,
   ]), { key: row.repo.toLowerCase(), id: named ? row.repo : null, class: "box" });
 }
 
@@ -116,7 +122,8 @@ export function boxes(delivery, labels, named) {
 
 export const summary = (delivery) => ["Jobs: ",
   ...(delivery.jobs.length ? tally(newestAttempts(delivery.jobs).map(stateName)) : ["none yet"]),
-  delivery.more_jobs ? `. There are more than the ${delivery.jobs.length} that are shown` : ""];
+  ...(delivery.more_jobs ? [`. There may be more than these ${count(delivery.jobs.length)}`, delivery.jobs.length < JOBS_MAX
+    ? [": ", own("show them", `/delivery/${delivery.delivery_id}?limit=${JOBS_MAX}`)] : ""] : [])];
 export const startOf = (delivery) => (delivery.downstreams.find((row) => row.dispatch) || { dispatch: {} }).dispatch.at;
 
 // A nightly or periodic run names the commit itself: the relay looks whether the upstream has it.

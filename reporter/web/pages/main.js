@@ -1,5 +1,6 @@
 // Which page it is, when it is asked for anew, and what is shown while there is no answer.
 import { el, patch } from "./dom.js";
+import { follow, isLive, leave, tagOf } from "./live.js";
 import { ages } from "./values.js";
 import * as delivery from "./delivery.js";
 import * as home from "./home.js";
@@ -32,7 +33,7 @@ function pageOf(path) {
 
 const address = () => location.pathname + location.search;
 let shown = null;   // the address that is on the page; null: no good data is
-let last = "";      // the JSON that it was made from, but for when that was made
+let last = "";      // the JSON that it was made from
 let freshAt = null; // when that came
 let turn = 0;       // of the newest question: answers to others are not shown
 let asking = false;
@@ -67,15 +68,15 @@ function problem(text) {
 function unknown(text) {
   tell("");
   put([el("h1", "Nothing to show"), el("p", text, { class: "error", role: "alert" })], true);
+  freshAt = new Date();
   shown = null;
 }
 
 function draw(page, data, entered) {
-  const same = JSON.stringify({ ...data, generated_at: null }), isNew = shown !== address();
+  const same = JSON.stringify(data), isNew = shown !== address();
   if (isNew || same !== last) put(page.show(data, new URLSearchParams(location.search)), isNew);
   tell("");
   freshAt = new Date();
-  byId("fresh").textContent = `As of ${freshAt.toLocaleTimeString()}.`;
   shown = address();
   last = same;
   if (!isNew) return;
@@ -87,8 +88,9 @@ function draw(page, data, entered) {
 
 // ---- asking -------------------------------------------------------------------------------------
 
-// null: there is nothing of that name. Throws what to say when there is no answer.
-async function get(url) {
+// null: there is nothing of that name. Throws what to say when there is no answer. seen: gets the
+// digest of what came.
+async function get(url, seen = {}) {
   let answer;
   try {
     answer = await fetch(url, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(ANSWER_MS) });
@@ -96,9 +98,17 @@ async function get(url) {
     throw new Error(`No answer from the server (${error.message}).`, { cause: error });
   }
   const data = await answer.json().catch(() => null);
+  seen.tag = tagOf(answer);
   if (answer.status === 404 && data?.detail) return null;
   if (!answer.ok || !data) throw new Error(`The server said ${answer.status}: ${data?.detail || "no JSON"}.`);
   return data;
+}
+
+// What is on the page is now, until the server says that it has changed; where it cannot say that,
+// it is asked for every 5 s.
+function keepUp(url, tag) {
+  if (auto.checked && !document.hidden) follow(url, tag, () => ask(false), again);
+  byId("fresh").textContent = `${isLive() ? "Live, last change seen at" : "As of"} ${freshAt.toLocaleTimeString()}.`;
 }
 
 // entered: the reader has come here by a link of ours.
@@ -109,21 +119,26 @@ async function ask(entered) {
   byId("raw").href = url;
   asking = true;
   try {
-    const data = await get(url);
+    const seen = {}, data = await get(url, seen);
     if (data && found.page.more) await found.page.more(data, get);
     if (mine !== turn) return;
     if (data) draw(found.page, data, entered);
     else unknown(found.unknown());
+    keepUp(url, seen.tag);
   } catch (error) {
-    if (mine === turn) problem(error.message);
+    if (mine !== turn) return;
+    leave();
+    problem(error.message);
   } finally {
     if (mine === turn) asking = false;
   }
 }
 
+// A page that nobody sees is not kept up to date.
 function again() {
   ages();
-  if (auto.checked && !document.hidden && !asking) ask(false);
+  if (!auto.checked || document.hidden) leave();
+  else if (!asking && !isLive()) ask(false);
 }
 
 // ---- going elsewhere ----------------------------------------------------------------------------
@@ -160,6 +175,7 @@ window.addEventListener("popstate", () => {
   if (shown !== address()) ask(true); // else it is another place on the same page
 });
 document.addEventListener("visibilitychange", again);
+auto.addEventListener("change", again);
 setInterval(again, REFRESH_MS);
 
 // Links of before these paths: /#/pr/1

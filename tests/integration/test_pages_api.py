@@ -1,0 +1,189 @@
+"""The JSON API of the pages: its description, its cache, and live requests."""
+import concurrent.futures
+import json
+import re
+import signal
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import jsonschema
+import pytest
+
+from lib.processes import ROOT, wait_for
+from test_reporter import Job, Reporter, label_event
+from test_reporter_commits import report, sha_of
+
+WEB = ROOT / "reporter" / "web"
+DOCUMENT = json.loads((WEB / "openapi.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Reporter(tmp_path_factory.mktemp("api"), kafka_node.brokers)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def get(reporter, path, timeout=40, **headers):
+    """(status, headers, body) of an answer of the pages."""
+    request = urllib.request.Request(reporter.relay.url("hud", path),
+                                     headers={name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read().decode()
+
+
+def live(reporter, path, etag, **headers):
+    """The answer of a live request, in the future."""
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    of = urllib.parse.quote(path, safe="")
+    future = pool.submit(get, reporter, f"/api/crcr/live?of={of}&etag={etag.strip(chr(34))}", **headers)
+    pool.shutdown(wait=False)
+    return future
+
+
+def etag_of(reporter, path):
+    return get(reporter, path)[1]["ETag"]
+
+
+# ---- the description --------------------------------------------------------------------------------
+
+def faults(path, status, body):
+    """What the description does not say of an answer."""
+    answer = DOCUMENT["paths"][path]["get"]["responses"][str(status)]
+    if "$ref" in answer:
+        answer = DOCUMENT["components"]["responses"][answer["$ref"].rsplit("/", 1)[-1]]
+    schema = {**answer["content"]["application/json"]["schema"], "components": DOCUMENT["components"]}
+    return [f"{list(one.absolute_path)}: {one.message[:300]}" for one in jsonschema.Draft202012Validator(schema).iter_errors(body)]
+
+
+@pytest.fixture(scope="module")
+def rich(reporter):
+    """A view that holds something of everything."""
+    job = Job(reporter, "org/three", "L3", pr=801).outcome("dispatched")
+    job.call("in_progress", 1500).call("completed", 9000, conclusion="failure", test_results={"passed": 8, "failed": 1, "skipped": 1},
+                                       failed_tests_detail=[{"name": "test_add", "message": "no"}],
+                                       triage_verdict={"schema_version": "1", "category": "backend"})
+    label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
+    Job(reporter, "org/two", "L2", pr=801).outcome("failed", error="404", http_status=404)
+    report(reporter, sha_of("described"), "org/two", "L2", conclusion="success")
+    reporter.put("allowlist", "demotions", {"schema_version": 1, "demoted": [
+        {"repo": "org/three", "since": "2026-11-20T03:20:00Z", "reason": "pass_rate 85.0 %"}]}, {"source": "test", "fetched_ms": "1"})
+    job.wait_result()
+    wait_for("all of it", lambda: "ciflow/crcr/npu" in get(reporter, "/api/crcr/prs/801")[2] and
+             reporter.relay.api(f"/api/crcr/deliveries/{sha_of('described')}"))
+    return job
+
+
+@pytest.mark.parametrize("path, parts", [
+    ("/api/crcr/summary", {}), ("/api/crcr/repos/{owner}/{repo}", {"owner": "org", "repo": "three"}),
+    ("/api/crcr/prs", {}), ("/api/crcr/prs/{number}", {"number": 801}), ("/api/crcr/deliveries/{id}", {"id": None})])
+def test_answers_are_as_they_are_described(reporter, rich, path, parts):
+    """Every property is described, and there; so is each number's definition."""
+    if "id" in parts:
+        parts = {"id": rich.delivery}
+    status, headers, body = get(reporter, path.format(**parts))
+    assert status == 200 and headers["Content-Type"].startswith("application/json")
+    assert faults(path, 200, json.loads(body)) == []
+    assert re.fullmatch(DOCUMENT["components"]["headers"]["ETag"]["schema"]["pattern"], headers["ETag"])
+    if parts:
+        status, _, body = get(reporter, path.format(**dict.fromkeys(parts, 999999)))
+        assert status == 404 and faults(path, 404, json.loads(body)) == []
+
+
+def objects(node):
+    if isinstance(node, dict):
+        if node.get("type") == "object" and "properties" in node:
+            yield node
+        for value in node.values():
+            yield from objects(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from objects(value)
+
+
+def test_every_path_and_every_property_is_described(reporter):
+    in_code = set(re.findall(r'\{ "\w+", "(/api/crcr/[\w/*.]+)"', (WEB / "paths.c").read_text()))
+    in_code |= set(re.findall(r'"(/api/crcr/[\w/.]+)", \.handle', (WEB / "web.c").read_text()))
+    assert in_code == {re.sub(r"\{.*\}", "*", path) for path in DOCUMENT["paths"]}
+    for schema in objects(DOCUMENT):
+        assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
+        for name, one in schema["properties"].items():
+            assert "$ref" in one or "anyOf" in one or one.get("description"), name
+    assert json.loads(get(reporter, "/api/crcr/openapi.json")[2]) == DOCUMENT
+
+
+# ---- one rendering for all --------------------------------------------------------------------------
+
+def test_an_answer_that_the_client_has_is_304_and_one_of_the_last_2_s_is_not_made_again(reporter, rich):
+    path = f"/api/crcr/deliveries/{rich.delivery}"
+    etag = etag_of(reporter, path)
+    status, headers, body = get(reporter, path, If_None_Match=f'"other", W/{etag}')
+    assert (status, headers["ETag"], body) == (304, etag, "")
+    client = reporter.redis.client()
+
+    def reads():
+        return client.info("commandstats")["cmdstat_hgetall"]["calls"]
+    before = reads()
+    assert {get(reporter, path)[0] for _ in range(50)} == {200}
+    assert reads() - before < 25, "one job, so one read a rendering"
+    assert etag_of(reporter, f"{path}?limit=5&unknown=2") == etag, "the same bytes have the same name"
+
+
+def test_only_paths_of_the_api_are_answered(reporter):
+    for path in ("/api/crcr/nothing", "/api/crcr/repos/org", "/api/crcr/prs/0", "/api/crcr/live", "/api/crcr/live?of=%2Fprs",
+                 f"/api/crcr/prs?q={'x' * 2000}"):
+        assert get(reporter, path)[0] == 404, path
+
+
+# ---- live -------------------------------------------------------------------------------------------
+
+def test_a_live_request_is_answered_when_the_answer_changes(reporter):
+    job = Job(reporter, "org/two", "L2", pr=802).outcome("dispatched").call("in_progress", 1000)
+    job.wait_result("in_progress")
+    path = "/api/crcr/prs/802"
+    etag = wait_for("the job", lambda: "in_progress" in get(reporter, path)[2] and etag_of(reporter, path))
+    waiting = live(reporter, path, etag)
+    other = live(reporter, path, "0" * 32, Last_Event_ID=etag.strip('"'))  # as an EventSource that comes again
+    job.call("completed", 5000, conclusion="success")
+    status, headers, text = waiting.result()
+    assert (status, headers["Content-Type"]) == (200, "text/event-stream")
+    event = re.fullmatch(r"retry: 500\nid: ([0-9a-f]{32})\nevent: changed\ndata: \{\}\n\n", text)
+    assert event, text
+    assert "success" in get(reporter, path)[2] and etag_of(reporter, path) == f'"{event[1]}"'
+    assert event[1] in other.result()[2], "what Last-Event-ID says goes before the address"
+    assert event[1] in live(reporter, path, etag).result(5)[2], "who has an old one need not wait"
+
+
+def test_whoever_waits_is_sent_to_ask_when_redis_is_unavailable(reporter, rich):
+    path = f"/api/crcr/deliveries/{rich.delivery}"
+    waiting = live(reporter, path, etag_of(reporter, path))
+    reporter.redis.process.signal(signal.SIGSTOP)
+    try:
+        assert "id:" not in waiting.result()[2] and "changed" in waiting.result()[2]
+        assert get(reporter, path)[0] == 503
+    finally:
+        reporter.redis.process.signal(signal.SIGCONT)
+    wait_for("it to be back", lambda: get(reporter, path)[0] == 200)
+
+
+@pytest.mark.long  # 20 s
+def test_a_live_request_ends_after_20_s_without_a_change(reporter, rich):
+    path = f"/api/crcr/deliveries/{rich.delivery}"
+    assert live(reporter, path, etag_of(reporter, path)).result()[2] == "retry: 500\n: nothing has changed\n\n"
+
+
+def test_live_requests_end_with_the_server(reporter, rich):
+    """The last one here."""
+    path = f"/api/crcr/deliveries/{rich.delivery}"
+    etag = etag_of(reporter, path)
+    waiting = [live(reporter, path, etag) for _ in range(5)]
+    wait_for("all to wait", lambda: reporter.relay.metric("reporter", "crcr_pages_waiting") == 5)
+    reporter.relay.parts["reporter"].stop()
+    for one in waiting:
+        assert "leaving" in one.result()[2]

@@ -1,0 +1,104 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+#include <cmocka.h>
+
+#include "reporter/web/paths.h"
+
+static bool is_text(struct str s, const char *text)
+{
+    return s.ptr && str_is(s, text);
+}
+
+static void a_path_gives_its_name_its_id_and_its_parameters(void **state)
+{
+    (void)state;
+    struct path_ask ask;
+    assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/repos/org/four")));
+    assert_string_equal(ask.path->name, "repo");
+    assert_true(is_text(ask.id, "org/four"));
+    path_ask_clear(&ask);
+    assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/prs?before=12&x=y&q=a%20b+c%26%3d")));
+    assert_string_equal(ask.path->name, "prs");
+    assert_true(is_text(ask.params[0], "a b c&="));
+    assert_true(is_text(ask.params[1], "12"));
+    path_ask_clear(&ask);
+    assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/prs?q=&before")));
+    assert_true(is_text(ask.params[0], ""));
+    path_ask_clear(&ask);
+    path_ask_clear(&ask);
+}
+
+static void what_is_no_path_is_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = { "",
+                                       "?",
+                                       "/",
+                                       "/api/crcr/live",
+                                       "/api/crcr/summary/x",
+                                       "/api/crcr/repos/",
+                                       "/api/crcr/repos/org",
+                                       "/api/crcr/repos/org/four/x",
+                                       "/api/crcr/prs/0",
+                                       "/api/crcr/prs/12x",
+                                       "/api/crcr/deliveries/a%2fb",
+                                       "/api/crcr/deliveries/%" };
+    struct path_ask ask;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(path_ask_parse(&ask, str_of(bad[i])));
+    assert_false(path_ask_parse(&ask, STR_NONE));
+}
+
+/* What shares a key shares an answer. */
+static void only_what_asks_for_the_same_has_the_same_key(void **state)
+{
+    (void)state;
+    static const char *const asks[] = { "/api/crcr/prs?q=a&before=1",
+                                        "/api/crcr/prs?before=1&q=a",
+                                        "/api/crcr/prs?z=9&q=%61&before=1",
+                                        "/api/crcr/prs?q=a",
+                                        "/api/crcr/prs?q=",
+                                        "/api/crcr/prs",
+                                        "/api/crcr/prs?q=1%3aa%2c1",
+                                        "/api/crcr/prs?before=a" };
+    enum { ALIKE = 3, N = sizeof(asks) / sizeof(asks[0]) };
+    struct path_ask made[N];
+    for (size_t i = 0; i < N; i++)
+        assert_true(path_ask_parse(&made[i], str_of(asks[i])));
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_int_equal(str_eq(made[i].key, made[j].key), i < ALIKE && j < ALIKE);
+    for (size_t i = 0; i < N; i++)
+        path_ask_clear(&made[i]);
+}
+
+static void parameters_are_bounded(void **state)
+{
+    (void)state;
+    char long_one[5000];
+    struct path_ask ask;
+    struct str target = { long_one, 900 };
+    memset(long_one, 'a', sizeof(long_one));
+    memcpy(long_one, "/api/crcr/prs?q=", 16);
+    assert_true(path_ask_parse(&ask, target));
+    path_ask_clear(&ask);
+    target.len = 2000;
+    assert_false(path_ask_parse(&ask, target));
+    target.len = sizeof(long_one);
+    assert_false(path_ask_parse(&ask, target));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_gives_its_name_its_id_and_its_parameters),
+        cmocka_unit_test(what_is_no_path_is_refused),
+        cmocka_unit_test(only_what_asks_for_the_same_has_the_same_key),
+        cmocka_unit_test(parameters_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
