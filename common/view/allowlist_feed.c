@@ -142,6 +142,12 @@ const struct demotion *allowlist_version_demotion(const struct allowlist_version
     return entry && entry->level == 3 ? demotions_find(v->demotions, repo) : NULL;
 }
 
+size_t allowlist_feed_history(struct allowlist_feed *f, struct str repo,
+                              struct level_change to[TENURE_CHANGES])
+{
+    return atomic_load(&f->caught_up) ? allowlist_store_history(f->store, repo, to) : 0;
+}
+
 bool allowlist_feed_caught_up(struct allowlist_feed *f)
 {
     return atomic_load(&f->caught_up);

@@ -10,6 +10,7 @@
 #include "../model/allowlist.h"
 #include "../model/demotions.h"
 #include "../model/providers.h"
+#include "../model/tenure.h"
 
 struct allowlist_feed;
 
@@ -48,6 +49,10 @@ void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_ver
  * are ended. At other levels there is none, whatever the record says. Borrowed from the version. */
 const struct demotion *allowlist_version_demotion(const struct allowlist_version *v,
                                                   struct str repo);
+/* Which level the repo has had since when, newest first, by all versions in the topic. Gives how
+ * many changes there are in to; none while the topic is still being read. Any thread. */
+size_t allowlist_feed_history(struct allowlist_feed *f, struct str repo,
+                              struct level_change to[TENURE_CHANGES]);
 /* True once the topic has been read to its end: only then does "no list" mean that there is none.
  */
 bool allowlist_feed_caught_up(struct allowlist_feed *f);

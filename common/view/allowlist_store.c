@@ -30,8 +30,9 @@ struct version {
 };
 
 struct allowlist_store {
-    pthread_mutex_t lock; /* guards current and every refs */
+    pthread_mutex_t lock; /* guards current, every refs and past */
     struct version *current;
+    struct tenure *past; /* of all lists that have come */
 };
 
 static void file_free(struct file *f)
@@ -72,6 +73,7 @@ struct allowlist_store *allowlist_store_new(void)
     struct allowlist_store *s = mem_alloc(1, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
     s->current = version_new();
+    s->past = tenure_new();
     return s;
 }
 
@@ -80,6 +82,7 @@ void allowlist_store_free(struct allowlist_store *s)
     if (!s)
         return;
     version_unref(s, s->current);
+    tenure_free(s->past);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -115,6 +118,8 @@ static void swap_in(struct allowlist_store *s, enum part part, struct file *file
             new->files[i]->refs++;
     }
     describe(&new->shown, part, headers);
+    if (part == PART_LIST)
+        tenure_add(s->past, file->list, new->shown.fetched_ms);
     new->shown.list = part == PART_LIST ? file->list : old->shown.list;
     new->shown.providers = part == PART_PROVIDERS ? file->providers : old->shown.providers;
     new->shown.demotions = part == PART_DEMOTIONS ? file->demotions : old->shown.demotions;
@@ -151,6 +156,15 @@ enum err allowlist_store_apply(struct allowlist_store *s, struct str key, struct
     }
     swap_in(s, (enum part)part, file, headers);
     return OK;
+}
+
+size_t allowlist_store_history(struct allowlist_store *s, struct str repo,
+                               struct level_change to[TENURE_CHANGES])
+{
+    pthread_mutex_lock(&s->lock);
+    size_t n = tenure_history(s->past, repo, to);
+    pthread_mutex_unlock(&s->lock);
+    return n;
 }
 
 const struct allowlist_version *allowlist_store_get(struct allowlist_store *s)

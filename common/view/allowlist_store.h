@@ -17,5 +17,8 @@ enum err allowlist_store_apply(struct allowlist_store *s, struct str key, struct
                                const struct headers *headers, struct why *why) MUST_CHECK;
 const struct allowlist_version *allowlist_store_get(struct allowlist_store *s);
 void allowlist_store_release(struct allowlist_store *s, const struct allowlist_version *v);
+/* As allowlist_feed_history, of what has been applied. */
+size_t allowlist_store_history(struct allowlist_store *s, struct str repo,
+                               struct level_change to[TENURE_CHANGES]);
 
 #endif

@@ -5,18 +5,8 @@
 
 #include "../../common/model/allowlist.h"
 #include "../../common/model/demotions.h"
+#include "../../common/model/tenure.h"
 #include "ctl.h"
-
-/* Since when each repository has been at its level, from the versions in the order in which they
- * came into force. Leaving the level, or the list, starts the time anew. PURE. */
-struct tenure;
-
-struct tenure *tenure_new(void);
-void tenure_free(struct tenure *t);
-/* The next version, in force from at_ms on. The list is read, not kept. */
-void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms);
-/* Since when the repo is at the level that the last version gives it; -1 when it is not listed. */
-int64_t tenure_since_ms(const struct tenure *t, struct str repo);
 
 struct allowlist_read {
     struct tenure *tenure;

@@ -7,8 +7,8 @@
 #ifndef CRCR_CTL_DELIVERIES_H
 #define CRCR_CTL_DELIVERIES_H
 
+#include "../../common/base/table.h"
 #include "../../common/model/event.h"
-#include "table.h"
 
 enum delivery_state {
     DELIVERY_MISSING,

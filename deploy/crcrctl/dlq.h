@@ -9,10 +9,10 @@
 #define CRCR_CTL_DLQ_H
 
 #include "../../common/base/buf.h"
+#include "../../common/base/table.h"
 #include "../../common/io/topic_reader.h"
 #include "../../common/model/limits.h"
 #include "../../common/model/topics.h"
-#include "table.h"
 
 enum dlq_state { DLQ_OPEN, DLQ_REPLAYED, DLQ_DROPPED };
 /* "open", "replayed", "dropped". */

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/table.h"
 #include "../../common/crypto/hmac.h"
 #include "dlq.h"
 #include "out.h"
 #include "repos.h"
 #include "scan.h"
-#include "table.h"
 #include "verbs.h"
 
 #define TEXT_MAX (256u << 20) /* a body of 26 MiB whose every byte is escaped, and indented */

@@ -6,8 +6,8 @@
 #include "../../common/crypto/hmac.h"
 #include "../../common/github/contents.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/levels.h"
 #include "allowlist.h"
-#include "levels.h"
 #include "out.h"
 #include "scan.h"
 #include "verbs.h"
@@ -212,26 +212,6 @@ static void put_text(const struct report *r, struct buf *to)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void json_criterion(struct buf *to, const struct level_criterion *c)
-{
-    double unit = c->unit == UNIT_PERCENT ? 1 : 1000; /* times in seconds */
-    json_element(to);
-    json_put_text(to, "name", str_of(c->name));
-    json_put_name(to, "value");
-    if (c->known)
-        buf_printf(to, "%.3f", c->value / unit);
-    else
-        buf_puts(to, "null");
-    json_put_text(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
-    json_put_text(to, "wanted", str_of(c->at_least ? ">=" : "<"));
-    json_put_name(to, "threshold");
-    buf_printf(to, "%.3f", c->limit / unit);
-    json_bool(to, "ok", c->ok);
-    json_int(to, "over", (int64_t)c->over);
-    json_text(to, "of", c->of);
-    buf_putc(to, '}');
-}
-
 static void put_json(const struct report *r, struct buf *to)
 {
     buf_putc(to, '{');
@@ -262,7 +242,7 @@ static void put_json(const struct report *r, struct buf *to)
         json_put_name(to, "criteria");
         buf_putc(to, '[');
         for (size_t k = 0; k < row->verdict.n; k++)
-            json_criterion(to, &row->verdict.at[k]);
+            level_criterion_to_json(&row->verdict.at[k], to);
         buf_puts(to, "]}");
     }
     buf_puts(to, "]}\n");

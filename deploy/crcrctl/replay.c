@@ -6,10 +6,10 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "../../common/base/table.h"
 #include "../../common/crypto/hmac.h"
 #include "scan.h"
 #include "summary.h"
-#include "table.h"
 #include "verbs.h"
 
 #define LINE_MAX (64u << 10)

@@ -5,10 +5,10 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "../../common/base/table.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/yaml_doc.h"
 #include "out.h"
-#include "table.h"
 
 #define DAY_MS 86400000.0
 

@@ -3,8 +3,8 @@
 #ifndef CRCR_CTL_VERBS_H
 #define CRCR_CTL_VERBS_H
 
+#include "../../common/model/levels.h"
 #include "ctl.h"
-#include "levels.h"
 
 /* What an option takes, and the type of its field in struct args. */
 enum option_type {

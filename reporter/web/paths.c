@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/base/json_text.h"
 #include "../../common/base/mem.h"
@@ -11,6 +12,7 @@
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
 #include "api.h"
+#include "level.h"
 #include "pr_list.h"
 
 #define KEY_MAX_BYTES     1024
@@ -200,6 +202,12 @@ static enum err pr_page_put(const struct web_view *w, const struct path_ask *ask
     return err;
 }
 
+static enum err level_page_put(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                               bool *known, struct why *why)
+{
+    return level_put(w->redis, w->reporter->feed, ask->id, clock_wall_ms(), to, known, why);
+}
+
 static enum err pr_list_page_put(const struct web_view *w, const struct path_ask *ask,
                                  struct buf *to, bool *known, struct why *why)
 {
@@ -213,6 +221,7 @@ static enum err pr_list_page_put(const struct web_view *w, const struct path_ask
 const struct api_path api_paths[] = {
     { "summary", "/api/crcr/summary", { NULL }, NULL, summary_put },
     { "repo", "/api/crcr/repos/*", { NULL }, repo_valid, repo_page_put },
+    { "level", "/api/crcr/repos/*/level", { NULL }, repo_valid, level_page_put },
     { "prs", "/api/crcr/prs", { "q", "before" }, NULL, pr_list_page_put },
     { "pr", "/api/crcr/prs/*", { NULL }, pr_valid, pr_page_put },
     { "delivery", "/api/crcr/deliveries/*", { "limit" }, delivery_valid, delivery_page_put },

@@ -21,7 +21,7 @@
 extern const char embedded_index_html[], embedded_style_css[], embedded_main_js[],
     embedded_dom_js[], embedded_values_js[], embedded_home_js[], embedded_repo_js[],
     embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[], embedded_live_js[],
-    embedded_icon_svg[], embedded_openapi_json[];
+    embedded_level_js[], embedded_icon_svg[], embedded_openapi_json[];
 
 /* What the pages are made of; all of it is in the program. */
 static const struct {
@@ -35,6 +35,7 @@ static const struct {
     { "/assets/live.js", JS_TYPE, embedded_live_js },
     { "/assets/home.js", JS_TYPE, embedded_home_js },
     { "/assets/repo.js", JS_TYPE, embedded_repo_js },
+    { "/assets/level.js", JS_TYPE, embedded_level_js },
     { "/assets/delivery.js", JS_TYPE, embedded_delivery_js },
     { "/assets/pr.js", JS_TYPE, embedded_pr_js },
     { "/assets/prs.js", JS_TYPE, embedded_prs_js },

@@ -10,6 +10,7 @@ import urllib.request
 import jsonschema
 import pytest
 
+from lib.ctl import Ctl
 from lib.processes import ROOT, wait_for
 from test_reporter import Job, Reporter, label_event
 from test_reporter_commits import report, sha_of
@@ -82,6 +83,7 @@ def rich(reporter):
 
 @pytest.mark.parametrize("path, parts", [
     ("/api/crcr/summary", {}), ("/api/crcr/repos/{owner}/{repo}", {"owner": "org", "repo": "three"}),
+    ("/api/crcr/repos/{owner}/{repo}/level", {"owner": "org", "repo": "two"}),
     ("/api/crcr/prs", {}), ("/api/crcr/prs/{number}", {"number": 801}), ("/api/crcr/deliveries/{id}", {"id": None})])
 def test_answers_are_as_they_are_described(reporter, rich, path, parts):
     """Every property is described, and there; so is each number's definition."""
@@ -116,6 +118,18 @@ def test_every_path_and_every_property_is_described(reporter):
         for name, one in schema["properties"].items():
             assert "$ref" in one or "anyOf" in one or one.get("description"), name
     assert json.loads(get(reporter, "/api/crcr/openapi.json")[2]) == DOCUMENT
+
+
+def test_the_level_is_as_crcrctl_says_with_the_evidence(reporter, rich):
+    for repo in ("org/two", "org/three"):
+        told = json.loads(get(reporter, f"/api/crcr/repos/{repo}/level")[2])
+        levels = json.loads(Ctl(reporter.relay.kafka, reporter.relay.prefix)("levels", "--json").stdout)
+        said = next(one for one in levels["repos"] if one["repo"] == repo)
+        assert (told["level"], told["level_since"]) == (said["level"], said["level_since"])
+        assert [{**one, "value": None} if one["name"] == "tenure" else one for one in told["criteria"]] == \
+            [{**one, "value": None} if one["name"] == "tenure" else one for one in said["criteria"]], repo
+        assert told["answer"] == (said["state"] in ("ready", "good"))
+        assert told["history"] == [{"level": told["level"], "since": "1970-01-01T00:00:00.001Z"}]
 
 
 # ---- one rendering for all --------------------------------------------------------------------------

@@ -1,11 +1,16 @@
 // "/repo/<owner>/<name>": the newest jobs of one back end, a row a commit, a column a job.
 import { el, glossary, link, own, places, table } from "./dom.js";
+import { level } from "./level.js";
 import { count, demoted, jobName, newestAttempts, passRate, prLink, rank, said, seconds, stateName, state, tally, tier,
          when } from "./values.js";
 
 const ROWS = 50;
 
 export const api = (match) => `/api/crcr/repos/${match[1]}`;
+
+export async function more(data, get) {
+  data.level = await get(`/api/crcr/repos/${data.downstream.repo}/level`);
+}
 
 const isNightly = (job) => job.event_type === "nightly" || job.event_type === "periodic";
 const columnOf = (job) => jobName({ ...job, run_attempt: 1 });
@@ -65,6 +70,7 @@ export function show(data) {
              repo.oncalls.length ? `, on call: ${repo.oncalls.join(", ")}` : ""], { class: "quiet" }),
     dispatched.length ? matrix("Pull requests and pushes", dispatched, data.more_jobs) : null,
     nightly.length ? matrix("Nightly and periodic", nightly, data.more_jobs) : null,
+    level(data.level),
     data.jobs.length ? glossary([...NUMBERS, ...COLUMNS])
       : el("p", ["No job has reported yet. deploy/downstream says how a back end reports; ", el("code", "crcrctl probe"), " tries it."]),
   ]);

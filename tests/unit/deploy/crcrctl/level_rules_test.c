@@ -62,6 +62,21 @@ static struct level_verdict keep(struct level_figures figures)
     return v;
 }
 
+static void the_pages_go_by_the_defaults_of_the_options(void **state)
+{
+    (void)state;
+    const struct level_rules rules = rules_of_the_table(), *pages = &level_rules_default;
+    assert_float_equal(rules.min_pass_pct, pages->min_pass_pct, 0);
+    assert_float_equal(rules.max_overrun_pct, pages->max_overrun_pct, 0);
+    assert_float_equal(rules.max_timeout_pct, pages->max_timeout_pct, 0);
+    assert_int_equal(rules.max_e2e_ms, pages->max_e2e_ms);
+    assert_int_equal(rules.max_queue_ms, pages->max_queue_ms);
+    assert_int_equal(rules.overrun_ms, pages->overrun_ms);
+    assert_int_equal(rules.min_tenure_ms, pages->min_tenure_ms);
+    assert_int_equal(rules.ready_window_ms, pages->ready_window_ms);
+    assert_int_equal(rules.demote_window_ms, pages->demote_window_ms);
+}
+
 static void ready_when_every_criterion_is_met(void **state)
 {
     (void)state;
@@ -147,6 +162,7 @@ static void the_reason_names_what_is_not_met_and_what_is_wanted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_pages_go_by_the_defaults_of_the_options),
         cmocka_unit_test(ready_when_every_criterion_is_met),
         cmocka_unit_test(each_criterion_alone_makes_it_not_ready),
         cmocka_unit_test(what_was_not_measured_makes_nobody_ready_and_demotes_nobody),

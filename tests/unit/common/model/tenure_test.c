@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "deploy/crcrctl/allowlist.h"
+#include "common/model/tenure.h"
 
 static void add(struct tenure *t, const char *yaml, int64_t at_ms)
 {
@@ -51,11 +51,37 @@ static void leaving_the_level_or_the_list_starts_the_time_anew(void **state)
     tenure_free(t);
 }
 
+static void the_history_has_each_change_once_the_newest_first(void **state)
+{
+    (void)state;
+    struct level_change changes[TENURE_CHANGES];
+    struct tenure *t = tenure_new();
+    add(t, "L1: [org/a]", 10);
+    add(t, "L1: [Org/A]", 20);
+    add(t, "L2: [org/a]", 30);
+    add(t, "L2: [org/b]", 40);
+    add(t, "L2: [org/a]", 50);
+    assert_int_equal(tenure_history(t, STR_LIT("ORG/a"), changes), 4);
+    const struct level_change wanted[] = { { 2, 50 }, { 0, 40 }, { 2, 30 }, { 1, 10 } };
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(changes[i].level, wanted[i].level);
+        assert_int_equal(changes[i].since_ms, wanted[i].since_ms);
+    }
+    assert_int_equal(tenure_history(t, STR_LIT("org/c"), changes), 0);
+    for (int i = 0; i < 30; i++)
+        add(t, i % 2 ? "L2: [org/a]" : "L1: [org/a]", 100 + i);
+    assert_int_equal(tenure_history(t, STR_LIT("org/a"), changes), 20);
+    assert_int_equal(changes[0].since_ms, 129);
+    assert_int_equal(changes[19].since_ms, 110);
+    tenure_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tenure_begins_with_the_version_that_gave_the_level),
         cmocka_unit_test(leaving_the_level_or_the_list_starts_the_time_anew),
+        cmocka_unit_test(the_history_has_each_change_once_the_newest_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

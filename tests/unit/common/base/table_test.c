@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "deploy/crcrctl/table.h"
+#include "common/base/table.h"
 
 /* Keys are bytes: a NUL counts, and the caller's may go. */
 static void a_value_is_found_by_the_bytes_of_its_key_and_stays_where_it_is(void **state)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <uthash.h>
 
-#include "../../common/base/mem.h"
+#include "mem.h"
 
 struct table_entry {
     UT_hash_handle hh;

@@ -1,8 +1,8 @@
 /* Values of one size under keys of bytes. PURE. */
-#ifndef CRCR_CTL_TABLE_H
-#define CRCR_CTL_TABLE_H
+#ifndef CRCR_BASE_TABLE_H
+#define CRCR_BASE_TABLE_H
 
-#include "../../common/base/str.h"
+#include "str.h"
 
 struct table_entry;
 struct table {

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/base/clock.h"
-#include "../../common/base/mem.h"
-#include "table.h"
+#include "../base/clock.h"
+#include "../base/json_put.h"
+#include "../base/mem.h"
+#include "../base/table.h"
 
 #define TEXT(text) ((text) ? (text) : "")
 #define MINUTE_MS  60000
@@ -211,6 +212,18 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
 
 /* ---- criteria -------------------------------------------------------------------------------- */
 
+const struct level_rules level_rules_default = {
+    .min_pass_pct = 90,
+    .max_overrun_pct = 1,
+    .max_timeout_pct = 1,
+    .max_e2e_ms = 3 * HOUR_MS,
+    .max_queue_ms = 30 * MINUTE_MS,
+    .overrun_ms = 3 * HOUR_MS,
+    .min_tenure_ms = 30 * DAY_MS,
+    .ready_window_ms = 14 * DAY_MS,
+    .demote_window_ms = 7 * DAY_MS,
+};
+
 static struct level_criterion share(const char *name, size_t part, size_t whole, double limit,
                                     bool at_least)
 {
@@ -296,6 +309,28 @@ void level_value(struct buf *to, enum level_unit unit, double value)
         buf_printf(to, "%d min %02d s", (int)(ms / MINUTE_MS), (int)(ms % MINUTE_MS / 1000));
     else
         buf_printf(to, "%.1f s", value / 1000);
+}
+
+void level_criterion_to_json(const struct level_criterion *c, struct buf *to)
+{
+    double unit = c->unit == UNIT_PERCENT ? 1 : 1000; /* times in seconds */
+    json_put_comma(to);
+    buf_putc(to, '{');
+    json_put_text(to, "name", str_of(c->name));
+    json_put_name(to, "value");
+    if (c->known)
+        buf_printf(to, "%.3f", c->value / unit);
+    else
+        buf_puts(to, "null");
+    json_put_text(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
+    json_put_text(to, "wanted", str_of(c->at_least ? ">=" : "<"));
+    json_put_name(to, "threshold");
+    buf_printf(to, "%.3f", c->limit / unit);
+    json_put_name(to, "ok");
+    buf_puts(to, c->ok ? "true" : "false");
+    json_put_number(to, "over", (int64_t)c->over);
+    json_put_text(to, "of", *c->of ? str_of(c->of) : STR_NONE);
+    buf_putc(to, '}');
 }
 
 void level_reason(const struct level_verdict *verdict, struct buf *to)

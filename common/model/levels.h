@@ -6,10 +6,10 @@
  *   E2E      of a run: max(queue) + (max(completed_at) - min(started_at))
  *   overrun  a job whose execution took longer than a limit; those that timed out are counted there
  */
-#ifndef CRCR_CTL_LEVELS_H
-#define CRCR_CTL_LEVELS_H
+#ifndef CRCR_MODEL_LEVELS_H
+#define CRCR_MODEL_LEVELS_H
 
-#include "../../common/model/result_record.h"
+#include "result_record.h"
 
 struct level_figures {
     size_t jobs;
@@ -40,13 +40,15 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
 
 /* Ready for L3, or not good enough to stay there. A demotion criterion is the complement of the
  * readiness criterion of the same name.
- *
- * The thresholds of behaviour.md are the defaults of the options of `levels` in verbs.c. */
+ */
 struct level_rules {
     double min_pass_pct, max_overrun_pct, max_timeout_pct;
     int64_t max_e2e_ms, max_queue_ms, overrun_ms, min_tenure_ms;
     int64_t ready_window_ms, demote_window_ms;
 };
+
+/* Those of behaviour.md; options of `crcrctl levels` change them. */
+extern const struct level_rules level_rules_default;
 
 enum level_unit { UNIT_PERCENT, UNIT_MS };
 
@@ -78,6 +80,9 @@ void level_keep(const struct level_rules *rules, const struct level_figures *f,
                 struct level_verdict *ret);
 /* "pass rate 85.0 %, at least 90 % wanted, over 20 jobs; …": the criteria that are not ok. */
 void level_reason(const struct level_verdict *verdict, struct buf *to);
+/* An element of an array: {"name", "value": null where nothing was measured, "unit": percent or
+ * seconds, "wanted": ">=" or "<", "threshold", "ok", "over", "of": null or "jobs", "runs"}. */
+void level_criterion_to_json(const struct level_criterion *c, struct buf *to);
 /* "85.0 %", "2 h 05 min", "41.2 d". */
 void level_value(struct buf *to, enum level_unit unit, double value);
 

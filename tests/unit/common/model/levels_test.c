@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/model/ids.h"
-#include "deploy/crcrctl/levels.h"
+#include "common/model/levels.h"
 
 #define MINUTE 60000
 #define HOUR   (60 * (int64_t)MINUTE)

@@ -1,0 +1,105 @@
+#include "level.h"
+
+#include "../../common/base/json_put.h"
+#include "../../common/model/ids.h"
+#include "../../common/model/levels.h"
+#include "../aggregate.h"
+
+#define JOBS_MAX 1000 /* of a downstream; the view keeps no more */
+#define HOUR_MS  3600000
+
+/* What is asked of a repository at this level; NULL: nothing. */
+static const char *question_of(int level)
+{
+    return level == 2 ? "ready_for_l3" : level >= 3 ? "stays_at_l3" : NULL;
+}
+
+static void history_put(const struct level_change *changes, size_t n, struct buf *to)
+{
+    json_put_name(to, "history");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < n; i++) {
+        json_put_comma(to);
+        buf_putc(to, '{');
+        json_put_text(to, "level",
+                      changes[i].level ? str_of(level_name(changes[i].level)) : STR_NONE);
+        json_put_time(to, "since", changes[i].since_ms);
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+}
+
+/* Figures from the newest jobs; *from_ms: where they begin, later than the window does when there
+ * are more jobs than are kept. */
+static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms, int64_t *from_ms,
+                            struct level_figures *ret, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    enum err err = jobs_of_repo(redis, repo, JOBS_MAX, &jobs, why);
+    if (err)
+        return err;
+    struct levels *levels = levels_new();
+    for (size_t i = 0; i < jobs.n; i++)
+        levels_put(levels, &jobs.at[i], job_last_ms(&jobs.at[i]));
+    if (jobs.n >= JOBS_MAX && job_last_ms(&jobs.at[jobs.n - 1]) > *from_ms)
+        *from_ms = job_last_ms(&jobs.at[jobs.n - 1]);
+    levels_figures(levels, repo, *from_ms, now_ms, level_rules_default.overrun_ms, ret);
+    levels_free(levels);
+    return OK;
+}
+
+/* Times begin with an hour: an answer that changes with each look would be sent to each reader
+ * again.
+ */
+static int64_t hour_of(int64_t ms)
+{
+    return ms - ms % HOUR_MS;
+}
+
+static enum err criteria_put(struct redis *redis, struct str repo, int level, int64_t since_ms,
+                             int64_t now_ms, struct buf *to, struct why *why)
+{
+    const struct level_rules *rules = &level_rules_default;
+    const char *question = question_of(level);
+    int64_t window_ms = level == 2 ? rules->ready_window_ms : rules->demote_window_ms;
+    int64_t from_ms = hour_of(now_ms) - window_ms;
+    struct level_verdict verdict = { .n = 0 };
+    struct level_figures figures;
+    if (question) {
+        enum err err = figures_get(redis, repo, now_ms, &from_ms, &figures, why);
+        if (err)
+            return err;
+        if (level == 2)
+            level_ready(rules, &figures, since_ms > 0 ? hour_of(now_ms - since_ms) : -1, &verdict);
+        else
+            level_keep(rules, &figures, &verdict);
+    }
+    json_put_text(to, "question", question ? str_of(question) : STR_NONE);
+    json_put_time(to, "measured_from", question ? from_ms : 0);
+    json_put_name(to, "answer");
+    buf_puts(to, !question || verdict.no_jobs ? "null" : verdict.all_ok ? "true" : "false");
+    json_put_name(to, "criteria");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < verdict.n; i++)
+        level_criterion_to_json(&verdict.at[i], to);
+    buf_putc(to, ']');
+    return OK;
+}
+
+enum err level_put(struct redis *redis, struct allowlist_feed *feed, struct str repo,
+                   int64_t now_ms, struct buf *to, bool *known, struct why *why)
+{
+    struct level_change changes[TENURE_CHANGES];
+    size_t n = allowlist_feed_history(feed, repo, changes);
+    int level = n ? changes[0].level : 0;
+    *known = n > 0;
+    buf_putc(to, '{');
+    json_put_text(to, "repo", repo);
+    json_put_text(to, "level", level ? str_of(level_name(level)) : STR_NONE);
+    json_put_time(to, "level_since", level ? changes[0].since_ms : 0);
+    enum err err =
+        criteria_put(redis, repo, level, level ? changes[0].since_ms : 0, now_ms, to, why);
+    history_put(changes, n, to);
+    buf_putc(to, '}');
+    return err;
+}
