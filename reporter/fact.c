@@ -29,13 +29,27 @@ static char *ciflow_labels(const struct event_facts *facts)
     return str_dup(buf_str(&text));
 }
 
-static enum err labels_read(struct fact *fact, struct event_facts *facts, struct why *why)
+/* What it brought to the default branch, if anything. */
+static void push_fact_read(struct fact *fact, int64_t received_ms)
+{
+    struct why ignored; /* the router puts what it cannot read into the DLQ */
+    enum err err = push_read(fact->record->value, &fact->push, &ignored);
+    fact->kind = !err && fact->push.n > 0 ? FACT_PUSH : FACT_NOTHING;
+    if (!fact->push.pushed_s)
+        fact->push.pushed_s = received_ms / 1000;
+}
+
+static enum err event_fact_read(struct fact *fact, struct event_facts *facts, struct why *why)
 {
     struct event event;
     struct str device;
     enum err err = event_from_headers(&event, &fact->record->headers, why);
     if (err)
         return err;
+    if (event.kind == EVENT_PUSH && event.pr == 0) {
+        push_fact_read(fact, event.received_ms);
+        return OK;
+    }
     if (event.kind != EVENT_PULL_REQUEST || event.pr <= 0) {
         fact->kind = FACT_NOTHING;
         return OK;
@@ -79,7 +93,7 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
         break;
     default:
         fact->kind = FACT_LABELS;
-        err = labels_read(fact, scratch, &why);
+        err = event_fact_read(fact, scratch, &why);
     }
     if (err) {
         fact->kind = FACT_NOTHING;
@@ -111,5 +125,6 @@ void fact_free(struct fact *fact)
     free(fact->labels.changed);
     free(fact->labels.title);
     free(fact->labels.author);
+    push_clear(&fact->push);
     free(fact);
 }

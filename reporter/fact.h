@@ -6,10 +6,11 @@
 #include "../common/model/event.h"
 #include "../common/model/task.h"
 #include "../common/view/labels.h"
+#include "../common/view/main_commits.h"
 #include "callback_fact.h"
 #include "reporter.h"
 
-enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_LABELS, FACT_NOTHING };
+enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_LABELS, FACT_PUSH, FACT_NOTHING };
 
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │
@@ -43,6 +44,7 @@ struct fact {
         char *title, *author;
         char head_sha[SHA_MAX + 1];
     } labels;
+    struct push push; /* FACT_PUSH: of the default branch, pushed_s set */
 
     struct fact *prev, *next; /* utlist */
 };

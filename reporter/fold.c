@@ -174,6 +174,8 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
         err =
             claim_restore_queue(f->redis, o, clock_wall_ms() - o->at_ms, &fact->claim_queued, why);
         return err ? err : dispatch_fold_queue(f->redis, o, times, why);
+    case FACT_PUSH:
+        return main_fold_queue(f->redis, &fact->push, times, why);
     default:
         pr = fact_of_pr(fact);
         return labels_fold_queue(f->redis, &pr, times, why);
@@ -194,6 +196,7 @@ static void folded(struct fold *f, const struct fact *fact, const char *verdict)
         [FACT_CALLBACK] = "callback",
         [FACT_OUTCOME] = "dispatch",
         [FACT_LABELS] = "labels",
+        [FACT_PUSH] = "push",
     };
     metrics_add(role_metrics(f->role), METRIC_FACTS,
                 METRIC_LABELS(str_of(kinds[fact->kind]), str_of(verdict)), 1);
@@ -234,6 +237,7 @@ static void fact_collect(struct fold *f, struct fact *fact)
     struct why why;
     enum err err = fact->kind == FACT_CALLBACK  ? callback_collect(f, fact, &why)
                    : fact->kind == FACT_OUTCOME ? outcome_collect(f, fact, &why)
+                   : fact->kind == FACT_PUSH    ? main_fold_collect(f->redis, &why)
                                                 : labels_fold_collect(f->redis, &why);
     if (err) {
         call_failed(f, fact, err, &why);

@@ -9,6 +9,7 @@
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/labels.h"
+#include "../common/view/main_commits.h"
 #include "aggregate.h"
 #include "fold.h"
 #include "rebuild.h"
@@ -149,7 +150,7 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     return OK;
 }
 
-/* ---- dispatches, labels ---------------------------------------------------------------------- */
+/* ---- dispatches, labels, pushes -------------------------------------------------------------- */
 
 static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
 {
@@ -182,6 +183,17 @@ static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, st
     return err;
 }
 
+/* The order of the default branch reaches as far back as the topic has events. */
+static enum err push_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
+{
+    struct view_times times = f->reporter->times;
+    times.fence = f->fence;
+    enum err err = main_fold_queue(f->redis, &fact->push, &times, why);
+    if (!err)
+        queued(f, main_fold_collect, fact->push.n * sizeof(*fact->push.commits));
+    return err;
+}
+
 /* ---- one record ------------------------------------------------------------------------------ */
 
 enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
@@ -201,6 +213,8 @@ enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
         err = callback_queue(f, fact, why);
     else if (fact->kind == FACT_LABELS)
         err = labels_queue(f, fact, why);
+    else if (fact->kind == FACT_PUSH)
+        err = push_queue(f, fact, why);
     fact_free(fact);
     return err;
 }

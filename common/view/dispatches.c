@@ -40,13 +40,16 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
                              const struct view_times *times, struct why *why)
 {
     struct buf CLEANUP(buf_clear) dispatch, CLEANUP(buf_clear) delivery, CLEANUP(buf_clear) pr;
-    struct buf CLEANUP(buf_clear) sent;
-    char numbers[8][STR_NUMBER_SIZE];
+    struct buf CLEANUP(buf_clear) sent, CLEANUP(buf_clear) ids;
+    char numbers[9][STR_NUMBER_SIZE];
     buf_init(&dispatch, VIEW_KEY_MAX);
     buf_init(&delivery, VIEW_KEY_MAX);
     buf_init(&pr, VIEW_KEY_MAX);
     buf_init(&sent, VIEW_KEY_MAX);
+    buf_init(&ids, VIEW_KEY_MAX);
+    int64_t came_ms = o->received_ms > 0 ? o->received_ms : o->at_ms;
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
+    struct str came = str_number(numbers[6], came_ms);
     struct str at = str_number(numbers[0], o->at_ms), key = key_dispatch(&dispatch, id, repo);
     const struct str argv[] = {
         key,
@@ -55,13 +58,14 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         o->pr_number > 0 ? key_pr(&pr, o->pr_number) : key,
         is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : key,
         times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
+        key_ids(&ids, came_ms / KEY_DAY_MS),
         str_of(outcomes[o->outcome].weight),
         at,
         str_of(outcomes[o->outcome].sent_field),
         str_number(numbers[1], times->ttl_s),
         id,
         repo,
-        str_number(numbers[6], o->received_ms > 0 ? o->received_ms : o->at_ms),
+        came,
         times->fence ? str_number(numbers[7], times->fence) : STR_LIT(""),
         STR_LIT("delivery"),
         id,
@@ -85,10 +89,12 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         str_number(numbers[5], o->attempt),
         STR_LIT("at_ms"),
         at,
+        STR_LIT("received_ms"),
+        str_number(numbers[8], o->received_ms > 0 ? o->received_ms : 0),
         STR_LIT("maybe_duplicate"),
         str_of(task_mark_name(o->maybe_duplicate)),
     };
-    return redis_queue_script(r, &fold_script, 6, sizeof(argv) / sizeof(argv[0]), argv, why);
+    return redis_queue_script(r, &fold_script, 7, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err dispatch_fold_collect(struct redis *r, struct why *why)
@@ -110,10 +116,11 @@ static const struct field {
     enum field_type type;
     size_t offset, size;
 } fields[] = {
-    FIELD(delivery, TEXT),   FIELD(outcome, TEXT),  FIELD(repo, TEXT),
-    FIELD(event_type, TEXT), FIELD(head_sha, TEXT), FIELD(error, TEXT),
-    FIELD(level, NUMBER),    FIELD(pr, NUMBER),     FIELD(http_status, NUMBER),
-    FIELD(attempt, NUMBER),  FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
+    FIELD(delivery, TEXT),      FIELD(outcome, TEXT),  FIELD(repo, TEXT),
+    FIELD(event_type, TEXT),    FIELD(head_sha, TEXT), FIELD(error, TEXT),
+    FIELD(level, NUMBER),       FIELD(pr, NUMBER),     FIELD(http_status, NUMBER),
+    FIELD(attempt, NUMBER),     FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
+    FIELD(received_ms, NUMBER),
 };
 
 /* False when there is no such hash. */

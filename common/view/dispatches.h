@@ -14,6 +14,7 @@ struct dispatch_view {
     char head_sha[SHA_MAX + 1];
     char error[512];
     int64_t level, pr, http_status, attempt;
+    int64_t received_ms;   /* when the delivery came; 0 in hashes of before it was kept */
     int64_t at_ms;         /* of that outcome */
     int64_t dispatched_ms; /* when the call went out, 0: it did not, or is not known to have */
     enum task_mark maybe_duplicate;

@@ -4,7 +4,7 @@
 -- and the moment of the call is the earliest one reported.
 --
 -- KEYS  1 dispatch hash  2 delivery zset  3 repos zset  4 pr zset  5 sent zset (1 again: there is none)
---       6 guard (may_fold)
+--       6 guard (may_fold)  7 ids zset of the day: all of score 0, so that they are found by prefix
 -- ARGV  1 weight  2 at_ms  3 field of the moment the call was sent ('' when it was not)  4 ttl_s
 --       5 delivery  6 repo  7 when the delivery came: its score among those of the commit  8 fence or ''
 --       then field, value, ...
@@ -46,4 +46,6 @@ if KEYS[5] ~= KEYS[1] then
     redis.call('ZREMRANGEBYRANK', KEYS[5], 0, -1 - SENT_MAX)
     keep(KEYS[5], ttl)
 end
+redis.call('ZADD', KEYS[7], 0, ARGV[5])
+keep(KEYS[7], ttl)
 return redis.call('HGETALL', KEYS[1])

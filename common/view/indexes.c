@@ -43,6 +43,47 @@ enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view
     return index_newest(r, key_pr(&key, pr), limit, ret, why);
 }
 
+/* Every reply is collected, also after one that failed. */
+enum err deliveries_by_prefix(struct redis *r, struct str prefix, int64_t now_ms, int64_t ttl_s,
+                              size_t limit, struct view_index *ret, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) last;
+    char first[DELIVERY_MAX + 2], most[STR_NUMBER_SIZE];
+    int64_t today = now_ms / KEY_DAY_MS, days = ttl_s * 1000 / KEY_DAY_MS + 2, queued = 0;
+    struct view_index index = { mem_alloc(limit + 1, sizeof(*index.at)), 0 };
+    enum err err = OK;
+    buf_init(&key, VIEW_KEY_MAX);
+    buf_init(&last, sizeof(first) + 1);
+    buf_putc(&last, '[');
+    buf_put(&last, prefix);
+    (void)str_copy(first, sizeof(first), buf_str(&last));
+    buf_putc(&last, (char)0xff); /* behind all that begin so */
+    for (; !err && queued < days; queued += !err) {
+        const struct str argv[] = {
+            STR_LIT("ZRANGE"), key_ids(&key, today - queued),
+            str_of(first),     buf_str(&last),
+            STR_LIT("BYLEX"),  STR_LIT("LIMIT"),
+            STR_LIT("0"),      str_number(most, (int64_t)limit),
+        };
+        err = redis_queue(r, sizeof(argv) / sizeof(argv[0]), argv, why);
+    }
+    for (int64_t i = 0; i < queued; i++) {
+        const struct redis_value *reply;
+        enum err failed = redis_collect(r, &reply, why);
+        for (size_t k = 0; !failed && k < reply->n && index.n < limit; k++)
+            index.at[index.n++] = (struct view_index_entry){
+                .name = str_dup(reply->items[k].text),
+                .at_ms = (today - i) * KEY_DAY_MS,
+            };
+        err = failed ? failed : err;
+    }
+    if (err)
+        view_index_clear(&index);
+    else
+        *ret = index;
+    return err;
+}
+
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)
 {
     return index_newest(r, STR_LIT(KEY_REPOS), limit, ret, why);

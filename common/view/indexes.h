@@ -23,6 +23,10 @@ enum err index_newest(struct redis *r, struct str key, size_t limit, struct view
 /* Deliveries of a pull request, newest first, at most limit. *ret is the caller's. */
 enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
                           struct why *why) MUST_CHECK;
+/* Deliveries whose id begins so, of those that came in the ttl_s before now_ms and have a dispatch:
+ * at most limit, the newest days first, at_ms: the day. */
+enum err deliveries_by_prefix(struct redis *r, struct str prefix, int64_t now_ms, int64_t ttl_s,
+                              size_t limit, struct view_index *ret, struct why *why) MUST_CHECK;
 /* Downstreams by their last activity, newest first, at most limit. */
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret,
                            struct why *why) MUST_CHECK;

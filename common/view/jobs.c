@@ -321,21 +321,56 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
     return err ? err : jobs_get(r, &names, true, ret, why);
 }
 
+static int64_t score_of(const struct redis_value *reply, size_t i)
+{
+    int64_t at_ms;
+    return str_to_i64(reply->items[2 * i + 1].text, &at_ms) ? at_ms : 0;
+}
+
+enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
+                             struct job_list *ret, int64_t *next_ms, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    struct names CLEANUP(names_clear) names = { NULL, 0 };
+    const struct redis_value *reply;
+    char from[STR_NUMBER_SIZE + 1] = "+inf", one_more[STR_NUMBER_SIZE];
+    buf_init(&key, VIEW_KEY_MAX);
+    if (before_ms > 0)
+        snprintf(from, sizeof(from), "(%" PRId64, before_ms);
+    enum err err = redis_call(
+        r, &reply,
+        REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), str_of(from), STR_LIT("-inf"),
+                   STR_LIT("BYSCORE"), STR_LIT("REV"), STR_LIT("LIMIT"), STR_LIT("0"),
+                   str_number(one_more, (int64_t)limit + 1), STR_LIT("WITHSCORES")),
+        why);
+    if (err)
+        return err;
+    size_t n = reply->n / 2, end = n < limit ? n : limit;
+    while (end > 0 && end < n && score_of(reply, end - 1) == score_of(reply, end))
+        end--; /* those of that time come together, with the next page */
+    end = end > 0 || n == 0 ? end : limit;
+    int64_t *at = mem_alloc(end + 1, sizeof(*at));
+    names.at = mem_alloc(end + 1, sizeof(char *));
+    for (; names.n < end; names.n++) {
+        at[names.n] = score_of(reply, names.n);
+        names.at[names.n] = str_dup(reply->items[2 * names.n].text);
+    }
+    int64_t next = end < n ? at[end - 1] : 0;
+    err = jobs_get(r, &names, true, ret, why);
+    for (size_t i = 0, k = 0; !err && i < ret->n && k < end; k++) /* some have expired */
+        if (strcmp(ret->at[i].key, names.at[k]) == 0)
+            ret->at[i++].last_ms = at[k];
+    free(at);
+    if (!err)
+        *next_ms = next;
+    return err;
+}
+
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    const struct redis_value *reply;
-    char last[STR_NUMBER_SIZE];
-    buf_init(&key, VIEW_KEY_MAX);
-    enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), STR_LIT("0"),
-                                         str_number(last, (int64_t)limit - 1), STR_LIT("REV")),
-                              why);
-    if (err)
-        return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), limit);
-    return jobs_get(r, &names, true, ret, why);
+    int64_t ignored;
+    return jobs_of_repo_before(r, repo, 0, limit, ret, &ignored, why);
 }
 
 enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,

@@ -65,6 +65,12 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why) MUST_CHECK;
 
+/* The same, of those whose newest fact was received before before_ms (0: all); last_ms of each is
+ * when that was. *next_ms: where the next ones begin, 0: there are none. It ends between two times,
+ * so that none is passed over; more than limit of one millisecond are cut. */
+enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
+                             struct job_list *ret, int64_t *next_ms, struct why *why) MUST_CHECK;
+
 /* Jobs whose keys are every step-th of n strings of a reply; without failed tests and verdicts. */
 enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,
                          struct job_list *ret, struct why *why) MUST_CHECK;

@@ -122,6 +122,11 @@ struct str key_pr(struct buf *to, int64_t pr)
     return of_number(to, "pr", pr);
 }
 
+struct str key_ids(struct buf *to, int64_t day)
+{
+    return of_number(to, "ids", day);
+}
+
 struct str key_repo(struct buf *to, struct str repo)
 {
     return of_repo(to, "repo", repo);

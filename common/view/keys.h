@@ -36,6 +36,9 @@
  *   job keys and repos of one delivery, by time, the first 20,000
  * crcr:self:<delivery>                      zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys of nightly and periodic runs, which name any delivery they like: the first 20,000
+ * crcr:ids:<day>                            zset    fold        web                CRCR_STATUS_TTL
+ *   deliveries that came on that day (since 1970) and have a dispatch, all of score 0: they are
+ *   looked up by prefix
  * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
  *   deliveries of a pull request, by time
  * crcr:repo:<repo>                          zset    fold        reporter           CRCR_STATUS_TTL
@@ -52,6 +55,9 @@
  *   program)
  * crcr:prs                                  zset    fold        web                -
  *   pull requests by their newest event, newest 1,000
+ * crcr:main                                 zset    fold        web                -
+ *   commits of the upstream's default branch in the order of their pushes, newest 1,000: sha, the
+ *   one before, pull request, title
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   <external_id>/<attempt>/<check_run_id> → id at GitHub (0: it refused that content), 1 if
  *   completed, digest of what was sent
@@ -101,6 +107,7 @@ struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
 struct str key_delivery(struct buf *to, struct str delivery);
 struct str key_self(struct buf *to, struct str delivery);
 struct str key_pr(struct buf *to, int64_t pr);
+struct str key_ids(struct buf *to, int64_t day);
 struct str key_repo(struct buf *to, struct str repo);
 struct str key_spent(struct buf *to, struct str repo);
 struct str key_head(struct buf *to, struct str sha, struct str repo);
@@ -111,10 +118,12 @@ struct str key_check(struct buf *to, struct str sha, struct str name);
 struct str key_comment(struct buf *to, int64_t pr, struct str repo);
 struct str key_comment_lease(struct buf *to, int64_t pr, struct str repo);
 struct str key_commit(struct buf *to, struct str sha);
+#define KEY_DAY_MS         86400000 /* of key_ids */
 #define KEY_EPOCH          "epoch"
 #define KEY_REBUILD        "rebuild"
 #define KEY_REPOS          "repos"
 #define KEY_PRS            "prs"
+#define KEY_MAIN           "main"
 #define KEY_OVERDUE        "zombies"
 #define KEY_OVERDUE_LEASED "zombies:leased"
 #define KEY_DUE            "due"

@@ -102,9 +102,10 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
 
 /* ---- a delivery ------------------------------------------------------------------------------ */
 
-/* version may be NULL; d: NULL where it is not known. */
+/* version may be NULL; d and check: NULL where it is not known. */
 static void put_downstream(struct buf *to, const struct allowlist_version *version,
-                           const char *repo, int64_t level, const struct dispatch_view *d)
+                           const char *repo, int64_t level, const struct dispatch_view *d,
+                           const char *check)
 {
     bool listed = version && version->list;
     const struct demotion *demotion =
@@ -115,10 +116,12 @@ static void put_downstream(struct buf *to, const struct allowlist_version *versi
     put_level(to, level);
     put_people(to, listed ? allowlist_find(version->list, str_of(repo)) : NULL);
     put_text(to, "demoted", demotion ? demotion->reason : NULL);
+    put_text(to, "check_run", check);
     json_put_name(to, "dispatch");
     buf_puts(to, d ? "{" : "null");
     if (d) {
         put_text(to, "outcome", d->outcome);
+        json_put_time(to, "received_at", d->received_ms);
         json_put_time(to, "at", d->at_ms);
         json_put_time(to, "dispatched_at", d->dispatched_ms);
         json_put_number(to, "http_status", d->http_status);
@@ -141,6 +144,23 @@ static bool is_listed(const struct api_delivery *delivery, size_t job)
         if (str_eq_nocase(str_of(delivery->jobs[i].repo), repo))
             return true;
     return false;
+}
+
+/* When the relay got the reports of each job, in the order of jobs. */
+static void put_clocks(struct buf *to, const struct api_delivery *delivery)
+{
+    json_put_number(to, "silent_after_seconds", delivery->silent_ms / 1000);
+    json_put_name(to, "clocks");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < delivery->n_jobs; i++) {
+        json_put_comma(to);
+        buf_putc(to, '{');
+        json_put_time(to, "in_progress", delivery->jobs[i].in_progress_ms);
+        json_put_time(to, "timed_out", delivery->jobs[i].timed_out_ms);
+        json_put_time(to, "completed", delivery->jobs[i].completed_ms);
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
 }
 
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
@@ -168,15 +188,18 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     buf_putc(to, '[');
     for (size_t i = 0; i < delivery->n_dispatches; i++) {
         d = &delivery->dispatches[i];
-        put_downstream(to, delivery->version, d->repo, d->level, d);
+        put_downstream(to, delivery->version, d->repo, d->level, d,
+                       delivery->checks ? delivery->checks[i] : NULL);
     }
     for (size_t i = 0; i < delivery->n_jobs; i++) /* whose dispatch is not known here */
         if (!is_listed(delivery, i))
             put_downstream(to, delivery->version, delivery->jobs[i].repo, delivery->jobs[i].level,
-                           NULL);
+                           NULL, NULL);
     buf_putc(to, ']');
     json_put_name(to, "more_jobs");
     buf_puts(to, delivery->more_jobs ? "true" : "false");
+    if (delivery->silent_ms > 0)
+        put_clocks(to, delivery);
     json_put_name(to, "jobs");
     api_put_jobs(to, delivery->jobs, delivery->n_jobs);
     buf_putc(to, '}');

@@ -45,7 +45,8 @@ struct subject {
 };
 
 struct live {
-    struct web_view view; /* the thread's, as the next two */
+    struct web_view view; /* the thread's, as the next three */
+    bool down;            /* Redis; it is not asked before: */
     int64_t down_until_ms;
     int64_t look_at_ms; /* the next look, monotonic */
     struct page_cache *cache;
@@ -77,7 +78,7 @@ static void answer_event(struct live *l, struct http_exchange *x, const char *te
 static void answer_page(struct live *l, struct http_exchange *x, const struct subject *s,
                         const struct page *page)
 {
-    web_reply_page(l->role, x, s->ask.path->name, page);
+    web_reply_page(l->role, x, s->ask.path, page);
 }
 
 /* Each one answered with the same event; the list is freed. */
@@ -181,14 +182,18 @@ static struct subject *subject_next(struct live *l, int64_t now_ms)
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-static void failed(struct live *l, const struct subject *s, const struct why *why)
+/* why: empty, or why the page could not be read. */
+static void rendered(struct live *l, const struct subject *s, const struct why *why)
 {
     bool up = redis_is_up(l->view.redis);
-    log_warn("page_failed", LOG_STR("route", str_of(s->ask.path->name)),
-             LOG_STR("error", str_of(why->text)));
-    metrics_set(role_metrics(l->role), METRIC_REDIS_UP, METRIC_LABELS(STR_LIT("web")), up);
+    if (up == l->down)
+        reporter_redis_seen(l->role, up, why->text);
+    l->down = !up;
     if (!up)
         l->down_until_ms = clock_mono_ms() + DOWN_MS;
+    if (*why->text)
+        log_warn("page_failed", LOG_STR("route", str_of(s->ask.path->name)),
+                 LOG_STR("error", str_of(why->text)));
 }
 
 /* page is the caller's to clear. */
@@ -198,12 +203,12 @@ static void page_render(struct live *l, const struct subject *s, struct page *pa
     struct why why;
     *page = (struct page){ .status = 503, .at_ms = clock_mono_ms() };
     buf_init(&body, BODY_MAX_BYTES);
-    if (page->at_ms < l->down_until_ms)
+    if (page->at_ms < l->down_until_ms) {
         buf_puts(&body, "{\"detail\":\"the view is unavailable, try again\"}");
-    else
+    } else {
         page->status = path_render(&l->view, &s->ask, &body, &why);
-    if (page->at_ms >= l->down_until_ms && page->status == 503 && *why.text)
-        failed(l, s, &why);
+        rendered(l, s, &why);
+    }
     page->body = buf_take(&body, &page->len);
     if (page->status != 503)
         page_cache_put(l->cache, s->ask.key, page);
@@ -326,15 +331,17 @@ void live_wait(struct live *l, struct http_exchange *x, struct path_ask *ask)
     struct page page = { .status = 0 };
     char text[128];
     struct str known = known_of(x);
+    int64_t now_ms = clock_mono_ms();
     bool found = page_cache_get(l->cache, ask->key, INT64_MAX, known, &page);
-    if (found && !page_is_known(page.etag, known)) {
+    /* An older one than that may be older than what the client has from another replica. */
+    if (found && page.at_ms >= now_ms - LIVE_FRESH_MS && !page_is_known(page.etag, known)) {
         path_ask_clear(ask);
         changed_text(text, &page);
         answer_event(l, x, text);
         return;
     }
     struct waiter *w = mem_alloc(1, sizeof(*w));
-    *w = (struct waiter){ .x = x, .due_ms = clock_mono_ms() + WAIT_MS };
+    *w = (struct waiter){ .x = x, .due_ms = now_ms + WAIT_MS };
     pthread_mutex_lock(&l->lock);
     bool room = l->n_waiting < WAITING_MAX && !l->leaving, leaving = l->leaving;
     if (room) {

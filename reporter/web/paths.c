@@ -12,18 +12,18 @@
 #include "../../common/view/indexes.h"
 #include "../../common/view/labels.h"
 #include "api.h"
+#include "delivery_page.h"
 #include "level.h"
 #include "pr_list.h"
+#include "repo_page.h"
+#include "since_page.h"
 
 #define KEY_MAX_BYTES     1024
 #define SUMMARY_REPOS     500
-#define SUMMARY_JOBS      100 /* of each downstream; what its pass rate is taken from */
-#define REPO_JOBS         200
 #define PR_DELIVERIES     25
-#define PR_JOBS           400 /* of each delivery */
-#define DELIVERY_JOBS     1000
-#define DELIVERY_JOBS_MAX 10000 /* with ?limit= */
-#define DELIVERY_FULL     100   /* jobs that come with failed tests and verdict */
+#define PR_JOBS           400   /* of each delivery */
+#define DELIVERY_JOBS_MAX 10000 /* with ?limit=10000, and no other number: each is a page */
+#define PREFIX_MIN        8     /* characters of an id that is not whole */
 
 /* ---- /api/crcr/summary ------------------------------------------------------------------------
  */
@@ -94,69 +94,37 @@ static enum err summary_put(const struct web_view *w, const struct path_ask *ask
 /* ---- one downstream, one delivery, one pull request -------------------------------------------
  */
 
-static enum err repo_page_put(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+static enum err repo_put_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                               bool *known, struct why *why)
 {
-    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    struct str repo = ask->id;
-    enum err err = jobs_of_repo(w->redis, repo, REPO_JOBS, &jobs, why);
-    if (err)
-        return err;
-    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    *known = (version->list && allowlist_find(version->list, repo)) || jobs.n > 0;
-    buf_puts(to, "{\"downstream\":");
-    const struct job_list scored = { jobs.at, jobs.n < SUMMARY_JOBS ? jobs.n : SUMMARY_JOBS };
-    repo_put(version, repo, &scored, to);
-    allowlist_feed_release(w->reporter->feed, version);
-    json_put_name(to, "more_jobs");
-    buf_puts(to, jobs.n >= REPO_JOBS ? "true" : "false");
-    json_put_name(to, "jobs");
-    api_put_jobs(to, jobs.at, jobs.n);
-    buf_putc(to, '}');
-    return OK;
+    struct repo_query query = { .repo = ask->id };
+    if (!str_to_i64(ask->params[0], &query.before_ms))
+        query.before_ms = 0;
+    return repo_page_put(w->redis, w->reporter->feed, &query, to, known, why);
 }
 
-/* limit and full_max as jobs_of_delivery. */
-static enum err delivery_put(const struct web_view *w, struct str id, size_t limit, size_t full_max,
-                             struct buf *to, bool *known, struct why *why)
+static enum err badge_put_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                               bool *known, struct why *why)
 {
-    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    struct dispatch_view *dispatches = NULL;
-    size_t n = 0;
-    enum commit_seen seen = COMMIT_UNKNOWN;
-    enum err err = jobs_of_delivery(w->redis, id, limit, full_max, &jobs, why);
-    /* A nightly or periodic run names the commit itself, as its delivery. */
-    if (!err && jobs.n > 0 && result_record_is_self(&jobs.at[0]) && sha_valid(id))
-        err = commit_seen_get(w->redis, id, &seen, why);
-    if (!err)
-        err = dispatches_of_delivery(w->redis, id, limit, &dispatches, &n, why);
-    if (err)
-        return err;
-    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    const struct api_delivery delivery = { .id = id,
-                                           .jobs = jobs.at,
-                                           .n_jobs = jobs.n,
-                                           .dispatches = dispatches,
-                                           .n_dispatches = n,
-                                           .commit = seen,
-                                           .more_jobs = jobs.n >= limit,
-                                           .version = version };
-    *known = jobs.n + n > 0;
-    api_put_delivery(to, &delivery);
-    allowlist_feed_release(w->reporter->feed, version);
-    free(dispatches);
-    return OK;
+    return badge_page_put(w->redis, w->reporter->feed, ask->id, to, known, why);
+}
+
+static enum err since_put_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                               bool *known, struct why *why)
+{
+    return since_put(w->redis, ask->id, w->reporter->upstream_repo, to, known, why);
 }
 
 static enum err delivery_page_put(const struct web_view *w, const struct path_ask *ask,
                                   struct buf *to, bool *known, struct why *why)
 {
-    uint64_t limit;
-    if (!str_to_u64(ask->params[0], &limit) || limit == 0)
-        limit = DELIVERY_JOBS;
-    if (limit > DELIVERY_JOBS_MAX)
-        limit = DELIVERY_JOBS_MAX;
-    return delivery_put(w, ask->id, limit, DELIVERY_FULL, to, known, why);
+    size_t limit = str_is(ask->params[0], "10000") ? DELIVERY_JOBS_MAX : DELIVERY_JOBS;
+    enum err err =
+        delivery_put(w->redis, w->reporter, ask->id, limit, DELIVERY_FULL, to, known, why);
+    if (err || *known || ask->id.len < PREFIX_MIN)
+        return err;
+    buf_reset(to);
+    return delivery_prefix_put(w->redis, w->reporter, ask->id, to, known, why);
 }
 
 /* 0: it is none. */
@@ -196,7 +164,8 @@ static enum err pr_page_put(const struct web_view *w, const struct path_ask *ask
     buf_puts(to, "],\"deliveries\":[");
     for (size_t i = 0; !err && i < deliveries.n; i++) {
         bool ignored;
-        err = delivery_put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
+        err = delivery_put(w->redis, w->reporter, str_of(deliveries.at[i].name), PR_JOBS, 0, to,
+                           &ignored, why);
     }
     buf_puts(to, "]}");
     return err;
@@ -211,20 +180,22 @@ static enum err level_page_put(const struct web_view *w, const struct path_ask *
 static enum err pr_list_page_put(const struct web_view *w, const struct path_ask *ask,
                                  struct buf *to, bool *known, struct why *why)
 {
-    struct pr_query query = { .text = ask->params[0] };
-    if (!str_to_i64(ask->params[1], &query.before_ms))
-        query.before_ms = 0;
+    const struct pr_query query = { .text = ask->params[0],
+                                    .state = ask->params[1],
+                                    .before = ask->params[2] };
     *known = true;
     return pr_list_put(w->redis, &query, to, why);
 }
 
 const struct api_path api_paths[] = {
     { "summary", "/api/crcr/summary", { NULL }, NULL, summary_put },
-    { "repo", "/api/crcr/repos/*", { NULL }, repo_valid, repo_page_put },
+    { "repo", "/api/crcr/repos/*", { "before" }, repo_valid, repo_put_page },
+    { "since", "/api/crcr/repos/*/since", { NULL }, repo_valid, since_put_page },
     { "level", "/api/crcr/repos/*/level", { NULL }, repo_valid, level_page_put },
-    { "prs", "/api/crcr/prs", { "q", "before" }, NULL, pr_list_page_put },
+    { "prs", "/api/crcr/prs", { "q", "state", "before" }, NULL, pr_list_page_put },
     { "pr", "/api/crcr/prs/*", { NULL }, pr_valid, pr_page_put },
     { "delivery", "/api/crcr/deliveries/*", { "limit" }, delivery_valid, delivery_page_put },
+    { "badge", "/repo/*/badge.svg", { NULL }, repo_valid, badge_put_page, SVG_TYPE },
 };
 const size_t api_paths_n = sizeof(api_paths) / sizeof(api_paths[0]);
 
@@ -244,51 +215,30 @@ static bool path_matches(const struct api_path *path, struct str given, struct s
     return path->valid(*id);
 }
 
-/* A part of the key, with its length before it, so that no value can look like another part. */
-static void key_put(struct buf *key, struct str part)
-{
-    buf_printf(key, "%zu:", part.len);
-    buf_put(key, part);
-    buf_putc(key, ',');
-}
-
-/* The next one of them. */
-static struct str key_take(struct str *rest)
-{
-    uint64_t len = 0;
-    ptrdiff_t colon = str_find(*rest, ':');
-    (void)str_to_u64((struct str){ rest->ptr, (size_t)colon }, &len);
-    struct str part = { rest->ptr + colon + 1, len };
-    *rest = str_from(*rest, (size_t)colon + 1 + len + 1);
-    return part;
-}
-
+/* The key is the path's name and a line for each part, so no part may hold a line break. */
 static bool ask_make(struct path_ask *ret, const struct api_path *path, struct str id,
                      const struct headers *query)
 {
     struct buf CLEANUP(buf_clear) key;
+    struct str parts[1 + PATH_PARAMS_MAX] = { id };
     buf_init(&key, KEY_MAX_BYTES);
-    buf_puts(&key, path->path);
-    buf_putc(&key, ' ');
-    key_put(&key, id);
-    for (size_t i = 0; i < PATH_PARAMS_MAX; i++) {
-        struct str value = path->params[i] ? headers_get(query, path->params[i]) : STR_NONE;
-        if (value.ptr)
-            key_put(&key, value);
-        else
-            buf_putc(&key, '-');
+    buf_puts(&key, path->name);
+    for (size_t i = 0; i <= PATH_PARAMS_MAX; i++) {
+        if (i > 0 && path->params[i - 1])
+            parts[i] = headers_get(query, path->params[i - 1]);
+        if (str_find(parts[i], '\n') >= 0)
+            return false;
+        buf_putc(&key, '\n');
+        buf_put(&key, parts[i]);
     }
     if (buf_full(&key))
         return false;
     *ret = (struct path_ask){ .path = path };
     ret->key.ptr = buf_take(&key, &ret->key.len);
-    struct str rest = str_from(ret->key, strlen(path->path) + 1);
-    ret->id = key_take(&rest);
-    for (size_t i = 0; i < PATH_PARAMS_MAX; i++) {
-        if (str_starts(rest, "-"))
-            rest = str_from(rest, 1);
-        else
-            ret->params[i] = key_take(&rest);
+    const char *at = ret->key.ptr + strlen(path->name);
+    for (size_t i = 0; i <= PATH_PARAMS_MAX; i++) {
+        *(i ? &ret->params[i - 1] : &ret->id) = (struct str){ at + 1, parts[i].len };
+        at += 1 + parts[i].len;
     }
     return true;
 }
@@ -375,6 +325,8 @@ int path_render(const struct web_view *w, const struct path_ask *ask, struct buf
         err = ask->path->put(w, ask, to, &known, why);
     if (err)
         return detail(to, 503, "the view is unavailable, try again");
+    if (!known && ask->path->type) /* an image says it itself */
+        return 404;
     if (!known)
         return detail(to, 404, "nothing is known of this");
     return buf_full(to) ? detail(to, 503, "the answer is too large") : 200;

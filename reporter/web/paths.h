@@ -24,10 +24,12 @@ struct api_path {
     const char *path;                    /* one star in it stands for the id */
     const char *params[PATH_PARAMS_MAX]; /* of the query; others are not looked at */
     bool (*valid)(struct str id);        /* NULL: the path has no id */
-    /* Appends the JSON. *known: something is there; else the answer is 404. */
+    /* Appends the answer. *known: something is there; else it is 404, an image as it is. */
     enum err (*put)(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                     bool *known, struct why *why);
+    const char *type; /* NULL: JSON */
 };
+#define SVG_TYPE "image/svg+xml"
 extern const struct api_path api_paths[];
 extern const size_t api_paths_n;
 
@@ -36,11 +38,12 @@ struct path_ask {
     const struct api_path *path;
     struct str key;                     /* malloc'ed; the rest is borrowed from it */
     struct str id;                      /* of the path */
-    struct str params[PATH_PARAMS_MAX]; /* in the order of path->params; STR_NONE: not given */
+    struct str params[PATH_PARAMS_MAX]; /* in the order of path->params; empty: not given */
 };
 
-/* path and query are decoded. False: there is no such path, or its id is malformed, or the
- * parameters have more than 1 KiB; *ret is untouched. PURE, as the next. */
+/* path and query are decoded. False: there is no such path, or its id is malformed, or a
+ * parameter holds a line break, or all have more than 1 KiB; *ret is untouched. PURE, as the next.
+ */
 bool path_ask_init(struct path_ask *ret, struct str path, const struct headers *query) MUST_CHECK;
 /* The same from "path?query" as in a URL. */
 bool path_ask_parse(struct path_ask *ret, struct str target) MUST_CHECK;

@@ -3,12 +3,12 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "../../common/base/json_put.h"
 #include "../../common/base/mem.h"
 #include "api.h"
 
 #define PAGE_PRS 25
 #define PR_JOBS  400 /* of the newest delivery */
+#define LOOKS    100 /* pull requests whose jobs are read for one answer */
 
 static bool holds(struct str text, struct str part)
 {
@@ -18,17 +18,38 @@ static bool holds(struct str text, struct str part)
     return false;
 }
 
+/* before is "<ms>-<number>". The list is by time, and within a millisecond by the number as text.
+ */
+static bool is_behind(const struct view_index_entry *pr, struct str before)
+{
+    struct str ms;
+    int64_t before_ms;
+    if (!str_split(&before, '-', &ms) || !str_to_i64(ms, &before_ms))
+        return true;
+    return pr->at_ms < before_ms ||
+           (pr->at_ms == before_ms && before.ptr && str_cmp(str_of(pr->name), before) < 0);
+}
+
 static bool is_wanted(const struct pr_query *query, const struct view_index_entry *pr,
                       const struct pr_text *text)
 {
-    if (query->before_ms > 0 && pr->at_ms >= query->before_ms)
+    if (!is_behind(pr, query->before))
         return false;
     return !query->text.len || holds(str_of(pr->name), query->text) ||
            holds(str_of(text->title), query->text) || holds(str_of(text->author), query->text);
 }
 
+/* By the newest attempts of all downstreams. */
+static const char *state_of(const struct api_delivery *newest)
+{
+    struct jobs_score score = score_of_downstream(newest->jobs, newest->n_jobs, STR_NONE);
+    return score.failed ? "failing" : score.running ? "running" : score.jobs ? "passing" : "none";
+}
+
+/* *put: it is in that state, and was appended. */
 static enum err pr_put(struct redis *r, const struct view_index_entry *pr,
-                       const struct pr_text *text, struct buf *to, struct why *why)
+                       const struct pr_text *text, struct str state, struct buf *to, bool *put,
+                       struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
@@ -49,7 +70,9 @@ static enum err pr_put(struct redis *r, const struct view_index_entry *pr,
     newest.jobs = jobs.at;
     newest.n_jobs = jobs.n;
     newest.dispatches = dispatches;
-    api_put_pr(to, number, pr->at_ms, text, &newest);
+    *put = !state.len || str_is(state, state_of(&newest));
+    if (*put)
+        api_put_pr(to, number, pr->at_ms, text, &newest);
     free(dispatches);
     return OK;
 }
@@ -61,20 +84,22 @@ enum err pr_list_put(struct redis *r, const struct pr_query *query, struct buf *
     if (err)
         return err;
     struct pr_text *texts = mem_alloc(prs.n + 1, sizeof(*texts));
-    size_t shown = 0, i = 0;
-    int64_t last_ms = 0;
+    size_t shown = 0, looks = 0, i = 0;
     err = pr_texts_get(r, &prs, texts, why);
     buf_puts(to, "{\"prs\":[");
-    for (; !err && i < prs.n && shown < PAGE_PRS; i++) {
+    for (; !err && i < prs.n && shown < PAGE_PRS && looks < LOOKS; i++) {
+        bool put = false;
         if (!is_wanted(query, &prs.at[i], &texts[i]))
             continue;
-        err = pr_put(r, &prs.at[i], &texts[i], to, why);
-        last_ms = prs.at[i].at_ms;
-        shown++;
+        err = pr_put(r, &prs.at[i], &texts[i], query->state, to, &put, why);
+        shown += put;
+        looks++;
     }
-    buf_puts(to, "]");
-    json_put_number(to, "before", i < prs.n && shown ? last_ms : -1);
-    buf_putc(to, '}');
+    buf_puts(to, "],\"before\":");
+    if (i > 0 && i < prs.n)
+        buf_printf(to, "\"%lld-%s\"}", (long long)prs.at[i - 1].at_ms, prs.at[i - 1].name);
+    else
+        buf_puts(to, "null}");
     free(texts);
     return err;
 }

@@ -77,7 +77,8 @@ struct jobs_score score_of_downstream(const struct result_record *jobs, size_t n
 {
     struct jobs_score score = { NULL, 0, 0, 0 };
     for (size_t i = 0; i < n; i++)
-        if (str_eq_nocase(str_of(jobs[i].repo), repo) && !is_replaced(&jobs[i], jobs, n))
+        if ((!repo.ptr || str_eq_nocase(str_of(jobs[i].repo), repo)) &&
+            !is_replaced(&jobs[i], jobs, n))
             add(&score, &jobs[i]);
     return score;
 }

@@ -28,7 +28,7 @@ struct jobs_score {
 
 /* Of the run that the newest job belongs to; jobs: newest first. */
 struct jobs_score score_of_newest_run(const struct result_record *jobs, size_t n);
-/* Of one downstream. */
+/* Of one downstream; repo absent: of all. */
 struct jobs_score score_of_downstream(const struct result_record *jobs, size_t n, struct str repo);
 
 #endif

@@ -21,13 +21,14 @@
 extern const char embedded_index_html[], embedded_style_css[], embedded_main_js[],
     embedded_dom_js[], embedded_values_js[], embedded_home_js[], embedded_repo_js[],
     embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[], embedded_live_js[],
-    embedded_level_js[], embedded_icon_svg[], embedded_openapi_json[];
+    embedded_level_js[], embedded_since_js[], embedded_matrix_js[], embedded_timeline_js[],
+    embedded_icon_svg[], embedded_openapi_json[];
 
 /* What the pages are made of; all of it is in the program. */
 static const struct {
     const char *path, *type, *text;
 } assets[] = {
-    { "/assets/icon.svg", "image/svg+xml", embedded_icon_svg },
+    { "/assets/icon.svg", SVG_TYPE, embedded_icon_svg },
     { "/assets/style.css", "text/css; charset=utf-8", embedded_style_css },
     { "/assets/main.js", JS_TYPE, embedded_main_js },
     { "/assets/dom.js", JS_TYPE, embedded_dom_js },
@@ -36,6 +37,9 @@ static const struct {
     { "/assets/home.js", JS_TYPE, embedded_home_js },
     { "/assets/repo.js", JS_TYPE, embedded_repo_js },
     { "/assets/level.js", JS_TYPE, embedded_level_js },
+    { "/assets/matrix.js", JS_TYPE, embedded_matrix_js },
+    { "/assets/since.js", JS_TYPE, embedded_since_js },
+    { "/assets/timeline.js", JS_TYPE, embedded_timeline_js },
     { "/assets/delivery.js", JS_TYPE, embedded_delivery_js },
     { "/assets/pr.js", JS_TYPE, embedded_pr_js },
     { "/assets/prs.js", JS_TYPE, embedded_prs_js },
@@ -73,17 +77,18 @@ void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route
     http_reply(x, status, type, &h, body);
 }
 
-void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *route,
+void web_reply_page(struct role_ctx *role, struct http_exchange *x, const struct api_path *path,
                     const struct page *page)
 {
+    const char *route = path->name;
     struct str body = { page->body, page->len };
     if (page->status == 503)
         web_reply(role, x, route, 503, NULL, NULL, body);
     else if (page_is_known(page->etag, http_header(x, "If-None-Match")))
         web_reply(role, x, route, 304, NULL, page->etag, STR_LIT(""));
     else
-        web_reply(role, x, route, page->status, "application/json; charset=utf-8", page->etag,
-                  body);
+        web_reply(role, x, route, page->status,
+                  path->type ? path->type : "application/json; charset=utf-8", page->etag, body);
 }
 
 static void reply(struct web *w, struct http_exchange *x, const char *route, const char *type,
@@ -138,11 +143,20 @@ static void api(void *opaque, struct http_exchange *x)
     struct str known = http_header(x, "If-None-Match");
     bool found = page_cache_get(w->cache, ask.key, since_ms, known, &cached);
     if (found && cached.at_ms >= since_ms && (cached.body || page_is_known(cached.etag, known))) {
-        web_reply_page(w->role, x, ask.path->name, &cached);
+        web_reply_page(w->role, x, ask.path, &cached);
         path_ask_clear(&ask);
     } else
         live_ask(w->live, x, &ask);
     page_clear(&cached);
+}
+
+/* A page, or the badge behind it. */
+static void repo(void *opaque, struct http_exchange *x)
+{
+    if (str_ends(http_path(x), "/badge.svg"))
+        api(opaque, x);
+    else
+        page(opaque, x);
 }
 
 /* When the answer to another path changes. */
@@ -163,7 +177,7 @@ static const struct http_route routes[] = {
     { .method = "GET", .path = "/prs", .handle = page },
     { .method = "GET", .path = "/pr/*", .handle = page },
     { .method = "GET", .path = "/delivery/*", .handle = page },
-    { .method = "GET", .path = "/repo/*", .handle = page },
+    { .method = "GET", .path = "/repo/*", .handle = repo },
     { .method = "GET", .path = "/assets/*", .handle = asset },
     { .method = "GET", .path = "/api/crcr/openapi.json", .handle = openapi },
     { .method = "GET", .path = "/api/crcr/live", .handle = live },

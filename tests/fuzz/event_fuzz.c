@@ -4,6 +4,7 @@
 
 #include "common/model/event.h"
 #include "common/model/ids.h"
+#include "common/model/push.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct event_facts facts;
     struct why why;
+    struct push push;
     struct buf key;
     if (size == 0)
         return 0;
@@ -22,6 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (buf_full(&key) || facts.n_labels > EVENT_MAX_LABELS)
             abort();
         buf_clear(&key);
+    }
+    if (!push_read(body, &push, &why)) {
+        for (size_t i = 0; i < push.n; i++)
+            if (!sha_valid(str_of(push.commits[i].sha)) || push.commits[i].pr < 0)
+                abort();
+        push_clear(&push);
     }
     (void)event_push_touches(body, ".github/allowlist.yml");
     return 0;

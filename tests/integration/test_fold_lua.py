@@ -416,8 +416,8 @@ def test_what_is_folded_late_shortens_no_life(db):
 # ---- dispatches and labels -----------------------------------------------------------------------
 def outcome(db, weight, at_ms, sent, name):
     keys = ["crcr:dispatch:d-1/org/four", "crcr:delivery:d-1", "crcr:repos", "crcr:pr:42",
-            f"crcr:sent:{SHA}/org/four", "crcr:epoch"]
-    db.eval(FOLD_DISPATCH, 6, *keys, weight, at_ms, sent, 3000, DELIVERY,
+            f"crcr:sent:{SHA}/org/four", "crcr:epoch", "crcr:ids:0"]
+    db.eval(FOLD_DISPATCH, 7, *keys, weight, at_ms, sent, 3000, DELIVERY,
             REPO, at_ms - 100, "", "outcome", name, "at_ms", at_ms)
     return db.hgetall(keys[0])
 

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 
 import pytest
@@ -11,8 +12,9 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from lib.processes import BIN, wait_for
+from lib.relay import pull_request
 from test_reporter import Job, Reporter, label_event
-from test_reporter_commits import report, sha_of
+from test_reporter_commits import push_event, report, sha_of
 
 WIDE, NARROW = (1280, 900), (390, 844)
 ASSETS_MAX = 150_000  # bytes, gzipped, of all pages together
@@ -137,6 +139,18 @@ def test_pull_requests_are_listed_and_found(reporter, page):
     page.open("/prs?q=no-such-title").wait("No pull request")
 
 
+def test_no_pull_request_of_one_millisecond_is_passed_over(reporter):
+    for number in (711, 710):
+        reporter.put("events", f"pytorch/pytorch#{number}", pull_request(number=number), {
+            "event": "pull_request", "action": "opened", "delivery": f"p-{number}", "pr": str(number), "head_sha": "a" * 40,
+            "received_ms": "1795231200123", "source": "webhook"})
+
+    def behind(before):
+        return [pr["pr_number"] for pr in reporter.relay.api(f"/api/crcr/prs?before=1795231200{before}")["prs"]]
+    wait_for("both", lambda: behind("124-0")[:2] == [711, 710])
+    assert behind("123-711")[0] == 710 and not {710, 711} & set(behind("123-710"))
+
+
 def test_a_delivery_and_a_back_end_have_pages_of_their_own(reporter, page):
     job = failed(reporter, pr=703, job_name="gpu / 1")
     page.open(f"/delivery/{job.delivery}").wait(job.delivery, "gpu / 1", "test_add", "crcrctl trace")
@@ -147,6 +161,60 @@ def test_a_delivery_and_a_back_end_have_pages_of_their_own(reporter, page):
     page.driver.back()
     page.wait("on call: carol")
     page.open(f"/#/delivery/{job.delivery}").wait("crcrctl trace")  # as links were before
+
+
+def test_since_when_a_job_fails_on_main_and_which_are_flaky(reporter, page):
+    shas = [sha_of(f"main {i}") for i in range(5)]
+    push_event(reporter, "0" * 40, [(sha, f"Change {i} (#{900 + i})\n\nmore") for i, sha in enumerate(shas)])
+    for commit, result in ((1, "success"), (3, "failure"), (4, "failure")):
+        report(reporter, shas[commit], job_name="kernels", run_id=9000 + commit, conclusion=result)
+    for attempt, result in ((1, "failure"), (2, "success")):
+        report(reporter, shas[4], job_name="network", run_id=9100, run_attempt=attempt, conclusion=result)
+
+    def row():
+        data = reporter.relay.api("/api/crcr/repos/org/four/since") or {"failing": [], "flaky": []}
+        found = [one for one in data["failing"] if one["first_red"]["failure"]["job_name"] == "kernels"]
+        flaky = [one for one in data["flaky"] if one["failure"]["job_name"] == "network"]
+        return found and found[0]["failing_commits"] == 2 and flaky and (found[0], flaky[0])
+    failing, flaky = wait_for("the job to fail", row)
+    assert failing["last_green"]["sha"] == shas[1] and failing["first_red"]["sha"] == shas[3]
+    assert [one["pr_number"] for one in failing["commits"]] == [903, 902] and not failing["push_missing"]
+    assert (flaky["flaky_commits"], flaky["commits"]) == (1, 1)
+    page.open("/repo/org/four").wait("Flaky jobs", "network", "on main")
+    assert page.js("return document.querySelector('img.badge').complete"), "the badge is there when it is looked at"
+    page.click("a[href='/repo/org/four/since']")
+    page.wait("kernels", "#902", "Change 3")
+    badge = urllib.request.urlopen(reporter.relay.url("hud", "/repo/org/four/badge.svg"))
+    assert badge.headers["Content-Type"] == "image/svg+xml" and b"L4, " in badge.read()
+    with pytest.raises(urllib.error.HTTPError) as grey:
+        urllib.request.urlopen(reporter.relay.url("hud", "/repo/no/such/badge.svg"))
+    assert grey.value.code == 404 and b"unknown" in grey.value.read()
+
+
+def test_the_matrix_has_pages_with_addresses_and_columns_in_groups(reporter, page):
+    for i in range(60):
+        name = {0: "gpu (a)", 1: "gpu (b)"}.get(i, "build")
+        Job(reporter, "org/five", pr=800 + i, job_name=name).call("completed", 1000 + i, conclusion="success")
+    page.open("/repo/org/five").wait("#859", "Older")
+    shown = lambda: page.js("return [...document.querySelectorAll('main tbody th')].map((one) => one.innerText)")  # noqa: E731
+    first = shown()
+    assert len(first) == 50 and "#801" not in first
+    page.click("nav.pages a")
+    page.wait("#801", "Newer")
+    second, address = shown(), page.js("return location.pathname + location.search")
+    assert {"#800", "#801"} <= set(second) and not set(first) & set(second), "no row twice, and none is left out"
+    assert page.js("return document.querySelector('th.group').innerText") == "ci / gpu"
+    assert page.open(address).wait("#801") and shown() == second, "the address is a page's own"
+
+
+def test_a_delivery_has_a_timeline_and_is_found_by_a_part_of_its_id(reporter, page):
+    job = Job(reporter, "org/four", pr=709).outcome("dispatched").call("in_progress", 1500)
+    page.open(f"/delivery/{job.delivery[:-3]}").wait(job.delivery, "Timeline, by the relay's clock", "first report", "the end of ci / build")
+    job.call("completed", 5000, conclusion="failure")
+    page.wait("Nothing: every job that reported has ended.")
+    label_event(job, "synchronize", [], "", 9)
+    page.open("/prs?state=failing").wait("#709")
+    page.open("/prs?state=passing&q=709").wait("No pull request")
 
 
 @pytest.mark.parametrize("live, pr", [(True, 704), (False, 714)], ids=["live", "polling"])
@@ -190,17 +258,18 @@ def test_names_from_outside_are_text(reporter, page):
     job = failed(reporter, pr=706, job_name=HOSTILE, name="w" * 200, message=f"{HOSTILE}\u202eevil")
     for path in ("/pr/706", f"/delivery/{job.delivery}", "/repo/org/four"):
         page.open(path).wait(HOSTILE)
-        assert page.js("return document.querySelectorAll('main img').length") == 0
+        assert page.js("return document.querySelectorAll('main img:not(.badge)').length") == 0
         assert "taken" not in page.driver.title
     page.open("/pr/706").wait("evil")
     assert page.js("return [...document.querySelectorAll('main pre')].every((one) => "
                    "getComputedStyle(one).unicodeBidi.startsWith('isolate'))")
 
 
-@pytest.mark.parametrize("path", ["/", "/pr/707", "/repo/org/four"])
+@pytest.mark.parametrize("path", ["/", "/pr/707", "/repo/org/four", "/repo/org/four/since"])
 def test_a_phone_shows_each_state_without_scrolling_sideways(reporter, page, path):
     if not reporter.relay.api("/api/crcr/prs/707"):
         failed(reporter, pr=707, job_name="a job with a rather long name " * 3)
+        report(reporter, sha_of("phone"), job_name="phone " * 20, conclusion="failure")
     page.open(path, NARROW).wait("failure")
     assert page.js("return innerWidth") == NARROW[0]
     assert page.js("return document.documentElement.scrollWidth <= innerWidth")

@@ -38,6 +38,16 @@ def report(reporter, sha, repo="org/four", level="L4", event_type="nightly", **w
         "received_ms": str(int(time.time() * 1000))})
 
 
+def push_event(reporter, before, commits, pushed_at=None):
+    """A push to main. commits: (sha, message), oldest first."""
+    now, after = time.time(), commits[-1][0]
+    reporter.put("events", "pytorch/pytorch@refs/heads/main", {
+        "ref": "refs/heads/main", "before": before, "after": after,
+        "commits": [{"id": sha, "message": message} for sha, message in commits],
+        "repository": {"full_name": "pytorch/pytorch", "default_branch": "main", "pushed_at": int(pushed_at or now)}}, {
+        "event": "push", "delivery": f"p-{after[:12]}", "head_sha": after, "received_ms": str(int(now * 1000)), "source": "webhook"})
+
+
 def shown(reporter, sha):
     return (reporter.relay.api(f"/api/crcr/deliveries/{sha}") or {}).get("commit_exists", "not there")
 

@@ -8,6 +8,7 @@ import pytest
 from lib.processes import wait_for
 from rebuilding import Rebuilding, differences, dump
 from test_reporter import Job, label_event, settled
+from test_reporter_commits import push_event, sha_of
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,8 @@ def all_kinds(reporter):
     pending.call("completed", 3000, provenance="pending", conclusion="success")
     jobs["self"] = Job(reporter, "org/two", "L2", pr=0).call("completed", 4000, "self",
                                                             conclusion="success")
+    push_event(reporter, sha_of("b"), [(sha_of("c"), "Three (#3)")], 1795231300)
+    push_event(reporter, "0" * 40, [(sha_of("a"), "One (#1)"), (sha_of("b"), "Two (#2)")], 1795231200)
     return jobs
 
 
@@ -78,7 +81,7 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
     settled(reporter)
     before = dump(reporter.client())
     kinds = {key.split(":")[1] for key in before}
-    assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "prs", "dispatch", "sent", "labels",
+    assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "prs", "dispatch", "sent", "labels", "ids", "main",
                      "zombies", "claim"}
     reporter.flush()
     reporter.wait_consistent()

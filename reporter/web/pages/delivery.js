@@ -1,5 +1,6 @@
 // "/delivery/<id>": what became of one event, a box for each back end; pr.js shows the same boxes.
 import { el, link, own, places } from "./dom.js";
+import { timeline } from "./timeline.js";
 import { copyButton, count, demoted, isBad, jobKey, jobName, jobState, newestAttempts, prLink, rank, repoLink, said, seconds, state,
          stateName, tally, tier, when, worst } from "./values.js";
 
@@ -133,7 +134,16 @@ function selfReported(data) {
     : data.commit_exists ? "the upstream has this commit" : el("span", "the upstream has no such commit", { class: "bad" })];
 }
 
+// An id of which only the beginning was given.
+function several(ids) {
+  return places([
+    el("h1", "Several deliveries begin so"),
+    el("ul", ids.map((id) => el("li", el("code", own(id, `/delivery/${id}`)), { key: id }))),
+    el("p", "At most 20 are shown, the newest days first.", { class: "quiet" })]);
+}
+
 export function show(data) {
+  if (data.matches) return several(data.matches);
   const trace = `crcrctl trace ${data.delivery_id}`;
   return places([
     el("h1", ["Delivery ", el("code", data.delivery_id)]),
@@ -143,6 +153,7 @@ export function show(data) {
     el("h2", "Back ends"),
     el("p", summary(data)),
     boxes(data, null, true),
+    data.clocks ? timeline(data) : null,
     el("p", ["Its way through the topics: ", el("code", trace), " ", copyButton(trace, "the command")], { class: "quiet" }),
   ]);
 }

@@ -29,17 +29,26 @@ export function link(text, url, attributes) {
   return el("a", text, { href: url, rel: "noopener noreferrer", ...attributes });
 }
 
-// columns: [{ name, look, help }]; rows: [{ key, cells }]; name: for those who do not see the
+// One row of headings, or two where columns have a group, of which short is theirs.
+function heads(columns) {
+  const head = (text, column, more) => el("th", text, { scope: "col", role: "columnheader", class: column.look, title: column.help, ...more });
+  const grouped = columns.filter((column) => column.group);
+  if (!grouped.length) return el("tr", columns.map((column) => head(column.name, column)), { role: "row" });
+  const top = columns.flatMap((column, i) => (!column.group ? head(column.name, column, { rowspan: 2 })
+    : columns[i - 1]?.group === column.group ? []
+      : head(column.group, {}, { scope: "colgroup", colspan: grouped.filter((one) => one.group === column.group).length, class: "group" })));
+  return [el("tr", top, { role: "row" }), el("tr", grouped.map((column) => head(column.short, column)), { role: "row" })];
+}
+
+// columns: [{ name, look, help, group, short }]; rows: [{ key, cells }]; name: for those who do not see the
 // caption. On a narrow screen each row is a card, with the column's name before each value. The
 // roles stay those of a table when CSS makes blocks of it.
 export function table(name, caption, columns, rows) {
-  const head = columns.map((column) => el("th", column.name,
-    { scope: "col", role: "columnheader", class: column.look, title: column.help }));
   const body = rows.map(({ key, cells }) => el("tr", cells.map((cell, i) => el(i ? "td" : "th", el("div", cell), {
     class: columns[i].look, "data-label": columns[i].name,
     ...(i ? { role: "cell" } : { role: "rowheader", scope: "row" }) })), { key, role: "row" }));
   return el("div", el("table", [
-    el("caption", caption), el("thead", el("tr", head, { role: "row" }), { role: "rowgroup" }),
+    el("caption", caption), el("thead", heads(columns), { role: "rowgroup" }),
     el("tbody", body, { role: "rowgroup" })], { role: "table" }),
     { class: "scroll", tabindex: "0", role: "region", "aria-label": name });
 }

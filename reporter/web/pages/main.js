@@ -7,19 +7,21 @@ import * as home from "./home.js";
 import * as pr from "./pr.js";
 import * as prs from "./prs.js";
 import * as repo from "./repo.js";
+import * as since from "./since.js";
 
 const REFRESH_MS = 5000, ANSWER_MS = 15000;
 const byId = (id) => document.getElementById(id);
 const content = byId("main"), banner = byId("banner"), auto = byId("auto");
 
 // A page: api(match, query) is where its data is, show(data, query) its elements, and more(data,
-// get), where it has one, asks for what belongs to it.
+// get, query), where it has one, asks for what belongs to it.
 const PAGES = [
+  [/^\/repo\/([^/]+\/[^/]+)\/since\/?$/, since, (m) => `No job of ${m[1]} is known: its jobs are on its own page, the back ends on the first one.`],
   [/^\/repo\/([^/]+\/[^/]+)\/?$/, repo, (m) => `No back end ${m[1]} is listed or has reported: the list is on the first page.`],
   [/^\/prs\/?$/, prs, () => ""],
   [/^\/pr\/(\d+)\/?$/, pr, (m) => `Nothing is known of pull request ${m[1]}: nothing was dispatched for it, or longer ago than CRCR_STATUS_TTL.`],
   [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no back end. ` +
-    `Its way through the topics: crcrctl trace ${m[1]}`],
+    `The first 8 characters of an id are enough where it was dispatched. Its way through the topics: crcrctl trace ${m[1]}`],
   [/^\/$/, home, () => ""],
 ];
 
@@ -120,7 +122,7 @@ async function ask(entered) {
   asking = true;
   try {
     const seen = {}, data = await get(url, seen);
-    if (data && found.page.more) await found.page.more(data, get);
+    if (data && found.page.more) await found.page.more(data, get, new URLSearchParams(location.search));
     if (mine !== turn) return;
     if (data) draw(found.page, data, entered);
     else unknown(found.unknown());

@@ -1,5 +1,5 @@
-// "/prs": the newest pull requests, and how each back end does with them. ?q= and ?before= are part
-// of the address.
+// "/prs": the newest pull requests, and how each back end does with them. ?q=, ?state= and ?before=
+// are part of the address.
 import { el, glossary, own, places, table } from "./dom.js";
 import { prLink, rank, said, state, stateName, when, worst } from "./values.js";
 
@@ -24,10 +24,22 @@ const row = (pr) => ({ key: pr.pr_number, cells: [
   prLink(pr.pr_number), said(pr.title || "–"), said(pr.author || "–"), when(pr.at),
   state(worst(pr.downstreams.map(stateOf).filter(Boolean))), backEnds(pr)] });
 
+// Of the jobs of the newest delivery: one failed; else one runs; else all ended well.
+const STATES = ["all", "failing", "running", "passing"];
+
+function states(query) {
+  const chosen = STATES.includes(query.get("state")) ? query.get("state") : "all";
+  return el("nav", STATES.map((name) => {
+    const address = new URLSearchParams([["q", query.get("q")], ["state", name]].filter(([key, value]) => value && !(key === "state" && name === "all")));
+    return own(name, `/prs?${address}`, { "aria-current": name === chosen ? "true" : null });
+  }), { "aria-label": "state", class: "pages" });
+}
+
 function filter(query) {
   return el("form", [
     el("label", "Number, title or author ", { for: "q" }),
     el("input", null, { id: "q", name: "q", value: query.get("q"), autocomplete: "off" }),
+    query.get("state") ? el("input", null, { type: "hidden", name: "state", value: query.get("state") }) : null,
     el("button", "Filter")], { action: "/prs", method: "get", role: "search", "aria-label": "filter" });
 }
 
@@ -40,9 +52,10 @@ function older(data, query) {
 
 export function show(data, query) {
   return places([
-    el("h1", "Pull requests"), filter(query),
+    el("h1", "Pull requests"), filter(query), states(query),
     data.prs.length ? table("Pull requests", "Newest first", COLUMNS, data.prs.map(row))
-      : el("p", query.get("q") || query.get("before") ? "No pull request of the newest 1,000 is like that."
+      : el("p", data.before ? "None of those that were looked at is like that: there are older ones."
+        : query.get("q") || query.get("state") || query.get("before") ? "No pull request of the newest 1,000 is like that."
         : ["No pull request has come yet. ", el("code", "crcrctl redeliver"), " fetches what GitHub could not deliver."]),
     older(data, query),
     glossary(COLUMNS),

@@ -13,6 +13,7 @@
 #include "common/base/mem.h"
 #include "common/model/ids.h"
 #include "common/view/dispatches.h"
+#include "common/view/indexes.h"
 #include "common/view/runs.h"
 #include "tests/unit/support/redis_fixture.h"
 
@@ -126,6 +127,30 @@ static void the_newest_20_deliveries_of_a_commit_are_kept(void **state)
     assert_int_equal(v->integer, 20);
 }
 
+static void a_delivery_is_found_by_the_beginning_of_its_id(void **state)
+{
+    struct redis_fixture *f = *state;
+    static const int64_t day = 86400000;
+    struct outcome today = outcome_of("72d3162e-b", "opened", NOW);
+    struct outcome before = outcome_of("72d3162e-a", "opened", NOW - 2 * day);
+    struct outcome other = outcome_of("72d3162f-a", "opened", NOW);
+    struct view_index found;
+    fold(f, &before);
+    fold(f, &today);
+    fold(f, &other);
+    assert_int_equal(deliveries_by_prefix(f->redis, STR_LIT("72d3162e"), NOW + day, 3 * day / 1000,
+                                          20, &found, NULL),
+                     OK);
+    assert_int_equal(found.n, 2);
+    assert_string_equal(found.at[0].name, "72d3162e-b");
+    assert_string_equal(found.at[1].name, "72d3162e-a");
+    view_index_clear(&found);
+    assert_int_equal(deliveries_by_prefix(f->redis, STR_LIT("72d3162"), NOW, 0, 1, &found, NULL),
+                     OK);
+    assert_int_equal(found.n, 1);
+    view_index_clear(&found);
+}
+
 /* ---- what GitHub said of runs ---------------------------------------------------------------- */
 
 static void what_github_said_of_a_run_is_kept(void **state)
@@ -211,6 +236,8 @@ int main(void)
                                redis_fixture_consistent),
         cmocka_unit_test_setup(a_ciflow_tag_push_counts, redis_fixture_consistent),
         cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(a_delivery_is_found_by_the_beginning_of_its_id,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(the_newest_20_deliveries_of_a_commit_are_kept,
                                redis_fixture_consistent),

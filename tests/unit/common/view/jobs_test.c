@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,11 +155,48 @@ static void self_reports_push_no_job_out_of_a_delivery(void **state)
     result_record_clear(&night);
 }
 
+/* Pages of three: no job is passed over where two have the same time, and none comes twice. */
+static void the_jobs_of_a_downstream_come_page_by_page(void **state)
+{
+    struct redis_fixture *f = *state;
+    static const int64_t at[] = { NOW + 5, NOW + 4, NOW + 3, NOW + 3, NOW + 2, NOW + 1 };
+    struct job_list jobs = { NULL, 0 };
+    int64_t before = 0;
+    size_t seen = 0;
+    for (size_t i = 0; i < 6; i++) {
+        struct result_record fact, merged;
+        enum fold_verdict verdict;
+        char key[32];
+        result_record_init(&fact);
+        snprintf(key, sizeof(key), "org%%2Ffour/d-1/ci/build/%zu", i);
+        fact.key = mem_dup(key);
+        fact.repo = mem_dup("org/four");
+        fact.state = JOB_COMPLETED;
+        fact.delivery_id = mem_dup("d-1");
+        fact.run_attempt = mem_dup("1");
+        assert_int_equal(job_fold_queue(f->redis, &fact, at[i], &times, NULL), OK);
+        assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+        result_record_clear(&merged);
+        result_record_clear(&fact);
+    }
+    do {
+        assert_int_equal(
+            jobs_of_repo_before(f->redis, STR_LIT("Org/Four"), before, 3, &jobs, &before, NULL),
+            OK);
+        for (size_t i = 0; i < jobs.n; i++)
+            assert_int_equal(jobs.at[i].last_ms, at[seen++]);
+        job_list_clear(&jobs);
+    } while (before);
+    assert_int_equal(seen, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_state_of_an_attempt_is_told, redis_fixture_consistent),
         cmocka_unit_test_setup(another_attempt_under_the_same_key_says_nothing,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(the_jobs_of_a_downstream_come_page_by_page,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable,
                                redis_fixture_consistent),

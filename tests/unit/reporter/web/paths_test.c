@@ -30,6 +30,9 @@ static void a_path_gives_its_name_its_id_and_its_parameters(void **state)
     assert_true(is_text(ask.params[0], ""));
     path_ask_clear(&ask);
     path_ask_clear(&ask);
+    assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/prs")));
+    assert_true(is_text(ask.params[0], "") && is_text(ask.params[1], ""));
+    path_ask_clear(&ask);
 }
 
 static void what_is_no_path_is_refused(void **state)
@@ -46,6 +49,7 @@ static void what_is_no_path_is_refused(void **state)
                                        "/api/crcr/prs/0",
                                        "/api/crcr/prs/12x",
                                        "/api/crcr/deliveries/a%2fb",
+                                       "/api/crcr/prs?q=a%0ab",
                                        "/api/crcr/deliveries/%" };
     struct path_ask ask;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -60,11 +64,12 @@ static void only_what_asks_for_the_same_has_the_same_key(void **state)
     static const char *const asks[] = { "/api/crcr/prs?q=a&before=1",
                                         "/api/crcr/prs?before=1&q=a",
                                         "/api/crcr/prs?z=9&q=%61&before=1",
-                                        "/api/crcr/prs?q=a",
+                                        "/api/crcr/prs?q=a1",
                                         "/api/crcr/prs?q=",
-                                        "/api/crcr/prs",
-                                        "/api/crcr/prs?q=1%3aa%2c1",
-                                        "/api/crcr/prs?before=a" };
+                                        "/api/crcr/prs?q=1&before=a",
+                                        "/api/crcr/summary",
+                                        "/api/crcr/prs/1",
+                                        "/api/crcr/deliveries/1" };
     enum { ALIKE = 3, N = sizeof(asks) / sizeof(asks[0]) };
     struct path_ask made[N];
     for (size_t i = 0; i < N; i++)

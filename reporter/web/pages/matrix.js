@@ -1,0 +1,99 @@
+// The matrix of a back end's jobs, 50 rows a page; part of repo.js.
+import { el, link, own, table } from "./dom.js";
+import { count, jobKey, jobName, newestAttempts, prLink, rank, said, seconds, state, stateName, tally, when } from "./values.js";
+
+const ROWS = 50;
+
+const isNightly = (job) => job.event_type === "nightly" || job.event_type === "periodic";
+const columnOf = (job) => jobName({ ...job, run_attempt: 1 });
+const worse = (a, b) => (!a || rank(stateName(b)) < rank(stateName(a)) ? b : a);
+
+// ---- rows and pages -----------------------------------------------------------------------------
+
+// A row for each commit of a pull request, and for each run of a nightly, the newest first. Of
+// several jobs of one name the worst is shown. While there are older jobs the last row may lack some,
+// and is left out.
+function rowsOf(data) {
+  const rows = new Map(), at = new Map(data.jobs.map((job, i) => [job, data.received_ms[i]]));
+  for (const job of newestAttempts(data.jobs)) {
+    const key = [job.pr_number, job.pytorch_head_sha, job.pr_number ? "" : job.run_id].join(" ");
+    if (!rows.has(key)) rows.set(key, { key, newest: job, at: at.get(job), jobs: new Map() });
+    const row = rows.get(key);
+    row.jobs.set(columnOf(job), worse(row.jobs.get(columnOf(job)), job));
+  }
+  const all = [...rows.values()];
+  return data.more_jobs && all.length > 1 ? all.slice(0, -1) : all;
+}
+
+// The rows of the page that begins behind ?before=, a time of the relay's clock in ms.
+function pageOf(data, query) {
+  const before = Number(query.get("before")) || Infinity, all = rowsOf(data);
+  const begin = all.findIndex((row) => row.at < before), first = begin < 0 ? all.length : begin;
+  return { all, first, rows: all.slice(first, first + ROWS) };
+}
+
+// Asks for older jobs until the page is full: the view keeps 1,000 of a back end.
+export async function fill(data, get, query) {
+  const seen = new Set(data.jobs.map(jobKey));
+  while (data.more_jobs && pageOf(data, query).all.length <= pageOf(data, query).first + ROWS) {
+    const older = await get(`/api/crcr/repos/${data.downstream.repo}?before=${data.before}`);
+    if (!older) break;
+    older.jobs.forEach((job, i) => {
+      if (seen.has(jobKey(job))) return; // it has moved to the front meanwhile
+      data.jobs.push(job);
+      data.received_ms.push(older.received_ms[i]);
+    });
+    data.more_jobs = older.more_jobs;
+    data.before = older.before;
+  }
+}
+
+function pageLinks(data, { all, first, rows }) {
+  const here = `/repo/${data.downstream.repo}`, end = first + rows.length;
+  const newer = first <= ROWS ? here : `${here}?before=${all[first - ROWS - 1].at}`;
+  const links = [first > 0 ? own("Newer", newer) : null, rows.length && end < all.length ? own("Older", `${here}?before=${all[end - 1].at}`) : null];
+  return links.some(Boolean) ? el("nav", links, { "aria-label": "pages of the matrix", class: "pages" }) : null;
+}
+
+// ---- cells --------------------------------------------------------------------------------------
+
+function cell(job) {
+  if (!job) return el("span", "–", { class: "quiet" });
+  const title = [`ran ${seconds(job.execution_time)}`, job.failed_tests ? `${count(job.failed_tests)} tests failed` : ""]
+    .filter(Boolean).join(", ");
+  return job.workflow_run_url ? link(state(stateName(job)), job.workflow_run_url, { title })
+                              : own(state(stateName(job)), `/delivery/${job.delivery_id}`, { title });
+}
+
+export const COLUMNS = [
+  { name: "Commit" },
+  { name: "When", look: "when", help: "When its newest job ended or began, by the clock of its CI." },
+];
+
+// "test (gpu, 1)" and "test (gpu, 2)" stand under one heading.
+function columnsOf(names) {
+  const groupOf = (name) => (name.endsWith(")") && name.indexOf(" (") > 0 ? name.slice(0, name.indexOf(" (")) : null);
+  const groups = names.map(groupOf);
+  return names.map((name, i) => (groups[i] !== null && groups.filter((one) => one === groups[i]).length > 1
+    ? { name, group: groups[i], short: name.slice(groups[i].length + 2, -1) } : { name }));
+}
+
+function matrix(name, rows) {
+  if (!rows.length) return null;
+  const names = [...new Set(rows.flatMap((row) => [...row.jobs.keys()]))].sort();
+  const caption = [`${name}, ${rows.length} commits or runs: `, ...tally(rows.flatMap((row) => [...row.jobs.values()].map(stateName)))];
+  return table(name, caption, [{ name: "For" }, ...COLUMNS, ...columnsOf(names)], rows.map((row) => ({
+    key: row.key, cells: [
+      row.newest.pr_number ? prLink(row.newest.pr_number) : own(said(row.newest.event_type || "run"), `/delivery/${row.newest.delivery_id}`),
+      el("code", (row.newest.pytorch_head_sha || "–").slice(0, 10), { title: row.newest.pytorch_head_sha }),
+      when(row.newest.completed_at || row.newest.started_at), ...names.map((one) => cell(row.jobs.get(one)))] })));
+}
+
+// Two tables and the links to other pages; each may be null.
+export function matrices(data, query) {
+  const page = pageOf(data, query);
+  return [
+    matrix("Pull requests and pushes", page.rows.filter((row) => !isNightly(row.newest))),
+    matrix("Nightly and periodic", page.rows.filter((row) => isNightly(row.newest))),
+    pageLinks(data, page)];
+}

@@ -1,0 +1,63 @@
+#include "repo_page.h"
+
+#include "../../common/base/json_put.h"
+#include "api.h"
+#include "badge.h"
+
+#define REPO_JOBS 200
+
+static const struct allowlist_entry *entry_of(const struct allowlist_version *version,
+                                              struct str repo)
+{
+    return version->list ? allowlist_find(version->list, repo) : NULL;
+}
+
+enum err repo_page_put(struct redis *r, struct allowlist_feed *feed, const struct repo_query *query,
+                       struct buf *to, bool *known, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    struct job_list CLEANUP(job_list_clear) newest = { NULL, 0 };
+    int64_t next_ms = 0;
+    enum err err =
+        jobs_of_repo_before(r, query->repo, query->before_ms, REPO_JOBS, &jobs, &next_ms, why);
+    if (!err)
+        err = jobs_of_repo(r, query->repo, SUMMARY_JOBS, &newest, why);
+    if (err)
+        return err;
+    const struct allowlist_version *version = allowlist_feed_get(feed);
+    const struct allowlist_entry *entry = entry_of(version, query->repo);
+    *known = entry || newest.n > 0;
+    buf_puts(to, "{\"downstream\":");
+    api_put_repo(to, query->repo, entry, allowlist_version_demotion(version, query->repo),
+                 newest.at, newest.n);
+    allowlist_feed_release(feed, version);
+    json_put_name(to, "more_jobs");
+    buf_puts(to, next_ms ? "true" : "false");
+    json_put_number(to, "before", next_ms ? next_ms : -1);
+    buf_puts(to, ",\"received_ms\":[");
+    for (size_t i = 0; i < jobs.n; i++)
+        buf_printf(to, "%s%lld", i ? "," : "", (long long)jobs.at[i].last_ms);
+    buf_puts(to, "],\"jobs\":");
+    api_put_jobs(to, jobs.at, jobs.n);
+    buf_putc(to, '}');
+    return OK;
+}
+
+enum err badge_page_put(struct redis *r, struct allowlist_feed *feed, struct str repo,
+                        struct buf *to, bool *known, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    enum err err = jobs_of_repo(r, repo, SUMMARY_JOBS, &jobs, why);
+    if (err)
+        return err;
+    const struct allowlist_version *version = allowlist_feed_get(feed);
+    const struct allowlist_entry *entry = entry_of(version, repo);
+    int level = entry ? entry->level : 0;
+    allowlist_feed_release(feed, version);
+    *known = level > 0 || jobs.n > 0;
+    if (*known)
+        badge_put(to, level, jobs.at, jobs.n);
+    else
+        badge_put_unknown(to);
+    return OK;
+}

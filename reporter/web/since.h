@@ -1,0 +1,52 @@
+/* Since when does a job fail on the upstream's main, and which jobs are flaky? From the newest jobs
+ * of a downstream and the order of main's commits. PURE.
+ *
+ *     newest ── ✗ ── · ── ✗ ── · ── · ── ✓ ── ✓ ── oldest      ✗ failed, ✓ succeeded, · not run
+ *                         │    └────────┤
+ *                     first red     last green: the commits from the first red one down to it,
+ *                                   without it, hold what broke the job
+ *
+ * Jobs of main are nightly and periodic runs, and those of pushes whose commit is in the list, or
+ * is older than it. (A push that is newer and not in it was to another branch.) Of a job that is
+ * not of main only its flakiness is looked at. Cancelled and skipped jobs say nothing. */
+#ifndef CRCR_REPORTER_WEB_SINCE_H
+#define CRCR_REPORTER_WEB_SINCE_H
+
+#include "../../common/model/result_record.h"
+#include "../../common/view/main_commits.h"
+
+/* A commit that a job ran on. */
+struct since_commit {
+    const char *sha;                /* NULL: there is no such commit */
+    const struct main_commit *main; /* NULL: it is not in the list, so its order is not known */
+    int64_t at_ms;                  /* when it was pushed; else when a job first reported of it */
+    const struct result_record *green, *red; /* the newest job of each result, or NULL */
+};
+/* A job that failed on the newest commit it ran on. Everything is borrowed from jobs and main. */
+struct since_row {
+    struct since_commit first_red, last_green;
+    bool flaky;     /* the newest or the last green commit has both results */
+    size_t failing; /* commits from the newest to the first red one that it ran on */
+    size_t not_run; /* newer commits that other jobs of its kind ran on, and it did not */
+    /* After the last green commit, up to the first red one; 0 where the order is not known. */
+    const struct main_commit *between; /* newest first */
+    size_t n_between;
+    bool gap; /* between them a push is missing in the list */
+};
+/* A job that both succeeded and failed on one commit, in attempts or in several runs. */
+struct flaky_row {
+    size_t commits, flaky;                   /* that it has a result on; of these with both */
+    const struct result_record *green, *red; /* of the newest such commit */
+};
+
+struct since {
+    struct since_row *failing; /* those that fail for longest first */
+    struct flaky_row *flaky;   /* the flakiest first */
+    size_t n_failing, n_flaky;
+};
+/* jobs: of one downstream, any order; they and main are kept for as long as ret is. */
+void since_init(struct since *ret, const struct result_record *jobs, size_t n,
+                const struct main_list *main);
+void since_clear(struct since *since);
+
+#endif
