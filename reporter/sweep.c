@@ -1,8 +1,9 @@
-/* The role sweep: what is done because time has passed. It writes nothing itself but records. Any
- * number of replicas; a lease keeps two from taking the same.
+/* The role sweep: what is done because time has passed. It writes nothing itself but records and
+ * the hours that it counts. Any number of replicas; a lease keeps two from taking the same.
  *
  *   jobs in progress past their deadline ──leased──▶ callbacks ──acknowledged──▶ off the set
  *   commits that are to be looked at again ─leased─▶ reconcile ──acknowledged──▶ off crcr:due
+ *   deliveries whose jobs have changed ─────leased─▶ counted (sweep_tally.c) ──▶ off crcr:tally
  *        ▲                                    │                └── fold and reconcile do the rest
  *        └── the lease ran out ◀── not acknowledged, or killed: the same record again */
 #include <stdlib.h>
@@ -12,9 +13,11 @@
 #include "../common/base/mem.h"
 #include "../common/io/topic_writer.h"
 #include "../common/view/due.h"
+#include "../common/view/keys.h"
 #include "../common/view/overdue.h"
 #include "reporter.h"
 #include "sweep_callback.h"
+#include "sweep_tally.h"
 
 #define BATCH          100  /* leased at a time */
 #define DUE_MS         1000 /* between two looks for what is due */
@@ -33,7 +36,7 @@ struct sweep {
     struct redis *redis;
     struct topic_writer *writer;
     int64_t period_ms; /* between two looks for jobs */
-    struct look jobs, due;
+    struct look jobs, due, tally;
     bool redis_unavailable;
 };
 
@@ -151,7 +154,7 @@ static size_t due_batch(struct sweep *s)
     struct due_list list = { .at = NULL };
     struct why why;
     int64_t past = 0;
-    if (due_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why)) {
+    if (due_take(s->redis, KEY_DUE, clock_wall_ms(), BATCH, &list, &past, &why)) {
         redis_seen(s, false, why.text);
         return 0;
     }
@@ -170,13 +173,25 @@ static size_t due_batch(struct sweep *s)
         }
         metrics_add(m, METRIC_DUE_MARKED, NULL, 1);
         role_progress(s->role);
-        if (due_remove(s->redis, list.at[i], list.lease_end_ms, &why))
+        if (due_remove(s->redis, KEY_DUE, list.at[i], list.lease_end_ms, &why))
             redis_seen(s, false, why.text); /* marked once more than needed */
     }
     size_t n = list.n;
     free(errands);
     due_list_clear(&list);
     return n;
+}
+
+/* One batch at a turn: after a rebuild there are many, and what is overdue must not wait. */
+static void tally_batch(struct sweep *s)
+{
+    struct why why;
+    size_t n;
+    enum err err =
+        sweep_tally(s->redis, clock_wall_ms(), s->reporter->times.ttl_s, BATCH, &n, &why);
+    redis_seen(s, !err, err ? why.text : NULL);
+    role_alive(s->role);
+    s->tally.next_ms = clock_mono_ms() + (err || n == 0 ? DUE_MS : 0);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -207,7 +222,11 @@ static void turn(struct sweep *s)
         look(s, &s->jobs, jobs_batch, s->period_ms);
     if (may_write(s) && clock_mono_ms() >= s->due.next_ms)
         look(s, &s->due, due_batch, DUE_MS);
+    if (may_write(s) && clock_mono_ms() >= s->tally.next_ms)
+        tally_batch(s);
     int64_t next = s->jobs.next_ms < s->due.next_ms ? s->jobs.next_ms : s->due.next_ms;
+    if (s->tally.next_ms < next)
+        next = s->tally.next_ms;
     int64_t left = next - clock_mono_ms();
     if (may_write(s) && left > 0)
         wake_wait(wake, (int)left);

@@ -28,14 +28,14 @@ enum err due_set(struct redis *r, struct str member, int64_t at_ms, struct why *
         r, &v, REDIS_ARGS(STR_LIT("ZADD"), STR_LIT(KEY_DUE), str_number(at, at_ms), member), why);
 }
 
-enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list *ret, int64_t *past,
-                  struct why *why)
+enum err due_take(struct redis *r, const char *key, int64_t now_ms, size_t most,
+                  struct due_list *ret, int64_t *past, struct why *why)
 {
     char now[STR_NUMBER_SIZE], lease_end[STR_NUMBER_SIZE], limit[STR_NUMBER_SIZE];
     const struct redis_value *v;
-    struct due_list list = { .lease_end_ms = now_ms + DUE_LEASE_MS };
+    struct due_list list = { .lease_end_ms = (now_ms + DUE_LEASE_MS) | 1 };
     const struct str argv[] = {
-        STR_LIT(KEY_DUE),
+        str_of(key),
         STR_LIT(KEY_EPOCH),
         str_number(now, now_ms),
         str_number(lease_end, list.lease_end_ms),
@@ -55,7 +55,8 @@ enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list 
     return OK;
 }
 
-enum err due_remove(struct redis *r, const char *member, int64_t lease_end_ms, struct why *why)
+enum err due_remove(struct redis *r, const char *key, const char *member, int64_t lease_end_ms,
+                    struct why *why)
 {
-    return view_member_remove(r, STR_LIT(KEY_DUE), str_of(member), lease_end_ms, why);
+    return view_member_remove(r, str_of(key), str_of(member), lease_end_ms, why);
 }

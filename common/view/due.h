@@ -1,5 +1,6 @@
-/* Commits and downstreams that are to be looked at again at some time (crcr:due): the reconciler
- * notes when, the sweep marks them dirty then. */
+/* What is to be looked at again at some time, in sorted sets. crcr:due: commits and downstreams;
+ * the reconciler notes when, the sweep marks them dirty then. crcr:tally: deliveries and
+ * downstreams; the fold notes them, the sweep counts their jobs. */
 #ifndef CRCR_VIEW_DUE_H
 #define CRCR_VIEW_DUE_H
 
@@ -12,20 +13,21 @@
 struct due_list {
     char **at;
     size_t n;
-    int64_t lease_end_ms;
+    int64_t lease_end_ms; /* odd, so that fold.lua knows a lease from a mark */
 };
 void due_list_clear(struct due_list *list);
 
-/* Look at member (<sha>/<repo>) again at at_ms, whatever was noted before; 0: no more. */
-enum err due_set(struct redis *r, struct str member, int64_t at_ms, struct why *why) MUST_CHECK;
-/* Takes up to most members whose time had come at now_ms, earliest first, and puts their time off
- * by the lease, so that no other sweeper takes them meanwhile, and one that dies loses none. None
- * while the view is not consistent (crcr:epoch). *past: how many there were. *ret is the caller's.
+/* Look at member (<sha>/<repo>) of crcr:due again at at_ms, whatever was noted before; 0: no more.
  */
-enum err due_take(struct redis *r, int64_t now_ms, size_t most, struct due_list *ret, int64_t *past,
-                  struct why *why) MUST_CHECK;
-/* It is marked dirty. A time that was noted since it was taken stays. */
-enum err due_remove(struct redis *r, const char *member, int64_t lease_end_ms,
+enum err due_set(struct redis *r, struct str member, int64_t at_ms, struct why *why) MUST_CHECK;
+/* key: KEY_DUE or KEY_TALLY. Takes up to most members whose time had come at now_ms, earliest
+ * first, and puts their time off by the lease, so that no other sweeper takes them meanwhile, and
+ * one that dies loses none. None while the view is not consistent (crcr:epoch). *past: how many
+ * there were. *ret is the caller's. */
+enum err due_take(struct redis *r, const char *key, int64_t now_ms, size_t most,
+                  struct due_list *ret, int64_t *past, struct why *why) MUST_CHECK;
+/* It is done. A time that was noted since it was taken stays. */
+enum err due_remove(struct redis *r, const char *key, const char *member, int64_t lease_end_ms,
                     struct why *why) MUST_CHECK;
 
 #endif

@@ -1,7 +1,8 @@
--- Gives a sweeper some members whose time has come. Their time is put off by a lease; they stay in the set: one that dies loses none, and whoever notes a time meanwhile overwrites the
--- lease, and is not forgotten when the sweeper has done.
+-- Gives a sweeper some members whose time has come. Their time is put off by a lease; they stay in
+-- the set: one that dies loses none, and whoever notes a time meanwhile overwrites the lease, and is
+-- not forgotten when the sweeper has done.
 --
--- KEYS  1 due zset  2 epoch
+-- KEYS  1 due or tally zset  2 epoch
 -- ARGV  1 now_ms  2 end of the lease  3 most
 -- Gives how many there were, then the members taken. Nothing while the view is being rebuilt.
 if redis.call('EXISTS', KEYS[2]) == 0 then

@@ -1,9 +1,10 @@
--- with: fold/guard.lua fold/merge.lua fold/quota.lua fold/indexes.lua
+-- with: fold/guard.lua fold/merge.lua fold/quota.lua fold/indexes.lua fold/tally.lua
 -- Folds one fact (what one callback says) into one job. One step: nothing comes between reading and
 -- writing.
 --
 -- KEYS  1 job hash  2 delivery zset  3 repo zset  4 repos zset  5 overdue zset
 --       6 head set  7 pr zset (1 again: there is none)  8 spent hash  9 guard (may_fold)
+--       10 tally zset
 -- ARGV  1 state  2 received_ms  3 run_attempt  4 ttl_s  5 overdue_ms  6 job key  7 delivery
 --       8 repo  9 fence or ''  10 received_ms of the last fact  11 ranks, '' for a fact
 --       12 the quota of the downstream in bytes
@@ -70,6 +71,9 @@ if job.status ~= state_before then
     verdict = 'raise'
 elseif next(merged.changed) or next(merged.removed) then
     verdict = 'fill'
+end
+if verdict ~= 'repeat' or ARGV[9] ~= '' then -- a rebuild: all is counted anew
+    tally_mark(KEYS[10], ARGV[7], ARGV[8])
 end
 local reply = { verdict }
 for field, value in pairs(job) do

@@ -13,7 +13,7 @@ extern const char view_fold_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
-#define FOLD_KEYS 9
+#define FOLD_KEYS 10
 #define FOLD_ARGS 12 /* before the fields; fold.lua names them */
 
 static const char *const verdict_names[] = {
@@ -57,6 +57,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = fact->pr_number > 0 ? key_pr(&pr, fact->pr_number) : argv[0];
     argv[n++] = key_spent(&spent, repo);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
+    argv[n++] = STR_LIT(KEY_TALLY);
     argv[n++] = str_of(job_state_name(fact->state));
     argv[n++] = str_number(numbers[0], first_ms);
     argv[n++] = str_of(fact->run_attempt);
@@ -305,20 +306,35 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
     return err;
 }
 
+/* with_self: nightly and periodic runs that name the delivery too. */
+static enum err jobs_of_downstream(struct redis *r, struct str delivery, struct str repo,
+                                   bool with_self, size_t limit, struct job_list *ret,
+                                   struct why *why)
+{
+    struct buf CLEANUP(buf_clear) prefix, CLEANUP(buf_clear) key;
+    struct names CLEANUP(names_clear) names = { NULL, 0 };
+    struct str none = STR_LIT("");
+    buf_init(&prefix, VIEW_KEY_MAX);
+    buf_init(&key, VIEW_KEY_MAX);
+    job_key(&prefix, repo, delivery, none, none, none);
+    prefix.len -= 2; /* what a job's own parts would stand between */
+    enum err err =
+        names_under(r, key_delivery(&key, delivery), buf_str(&prefix), limit, &names, why);
+    if (!err && with_self)
+        err = names_under(r, key_self(&key, delivery), buf_str(&prefix), limit, &names, why);
+    return err ? err : jobs_get(r, &names, true, ret, why);
+}
+
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
                           struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) prefix;
-    struct str none = STR_LIT("");
-    buf_init(&prefix, VIEW_KEY_MAX);
-    job_key(&prefix, repo, delivery, none, none, none);
-    prefix.len -= 2; /* what a job's own parts would stand between */
-    struct buf CLEANUP(buf_clear) key;
-    struct names CLEANUP(names_clear) names = { NULL, 0 };
-    buf_init(&key, VIEW_KEY_MAX);
-    enum err err =
-        names_under(r, key_delivery(&key, delivery), buf_str(&prefix), limit, &names, why);
-    return err ? err : jobs_get(r, &names, true, ret, why);
+    return jobs_of_downstream(r, delivery, repo, false, limit, ret, why);
+}
+
+enum err jobs_to_tally(struct redis *r, struct str delivery, struct str repo, size_t limit,
+                       struct job_list *ret, struct why *why)
+{
+    return jobs_of_downstream(r, delivery, repo, true, limit, ret, why);
 }
 
 static int64_t score_of(const struct redis_value *reply, size_t i)

@@ -60,6 +60,9 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
  * verdicts. For commits of more than HEAD_JOBS_MAX jobs. */
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
                           struct job_list *ret, struct why *why) MUST_CHECK;
+/* The same, and behind them those of nightly and periodic runs. */
+enum err jobs_to_tally(struct redis *r, struct str delivery, struct str repo, size_t limit,
+                       struct job_list *ret, struct why *why) MUST_CHECK;
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
  */
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,

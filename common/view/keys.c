@@ -98,13 +98,19 @@ struct str key_job(struct buf *to, struct str job_key)
     return of_text(to, "job", job_key);
 }
 
-struct str key_dispatch(struct buf *to, struct str delivery, struct str repo)
+static struct str of_delivery_and_repo(struct buf *to, const char *kind, struct str delivery,
+                                       struct str repo)
 {
-    start(to, "dispatch");
+    start(to, kind);
     buf_put(to, delivery);
     buf_putc(to, '/');
     put_lower(to, repo);
     return buf_str(to);
+}
+
+struct str key_dispatch(struct buf *to, struct str delivery, struct str repo)
+{
+    return of_delivery_and_repo(to, "dispatch", delivery, repo);
 }
 
 struct str key_delivery(struct buf *to, struct str delivery)
@@ -198,4 +204,26 @@ struct str key_commit(struct buf *to, struct str sha)
     start(to, "commit");
     put_lower(to, sha);
     return buf_str(to);
+}
+
+struct str key_tallied(struct buf *to, struct str delivery, struct str repo)
+{
+    return of_delivery_and_repo(to, "tallied", delivery, repo);
+}
+
+static struct str of_repo_and_day(struct buf *to, const char *kind, struct str repo, int64_t day)
+{
+    of_repo(to, kind, repo);
+    buf_printf(to, "|%" PRId64, day);
+    return buf_str(to);
+}
+
+struct str key_hours(struct buf *to, struct str repo, int64_t day)
+{
+    return of_repo_and_day(to, "hours", repo, day);
+}
+
+struct str key_day(struct buf *to, struct str repo, int64_t day)
+{
+    return of_repo_and_day(to, "day", repo, day);
 }

@@ -32,6 +32,17 @@
  *   run id → what GitHub last said of that workflow run
  * crcr:due                                  zset    reconcile,  sweep              -
  *   <sha>/<repo> by when to look again               sweep
+ * crcr:tally                                zset    fold,       sweep              -
+ *   <delivery>/<repo> whose jobs are to be    sweep
+ *   counted, by when (ms, even); odd: a sweeper has it until then, and a fact that is folded
+ *   meanwhile marks it anew
+ * crcr:tallied:<delivery>/<repo>            string  sweep       sweep              CRCR_STATUS_TTL
+ *   what its jobs have added to the two below
+ * crcr:hours:<repo>|<day>                   hash    sweep       web                8 d
+ *   <hour><kind>.<name of model/figures.h> → number; the day (since 1970) and the hour are UTC;
+ *   kind: p of dispatches, n of nightly and periodic runs
+ * crcr:day:<repo>|<day>                     hash    sweep       web                90 d
+ *   <kind>.<name> → number: the same of the whole day
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys and repos of one delivery, by time, the first 20,000
  * crcr:self:<delivery>                      zset    fold        reporter           CRCR_STATUS_TTL
@@ -118,6 +129,9 @@ struct str key_check(struct buf *to, struct str sha, struct str name);
 struct str key_comment(struct buf *to, int64_t pr, struct str repo);
 struct str key_comment_lease(struct buf *to, int64_t pr, struct str repo);
 struct str key_commit(struct buf *to, struct str sha);
+struct str key_tallied(struct buf *to, struct str delivery, struct str repo);
+struct str key_hours(struct buf *to, struct str repo, int64_t day);
+struct str key_day(struct buf *to, struct str repo, int64_t day);
 #define KEY_DAY_MS         86400000 /* of key_ids */
 #define KEY_EPOCH          "epoch"
 #define KEY_REBUILD        "rebuild"
@@ -127,6 +141,7 @@ struct str key_commit(struct buf *to, struct str sha);
 #define KEY_OVERDUE        "zombies"
 #define KEY_OVERDUE_LEASED "zombies:leased"
 #define KEY_DUE            "due"
+#define KEY_TALLY          "tally"
 #define KEY_ALLOWLIST      "allowlist"
 
 #endif

@@ -40,19 +40,6 @@ static void put_people(struct buf *to, const struct allowlist_entry *entry)
     buf_putc(to, ']');
 }
 
-static void put_score(struct buf *to, const struct score *score)
-{
-    json_put_number(to, "jobs_seen", (int64_t)score->jobs);
-    json_put_number(to, "completed", (int64_t)score->completed);
-    json_put_number(to, "successful", (int64_t)score->successful);
-    json_put_name(to, "pass_rate");
-    if (score->completed > 0)
-        buf_printf(to, "%.4f", (double)score->successful / (double)score->completed);
-    else
-        buf_puts(to, "null");
-    json_put_seconds(to, "queue_time_mean", score->queue_mean_ms);
-}
-
 static void put_counts(struct buf *to, const struct jobs_score *score)
 {
     json_put_number(to, "jobs", (int64_t)score->jobs);
@@ -75,10 +62,9 @@ static void put_run(struct buf *to, const struct jobs_score *run)
 }
 
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
-                  const struct demotion *demotion, const struct result_record *jobs, size_t n)
+                  const struct demotion *demotion, const struct result_record *jobs, size_t n,
+                  const struct window *window)
 {
-    struct score dispatched = score_of(jobs, n, SCORE_DISPATCHED);
-    struct score self = score_of(jobs, n, SCORE_SELF);
     struct jobs_score run = score_of_newest_run(jobs, n);
     json_put_comma(to);
     buf_putc(to, '{');
@@ -92,10 +78,7 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
         put_text(to, "reason", demotion->reason);
         buf_putc(to, '}');
     }
-    put_score(to, &dispatched);
-    buf_puts(to, ",\"nightly\":{");
-    put_score(to, &self);
-    buf_putc(to, '}');
+    window_put(to, window);
     put_run(to, &run);
     buf_putc(to, '}');
 }

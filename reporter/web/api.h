@@ -7,11 +7,13 @@
 #include "../../common/view/dispatches.h"
 #include "../../common/view/labels.h"
 #include "score.h"
+#include "trends.h"
 
 /* A downstream with its numbers. entry may be NULL (no longer listed), demotion too (it is not
- * demoted); jobs are newest first. */
+ * demoted); jobs are newest first, of which its last run is shown. */
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
-                  const struct demotion *demotion, const struct result_record *jobs, size_t n);
+                  const struct demotion *demotion, const struct result_record *jobs, size_t n,
+                  const struct window *window);
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
 
 /* What became of one delivery: each downstream with its dispatch, and all jobs. */

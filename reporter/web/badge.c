@@ -44,14 +44,14 @@ static const struct result_record *nightly_worst(const struct result_record *job
     return NULL;
 }
 
-void badge_put(struct buf *to, int level, const struct result_record *jobs, size_t n)
+void badge_put(struct buf *to, int level, int64_t completed, int64_t successful,
+               const struct result_record *jobs, size_t n)
 {
-    struct score score = score_of(jobs, n, SCORE_DISPATCHED);
     const struct result_record *nightly = nightly_worst(jobs, n);
     const char *name = level ? level_name(level) : "not listed", *colour = GREY;
     char text[64];
-    if (score.completed > 0) {
-        double percent = 100.0 * (double)score.successful / (double)score.completed;
+    if (completed > 0) {
+        double percent = 100.0 * (double)successful / (double)completed;
         colour = percent >= 95 ? GOOD : percent >= 80 ? WARN : BAD;
         snprintf(text, sizeof(text), "%s, %.1f %% pass", name,
                  percent > 99.9 && percent < 100 ? 99.9 : percent);

@@ -12,7 +12,7 @@ struct page_cache;
 
 /* One answer. */
 struct page {
-    int status;                /* 200 or 404; 0: none */
+    int status;                /* 200, 400 or 404; 0: none */
     char etag[PAGE_ETAG_SIZE]; /* of the body, in hex */
     int64_t at_ms;             /* when it was rendered, monotonic clock */
     char *body;                /* malloc'ed, the holder's; NULL: not asked for */

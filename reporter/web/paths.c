@@ -17,78 +17,56 @@
 #include "pr_list.h"
 #include "repo_page.h"
 #include "since_page.h"
+#include "summary.h"
+#include "trends.h"
 
 #define KEY_MAX_BYTES     1024
-#define SUMMARY_REPOS     500
 #define PR_DELIVERIES     25
 #define PR_JOBS           400   /* of each delivery */
 #define DELIVERY_JOBS_MAX 10000 /* with ?limit=10000, and no other number: each is a page */
 #define PREFIX_MIN        8     /* characters of an id that is not whole */
 
-/* ---- /api/crcr/summary ------------------------------------------------------------------------
+/* ---- all downstreams --------------------------------------------------------------------------
  */
 
-static void repo_put(const struct allowlist_version *version, struct str repo,
-                     const struct job_list *jobs, struct buf *to)
+static const char *summary_fault(const struct path_ask *ask)
 {
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, repo) : NULL;
-    api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at, jobs->n);
+    return window_days(ask->params[0]) ? NULL : "days must be 1, 7 or 30";
 }
 
-static bool is_indexed(const struct view_index *active, struct str repo)
+static enum err summary_put_page(const struct web_view *w, const struct path_ask *ask,
+                                 struct buf *to, bool *known, struct why *why)
 {
-    for (size_t i = 0; i < active->n; i++)
-        if (str_eq_nocase(str_of(active->at[i].name), repo))
-            return true;
-    return false;
-}
-
-/* Those that did something last come first, then those that are only listed. */
-static enum err repos_put(const struct web_view *w, const struct allowlist_version *version,
-                          struct buf *to, struct why *why)
-{
-    static const struct job_list none = { NULL, 0 };
-    struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
-    enum err err = repos_by_activity(w->redis, SUMMARY_REPOS, &active, why);
-    for (size_t i = 0; !err && i < active.n; i++) {
-        struct str repo = str_of(active.at[i].name);
-        struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-        err = jobs_of_repo(w->redis, repo, SUMMARY_JOBS, &jobs, why);
-        if (!err)
-            repo_put(version, repo, &jobs, to);
-    }
-    size_t n = version->list ? allowlist_size(version->list) : 0;
-    for (size_t i = 0; !err && i < n && active.n + i < SUMMARY_REPOS; i++) {
-        struct str repo = allowlist_at(version->list, i)->repo;
-        if (!is_indexed(&active, repo))
-            repo_put(version, repo, &none, to);
-    }
-    return err;
-}
-
-static enum err summary_put(const struct web_view *w, const struct path_ask *ask, struct buf *to,
-                            bool *known, struct why *why)
-{
-    char error[ALLOWLIST_NOTE_MAX];
-    (void)ask;
     *known = true;
-    enum err err = allowlist_note_error(w->redis, error, why);
-    if (err)
-        return err;
+    return summary_put(w->redis, w->reporter, window_days(ask->params[0]), clock_wall_ms(), to,
+                       why);
+}
+
+static const char *trends_fault(const struct path_ask *ask)
+{
+    return trends_days(ask->params[0]) ? NULL : "days must be from 7 to 90";
+}
+
+static enum err trends_put_all_page(const struct web_view *w, const struct path_ask *ask,
+                                    struct buf *to, bool *known, struct why *why)
+{
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    buf_putc(to, '{');
-    json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
-    buf_puts(to, ",\"allowlist\":{");
-    json_put_text(to, "sha", *version->sha ? str_of(version->sha) : STR_NONE);
-    json_put_text(to, "source", *version->source ? str_of(version->source) : STR_NONE);
-    json_put_time(to, "fetched_at", version->fetched_ms);
-    json_put_text(to, "error", *error ? str_of(error) : STR_NONE);
-    buf_puts(to, "},\"repos\":[");
-    err = repos_put(w, version, to, why);
+    *known = true;
+    enum err err = trends_put_all(w->redis, version->list, trends_days(ask->params[0]),
+                                  clock_wall_ms(), to, why);
     allowlist_feed_release(w->reporter->feed, version);
-    buf_puts(to, "]}");
     return err;
+}
+
+static enum err trends_put_page(const struct web_view *w, const struct path_ask *ask,
+                                struct buf *to, bool *known, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) newest = { NULL, 0 };
+    enum err err = jobs_of_repo(w->redis, ask->id, 1, &newest, why);
+    *known = newest.n > 0;
+    return err ? err
+               : trends_put(w->redis, ask->id, trends_days(ask->params[0]), clock_wall_ms(), to,
+                            why);
 }
 
 /* ---- one downstream, one delivery, one pull request -------------------------------------------
@@ -188,14 +166,50 @@ static enum err pr_list_page_put(const struct web_view *w, const struct path_ask
 }
 
 const struct api_path api_paths[] = {
-    { "summary", "/api/crcr/summary", { NULL }, NULL, summary_put },
-    { "repo", "/api/crcr/repos/*", { "before" }, repo_valid, repo_put_page },
-    { "since", "/api/crcr/repos/*/since", { NULL }, repo_valid, since_put_page },
-    { "level", "/api/crcr/repos/*/level", { NULL }, repo_valid, level_page_put },
-    { "prs", "/api/crcr/prs", { "q", "state", "before" }, NULL, pr_list_page_put },
-    { "pr", "/api/crcr/prs/*", { NULL }, pr_valid, pr_page_put },
-    { "delivery", "/api/crcr/deliveries/*", { "limit" }, delivery_valid, delivery_page_put },
-    { "badge", "/repo/*/badge.svg", { NULL }, repo_valid, badge_put_page, SVG_TYPE },
+    { .name = "summary",
+      .path = "/api/crcr/summary",
+      .params = { "days" },
+      .fault = summary_fault,
+      .put = summary_put_page },
+    { .name = "trends",
+      .path = "/api/crcr/trends",
+      .params = { "days" },
+      .fault = trends_fault,
+      .put = trends_put_all_page },
+    { .name = "repo_trends",
+      .path = "/api/crcr/repos/*/trends",
+      .params = { "days" },
+      .valid = repo_valid,
+      .fault = trends_fault,
+      .put = trends_put_page },
+    { .name = "repo",
+      .path = "/api/crcr/repos/*",
+      .params = { "before" },
+      .valid = repo_valid,
+      .put = repo_put_page },
+    { .name = "since",
+      .path = "/api/crcr/repos/*/since",
+      .valid = repo_valid,
+      .put = since_put_page },
+    { .name = "level",
+      .path = "/api/crcr/repos/*/level",
+      .valid = repo_valid,
+      .put = level_page_put },
+    { .name = "prs",
+      .path = "/api/crcr/prs",
+      .params = { "q", "state", "before" },
+      .put = pr_list_page_put },
+    { .name = "pr", .path = "/api/crcr/prs/*", .valid = pr_valid, .put = pr_page_put },
+    { .name = "delivery",
+      .path = "/api/crcr/deliveries/*",
+      .params = { "limit" },
+      .valid = delivery_valid,
+      .put = delivery_page_put },
+    { .name = "badge",
+      .path = "/repo/*/badge.svg",
+      .valid = repo_valid,
+      .put = badge_put_page,
+      .type = SVG_TYPE },
 };
 const size_t api_paths_n = sizeof(api_paths) / sizeof(api_paths[0]);
 
@@ -318,6 +332,9 @@ int path_render(const struct web_view *w, const struct path_ask *ask, struct buf
     int64_t epoch = 0;
     bool known = false;
     *why = (struct why){ "" };
+    const char *fault = ask->path->fault ? ask->path->fault(ask) : NULL;
+    if (fault)
+        return detail(to, 400, fault);
     enum err err = view_epoch_get(w->redis, &epoch, why);
     if (!err && epoch == 0) /* it lacks what it will show again */
         return detail(to, 503, "the view is being rebuilt, try again");

@@ -24,6 +24,8 @@ struct api_path {
     const char *path;                    /* one star in it stands for the id */
     const char *params[PATH_PARAMS_MAX]; /* of the query; others are not looked at */
     bool (*valid)(struct str id);        /* NULL: the path has no id */
+    /* What is wrong with the parameters, for the answer 400; NULL: nothing, or takes any. */
+    const char *(*fault)(const struct path_ask *ask);
     /* Appends the answer. *known: something is there; else it is 404, an image as it is. */
     enum err (*put)(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                     bool *known, struct why *why);
@@ -50,8 +52,8 @@ bool path_ask_parse(struct path_ask *ret, struct str target) MUST_CHECK;
 /* Takes an ask that is all 0, too. */
 void path_ask_clear(struct path_ask *ask);
 
-/* The answer: 200, or 404 and 503 with {"detail": "…"}; to holds it. 503 with why: the view could
- * not be read. */
+/* The answer: 200, or 400, 404 and 503 with {"detail": "…"}; to holds it. 503 with why: the view
+ * could not be read. */
 int path_render(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                 struct why *why);
 

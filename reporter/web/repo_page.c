@@ -1,8 +1,10 @@
 #include "repo_page.h"
 
+#include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "api.h"
 #include "badge.h"
+#include "summary.h"
 
 #define REPO_JOBS 200
 
@@ -25,11 +27,10 @@ enum err repo_page_put(struct redis *r, struct allowlist_feed *feed, const struc
     if (err)
         return err;
     const struct allowlist_version *version = allowlist_feed_get(feed);
-    const struct allowlist_entry *entry = entry_of(version, query->repo);
-    *known = entry || newest.n > 0;
+    struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
+    *known = entry_of(version, query->repo) || newest.n > 0;
     buf_puts(to, "{\"downstream\":");
-    api_put_repo(to, query->repo, entry, allowlist_version_demotion(version, query->repo),
-                 newest.at, newest.n);
+    err = summary_repo_put(r, version, query->repo, &newest, &window, clock_wall_ms(), to, why);
     allowlist_feed_release(feed, version);
     json_put_name(to, "more_jobs");
     buf_puts(to, next_ms ? "true" : "false");
@@ -40,23 +41,31 @@ enum err repo_page_put(struct redis *r, struct allowlist_feed *feed, const struc
     buf_puts(to, "],\"jobs\":");
     api_put_jobs(to, jobs.at, jobs.n);
     buf_putc(to, '}');
-    return OK;
+    return err;
 }
 
 enum err badge_page_put(struct redis *r, struct allowlist_feed *feed, struct str repo,
                         struct buf *to, bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
     enum err err = jobs_of_repo(r, repo, SUMMARY_JOBS, &jobs, why);
+    if (!err)
+        err = window_read(r, repo, clock_wall_ms(), &window, why);
     if (err)
         return err;
+    int64_t completed = 0, successful = 0;
+    for (size_t i = 0; i < window.n; i++) {
+        completed += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_COMPLETED];
+        successful += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_SUCCESSFUL];
+    }
     const struct allowlist_version *version = allowlist_feed_get(feed);
     const struct allowlist_entry *entry = entry_of(version, repo);
     int level = entry ? entry->level : 0;
     allowlist_feed_release(feed, version);
     *known = level > 0 || jobs.n > 0;
     if (*known)
-        badge_put(to, level, jobs.at, jobs.n);
+        badge_put(to, level, completed, successful, jobs.at, jobs.n);
     else
         badge_put_unknown(to);
     return OK;

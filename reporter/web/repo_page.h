@@ -5,8 +5,6 @@
 #include "../../common/view/allowlist_feed.h"
 #include "../../common/view/jobs.h"
 
-#define SUMMARY_JOBS 100 /* of each downstream; what its pass rate is taken from */
-
 /* What is asked for. */
 struct repo_query {
     struct str repo;

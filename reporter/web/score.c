@@ -32,29 +32,6 @@ static bool has_ended(const struct result_record *job)
     return job->state == JOB_COMPLETED || job->state == JOB_TIMED_OUT;
 }
 
-struct score score_of(const struct result_record *jobs, size_t n, enum score_kind kind)
-{
-    struct score score = { .queue_mean_ms = -1 };
-    int64_t queue_ms = 0, queued = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct result_record *job = &jobs[i];
-        if (result_record_is_self(job) != (kind == SCORE_SELF) || is_replaced(job, jobs, n))
-            continue;
-        score.jobs++;
-        if (job->queue_ms >= 0) {
-            queue_ms += job->queue_ms;
-            queued++;
-        }
-        if (!has_ended(job))
-            continue;
-        score.completed++;
-        score.successful += result_record_is_successful(job);
-    }
-    if (queued > 0)
-        score.queue_mean_ms = queue_ms / queued;
-    return score;
-}
-
 static void add(struct jobs_score *to, const struct result_record *job)
 {
     to->jobs++;

@@ -1,24 +1,9 @@
-/* How a downstream does, from its newest jobs (behaviour.md, Levels: pass rate). Of each (run, job)
- * only the newest attempt counts. PURE. */
+/* How a run or a downstream stands, from its jobs. Of each (run, job) only the newest attempt
+ * counts. PURE. */
 #ifndef CRCR_REPORTER_WEB_SCORE_H
 #define CRCR_REPORTER_WEB_SCORE_H
 
 #include "../../common/model/result_record.h"
-
-/* What started the run. */
-enum score_kind {
-    SCORE_DISPATCHED, /* a dispatch: a pull request, or a push */
-    SCORE_SELF,       /* the downstream itself: nightly, periodic */
-};
-
-struct score {
-    size_t jobs;
-    size_t completed;      /* of these; timed out counts */
-    size_t successful;     /* of these */
-    int64_t queue_mean_ms; /* -1 when no job has one */
-};
-
-struct score score_of(const struct result_record *jobs, size_t n, enum score_kind kind);
 
 /* Some jobs together, the newest attempts alone. */
 struct jobs_score {

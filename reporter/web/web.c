@@ -22,7 +22,8 @@ extern const char embedded_index_html[], embedded_style_css[], embedded_main_js[
     embedded_dom_js[], embedded_values_js[], embedded_home_js[], embedded_repo_js[],
     embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[], embedded_live_js[],
     embedded_level_js[], embedded_since_js[], embedded_matrix_js[], embedded_timeline_js[],
-    embedded_icon_svg[], embedded_openapi_json[];
+    embedded_metrics_js[], embedded_charts_js[], embedded_chart_min_js[], embedded_icon_svg[],
+    embedded_openapi_json[];
 
 /* What the pages are made of; all of it is in the program. */
 static const struct {
@@ -43,6 +44,9 @@ static const struct {
     { "/assets/delivery.js", JS_TYPE, embedded_delivery_js },
     { "/assets/pr.js", JS_TYPE, embedded_pr_js },
     { "/assets/prs.js", JS_TYPE, embedded_prs_js },
+    { "/assets/metrics.js", JS_TYPE, embedded_metrics_js },
+    { "/assets/charts.js", JS_TYPE, embedded_charts_js },
+    { "/assets/chart.js", JS_TYPE, embedded_chart_min_js }, /* Chart.js, of the build's machine */
 };
 
 struct web {
@@ -178,6 +182,7 @@ static const struct http_route routes[] = {
     { .method = "GET", .path = "/pr/*", .handle = page },
     { .method = "GET", .path = "/delivery/*", .handle = page },
     { .method = "GET", .path = "/repo/*", .handle = repo },
+    { .method = "GET", .path = "/metrics-board", .handle = page },
     { .method = "GET", .path = "/assets/*", .handle = asset },
     { .method = "GET", .path = "/api/crcr/openapi.json", .handle = openapi },
     { .method = "GET", .path = "/api/crcr/live", .handle = live },

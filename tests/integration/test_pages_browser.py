@@ -13,8 +13,9 @@ from selenium.webdriver.common.by import By
 
 from lib.processes import BIN, wait_for
 from lib.relay import pull_request
-from test_reporter import Job, Reporter, label_event
+from test_reporter import Job, label_event
 from test_reporter_commits import push_event, report, sha_of
+from test_reporter_hours import Counting
 
 WIDE, NARROW = (1280, 900), (390, 844)
 ASSETS_MAX = 150_000  # bytes, gzipped, of all pages together
@@ -23,7 +24,7 @@ HOSTILE = "<img src=x onerror=document.title='taken'>"
 
 @pytest.fixture(scope="module")
 def reporter(kafka_node, tmp_path_factory):
-    one = Reporter(tmp_path_factory.mktemp("pages"), kafka_node.brokers)
+    one = Counting(tmp_path_factory.mktemp("pages"), kafka_node.brokers)
     try:
         yield one
     finally:
@@ -104,11 +105,40 @@ def test_the_first_page_has_the_worst_of_the_highest_level_first(reporter, page)
     two = Job(reporter, "org/two", "L2", pr=701).call("completed", 2000, conclusion="success")
     two.wait_result()
     report(reporter, sha_of("browser"), "org/two", "L2", conclusion="failure")
+    reporter.count()
     page.open("/").wait("org/four", "org/two", "org/five", "failure")
     rows = page.wait_rows(lambda rows: "0.0 %" in rows["org/two"])
     assert list(rows)[0] == "org/four" and "0.0 %" in rows["org/four"], "L4 before L2, what failed before what did not"
     assert "100 %" in rows["org/two"], "what a back end starts itself does not count in its pass rate"
     assert page.js("return document.querySelector('main th[title]') !== null"), "each number has its definition"
+    assert "of 1 jobs 1 not successful" in page.js("return document.querySelector(\"[data-key='org/four'] svg\").getAttribute('aria-label')")
+    page.click("nav.choice a[href='/?days=1']")
+    page.wait_rows(lambda rows: "0.0 %" in rows.get("org/four", ""))
+    assert page.js("return document.querySelector('nav.choice [aria-current]').textContent") == "1 day"
+    assert len(page.js("return [...document.querySelectorAll(\"[data-key='org/four'] svg rect\")].map(String)")) == 48, "24 hours"
+
+
+def test_charts_change_in_place_and_have_tables(reporter, page):
+    job = failed(reporter, pr=709, repo="org/five")
+    reporter.count()
+    page.open("/repo/org/five?days=30").wait("Trends", "Duration")
+    drawn = "return [...document.querySelectorAll('chart-plot')].map((one) => one.chart ? one.chart.data.datasets.length : 0)"
+    wait_for("four charts", lambda: page.js(drawn) == [2, 3, 2, 2])
+    page.click("#trends figure:nth-of-type(2) summary")
+    page.js("document.querySelector('chart-plot').chart.ours = document.querySelector('chart-plot canvas').ours = true")
+    before = page.js("return document.querySelector('#trends figure:nth-of-type(2) tbody tr').innerText").split()
+    Job(reporter, "org/five", pr=709).call("completed", 2000, conclusion="failure").wait_result()
+    reporter.count()
+    wait_for("one failure more", lambda: page.js("return document.querySelector('#trends figure:nth-of-type(2) tbody tr').innerText").split() != before)
+    assert page.js("return document.querySelector('chart-plot').chart.ours && document.querySelector('chart-plot canvas').ours")
+    assert page.js("return document.querySelector('#trends figure:nth-of-type(2) details').open"), "what the reader opened stays open"
+    assert page.js("return getComputedStyle(document.querySelector('chart-plot canvas')).height !== '0px'")
+    page.open("/metrics-board").wait("All back ends", "Failures", "End to end", "org/five", job.repo)
+    wait_for("five charts", lambda: len(page.js(drawn)) == 5 and all(page.js(drawn)))
+    page.open("/metrics-board", NARROW).wait("org/five")
+    assert page.js("return document.documentElement.scrollWidth <= innerWidth")
+    errors = [one for one in page.driver.get_log("browser") if one["level"] == "SEVERE"]
+    assert errors == [], json.dumps(errors)
 
 
 def test_a_pull_request_shows_failed_tests_what_blocks_and_what_to_do(reporter, page):
@@ -290,7 +320,8 @@ def test_everything_that_a_page_loads_is_ours_and_small(reporter, page):
     assert all(one.startswith(reporter.relay.url("hud", "/")) for one in loaded)
     assert len([one for one in loaded if "/assets/" in one]) >= 9
     size = 0
-    for url in [reporter.relay.url("hud", "/"), *(one for one in loaded if "/assets/" in one)]:
+    assert not any("chart.js" in one for one in loaded), "what draws charts is loaded where there are some"
+    for url in [reporter.relay.url("hud", "/"), reporter.relay.url("hud", "/assets/chart.js"), *(one for one in loaded if "/assets/" in one)]:
         with urllib.request.urlopen(url) as answer:
             size += len(gzip.compress(answer.read()))
     assert size < ASSETS_MAX

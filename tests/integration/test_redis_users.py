@@ -14,13 +14,14 @@ SOURCES = ("ingest", "dispatcher", "reporter", "common/io", "common/view", "depl
 # One key of each kind, and who may not write it, who may not read it.
 ALL, INGEST, DISPATCHER, REPORTER, CTL = set(USERS), *({user} for user in USERS)
 STRINGS = {"epoch": (INGEST | DISPATCHER | CTL, set()), "seq:org/two|pytorch/pytorch#1": (INGEST | CTL, INGEST | CTL),
-           "commit:abc": (ALL - REPORTER, ALL - REPORTER)}
+           "commit:abc": (ALL - REPORTER, ALL - REPORTER), "tallied:d/org/two": (ALL - REPORTER, ALL - REPORTER)}
 HASHES = {"claim:d|org/two|dispatch|": (INGEST | CTL, CTL), "rate:org/two": (ALL - INGEST, ALL - INGEST),
           "job:org/two/d": (ALL - REPORTER, set()), "spent:org/two": (ALL - REPORTER, ALL - REPORTER),
           "labels:7": (ALL - REPORTER, ALL - REPORTER), "check:abc/ci": (ALL - REPORTER, INGEST | DISPATCHER),
           "rebuild": (INGEST | DISPATCHER, INGEST | DISPATCHER), "budget:org": (INGEST | CTL, INGEST | CTL),
-          "allowlist": (ALL - DISPATCHER, ALL - REPORTER)}
-SETS = {"zombies": (ALL - REPORTER, ALL), "due": (ALL - REPORTER, ALL), "repos": (ALL - REPORTER, ALL - REPORTER),
+          "allowlist": (ALL - DISPATCHER, ALL - REPORTER), "hours:org/two|1": (ALL - REPORTER, ALL - REPORTER),
+          "day:org/two|1": (ALL - REPORTER, ALL - REPORTER)}
+SETS = {"zombies": (ALL - REPORTER, ALL), "due": (ALL - REPORTER, ALL), "tally": (ALL - REPORTER, ALL), "repos": (ALL - REPORTER, ALL - REPORTER),
         "delivery:d": (ALL - REPORTER, ALL - REPORTER - CTL)}
 DANGEROUS = ("FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG GET *", "CONFIG SET maxmemory 1", "ACL LIST", "ACL SETUSER default +@all",
              "SHUTDOWN", "REPLICAOF 127.0.0.1 1", "MONITOR", "SAVE", "SCAN 0", "RANDOMKEY", "CLIENT LIST",

@@ -74,7 +74,8 @@ function patchNode(old, fresh, mayMove) {
     return;
   }
   patchAttributes(old, fresh);
-  patch(old, [...fresh.childNodes], mayMove);
+  if (old.take) old.take(fresh); // what it holds is its own (charts.js)
+  else patch(old, [...fresh.childNodes], mayMove);
 }
 
 const keyOf = (node) => node.dataset?.key;

@@ -1,8 +1,11 @@
 // "/": how each back end does, L4 first, and among those the worst first.
+import { daysChoice, daysOf, spark } from "./charts.js";
 import { el, glossary, places, table } from "./dom.js";
-import { demoted, passRate, prLink, rank, repoLink, said, seconds, state, stateName, tally, tier, when } from "./values.js";
+import { count, demoted, passRate, prLink, rank, repoLink, said, seconds, state, stateName, tally, tier, when } from "./values.js";
 
-export const api = () => "/api/crcr/summary";
+const DAYS = [7, 1, 30];
+
+export const api = (match, search) => `/api/crcr/summary?days=${daysOf(search, DAYS)}`;
 
 const COLUMNS = [
   { name: "Repository" },
@@ -10,9 +13,12 @@ const COLUMNS = [
   { name: "Last run", help: "The worst job of the run that reported last, and how many of its jobs were not successful or still run." },
   { name: "When", look: "when", help: "When that job ended or began, by the clock of its CI." },
   { name: "Pull request", help: "That the last run was for." },
-  { name: "Pass rate", look: "number", help: "Successful of the finished jobs of pull requests and pushes among the newest 100 jobs. The newest attempt of each counts; cancelled and timed out count against it; what still runs does not count." },
-  { name: "Nightly", look: "number", help: "The same of the runs that it starts itself: nightly and periodic." },
-  { name: "Mean queue", look: "number", help: "From the dispatch to the first report, by the relay's clock; first attempts only." },
+  { name: "Pass rate", look: "number", help: "Successful of the finished jobs of pull requests and pushes in this span of time. The newest attempt of each counts; cancelled and timed out count against it; what still runs does not count. Green from 95 %, amber from 80 %." },
+  { name: "Finished jobs", help: "By hour (1 day) or day: how many jobs of pull requests and pushes ended, and from below how many of them were not successful." },
+  { name: "Failures", look: "number", help: "Finished jobs that were not successful: failed, cancelled, timed out." },
+  { name: "Queue", look: "number", help: "Mean and P95 from the dispatch to the first report, by the relay's clock; first attempts only. P95: 95 % took no longer, within 5 %." },
+  { name: "End to end", look: "number", help: "Mean and P95 of a run: its longest queue, and from the first start to the last end of its jobs, as its CI reported them." },
+  { name: "Nightly", look: "number", help: "The pass rate of the runs that it starts itself: nightly and periodic." },
 ];
 
 const lastState = (repo) => (repo.last_run ? stateName(repo.last_run.worst) : null);
@@ -26,25 +32,34 @@ function lastRun(repo) {
 }
 
 function row(repo) {
-  const newest = repo.last_run ? repo.last_run.worst : null;
+  const newest = repo.last_run ? repo.last_run.worst : null, prs = repo.window.pull_requests;
   return { key: repo.repo.toLowerCase(), cells: [
     repoLink(repo.repo), [tier(repo.level), " ", repo.device, " ", demoted(repo.demoted?.reason)], lastRun(repo),
     newest ? when(newest.completed_at || newest.started_at) : "–",
     newest ? (newest.pr_number ? prLink(newest.pr_number) : said(newest.event_type)) : "–",
-    passRate(repo), passRate(repo.nightly), seconds(repo.queue_time_mean)] };
+    passRate(prs), spark(repo.spark), prs.completed ? count(prs.completed - prs.successful) : "–",
+    spanOf(prs.queue), spanOf(prs.e2e), passRate(repo.window.nightly)] };
+}
+
+// A mean and a P95.
+function spanOf({ mean, p95 }) {
+  return mean === null ? "–" : [seconds(mean), el("small", [" P95 ", seconds(p95)], { class: "quiet" })];
 }
 
 const levelOf = (repo) => (repo.level ? Number(repo.level.slice(1)) : 0);
 
-export function show(data) {
+const rateOf = (repo) => repo.window.pull_requests.pass_rate ?? 2; // of those without jobs nobody knows it
+
+export function show(data, query) {
   const list = data.allowlist;
   const repos = [...data.repos].sort((a, b) => levelOf(b) - levelOf(a) || rank(lastState(a)) - rank(lastState(b)) ||
-                                               a.repo.localeCompare(b.repo));
+                                               rateOf(a) - rateOf(b) || a.repo.localeCompare(b.repo));
   return places([
     el("h1", `Back ends of ${data.upstream_repo}`),
     el("p", list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
                      : "No allowlist has been published yet: the log of the dispatcher's router says why.", { class: "quiet" }),
     list.error ? el("p", ["The newest allowlist is not in force: ", said(list.error)], { class: "error", role: "alert" }) : null,
+    daysChoice(DAYS, daysOf(query, DAYS)),
     repos.length ? table("Back ends", ["Last runs: ", ...tally(repos.map(lastState))], COLUMNS, repos.map(row))
       : el("p", "No back end is listed, and none has reported. The allowlist names them (ALLOWLIST_URL)."),
     glossary(COLUMNS),

@@ -4,6 +4,7 @@ import { follow, isLive, leave, tagOf } from "./live.js";
 import { ages } from "./values.js";
 import * as delivery from "./delivery.js";
 import * as home from "./home.js";
+import * as metrics from "./metrics.js";
 import * as pr from "./pr.js";
 import * as prs from "./prs.js";
 import * as repo from "./repo.js";
@@ -22,6 +23,7 @@ const PAGES = [
   [/^\/pr\/(\d+)\/?$/, pr, (m) => `Nothing is known of pull request ${m[1]}: nothing was dispatched for it, or longer ago than CRCR_STATUS_TTL.`],
   [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no back end. ` +
     `The first 8 characters of an id are enough where it was dispatched. Its way through the topics: crcrctl trace ${m[1]}`],
+  [/^\/metrics-board\/?$/, metrics, () => ""],
   [/^\/$/, home, () => ""],
 ];
 

@@ -1,22 +1,48 @@
 // "/repo/<owner>/<name>": one back end: its newest jobs, its flaky ones, its badge.
+import { chart, daysChoice, daysOf, pointName } from "./charts.js";
 import { el, glossary, own, places } from "./dom.js";
 import { COLUMNS, fill, matrices } from "./matrix.js";
 import { level } from "./level.js";
 import { flakyGlossary, flakyTable } from "./since.js";
 import { copyButton, demoted, passRate, said, seconds, tier, when } from "./values.js";
 
+const DAYS = [7, 30, 90];
+
 export const api = (match) => `/api/crcr/repos/${match[1]}`;
 
 export async function more(data, get, query) {
   await fill(data, get, query);
+  data.trends = await get(`/api/crcr/repos/${data.downstream.repo}/trends?days=${daysOf(location.search, DAYS)}`);
   data.level = await get(`/api/crcr/repos/${data.downstream.repo}/level`);
   data.since = await get(`/api/crcr/repos/${data.downstream.repo}/since`);
 }
 
 const NUMBERS = [
-  { name: "Pass rate", help: "Successful of the finished jobs of pull requests and pushes among the newest 100 jobs; nightly: the same of the runs that it starts itself." },
+  { name: "Pass rate", help: "Successful of the finished jobs of pull requests and pushes that ended in these days (UTC); nightly: the same of the runs that it starts itself." },
   { name: "Mean queue", help: "From the dispatch to the first report, by the relay's clock; first attempts only." },
 ];
+
+function trends({ step, points }, days) {
+  const labels = points.map((point) => pointName(point.at, step)), by = step === "hour" ? "hour" : "day";
+  const prs = points.map((point) => point.pull_requests), nightly = points.map((point) => point.nightly);
+  const rate = (one) => (one.pass_rate === null ? null : 100 * one.pass_rate);
+  const set = (name, list, of, look) => ({ name, values: list.map(of), look });
+  const line = (unit, sets) => ({ type: "line", unit, labels, sets });
+  const spans = (name) => [set("P95", prs, (one) => one[name].p95), set("Mean", prs, (one) => one[name].mean)];
+  return el("section", [
+    el("h2", "Trends"), daysChoice(DAYS, days, "#trends"),
+    el("div", [
+      chart("Pass rate", `Successful of the jobs that ended in each ${by}.`,
+            line("percent", [set("Pull requests and pushes", prs, rate), set("Nightly and periodic", nightly, rate)]), "h3"),
+      chart("Failures", `Jobs of pull requests and pushes that ended in each ${by} and were not successful.`, {
+        type: "bar", stacked: true, unit: "count", labels, sets: [
+          set("failed", prs, (one) => one.failed, "bad"), set("cancelled", prs, (one) => one.cancelled, "warn"),
+          set("timed out", prs, (one) => one.timed_out, "quiet")] }, "h3"),
+      chart("Queue", "From the dispatch to the first report, by the relay's clock; first attempts only.", line("seconds", spans("queue")), "h3"),
+      chart("Duration", "Of a run, end to end: its longest queue, and from the first start to the last end of its jobs, as its CI reported them.",
+            line("seconds", spans("e2e")), "h3")], { class: "charts" }),
+  ], { id: "trends" });
+}
 
 function badge(repo) {
   const page = `${location.origin}/repo/${repo.repo}`, markdown = `[![crcr](${page}/badge.svg)](${page})`;
@@ -26,16 +52,17 @@ function badge(repo) {
 }
 
 export function show(data, query) {
-  const repo = data.downstream, failing = data.since?.failing.length || 0;
+  const repo = data.downstream, prs = repo.window.pull_requests, failing = data.since?.failing.length || 0;
   return places([
     el("h1", [repo.repo, " ", tier(repo.level), " ", demoted(repo.demoted?.reason)]),
     repo.demoted ? el("p", ["Demoted ", when(repo.demoted.since), ": no new check runs until it recovers. ", said(repo.demoted.reason)]) : null,
-    el("p", ["Pass rate ", passRate(repo), ", nightly ", passRate(repo.nightly), ", mean queue ", seconds(repo.queue_time_mean),
+    el("p", [`Newest ${repo.window.days} days: pass rate `, passRate(prs), ", nightly ", passRate(repo.window.nightly), ", mean queue ", seconds(prs.queue.mean),
              repo.oncalls.length ? `, on call: ${repo.oncalls.join(", ")}` : ""], { class: "quiet" }),
     data.since ? el("p", [failing ? `${failing} ${failing === 1 ? "job fails" : "jobs fail"} on main: ` : "No job fails on main: ",
                           own("since when?", `/repo/${repo.repo}/since`)]) : null,
     ...matrices(data, query),
     data.since ? flakyTable(data.since) : null,
+    data.jobs.length && data.trends ? trends(data.trends, daysOf(query, DAYS)) : null,
     level(data.level),
     data.jobs.length ? glossary([...NUMBERS, ...COLUMNS, ...flakyGlossary])
       : el("p", ["No job has reported yet. deploy/downstream says how a back end reports; ", el("code", "crcrctl probe"), " tries it."]),

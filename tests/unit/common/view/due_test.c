@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "common/view/due.h"
+#include "common/view/keys.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define NOW 1795231200000LL
@@ -21,7 +22,7 @@ static void note(struct redis_fixture *f, const char *member, int64_t at_ms)
 static size_t take_at(struct redis_fixture *f, int64_t now_ms, struct due_list *list)
 {
     int64_t past = -1;
-    assert_int_equal(due_take(f->redis, now_ms, 100, list, &past, NULL), OK);
+    assert_int_equal(due_take(f->redis, KEY_DUE, now_ms, 100, list, &past, NULL), OK);
     assert_true(past >= (int64_t)list->n);
     return list->n;
 }
@@ -60,7 +61,7 @@ static void what_a_dead_sweeper_took_is_taken_again(void **state)
     struct redis_fixture *f = *state;
     note(f, "a/late", NOW);
     assert_int_equal(count_at(f, NOW), 1);
-    assert_int_equal(count_at(f, NOW + DUE_LEASE_MS), 1);
+    assert_int_equal(count_at(f, NOW + DUE_LEASE_MS + 1), 1);
 }
 
 static void what_was_marked_is_off(void **state)
@@ -69,8 +70,8 @@ static void what_was_marked_is_off(void **state)
     struct due_list list;
     note(f, "a/late", NOW);
     take_at(f, NOW, &list);
-    assert_int_equal(due_remove(f->redis, list.at[0], list.lease_end_ms, NULL), OK);
-    assert_int_equal(due_remove(f->redis, list.at[0], list.lease_end_ms, NULL), OK);
+    assert_int_equal(due_remove(f->redis, KEY_DUE, list.at[0], list.lease_end_ms, NULL), OK);
+    assert_int_equal(due_remove(f->redis, KEY_DUE, list.at[0], list.lease_end_ms, NULL), OK);
     due_list_clear(&list);
     assert_int_equal(count_at(f, NOW + 2 * DUE_LEASE_MS), 0);
 }
@@ -82,7 +83,7 @@ static void a_time_noted_while_it_was_taken_is_not_lost(void **state)
     note(f, "a/late", NOW);
     take_at(f, NOW, &list);
     note(f, "a/late", NOW); /* also when it is the same as before */
-    assert_int_equal(due_remove(f->redis, list.at[0], list.lease_end_ms, NULL), OK);
+    assert_int_equal(due_remove(f->redis, KEY_DUE, list.at[0], list.lease_end_ms, NULL), OK);
     due_list_clear(&list);
     assert_int_equal(count_at(f, NOW), 1);
 }

@@ -34,12 +34,14 @@ static void a_repo_without_jobs_has_no_pass_rate(void **state)
     (void)state;
     struct buf text;
     buf_init(&text, 1 << 20);
-    api_put_repo(&text, STR_LIT("org/gone"), NULL, NULL, NULL, 0);
-    json_t *root = parsed(&text);
-    assert_true(json_is_null(json_object_get(root, "pass_rate")));
+    const struct window none = { .days = 7 };
+    api_put_repo(&text, STR_LIT("org/gone"), NULL, NULL, NULL, 0, &none);
+    json_t *root = parsed(&text), *window = json_object_get(root, "window");
+    assert_true(
+        json_is_null(json_object_get(json_object_get(window, "pull_requests"), "pass_rate")));
     assert_true(json_is_null(json_object_get(root, "level")));
     assert_true(json_is_null(json_object_get(root, "last_run")));
-    assert_true(json_is_null(json_object_get(json_object_get(root, "nightly"), "pass_rate")));
+    assert_true(json_is_null(json_object_get(json_object_get(window, "nightly"), "pass_rate")));
     assert_true(json_is_null(json_object_get(root, "demoted")));
     json_decref(root);
 }
@@ -62,11 +64,20 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
     const struct demotion demotion = { .repo = NULL,
                                        .reason = (char *)(uintptr_t) "slow",
                                        .since_ms = 1000 };
-    api_put_repo(&text, STR_LIT("org/three"), &entry, &demotion, jobs, 2);
+    struct hours_point day = {
+        .of[HOURS_DISPATCHED]
+            .count = { [FIGURE_COMPLETED] = 8, [FIGURE_SUCCESSFUL] = 4, [FIGURE_CANCELLED] = 1 }
+    };
+    const struct window window = { .days = 7, .n = 1, .at = &day };
+    api_put_repo(&text, STR_LIT("org/three"), &entry, &demotion, jobs, 2, &window);
     json_t *root = parsed(&text);
     assert_string_equal(json_string_value(json_object_get(root, "repo")), "Org/Three");
     assert_string_equal(json_string_value(json_object_get(root, "level")), "L3");
-    assert_true(json_real_value(json_object_get(root, "pass_rate")) == 0.5);
+    const json_t *prs = json_object_get(json_object_get(root, "window"), "pull_requests");
+    assert_true(json_real_value(json_object_get(prs, "pass_rate")) == 0.5);
+    assert_int_equal(json_integer_value(json_object_get(prs, "failed")), 3);
+    const json_t *spark = json_array_get(json_object_get(root, "spark"), 0);
+    assert_int_equal(json_integer_value(json_object_get(spark, "completed")), 8);
     json_t *run = json_object_get(root, "last_run"), *worst = json_object_get(run, "worst");
     assert_int_equal(json_integer_value(json_object_get(run, "jobs")), 2);
     assert_int_equal(json_integer_value(json_object_get(run, "failed")), 1);

@@ -22,12 +22,13 @@ static struct result_record job(char *event_type, char *run, char *conclusion)
     return r;
 }
 
-static void assert_says(int level, const struct result_record *jobs, size_t n, const char *text,
+static void assert_says(int level, int64_t completed, int64_t successful,
+                        const struct result_record *jobs, size_t n, const char *text,
                         const char *colour)
 {
     struct buf CLEANUP(buf_clear) image;
     buf_init(&image, 4096);
-    badge_put(&image, level, jobs, n);
+    badge_put(&image, level, completed, successful, jobs, n);
     assert_non_null(strstr(image.ptr, text));
     assert_non_null(strstr(image.ptr, colour));
 }
@@ -35,11 +36,11 @@ static void assert_says(int level, const struct result_record *jobs, size_t n, c
 static void it_says_level_and_pass_rate(void **state)
 {
     (void)state;
-    const struct result_record jobs[] = { job("nightly", "1", "failure"),
-                                          job("pull_request", "2", "success"),
-                                          job("pull_request", "3", "cancelled") };
-    assert_says(4, jobs, 3, "L4, 50.0 % pass", "#b3261e");
-    assert_says(2, jobs, 2, "L2, 100.0 % pass", "#176f2c");
+    const struct result_record nightly = job("nightly", "1", "failure");
+    assert_says(4, 2, 1, &nightly, 1, "L4, 50.0 % pass", "#b3261e");
+    assert_says(3, 100, 94, NULL, 0, "L3, 94.0 % pass", "#8a5300");
+    assert_says(2, 10000, 9999, NULL, 0, "L2, 99.9 % pass", "#176f2c");
+    assert_says(2, 3, 3, NULL, 0, "L2, 100.0 % pass", "#176f2c");
 }
 
 static void without_pull_requests_it_says_how_the_newest_nightly_ended(void **state)
@@ -48,9 +49,9 @@ static void without_pull_requests_it_says_how_the_newest_nightly_ended(void **st
     const struct result_record jobs[] = { job("nightly", "2", "success"),
                                           job("nightly", "2", "failure"),
                                           job("nightly", "1", "success") };
-    assert_says(2, jobs, 3, "L2, nightly fails", "#b3261e");
-    assert_says(2, &jobs[2], 1, "L2, nightly passes", "#176f2c");
-    assert_says(0, NULL, 0, "not listed, no results", "#59636e");
+    assert_says(2, 0, 0, jobs, 3, "L2, nightly fails", "#b3261e");
+    assert_says(2, 0, 0, &jobs[2], 1, "L2, nightly passes", "#176f2c");
+    assert_says(0, 0, 0, NULL, 0, "not listed, no results", "#59636e");
 }
 
 int main(void)

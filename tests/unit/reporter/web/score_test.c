@@ -21,64 +21,6 @@ static struct result_record job(char *run, char *attempt, enum job_state state, 
     return r;
 }
 
-static void cancelled_and_timed_out_count_against_the_pass_rate(void **state)
-{
-    (void)state;
-    const struct result_record jobs[] = {
-        job("1", "1", JOB_COMPLETED, "success"),
-        job("2", "1", JOB_COMPLETED, "cancelled"),
-        job("3", "1", JOB_TIMED_OUT, "timed_out"),
-        job("4", "1", JOB_IN_PROGRESS, NULL),
-    };
-    struct score score = score_of(jobs, 4, SCORE_DISPATCHED);
-    assert_int_equal(score.jobs, 4);
-    assert_int_equal(score.completed, 3);
-    assert_int_equal(score.successful, 1);
-}
-
-static void only_the_newest_attempt_of_a_job_counts(void **state)
-{
-    (void)state;
-    const struct result_record jobs[] = {
-        job("1", "9", JOB_COMPLETED, "failure"),
-        job("1", "10", JOB_COMPLETED, "success"),
-        job("2", "1", JOB_COMPLETED, "failure"),
-    };
-    struct score score = score_of(jobs, 3, SCORE_DISPATCHED);
-    assert_int_equal(score.jobs, 2);
-    assert_int_equal(score.successful, 1);
-    assert_int_equal(score.completed, 2);
-}
-
-static void mean_queue_is_over_the_jobs_that_tell(void **state)
-{
-    (void)state;
-    struct result_record jobs[] = {
-        job("1", "1", JOB_COMPLETED, "success"),
-        job("2", "1", JOB_COMPLETED, "success"),
-        job("3", "1", JOB_COMPLETED, "success"),
-    };
-    assert_int_equal(score_of(jobs, 3, SCORE_DISPATCHED).queue_mean_ms, -1);
-    jobs[0].queue_ms = 1000;
-    jobs[2].queue_ms = 2000;
-    assert_int_equal(score_of(jobs, 3, SCORE_DISPATCHED).queue_mean_ms, 1500);
-}
-
-static void what_a_downstream_starts_itself_is_scored_apart(void **state)
-{
-    (void)state;
-    struct result_record jobs[] = {
-        job("1", "1", JOB_COMPLETED, "success"),
-        job("2", "1", JOB_COMPLETED, "failure"),
-        job("3", "1", JOB_COMPLETED, "success"),
-    };
-    jobs[1].event_type = "nightly";
-    jobs[2].event_type = "periodic";
-    assert_int_equal(score_of(jobs, 3, SCORE_DISPATCHED).completed, 1);
-    assert_int_equal(score_of(jobs, 3, SCORE_SELF).completed, 2);
-    assert_int_equal(score_of(jobs, 3, SCORE_SELF).successful, 1);
-}
-
 static void the_newest_run_is_as_well_off_as_its_worst_job(void **state)
 {
     (void)state;
@@ -121,12 +63,8 @@ static void jobs_of_one_downstream_are_summed_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cancelled_and_timed_out_count_against_the_pass_rate),
-        cmocka_unit_test(only_the_newest_attempt_of_a_job_counts),
-        cmocka_unit_test(what_a_downstream_starts_itself_is_scored_apart),
         cmocka_unit_test(jobs_of_one_downstream_are_summed_up),
         cmocka_unit_test(the_newest_run_is_as_well_off_as_its_worst_job),
-        cmocka_unit_test(mean_queue_is_over_the_jobs_that_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,165 @@
+#include "hours.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "keys.h"
+
+#define DAY_MS   (DAY_HOURS * (int64_t)HOUR_MS)
+/* Of one delivery: as many days as its jobs can end on within the time that days are kept. */
+#define DAYS_MAX (DAYS_KEPT + 2)
+
+extern const char view_hours_lua[];
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script hours_script = { .source = view_hours_lua };
+
+static const char letters[HOURS_KINDS] = { [HOURS_DISPATCHED] = 'p', [HOURS_SELF] = 'n' };
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+struct line {
+    struct buf *to;
+    int64_t hour;
+    char letter;
+};
+
+static void line_put(void *opaque, struct str name, int64_t n)
+{
+    const struct line *line = opaque;
+    buf_printf(line->to, "%" PRId64 " %c.%.*s %" PRId64 "\n", line->hour, line->letter,
+               STR_ARG(name), n);
+}
+
+void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct figures *f)
+{
+    struct line line = { to, hour, letters[kind] };
+    figures_each(f, line_put, &line);
+}
+
+enum err hours_tallied_get(struct redis *r, struct str delivery, struct str repo, struct buf *to,
+                           struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    const struct redis_value *v;
+    buf_init(&key, VIEW_KEY_MAX);
+    buf_reset(to);
+    enum err err =
+        redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), key_tallied(&key, delivery, repo)), why);
+    if (!err && v->type == REDIS_STR)
+        buf_put(to, v->text);
+    return err;
+}
+
+/* Adds the days that the lines name, each once. */
+static size_t days_of(struct str lines, int64_t days[DAYS_MAX], size_t n)
+{
+    struct str line, hour;
+    int64_t at;
+    while (str_split(&lines, '\n', &line)) {
+        if (!str_split(&line, ' ', &hour) || !str_to_i64(hour, &at))
+            continue;
+        size_t i = 0;
+        while (i < n && days[i] != at / DAY_HOURS)
+            i++;
+        if (i == n && n < DAYS_MAX)
+            days[n++] = at / DAY_HOURS;
+    }
+    return n;
+}
+
+/* Seconds until what is kept for so many days has outlived them; 0: it has. */
+static int64_t left_s(int64_t day, int64_t kept_days, int64_t now_ms)
+{
+    int64_t until_ms = (day + kept_days) * DAY_MS;
+    return until_ms > now_ms ? (until_ms - now_ms) / 1000 + 1 : 0;
+}
+
+enum err hours_replace(struct redis *r, struct str delivery, struct str repo, struct str before,
+                       struct str after, int64_t now_ms, int64_t ttl_s, bool *done, struct why *why)
+{
+    struct buf keys[1 + 2 * DAYS_MAX];
+    struct str argv[1 + 2 * DAYS_MAX + 3 + 2 * DAYS_MAX];
+    char ttls[1 + 2 * DAYS_MAX][STR_NUMBER_SIZE];
+    int64_t days[DAYS_MAX];
+    const struct redis_value *v;
+    size_t n = days_of(after, days, days_of(before, days, 0)), n_keys = 1 + 2 * n;
+    for (size_t i = 0; i < n_keys; i++)
+        buf_init(&keys[i], VIEW_KEY_MAX);
+    argv[0] = key_tallied(&keys[0], delivery, repo);
+    argv[n_keys] = before;
+    argv[n_keys + 1] = after;
+    argv[n_keys + 2] = str_number(ttls[0], ttl_s);
+    for (size_t i = 0; i < n; i++) {
+        size_t hours = 1 + 2 * i, day = hours + 1;
+        argv[hours] = key_hours(&keys[hours], repo, days[i]);
+        argv[day] = key_day(&keys[day], repo, days[i]);
+        argv[n_keys + 2 + hours] = str_number(ttls[hours], left_s(days[i], HOURS_DAYS, now_ms));
+        argv[n_keys + 2 + day] = str_number(ttls[day], left_s(days[i], DAYS_KEPT, now_ms));
+    }
+    enum err err = redis_call_script(r, &hours_script, n_keys, 2 * n_keys + 2, argv, &v, why);
+    for (size_t i = 0; i < n_keys; i++)
+        buf_clear(&keys[i]);
+    if (!err)
+        *done = v->type == REDIS_INT && v->integer == 1;
+    return err;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* "<kind>.<name>" */
+static void field_add(struct hours_point *to, struct str field, struct str value)
+{
+    int64_t n;
+    if (field.len < 3 || field.ptr[1] != '.' || !str_to_i64(value, &n))
+        return;
+    for (size_t kind = 0; kind < HOURS_KINDS; kind++)
+        if (field.ptr[0] == letters[kind])
+            figures_put(&to->of[kind], str_from(field, 2), n);
+}
+
+/* A day's hash. first: the hour or day that to begins with, n how many it has. */
+static void day_add(const struct redis_value *v, bool by_hour, int64_t day, int64_t first, size_t n,
+                    struct hours_point *to)
+{
+    for (size_t i = 0; i + 1 < v->n; i += 2) {
+        struct str field = v->items[i].text;
+        int64_t at = day;
+        if (by_hour) {
+            at = day * DAY_HOURS;
+            int64_t hour = 0;
+            for (; field.len && *field.ptr >= '0' && *field.ptr <= '9'; field = str_from(field, 1))
+                hour = hour * 10 + (*field.ptr - '0');
+            at += hour;
+        }
+        if (at >= first && at < first + (int64_t)n)
+            field_add(&to[at - first], field, v->items[i + 1].text);
+    }
+}
+
+enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_ms, size_t n,
+                    struct hours_point *to, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) key;
+    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS;
+    int64_t first = now_ms / step_ms - (int64_t)n + 1, last_day = now_ms / DAY_MS;
+    int64_t first_day = by_hour ? first / DAY_HOURS : first, queued = first_day;
+    enum err err = OK;
+    buf_init(&key, VIEW_KEY_MAX);
+    memset(to, 0, n * sizeof(*to));
+    for (size_t i = 0; i < n; i++)
+        to[i].at_ms = (first + (int64_t)i) * step_ms;
+    for (; !err && queued <= last_day; queued += !err) {
+        struct str name = by_hour ? key_hours(&key, repo, queued) : key_day(&key, repo, queued);
+        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), name), why);
+    }
+    for (int64_t day = first_day; day < queued; day++) {
+        const struct redis_value *v;
+        struct why other;
+        enum err failed = redis_collect(r, &v, err ? &other : why);
+        if (failed && !err)
+            err = failed;
+        else if (!failed && v->type == REDIS_ARRAY)
+            day_add(v, by_hour, day, first, n, to);
+    }
+    return err;
+}

@@ -1,0 +1,75 @@
+#include "summary.h"
+
+#include "../../common/base/json_put.h"
+#include "../../common/view/indexes.h"
+#include "api.h"
+
+#define SUMMARY_REPOS 500
+
+enum err summary_repo_put(struct redis *r, const struct allowlist_version *version, struct str repo,
+                          const struct job_list *jobs, struct window *window, int64_t now_ms,
+                          struct buf *to, struct why *why)
+{
+    const struct allowlist_entry *entry =
+        version->list ? allowlist_find(version->list, repo) : NULL;
+    enum err err = window_read(r, repo, now_ms, window, why);
+    if (!err)
+        api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at,
+                     jobs->n < SUMMARY_JOBS ? jobs->n : SUMMARY_JOBS, window);
+    return err;
+}
+
+static bool is_indexed(const struct view_index *active, struct str repo)
+{
+    for (size_t i = 0; i < active->n; i++)
+        if (str_eq_nocase(str_of(active->at[i].name), repo))
+            return true;
+    return false;
+}
+
+/* Those that did something last come first, then those that are only listed. */
+static enum err repos_put(struct redis *r, const struct allowlist_version *version,
+                          struct window *window, int64_t now_ms, struct buf *to, struct why *why)
+{
+    static const struct job_list none = { NULL, 0 };
+    struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
+    enum err err = repos_by_activity(r, SUMMARY_REPOS, &active, why);
+    for (size_t i = 0; !err && i < active.n; i++) {
+        struct str repo = str_of(active.at[i].name);
+        struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+        err = jobs_of_repo(r, repo, SUMMARY_JOBS, &jobs, why);
+        if (!err)
+            err = summary_repo_put(r, version, repo, &jobs, window, now_ms, to, why);
+    }
+    size_t n = version->list ? allowlist_size(version->list) : 0;
+    for (size_t i = 0; !err && i < n && active.n + i < SUMMARY_REPOS; i++) {
+        struct str repo = allowlist_at(version->list, i)->repo;
+        if (!is_indexed(&active, repo))
+            err = summary_repo_put(r, version, repo, &none, window, now_ms, to, why);
+    }
+    return err;
+}
+
+enum err summary_put(struct redis *r, const struct reporter *reporter, int64_t days, int64_t now_ms,
+                     struct buf *to, struct why *why)
+{
+    char error[ALLOWLIST_NOTE_MAX];
+    struct window window = { .days = days };
+    enum err err = allowlist_note_error(r, error, why);
+    if (err)
+        return err;
+    const struct allowlist_version *version = allowlist_feed_get(reporter->feed);
+    buf_putc(to, '{');
+    json_put_text(to, "upstream_repo", str_of(reporter->upstream_repo));
+    buf_puts(to, ",\"allowlist\":{");
+    json_put_text(to, "sha", *version->sha ? str_of(version->sha) : STR_NONE);
+    json_put_text(to, "source", *version->source ? str_of(version->source) : STR_NONE);
+    json_put_time(to, "fetched_at", version->fetched_ms);
+    json_put_text(to, "error", *error ? str_of(error) : STR_NONE);
+    buf_puts(to, "},\"repos\":[");
+    err = repos_put(r, version, &window, now_ms, to, why);
+    window_clear(&window);
+    allowlist_feed_release(reporter->feed, version);
+    buf_puts(to, "]}");
+    return err;
+}

@@ -1,0 +1,209 @@
+#include "trends.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/base/json_put.h"
+#include "../../common/base/mem.h"
+#include "../../common/model/ids.h"
+#include "../../common/view/indexes.h"
+
+#define DEFAULT_DAYS 7
+#define BY_HOUR_DAYS 7 /* up to so many days are shown by the hour */
+
+static const char *const kind_names[HOURS_KINDS] = {
+    [HOURS_DISPATCHED] = "pull_requests",
+    [HOURS_SELF] = "nightly",
+};
+static const char *const time_names[FIGURE_TIMES] = {
+    [FIGURE_QUEUE] = "queue",
+    [FIGURE_EXECUTION] = "execution",
+    [FIGURE_E2E] = "e2e",
+};
+
+static int64_t days_of(struct str text)
+{
+    uint64_t days;
+    if (!text.len)
+        return DEFAULT_DAYS;
+    return str_to_u64(text, &days) && days <= DAYS_KEPT ? (int64_t)days : 0;
+}
+
+int64_t window_days(struct str text)
+{
+    int64_t days = days_of(text);
+    return days == 1 || days == 7 || days == 30 ? days : 0;
+}
+
+int64_t trends_days(struct str text)
+{
+    int64_t days = days_of(text);
+    return days >= 7 ? days : 0;
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static void put_figures(struct buf *to, enum hours_kind kind, const struct figures *f)
+{
+    int64_t done = f->count[FIGURE_COMPLETED], ok = f->count[FIGURE_SUCCESSFUL];
+    int64_t cancelled = f->count[FIGURE_CANCELLED], timed_out = f->count[FIGURE_TIMED_OUT];
+    json_put_name(to, kind_names[kind]);
+    buf_putc(to, '{');
+    json_put_number(to, "completed", done);
+    json_put_number(to, "successful", ok);
+    json_put_number(to, "failed", done - ok - cancelled - timed_out);
+    json_put_number(to, "cancelled", cancelled);
+    json_put_number(to, "timed_out", timed_out);
+    json_put_number(to, "runs", f->count[FIGURE_RUNS]);
+    json_put_name(to, "pass_rate");
+    if (done > 0)
+        buf_printf(to, "%.4f", (double)ok / (double)done);
+    else
+        buf_puts(to, "null");
+    for (enum figure_time time = 0; time < FIGURE_TIMES; time++) {
+        json_put_name(to, time_names[time]);
+        buf_putc(to, '{');
+        json_put_seconds(to, "mean", figures_mean_ms(f, time));
+        json_put_seconds(to, "p95", figures_quantile_ms(f, time, 0.95));
+        buf_putc(to, '}');
+    }
+    buf_putc(to, '}');
+}
+
+static void put_brief(struct buf *to, const struct hours_point *point)
+{
+    const struct figures *f = &point->of[HOURS_DISPATCHED];
+    json_put_comma(to);
+    buf_putc(to, '{');
+    json_put_time(to, "at", point->at_ms);
+    json_put_number(to, "completed", f->count[FIGURE_COMPLETED]);
+    json_put_number(to, "successful", f->count[FIGURE_SUCCESSFUL]);
+    buf_putc(to, '}');
+}
+
+static void put_briefs(struct buf *to, const char *name, const struct hours_point *at, size_t n)
+{
+    json_put_name(to, name);
+    buf_putc(to, '[');
+    for (size_t i = 0; i < n; i++)
+        put_brief(to, &at[i]);
+    buf_putc(to, ']');
+}
+
+static void put_points(struct buf *to, const struct hours_point *at, size_t n)
+{
+    json_put_name(to, "points");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < n; i++) {
+        json_put_comma(to);
+        buf_putc(to, '{');
+        json_put_time(to, "at", at[i].at_ms);
+        for (enum hours_kind kind = 0; kind < HOURS_KINDS; kind++)
+            put_figures(to, kind, &at[i].of[kind]);
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+}
+
+/* ---- a window -------------------------------------------------------------------------------- */
+
+void window_clear(struct window *w)
+{
+    free(w->at);
+    w->at = NULL;
+    w->n = 0;
+}
+
+enum err window_read(struct redis *r, struct str repo, int64_t now_ms, struct window *w,
+                     struct why *why)
+{
+    if (!w->at) {
+        w->n = w->days == 1 ? DAY_HOURS : (size_t)w->days;
+        w->at = mem_alloc(w->n, sizeof(*w->at));
+    }
+    return hours_read(r, repo, w->days == 1, now_ms, w->n, w->at, why);
+}
+
+void window_put(struct buf *to, const struct window *w)
+{
+    struct figures sums[HOURS_KINDS];
+    memset(sums, 0, sizeof(sums));
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t kind = 0; kind < HOURS_KINDS; kind++)
+            figures_add(&sums[kind], &w->at[i].of[kind]);
+    json_put_name(to, "window");
+    buf_putc(to, '{');
+    json_put_number(to, "days", w->days);
+    for (enum hours_kind kind = 0; kind < HOURS_KINDS; kind++)
+        put_figures(to, kind, &sums[kind]);
+    buf_putc(to, '}');
+    put_briefs(to, "spark", w->at, w->n);
+}
+
+/* ---- trends ---------------------------------------------------------------------------------- */
+
+static void begin(struct buf *to, int64_t days, bool by_hour)
+{
+    buf_putc(to, '{');
+    json_put_number(to, "days", days);
+    json_put_text(to, "step", by_hour ? STR_LIT("hour") : STR_LIT("day"));
+}
+
+enum err trends_put(struct redis *r, struct str repo, int64_t days, int64_t now_ms, struct buf *to,
+                    struct why *why)
+{
+    bool by_hour = days <= BY_HOUR_DAYS;
+    size_t n = (size_t)days * (by_hour ? DAY_HOURS : 1);
+    struct hours_point *points = mem_alloc(n, sizeof(*points));
+    enum err err = hours_read(r, repo, by_hour, now_ms, n, points, why);
+    begin(to, days, by_hour);
+    put_points(to, points, n);
+    buf_putc(to, '}');
+    free(points);
+    return err;
+}
+
+static void put_repo(struct buf *to, const struct allowlist *list, struct str repo,
+                     const struct hours_point *points, size_t n)
+{
+    const struct allowlist_entry *entry = list ? allowlist_find(list, repo) : NULL;
+    json_put_comma(to);
+    buf_putc(to, '{');
+    json_put_text(to, "repo", entry ? entry->repo : repo);
+    json_put_text(to, "level", entry ? str_of(level_name((int)entry->level)) : STR_NONE);
+    put_briefs(to, "points", points, n);
+    buf_putc(to, '}');
+}
+
+enum err trends_put_all(struct redis *r, const struct allowlist *list, int64_t days, int64_t now_ms,
+                        struct buf *to, struct why *why)
+{
+    struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
+    size_t n = (size_t)days;
+    enum err err = repos_by_activity(r, TRENDS_REPOS, &active, why);
+    if (err)
+        return err;
+    struct hours_point *one = mem_alloc(n, sizeof(*one)), *all = mem_alloc(n, sizeof(*all));
+    begin(to, days, false);
+    json_put_name(to, "repos");
+    buf_putc(to, '[');
+    for (size_t i = 0; !err && i < active.n; i++) {
+        struct str repo = str_of(active.at[i].name);
+        err = hours_read(r, repo, false, now_ms, n, one, why);
+        if (err)
+            break;
+        put_repo(to, list, repo, one, n);
+        for (size_t at = 0; at < n; at++)
+            for (size_t kind = 0; kind < HOURS_KINDS; kind++)
+                figures_add(&all[at].of[kind], &one[at].of[kind]);
+    }
+    for (size_t at = 0; at < n; at++)
+        all[at].at_ms =
+            (now_ms / HOUR_MS / DAY_HOURS - (int64_t)(n - 1 - at)) * DAY_HOURS * HOUR_MS;
+    buf_putc(to, ']');
+    put_points(to, all, n);
+    buf_putc(to, '}');
+    free(one);
+    free(all);
+    return err;
+}

@@ -1,0 +1,41 @@
+/* How downstreams did in some span of time, as JSON, from the hours and days that the sweep counts
+ * (common/view/hours.h; reporter/web/README.md shows it). */
+#ifndef CRCR_REPORTER_WEB_TRENDS_H
+#define CRCR_REPORTER_WEB_TRENDS_H
+
+#include "../../common/view/allowlist_feed.h"
+#include "../../common/view/hours.h"
+
+#define TRENDS_REPOS 500 /* those that were active last */
+
+/* What is asked for as ?days=; absent: 7. */
+/* 1 (the last 24 hours), 7 or 30 (today, UTC, and the days before); 0: another. */
+int64_t window_days(struct str text);
+/* 7 to 90; 0: another. */
+int64_t trends_days(struct str text);
+
+/* The points of a window, oldest first: 24 hours, or its days. */
+struct window {
+    int64_t days;
+    size_t n;
+    struct hours_point *at;
+};
+void window_clear(struct window *w);
+/* Reads those of a downstream; may be called again with the next one. *w is the caller's also after
+ * an error; it begins as { .days = … }. */
+enum err window_read(struct redis *r, struct str repo, int64_t now_ms, struct window *w,
+                     struct why *why) MUST_CHECK;
+/* "window":{days, pull_requests:{…}, nightly:{…}},"spark":[{at, completed, successful}, …]; spark
+ * is of pull requests and pushes. */
+void window_put(struct buf *to, const struct window *w);
+
+/* {days, step: hour (up to 7 days) or day, points: [{at, pull_requests:{…}, nightly:{…}}, …]} of
+ * one downstream. */
+enum err trends_put(struct redis *r, struct str repo, int64_t days, int64_t now_ms, struct buf *to,
+                    struct why *why) MUST_CHECK;
+/* The same of all together, by day, with repos: [{repo, level, points: [{at, completed,
+ * successful}, …]}, …], pull requests and pushes alone. list: NULL where there is none. */
+enum err trends_put_all(struct redis *r, const struct allowlist *list, int64_t days, int64_t now_ms,
+                        struct buf *to, struct why *why) MUST_CHECK;
+
+#endif
