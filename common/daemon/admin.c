@@ -49,7 +49,8 @@ static const struct metric_family families[N_FAMILIES] = {
                      { "daemon", "version" } },
     [ROLE_HEALTHY] = { "crcr_role_healthy",
                        METRIC_GAUGE,
-                       "1 while the role (allowlist: the thread that follows that topic) is alive "
+                       "1 while the role (allowlist, pipeline: threads that follow topics) is "
+                       "alive "
                        "and moves on; /healthz says why not.",
                        { "role" } },
     [ROLE_READY] = { "crcr_role_ready",
@@ -88,43 +89,51 @@ struct admin {
 
 typedef enum err role_check_fn(struct role_ctx *r, struct why *why);
 
-/* {"ok":false,"reasons":["router: …"]} with 503, or {"ok":true} with 200. */
-static void reply_checked(const struct daemon_ctx *d, struct http_exchange *x, role_check_fn *check,
-                          const char *reason)
+static void put_reason(struct buf *reasons, const char *text)
 {
-    struct buf CLEANUP(buf_clear) reasons;
-    buf_init(&reasons, REPLY_MAX);
-    if (reason)
-        json_text_put(&reasons, str_of(reason));
+    if (reasons->len)
+        buf_putc(reasons, ',');
+    json_text_put(reasons, str_of(text));
+}
+
+/* {"ok":false,"reasons":["router: …"]} with 503, or {"ok":true} with 200. reasons: those that are
+ * none of a role's. */
+static void reply_checked(const struct daemon_ctx *d, struct http_exchange *x, role_check_fn *check,
+                          struct buf *reasons)
+{
     for (size_t i = 0; i < d->n_roles; i++) {
         struct why why;
-        if (!check(&d->roles[i], &why))
-            continue;
-        if (reasons.len)
-            buf_putc(&reasons, ',');
-        json_text_put(&reasons, str_of(why.text));
+        if (check(&d->roles[i], &why))
+            put_reason(reasons, why.text);
     }
-    bool ok = reasons.len == 0;
+    bool ok = reasons->len == 0;
     struct buf CLEANUP(buf_clear) body;
     buf_init(&body, REPLY_MAX + 64);
     buf_printf(&body, ok ? "{\"ok\":true}\n" : "{\"ok\":false,\"reasons\":[%s]}\n",
-               buf_str(&reasons).ptr);
+               buf_str(reasons).ptr);
     http_reply(x, ok ? 200 : 503, NULL, NULL, buf_str(&body));
 }
 
 static void handle_health(void *opaque, struct http_exchange *x)
 {
     struct admin *a = opaque;
+    struct buf CLEANUP(buf_clear) reasons;
     struct why why;
-    enum err err = watch_check_health(a->daemon, &why);
-    reply_checked(a->daemon, x, role_check_health, err ? why.text : NULL);
+    buf_init(&reasons, REPLY_MAX);
+    for (size_t i = 0; i < WATCHED_MAX; i++)
+        if (watch_check_health(&a->daemon->watched[i], &why))
+            put_reason(&reasons, why.text);
+    reply_checked(a->daemon, x, role_check_health, &reasons);
 }
 
 static void handle_ready(void *opaque, struct http_exchange *x)
 {
     struct admin *a = opaque;
-    const char *reason = daemon_stopping(a->daemon) ? "stopping" : NULL;
-    reply_checked(a->daemon, x, role_check_ready, reason);
+    struct buf CLEANUP(buf_clear) reasons;
+    buf_init(&reasons, REPLY_MAX);
+    if (daemon_stopping(a->daemon))
+        put_reason(&reasons, "stopping");
+    reply_checked(a->daemon, x, role_check_ready, &reasons);
 }
 
 static void set(struct admin *a, size_t family, const struct str *labels, double to)
@@ -138,9 +147,12 @@ static void refresh(struct admin *a)
     set(a, RSS_BYTES, NULL, (double)process_rss_bytes());
     set(a, OPEN_FDS, NULL, (double)process_open_fds());
     set(a, MAX_FDS, NULL, (double)process_max_fds());
-    const char *watched = atomic_load(&a->daemon->watched);
-    if (watched)
-        set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(watched)), !watch_check_health(a->daemon, NULL));
+    for (size_t i = 0; i < WATCHED_MAX; i++) {
+        struct watched *w = &a->daemon->watched[i];
+        const char *name = atomic_load(&w->name);
+        if (name)
+            set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(name)), !watch_check_health(w, NULL));
+    }
     for (size_t i = 0; i < a->daemon->n_roles; i++) {
         struct role_ctx *r = &a->daemon->roles[i];
         const struct str *labels = METRIC_LABELS(str_of(r->role->name));

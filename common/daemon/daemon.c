@@ -40,21 +40,24 @@ bool daemon_stopping(const struct daemon_ctx *ctx)
     return atomic_load(&ctx->stopping);
 }
 
-/* The admin port is open while start() runs, so the name is stored last. */
+/* The admin port is open meanwhile, so the name is stored last. */
 atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name)
 {
-    atomic_store(&ctx->watched_alive_ms, clock_mono_ms());
-    atomic_store(&ctx->watched, name);
-    return &ctx->watched_alive_ms;
+    struct watched *w = ctx->watched;
+    while (atomic_load(&w->name))
+        w++;
+    atomic_store(&w->alive_ms, clock_mono_ms());
+    atomic_store(&w->name, name);
+    return &w->alive_ms;
 }
 
-enum err watch_check_health(struct daemon_ctx *ctx, struct why *why)
+enum err watch_check_health(struct watched *watched, struct why *why)
 {
-    const char *name = atomic_load(&ctx->watched);
+    const char *name = atomic_load(&watched->name);
     if (!name)
         return OK;
     struct health health;
-    health_init(&health, atomic_load(&ctx->watched_alive_ms));
+    health_init(&health, atomic_load(&watched->alive_ms));
     enum err err = health_check(&health, clock_mono_ms(), why);
     return err ? why_prefix(why, err, "%s", name) : OK;
 }
@@ -167,10 +170,10 @@ static void on_given_up(void *opaque, const char *reason)
             buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
                        ctx->roles[i].role->name, clock_mono_ms() - health.alive_ms);
     }
-    int64_t watched_ms = clock_mono_ms() - (int64_t)atomic_load(&ctx->watched_alive_ms);
-    if (watch_check_health(ctx, NULL)) /* stop() waits for it in vain */
-        buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
-                   atomic_load(&ctx->watched), watched_ms);
+    for (struct watched *w = ctx->watched; w < ctx->watched + WATCHED_MAX; w++)
+        if (watch_check_health(w, NULL)) /* it is waited for in vain */
+            buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
+                       atomic_load(&w->name), clock_mono_ms() - (int64_t)atomic_load(&w->alive_ms));
     log_error("drain_given_up", LOG_STR("reason", str_of(reason)),
               LOG_STR("roles", buf_str(&roles)));
 }

@@ -55,9 +55,10 @@ const char *daemon_owner(const struct daemon_ctx *ctx);
 bool daemon_has_role(const struct daemon_ctx *ctx, const char *name);
 /* True once the daemon has to stop: a long start() gives up then. */
 bool daemon_stopping(const struct daemon_ctx *ctx);
-/* A thread that is no role but must live as one ("allowlist"): start() makes it, and each turn of
- * its loop writes clock_mono_ms() to what this returns, which the daemon keeps. /healthz answers
- * 503 with the name once nothing was written for 25 s. At most one a daemon; name is kept. */
+/* A thread that is no role but must live as one ("allowlist"): start() or a role makes it, and each
+ * turn of its loop writes clock_mono_ms() to what this returns, which the daemon keeps. /healthz
+ * answers 503 with the name once nothing was written for 25 s. At most two a daemon; name is kept.
+ */
 atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name);
 
 /* "router": static. */

@@ -18,6 +18,7 @@ struct idle_partition {
     int64_t since_ms;
 };
 #define ROLE_IDLE_MAX 64
+#define WATCHED_MAX   2
 
 struct role_ctx {
     const struct role *role;
@@ -49,8 +50,10 @@ struct daemon_ctx {
     atomic_bool stalled;    /* the watchdog has given up */
     struct role_ctx *roles; /* the chosen ones */
     size_t n_roles;
-    _Atomic(const char *) watched; /* the thread of daemon_watch; NULL: none */
-    atomic_llong watched_alive_ms; /* monotonic: its last sign of life */
+    struct watched {
+        _Atomic(const char *) name; /* NULL: none */
+        atomic_llong alive_ms;      /* monotonic: its last sign of life */
+    } watched[WATCHED_MAX];         /* the threads of daemon_watch */
 };
 
 /* ---- role.c ---- */
@@ -73,8 +76,8 @@ size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partitio
 
 /* ---- daemon.c ---- */
 
-/* As role_check_health, of the thread of daemon_watch. OK when there is none. */
-enum err watch_check_health(struct daemon_ctx *ctx, struct why *why) MUST_CHECK;
+/* As role_check_health, of a thread of daemon_watch. OK when there is none. */
+enum err watch_check_health(struct watched *watched, struct why *why) MUST_CHECK;
 
 /* ---- admin.c: /healthz, /readyz, /metrics ---- */
 

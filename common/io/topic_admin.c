@@ -315,37 +315,47 @@ static enum err ask_committed(struct topic_admin *a, const char *group,
     return OK;
 }
 
-enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *const *topics,
-                         size_t n_topics, struct partition_lag **ret, size_t *n, struct why *why)
+/* What retention has deleted is not waiting any more. Of a topic made anew, with an end before what
+ * was committed, all is read. */
+static void set_ends(struct partition_lag *p, const struct topic_end *end)
+{
+    bool there = p->committed > end->first && p->committed <= end->end;
+
+    p->first = end->first;
+    p->end = end->end;
+    p->lag = end->end - (there ? p->committed : end->first);
+}
+
+/* Ends are asked for last: what a group commits meanwhile must not be behind them. */
+enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_t n_groups,
+                         const char *const *topics, size_t n_topics, struct partition_lag **ret,
+                         size_t *n, struct why *why)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
-    struct topic_end *ends = NULL;
     enum err err = topic_client_partitions(&a->client, topics, n_topics, a->timeout_ms, list, why);
+    size_t count = (size_t)list->cnt;
+    struct partition_lag *lags = mem_alloc(n_groups * count + 1, sizeof(*lags));
+    struct topic_end *ends = mem_alloc(count + 1, sizeof(*ends));
 
-    if (!err)
-        err = ask_committed(a, group, list, why);
-    if (!err) {
-        rd_kafka_topic_partition_list_sort(list, NULL, NULL);
-        ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
-        err = topic_client_ends(&a->client, list, a->timeout_ms, ends, why);
-    }
-    if (!err) {
-        struct partition_lag *lags = mem_alloc((size_t)list->cnt, sizeof(*lags));
-        for (int i = 0; i < list->cnt; i++) {
-            const rd_kafka_topic_partition_t *p = &list->elems[i];
-            /* What retention has deleted is not waiting any more. Of a topic made anew, with an
-             * end before what was committed, all is read. */
-            bool there = p->offset > ends[i].first && p->offset <= ends[i].end;
-            lags[i] = (struct partition_lag){
-                .partition = p->partition,
-                .committed = p->offset,
-                .end = ends[i].end,
-                .lag = ends[i].end - (there ? p->offset : ends[i].first),
-            };
-            (void)str_copy(lags[i].topic, sizeof(lags[i].topic), str_of(p->topic));
+    rd_kafka_topic_partition_list_sort(list, NULL, NULL);
+    for (size_t g = 0; !err && g < n_groups; g++) {
+        err = ask_committed(a, groups[g], list, why);
+        for (size_t i = 0; i < count; i++) {
+            struct partition_lag *p = &lags[g * count + i];
+            p->partition = list->elems[i].partition;
+            p->committed = list->elems[i].offset;
+            (void)str_copy(p->topic, sizeof(p->topic), str_of(list->elems[i].topic));
         }
+    }
+    if (!err)
+        err = topic_client_ends(&a->client, list, a->timeout_ms, ends, why);
+    for (size_t i = 0; !err && i < n_groups * count; i++)
+        set_ends(&lags[i], &ends[i % count]);
+    if (err) {
+        free(lags);
+    } else {
         *ret = lags;
-        *n = (size_t)list->cnt;
+        *n = count;
     }
     free(ends);
     rd_kafka_topic_partition_list_destroy(list);

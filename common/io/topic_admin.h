@@ -46,14 +46,15 @@ struct partition_lag {
     char topic[96];
     int32_t partition;
     int64_t committed; /* -1: the group never committed there */
+    int64_t first;     /* the oldest record that is there */
     int64_t end;
     int64_t lag; /* what a reader would read: up to the end, of what is there */
 };
-/* One entry for each partition of the topics, sorted; *ret is the caller's to free. ERR_STOP names
- * a topic that is missing. */
-enum err topic_admin_lag(struct topic_admin *a, const char *group, const char *const *topics,
-                         size_t n_topics, struct partition_lag **ret, size_t *n,
-                         struct why *why) MUST_CHECK;
+/* For each group one entry for each partition of the topics, sorted: *n entries of the first group,
+ * *n of the second, …; *ret is the caller's to free. ERR_STOP names a topic that is missing. */
+enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_t n_groups,
+                         const char *const *topics, size_t n_topics, struct partition_lag **ret,
+                         size_t *n, struct why *why) MUST_CHECK;
 
 /* Whether there is more to read of partitions than was read: at[i].offset is one past what was, -1
  * when nothing was, nor was the end heard. *ret is the index of the first that has more, -1 when

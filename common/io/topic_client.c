@@ -151,15 +151,16 @@ enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafk
 }
 
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
-                                     struct why *why)
+                                     const topic_setting *defaults, struct why *why)
 {
-    static const topic_setting defaults[] = {
+    static const topic_setting whole_topics[] = {
         { "queued.max.messages.kbytes", "16384" },
         { "fetch.message.max.bytes", "1048576" },
         { NULL, NULL },
     };
     rd_kafka_conf_t *conf;
-    enum err err = topic_client_configure(c, options, defaults, topic_consumer_fixed, &conf, why);
+    enum err err = topic_client_configure(c, options, defaults ? defaults : whole_topics,
+                                          topic_consumer_fixed, &conf, why);
 
     if (err)
         return err;

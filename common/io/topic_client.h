@@ -45,9 +45,10 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
 /* Creates the handle; takes over conf also when it fails. */
 enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
                            struct why *why) MUST_CHECK;
-/* All of it for a consumer that reads what rd_kafka_assign gives it, without a group. */
+/* All of it for a consumer that reads what rd_kafka_assign gives it, without a group. defaults:
+ * NULL, those of who reads whole topics. */
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
-                                     struct why *why) MUST_CHECK;
+                                     const topic_setting *defaults, struct why *why) MUST_CHECK;
 /* Ends the handle, if there is one; a consumer has left its group before. Takes one that is zeroed
  * or half-built. */
 void topic_client_clear(struct topic_client *c);

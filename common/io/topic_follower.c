@@ -79,7 +79,7 @@ enum err topic_follower_open(struct topic_follower **ret,
                              const struct topic_follower_options *options, struct why *why)
 {
     struct topic_follower *f = mem_alloc(1, sizeof(*f));
-    enum err err = topic_client_open_groupless(&f->client, &options->kafka, why);
+    enum err err = topic_client_open_groupless(&f->client, &options->kafka, NULL, why);
 
     if (err)
         topic_follower_free(f);

@@ -140,7 +140,7 @@ enum err topic_span_new(struct topic_span **ret, const struct kafka_options *kaf
     s->partitions = rd_kafka_topic_partition_list_new(16);
     for (size_t i = 0; i < n; i++)
         topics[i] = parts[i].topic;
-    enum err err = topic_client_open_groupless(&s->client, kafka, why);
+    enum err err = topic_client_open_groupless(&s->client, kafka, NULL, why);
     if (!err)
         err = topic_client_partitions(&s->client, topics, n, START_MS, s->partitions, why);
     free(topics);

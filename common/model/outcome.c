@@ -33,6 +33,8 @@ void outcome_init(struct outcome *o, const struct task *task)
     str_copy(o->event_type, sizeof(o->event_type), str_of(event_kind_name(task->event.kind)));
     str_copy(o->action, sizeof(o->action), task->event.action);
     str_copy(o->head_sha, sizeof(o->head_sha), task->event.head_sha);
+    if (!str_is(task->event.source, "webhook"))
+        str_copy(o->source, sizeof(o->source), task->event.source);
     o->received_ms = task->event.received_ms;
     o->level = task->level;
     o->pr_number = task->event.pr;
@@ -82,6 +84,8 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_text(to, "error", o->error);
     if (*o->again)
         put_text(to, "again", o->again);
+    if (*o->source)
+        put_text(to, "source", o->source);
     if (*o->seq) {
         put_text(to, "seq", o->seq);
         put_text(to, "event_key", o->event_key);
@@ -108,6 +112,7 @@ static const struct {
     TEXT("kind", kind, true),
     TEXT("run_id", run_id, false),
     TEXT("again", again, false),
+    TEXT("source", source, false),
     TEXT("event_type", event_type, false),
     TEXT("action", action, false),
     TEXT("head_sha", head_sha, false),

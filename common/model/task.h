@@ -69,6 +69,10 @@ enum err task_from_record(struct task *ret, struct str *repos, struct str key,
 /* repos instead of task's own repo; borrowed, as all text of the task. */
 void task_to_headers(const struct task *task, struct str repos, struct headers *to);
 
+/* The error of an outcome that waits because the downstream is left alone (dispatcher/breaker.h).
+ */
+#define BREAKER_REASON "the downstream failed again and again: its breaker is open"
+
 /* What became of a task: the JSON value of the dispatches topic (design.md names the fields). */
 enum outcome_kind {
     OUTCOME_DISPATCHED,
@@ -88,6 +92,7 @@ struct outcome {
     char kind[16];
     char run_id[RUN_ID_MAX + 1];  /* as the task's; "" for a dispatch */
     char again[DELIVERY_MAX + 1]; /* of a replay --again; else "" */
+    char source[16];              /* of the event, where it is no webhook; else "" */
     char event_type[16];
     char action[64];     /* of the event; "" when it has none, or in records of before */
     int64_t received_ms; /* of the event; 0 likewise */

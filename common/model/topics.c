@@ -71,6 +71,26 @@ const char *topic_base_name(enum topic topic)
     return base_names[topic];
 }
 
+const enum topic *topics_of_group(enum group group, size_t *n)
+{
+    static const struct {
+        enum topic topics[GROUP_TOPICS_MAX];
+        size_t n;
+    } reads[GROUP_COUNT] = {
+        [GROUP_ROUTER] = { { TOPIC_EVENTS }, 1 },
+        [GROUP_L1] = { { TOPIC_DISPATCH_L1 }, 1 },
+        [GROUP_L2] = { { TOPIC_DISPATCH_L2 }, 1 },
+        [GROUP_L3] = { { TOPIC_DISPATCH_L3 }, 1 },
+        [GROUP_L4] = { { TOPIC_DISPATCH_L4 }, 1 },
+        [GROUP_DELAY] = { { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H }, 4 },
+        [GROUP_FOLD] = { { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS }, 3 },
+        [GROUP_RECONCILE] = { { TOPIC_RECONCILE }, 1 },
+        [GROUP_FORWARD] = { { TOPIC_RESULTS }, 1 },
+    };
+    *n = reads[group].n;
+    return reads[group].topics;
+}
+
 enum topic topics_find(const struct topics *t, struct str full_name)
 {
     for (size_t i = 0; i < TOPIC_COUNT; i++)

@@ -18,6 +18,15 @@ struct budget_bill {
 enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
                             struct budget_answer *ret, struct why *why) MUST_CHECK;
 
+/* What is used of an account, for who only looks. */
+struct budget_used {
+    int64_t used_us[BUDGET_BUCKETS]; /* until each is full again, for budget_left */
+    int64_t limited_us;              /* for how much longer GitHub asked one of us to wait; 0 */
+};
+/* Of n accounts (names of owners, or "*"), ret[i] is the i-th. */
+enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
+                         struct budget_used *ret, struct why *why) MUST_CHECK;
+
 /* For a script that takes it in the same step as something else (claim.lua): its keys, its
  * arguments, and what it returns. */
 #define BUDGET_KEYS   2

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "../base/clock.h"
 #include "../base/mem.h"
 #include "keys.h"
 
@@ -98,5 +99,17 @@ enum err allowlist_note_error(struct redis *r, char error[ALLOWLIST_NOTE_MAX], s
         return err;
     struct str text = reply->type == REDIS_STR ? reply->text : STR_LIT("");
     (void)str_copy(error, ALLOWLIST_NOTE_MAX, str_cut(text, ALLOWLIST_NOTE_MAX - 1));
+    return OK;
+}
+
+enum err allowlist_note_fetched(struct redis *r, int64_t *ret, struct why *why)
+{
+    const struct redis_value *reply;
+    enum err err = redis_call(
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), STR_LIT(KEY_ALLOWLIST), STR_LIT("fetched_at")), why);
+    if (err)
+        return err;
+    if (reply->type != REDIS_STR || clock_parse(reply->text, ret, NULL))
+        *ret = 0;
     return OK;
 }

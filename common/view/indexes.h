@@ -37,5 +37,7 @@ enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret
 #define ALLOWLIST_NOTE_MAX 512
 enum err allowlist_note_error(struct redis *r, char error[ALLOWLIST_NOTE_MAX],
                               struct why *why) MUST_CHECK;
+/* When it was last fetched complete, changed or not, wall clock; 0: not known. */
+enum err allowlist_note_fetched(struct redis *r, int64_t *ret, struct why *why) MUST_CHECK;
 
 #endif

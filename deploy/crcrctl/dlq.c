@@ -9,33 +9,6 @@
 #include "out.h"
 #include "repos.h"
 
-static const char *const state_names[] = {
-    [DLQ_OPEN] = "open",
-    [DLQ_REPLAYED] = "replayed",
-    [DLQ_DROPPED] = "dropped",
-};
-
-const char *dlq_state_name(enum dlq_state state)
-{
-    return state_names[state];
-}
-
-bool dlq_place_parse(struct str text, struct dlq_place *ret)
-{
-    struct str partition;
-    int64_t number, offset;
-    if (!str_split(&text, '@', &partition) || !str_to_i64(partition, &number) || number < 0 ||
-        number > INT32_MAX || !str_to_i64(text, &offset) || offset < 0)
-        return false;
-    *ret = (struct dlq_place){ (int32_t)number, offset };
-    return true;
-}
-
-void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE])
-{
-    snprintf(to, DLQ_PLACE_SIZE, "%" PRId32 "@%" PRId64, at.partition, at.offset);
-}
-
 struct dlq_place dlq_place_of(const struct record *record)
 {
     return (struct dlq_place){ record->at.partition, record->at.offset };
@@ -60,16 +33,13 @@ void dlq_clear(struct dlq *d)
 void dlq_add(struct dlq *d, const struct record *record)
 {
     const struct headers *h = &record->headers;
-    struct str class = headers_get(h, "class"), resolves = headers_get(h, "resolves");
-    bool dropped = str_is(class, state_names[DLQ_DROPPED]);
     struct dlq_place at = dlq_place_of(record), of;
+    enum dlq_state resolution = dlq_resolution(h, &of);
     char key[DLQ_PLACE_SIZE];
-    /* What was parked keeps the headers that it came with: class says whose `resolves` it is. */
-    if ((dropped || str_is(class, state_names[DLQ_REPLAYED])) && resolves.ptr &&
-        dlq_place_parse(resolves, &of)) {
+    if (resolution != DLQ_OPEN) {
         dlq_place_text(of, key);
         struct dlq_entry *resolved = table_make(&d->by_place, str_of(key));
-        resolved->state = dropped ? DLQ_DROPPED : DLQ_REPLAYED;
+        resolved->state = resolution;
         return;
     }
     dlq_place_text(at, key);
@@ -78,7 +48,7 @@ void dlq_add(struct dlq *d, const struct record *record)
     e->exists = true;
     e->at = at;
     e->parked_ms = headers_get_i64(h, "parked_ms", record->timestamp_ms);
-    COPY(e->class, class);
+    COPY(e->class, headers_get(h, "class"));
     COPY(e->source_topic, headers_get(h, "source_topic"));
     COPY(e->key, record->key);
     COPY(e->delivery, headers_get(h, "delivery"));
@@ -181,7 +151,7 @@ void dlq_resolution_headers(const struct record *record, enum dlq_state state, i
     headers_init(to);
     dlq_place_text(dlq_place_of(record), place);
     headers_put_copy(to, "resolves", str_of(place));
-    headers_put(to, "class", str_of(state_names[state]));
+    headers_put(to, "class", str_of(dlq_state_name(state)));
     headers_put_i64(to, "resolved_ms", now_ms);
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
         headers_put(to, kept[i], headers_get(&record->headers, kept[i]));

@@ -1,9 +1,5 @@
-/* The dead-letter queue: its entries, and what became of them. Kafka cannot delete one record, so a
- * resolution is a record of the queue itself, under the same key and so in the same partition:
- *
- *   entry at 3@17 (class=refused) ◀── resolves=3@17 ── record (class=replayed or dropped)
- *
- * A resolution is written after the entry was put back and acknowledged: who dies in between puts
+/* The dead-letter queue: its entries, and what became of them (common/model/dlq_entry.h). A
+ * resolution is written after the entry was put back and acknowledged: who dies in between puts
  * it back once more, which claims make harmless for dispatches. PURE. */
 #ifndef CRCR_CTL_DLQ_H
 #define CRCR_CTL_DLQ_H
@@ -11,21 +7,10 @@
 #include "../../common/base/buf.h"
 #include "../../common/base/table.h"
 #include "../../common/io/topic_reader.h"
+#include "../../common/model/dlq_entry.h"
 #include "../../common/model/limits.h"
 #include "../../common/model/topics.h"
 
-enum dlq_state { DLQ_OPEN, DLQ_REPLAYED, DLQ_DROPPED };
-/* "open", "replayed", "dropped". */
-const char *dlq_state_name(enum dlq_state state);
-
-struct dlq_place {
-    int32_t partition;
-    int64_t offset;
-};
-/* "3@17". */
-#define DLQ_PLACE_SIZE 40
-bool dlq_place_parse(struct str text, struct dlq_place *ret);
-void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE]);
 struct dlq_place dlq_place_of(const struct record *record);
 
 /* Text that is not known is "". */

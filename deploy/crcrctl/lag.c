@@ -6,37 +6,20 @@
 #include "verbs.h"
 
 #define TIMEOUT_MS 5000
-#define MAX_TOPICS 5
-
-/* design.md, "Data flow": who reads what. */
-static const struct reads {
-    enum topic topics[MAX_TOPICS];
-    size_t n;
-} reads_of[GROUP_COUNT] = {
-    [GROUP_ROUTER] = { { TOPIC_EVENTS }, 1 },
-    [GROUP_L1] = { { TOPIC_DISPATCH_L1 }, 1 },
-    [GROUP_L2] = { { TOPIC_DISPATCH_L2 }, 1 },
-    [GROUP_L3] = { { TOPIC_DISPATCH_L3 }, 1 },
-    [GROUP_L4] = { { TOPIC_DISPATCH_L4 }, 1 },
-    [GROUP_DELAY] = { { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H }, 4 },
-    [GROUP_FOLD] = { { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS }, 3 },
-    [GROUP_RECONCILE] = { { TOPIC_RECONCILE }, 1 },
-    [GROUP_FORWARD] = { { TOPIC_RESULTS }, 1 },
-};
 
 /* JSON is always by partition; for people one line a topic unless they ask for more. */
 static enum err show(const struct ctl *ctl, const struct args *args, struct topic_admin *admin,
                      enum group id, struct why *why)
 {
-    const struct reads *reads = &reads_of[id];
-    const char *group = ctl->topics.group[id], *topics[MAX_TOPICS];
+    const char *group = ctl->topics.group[id], *topics[GROUP_TOPICS_MAX];
     struct partition_lag *lags;
     int64_t sum = 0;
     int partitions = 0;
-    size_t n;
-    for (size_t i = 0; i < reads->n; i++)
-        topics[i] = ctl->topics.name[reads->topics[i]];
-    enum err err = topic_admin_lag(admin, group, topics, reads->n, &lags, &n, why);
+    size_t n, n_topics;
+    const enum topic *reads = topics_of_group(id, &n_topics);
+    for (size_t i = 0; i < n_topics; i++)
+        topics[i] = ctl->topics.name[reads[i]];
+    enum err err = topic_admin_lag(admin, &group, 1, topics, n_topics, &lags, &n, why);
     if (err)
         return why_prefix(why, err, "%s", group);
     for (size_t i = 0; i < n; i++) {

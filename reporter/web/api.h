@@ -1,4 +1,4 @@
-/* The JSON of the HUD pages (reporter/web/README.md shows each). PURE: values in, text out. */
+/* The JSON of the HUD pages (reporter/web/json.md shows each). PURE: values in, text out. */
 #ifndef CRCR_REPORTER_WEB_API_H
 #define CRCR_REPORTER_WEB_API_H
 

@@ -203,7 +203,7 @@ static void page_render(struct live *l, const struct subject *s, struct page *pa
     struct why why;
     *page = (struct page){ .status = 503, .at_ms = clock_mono_ms() };
     buf_init(&body, BODY_MAX_BYTES);
-    if (page->at_ms < l->down_until_ms) {
+    if (page->at_ms < l->down_until_ms && !s->ask.path->no_view) {
         buf_puts(&body, "{\"detail\":\"the view is unavailable, try again\"}");
     } else {
         page->status = path_render(&l->view, &s->ask, &body, &why);

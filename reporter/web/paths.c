@@ -165,6 +165,15 @@ static enum err pr_list_page_put(const struct web_view *w, const struct path_ask
     return pr_list_put(w->redis, &query, to, why);
 }
 
+/* What was seen last of the relay itself: neither Kafka nor Redis is asked. */
+static enum err pipeline_put_page(const struct web_view *w, const struct path_ask *ask,
+                                  struct buf *to, bool *known, struct why *why)
+{
+    pipeline_get(w->pipeline, strcmp(ask->path->name, "health") == 0, to);
+    *known = true;
+    return to->len ? OK : why_set(why, ERR_RETRY, "the relay was not looked at yet");
+}
+
 const struct api_path api_paths[] = {
     { .name = "summary",
       .path = "/api/crcr/summary",
@@ -205,6 +214,8 @@ const struct api_path api_paths[] = {
       .params = { "limit" },
       .valid = delivery_valid,
       .put = delivery_page_put },
+    { .name = "pipeline", .path = "/api/crcr/pipeline", .put = pipeline_put_page, .no_view = true },
+    { .name = "health", .path = "/api/crcr/health", .put = pipeline_put_page, .no_view = true },
     { .name = "badge",
       .path = "/repo/*/badge.svg",
       .valid = repo_valid,
@@ -335,8 +346,8 @@ int path_render(const struct web_view *w, const struct path_ask *ask, struct buf
     const char *fault = ask->path->fault ? ask->path->fault(ask) : NULL;
     if (fault)
         return detail(to, 400, fault);
-    enum err err = view_epoch_get(w->redis, &epoch, why);
-    if (!err && epoch == 0) /* it lacks what it will show again */
+    enum err err = ask->path->no_view ? OK : view_epoch_get(w->redis, &epoch, why);
+    if (!err && !ask->path->no_view && epoch == 0) /* it lacks what it will show again */
         return detail(to, 503, "the view is being rebuilt, try again");
     if (!err)
         err = ask->path->put(w, ask, to, &known, why);

@@ -1,4 +1,4 @@
-/* The paths of the JSON API (README.md beside this file shows each): what a request asks for, and
+/* The paths of the JSON API (json.md beside this file shows each): what a request asks for, and
  * the JSON for it, read from the view. */
 #ifndef CRCR_REPORTER_WEB_PATHS_H
 #define CRCR_REPORTER_WEB_PATHS_H
@@ -6,11 +6,13 @@
 #include "../../common/base/buf.h"
 #include "../../common/base/headers.h"
 #include "../reporter.h"
+#include "pipeline.h"
 
 /* What a rendering reads from. One thread's. */
 struct web_view {
     const struct reporter *reporter;
     struct redis *redis;
+    struct pipeline *pipeline;
 };
 
 #define PATH_PARAMS_MAX 3
@@ -30,6 +32,7 @@ struct api_path {
     enum err (*put)(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                     bool *known, struct why *why);
     const char *type; /* NULL: JSON */
+    bool no_view;     /* it is of the relay itself: the view may be unavailable */
 };
 #define SVG_TYPE "image/svg+xml"
 extern const struct api_path api_paths[];

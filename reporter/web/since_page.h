@@ -5,7 +5,7 @@
 #include "../../common/base/buf.h"
 #include "../../common/io/redis.h"
 
-/* Which jobs fail on the upstream's main and since when, and which are flaky (README.md shows the
+/* Which jobs fail on the upstream's main and since when, and which are flaky (json.md shows the
  * object). *known: the downstream has jobs. */
 enum err since_put(struct redis *r, struct str repo, const char *upstream_repo, struct buf *to,
                    bool *known, struct why *why) MUST_CHECK;

@@ -1,5 +1,5 @@
 /* How downstreams did in some span of time, as JSON, from the hours and days that the sweep counts
- * (common/view/hours.h; reporter/web/README.md shows it). */
+ * (common/view/hours.h; reporter/web/json.md shows it). */
 #ifndef CRCR_REPORTER_WEB_TRENDS_H
 #define CRCR_REPORTER_WEB_TRENDS_H
 

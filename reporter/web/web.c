@@ -23,7 +23,7 @@ extern const char embedded_index_html[], embedded_style_css[], embedded_main_js[
     embedded_delivery_js[], embedded_pr_js[], embedded_prs_js[], embedded_live_js[],
     embedded_level_js[], embedded_since_js[], embedded_matrix_js[], embedded_timeline_js[],
     embedded_metrics_js[], embedded_charts_js[], embedded_chart_min_js[], embedded_icon_svg[],
-    embedded_openapi_json[];
+    embedded_health_js[], embedded_pipeline_js[], embedded_openapi_json[];
 
 /* What the pages are made of; all of it is in the program. */
 static const struct {
@@ -44,6 +44,8 @@ static const struct {
     { "/assets/delivery.js", JS_TYPE, embedded_delivery_js },
     { "/assets/pr.js", JS_TYPE, embedded_pr_js },
     { "/assets/prs.js", JS_TYPE, embedded_prs_js },
+    { "/assets/health.js", JS_TYPE, embedded_health_js },
+    { "/assets/pipeline.js", JS_TYPE, embedded_pipeline_js },
     { "/assets/metrics.js", JS_TYPE, embedded_metrics_js },
     { "/assets/charts.js", JS_TYPE, embedded_charts_js },
     { "/assets/chart.js", JS_TYPE, embedded_chart_min_js }, /* Chart.js, of the build's machine */
@@ -182,6 +184,7 @@ static const struct http_route routes[] = {
     { .method = "GET", .path = "/pr/*", .handle = page },
     { .method = "GET", .path = "/delivery/*", .handle = page },
     { .method = "GET", .path = "/repo/*", .handle = repo },
+    { .method = "GET", .path = "/pipeline", .handle = page },
     { .method = "GET", .path = "/metrics-board", .handle = page },
     { .method = "GET", .path = "/assets/*", .handle = asset },
     { .method = "GET", .path = "/api/crcr/openapi.json", .handle = openapi },
@@ -214,6 +217,8 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
     w.cache = page_cache_new(CACHE_BYTES, CACHE_PAGES);
     enum err err = redis_new(&w.view.redis, &w.view.reporter->redis, why);
     if (!err)
+        err = pipeline_new(&w.view.pipeline, w.view.reporter, role, why);
+    if (!err)
         err = live_new(&w.live, &w.view, w.cache, role, why);
     if (!err)
         err = http_server_new(&server, &options, why);
@@ -228,6 +233,7 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
     }
     http_server_free(server, DRAIN_MS);
     live_free(w.live);
+    pipeline_free(w.view.pipeline);
     redis_free(w.view.redis);
     page_cache_free(w.cache);
     return err;

@@ -114,7 +114,7 @@ static inline int64_t live_committed(const char *group, const char *topic)
     size_t n;
 
     assert_ok(topic_admin_new(&admin, &kafka, ADMIN_MS, &why));
-    assert_ok(topic_admin_lag(admin, group, &topic, 1, &lags, &n, &why));
+    assert_ok(topic_admin_lag(admin, &group, 1, &topic, 1, &lags, &n, &why));
     int64_t committed = lags[0].committed;
     free(lags);
     topic_admin_free(admin);

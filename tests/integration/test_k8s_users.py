@@ -32,7 +32,6 @@ BROKER = {
 # What a thief of its key would like.
 NOT_READ = {"crcr-ingest": ("events", "callbacks", "results", "dispatch.l1", "dlq"),
             "crcr-dispatcher": ("callbacks", "results", "dispatches", "dlq"),
-            "crcr-reporter": ("dispatch.l4", "delay.1h", "dlq"),
             "crcr-redeliver": ("callbacks", "results", "allowlist", "dlq"), "crcr-keda": ("events", "dispatch.l1")}
 NOT_WRITTEN = {"crcr-ingest": ("allowlist", "dispatch.l1", "results", "dispatches", "dlq"),
                "crcr-dispatcher": ("events", "results"),

@@ -305,7 +305,7 @@ def test_every_panel_shows_something_once_a_pull_request_went_through_or_is_expl
 
 
 def test_no_alert_fires_or_is_about_to_on_a_relay_that_is_well(prometheus):
-    threads = 6 + 5 + 1 + 3  # of roles, and in each daemon that which follows the allowlist
+    threads = 6 + 5 + 1 + 3 + 1  # of roles, in each daemon that which follows the allowlist, and the pipeline's
     wait_for("every role to be seen", lambda: prometheus.value("count(crcr_role_healthy)") == threads)
     found = []
 

@@ -1,8 +1,10 @@
 // "/": how each back end does, L4 first, and among those the worst first.
 import { daysChoice, daysOf, spark } from "./charts.js";
 import { el, glossary, places, table } from "./dom.js";
+import { cards } from "./health.js";
 import { count, demoted, passRate, prLink, rank, repoLink, said, seconds, state, stateName, tally, tier, when } from "./values.js";
 
+export { more } from "./health.js";
 const DAYS = [7, 1, 30];
 
 export const api = (match, search) => `/api/crcr/summary?days=${daysOf(search, DAYS)}`;
@@ -58,6 +60,7 @@ export function show(data, query) {
     el("h1", `Back ends of ${data.upstream_repo}`),
     el("p", list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
                      : "No allowlist has been published yet: the log of the dispatcher's router says why.", { class: "quiet" }),
+    cards(data.health),
     list.error ? el("p", ["The newest allowlist is not in force: ", said(list.error)], { class: "error", role: "alert" }) : null,
     daysChoice(DAYS, daysOf(query, DAYS)),
     repos.length ? table("Back ends", ["Last runs: ", ...tally(repos.map(lastState))], COLUMNS, repos.map(row))

@@ -5,6 +5,7 @@ import { ages } from "./values.js";
 import * as delivery from "./delivery.js";
 import * as home from "./home.js";
 import * as metrics from "./metrics.js";
+import * as pipeline from "./pipeline.js";
 import * as pr from "./pr.js";
 import * as prs from "./prs.js";
 import * as repo from "./repo.js";
@@ -20,6 +21,7 @@ const PAGES = [
   [/^\/repo\/([^/]+\/[^/]+)\/since\/?$/, since, (m) => `No job of ${m[1]} is known: its jobs are on its own page, the back ends on the first one.`],
   [/^\/repo\/([^/]+\/[^/]+)\/?$/, repo, (m) => `No back end ${m[1]} is listed or has reported: the list is on the first page.`],
   [/^\/prs\/?$/, prs, () => ""],
+  [/^\/pipeline\/?$/, pipeline, () => ""],
   [/^\/pr\/(\d+)\/?$/, pr, (m) => `Nothing is known of pull request ${m[1]}: nothing was dispatched for it, or longer ago than CRCR_STATUS_TTL.`],
   [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no back end. ` +
     `The first 8 characters of an id are enough where it was dispatched. Its way through the topics: crcrctl trace ${m[1]}`],

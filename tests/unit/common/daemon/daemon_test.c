@@ -73,8 +73,10 @@ static enum err start(struct daemon_ctx *ctx, bool check_only, void **opaque, st
     struct rlimit core;
     if (behave.shows_limits && getrlimit(RLIMIT_CORE, &core) == 0)
         printf("core=%d dumpable=%d\n", (int)core.rlim_max, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
-    if (behave.watches)
+    if (behave.watches) {
         atomic_store(daemon_watch(ctx, "follower"), clock_mono_ms() - behave.silent_ms);
+        atomic_store(daemon_watch(ctx, "second"), clock_mono_ms());
+    }
     return behave.start_err ? why_set(why, behave.start_err, "as the test says") : OK;
 }
 
@@ -438,6 +440,7 @@ static void a_watched_thread_that_is_silent_is_503_and_named(void **state)
     answers(&c, "/healthz", "HTTP/1.1 503",
             "{\"ok\":false,\"reasons\":[\"follower: no sign of life for ");
     answers(&c, "/metrics", "HTTP/1.1 200", "\ncrcr_role_healthy{role=\"follower\"} 0\n");
+    answers(&c, "/metrics", "HTTP/1.1 200", "\ncrcr_role_healthy{role=\"second\"} 1\n");
     kill(c.pid, SIGTERM);
     child_read(&c, "\"role_stopped\",\"role\":\"router\"");
     kill(c.pid, SIGTERM);

@@ -35,15 +35,17 @@ static void commit(const struct brokers *b, int64_t offset)
 
 static enum err lag_of(struct topic_admin *a, int64_t *lag, struct why *why)
 {
-    const char *topic = BROKER_TOPIC;
+    const char *topic = BROKER_TOPIC, *groups[] = { "nobody", GROUP };
     struct partition_lag *lags;
     size_t n;
-    enum err err = topic_admin_lag(a, GROUP, &topic, 1, &lags, &n, why);
+    enum err err = topic_admin_lag(a, groups, 2, &topic, 1, &lags, &n, why);
 
     if (err)
         return err;
     assert_int_equal(n, 1);
-    *lag = lags[0].lag;
+    assert_int_equal(lags[0].committed, -1);
+    assert_int_equal(lags[0].lag, lags[0].end);
+    *lag = lags[1].lag;
     free(lags);
     return OK;
 }
@@ -66,6 +68,7 @@ static void a_leader_that_is_unavailable_is_waited_for_for_a_time_only(void **st
     (void)state;
     struct brokers b = brokers_begin(2);
     rd_kafka_mock_coordinator_set(b.cluster, "group", GROUP, 1);
+    rd_kafka_mock_coordinator_set(b.cluster, "group", "nobody", 1);
     rd_kafka_mock_partition_set_leader(b.cluster, BROKER_TOPIC, 0, 2);
     rd_kafka_mock_broker_set_down(b.cluster, 2);
     struct topic_admin *a = admin_of(&b);

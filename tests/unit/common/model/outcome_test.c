@@ -105,6 +105,27 @@ static void the_json_has_the_fields_of_the_contract(void **state)
     buf_clear(&json);
 }
 
+static void only_what_is_no_webhook_names_its_source(void **state)
+{
+    (void)state;
+    static const char *const sources[][2] = { { "webhook", "" }, { "redelivered", "redelivered" } };
+    for (size_t i = 0; i < 2; i++) {
+        const struct task task = { .event = { .kind = EVENT_PUSH,
+                                              .delivery = STR_LIT("d-1"),
+                                              .source = str_of(sources[i][0]) },
+                                   .repo = STR_LIT("org/a"),
+                                   .level = 4 };
+        struct outcome in, out;
+        struct buf json;
+        outcome_init(&in, &task);
+        buf_init(&json, 4096);
+        outcome_to_json(&in, &json);
+        assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+        assert_string_equal(out.source, sources[i][1]);
+        buf_clear(&json);
+    }
+}
+
 static void the_outcome_of_a_rerun_names_its_run(void **state)
 {
     (void)state;
@@ -252,6 +273,7 @@ int main(void)
         cmocka_unit_test(an_outcome_survives_its_json),
         cmocka_unit_test(the_mark_of_older_outcomes_is_understood),
         cmocka_unit_test(the_json_has_the_fields_of_the_contract),
+        cmocka_unit_test(only_what_is_no_webhook_names_its_source),
         cmocka_unit_test(the_outcome_of_a_rerun_names_its_run),
         cmocka_unit_test(the_outcome_of_a_replay_again_says_so_and_moves_no_lane),
         cmocka_unit_test(the_outcome_tells_the_events_action_and_arrival),
