@@ -16,7 +16,7 @@
 
 #define LOOK_MS      5000
 #define LOOK_SLOW_MS 10000 /* where a look took longer than … */
-#define SLOW_MS      2000
+#define SLOW_MS      3000
 #define ENDS_MS      60000 /* how often the ends of all topics are read */
 #define FIRST_MS     1000  /* what the topics have is read for so long before the first look */
 #define ASK_MS       2000

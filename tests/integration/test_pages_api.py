@@ -13,7 +13,7 @@ import pytest
 from lib.ctl import Ctl
 from lib.processes import ROOT, wait_for
 from test_reporter import Job, Reporter, label_event
-from test_reporter_commits import report, sha_of
+from test_reporter_commits import push_event, report, sha_of
 
 WEB = ROOT / "reporter" / "web"
 DOCUMENT = json.loads((WEB / "openapi.json").read_text())
@@ -73,30 +73,40 @@ def rich(reporter):
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
     Job(reporter, "org/two", "L2", pr=801).outcome("failed", error="404", http_status=404)
     report(reporter, sha_of("described"), "org/two", "L2", conclusion="success")
+    push_event(reporter, "0" * 40, [(sha_of(f"described {i}"), f"Change (#{i})") for i in (1, 2)])
+    for i, result in ((1, "success"), (2, "failure")):
+        report(reporter, sha_of(f"described {i}"), "org/two", "L2", job_name="kernels", run_id=7000 + i, conclusion=result)
     reporter.put("allowlist", "demotions", {"schema_version": 1, "demoted": [
         {"repo": "org/three", "since": "2026-11-20T03:20:00Z", "reason": "pass_rate 85.0 %"}]}, {"source": "test", "fetched_ms": "1"})
     job.wait_result()
+    wait_for("the commits", lambda: (reporter.relay.api("/api/crcr/repos/org/two/since") or {}).get("failing"))
     wait_for("all of it", lambda: "ciflow/crcr/npu" in get(reporter, "/api/crcr/prs/801")[2] and
              reporter.relay.api(f"/api/crcr/deliveries/{sha_of('described')}"))
     return job
 
 
+ONE = {"owner": "org", "repo": "two"}
+
+
 @pytest.mark.parametrize("path, parts", [
-    ("/api/crcr/summary", {}), ("/api/crcr/repos/{owner}/{repo}", {"owner": "org", "repo": "three"}),
-    ("/api/crcr/repos/{owner}/{repo}/since", {"owner": "org", "repo": "two"}),
-    ("/api/crcr/repos/{owner}/{repo}/level", {"owner": "org", "repo": "two"}),
-    ("/api/crcr/prs", {}), ("/api/crcr/prs/{number}", {"number": 801}), ("/api/crcr/deliveries/{id}", {"id": None})])
+    ("/api/crcr/summary", {}), ("/api/crcr/repos/{owner}/{repo}", ONE), ("/api/crcr/repos/{owner}/{repo}/since", ONE),
+    ("/api/crcr/repos/{owner}/{repo}/trends", ONE), ("/api/crcr/repos/{owner}/{repo}/level", ONE), ("/api/crcr/trends", {}),
+    ("/api/crcr/prs", {}), ("/api/crcr/prs/{number}", {"number": 801}), ("/api/crcr/deliveries/{id}", {"id": None}),
+    ("/api/crcr/pipeline", {}), ("/api/crcr/health", {})])
 def test_answers_are_as_they_are_described(reporter, rich, path, parts):
     """Every property is described, and there; so is each number's definition."""
     if "id" in parts:
         parts = {"id": rich.delivery}
-    status, headers, body = get(reporter, path.format(**parts))
+    status, headers, body = wait_for("an answer", lambda: (got := get(reporter, path.format(**parts)))[0] != 503 and got)
     assert status == 200 and headers["Content-Type"].startswith("application/json")
     assert faults(path, 200, json.loads(body)) == []
     assert re.fullmatch(DOCUMENT["components"]["headers"]["ETag"]["schema"]["pattern"], headers["ETag"])
     if parts:
         status, _, body = get(reporter, path.format(**dict.fromkeys(parts, 999999)))
         assert status == 404 and faults(path, 404, json.loads(body)) == []
+    if "400" in DOCUMENT["paths"][path]["get"]["responses"]:
+        status, _, body = get(reporter, f"{path.format(**parts)}?days=2")
+        assert status == 400 and faults(path, 400, json.loads(body)) == [] and "days must be" in body
 
 
 def objects(node):

@@ -226,7 +226,7 @@ def test_the_matrix_has_pages_with_addresses_and_columns_in_groups(reporter, pag
         name = {0: "gpu (a)", 1: "gpu (b)"}.get(i, "build")
         Job(reporter, "org/five", pr=800 + i, job_name=name).call("completed", 1000 + i, conclusion="success")
     page.open("/repo/org/five").wait("#859", "Older")
-    shown = lambda: page.js("return [...document.querySelectorAll('main tbody th')].map((one) => one.innerText)")  # noqa: E731
+    shown = lambda: page.js("return [...document.querySelectorAll(\"[aria-label='Pull requests and pushes'] tbody th\")].map((one) => one.innerText)")  # noqa: E731
     first = shown()
     assert len(first) == 50 and "#801" not in first
     page.click("nav.pages a")

@@ -5,6 +5,8 @@ import { count, jobKey, jobName, newestAttempts, prLink, rank, said, seconds, st
 const ROWS = 50;
 
 const isNightly = (job) => job.event_type === "nightly" || job.event_type === "periodic";
+// A run that it starts itself names the commit as its delivery.
+const commitOf = (job) => job.pytorch_head_sha || (isNightly(job) && job.delivery_id) || "–";
 const columnOf = (job) => jobName({ ...job, run_attempt: 1 });
 const worse = (a, b) => (!a || rank(stateName(b)) < rank(stateName(a)) ? b : a);
 
@@ -85,7 +87,7 @@ function matrix(name, rows) {
   return table(name, caption, [{ name: "For" }, ...COLUMNS, ...columnsOf(names)], rows.map((row) => ({
     key: row.key, cells: [
       row.newest.pr_number ? prLink(row.newest.pr_number) : own(said(row.newest.event_type || "run"), `/delivery/${row.newest.delivery_id}`),
-      el("code", (row.newest.pytorch_head_sha || "–").slice(0, 10), { title: row.newest.pytorch_head_sha }),
+      el("code", commitOf(row.newest).slice(0, 10), { title: commitOf(row.newest) }),
       when(row.newest.completed_at || row.newest.started_at), ...names.map((one) => cell(row.jobs.get(one)))] })));
 }
 

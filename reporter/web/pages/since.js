@@ -46,7 +46,7 @@ function rowOf(upstream, row) {
   const job = row.first_red.failure;
   const notes = [job.event_type === "push" ? "" : el("small", ` ${job.event_type}`, { class: "quiet" }),
     row.flaky ? [" ", flag("flaky", "One commit has both results: the newest, or the last green one.")] : "",
-    row.not_run_commits ? el("small", ` not run on the ${count(row.not_run_commits)} newest commits`, { class: "quiet" }) : ""];
+    row.not_run_commits ? el("small", `Not run on the newest ${row.not_run_commits > 1 ? `${count(row.not_run_commits)} commits` : "commit"}.`, { class: "quiet about" }) : ""];
   return { key: keyOf(job), cells: [
     [nameOf(job), ...notes], commit(upstream, row.first_red, "failure", job),
     commit(upstream, row.last_green, "success", row.last_green?.success), count(row.failing_commits), between(upstream, row)] };

@@ -33,11 +33,11 @@ const later = (at, wait) => (at ? new Date(Date.parse(at) + wait * 1000).toISOSt
 function waitsOf(row, data) {
   const limit = data.silent_after_seconds, sent = row.dispatch;
   const open = data.jobs.flatMap((job, i) => (byRepo(job, row) && job.status === "in_progress" ? [
-    [repoLink(row.repo), ": the end of ", said(jobName(job)), ", until ", when(later(data.clocks[i].in_progress, limit)), "; then it is timed out."]] : []));
+    [repoLink(row.repo), ": the end of ", said(jobName(job)), ", at the latest ", when(later(data.clocks[i].in_progress, limit)), "; then it is timed out."]] : []));
   if (sent?.outcome === "waiting") open.push([repoLink(row.repo), ": the dispatch itself. ", sent.error ? said(sent.error) : "It is tried again."]);
   if (!sent?.dispatched_at || row.level === "L1" || data.jobs.some((job) => byRepo(job, row))) return open;
   const blocks = row.level === "L3" || row.level === "L4";
-  return [...open, [repoLink(row.repo), ": its first report", blocks && row.check_run ? [", until ", when(later(sent.dispatched_at, limit)),
+  return [...open, [repoLink(row.repo), ": its first report", blocks && row.check_run ? [", at the latest ", when(later(sent.dispatched_at, limit)),
                     "; then its check run is timed out."] : "; nothing follows when it stays silent."]];
 }
 

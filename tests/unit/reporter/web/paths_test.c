@@ -24,14 +24,18 @@ static void a_path_gives_its_name_its_id_and_its_parameters(void **state)
     assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/prs?before=12&x=y&q=a%20b+c%26%3d")));
     assert_string_equal(ask.path->name, "prs");
     assert_true(is_text(ask.params[0], "a b c&="));
-    assert_true(is_text(ask.params[1], "12"));
+    assert_true(is_text(ask.params[2], "12"));
+    path_ask_clear(&ask);
+    assert_true(path_ask_parse(&ask, STR_LIT("/repo/org/four/badge.svg")));
+    assert_string_equal(ask.path->type, "image/svg+xml");
+    assert_true(is_text(ask.id, "org/four"));
     path_ask_clear(&ask);
     assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/prs?q=&before")));
     assert_true(is_text(ask.params[0], ""));
     path_ask_clear(&ask);
     path_ask_clear(&ask);
     assert_true(path_ask_parse(&ask, STR_LIT("/api/crcr/prs")));
-    assert_true(is_text(ask.params[0], "") && is_text(ask.params[1], ""));
+    assert_true(is_text(ask.params[0], "") && is_text(ask.params[2], ""));
     path_ask_clear(&ask);
 }
 
