@@ -118,6 +118,7 @@ def test_the_first_page_has_the_worst_of_the_highest_level_first(reporter, page)
     assert len(page.js("return [...document.querySelectorAll(\"[data-key='org/four'] svg rect\")].map(String)")) == 48, "24 hours"
 
 
+@pytest.mark.long
 def test_charts_change_in_place_and_have_tables(reporter, page):
     job = failed(reporter, pr=709, repo="org/five")
     reporter.count()

@@ -75,6 +75,7 @@ def test_other_days_are_refused_with_what_is_accepted(reporter, path, wanted):
     assert (status, json.loads(body)["detail"]) == (400, f"days must be {wanted}")
 
 
+@pytest.mark.long
 def test_the_hours_come_back_with_a_lost_view_and_stay_in_one_that_is_built_anew(reporter):
     def hours():
         client = reporter.client()

@@ -16,8 +16,7 @@ const COLUMNS = [
   { name: "When", look: "when", help: "When that job ended or began, by the clock of its CI." },
   { name: "Pull request", help: "That the last run was for." },
   { name: "Pass rate", look: "number", help: "Successful of the finished jobs of pull requests and pushes in this span of time. The newest attempt of each counts; cancelled and timed out count against it; what still runs does not count. Green from 95 %, amber from 80 %." },
-  { name: "Finished jobs", help: "By hour (1 day) or day: how many jobs of pull requests and pushes ended, and from below how many of them were not successful." },
-  { name: "Failures", look: "number", help: "Finished jobs that were not successful: failed, cancelled, timed out." },
+  { name: "Failures", look: "number", help: "Finished jobs that were not successful: failed, cancelled, timed out. Below, by hour (1 day) or day, how many jobs ended, and from below how many of them were not successful." },
   { name: "Queue", look: "number", help: "Mean and P95 from the dispatch to the first report, by the relay's clock; first attempts only. P95: 95 % took no longer, within 5 %." },
   { name: "End to end", look: "number", help: "Mean and P95 of a run: its longest queue, and from the first start to the last end of its jobs, as its CI reported them." },
   { name: "Nightly", look: "number", help: "The pass rate of the runs that it starts itself: nightly and periodic." },
@@ -39,7 +38,7 @@ function row(repo) {
     repoLink(repo.repo), [tier(repo.level), " ", repo.device, " ", demoted(repo.demoted?.reason)], lastRun(repo),
     newest ? when(newest.completed_at || newest.started_at) : "–",
     newest ? (newest.pr_number ? prLink(newest.pr_number) : said(newest.event_type)) : "–",
-    passRate(prs), spark(repo.spark), prs.completed ? count(prs.completed - prs.successful) : "–",
+    passRate(prs), prs.completed ? [count(prs.completed - prs.successful), spark(repo.spark)] : "–",
     spanOf(prs.queue), spanOf(prs.e2e), passRate(repo.window.nightly)] };
 }
 
