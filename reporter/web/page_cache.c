@@ -55,12 +55,12 @@ void page_cache_free(struct page_cache *c)
     free(c);
 }
 
-static void etag_set(struct page *page)
+void page_etag(char to[PAGE_ETAG_SIZE], struct str body)
 {
     char digest[SHA256_HEX_SIZE];
-    sha256_hex((struct str){ page->body, page->len }, digest);
-    memcpy(page->etag, digest, PAGE_ETAG_SIZE - 1);
-    page->etag[PAGE_ETAG_SIZE - 1] = '\0';
+    sha256_hex(body, digest);
+    memcpy(to, digest, PAGE_ETAG_SIZE - 1);
+    to[PAGE_ETAG_SIZE - 1] = '\0';
 }
 
 /* The copy; NULL when there is no memory, for outsiders choose the size. */
@@ -73,7 +73,7 @@ static char *body_copy(const struct page *page)
 void page_cache_put(struct page_cache *c, struct str key, struct page *page)
 {
     struct entry *old;
-    etag_set(page);
+    page_etag(page->etag, (struct str){ page->body, page->len });
     char *body = page->len <= c->max_bytes ? body_copy(page) : NULL;
     pthread_mutex_lock(&c->lock);
     HASH_FIND(hh, c->entries, key.ptr, key.len, old);

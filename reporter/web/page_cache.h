@@ -31,6 +31,8 @@ void page_cache_put(struct page_cache *c, struct str key, struct page *page);
 bool page_cache_get(struct page_cache *c, struct str key, int64_t since_ms, struct str known,
                     struct page *ret);
 
+/* The digest that names a body. */
+void page_etag(char to[PAGE_ETAG_SIZE], struct str body);
 /* True when known names that etag: it may be If-None-Match (RFC 9110 section 13.1.2), with quotes,
  * several, or marked weak by a proxy that compresses; or the bare digest of Last-Event-ID. */
 bool page_is_known(const char *etag, struct str known);

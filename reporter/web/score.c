@@ -21,7 +21,8 @@ static bool is_later(const struct result_record *a, const struct result_record *
 static bool is_replaced(const struct result_record *job, const struct result_record *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (same(jobs[i].run_id, job->run_id) && same(jobs[i].job_name, job->job_name) &&
+        if (str_eq_nocase(str_of(jobs[i].repo), str_of(job->repo)) &&
+            same(jobs[i].run_id, job->run_id) && same(jobs[i].job_name, job->job_name) &&
             same(jobs[i].workflow_name, job->workflow_name) && is_later(&jobs[i], job))
             return true;
     return false;

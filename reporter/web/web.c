@@ -51,8 +51,11 @@ static const struct {
     { "/assets/chart.js", JS_TYPE, embedded_chart_min_js }, /* Chart.js, of the build's machine */
 };
 
+#define ASSETS (sizeof(assets) / sizeof(assets[0]))
+
 struct web {
     struct web_view view;
+    char etags[ASSETS][PAGE_ETAG_SIZE]; /* of assets */
     struct role_ctx *role;
     struct page_cache *cache;
     struct live *live;
@@ -118,12 +121,16 @@ static void page(void *opaque, struct http_exchange *x)
 
 static void asset(void *opaque, struct http_exchange *x)
 {
-    for (size_t i = 0; i < sizeof(assets) / sizeof(assets[0]); i++)
-        if (str_is(http_path(x), assets[i].path)) {
-            reply(opaque, x, "asset", assets[i].type, assets[i].text);
-            return;
-        }
-    reply_no_path(opaque, x, "asset");
+    struct web *w = opaque;
+    for (size_t i = 0; i < ASSETS; i++) {
+        if (!str_is(http_path(x), assets[i].path))
+            continue;
+        bool known = page_is_known(w->etags[i], http_header(x, "If-None-Match"));
+        web_reply(w->role, x, "asset", known ? 304 : 200, assets[i].type, w->etags[i],
+                  known ? STR_LIT("") : str_of(assets[i].text));
+        return;
+    }
+    reply_no_path(w, x, "asset");
 }
 
 /* ---- the JSON API ---------------------------------------------------------------------------- */
@@ -214,6 +221,8 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
         .threads = 1,
         .max_connections = MAX_CONNECTIONS,
     };
+    for (size_t i = 0; i < ASSETS; i++)
+        page_etag(w.etags[i], str_of(assets[i].text));
     w.cache = page_cache_new(CACHE_BYTES, CACHE_PAGES);
     enum err err = redis_new(&w.view.redis, &w.view.reporter->redis, why);
     if (!err)

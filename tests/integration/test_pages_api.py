@@ -160,6 +160,13 @@ def test_an_answer_that_the_client_has_is_304_and_one_of_the_last_2_s_is_not_mad
     assert etag_of(reporter, f"{path}?limit=5&unknown=2") == etag, "the same bytes have the same name"
 
 
+def test_what_the_pages_are_made_of_is_sent_once(reporter):
+    status, headers, body = get(reporter, "/assets/main.js")
+    assert status == 200 and body and headers["ETag"]
+    assert get(reporter, "/assets/main.js", If_None_Match=headers["ETag"])[::2] == (304, "")
+    assert get(reporter, "/assets/main.js", If_None_Match='"other"')[0] == 200
+
+
 def test_only_paths_of_the_api_are_answered(reporter):
     for path in ("/api/crcr/nothing", "/api/crcr/repos/org", "/api/crcr/prs/0", "/api/crcr/live", "/api/crcr/live?of=%2Fprs",
                  f"/api/crcr/prs?q={'x' * 2000}"):
