@@ -69,6 +69,7 @@ function patchAttributes(old, fresh) {
 // Makes old say what fresh says, and keeps it: with its focus, selection and scroll. Whether details
 // are open is the reader's own.
 function patchNode(old, fresh, mayMove) {
+  if (old.isEqualNode(fresh)) return; // most are, of thousands
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
