@@ -17,7 +17,7 @@ REPOS, PRS, JOBS = 20, 50, 2        # so many jobs of each back end in each pull
 ON_HOME, ON_PR, ON_REPO = 100, 6, 5  # readers of the first page, of each pull request, of each back end
 PAGES = ON_HOME + ON_PR * PRS + ON_REPO * REPOS
 RATE = 20                           # callbacks/s while they read
-SECONDS = 60
+SECONDS = 30
 BAR = 0.05                          # of a core
 
 
