@@ -19,6 +19,9 @@ struct topic_admin {
 };
 
 static const topic_setting no_settings[] = { { NULL, NULL } };
+/* Nothing is fetched; the defaults would not fit into receive.message.max.bytes. */
+static const topic_setting defaults[] = { { "queued.max.messages.kbytes", "1024" },
+                                          { NULL, NULL } };
 
 enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
                          int timeout_ms, struct why *why)
@@ -27,10 +30,13 @@ enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *o
     rd_kafka_conf_t *conf;
 
     a->timeout_ms = timeout_ms;
-    enum err err =
-        topic_client_configure(&a->client, options, no_settings, no_settings, &conf, why);
-    if (!err)
-        err = topic_client_open(&a->client, true, conf, why);
+    enum err err = topic_client_configure(&a->client, options, defaults, no_settings, &conf, why);
+    if (!err) {
+        /* Without a group of its own, which it never joins, a client whose coordinator answers
+         * NOT_COORDINATOR ends the process (librdkafka#5040, open). */
+        rd_kafka_conf_set(conf, "group.id", "crcr", NULL, 0);
+        err = topic_client_open(&a->client, false, conf, why);
+    }
     if (err) {
         topic_admin_free(a);
         return err;
@@ -50,9 +56,18 @@ void topic_admin_free(struct topic_admin *a)
     free(a);
 }
 
+/* What came too late for the last question is no answer to the next one. */
+static void late_answers_drop(struct topic_admin *a)
+{
+    rd_kafka_event_t *late;
+    while ((late = rd_kafka_queue_poll(a->answers, 0)))
+        rd_kafka_event_destroy(late);
+}
+
 static rd_kafka_AdminOptions_t *request(struct topic_admin *a, rd_kafka_admin_op_t op)
 {
     char text[128];
+    late_answers_drop(a);
     rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(a->client.rk, op);
 
     rd_kafka_AdminOptions_set_request_timeout(options, a->timeout_ms, text, sizeof(text));
@@ -75,6 +90,11 @@ static rd_kafka_event_t *answer(struct topic_admin *a, rd_kafka_AdminOptions_t *
                        rd_kafka_event_error_string(event));
     else if (code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT)
         *err = topic_client_unreachable(&a->client, why);
+    else if (code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
+             code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+             code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS)
+        *err = why_set(why, ERR_RETRY, "the group's coordinator is moving, ask again: %s",
+                       rd_kafka_err2str(code));
     else if (code)
         *err = why_set(why, ERR_REFUSE, "Kafka refused: %s", rd_kafka_event_error_string(event));
     return event;

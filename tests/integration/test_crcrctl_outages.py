@@ -55,6 +55,14 @@ def test_a_replay_that_kafka_ends_in_the_middle_says_what_is_left_and_what_may_c
     assert f"{done} replayed" in said and f"{6 - done} are left; run it again to go on" in said
 
 
+def test_a_coordinator_that_moves_while_it_is_asked_ends_nothing(broker, started):
+    """librdkafka#5040: a client without a group of its own would crash; the daemons' watchdog and pages ask so, too."""
+    broker.errors("offset_fetch", "NOT_COORDINATOR", 1)
+    said = started.ctl("lag", "crcr-fold", expect=3).stderr
+    assert "the group's coordinator is moving, ask again" in said
+    assert "lag 0" in started.ctl("lag").stdout
+
+
 @pytest.mark.parametrize("arguments", (["dlq", "list"], ["dlq", "drop", "--since", "1d"],
                                        ["replay", "--topic", "events", "--since", "1h"]), ids=" ".join)
 def test_what_is_ended_while_it_reads_says_that_not_all_was_read(broker, started, arguments):
