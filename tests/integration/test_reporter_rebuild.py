@@ -155,7 +155,10 @@ def test_rows_written_before_there_were_headers_come_back_as_they_read(kafka_nod
                                                                     "skipped": 0})
         job.wait_result()
         settled(one)
-        shown = one.relay.api(f"/api/crcr/deliveries/{job.delivery}")
+        def shown_by(reporter):
+            """Without the relay's clocks, which such rows did not have."""
+            return {**reporter.relay.api(f"/api/crcr/deliveries/{job.delivery}"), "clocks": None}
+        shown = shown_by(one)
         other = Rebuilding(tmp_path / "other", kafka_node.brokers)
         try:
             assert other.relay.parts["reporter"].stop() == 0
@@ -163,7 +166,7 @@ def test_rows_written_before_there_were_headers_come_back_as_they_read(kafka_nod
                 other.put("results", row.key, row.value)
             other.flush()
             other.start()
-            assert other.relay.api(f"/api/crcr/deliveries/{job.delivery}") == shown
+            assert shown_by(other) == shown
         finally:
             other.close()
     finally:
