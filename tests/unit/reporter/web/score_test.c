@@ -47,8 +47,7 @@ static void jobs_of_one_downstream_are_summed_up(void **state)
 {
     (void)state;
     struct result_record jobs[] = {
-        job("1", "1", JOB_COMPLETED, "success"),
-        job("2", "1", JOB_COMPLETED, "failure"),
+        job("1", "1", JOB_COMPLETED, "success"), job("2", "1", JOB_COMPLETED, "failure"),
         job("1", "2", JOB_COMPLETED, "failure"), /* run ids of different CIs may be the same */
     };
     jobs[0].repo = jobs[1].repo = "Org/One";
