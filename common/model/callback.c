@@ -377,8 +377,9 @@ static void set_defaults(struct reading *r, struct str attempt)
     const int64_t *n = r->counts;
     if (!c->job_name[0])
         str_copy(c->job_name, sizeof(c->job_name), str_of(c->workflow_name));
-    if (!c->run_attempt[0] &&
-        (attempt.len == 0 || !str_copy(c->run_attempt, sizeof(c->run_attempt), attempt)))
+    uint64_t n_attempt;
+    if (!c->run_attempt[0] && (!str_to_u64(attempt, &n_attempt) ||
+                               !str_copy(c->run_attempt, sizeof(c->run_attempt), attempt)))
         strcpy(c->run_attempt, "1");
     if (!c->check_run_id[0] || is_zero(c->check_run_id)) {
         size_t len = strlen(c->run_id);

@@ -46,8 +46,8 @@ struct callback {
 
 /* Checks the whole body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and
  * reads it. payload is skipped. attempt: what an absent run_attempt is (a proven one, from the
- * claim or the header), "1" when empty. ERR_REFUSE with the field and what is accepted. On an error
- * nothing is to be cleared. */
+ * claim or the header), "1" when it is no number. ERR_REFUSE with the field and what is accepted.
+ * On an error nothing is to be cleared. */
 enum err callback_parse(struct str body, struct str attempt, struct callback *ret,
                         struct why *why) MUST_CHECK;
 void callback_clear(struct callback *c);

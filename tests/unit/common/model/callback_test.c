@@ -127,6 +127,9 @@ static void an_absent_attempt_is_the_proven_one(void **state)
     assert_string_equal(c.run_attempt, "3");
     assert_string_equal(c.check_run_id, "17-3");
     callback_clear(&c);
+    assert_int_equal(callback_parse(STR_LIT(BODY(NEEDED)), STR_LIT("3 \xe0\xcd"), &c, &why), OK);
+    assert_string_equal(c.run_attempt, "1"); /* a proven one is a number */
+    callback_clear(&c);
     assert_int_equal(
         callback_parse(STR_LIT(BODY(NEEDED ",\"run_attempt\":2")), STR_LIT("3"), &c, &why), OK);
     assert_string_equal(c.run_attempt, "2");
