@@ -210,7 +210,7 @@ def test_githubs_own_number_is_told_by_each_tier_and_for_the_upstreams_installat
 
 
 def promtool(*arguments):
-    done = subprocess.run(["promtool", *arguments], cwd=HERE, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["promtool", *arguments], cwd=HERE, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 
