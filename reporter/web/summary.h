@@ -1,4 +1,4 @@
-/* All downstreams (GET /api/crcr/summary), and one as it stands there. */
+/* All downstreams (GET /api/crcr/summary), and one entry of that list. */
 #ifndef CRCR_REPORTER_WEB_SUMMARY_H
 #define CRCR_REPORTER_WEB_SUMMARY_H
 
