@@ -158,6 +158,23 @@ def test_a_pull_request_shows_failed_tests_what_blocks_and_what_to_do(reporter, 
     assert page.js("return document.activeElement.getAttribute('href')") == "/repo/org/three", "the first label moves nothing"
 
 
+def test_a_pull_request_shows_each_commit_and_the_artifacts(reporter, page):
+    old = failed(reporter, pr=712)
+    new = Job(reporter, pr=712).outcome("dispatched", 5000)
+    for name in ("cpu", "gpu"):
+        new.call("completed", 6000, conclusion="success", job_name=name, artifact_url=f"https://example.org/{name}.zip")
+    page.open("/pr/712").wait(old.sha[:10], new.sha[:10], selector=".commits")
+    wait_for("both jobs", lambda: "Artifacts of 2 jobs" in page.text(".boxes"))
+    commits = "return [...document.querySelectorAll('.commits > li')].map((one) => one.innerText)"
+    newest, before = page.js(commits)
+    assert new.sha[:10] in newest and "success" in newest and "shown above" in newest
+    assert old.sha[:10] in before and "failure" in before and "shown above" not in before
+    assert page.js("return [...document.querySelectorAll('.box details li a')].map((one) => one.pathname)") == ["/cpu.zip", "/gpu.zip"]
+    page.click(".commits details summary")
+    page.wait(old.repo, "1 failed, 8 passed", selector=".commits details[open]")
+    assert page.js("return document.querySelector('.commits .jobs a[href^=\"/delivery/\"]').pathname") == f"/delivery/{old.delivery}"
+
+
 def test_pull_requests_are_listed_and_found(reporter, page):
     job = failed(reporter, pr=708)
     label_event(job, "synchronize", [], "", 5)
