@@ -85,21 +85,25 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
 
 /* ---- a delivery ------------------------------------------------------------------------------ */
 
-/* version may be NULL; d and check: NULL where it is not known. */
-static void put_downstream(struct buf *to, const struct allowlist_version *version,
-                           const char *repo, int64_t level, const struct dispatch_view *d,
-                           const char *check)
+/* One of the downstreams of a delivery; d: NULL where its dispatch is not known. */
+typedef void put_fn(struct buf *to, const struct api_delivery *delivery, const char *repo,
+                    int64_t level, const struct dispatch_view *d);
+
+static void put_downstream(struct buf *to, const struct api_delivery *delivery, const char *repo,
+                           int64_t level, const struct dispatch_view *d)
 {
+    const struct allowlist_version *version = delivery->version;
     bool listed = version && version->list;
     const struct demotion *demotion =
         listed ? allowlist_version_demotion(version, str_of(repo)) : NULL;
+    const char *const *checks = d ? delivery->checks : NULL;
     json_put_comma(to);
     buf_putc(to, '{');
     put_text(to, "repo", repo);
     put_level(to, level);
     put_people(to, listed ? allowlist_find(version->list, str_of(repo)) : NULL);
     put_text(to, "demoted", demotion ? demotion->reason : NULL);
-    put_text(to, "check_run", check);
+    put_text(to, "check_run", checks ? checks[d - delivery->dispatches] : NULL);
     json_put_name(to, "dispatch");
     buf_puts(to, d ? "{" : "null");
     if (d) {
@@ -127,6 +131,21 @@ static bool is_listed(const struct api_delivery *delivery, size_t job)
         if (str_eq_nocase(str_of(delivery->jobs[i].repo), repo))
             return true;
     return false;
+}
+
+/* Those that were dispatched to, then those of which only jobs are known here. */
+static void put_downstreams(struct buf *to, const struct api_delivery *delivery, put_fn *put)
+{
+    json_put_name(to, "downstreams");
+    buf_putc(to, '[');
+    for (size_t i = 0; i < delivery->n_dispatches; i++) {
+        const struct dispatch_view *d = &delivery->dispatches[i];
+        put(to, delivery, d->repo, d->level, d);
+    }
+    for (size_t i = 0; i < delivery->n_jobs; i++)
+        if (!is_listed(delivery, i))
+            put(to, delivery, delivery->jobs[i].repo, delivery->jobs[i].level, NULL);
+    buf_putc(to, ']');
 }
 
 /* When the relay got the reports of each job, in the order of jobs. */
@@ -167,18 +186,7 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     json_put_number(to, "pr_number", pr > 0 ? pr : -1);
     json_put_name(to, "commit_exists");
     buf_puts(to, exists[delivery->commit]);
-    json_put_name(to, "downstreams");
-    buf_putc(to, '[');
-    for (size_t i = 0; i < delivery->n_dispatches; i++) {
-        d = &delivery->dispatches[i];
-        put_downstream(to, delivery->version, d->repo, d->level, d,
-                       delivery->checks ? delivery->checks[i] : NULL);
-    }
-    for (size_t i = 0; i < delivery->n_jobs; i++) /* whose dispatch is not known here */
-        if (!is_listed(delivery, i))
-            put_downstream(to, delivery->version, delivery->jobs[i].repo, delivery->jobs[i].level,
-                           NULL, NULL);
-    buf_putc(to, ']');
+    put_downstreams(to, delivery, put_downstream);
     json_put_name(to, "more_jobs");
     buf_puts(to, delivery->more_jobs ? "true" : "false");
     if (delivery->silent_ms > 0)
@@ -190,7 +198,6 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
 
 /* ---- a pull request in the list -------------------------------------------------------------- */
 
-/* d: NULL where it is not known. */
 static void put_state(struct buf *to, const struct api_delivery *delivery, const char *repo,
                       int64_t level, const struct dispatch_view *d)
 {
@@ -217,14 +224,6 @@ void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text 
     put_text(to, "head_sha", text->head_sha);
     json_put_time(to, "at", at_ms);
     json_put_text(to, "delivery_id", newest->id);
-    json_put_name(to, "downstreams");
-    buf_putc(to, '[');
-    for (size_t i = 0; i < newest->n_dispatches; i++) {
-        const struct dispatch_view *d = &newest->dispatches[i];
-        put_state(to, newest, d->repo, d->level, d);
-    }
-    for (size_t i = 0; i < newest->n_jobs; i++)
-        if (!is_listed(newest, i))
-            put_state(to, newest, newest->jobs[i].repo, newest->jobs[i].level, NULL);
-    buf_puts(to, "]}");
+    put_downstreams(to, newest, put_state);
+    buf_putc(to, '}');
 }

@@ -338,8 +338,8 @@ def test_everything_that_a_page_loads_is_ours_and_small(reporter, page):
     assert all(one.startswith(reporter.relay.url("hud", "/")) for one in loaded)
     assert len([one for one in loaded if "/assets/" in one]) >= 9
     size = 0
-    assert not any("chart.js" in one for one in loaded), "what draws charts is loaded where there are some"
-    for url in [reporter.relay.url("hud", "/"), reporter.relay.url("hud", "/assets/chart.js"), *(one for one in loaded if "/assets/" in one)]:
+    assert not any("chart.min.js" in one for one in loaded), "what draws charts is loaded where there are some"
+    for url in [reporter.relay.url("hud", "/"), reporter.relay.url("hud", "/assets/chart.min.js"), *(one for one in loaded if "/assets/" in one)]:
         with urllib.request.urlopen(url) as answer:
             size += len(gzip.compress(answer.read()))
     assert size < ASSETS_MAX
