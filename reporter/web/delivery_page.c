@@ -110,9 +110,8 @@ enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct bu
                  struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
-    struct buf CLEANUP(buf_clear) labels;
+    struct buf CLEANUP(buf_clear) labels = BUF_INIT(LABELS_BYTES);
     int64_t pr = pr_number(ask->id);
-    buf_init(&labels, LABELS_BYTES);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
     if (!err)
         err = labels_get(w->redis, pr, &labels, why);

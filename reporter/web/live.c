@@ -78,18 +78,24 @@ static void reader_free(struct reader *r)
     free(r);
 }
 
-static void answer_event(struct live *l, struct http_exchange *x, const char *text)
+/* Ends a wait that was answered. */
+static void wait_end(struct live *l, struct reader *r)
 {
-    web_reply(l->role, x, "live", 200, EVENT_TYPE, NULL, str_of(text));
-}
-
-/* Ends the wait. */
-static void tell(struct live *l, struct reader *r, const char *text)
-{
-    answer_event(l, r->x, text);
     DL_DELETE(l->waiting, r);
     l->n_waiting--;
     reader_free(r);
+}
+
+static void tell(struct live *l, struct reader *r, const char *event)
+{
+    web_reply(l->role, r->x, "live", 200, EVENT_TYPE, NULL, str_of(event));
+    wait_end(l, r);
+}
+
+static void refuse(struct live *l, struct reader *r, int status, const char *detail)
+{
+    web_reply_error(l->role, r->x, "live", status, detail);
+    wait_end(l, r);
 }
 
 /* Ends the wait of those who have waited long enough, and of all when we leave. */
@@ -126,33 +132,26 @@ static const struct page *fresh(struct live *l, const struct path_ask *ask, int6
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-/* why: empty, or why the page could not be read. */
-static void rendered(struct live *l, const struct path_ask *ask, const struct why *why)
-{
-    bool up = redis_is_up(l->view.redis);
-    if (up == l->down)
-        reporter_redis_seen(l->role, up, why->text);
-    l->down = !up;
-    if (!up)
-        l->down_until_ms = clock_mono_ms() + DOWN_MS;
-    if (*why->text)
-        log_warn("page_failed", LOG_STR("route", str_of(ask->path->name)),
-                 LOG_STR("error", str_of(why->text)));
-}
-
 /* The body is the caller's. */
 static struct page render(struct live *l, const struct path_ask *ask)
 {
     struct page page = { .status = 503, .at_ms = clock_mono_ms() };
-    struct buf body;
-    struct why why;
-    buf_init(&body, BODY_MAX_BYTES);
+    struct buf body = BUF_INIT(BODY_MAX_BYTES);
+    struct why why = { "" };
     if (page.at_ms < l->down_until_ms && !ask->path->no_view) {
         buf_puts(&body, "{\"detail\":\"the view is unavailable, try again\"}");
     } else {
         page.status = path_render(&l->view, ask, &body, &why);
-        rendered(l, ask, &why);
+        bool up = redis_is_up(l->view.redis);
+        if (up == l->down)
+            reporter_redis_seen(l->role, up, why.text);
+        l->down = !up;
+        if (!up)
+            l->down_until_ms = clock_mono_ms() + DOWN_MS;
     }
+    if (*why.text)
+        log_warn("page_failed", LOG_STR("route", str_of(ask->path->name)),
+                 LOG_STR("error", str_of(why.text)));
     page.body.ptr = buf_take(&body, &page.body.len);
     page_etag(page.etag, page.body);
     return page;
@@ -313,27 +312,20 @@ void live_wait(struct live *l, struct http_exchange *x)
     struct reader *r = mem_alloc(1, sizeof(*r));
     bool fine = reader_init(r, x);
     pthread_mutex_lock(&l->lock);
-    if (fine && l->n_waiting < WAITING_MAX && !l->leaving) {
-        for (size_t i = 0; i < r->n; i++) {
-            const struct page *page = page_cache_get(l->cache, r->of[i].key);
-            int64_t at_ms = page && page_is_known(page->etag, known_of(x)) ? page->at_ms : 0;
-            r->seen_ms = at_ms < r->seen_ms ? at_ms : r->seen_ms;
-        }
-        DL_APPEND(l->waiting, r);
-        l->n_waiting++;
-        r = NULL;
+    DL_APPEND(l->waiting, r);
+    l->n_waiting++;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct page *page = page_cache_get(l->cache, r->of[i].key);
+        int64_t at_ms = page && page_is_known(page->etag, known_of(x)) ? page->at_ms : 0;
+        r->seen_ms = at_ms < r->seen_ms ? at_ms : r->seen_ms;
     }
-    bool leaving = l->leaving;
-    pthread_mutex_unlock(&l->lock);
-    if (!r)
-        return;
     if (!fine)
-        web_reply_error(l->role, x, "live", 404, "no such path");
-    else if (leaving)
-        answer_event(l, x, LEAVING);
-    else
-        web_reply_error(l->role, x, "live", 503, "too many wait");
-    reader_free(r);
+        refuse(l, r, 404, "no such path");
+    else if (l->n_waiting > WAITING_MAX)
+        refuse(l, r, 503, "too many wait");
+    else if (l->leaving)
+        tell(l, r, LEAVING);
+    pthread_mutex_unlock(&l->lock);
 }
 
 void live_leave(struct live *l)

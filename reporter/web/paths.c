@@ -120,9 +120,8 @@ bool path_is_page(struct str path)
 static bool ask_make(struct path_ask *ret, const struct api_path *path, struct str id,
                      const struct headers *query)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(KEY_MAX_BYTES);
     struct str parts[1 + PATH_PARAMS_MAX] = { id };
-    buf_init(&key, KEY_MAX_BYTES);
     buf_puts(&key, path->name);
     for (size_t i = 0; i <= PATH_PARAMS_MAX; i++) {
         if (i > 0 && path->params[i - 1])
