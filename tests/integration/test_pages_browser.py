@@ -400,7 +400,7 @@ def test_a_hidden_tab_asks_nothing_and_is_up_to_date_once_it_is_shown(reporter, 
 def test_a_page_follows_all_that_it_shows(reporter, page):
     """A push makes a job one of main's: of the answers that the page is made of that changes one alone, and not the first."""
     job = failed(reporter, pr=718, repo="org/six")
-    reporter.count()
+    wait_for("it to be counted", lambda: (reporter.window("org/six") or {"pull_requests": {}})["pull_requests"].get("completed"))
     page.open("/repo/org/six").wait("No job fails on main")
     page.wait("Live", selector="#fresh")
     push_event(reporter, "0" * 40, [(job.sha, "Change (#718)")])
