@@ -109,8 +109,7 @@ static void tell_due(struct live *l, int64_t now_ms)
     }
 }
 
-/* Who is to be looked at now: what it was compared with is oldest. NULL: nobody. Those who wait for
- * the same come one after the other, and so share a rendering. */
+/* Who is to be looked at now: what it was compared with is oldest. NULL: nobody. */
 static struct reader *reader_next(const struct live *l, int64_t now_ms)
 {
     struct reader *oldest = l->waiting, *r;
@@ -128,6 +127,39 @@ static const struct page *fresh(struct live *l, const struct path_ask *ask, int6
 {
     const struct page *page = page_cache_get(l->cache, ask->key);
     return page && now_ms - page->at_ms < FRESH_MS ? page : NULL;
+}
+
+/* Compares r with what it waits for, if all of that is as good as new, and ends the wait when
+ * something is new to it or could not be read. */
+static void compare(struct live *l, struct reader *r, int64_t now_ms)
+{
+    char tags[TAGS_SIZE] = "", event[sizeof(CHANGED) + TAGS_SIZE];
+    int64_t seen_ms = INT64_MAX;
+    bool readable = true, changed = false;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct page *page = fresh(l, &r->of[i], now_ms);
+        if (!page)
+            return;
+        size_t len = strlen(tags);
+        snprintf(tags + len, sizeof(tags) - len, "%s%s", i > 0 ? "." : "", page->etag);
+        readable = readable && page->status != 503;
+        changed = changed || !page_is_known(page->etag, known_of(r->x));
+        seen_ms = page->at_ms < seen_ms ? page->at_ms : seen_ms;
+    }
+    r->seen_ms = seen_ms;
+    snprintf(event, sizeof(event), CHANGED, tags);
+    if (!readable || changed)
+        tell(l, r, readable ? event : UNREADABLE);
+}
+
+/* One rendering is for all who wait for it. */
+static void tell_changed(struct live *l, int64_t now_ms)
+{
+    struct reader *r, *after;
+    DL_FOREACH_SAFE(l->waiting, r, after)
+    {
+        compare(l, r, now_ms);
+    }
 }
 
 /* ---- rendering ------------------------------------------------------------------------------- */
@@ -157,51 +189,36 @@ static struct page render(struct live *l, const struct path_ask *ask)
     return page;
 }
 
-/* The answer of now, out of the cache or into it; its body stays there. x, unless it is NULL, is
- * answered with it. */
-static struct page page_now(struct live *l, const struct path_ask *ask, struct http_exchange *x)
+/* Sees that the cache has an answer that is as good as new, and answers x with it, unless x is
+ * NULL. True: it was rendered for that, and could be read. */
+static bool page_now(struct live *l, const struct path_ask *ask, struct http_exchange *x)
 {
+    struct page page = { .status = 0 };
     pthread_mutex_lock(&l->lock);
     const struct page *cached = fresh(l, ask, clock_mono_ms());
-    struct page page = cached ? *cached : (struct page){ .status = 0 };
     if (!cached) {
         pthread_mutex_unlock(&l->lock);
         page = render(l, ask);
         pthread_mutex_lock(&l->lock);
     }
     if (x)
-        web_reply_page(l->role, x, ask->path->name, ask->path->type, &page);
+        web_reply_page(l->role, x, ask->path->name, ask->path->type, cached ? cached : &page);
     if (!cached)
         page_cache_put(l->cache, ask->key, &page);
     pthread_mutex_unlock(&l->lock);
-    page.body = STR_NONE;
-    return page;
+    return !cached && page.status != 503;
 }
 
-/* Answers one who waits, if something is new to it or could not be read. */
-static void look(struct live *l, struct reader *r)
+/* Renders what r waits for. */
+static void look(struct live *l, const struct reader *r)
 {
-    char tags[TAGS_SIZE] = "", event[sizeof(CHANGED) + TAGS_SIZE];
-    int64_t began_ms = clock_mono_ms(), seen_ms = INT64_MAX;
-    bool readable = true, changed = false, is_rendered = false;
-    for (size_t i = 0; i < r->n; i++) {
-        struct page page = page_now(l, &r->of[i], NULL);
-        size_t len = strlen(tags);
-        snprintf(tags + len, sizeof(tags) - len, "%s%s", i > 0 ? "." : "", page.etag);
-        readable = readable && page.status != 503;
-        changed = changed || !page_is_known(page.etag, known_of(r->x));
-        is_rendered = is_rendered || page.at_ms >= began_ms;
-        seen_ms = page.at_ms < seen_ms ? page.at_ms : seen_ms;
-    }
-    snprintf(event, sizeof(event), CHANGED, tags);
+    int64_t began_ms = clock_mono_ms();
+    bool is_rendered = false;
+    for (size_t i = 0; i < r->n; i++)
+        is_rendered |= page_now(l, &r->of[i], NULL);
     int64_t now_ms = clock_mono_ms(), rest_ms = (now_ms - began_ms) * LOOK_SHARE;
-    if (is_rendered && readable) /* else the others are to learn of that at once */
+    if (is_rendered) /* else nothing can be read, and the others are to learn of that at once */
         l->look_at_ms = now_ms + (rest_ms > LOOK_EVERY_MS ? rest_ms : LOOK_EVERY_MS);
-    pthread_mutex_lock(&l->lock);
-    r->seen_ms = seen_ms;
-    if (!readable || changed)
-        tell(l, r, readable ? event : UNREADABLE);
-    pthread_mutex_unlock(&l->lock);
 }
 
 static void *live_main(void *arg)
@@ -219,13 +236,21 @@ static void *live_main(void *arg)
         size_t n_waiting = l->n_waiting;
         pthread_mutex_unlock(&l->lock);
         metrics_set(role_metrics(l->role), METRIC_PAGES_WAITING, NULL, (double)n_waiting);
-        if (asking) {
-            (void)page_now(l, &asking->of[0], asking->x);
-            reader_free(asking);
-        } else if (waiting)
-            look(l, waiting);
-        else
+        if (!asking && !waiting) {
             wake_wait(&l->wake, n_waiting ? LOOK_EVERY_MS : TURN_MS);
+            continue;
+        }
+        if (asking)
+            (void)page_now(l, &asking->of[0], asking->x);
+        else
+            look(l, waiting);
+        pthread_mutex_lock(&l->lock);
+        if (asking)
+            reader_free(asking);
+        else
+            waiting->seen_ms = now_ms;
+        tell_changed(l, now_ms);
+        pthread_mutex_unlock(&l->lock);
     }
     return NULL;
 }
