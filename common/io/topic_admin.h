@@ -1,5 +1,5 @@
-/* What tools ask of the brokers: make topics, compare them with what they should be, and say how
- * far a group is. Blocking; for one thread. */
+/* What tools and pages ask of the brokers: make topics, compare them with what they should be, say
+ * how far a group is, and read single records. Blocking; for one thread. */
 #ifndef CRCR_IO_TOPIC_ADMIN_H
 #define CRCR_IO_TOPIC_ADMIN_H
 
@@ -61,5 +61,18 @@ enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_
  * none has. ERR_RETRY: not known, e.g. while a leader is unavailable. */
 enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
                             ptrdiff_t *ret, struct why *why) MUST_CHECK;
+
+/* A record that is asked for: the one at that place, or the next one that is there where compaction
+ * or retention took it. */
+struct topic_want {
+    struct topic_position at; /* its topic is borrowed for the call */
+    void *user;               /* the record's */
+};
+/* The record is valid during the call. */
+typedef void topic_found_fn(const struct record *record);
+/* Calls found at most once for each of n, in any order; not where nothing more is there.
+ * ERR_RETRY: timeout_ms passed before all were read. */
+enum err topic_admin_read(struct topic_admin *a, const struct topic_want *wants, size_t n,
+                          int timeout_ms, topic_found_fn *found, struct why *why) MUST_CHECK;
 
 #endif

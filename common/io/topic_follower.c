@@ -24,45 +24,63 @@ struct topic_follower {
      * NULL once that end was reached. */
     rd_kafka_topic_partition_list_t *partitions;
     int n_behind;           /* partitions whose end was not reached yet */
-    int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
+    int64_t skip_before_ms; /* where the brokers know no times, the least of the options; else 0 */
     int64_t moved_ms;       /* monotonic: when a record or an end came last */
     int64_t asked_ms;       /* monotonic: topic_follower_stalled */
     int times_behind;       /* in a row that there was more when it asked */
 };
 
-/* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
-static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struct why *why)
+/* Where each partition begins, by the options; true when one does at a time. *least: of all. */
+static bool set_offsets(struct topic_follower *f, const struct topic_follower_options *options,
+                        int64_t *least)
 {
-    int64_t deadline = clock_mono_ms() + OFFSETS_MS;
+    bool timed = false;
+    size_t topic = 0;
 
-    for (;;) {
-        for (int i = 0; i < f->partitions->cnt; i++)
-            f->partitions->elems[i].offset = from_ms;
+    *least = INT64_MAX;
+    for (int i = 0; i < f->partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *p = &f->partitions->elems[i];
+        topic += strcmp(p->topic, options->topics[topic]) != 0;
+        int64_t from = options->from ? options->from[topic] : FOLLOW_BEGINNING;
+        p->offset = from == FOLLOW_BEGINNING ? RD_KAFKA_OFFSET_BEGINNING
+                    : from == FOLLOW_END     ? RD_KAFKA_OFFSET_END
+                                             : from;
+        timed |= from > 0;
+        *least = from < *least ? from : *least;
+    }
+    return timed;
+}
+
+/* From times to offsets; a partition without a later record starts at its end. */
+static enum err find_offsets(struct topic_follower *f, const struct topic_follower_options *options,
+                             struct why *why)
+{
+    int64_t deadline = clock_mono_ms() + OFFSETS_MS, least_ms;
+
+    while (set_offsets(f, options, &least_ms)) {
         struct why reason;
         enum err err = topic_client_offsets_at_times(&f->client, f->partitions, START_MS, &reason);
+        bool is_mock = f->partitions->elems[0].offset == RD_KAFKA_OFFSET_BEGINNING;
+        f->skip_before_ms = is_mock ? least_ms : 0;
         if (!err)
             break;
         if (clock_mono_ms() >= deadline)
             return why_set(why, err, "%s; run this again in a moment", reason.text);
         topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
     }
-    f->skip_before_ms = f->partitions->elems[0].offset == RD_KAFKA_OFFSET_BEGINNING ? from_ms : 0;
     return OK;
 }
 
-enum err topic_follower_start(struct topic_follower *f,
-                              const struct topic_follower_options *options, struct why *why)
+static enum err start(struct topic_follower *f, const struct topic_follower_options *options,
+                      struct why *why)
 {
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
     f->partitions = rd_kafka_topic_partition_list_new(16);
     enum err err = topic_client_partitions(&f->client, options->topics, options->n_topics, START_MS,
                                            f->partitions, why);
-    for (int i = 0; i < f->partitions->cnt; i++)
-        f->partitions->elems[i].offset =
-            options->from == FOLLOW_END ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
-    if (!err && options->from == FOLLOW_TIME)
-        err = offsets_of_time(f, options->from_ms, why);
+    if (!err)
+        err = find_offsets(f, options, why);
     if (err)
         return err;
     f->n_behind = f->partitions->cnt;
@@ -75,27 +93,27 @@ enum err topic_follower_start(struct topic_follower *f,
     return OK;
 }
 
-enum err topic_follower_open(struct topic_follower **ret,
-                             const struct topic_follower_options *options, struct why *why)
+enum err topic_follower_try(struct topic_follower **f, const struct topic_follower_options *options,
+                            struct why *why)
 {
-    struct topic_follower *f = mem_alloc(1, sizeof(*f));
-    enum err err = topic_client_open_groupless(&f->client, &options->kafka, NULL, why);
-
-    if (err)
-        topic_follower_free(f);
-    else
-        *ret = f;
-    return err;
+    if (*f)
+        return start(*f, options, why);
+    struct topic_follower *one = mem_alloc(1, sizeof(*one));
+    enum err err = topic_client_open_groupless(&one->client, &options->kafka, NULL, why);
+    if (err) {
+        topic_follower_free(one);
+        return err;
+    }
+    *f = one;
+    return start(one, options, why);
 }
 
 enum err topic_follower_new(struct topic_follower **ret,
                             const struct topic_follower_options *options, struct why *why)
 {
     struct topic_follower *f = NULL;
-    enum err err = topic_follower_open(&f, options, why);
+    enum err err = topic_follower_try(&f, options, why);
 
-    if (!err)
-        err = topic_follower_start(f, options, why);
     if (err)
         topic_follower_free(f);
     else

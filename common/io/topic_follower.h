@@ -7,31 +7,27 @@
 
 struct topic_follower;
 
-enum follow_from { FOLLOW_BEGINNING, FOLLOW_END, FOLLOW_TIME };
+/* Where a topic is begun; or a time, wall clock in ms. */
+#define FOLLOW_BEGINNING 0
+#define FOLLOW_END       (-1)
 
 struct topic_follower_options {
     struct kafka_options kafka;
     const char *const *topics;
     size_t n_topics;
-    enum follow_from from;
-    int64_t from_ms; /* FOLLOW_TIME: wall clock */
+    const int64_t *from; /* each; NULL: all from the beginning */
 };
 
-/* The client alone: asks nobody, and only topic_follower_start may follow. */
-enum err topic_follower_open(struct topic_follower **ret,
-                             const struct topic_follower_options *options,
-                             struct why *why) MUST_CHECK;
-/* Asks the brokers for the topics' partitions, waiting 5 s at most, and with FOLLOW_TIME for their
- * offsets, again for 15 s while they have no leader. ERR_RETRY: none answered.
- * ERR_STOP: a topic is missing (named). After either it may be called again. Partitions added later
- * are not followed. */
-enum err topic_follower_start(struct topic_follower *f,
-                              const struct topic_follower_options *options,
-                              struct why *why) MUST_CHECK;
-/* Both. Who tries again and again keeps the client instead: to free it takes as long as a name
- * server that does not answer. */
+/* Asks the brokers for the topics' partitions, waiting 5 s at most, and where there are times for
+ * their offsets, again for 15 s while they have no leader. ERR_RETRY: none answered.
+ * ERR_STOP: a topic is missing (named). Partitions added later are not followed. */
 enum err topic_follower_new(struct topic_follower **ret,
                             const struct topic_follower_options *options,
+                            struct why *why) MUST_CHECK;
+/* The same for who tries again and again: *f is NULL the first time. After an error the client
+ * stays, for to free it takes as long as a name server that does not answer; only the next call,
+ * and topic_follower_free, may take it then. */
+enum err topic_follower_try(struct topic_follower **f, const struct topic_follower_options *options,
                             struct why *why) MUST_CHECK;
 void topic_follower_free(struct topic_follower *f);
 /* The next record, valid until the next call; NULL when none came in timeout_ms. Order holds in a

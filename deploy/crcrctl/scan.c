@@ -62,17 +62,16 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
                   struct why *why)
 {
     const char *names[TOPIC_COUNT];
+    int64_t from[TOPIC_COUNT];
     size_t n = 0;
     for (size_t i = 0; i < TOPIC_COUNT; i++)
-        if (s->topics & SCAN(i))
-            names[n++] = ctl->topics.name[i];
-    const struct topic_follower_options options = { .kafka = ctl->kafka,
-                                                    .topics = names,
-                                                    .n_topics = n,
-                                                    .from = s->from_now  ? FOLLOW_END
-                                                            : s->from_ms ? FOLLOW_TIME
-                                                                         : FOLLOW_BEGINNING,
-                                                    .from_ms = s->from_ms };
+        if (s->topics & SCAN(i)) {
+            names[n] = ctl->topics.name[i];
+            from[n++] = s->from_ms;
+        }
+    const struct topic_follower_options options = {
+        .kafka = ctl->kafka, .topics = names, .n_topics = n, .from = from
+    };
     struct topic_follower *follower;
     enum err err = topic_follower_new(&follower, &options, why);
     if (err)

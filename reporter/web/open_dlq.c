@@ -3,17 +3,24 @@
 #include <stdlib.h>
 #include <uthash.h>
 
+#include "../../common/base/json_put.h"
 #include "../../common/base/mem.h"
+#include "../../common/model/dlq_entry.h"
+#include "record_text.h"
+
+#define TEXT_MAX 16384
 
 struct entry {
-    struct open_dlq_entry is; /* first: what is handed out */
     UT_hash_handle hh;
     char place[DLQ_PLACE_SIZE]; /* its key */
+    struct dlq_place at;
+    int64_t parked_ms;
+    char *text; /* a JSON object */
 };
 
 struct open_dlq {
     struct entry *entries;
-    bool more;
+    bool more; /* others were forgotten */
 };
 
 struct open_dlq *open_dlq_new(void)
@@ -24,6 +31,7 @@ struct open_dlq *open_dlq_new(void)
 static void forget(struct open_dlq *d, struct entry *e)
 {
     HASH_DEL(d->entries, e);
+    free(e->text);
     free(e);
 }
 
@@ -39,19 +47,14 @@ void open_dlq_free(struct open_dlq *d)
 
 static int by_newest(const struct entry *a, const struct entry *b)
 {
-    return (a->is.parked_ms < b->is.parked_ms) - (a->is.parked_ms > b->is.parked_ms);
-}
-
-void open_dlq_sort(struct open_dlq *d)
-{
-    HASH_SORT(d->entries, by_newest);
+    return (a->parked_ms < b->parked_ms) - (a->parked_ms > b->parked_ms);
 }
 
 static void make_room(struct open_dlq *d)
 {
     struct entry *e, *next;
     size_t kept = 0;
-    open_dlq_sort(d);
+    HASH_SORT(d->entries, by_newest);
     HASH_ITER(hh, d->entries, e, next)
     if (++kept > OPEN_DLQ_MAX - OPEN_DLQ_MAX / 10)
         forget(d, e);
@@ -60,11 +63,11 @@ static void make_room(struct open_dlq *d)
 
 void open_dlq_add(struct open_dlq *d, const struct record *record)
 {
-    const struct headers *h = &record->headers;
     struct dlq_place of = { record->at.partition, record->at.offset };
-    bool resolves = dlq_resolution(h, &of) != DLQ_OPEN;
+    bool resolves = dlq_resolution(&record->headers, &of) != DLQ_OPEN;
     char place[DLQ_PLACE_SIZE];
     struct entry *e;
+    struct buf text;
     dlq_place_text(of, place);
     HASH_FIND_STR(d->entries, place, e);
     if (resolves && e)
@@ -74,8 +77,14 @@ void open_dlq_add(struct open_dlq *d, const struct record *record)
     if (HASH_COUNT(d->entries) >= OPEN_DLQ_MAX)
         make_room(d);
     e = mem_alloc(1, sizeof(*e));
-    record_text_init(&e->is.text, record);
-    e->is.parked_ms = headers_get_i64(h, "parked_ms", record->timestamp_ms);
+    e->at = of;
+    e->parked_ms = headers_get_i64(&record->headers, "parked_ms", record->timestamp_ms);
+    buf_init(&text, TEXT_MAX);
+    buf_putc(&text, '{');
+    record_text_put(&text, record);
+    json_put_time(&text, "parked_at", e->parked_ms);
+    buf_putc(&text, '}');
+    e->text = buf_take(&text, NULL);
     dlq_place_text(of, e->place);
     HASH_ADD_STR(d->entries, place, e);
 }
@@ -84,20 +93,27 @@ void open_dlq_expire(struct open_dlq *d, int32_t partition, int64_t first)
 {
     struct entry *e, *next;
     HASH_ITER(hh, d->entries, e, next)
-    if (e->is.text.partition == partition && e->is.text.offset < first)
+    if (e->at.partition == partition && e->at.offset < first)
         forget(d, e);
 }
 
-size_t open_dlq_count(const struct open_dlq *d, bool *more)
+void open_dlq_put(struct buf *to, struct open_dlq *d, bool entries)
 {
-    *more = d->more;
-    return HASH_COUNT(d->entries);
-}
-
-const struct open_dlq_entry *open_dlq_next(const struct open_dlq *d,
-                                           const struct open_dlq_entry *entry)
-{
-    const struct entry *e = (const struct entry *)entry;
-    const struct entry *next = e ? e->hh.next : d->entries;
-    return next ? &next->is : NULL;
+    const struct entry *e = NULL;
+    if (d)
+        HASH_SORT(d->entries, by_newest);
+    if (d)
+        e = d->entries;
+    json_put_begin(to, "dlq", '{');
+    json_put_number(to, "open", d ? (int64_t)HASH_COUNT(d->entries) : -1);
+    json_put_name(to, "more");
+    buf_puts(to, d && d->more ? "true" : "false");
+    json_put_time(to, "newest_at", e ? e->parked_ms : 0);
+    if (entries)
+        json_put_begin(to, "entries", '[');
+    for (size_t i = 0; entries && e && i < OPEN_DLQ_SHOWN; i++, e = e->hh.next) {
+        json_put_comma(to);
+        buf_puts(to, e->text);
+    }
+    buf_puts(to, entries ? "]}" : "}");
 }
