@@ -40,7 +40,7 @@ static void open_follower(struct allowlist_feed *f)
 {
     struct why why, reported = { "" };
     while (goes_on(f)) {
-        if (!topic_follower_try(&f->follower, &f->options, &why))
+        if (!topic_follower_start(&f->follower, &f->options, &why))
             return;
         if (strcmp(why.text, reported.text) != 0)
             f->refused(&why);

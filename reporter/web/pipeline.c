@@ -26,16 +26,13 @@
 
 struct pipeline {
     const struct reporter *reporter;
+    struct role_ctx *role;
     atomic_llong *alive_ms;
-    atomic_bool stop;
-    struct wake wake;
-    pthread_t thread;
-    bool started;
 
     pthread_mutex_t lock; /* guards these two */
     struct buf all, health;
 
-    /* The thread's own. */
+    /* The looking thread's own. */
     struct budget_rules rules;
     struct topic_admin *admin;
     struct redis *redis;
@@ -54,7 +51,7 @@ struct pipeline {
 static bool goes_on(struct pipeline *p)
 {
     atomic_store(p->alive_ms, clock_mono_ms());
-    return !atomic_load(&p->stop);
+    return !role_stopping(p->role);
 }
 
 /* ---- Kafka ----------------------------------------------------------------------------------- */
@@ -162,7 +159,7 @@ static enum err follow(struct pipeline *p, struct why *why)
     dispatch_day_free(p->day);
     p->open = open_dlq_new();
     p->day = dispatch_day_new();
-    enum err err = topic_follower_try(&p->follower, &options, why);
+    enum err err = topic_follower_start(&p->follower, &options, why);
     p->follows = !err;
     return err;
 }
@@ -268,22 +265,20 @@ static void look(struct pipeline *p)
         render(p);
 }
 
-static void *run(void *opaque)
+void pipeline_run(struct pipeline *p)
 {
-    struct pipeline *p = opaque;
     struct why why;
     int64_t wait_ms = FIRST_MS, until_ms;
     (void)follow(p, &why); /* what is wrong is wrong at the look, too */
     while (goes_on(p)) {
         for (until_ms = clock_mono_ms() + wait_ms; goes_on(p) && clock_mono_ms() < until_ms;)
             if (!take(p))
-                wake_wait(&p->wake, TICK_MS);
+                wake_wait(role_wake(p->role), TICK_MS);
         int64_t began_ms = clock_mono_ms();
         if (goes_on(p))
             look(p);
         wait_ms = clock_mono_ms() - began_ms > SLOW_MS ? LOOK_SLOW_MS : LOOK_MS;
     }
-    return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -293,7 +288,7 @@ enum err pipeline_new(struct pipeline **ret, const struct reporter *reporter, st
 {
     struct pipeline *p = mem_alloc(1, sizeof(*p));
     p->reporter = reporter;
-    p->wake.fd = -1;
+    p->role = role;
     p->open = open_dlq_new();
     p->day = dispatch_day_new();
     pipeline_look_init(&p->look);
@@ -308,18 +303,11 @@ enum err pipeline_new(struct pipeline **ret, const struct reporter *reporter, st
         err = topic_admin_new(&p->admin, &reporter->kafka, ASK_MS, why);
     if (!err)
         err = redis_new(&p->redis, &reporter->redis, why);
-    if (!err)
-        err = wake_init(&p->wake, why);
-    if (!err) {
-        p->alive_ms = daemon_watch(role_daemon(role), "pipeline");
-        p->started = pthread_create(&p->thread, NULL, run, p) == 0;
-        err = p->started ? OK : why_set(why, ERR_STOP, "no thread for the pipeline");
-    }
     if (err) {
         pipeline_free(p);
         return err;
     }
-    pthread_setname_np(p->thread, "pipeline");
+    p->alive_ms = daemon_watch(role_daemon(role), "pipeline");
     *ret = p;
     return OK;
 }
@@ -328,15 +316,9 @@ void pipeline_free(struct pipeline *p)
 {
     if (!p)
         return;
-    atomic_store(&p->stop, true);
-    if (p->started) {
-        wake_up(&p->wake);
-        pthread_join(p->thread, NULL);
-    }
     topic_follower_free(p->follower);
     topic_admin_free(p->admin);
     redis_free(p->redis);
-    wake_clear(&p->wake);
     open_dlq_free(p->open);
     dispatch_day_free(p->day);
     buf_clear(&p->all);
