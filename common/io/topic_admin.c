@@ -266,22 +266,16 @@ static enum err compare(struct topic_admin *a, const struct topic_specs *specs, 
     return err;
 }
 
-enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
-                           const char *prefix, struct topic_report *reports, struct why *why)
-{
-    return compare(a, specs, prefix, false, 0, reports, why);
-}
-
 /* Creation is answered by the controller, and the brokers hear of it a moment later. */
-enum err topic_admin_create(struct topic_admin *a, const struct topic_specs *specs,
-                            const char *prefix, int replication, struct topic_report *reports,
-                            struct why *why)
+enum err topic_admin_compare(struct topic_admin *a, const struct topic_specs *specs,
+                             const char *prefix, bool make, int replication,
+                             struct topic_report *reports, struct why *why)
 {
     char name[256];
-    enum err err = compare(a, specs, prefix, true, replication, reports, why);
+    enum err err = compare(a, specs, prefix, make, replication, reports, why);
     int64_t deadline = clock_mono_ms() + a->timeout_ms;
 
-    if (err)
+    if (err || !make)
         return err;
     do {
         const struct rd_kafka_metadata *metadata = NULL;

@@ -279,11 +279,11 @@ void probe_json(const struct probe_facts *facts, const struct probe_line lines[P
     json_put_name(to, "checks");
     buf_putc(to, '[');
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        json_put_begin(to, NULL, '{');
+        json_element(to);
         json_put_text(to, "name", str_of(lines[i].name));
         json_put_text(to, "state", str_of(names[lines[i].state]));
         json_put_text(to, "text", str_of(lines[i].text));
-        json_put_string(to, "todo", lines[i].todo);
+        json_text(to, "todo", lines[i].todo);
         buf_putc(to, '}');
     }
     buf_puts(to, "]}\n");

@@ -9,6 +9,10 @@
 #define OPEN_DLQ_MAX   10000
 #define OPEN_DLQ_SHOWN 200
 
+/* What the pages show of a record, in the queue or not: its place and whom it is for, as members of
+ * an object that is open, at most 6 KiB. What is not known is null, and what is too long is cut. */
+void record_text_put(struct buf *to, const struct record *record);
+
 struct open_dlq;
 struct open_dlq *open_dlq_new(void);
 /* NULL is fine. */

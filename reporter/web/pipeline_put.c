@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../../common/base/json_put.h"
-#include "record_text.h"
 
 #define OLDEST_MAX 16384
 
