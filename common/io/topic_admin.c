@@ -34,7 +34,8 @@ enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *o
 
     a->timeout_ms = timeout_ms;
     /* With the name of a group, which it never joins: without one a client whose coordinator
-     * answers NOT_COORDINATOR ends the process (librdkafka#5040, open). */
+     * answers NOT_COORDINATOR ends the process (librdkafka#5040, open). Its records stay apart from
+     * what rd_kafka_poll serves: one that it met there would end the process, too. */
     enum err err = topic_client_open_groupless(&a->client, options, defaults, why);
     if (err) {
         topic_admin_free(a);
@@ -445,6 +446,7 @@ enum err topic_admin_read(struct topic_admin *a, const struct topic_want *wants,
         rd_kafka_topic_partition_list_destroy(round);
     } while (left > 0 && message);
     rd_kafka_assign(a->client.rk, NULL);
+    rd_kafka_poll(a->client.rk, 0); /* collects the reason */
     free(done);
     return left ? topic_client_unreachable(&a->client, why) : OK;
 }

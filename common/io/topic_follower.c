@@ -163,6 +163,8 @@ enum err topic_follower_start(struct topic_follower **f,
         (*f)->to_ends = options->to_ends;
         (*f)->n_topics = options->n_topics;
         err = topic_client_open_groupless(&(*f)->client, &options->kafka, NULL, why);
+        if (!err)
+            rd_kafka_poll_set_consumer((*f)->client.rk);
     }
     if (!err)
         return start(*f, options, why);

@@ -22,7 +22,8 @@
 #define TICK_MS      200
 #define TAKE_MAX     1000 /* records between two signs of life */
 #define ACCOUNTS_MAX 500
-#define JSON_MAX     (4u << 20)
+#define DLQ_MAX      10000 /* 10 MB */
+#define JSON_MAX     (8u << 20)
 
 struct pipeline {
     const struct reporter *reporter;
@@ -38,7 +39,7 @@ struct pipeline {
     struct redis *redis;
     struct topic_follower *follower; /* of `dlq` and `dispatches` */
     bool follows;                    /* else Kafka has not said yet where they are */
-    struct open_dlq *open;
+    struct dlq open;
     struct dispatch_day *day;
     struct pipeline_look look;
     struct buf looked_all, looked_health; /* what it said when it last came to its end */
@@ -97,7 +98,7 @@ static void partition_note(struct pipeline *p, enum topic topic, const struct pa
     t->partitions++;
     t->records += at->end - at->first;
     if (topic == TOPIC_DLQ)
-        open_dlq_expire(p->open, at->partition, at->first);
+        dlq_expire(&p->open, at->partition, at->first);
     if (!ages || at->end == at->first)
         return;
     want(p, at, at->first, t);
@@ -155,9 +156,9 @@ static enum err follow(struct pipeline *p, struct why *why)
     }
     if (p->follows || !goes_on(p))
         return OK;
-    open_dlq_free(p->open);
+    dlq_clear(&p->open);
+    p->open.more = false;
     dispatch_day_free(p->day);
-    p->open = open_dlq_new();
     p->day = dispatch_day_new();
     enum err err = topic_follower_start(&p->follower, &options, why);
     p->follows = !err;
@@ -172,7 +173,8 @@ static bool take(struct pipeline *p)
     size_t n = 0;
     while (p->follows && n < TAKE_MAX && (record = topic_follower_next(p->follower, 0))) {
         if (str_is(str_of(record->at.topic), p->reporter->topics.name[TOPIC_DLQ]))
-            open_dlq_add(p->open, record);
+            dlq_add(&p->open, (struct dlq_place){ record->at.partition, record->at.offset },
+                    record->timestamp_ms, record->key, &record->headers);
         else if (!outcome_from_json(record->value, &outcome, NULL))
             dispatch_day_add(p->day, &outcome, clock_wall_ms());
         n++;
@@ -216,7 +218,7 @@ static void render(struct pipeline *p)
         .health = &p->looked_health,
         .error = p->error.text,
         .now_ms = clock_wall_ms(),
-        .dlq = is_read ? p->open : NULL,
+        .dlq = is_read ? &p->open : NULL,
         .day = is_read ? p->day : NULL,
         .sha = version->sha,
         .repositories = version->list ? (int64_t)allowlist_size(version->list) : 0,
@@ -235,6 +237,7 @@ static void render(struct pipeline *p)
         view.redis_error = why.text;
     else
         view.n_accounts = n;
+    dlq_sort(&p->open, true);
     pthread_mutex_lock(&p->lock);
     buf_reset(&p->all);
     buf_reset(&p->health);
@@ -289,7 +292,7 @@ enum err pipeline_new(struct pipeline **ret, const struct reporter *reporter, st
     struct pipeline *p = mem_alloc(1, sizeof(*p));
     p->reporter = reporter;
     p->role = role;
-    p->open = open_dlq_new();
+    p->open.open_max = DLQ_MAX;
     p->day = dispatch_day_new();
     pipeline_look_init(&p->look);
     buf_init(&p->all, JSON_MAX);
@@ -319,7 +322,7 @@ void pipeline_free(struct pipeline *p)
     topic_follower_free(p->follower);
     topic_admin_free(p->admin);
     redis_free(p->redis);
-    open_dlq_free(p->open);
+    dlq_clear(&p->open);
     dispatch_day_free(p->day);
     buf_clear(&p->all);
     buf_clear(&p->health);

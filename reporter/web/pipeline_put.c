@@ -5,7 +5,20 @@
 
 #include "../../common/base/json_put.h"
 
-#define OLDEST_MAX 16384
+#define OLDEST_MAX 32768 /* each byte of it may be escaped */
+
+/* What is shown of a record, in an object that is open: its place and whom it is for. */
+static void put_record(struct buf *to, const char *place, const struct dlq_entry *e)
+{
+    json_put_string(to, "position", place);
+    json_put_string(to, "delivery", e->delivery);
+    json_put_string(to, "repos", e->repos);
+    json_put_string(to, "key", e->key);
+    json_put_string(to, "error", e->error);
+    json_put_string(to, "class", e->class);
+    json_put_string(to, "source_topic", e->source_topic);
+    json_put_string(to, "to_topic", e->to_topic);
+}
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
@@ -13,6 +26,8 @@ void topic_look_note(struct topic_look *t, const struct record *record)
 {
     int64_t due_ms = t->delayed ? headers_get_i64(&record->headers, "not_before_ms", 0) : 0;
     int64_t since_ms = due_ms ? due_ms : record->timestamp_ms;
+    struct dlq_entry read = { .state = DLQ_OPEN };
+    char place[DLQ_PLACE_SIZE];
     struct buf text;
     if (record->timestamp_ms > t->newest_ms)
         t->newest_ms = record->timestamp_ms;
@@ -20,7 +35,10 @@ void topic_look_note(struct topic_look *t, const struct record *record)
         return;
     buf_init(&text, OLDEST_MAX);
     buf_putc(&text, '{');
-    record_text_put(&text, record);
+    dlq_entry_read(&read, record->timestamp_ms, record->key, &record->headers);
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
+    put_record(&text, place, &read);
+    dlq_entry_clear(&read);
     json_put_time(&text, "written_at", record->timestamp_ms);
     json_put_time(&text, "due_at", due_ms);
     json_put_number(&text, "attempt", headers_get_i64(&record->headers, "attempt", -1));
@@ -118,12 +136,31 @@ void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pi
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+static void put_dlq(struct buf *to, const struct dlq *d, size_t shown)
+{
+    const struct dlq_entry *e = d ? d->entries : NULL;
+    json_put_begin(to, "dlq", '{');
+    json_put_number(to, "open", d ? (int64_t)dlq_count(d) : -1);
+    json_put_name(to, "more");
+    buf_puts(to, d && d->more ? "true" : "false");
+    json_put_time(to, "newest_at", e ? e->parked_ms : 0);
+    if (shown)
+        json_put_begin(to, "entries", '[');
+    for (size_t i = 0; e && i < shown; i++, e = e->hh.next) {
+        json_put_begin(to, NULL, '{');
+        put_record(to, e->place, e);
+        json_put_time(to, "parked_at", e->parked_ms);
+        buf_putc(to, '}');
+    }
+    buf_puts(to, shown ? "]}" : "}");
+}
+
 void pipeline_put(struct buf *to, const struct pipeline_view *v)
 {
     buf_putc(to, '{');
     buf_put(to, buf_str(v->pipeline));
     json_put_string(to, "error", v->error);
-    open_dlq_put(to, v->dlq, true);
+    put_dlq(to, v->dlq, PIPELINE_DLQ_SHOWN);
     buf_putc(to, '}');
 }
 
@@ -163,7 +200,7 @@ void health_put(struct buf *to, const struct pipeline_view *v)
     json_put_string(to, "error", v->error);
     dispatch_day_put(to, v->day, v->now_ms);
     put_budget(to, v);
-    open_dlq_put(to, v->dlq, false);
+    put_dlq(to, v->dlq, 0);
     json_put_begin(to, "allowlist", '{');
     json_put_string(to, "sha", v->sha);
     json_put_number(to, "repositories", v->repositories);

@@ -3,10 +3,13 @@
 #ifndef CRCR_REPORTER_WEB_PIPELINE_PUT_H
 #define CRCR_REPORTER_WEB_PIPELINE_PUT_H
 
+#include "../../common/io/kafka.h"
+#include "../../common/model/dlq_entry.h"
 #include "../../common/model/topics.h"
 #include "../../common/view/budget.h"
 #include "dispatch_day.h"
-#include "open_dlq.h"
+
+#define PIPELINE_DLQ_SHOWN 200
 
 /* Of a topic what a group has not committed, or all that it has. */
 struct topic_look {
@@ -37,7 +40,7 @@ struct pipeline_view {
     const struct buf *pipeline, *health; /* of pipeline_look_put */
     const char *error;                   /* why there is no newer look; "" */
     int64_t now_ms;
-    struct open_dlq *dlq;           /* NULL: not read yet */
+    const struct dlq *dlq;          /* what is open, the newest first; NULL: not read yet */
     const struct dispatch_day *day; /* likewise */
     const char *sha;                /* of the allowlist in force; "" */
     int64_t repositories;

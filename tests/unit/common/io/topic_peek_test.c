@@ -5,6 +5,7 @@
 
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -57,6 +58,31 @@ static void several_places_of_a_partition_are_read_and_its_end_has_nothing(void 
     brokers_end(&b);
 }
 
+/* librdkafka has fetched more than was wanted, and ends the process where it meets that in the
+ * wrong queue. */
+static void other_questions_may_come_in_between(void **state)
+{
+    (void)state;
+    const struct topic_want want = { { BROKER_TOPIC, 0, 1 }, &seen[0] };
+    const char *group = "some-group", *topic = BROKER_TOPIC;
+    struct partition_lag *lags;
+    struct why why;
+    size_t n;
+    struct brokers b = brokers_begin(1);
+    brokers_write(&b, 500);
+    struct topic_admin *a = admin_of(&b);
+    for (int turn = 0; turn < 20; turn++) {
+        memset(seen, -1, sizeof(seen));
+        assert_int_equal(topic_admin_read(a, &want, 1, 20000, found, &why), OK);
+        assert_int_equal(seen[0], 1);
+        assert_int_equal(topic_admin_lag(a, &group, 1, &topic, 1, &lags, &n, &why), OK);
+        assert_int_equal(lags[0].end, 500);
+        free(lags);
+    }
+    topic_admin_free(a);
+    brokers_end(&b);
+}
+
 static void a_leader_that_is_unavailable_costs_no_more_than_the_time(void **state)
 {
     (void)state;
@@ -81,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_places_of_a_partition_are_read_and_its_end_has_nothing),
+        cmocka_unit_test(other_questions_may_come_in_between),
         cmocka_unit_test(a_leader_that_is_unavailable_costs_no_more_than_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

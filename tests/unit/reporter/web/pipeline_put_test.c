@@ -138,20 +138,21 @@ static void what_is_not_known_is_null(void **state)
 static void of_the_dlq_the_newest_are_shown_and_all_counted(void **state)
 {
     (void)state;
-    struct open_dlq *dlq = open_dlq_new();
-    for (int i = 0; i < OPEN_DLQ_SHOWN + 5; i++) {
+    struct dlq dlq = { .open_max = 1000 };
+    for (int i = 0; i < PIPELINE_DLQ_SHOWN + 5; i++) {
         struct record r = record(i, NOW + i);
-        open_dlq_add(dlq, &r);
+        dlq_add(&dlq, (struct dlq_place){ 3, i }, NOW + i, r.key, &r.headers);
     }
-    view.dlq = dlq;
+    dlq_sort(&dlq, true);
+    view.dlq = &dlq;
     json_t *root = read(pipeline_put);
     const json_t *queue = json_object_get(root, "dlq"), *list = json_object_get(queue, "entries");
-    assert_int_equal(json_integer_value(json_object_get(queue, "open")), OPEN_DLQ_SHOWN + 5);
-    assert_int_equal(json_array_size(list), OPEN_DLQ_SHOWN);
+    assert_int_equal(json_integer_value(json_object_get(queue, "open")), PIPELINE_DLQ_SHOWN + 5);
+    assert_int_equal(json_array_size(list), PIPELINE_DLQ_SHOWN);
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "position")),
                         "3@204");
     json_decref(root);
-    open_dlq_free(dlq);
+    dlq_clear(&dlq);
 }
 
 static void of_each_bucket_the_account_with_least_is_shown(void **state)
