@@ -6,7 +6,7 @@
 #include "../common/base/fault.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
-#include "../common/io/topic_span.h"
+#include "../common/io/topic_follower.h"
 #include "../common/io/topic_writer.h"
 #include "../common/model/ids.h"
 #include "../common/view/epoch.h"
@@ -39,7 +39,7 @@ struct rebuild {
     int64_t look_ms;        /* not before; monotonic clock, as all here */
     enum err answer;        /* of Redis to the last look */
     struct why reason;
-    struct topic_span *span; /* not NULL: we hold the lease of fold.fence, and read */
+    struct topic_follower *span; /* not NULL: we hold the lease of fold.fence, and read */
     int64_t began_ms, moved_ms, renew_ms, reported_ms;
     uint64_t records;
     size_t unacknowledged; /* dirty marks put and not reported yet */
@@ -49,7 +49,7 @@ struct rebuild {
 
 static const char *phase_of(const struct rebuild *b)
 {
-    return phase_names[topic_span_part(b->span)];
+    return phase_names[topic_follower_seen(b->span).topic];
 }
 
 /* ---- the lease ------------------------------------------------------------------------------- */
@@ -62,12 +62,13 @@ static enum err renew(struct rebuild *b, struct why *why)
     b->renew_ms = now + RENEW_MS;
     if (now >= b->reported_ms + REPORT_MS) {
         log_info("rebuild_progress", LOG_STR("phase", str_of(phase_of(b))),
-                 LOG_INT("done", topic_span_done(b->span)),
-                 LOG_INT("total", topic_span_total(b->span)));
+                 LOG_INT("done", topic_follower_seen(b->span).done),
+                 LOG_INT("total", topic_follower_seen(b->span).total));
         b->reported_ms = now;
     }
-    return view_lease_renew(b->fold.redis, b->fold.fence, phase_of(b), topic_span_done(b->span),
-                            topic_span_total(b->span), why);
+    return view_lease_renew(b->fold.redis, b->fold.fence, phase_of(b),
+                            topic_follower_seen(b->span).done, topic_follower_seen(b->span).total,
+                            why);
 }
 
 /* ---- marks for the reconciler ---------------------------------------------------------------- */
@@ -151,7 +152,7 @@ static void close_both(struct rebuild *b)
 {
     topic_writer_free(b->writer); /* which reports what is open */
     b->writer = NULL;
-    topic_span_free(b->span);
+    topic_follower_free(b->span);
     b->span = NULL;
 }
 
@@ -174,25 +175,34 @@ static void begin(struct rebuild *b)
     int64_t now = clock_wall_ms(), kept_ms = r->times.ttl_s * 1000;
     int64_t from_ms = now > kept_ms ? now - kept_ms : 0;
     int64_t claims_ms = kept_ms > CLAIMS_MS ? from_ms : now - CLAIMS_MS;
-    const struct topic_span_part parts[REBUILD_PARTS] = {
-        [REBUILD_DISPATCHES] = { r->topics.name[TOPIC_DISPATCHES], claims_ms },
-        [REBUILD_RESULTS] = { r->topics.name[TOPIC_RESULTS], from_ms },
-        [REBUILD_EVENTS] = { r->topics.name[TOPIC_EVENTS], from_ms },
-        [REBUILD_CALLBACKS] = { r->topics.name[TOPIC_CALLBACKS], from_ms },
+    const char *const topics[REBUILD_PARTS] = {
+        [REBUILD_DISPATCHES] = r->topics.name[TOPIC_DISPATCHES],
+        [REBUILD_RESULTS] = r->topics.name[TOPIC_RESULTS],
+        [REBUILD_EVENTS] = r->topics.name[TOPIC_EVENTS],
+        [REBUILD_CALLBACKS] = r->topics.name[TOPIC_CALLBACKS],
     };
+    const int64_t from[REBUILD_PARTS] = { [REBUILD_DISPATCHES] = claims_ms,
+                                          [REBUILD_RESULTS] = from_ms,
+                                          [REBUILD_EVENTS] = from_ms,
+                                          [REBUILD_CALLBACKS] = from_ms };
+    const struct topic_follower_options options = { .kafka = r->kafka,
+                                                    .topics = topics,
+                                                    .n_topics = REBUILD_PARTS,
+                                                    .from = from,
+                                                    .to_ends = true };
     struct why why;
     b->lost = b->marked = false;
     b->records = 0;
     b->fold.batch.n = b->fold.batch.bytes = 0;
     b->began_ms = b->moved_ms = b->reported_ms = clock_mono_ms();
     b->renew_ms = 0;
-    if (topic_span_new(&b->span, &r->kafka, parts, REBUILD_PARTS, &why) ||
+    if (topic_follower_start(&b->span, &options, &why) ||
         topic_writer_new(&b->writer, &marks, &why)) {
         log_warn("rebuild_abandoned", LOG_STR("error", str_of(why.text)));
         let_go(b);
         return;
     }
-    log_info("rebuild_started", LOG_INT("total", topic_span_total(b->span)));
+    log_info("rebuild_started", LOG_INT("total", topic_follower_seen(b->span).total));
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -236,8 +246,8 @@ static enum err batch(struct rebuild *b, struct why *why)
     enum err err = OK;
     while (!err && b->fold.batch.n < REBUILD_BATCH && b->fold.batch.bytes < REBUILD_BATCH_BYTES &&
            b->unacknowledged < MARKS_MAX && clock_mono_ms() < until &&
-           (record = topic_span_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
-        enum rebuild_part part = (enum rebuild_part)topic_span_part(b->span);
+           (record = topic_follower_next(b->span, b->fold.batch.n > 0 ? 0 : POLL_MS))) {
+        enum rebuild_part part = (enum rebuild_part)topic_follower_seen(b->span).topic;
         err = rebuild_fold_record(&b->fold, part, record, why);
         b->records++;
         b->moved_ms = clock_mono_ms();
@@ -270,7 +280,7 @@ static enum err finish(struct rebuild *b, struct why *why)
     FAULT_POINT("rebuild.read");
     if (b->unacknowledged > 0)
         return OK;
-    err = view_lease_finish(b->fold.redis, b->fold.fence, topic_span_done(b->span), why);
+    err = view_lease_finish(b->fold.redis, b->fold.fence, topic_follower_seen(b->span).done, why);
     if (err)
         return err;
     double seconds = (double)(clock_mono_ms() - b->began_ms) / 1e3;
@@ -290,7 +300,8 @@ static void work(struct rebuild *b)
     do {
         enum err err = renew(b, &why);
         if (!err)
-            err = topic_span_part(b->span) < REBUILD_PARTS ? batch(b, &why) : finish(b, &why);
+            err = topic_follower_seen(b->span).topic < REBUILD_PARTS ? batch(b, &why)
+                                                                     : finish(b, &why);
         if (err) {
             log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
                      LOG_STR("error", str_of(why.text)));

@@ -18,25 +18,25 @@ struct topic_admin {
     int timeout_ms;
 };
 
-static const topic_setting no_settings[] = { { NULL, NULL } };
-/* Nothing is fetched; the defaults would not fit into receive.message.max.bytes. */
-static const topic_setting defaults[] = { { "queued.max.messages.kbytes", "1024" },
-                                          { NULL, NULL } };
+/* One record of a partition is wanted at a time: librdkafka fetches little ahead. A broker gives a
+ * record that is larger all the same. */
+static const topic_setting defaults[] = {
+    { "fetch.message.max.bytes", "65536" },
+    { "fetch.max.bytes", "4194304" },
+    { "queued.max.messages.kbytes", "4096" },
+    { NULL, NULL },
+};
 
 enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
                          int timeout_ms, struct why *why)
 {
     struct topic_admin *a = mem_alloc(1, sizeof(*a));
-    rd_kafka_conf_t *conf;
 
     a->timeout_ms = timeout_ms;
-    enum err err = topic_client_configure(&a->client, options, defaults, no_settings, &conf, why);
-    if (!err) {
-        /* Without a group of its own, which it never joins, a client whose coordinator answers
-         * NOT_COORDINATOR ends the process (librdkafka#5040, open). */
-        rd_kafka_conf_set(conf, "group.id", "crcr", NULL, 0);
-        err = topic_client_open(&a->client, false, conf, why);
-    }
+    /* With the name of a group, which it never joins: without one a client whose coordinator
+     * answers NOT_COORDINATOR ends the process (librdkafka#5040, open). Its records stay apart from
+     * what rd_kafka_poll serves: one that it met there would end the process, too. */
+    enum err err = topic_client_open_groupless(&a->client, options, defaults, why);
     if (err) {
         topic_admin_free(a);
         return err;
@@ -267,22 +267,16 @@ static enum err compare(struct topic_admin *a, const struct topic_specs *specs, 
     return err;
 }
 
-enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
-                           const char *prefix, struct topic_report *reports, struct why *why)
-{
-    return compare(a, specs, prefix, false, 0, reports, why);
-}
-
 /* Creation is answered by the controller, and the brokers hear of it a moment later. */
-enum err topic_admin_create(struct topic_admin *a, const struct topic_specs *specs,
-                            const char *prefix, int replication, struct topic_report *reports,
-                            struct why *why)
+enum err topic_admin_compare(struct topic_admin *a, const struct topic_specs *specs,
+                             const char *prefix, bool make, int replication,
+                             struct topic_report *reports, struct why *why)
 {
     char name[256];
-    enum err err = compare(a, specs, prefix, true, replication, reports, why);
+    enum err err = compare(a, specs, prefix, make, replication, reports, why);
     int64_t deadline = clock_mono_ms() + a->timeout_ms;
 
-    if (err)
+    if (err || !make)
         return err;
     do {
         const struct rd_kafka_metadata *metadata = NULL;
@@ -398,4 +392,61 @@ enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *
     free(ends);
     rd_kafka_topic_partition_list_destroy(list);
     return err;
+}
+
+/* ---- single records ------------------------------------------------------------------------- */
+
+/* Of those that are not done one of each partition; opaque is its place plus one. */
+static rd_kafka_topic_partition_list_t *next_round(const struct topic_want *wants, size_t n,
+                                                   const bool *done)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(16);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct topic_position *at = &wants[i].at;
+        if (done[i] || rd_kafka_topic_partition_list_find(list, at->topic, at->partition))
+            continue;
+        rd_kafka_topic_partition_t *p =
+            rd_kafka_topic_partition_list_add(list, at->topic, at->partition);
+        p->offset = at->offset;
+        p->opaque = (void *)(i + 1);
+    }
+    return list;
+}
+
+enum err topic_admin_read(struct topic_admin *a, const struct topic_want *wants, size_t n,
+                          int timeout_ms, topic_found_fn *found, struct why *why)
+{
+    int64_t deadline = clock_mono_ms() + timeout_ms;
+    bool *done = mem_alloc(n + 1, sizeof(*done));
+    size_t left = n;
+    rd_kafka_message_t *message = NULL;
+
+    do {
+        rd_kafka_topic_partition_list_t *round = next_round(wants, n, done);
+        int wanted = round->cnt;
+        rd_kafka_assign(a->client.rk, round);
+        while (wanted > 0 && (message = topic_client_poll(&a->client, deadline))) {
+            rd_kafka_topic_partition_t *of = rd_kafka_topic_partition_list_find(
+                round, rd_kafka_topic_name(message->rkt), message->partition);
+            if (of && of->opaque) {
+                size_t i = (size_t)of->opaque - 1;
+                struct record record = { .user = wants[i].user };
+                if (!message->err) {
+                    topic_client_record(message, &record);
+                    found(&record);
+                }
+                done[i] = true;
+                of->opaque = NULL;
+                wanted--;
+                left--;
+            }
+            rd_kafka_message_destroy(message);
+        }
+        rd_kafka_topic_partition_list_destroy(round);
+    } while (left > 0 && message);
+    rd_kafka_assign(a->client.rk, NULL);
+    rd_kafka_poll(a->client.rk, 0); /* collects the reason */
+    free(done);
+    return left ? topic_client_unreachable(&a->client, why) : OK;
 }

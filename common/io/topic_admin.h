@@ -1,5 +1,5 @@
-/* What tools ask of the brokers: make topics, compare them with what they should be, and say how
- * far a group is. Blocking; for one thread. */
+/* What tools and pages ask of the brokers: make topics, compare them with what they should be, say
+ * how far a group is, and read single records. Blocking; for one thread. */
 #ifndef CRCR_IO_TOPIC_ADMIN_H
 #define CRCR_IO_TOPIC_ADMIN_H
 
@@ -25,11 +25,9 @@ struct topic_report {
     char detail[400]; /* "partitions is 4, not 12; retention.ms raised from …" */
 };
 /* Compares prefix + name of each spec with the cluster; reports has one entry a spec.
- * min.insync.replicas is compared only where the spec sets it. ERR_RETRY: no broker answers. */
-enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *specs,
-                           const char *prefix, struct topic_report *reports,
-                           struct why *why) MUST_CHECK;
-/* The same, and creates what is missing, then waits until the brokers know every topic (ERR_RETRY:
+ * min.insync.replicas is compared only where the spec sets it. ERR_RETRY: no broker answers.
+ *
+ * With make it creates what is missing, then waits until the brokers know every topic (ERR_RETRY:
  * one does not in time). replication: copies of each partition, 0: 3, or as many as there are
  * brokers; min.insync.replicas becomes 2 when there are three or more, else 1, unless the spec sets
  * it. ERR_REFUSE when the broker will not.
@@ -38,9 +36,9 @@ enum err topic_admin_check(struct topic_admin *a, const struct topic_specs *spec
  * spec says where that is more: nothing that is kept is lost by it. The report is WIDENED when
  * nothing else differs. Kafka's AlterConfigs replaces all of a topic's own settings at once, so
  * what another sets in that very moment is lost (librdkafka before 2.2 has no incremental form). */
-enum err topic_admin_create(struct topic_admin *a, const struct topic_specs *specs,
-                            const char *prefix, int replication, struct topic_report *reports,
-                            struct why *why) MUST_CHECK;
+enum err topic_admin_compare(struct topic_admin *a, const struct topic_specs *specs,
+                             const char *prefix, bool make, int replication,
+                             struct topic_report *reports, struct why *why) MUST_CHECK;
 
 struct partition_lag {
     char topic[96];
@@ -61,5 +59,18 @@ enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_
  * none has. ERR_RETRY: not known, e.g. while a leader is unavailable. */
 enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
                             ptrdiff_t *ret, struct why *why) MUST_CHECK;
+
+/* A record that is asked for: the one at that place, or the next one that is there where compaction
+ * or retention took it. */
+struct topic_want {
+    struct topic_position at; /* its topic is borrowed for the call */
+    void *user;               /* the record's */
+};
+/* The record is valid during the call. */
+typedef void topic_found_fn(const struct record *record);
+/* Calls found at most once for each of n, in any order; not where nothing more is there.
+ * ERR_RETRY: timeout_ms passed before all were read. */
+enum err topic_admin_read(struct topic_admin *a, const struct topic_want *wants, size_t n,
+                          int timeout_ms, topic_found_fn *found, struct why *why) MUST_CHECK;
 
 #endif

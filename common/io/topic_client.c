@@ -166,10 +166,7 @@ enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_
         return err;
     /* librdkafka wants one; nothing is joined or committed under it */
     rd_kafka_conf_set(conf, "group.id", "crcr", NULL, 0);
-    err = topic_client_open(c, false, conf, why);
-    if (!err)
-        rd_kafka_poll_set_consumer(c->rk);
-    return err;
+    return topic_client_open(c, false, conf, why);
 }
 
 enum err topic_client_unreachable(struct topic_client *c, struct why *why)

@@ -1,4 +1,4 @@
-/* What writer, reader, follower, span and admin share: a configured librdkafka handle, and the last
+/* What writer, reader, follower and admin share: a configured librdkafka handle, and the last
  * trouble that it reported (librdkafka's own log lines are off: library code does not log). Private
  * to common/io/topic_*.c. */
 #ifndef CRCR_IO_TOPIC_CLIENT_H

@@ -16,90 +16,160 @@
 #define STALLED_TIMES 2 /* a record may come at the very moment */
 #define ASK_MS        2000
 
+/* How far a partition is read; offsets. */
+struct progress {
+    size_t topic;
+    int64_t from; /* as the options have it */
+    int64_t at;   /* the next one; before the first record -1 */
+    int64_t end;  /* at the start; without to_ends -1 until its first record comes */
+};
+
 struct topic_follower {
     struct topic_client client; /* first: librdkafka's opaque */
     struct record record;       /* the one that is out */
     rd_kafka_message_t *message;
-    /* offset, once it is read: where it ended when its first record came, -1 before. opaque: not
-     * NULL once that end was reached. */
-    rd_kafka_topic_partition_list_t *partitions;
-    int n_behind;           /* partitions whose end was not reached yet */
-    int64_t skip_before_ms; /* FOLLOW_TIME where the brokers know no times; else 0 */
-    int64_t moved_ms;       /* monotonic: when a record or an end came last */
-    int64_t asked_ms;       /* monotonic: topic_follower_stalled */
-    int times_behind;       /* in a row that there was more when it asked */
+    rd_kafka_topic_partition_list_t *partitions; /* of all topics, in their order */
+    struct progress *progress;                   /* one each */
+    int n_behind; /* assigned partitions whose end was not reached yet */
+    bool to_ends;
+    size_t n_topics;
+    struct topic_follower_seen seen;
+    /* Monotonic. */
+    int64_t moved_ms;   /* when a record or an end came last */
+    int64_t awaited_ms; /* when one came last that was there at the start */
+    int64_t asked_ms;   /* topic_follower_stalled */
+    int times_behind;   /* in a row that there was more when it asked */
 };
 
-/* From wall-clock milliseconds to offsets; a partition without a later record starts at its end. */
-static enum err offsets_of_time(struct topic_follower *f, int64_t from_ms, struct why *why)
+static bool is_behind(const struct progress *p)
 {
-    int64_t deadline = clock_mono_ms() + OFFSETS_MS;
+    return p->end < 0 || p->at < p->end;
+}
+
+static struct progress *progress_of(const struct topic_follower *f, const char *topic,
+                                    int32_t partition)
+{
+    const rd_kafka_topic_partition_t *found =
+        rd_kafka_topic_partition_list_find(f->partitions, topic, partition);
+
+    return found ? &f->progress[found - f->partitions->elems] : NULL;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+/* From times to offsets; a partition without a later record starts at its end. */
+static enum err find_offsets(struct topic_follower *f, struct why *why)
+{
+    int64_t deadline = clock_mono_ms() + (f->to_ends ? 0 : OFFSETS_MS);
 
     for (;;) {
-        for (int i = 0; i < f->partitions->cnt; i++)
-            f->partitions->elems[i].offset = from_ms;
+        bool timed = false;
+        for (int i = 0; i < f->partitions->cnt; i++) {
+            int64_t from = f->progress[i].from;
+            timed |= from > 0;
+            f->partitions->elems[i].offset = from ? from : RD_KAFKA_OFFSET_BEGINNING;
+        }
         struct why reason;
-        enum err err = topic_client_offsets_at_times(&f->client, f->partitions, START_MS, &reason);
+        enum err err =
+            timed ? topic_client_offsets_at_times(&f->client, f->partitions, START_MS, &reason)
+                  : OK;
         if (!err)
-            break;
+            return OK;
         if (clock_mono_ms() >= deadline)
             return why_set(why, err, "%s; run this again in a moment", reason.text);
         topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
     }
-    f->skip_before_ms = f->partitions->elems[0].offset == RD_KAFKA_OFFSET_BEGINNING ? from_ms : 0;
-    return OK;
 }
 
-enum err topic_follower_start(struct topic_follower *f,
-                              const struct topic_follower_options *options, struct why *why)
+/* Assigns what is left of the topic, or of the next one that has something. */
+static void assign_topic(struct topic_follower *f)
+{
+    rd_kafka_topic_partition_list_t *left = rd_kafka_topic_partition_list_new(16);
+
+    for (;; f->seen.topic++) {
+        for (int i = 0; i < f->partitions->cnt; i++)
+            if (f->progress[i].topic == f->seen.topic && is_behind(&f->progress[i]))
+                rd_kafka_topic_partition_list_add(left, f->partitions->elems[i].topic,
+                                                  f->partitions->elems[i].partition)
+                    ->offset = f->progress[i].at;
+        if (left->cnt || f->seen.topic == f->n_topics)
+            break;
+    }
+    f->n_behind = left->cnt;
+    rd_kafka_assign(f->client.rk, left->cnt ? left : NULL);
+    rd_kafka_topic_partition_list_destroy(left);
+}
+
+/* The ends are asked for before the times: what comes in between lies behind them. A partition
+ * without a later record is passed as a whole. */
+static enum err start_to_ends(struct topic_follower *f, struct why *why)
+{
+    struct topic_end *ends = mem_alloc((size_t)f->partitions->cnt, sizeof(*ends));
+    enum err err = topic_client_ends(&f->client, f->partitions, START_MS, ends, why);
+
+    if (!err)
+        err = find_offsets(f, why);
+    for (int i = 0; !err && i < f->partitions->cnt; i++) {
+        struct progress *p = &f->progress[i];
+        int64_t from = f->partitions->elems[i].offset;
+        p->end = ends[i].end;
+        p->at = from == RD_KAFKA_OFFSET_BEGINNING ? ends[i].first
+                : from >= 0 && from < ends[i].end ? from
+                                                  : ends[i].end;
+        f->seen.total += p->end - p->at;
+    }
+    free(ends);
+    if (!err)
+        assign_topic(f);
+    return err;
+}
+
+static enum err start(struct topic_follower *f, const struct topic_follower_options *options,
+                      struct why *why)
 {
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
     f->partitions = rd_kafka_topic_partition_list_new(16);
     enum err err = topic_client_partitions(&f->client, options->topics, options->n_topics, START_MS,
                                            f->partitions, why);
-    for (int i = 0; i < f->partitions->cnt; i++)
-        f->partitions->elems[i].offset =
-            options->from == FOLLOW_END ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
-    if (!err && options->from == FOLLOW_TIME)
-        err = offsets_of_time(f, options->from_ms, why);
     if (err)
         return err;
     f->n_behind = f->partitions->cnt;
+    f->progress = mem_resize(f->progress, (size_t)f->n_behind, sizeof(*f->progress));
+    for (int i = 0; i < f->n_behind; i++) {
+        struct progress *p = &f->progress[i];
+        *p = (struct progress){ .at = -1, .end = -1 };
+        while (strcmp(options->topics[p->topic], f->partitions->elems[i].topic) != 0)
+            p->topic++;
+        p->from = options->from ? options->from[p->topic] : FOLLOW_BEGINNING;
+    }
+    if (f->to_ends)
+        return start_to_ends(f, why);
+    err = find_offsets(f, why);
+    if (err)
+        return err;
+    f->moved_ms = f->awaited_ms = clock_mono_ms();
     rd_kafka_resp_err_t code = rd_kafka_assign(f->client.rk, f->partitions);
-    if (code)
-        return why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code));
-    for (int i = 0; i < f->partitions->cnt; i++)
-        f->partitions->elems[i].offset = -1;
-    f->moved_ms = clock_mono_ms();
-    return OK;
+    return code ? why_set(why, ERR_STOP, "cannot read the topics: %s", rd_kafka_err2str(code)) : OK;
 }
 
-enum err topic_follower_open(struct topic_follower **ret,
-                             const struct topic_follower_options *options, struct why *why)
+enum err topic_follower_start(struct topic_follower **f,
+                              const struct topic_follower_options *options, struct why *why)
 {
-    struct topic_follower *f = mem_alloc(1, sizeof(*f));
-    enum err err = topic_client_open_groupless(&f->client, &options->kafka, NULL, why);
+    enum err err = OK;
 
-    if (err)
-        topic_follower_free(f);
-    else
-        *ret = f;
-    return err;
-}
-
-enum err topic_follower_new(struct topic_follower **ret,
-                            const struct topic_follower_options *options, struct why *why)
-{
-    struct topic_follower *f = NULL;
-    enum err err = topic_follower_open(&f, options, why);
-
+    if (!*f) {
+        *f = mem_alloc(1, sizeof(**f));
+        (*f)->to_ends = options->to_ends;
+        (*f)->n_topics = options->n_topics;
+        err = topic_client_open_groupless(&(*f)->client, &options->kafka, NULL, why);
+        if (!err)
+            rd_kafka_poll_set_consumer((*f)->client.rk);
+    }
     if (!err)
-        err = topic_follower_start(f, options, why);
-    if (err)
-        topic_follower_free(f);
-    else
-        *ret = f;
+        return start(*f, options, why);
+    topic_follower_free(*f);
+    *f = NULL;
     return err;
 }
 
@@ -118,28 +188,48 @@ void topic_follower_free(struct topic_follower *f)
     if (f->partitions)
         rd_kafka_topic_partition_list_destroy(f->partitions);
     topic_client_clear(&f->client);
+    free(f->progress);
     free(f);
 }
 
-/* A partition that grows all the time may never report its end, which librdkafka does where a fetch
- * brings nothing: the end that came with its first record is enough. */
-static void note_end(struct topic_follower *f, const rd_kafka_message_t *message)
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Of a record or the end of a partition. True when it is to be handed out. */
+static bool note(struct topic_follower *f, const rd_kafka_message_t *message)
 {
     const char *topic = rd_kafka_topic_name(message->rkt);
-    rd_kafka_topic_partition_t *p =
-        rd_kafka_topic_partition_list_find(f->partitions, topic, message->partition);
-    bool at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    int64_t first;
+    struct progress *p = progress_of(f, topic, message->partition);
+    int64_t at = message->offset + !message->err, first;
 
-    if (!p || p->opaque)
-        return;
-    if (!at_end && p->offset < 0)
+    if (!p || (f->to_ends && !is_behind(p)))
+        return false;
+    bool behind = is_behind(p);
+    bool wanted =
+        !message->err && (p->from <= 0 || rd_kafka_message_timestamp(message, NULL) >= p->from);
+    if (f->to_ends) {
+        /* An end below ours is that of a leader that is not up to date yet: what is missing comes.
+         */
+        wanted = wanted && message->offset < p->end;
+        at = at < p->end ? at : p->end;
+        at = at > p->at ? at : p->at;
+        f->seen.done += at - p->at;
+    } else if (message->err || !behind) {
+        p->end = at;
+    } else if (p->end < 0) {
+        /* A partition that grows all the time may never report its end, which librdkafka does where
+         * a fetch brings nothing: the end that came with its first record is enough. */
         (void)rd_kafka_get_watermark_offsets(f->client.rk, topic, message->partition, &first,
-                                             &p->offset);
-    if (at_end || (p->offset >= 0 && message->offset + 1 >= p->offset)) {
-        p->opaque = f;
-        f->n_behind--;
+                                             &p->end);
     }
+    p->at = at;
+    if (behind)
+        f->awaited_ms = f->moved_ms;
+    if (!behind || is_behind(p))
+        return wanted;
+    f->n_behind--;
+    if (f->to_ends) /* must not be fetched on, or it would crowd out the others */
+        topic_client_pause(&f->client, topic, message->partition, true);
+    return wanted;
 }
 
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms)
@@ -148,21 +238,28 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
     rd_kafka_message_t *message;
 
     let_go(f);
-    while ((message = topic_client_poll(&f->client, deadline))) {
+    for (;;) {
+        if (f->to_ends && f->seen.topic < f->n_topics && !f->n_behind)
+            assign_topic(f);
+        if (f->to_ends && f->seen.topic == f->n_topics)
+            return NULL;
+        if (!(message = topic_client_poll(&f->client, deadline)))
+            return NULL;
         atomic_store(&f->client.unavailable, false);
-        note_end(f, message);
         f->moved_ms = clock_mono_ms();
         f->times_behind = 0;
-        if (!message->err) {
+        if (note(f, message)) {
             topic_client_record(message, &f->record);
-            if (f->record.timestamp_ms >= f->skip_before_ms) {
-                f->message = message;
-                return &f->record;
-            }
+            f->message = message;
+            return &f->record;
         }
         rd_kafka_message_destroy(message);
     }
-    return NULL;
+}
+
+struct topic_follower_seen topic_follower_seen(const struct topic_follower *f)
+{
+    return f->seen;
 }
 
 bool topic_follower_caught_up(const struct topic_follower *f)
@@ -170,22 +267,16 @@ bool topic_follower_caught_up(const struct topic_follower *f)
     return f->n_behind == 0;
 }
 
-bool topic_follower_waits_for(const struct topic_follower *f, const struct topic_position *at)
+size_t topic_follower_behind(const struct topic_follower *f, int64_t silent_ms,
+                             struct topic_position *first)
 {
-    const rd_kafka_topic_partition_t *p =
-        rd_kafka_topic_partition_list_find(f->partitions, at->topic, at->partition);
+    size_t i = 0;
 
-    return p && !p->opaque;
-}
-
-size_t topic_follower_behind(const struct topic_follower *f, struct topic_position *first)
-{
-    const rd_kafka_topic_partition_t *p = f->partitions->elems;
-
-    if (!f->n_behind)
+    if (!f->n_behind || clock_mono_ms() - f->awaited_ms <= silent_ms)
         return 0;
-    while (p->opaque)
-        p++;
+    while (!is_behind(&f->progress[i]))
+        i++;
+    const rd_kafka_topic_partition_t *p = &f->partitions->elems[i];
     *first = (struct topic_position){ p->topic, p->partition, -1 };
     return (size_t)f->n_behind;
 }
@@ -206,19 +297,17 @@ bool topic_follower_stalled(struct topic_follower *f, struct why *why)
     if (now - f->moved_ms < STALLED_MS || now - f->asked_ms < ASK_EVERY_MS)
         return false;
     f->asked_ms = now;
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(f->partitions);
-    struct topic_end *ends = mem_alloc((size_t)list->cnt, sizeof(*ends));
-    if (!topic_client_ends(&f->client, list, ASK_MS, ends, why) &&
-        rd_kafka_position(f->client.rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
-        for (int i = 0; i < list->cnt && !stalled; i++) {
-            const rd_kafka_topic_partition_t *p = &list->elems[i];
-            stalled = ends[i].end > (p->offset >= 0 ? p->offset : ends[i].first);
+    struct topic_end *ends = mem_alloc((size_t)f->partitions->cnt, sizeof(*ends));
+    if (!topic_client_ends(&f->client, f->partitions, ASK_MS, ends, why))
+        for (int i = 0; i < f->partitions->cnt && !stalled; i++) {
+            const rd_kafka_topic_partition_t *p = &f->partitions->elems[i];
+            int64_t at = f->progress[i].at;
+            stalled = ends[i].end > (at >= 0 ? at : ends[i].first);
             if (stalled)
                 (void)why_set(why, ERR_STOP, "%s [%d] has records that are not read", p->topic,
                               (int)p->partition);
         }
     free(ends);
-    rd_kafka_topic_partition_list_destroy(list);
     f->times_behind = stalled ? f->times_behind + 1 : 0;
     return f->times_behind >= STALLED_TIMES;
 }

@@ -1,5 +1,6 @@
-/* Reads a small topic from its beginning and keeps following it, without a group: every process
- * sees every record. For `allowlist`, and for tools that look into a topic. */
+/* Reads topics from some place on, without a group: every process sees every record. It follows
+ * them (`allowlist`, and tools that look into a topic), or with to_ends ends where they ended (to
+ * rebuild what was made of them). One thread. */
 #ifndef CRCR_IO_TOPIC_FOLLOWER_H
 #define CRCR_IO_TOPIC_FOLLOWER_H
 
@@ -7,42 +8,50 @@
 
 struct topic_follower;
 
-enum follow_from { FOLLOW_BEGINNING, FOLLOW_END, FOLLOW_TIME };
+/* Where a topic is begun; or a time, wall clock in ms, and what is older does not come. */
+#define FOLLOW_BEGINNING 0
+#define FOLLOW_END       (-1)
 
 struct topic_follower_options {
     struct kafka_options kafka;
     const char *const *topics;
     size_t n_topics;
-    enum follow_from from;
-    int64_t from_ms; /* FOLLOW_TIME: wall clock */
+    const int64_t *from; /* each; NULL: all from the beginning */
+    /* Reads to the ends that the topics had when it began: first all of one topic, then all of the
+     * next. What comes in meanwhile is not read. What a topic lost meanwhile (made anew, an unclean
+     * election) is waited for: who reads must begin anew when nothing comes. */
+    bool to_ends;
 };
 
-/* The client alone: asks nobody, and only topic_follower_start may follow. */
-enum err topic_follower_open(struct topic_follower **ret,
-                             const struct topic_follower_options *options,
-                             struct why *why) MUST_CHECK;
-/* Asks the brokers for the topics' partitions, waiting 5 s at most, and with FOLLOW_TIME for their
- * offsets, again for 15 s while they have no leader. ERR_RETRY: none answered.
- * ERR_STOP: a topic is missing (named). After either it may be called again. Partitions added later
- * are not followed. */
-enum err topic_follower_start(struct topic_follower *f,
+/* Asks the brokers for the topics' partitions, waiting 5 s at most, and where there are times for
+ * their offsets, again for 15 s while they have no leader. With to_ends it asks for the ends, too,
+ * and nothing again. ERR_RETRY: none answered. ERR_STOP: a topic is missing (named). Partitions
+ * added later are not followed.
+ *
+ * *f is NULL the first time, and the caller's also after an error: then it is for the next try, or
+ * topic_follower_free, alone. Who tries again and again keeps it, for to free it takes as long as a
+ * name server that does not answer. */
+enum err topic_follower_start(struct topic_follower **f,
                               const struct topic_follower_options *options,
                               struct why *why) MUST_CHECK;
-/* Both. Who tries again and again keeps the client instead: to free it takes as long as a name
- * server that does not answer. */
-enum err topic_follower_new(struct topic_follower **ret,
-                            const struct topic_follower_options *options,
-                            struct why *why) MUST_CHECK;
 void topic_follower_free(struct topic_follower *f);
-/* The next record, valid until the next call; NULL when none came in timeout_ms. Order holds in a
- * partition. */
+/* The next record, valid until the next call; NULL when none came in timeout_ms, or with to_ends
+ * all was read. Order holds in a partition. */
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms);
 /* True once everything that was there when the follower started has been handed out. */
 bool topic_follower_caught_up(const struct topic_follower *f);
-/* Whether something that was there at the start is still to come of that partition. */
-bool topic_follower_waits_for(const struct topic_follower *f, const struct topic_position *at);
-/* How many partitions it waits for so; *first is one of them, its topic borrowed from f. */
-size_t topic_follower_behind(const struct topic_follower *f, struct topic_position *first);
+/* Of how many partitions something is still to come that was there at the start, when nothing such
+ * has come for silent_ms; *first is one of them, its topic borrowed from f. */
+size_t topic_follower_behind(const struct topic_follower *f, int64_t silent_ms,
+                             struct topic_position *first);
+/* With to_ends. */
+struct topic_follower_seen {
+    size_t topic; /* the index of the one that is being read; n_topics when all were */
+    /* Offsets between the places where it began and the ends, and how many of them are passed.
+     * Compaction leaves gaps: these are no counts of records. */
+    int64_t total, done;
+};
+struct topic_follower_seen topic_follower_seen(const struct topic_follower *f);
 /* True once for each time that every broker was lost: why says which and what to do. Nothing else
  * is to be done but to go on: it comes back by itself. */
 bool topic_follower_lost(struct topic_follower *f, struct why *why);

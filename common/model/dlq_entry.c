@@ -2,6 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/mem.h"
+#include "task.h"
+
+#define COPY(to, from) ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
 
 static const char *const state_names[] = {
     [DLQ_OPEN] = "open",
@@ -30,12 +36,147 @@ void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE])
     snprintf(to, DLQ_PLACE_SIZE, "%" PRId32 "@%" PRId64, at.partition, at.offset);
 }
 
-/* What was parked keeps the headers that it came with: class says whose `resolves` it is. */
-enum dlq_state dlq_resolution(const struct headers *headers, struct dlq_place *of)
+/* What the record with these headers makes of the entry at *of; DLQ_OPEN: it is an entry itself,
+ * *of is untouched. What was parked keeps the headers that it came with: class says whose
+ * `resolves` it is. */
+static enum dlq_state resolution(const struct headers *headers, struct dlq_place *of)
 {
     struct str class = headers_get(headers, "class"), resolves = headers_get(headers, "resolves");
     for (enum dlq_state to = DLQ_REPLAYED; to <= DLQ_DROPPED; to++)
         if (str_is(class, state_names[to]) && resolves.ptr && dlq_place_parse(resolves, of))
             return to;
     return DLQ_OPEN;
+}
+
+void dlq_entry_read(struct dlq_entry *e, int64_t timestamp_ms, struct str key,
+                    const struct headers *headers)
+{
+    e->parked_ms = headers_get_i64(headers, "parked_ms", timestamp_ms);
+    COPY(e->class, headers_get(headers, "class"));
+    COPY(e->source_topic, headers_get(headers, "source_topic"));
+    COPY(e->to_topic, headers_get(headers, "to_topic"));
+    COPY(e->key, key);
+    COPY(e->delivery, headers_get(headers, "delivery"));
+    COPY(e->error, headers_get(headers, "error"));
+    e->repos = str_dup(str_cut(task_repos(headers), TASK_REPOS_SIZE));
+}
+
+void dlq_entry_clear(struct dlq_entry *e)
+{
+    free(e->repos);
+    e->repos = NULL;
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static void forget(struct dlq *d, struct dlq_entry *e)
+{
+    HASH_DEL(d->entries, e);
+    dlq_entry_clear(e);
+    free(e);
+}
+
+void dlq_clear(struct dlq *d)
+{
+    struct dlq_entry *e, *next;
+    HASH_ITER(hh, d->entries, e, next)
+    forget(d, e);
+}
+
+static struct dlq_entry *get(const struct dlq *d, struct dlq_place at)
+{
+    struct dlq_entry *e;
+    char place[DLQ_PLACE_SIZE];
+    dlq_place_text(at, place);
+    HASH_FIND_STR(d->entries, place, e);
+    return e;
+}
+
+static struct dlq_entry *make(struct dlq *d, struct dlq_place at)
+{
+    struct dlq_entry *e = get(d, at);
+    if (e)
+        return e;
+    e = mem_alloc(1, sizeof(*e));
+    e->at = at;
+    dlq_place_text(at, e->place);
+    HASH_ADD_STR(d->entries, place, e);
+    return e;
+}
+
+static int by_oldest(const struct dlq_entry *a, const struct dlq_entry *b)
+{
+    if (a->parked_ms != b->parked_ms)
+        return a->parked_ms < b->parked_ms ? -1 : 1;
+    if (a->at.partition != b->at.partition)
+        return a->at.partition < b->at.partition ? -1 : 1;
+    return (a->at.offset > b->at.offset) - (a->at.offset < b->at.offset);
+}
+
+static int by_newest(const struct dlq_entry *a, const struct dlq_entry *b)
+{
+    return by_oldest(b, a);
+}
+
+void dlq_sort(struct dlq *d, bool newest_first)
+{
+    int (*order)(const struct dlq_entry *, const struct dlq_entry *) =
+        newest_first ? by_newest : by_oldest;
+    struct dlq_entry *e, *next;
+    HASH_ITER(hh, d->entries, e, next)
+    if (!e->exists)
+        forget(d, e);
+    HASH_SORT(d->entries, order);
+}
+
+static void make_room(struct dlq *d)
+{
+    struct dlq_entry *e, *next;
+    size_t n = d->open_max / 10;
+    dlq_sort(d, false);
+    HASH_ITER(hh, d->entries, e, next)
+    if (n-- > 0)
+        forget(d, e);
+    else
+        break;
+    d->more = true;
+}
+
+void dlq_add(struct dlq *d, struct dlq_place at, int64_t timestamp_ms, struct str key,
+             const struct headers *headers)
+{
+    struct dlq_place of;
+    enum dlq_state became = resolution(headers, &of);
+    struct dlq_entry *e;
+    if (became == DLQ_OPEN) {
+        if (d->open_max && dlq_count(d) >= d->open_max)
+            make_room(d);
+        e = make(d, at);
+        if (!e->exists)
+            dlq_entry_read(e, timestamp_ms, key, headers);
+        e->exists = true;
+    } else if (!d->open_max) {
+        make(d, of)->state = became;
+    } else if ((e = get(d, of))) {
+        forget(d, e);
+    }
+}
+
+void dlq_expire(struct dlq *d, int32_t partition, int64_t first)
+{
+    struct dlq_entry *e, *next;
+    HASH_ITER(hh, d->entries, e, next)
+    if (e->at.partition == partition && e->at.offset < first)
+        forget(d, e);
+}
+
+size_t dlq_count(const struct dlq *d)
+{
+    return HASH_COUNT(d->entries);
+}
+
+struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
+{
+    struct dlq_entry *e = get(d, at);
+    return e && e->exists ? e : NULL;
 }

@@ -1,4 +1,6 @@
-/* What a record of the topic `dlq` is: an entry, or the resolution of one. Kafka cannot delete one
+/* The dead-letter queue: its entries, and what became of them.
+ *
+ * A record of the topic `dlq` is an entry, or the resolution of one. Kafka cannot delete one
  * record, so a resolution is a record of the queue itself, under the same key and so in the same
  * partition:
  *
@@ -8,7 +10,10 @@
 #ifndef CRCR_MODEL_DLQ_ENTRY_H
 #define CRCR_MODEL_DLQ_ENTRY_H
 
+#include <uthash.h>
+
 #include "../base/headers.h"
+#include "limits.h"
 
 enum dlq_state { DLQ_OPEN, DLQ_REPLAYED, DLQ_DROPPED };
 /* "open", "replayed", "dropped". */
@@ -23,8 +28,45 @@ struct dlq_place {
 bool dlq_place_parse(struct str text, struct dlq_place *ret);
 void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE]);
 
-/* What the record with these headers makes of the entry at *of: DLQ_REPLAYED or DLQ_DROPPED;
- * DLQ_OPEN: it is an entry itself, *of is untouched. */
-enum dlq_state dlq_resolution(const struct headers *headers, struct dlq_place *of);
+/* What is kept of a record. Text that is not known is "", and what is too long is cut. */
+struct dlq_entry {
+    UT_hash_handle hh;
+    char place[DLQ_PLACE_SIZE]; /* its key in a struct dlq */
+    struct dlq_place at;
+    int64_t parked_ms;
+    enum dlq_state state;
+    bool exists; /* false: only its resolution has come */
+    bool chosen; /* the caller's */
+    char class[16];
+    char source_topic[96], to_topic[96];
+    char key[300];
+    char delivery[DELIVERY_MAX + 1];
+    char *repos; /* downstreams, comma-separated; mostly one */
+    char error[300];
+};
+/* Fills one that is zeroed. Takes any record, not only what is parked. */
+void dlq_entry_read(struct dlq_entry *e, int64_t timestamp_ms, struct str key,
+                    const struct headers *headers);
+void dlq_entry_clear(struct dlq_entry *e);
+
+struct dlq {
+    /* 0: keeps all that came. Else only what is open, at most so many: past that the tenth that was
+     * parked first is forgotten, and more is set. */
+    size_t open_max;
+    bool more;
+    struct dlq_entry *entries; /* to be walked by hh.next */
+};
+void dlq_clear(struct dlq *d);
+/* A record of the topic: an entry, or what resolves one. In any order; with open_max in that of its
+ * partition. */
+void dlq_add(struct dlq *d, struct dlq_place at, int64_t timestamp_ms, struct str key,
+             const struct headers *headers);
+/* Of that partition nothing is there before first any more. */
+void dlq_expire(struct dlq *d, int32_t partition, int64_t first);
+/* Puts the entries into order, and drops those of which only the resolution has come. */
+void dlq_sort(struct dlq *d, bool newest_first);
+size_t dlq_count(const struct dlq *d);
+/* NULL: there is none. */
+struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
 
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/json_put.h"
 #include "ids.h"
-#include "json_scan.h"
 #include "task.h"
 
 static const char *const outcome_names[] = {
@@ -46,53 +46,43 @@ void outcome_init(struct outcome *o, const struct task *task)
     str_copy(o->event_key, sizeof(o->event_key), task->event_key);
 }
 
-static void put_text(struct buf *to, const char *name, const char *text)
-{
-    buf_printf(to, ",\"%s\":", name);
-    if (*text)
-        json_quote(to, str_of(text));
-    else
-        buf_puts(to, "null");
-}
-
 /* A number that is 0 when it is not known is written as null. */
 static void put_number(struct buf *to, const char *name, int64_t number)
 {
-    if (number)
-        buf_printf(to, ",\"%s\":%" PRId64, name, number);
-    else
-        buf_printf(to, ",\"%s\":null", name);
+    json_put_number(to, name, number ? number : -1);
 }
 
 void outcome_to_json(const struct outcome *o, struct buf *to)
 {
     char at[CLOCK_TEXT_SIZE];
     clock_format(o->at_ms, at);
-    buf_puts(to, "{\"delivery_id\":");
-    json_quote(to, str_of(o->delivery_id));
-    put_text(to, "repo", o->repo);
-    buf_printf(to, ",\"tier\":\"L%d\"", o->level);
-    put_text(to, "kind", o->kind);
-    put_text(to, "run_id", o->run_id);
-    put_text(to, "event_type", o->event_type);
+    buf_putc(to, '{');
+    json_put_string(to, "delivery_id", o->delivery_id);
+    json_put_string(to, "repo", o->repo);
+    json_put_name(to, "tier");
+    buf_printf(to, "\"L%d\"", o->level);
+    json_put_string(to, "kind", o->kind);
+    json_put_string(to, "run_id", o->run_id);
+    json_put_string(to, "event_type", o->event_type);
     put_number(to, "pr_number", o->pr_number);
-    put_text(to, "head_sha", o->head_sha);
-    put_text(to, "outcome", outcome_names[o->outcome]);
+    json_put_string(to, "head_sha", o->head_sha);
+    json_put_string(to, "outcome", outcome_names[o->outcome]);
     put_number(to, "http_status", o->http_status);
     put_number(to, "attempt", o->attempt);
-    buf_printf(to, ",\"latency_ms\":%" PRId64, o->latency_ms);
-    put_text(to, "error", o->error);
+    json_put_name(to, "latency_ms");
+    buf_printf(to, "%" PRId64, o->latency_ms);
+    json_put_string(to, "error", o->error);
     if (*o->again)
-        put_text(to, "again", o->again);
+        json_put_string(to, "again", o->again);
     if (*o->source)
-        put_text(to, "source", o->source);
+        json_put_string(to, "source", o->source);
     if (*o->seq) {
-        put_text(to, "seq", o->seq);
-        put_text(to, "event_key", o->event_key);
+        json_put_string(to, "seq", o->seq);
+        json_put_string(to, "event_key", o->event_key);
     }
-    buf_printf(to, ",\"at\":\"%s\"", at);
-    put_text(to, "maybe_duplicate", task_mark_name(o->maybe_duplicate));
-    put_text(to, "action", o->action);
+    json_put_string(to, "at", at);
+    json_put_string(to, "maybe_duplicate", task_mark_name(o->maybe_duplicate));
+    json_put_string(to, "action", o->action);
     put_number(to, "received_ms", o->received_ms);
     buf_putc(to, '}');
 }

@@ -40,10 +40,7 @@ static void open_follower(struct allowlist_feed *f)
 {
     struct why why, reported = { "" };
     while (goes_on(f)) {
-        enum err err = f->follower ? OK : topic_follower_open(&f->follower, &f->options, &why);
-        if (!err)
-            err = topic_follower_start(f->follower, &f->options, &why);
-        if (!err)
+        if (!topic_follower_start(&f->follower, &f->options, &why))
             return;
         if (strcmp(why.text, reported.text) != 0)
             f->refused(&why);
@@ -88,9 +85,8 @@ enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_opti
     f->store = allowlist_store_new();
     f->topic = topic;
     f->wake.fd = -1;
-    f->options = (struct topic_follower_options){
-        .kafka = *kafka, .topics = &f->topic, .n_topics = 1, .from = FOLLOW_BEGINNING
-    };
+    f->options =
+        (struct topic_follower_options){ .kafka = *kafka, .topics = &f->topic, .n_topics = 1 };
     enum err err = wake_init(&f->wake, why);
     if (!err && pthread_create(&f->thread, NULL, follow, f) != 0)
         err = why_set(why, ERR_STOP, "no thread for the allowlist");

@@ -1,5 +1,5 @@
-/* The dead-letter queue: its entries, and what became of them (common/model/dlq_entry.h). A
- * resolution is written after the entry was put back and acknowledged: who dies in between puts
+/* What is done with entries of the dead-letter queue (common/model/dlq_entry.h). A resolution is
+ * written after the entry was put back and acknowledged: who dies in between puts
  * it back once more, which claims make harmless for dispatches. PURE. */
 #ifndef CRCR_CTL_DLQ_H
 #define CRCR_CTL_DLQ_H
@@ -12,35 +12,6 @@
 #include "../../common/model/topics.h"
 
 struct dlq_place dlq_place_of(const struct record *record);
-
-/* Text that is not known is "". */
-struct dlq_entry {
-    struct dlq_place at;
-    int64_t parked_ms;
-    enum dlq_state state;
-    bool exists; /* false: only its resolution has come */
-    bool chosen; /* the caller's */
-    char class[16];
-    char source_topic[96];
-    char key[300];
-    char delivery[DELIVERY_MAX + 1];
-    char *repos; /* downstreams, comma-separated; mostly one */
-    char error[300];
-};
-
-struct dlq {
-    struct table by_place;      /* of struct dlq_entry */
-    struct dlq_entry **entries; /* the oldest first; after dlq_finish */
-    size_t n;
-};
-
-void dlq_init(struct dlq *d);
-void dlq_clear(struct dlq *d);
-/* A record of the topic, in any order; dlq_finish once, when all are there. */
-void dlq_add(struct dlq *d, const struct record *record);
-void dlq_finish(struct dlq *d);
-/* NULL: there is none. */
-struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
 
 /* What is wanted; empty text and 0 want everything. repo: any of the record's. */
 #define DLQ_MAX_PLACES 1000

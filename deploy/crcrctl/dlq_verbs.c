@@ -121,7 +121,7 @@ struct reading {
 static bool collect(void *opaque, const struct record *record)
 {
     struct reading *r = opaque;
-    dlq_add(r->dlq, record);
+    dlq_add(r->dlq, dlq_place_of(record), record->timestamp_ms, record->key, &record->headers);
     if (r->show && record->at.partition == r->show->partition &&
         record->at.offset == r->show->offset) {
         print_record(record);
@@ -139,9 +139,9 @@ static int read_queue(struct ctl *ctl, struct reading *r)
     struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct why why;
     r->results = ctl->topics.name[TOPIC_RESULTS];
-    dlq_init(r->dlq);
+    *r->dlq = (struct dlq){ .open_max = 0 };
     enum err err = scan_all(&scan, ctl, collect, r, &why);
-    dlq_finish(r->dlq);
+    dlq_sort(r->dlq, false);
     if (!err)
         return CTL_OK;
     dlq_clear(r->dlq);
@@ -160,8 +160,7 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
         code = read_queue(ctl, &(struct reading){ .dlq = &dlq });
     if (code != CTL_OK)
         return code;
-    for (size_t i = 0; i < dlq.n; i++) {
-        const struct dlq_entry *entry = dlq.entries[i];
+    for (const struct dlq_entry *entry = dlq.entries; entry; entry = entry->hh.next) {
         if (!dlq_matches(&filter, &ctl->topics, entry))
             continue;
         resolved += entry->state != DLQ_OPEN;
@@ -233,8 +232,7 @@ static void choose(struct resolving *r)
         ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": no entry is there", f->places[i].partition,
                 f->places[i].offset);
     }
-    for (size_t i = 0; i < r->dlq.n; i++) {
-        struct dlq_entry *entry = r->dlq.entries[i];
+    for (struct dlq_entry *entry = r->dlq.entries; entry; entry = entry->hh.next) {
         if (!dlq_matches(f, &r->ctl->topics, entry))
             continue;
         entry->chosen = entry->state == DLQ_OPEN;
@@ -334,9 +332,8 @@ static void run(struct resolving *r)
     struct scan results = { .topics = SCAN(TOPIC_RESULTS), .keep = &r->follower };
     const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
     bool any = false; /* of those chosen came from `results` */
-    for (size_t i = 0; i < r->dlq.n; i++)
-        any = any ||
-              (r->dlq.entries[i]->chosen && str_is(str_of(r->dlq.entries[i]->source_topic), topic));
+    for (const struct dlq_entry *e = r->dlq.entries; e && !any; e = e->hh.next)
+        any = e->chosen && str_is(str_of(e->source_topic), topic);
     if (any && r->to == DLQ_REPLAYED)
         r->err = scan_run(&results, r->ctl, see_row, &r->rows, &r->why);
     if (!r->err && !r->args->dry_run)

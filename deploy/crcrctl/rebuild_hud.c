@@ -1,7 +1,7 @@
 #include <inttypes.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/io/topic_span.h"
+#include "../../common/io/topic_follower.h"
 #include "../../common/view/epoch.h"
 #include "verbs.h"
 
@@ -58,11 +58,13 @@ static int follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms)
 /* One that is under way is left alone. */
 static int drop(struct ctl *ctl, struct redis *redis, bool force)
 {
-    const struct topic_span_part parts[] = { { ctl->topics.name[TOPIC_DISPATCHES], 0 },
-                                             { ctl->topics.name[TOPIC_RESULTS], 0 },
-                                             { ctl->topics.name[TOPIC_EVENTS], 0 },
-                                             { ctl->topics.name[TOPIC_CALLBACKS], 0 } };
-    struct topic_span *span = NULL;
+    const char *const topics[] = { ctl->topics.name[TOPIC_DISPATCHES],
+                                   ctl->topics.name[TOPIC_RESULTS], ctl->topics.name[TOPIC_EVENTS],
+                                   ctl->topics.name[TOPIC_CALLBACKS] };
+    const struct topic_follower_options options = {
+        .kafka = ctl->kafka, .topics = topics, .n_topics = 4, .to_ends = true
+    };
+    struct topic_follower *reader = NULL;
     struct view_rebuild before;
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
@@ -73,9 +75,9 @@ static int drop(struct ctl *ctl, struct redis *redis, bool force)
     }
     /* What would be read: with one partition unavailable nothing is rebuilt, and nothing shown. */
     if (!err && before.consistent && !force && ctl->kafka.brokers && *ctl->kafka.brokers &&
-        (err = topic_span_new(&span, &ctl->kafka, parts, sizeof(parts) / sizeof(*parts), &why)))
+        (err = topic_follower_start(&reader, &options, &why)))
         (void)why_prefix(&why, err, "the view is left as it is (--force drops it all the same)");
-    topic_span_free(span);
+    topic_follower_free(reader);
     if (!err)
         err = view_epoch_drop(redis, &why);
     if (err)

@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "../../common/base/clock.h"
-
 #define WAIT_MS  500
 #define STALL_MS 30000
 
@@ -22,7 +20,6 @@ static bool idle(const struct scan *s, struct topic_follower *follower, bool *re
 static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_follower *follower,
                          scan_fn *found, void *opaque, struct why *why)
 {
-    int64_t moved_ms = clock_mono_ms();
     struct topic_position first;
     bool reported = false;
     enum err err = OK;
@@ -34,8 +31,6 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
         }
         if (record) {
             s->read++;
-            if (topic_follower_waits_for(follower, &record->at))
-                moved_ms = clock_mono_ms();
             if (!found(opaque, record) || (!s->follow && topic_follower_caught_up(follower)))
                 break; /* what came after the start is not waited for: it may never stop coming */
             if (!s->quiet)
@@ -43,10 +38,9 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
         } else if (!idle(s, follower, &reported)) {
             break;
         }
-        if (clock_mono_ms() - moved_ms <= STALL_MS || topic_follower_caught_up(follower))
+        size_t n = topic_follower_behind(follower, STALL_MS, &first);
+        if (!n) /* others may go on, and new records come: that ends nothing */
             continue;
-        /* Others may go on, and new records come: that ends nothing. */
-        size_t n = topic_follower_behind(follower, &first);
         err = why_set(
             why, ERR_RETRY,
             "Kafka at %s does not answer for %s [%d]%s, of which not all was read: is its "
@@ -62,23 +56,22 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
                   struct why *why)
 {
     const char *names[TOPIC_COUNT];
+    int64_t from[TOPIC_COUNT];
     size_t n = 0;
     for (size_t i = 0; i < TOPIC_COUNT; i++)
-        if (s->topics & SCAN(i))
-            names[n++] = ctl->topics.name[i];
-    const struct topic_follower_options options = { .kafka = ctl->kafka,
-                                                    .topics = names,
-                                                    .n_topics = n,
-                                                    .from = s->from_now  ? FOLLOW_END
-                                                            : s->from_ms ? FOLLOW_TIME
-                                                                         : FOLLOW_BEGINNING,
-                                                    .from_ms = s->from_ms };
-    struct topic_follower *follower;
-    enum err err = topic_follower_new(&follower, &options, why);
-    if (err)
-        return err;
-    ctl_catch_signals();
-    err = read_all(s, ctl, follower, found, opaque, why);
+        if (s->topics & SCAN(i)) {
+            names[n] = ctl->topics.name[i];
+            from[n++] = s->from_ms;
+        }
+    const struct topic_follower_options options = {
+        .kafka = ctl->kafka, .topics = names, .n_topics = n, .from = from
+    };
+    struct topic_follower *follower = NULL;
+    enum err err = topic_follower_start(&follower, &options, why);
+    if (!err) {
+        ctl_catch_signals();
+        err = read_all(s, ctl, follower, found, opaque, why);
+    }
     if (!err && s->keep)
         *s->keep = follower;
     else

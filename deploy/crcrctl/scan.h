@@ -10,8 +10,7 @@ typedef bool scan_fn(void *opaque, const struct record *record);
 
 struct scan {
     unsigned topics; /* SCAN(TOPIC_…) | … */
-    int64_t from_ms; /* wall clock; 0: from the beginning */
-    bool from_now;   /* only what comes */
+    int64_t from_ms; /* wall clock; or FOLLOW_BEGINNING, 0; or FOLLOW_END */
     bool follow;     /* goes on with what comes, until a signal */
     bool quiet;  /* shows no progress; else who prints in the middle calls progress_end before */
     size_t read; /* records so far */

@@ -98,7 +98,8 @@ int verb_tail(struct ctl *ctl, const struct args *args)
         scan->topics |= all ? ~0u : SCAN(topic);
     }
     /* What one looks for by name may have come already. */
-    scan->from_now = args->follow && !args->since_ms && !args->delivery && !args->pr;
+    if (args->follow && !args->since_ms && !args->delivery && !args->pr)
+        scan->from_ms = FOLLOW_END;
     scan->quiet = scan->follow; /* then the lines themselves show it */
     tail.shows = (scan->follow ? 0 : SUMMARY_DATE) | (args->delivery ? 0 : SUMMARY_DELIVERY) |
                  (ctl_color(stdout) ? SUMMARY_COLOR : 0);

@@ -50,9 +50,8 @@ static int compare(struct ctl *ctl, const struct args *args, bool create)
     reports = mem_alloc(specs.n, sizeof(*reports));
     err = topic_admin_new(&admin, &ctl->kafka, TIMEOUT_MS, &why);
     if (!err)
-        err = create
-                  ? topic_admin_create(admin, &specs, prefix, (int)args->replication, reports, &why)
-                  : topic_admin_check(admin, &specs, prefix, reports, &why);
+        err = topic_admin_compare(admin, &specs, prefix, create, (int)args->replication, reports,
+                                  &why);
     int code = !err ? print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
     topic_admin_free(admin);
     free(reports);

@@ -1,58 +1,47 @@
 #include "dispatch_day.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "../../common/base/json_put.h"
 #include "../../common/base/mem.h"
+#include "../../common/base/table.h"
+#include "../../common/model/figures.h"
 
 #define HOURS        24
 #define HOUR_MS      (DISPATCH_DAY_MS / HOURS)
-#define BUCKETS      128
-#define PER_DOUBLING 4 /* bucket i ends at 2^(i/4) ms; the last one after 41 days */
 #define REPOS_MAX    10000
+#define SHOWN        50
 #define FORGOTTEN_MS (15 * 60 * 1000LL)
 
 struct downstream {
-    UT_hash_handle hh;
-    char repo[REPO_MAX + 1];
-    int64_t answered_ms, put_off_ms;
+    int64_t answered_ms, put_off_ms; /* the newest answer, and task that was put off; 0: none */
+};
+
+struct hour {
+    int64_t hour; /* since 1970 */
+    int64_t dispatched, failed;
+    struct figures times; /* FIGURE_QUEUE: until the call */
 };
 
 struct dispatch_day {
-    struct hour {
-        int64_t hour; /* since 1970 */
-        int64_t dispatched, failed;
-        uint32_t latency[BUCKETS];
-    } hours[HOURS];
-    struct downstream *downstreams;
+    struct hour hours[HOURS];
+    struct table downstreams; /* by name, in lower case */
 };
 
 struct dispatch_day *dispatch_day_new(void)
 {
-    return mem_alloc(1, sizeof(struct dispatch_day));
+    struct dispatch_day *d = mem_alloc(1, sizeof(*d));
+    d->downstreams.size = sizeof(struct downstream);
+    return d;
 }
 
 void dispatch_day_free(struct dispatch_day *d)
 {
-    struct downstream *one, *next;
     if (!d)
         return;
-    HASH_ITER(hh, d->downstreams, one, next)
-    {
-        HASH_DEL(d->downstreams, one);
-        free(one);
-    }
+    table_clear(&d->downstreams);
     free(d);
-}
-
-/* ---- calls and their times ------------------------------------------------------------------- */
-
-static size_t bucket_of(int64_t ms)
-{
-    size_t i = ms > 1 ? (size_t)ceil(PER_DOUBLING * log2((double)ms)) : 0;
-    return i < BUCKETS ? i : BUCKETS - 1;
 }
 
 static void count(struct dispatch_day *d, const struct outcome *o)
@@ -64,52 +53,9 @@ static void count(struct dispatch_day *d, const struct outcome *o)
     if (h->hour < hour)
         *h = (struct hour){ .hour = hour };
     h->failed += o->outcome == OUTCOME_FAILED;
-    if (o->outcome != OUTCOME_DISPATCHED)
-        return;
-    h->dispatched++;
-    if (o->received_ms > 0 && !*o->source && !*o->again)
-        h->latency[bucket_of(o->at_ms - o->received_ms)]++;
-}
-
-struct dispatch_sums dispatch_day_sums(const struct dispatch_day *d, int64_t now_ms)
-{
-    struct dispatch_sums sums = { .p50_ms = -1, .p99_ms = -1 };
-    uint64_t latency[BUCKETS] = { 0 }, n = 0, seen = 0;
-    for (const struct hour *h = d->hours; h < d->hours + HOURS; h++) {
-        if (h->hour <= now_ms / HOUR_MS - HOURS)
-            continue;
-        sums.dispatched += h->dispatched;
-        sums.failed += h->failed;
-        for (size_t i = 0; i < BUCKETS; i++)
-            latency[i] += h->latency[i];
-    }
-    for (size_t i = 0; i < BUCKETS; i++)
-        n += latency[i];
-    for (size_t i = 0; i < BUCKETS && sums.p99_ms < 0; i++) {
-        int64_t ends_ms = (int64_t)llround(exp2((double)i / PER_DOUBLING));
-        seen += latency[i];
-        if (seen && sums.p50_ms < 0 && seen * 2 >= n)
-            sums.p50_ms = ends_ms;
-        if (seen && seen * 100 >= n * 99)
-            sums.p99_ms = ends_ms;
-    }
-    return sums;
-}
-
-/* ---- whose breaker is open ------------------------------------------------------------------- */
-
-static struct downstream *downstream_of(struct dispatch_day *d, const char *name)
-{
-    char repo[REPO_MAX + 1];
-    struct downstream *one;
-    str_lower(repo, sizeof(repo), str_of(name));
-    HASH_FIND_STR(d->downstreams, repo, one);
-    if (one || HASH_COUNT(d->downstreams) >= REPOS_MAX)
-        return one;
-    one = mem_alloc(1, sizeof(*one));
-    str_copy(one->repo, sizeof(one->repo), str_of(repo));
-    HASH_ADD_STR(d->downstreams, repo, one);
-    return one;
+    h->dispatched += o->outcome == OUTCOME_DISPATCHED;
+    if (o->outcome == OUTCOME_DISPATCHED && o->received_ms > 0 && !*o->source && !*o->again)
+        figures_add_time(&h->times, FIGURE_QUEUE, o->at_ms - o->received_ms);
 }
 
 /* As breaker_answered: whatever is an answer ends it, a refusal too. */
@@ -118,7 +64,11 @@ static void note(struct dispatch_day *d, const struct outcome *o)
     bool answered = (o->outcome == OUTCOME_DISPATCHED || o->outcome == OUTCOME_FAILED) &&
                     o->http_status >= 200 && o->http_status < 500;
     bool put_off = o->outcome == OUTCOME_WAITING && strcmp(o->error, BREAKER_REASON) == 0;
-    struct downstream *one = answered || put_off ? downstream_of(d, o->repo) : NULL;
+    char repo[REPO_MAX + 1];
+    str_lower(repo, sizeof(repo), str_of(o->repo));
+    struct downstream *one = table_get(&d->downstreams, str_of(repo));
+    if (!one && (answered || put_off) && table_count(&d->downstreams) < REPOS_MAX)
+        one = table_make(&d->downstreams, str_of(repo));
     if (one && answered && o->at_ms > one->answered_ms)
         one->answered_ms = o->at_ms;
     if (one && put_off && o->at_ms > one->put_off_ms)
@@ -134,21 +84,42 @@ void dispatch_day_add(struct dispatch_day *d, const struct outcome *o, int64_t n
     note(d, o);
 }
 
-size_t dispatch_day_broken(const struct dispatch_day *d, int64_t now_ms,
-                           struct broken_downstream *ret, size_t max)
+static void put_breakers(struct buf *to, const struct dispatch_day *d, int64_t now_ms)
 {
-    struct downstream *one, *next;
-    size_t n = 0;
-    HASH_ITER(hh, d->downstreams, one, next)
-    {
-        if (one->put_off_ms <= one->answered_ms || one->put_off_ms <= now_ms - FORGOTTEN_MS)
+    const struct downstream *one = NULL;
+    int64_t n = 0;
+    json_put_begin(to, "breakers", '{');
+    json_put_begin(to, "downstreams", '[');
+    while (d && (one = table_next(&d->downstreams, one))) {
+        if (one->put_off_ms <= one->answered_ms || one->put_off_ms <= now_ms - FORGOTTEN_MS ||
+            ++n > SHOWN)
             continue;
-        if (n < max) {
-            ret[n] = (struct broken_downstream){ .answered_ms = one->answered_ms,
-                                                 .put_off_ms = one->put_off_ms };
-            memcpy(ret[n].repo, one->repo, sizeof(one->repo));
-        }
-        n++;
+        json_put_begin(to, NULL, '{');
+        json_put_text(to, "repo", table_key(one));
+        json_put_time(to, "answered_at", one->answered_ms);
+        json_put_time(to, "put_off_at", one->put_off_ms);
+        buf_putc(to, '}');
     }
-    return n;
+    buf_putc(to, ']');
+    json_put_number(to, "open", d ? n : -1);
+    buf_putc(to, '}');
+}
+
+void dispatch_day_put(struct buf *to, const struct dispatch_day *d, int64_t now_ms)
+{
+    struct hour sum = { 0 };
+    for (const struct hour *h = d ? d->hours : NULL; d && h < d->hours + HOURS; h++) {
+        if (h->hour <= now_ms / HOUR_MS - HOURS)
+            continue;
+        sum.dispatched += h->dispatched;
+        sum.failed += h->failed;
+        figures_add(&sum.times, &h->times);
+    }
+    json_put_begin(to, "dispatches", '{');
+    json_put_number(to, "dispatched", d ? sum.dispatched : -1);
+    json_put_number(to, "failed", d ? sum.failed : -1);
+    json_put_seconds(to, "p50_seconds", figures_quantile_ms(&sum.times, FIGURE_QUEUE, 0.5));
+    json_put_seconds(to, "p99_seconds", figures_quantile_ms(&sum.times, FIGURE_QUEUE, 0.99));
+    buf_putc(to, '}');
+    put_breakers(to, d, now_ms);
 }

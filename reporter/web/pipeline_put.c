@@ -1,138 +1,154 @@
 #include "pipeline_put.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/json_put.h"
 
-/* Absent or empty: null. */
-static void put_text(struct buf *to, const char *name, const char *text)
-{
-    json_put_text(to, name, *text ? str_of(text) : STR_NONE);
-}
+#define OLDEST_MAX 32768 /* each byte of it may be escaped */
 
-/* Begins a list or an object: a member, or with NULL an element. */
-static void begin(struct buf *to, const char *name, char bracket)
+/* What is shown of a record, in an object that is open: its place and whom it is for. */
+static void put_record(struct buf *to, const char *place, const struct dlq_entry *e)
 {
-    if (name)
-        json_put_name(to, name);
-    else
-        json_put_comma(to);
-    buf_putc(to, bracket);
-}
-
-static void put_looked(struct buf *to, const struct pipeline_view *v)
-{
-    json_put_time(to, "looked_at", v->look->at_ms);
-    put_text(to, "error", v->error);
+    json_put_string(to, "position", place);
+    json_put_string(to, "delivery", e->delivery);
+    json_put_string(to, "repos", e->repos);
+    json_put_string(to, "key", e->key);
+    json_put_string(to, "error", e->error);
+    json_put_string(to, "class", e->class);
+    json_put_string(to, "source_topic", e->source_topic);
+    json_put_string(to, "to_topic", e->to_topic);
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
-/* Since when it waits, or until when. */
-static int64_t since(const struct waiting *w)
+void topic_look_note(struct topic_look *t, const struct record *record)
 {
-    return w->due_ms ? w->due_ms : w->written_ms;
-}
-
-void waiting_note(struct waiting *w, const struct record *record)
-{
-    bool delayed = w->topic >= TOPIC_DELAY_10S && w->topic <= TOPIC_DELAY_1H;
-    struct waiting found = {
-        .topic = w->topic,
-        .records = w->records,
-        .written_ms = record->timestamp_ms,
-        .due_ms = delayed ? headers_get_i64(&record->headers, "not_before_ms", 0) : 0,
-        .attempt = headers_get_i64(&record->headers, "attempt", -1),
-    };
-    if (w->text.offset >= 0 && since(w) <= since(&found))
+    int64_t due_ms = t->delayed ? headers_get_i64(&record->headers, "not_before_ms", 0) : 0;
+    int64_t since_ms = due_ms ? due_ms : record->timestamp_ms;
+    struct dlq_entry read = { .state = DLQ_OPEN };
+    char place[DLQ_PLACE_SIZE];
+    struct buf text;
+    if (record->timestamp_ms > t->newest_ms)
+        t->newest_ms = record->timestamp_ms;
+    if (t->oldest && t->since_ms <= since_ms)
         return;
-    record_text_init(&found.text, record);
-    *w = found;
+    buf_init(&text, OLDEST_MAX);
+    buf_putc(&text, '{');
+    dlq_entry_read(&read, record->timestamp_ms, record->key, &record->headers);
+    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
+    put_record(&text, place, &read);
+    dlq_entry_clear(&read);
+    json_put_time(&text, "written_at", record->timestamp_ms);
+    json_put_time(&text, "due_at", due_ms);
+    json_put_number(&text, "attempt", headers_get_i64(&record->headers, "attempt", -1));
+    buf_putc(&text, '}');
+    t->since_ms = since_ms;
+    free(t->oldest);
+    t->oldest = buf_take(&text, NULL);
 }
 
-/* For how long the oldest has waited; in a delay topic: since its time came. */
-static int64_t waited_ms(const struct pipeline_view *v, const struct waiting *w)
+void pipeline_look_init(struct pipeline_look *look)
 {
-    int64_t ms = v->look->at_ms - since(w);
-    return w->text.offset >= 0 && since(w) > 0 && ms > 0 ? ms : 0;
+    *look = (struct pipeline_look){ 0 };
+    for (size_t t = 0; t < TOPIC_COUNT; t++)
+        look->of[GROUP_DELAY][t].delayed = true;
 }
 
-/* The name of a group ends with that of its role. */
-static void put_role(struct buf *to, const struct pipeline_view *v, size_t group)
+void pipeline_look_begin(struct pipeline_look *look, bool ends)
 {
-    const char *hyphen = strrchr(v->topics->group[group], '-');
-    put_text(to, "role", hyphen ? hyphen + 1 : v->topics->group[group]);
+    for (size_t g = 0; g <= LOOK_ALL; g++)
+        for (size_t i = 0; i < TOPIC_COUNT; i++) {
+            struct topic_look *t = &look->of[g][i];
+            t->partitions = t->records = 0;
+            if (g == LOOK_ALL && !ends)
+                continue;
+            t->since_ms = t->newest_ms = 0;
+            free(t->oldest);
+            t->oldest = NULL;
+        }
 }
 
-static void put_waiting(struct buf *to, const struct pipeline_view *v, const struct waiting *w)
+void pipeline_look_clear(struct pipeline_look *look)
 {
-    begin(to, NULL, '{');
-    put_text(to, "topic", v->topics->name[w->topic]);
-    json_put_number(to, "records", w->records);
-    json_put_seconds(to, "seconds", waited_ms(v, w));
-    json_put_name(to, "oldest");
-    if (w->text.offset >= 0) {
-        buf_putc(to, '{');
-        record_text_put(to, &w->text);
-        json_put_time(to, "written_at", w->written_ms);
-        json_put_time(to, "due_at", w->due_ms);
-        json_put_number(to, "attempt", w->attempt);
-        buf_putc(to, '}');
-    } else {
-        buf_puts(to, "null");
+    pipeline_look_begin(look, true);
+}
+
+static void put_group(struct buf *pipeline, struct buf *health, const struct pipeline_look *look,
+                      const struct topics *topics, enum group group)
+{
+    const char *name = topics->group[group], *hyphen = strrchr(name, '-');
+    struct str role = str_of(hyphen ? hyphen + 1 : name); /* the name of a group ends with it */
+    int64_t records = 0, longest_ms = 0;
+    size_t n;
+    const enum topic *reads = topics_of_group(group, &n);
+    json_put_begin(pipeline, NULL, '{');
+    json_put_text(pipeline, "group", str_of(name));
+    json_put_text(pipeline, "role", role);
+    json_put_begin(pipeline, "topics", '[');
+    for (size_t i = 0; i < n; i++) {
+        const struct topic_look *t = &look->of[group][reads[i]];
+        bool waits = t->since_ms > 0 && look->at_ms > t->since_ms;
+        int64_t ms = waits ? look->at_ms - t->since_ms : 0;
+        records += t->records;
+        longest_ms = ms > longest_ms ? ms : longest_ms;
+        json_put_begin(pipeline, NULL, '{');
+        json_put_text(pipeline, "topic", str_of(topics->name[reads[i]]));
+        json_put_number(pipeline, "records", t->records);
+        json_put_seconds(pipeline, "seconds", ms);
+        json_put_name(pipeline, "oldest");
+        buf_puts(pipeline, t->oldest ? t->oldest : "null");
+        buf_putc(pipeline, '}');
     }
-    buf_putc(to, '}');
+    buf_puts(pipeline, "]}");
+    json_put_begin(health, NULL, '{');
+    json_put_text(health, "role", role);
+    json_put_number(health, "records", records);
+    json_put_seconds(health, "seconds", longest_ms);
+    buf_putc(health, '}');
 }
 
-static void put_groups(struct buf *to, const struct pipeline_view *v)
+void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pipeline_look *look,
+                       const struct topics *topics)
 {
-    begin(to, "groups", '[');
-    for (size_t g = 0; g < GROUP_COUNT && v->look->at_ms; g++) {
-        size_t n;
-        (void)topics_of_group((enum group)g, &n);
-        begin(to, NULL, '{');
-        put_text(to, "group", v->topics->group[g]);
-        put_role(to, v, g);
-        begin(to, "topics", '[');
-        for (size_t i = 0; i < n; i++)
-            put_waiting(to, v, &v->look->waiting[g][i]);
-        buf_puts(to, "]}");
+    json_put_time(pipeline, "looked_at", look->at_ms);
+    json_put_time(health, "looked_at", look->at_ms);
+    json_put_begin(pipeline, "groups", '[');
+    json_put_begin(health, "roles", '[');
+    for (size_t g = 0; g < GROUP_COUNT && look->at_ms; g++)
+        put_group(pipeline, health, look, topics, (enum group)g);
+    buf_putc(pipeline, ']');
+    buf_putc(health, ']');
+    json_put_time(pipeline, "ends_at", look->ends_ms);
+    json_put_begin(pipeline, "topics", '[');
+    for (size_t i = 0; i < TOPIC_COUNT && look->at_ms; i++) {
+        const struct topic_look *t = &look->of[LOOK_ALL][i];
+        json_put_begin(pipeline, NULL, '{');
+        json_put_text(pipeline, "topic", str_of(topics->name[i]));
+        json_put_number(pipeline, "partitions", t->partitions);
+        json_put_number(pipeline, "records", t->records);
+        json_put_time(pipeline, "oldest_at", t->since_ms);
+        json_put_time(pipeline, "newest_at", t->newest_ms);
+        buf_putc(pipeline, '}');
     }
-    buf_putc(to, ']');
+    buf_putc(pipeline, ']');
 }
 
-static void put_topics(struct buf *to, const struct pipeline_view *v)
-{
-    begin(to, "topics", '[');
-    for (size_t t = 0; t < TOPIC_COUNT && v->look->at_ms; t++) {
-        const struct topic_look *topic = &v->look->topics[t];
-        begin(to, NULL, '{');
-        put_text(to, "topic", v->topics->name[t]);
-        json_put_number(to, "partitions", topic->partitions);
-        json_put_number(to, "records", topic->records);
-        json_put_time(to, "oldest_at", topic->oldest_ms);
-        json_put_time(to, "newest_at", topic->newest_ms);
-        buf_putc(to, '}');
-    }
-    buf_putc(to, ']');
-}
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-/* shown: of the newest entries; without, when the newest was parked. open is null while the queue
- * is being read. */
-static void put_dlq(struct buf *to, const struct pipeline_view *v, size_t shown)
+static void put_dlq(struct buf *to, const struct dlq *d, size_t shown)
 {
-    const struct open_dlq_entry *e = v->dlq ? open_dlq_next(v->dlq, NULL) : NULL;
-    bool more = false;
-    begin(to, "dlq", '{');
-    json_put_number(to, "open", v->dlq ? (int64_t)open_dlq_count(v->dlq, &more) : -1);
+    const struct dlq_entry *e = d ? d->entries : NULL;
+    json_put_begin(to, "dlq", '{');
+    json_put_number(to, "open", d ? (int64_t)dlq_count(d) : -1);
     json_put_name(to, "more");
-    buf_puts(to, more ? "true" : "false");
+    buf_puts(to, d && d->more ? "true" : "false");
     json_put_time(to, "newest_at", e ? e->parked_ms : 0);
     if (shown)
-        begin(to, "entries", '[');
-    for (size_t i = 0; e && i < shown; i++, e = open_dlq_next(v->dlq, e)) {
-        begin(to, NULL, '{');
-        record_text_put(to, &e->text);
+        json_put_begin(to, "entries", '[');
+    for (size_t i = 0; e && i < shown; i++, e = e->hh.next) {
+        json_put_begin(to, NULL, '{');
+        put_record(to, e->place, e);
         json_put_time(to, "parked_at", e->parked_ms);
         buf_putc(to, '}');
     }
@@ -142,79 +158,36 @@ static void put_dlq(struct buf *to, const struct pipeline_view *v, size_t shown)
 void pipeline_put(struct buf *to, const struct pipeline_view *v)
 {
     buf_putc(to, '{');
-    put_looked(to, v);
-    put_groups(to, v);
-    json_put_time(to, "ends_at", v->look->ends_ms);
-    put_topics(to, v);
-    put_dlq(to, v, PIPELINE_DLQ_SHOWN);
+    buf_put(to, buf_str(v->pipeline));
+    json_put_string(to, "error", v->error);
+    put_dlq(to, v->dlq, PIPELINE_DLQ_SHOWN);
     buf_putc(to, '}');
 }
 
-/* ---- the cards ------------------------------------------------------------------------------- */
-
-static void put_roles(struct buf *to, const struct pipeline_view *v)
-{
-    begin(to, "roles", '[');
-    for (size_t g = 0; g < GROUP_COUNT && v->look->at_ms; g++) {
-        int64_t records = 0, ms = 0;
-        size_t n;
-        (void)topics_of_group((enum group)g, &n);
-        for (const struct waiting *w = v->look->waiting[g]; w < v->look->waiting[g] + n; w++) {
-            records += w->records;
-            ms = waited_ms(v, w) > ms ? waited_ms(v, w) : ms;
-        }
-        begin(to, NULL, '{');
-        put_role(to, v, g);
-        json_put_number(to, "records", records);
-        json_put_seconds(to, "seconds", ms);
-        buf_putc(to, '}');
-    }
-    buf_putc(to, ']');
-}
-
-static void put_dispatches(struct buf *to, const struct pipeline_view *v)
-{
-    struct dispatch_sums sums = { -1, -1, -1, -1 };
-    struct broken_downstream broken[PIPELINE_BROKEN_SHOWN];
-    size_t n = v->day ? dispatch_day_broken(v->day, v->now_ms, broken, PIPELINE_BROKEN_SHOWN) : 0;
-    if (v->day)
-        sums = dispatch_day_sums(v->day, v->now_ms);
-    begin(to, "dispatches", '{');
-    json_put_number(to, "dispatched", sums.dispatched);
-    json_put_number(to, "failed", sums.failed);
-    json_put_seconds(to, "p50_seconds", sums.p50_ms);
-    json_put_seconds(to, "p99_seconds", sums.p99_ms);
-    buf_putc(to, '}');
-    begin(to, "breakers", '{');
-    json_put_number(to, "open", v->day ? (int64_t)n : -1);
-    begin(to, "downstreams", '[');
-    for (size_t i = 0; i < n && i < PIPELINE_BROKEN_SHOWN; i++) {
-        begin(to, NULL, '{');
-        put_text(to, "repo", broken[i].repo);
-        json_put_time(to, "answered_at", broken[i].answered_ms);
-        json_put_time(to, "put_off_at", broken[i].put_off_ms);
-        buf_putc(to, '}');
-    }
-    buf_puts(to, "]}");
-}
-
+/* Of each bucket that of the account that has least. In tokens. */
 static void put_budget(struct buf *to, const struct pipeline_view *v)
 {
-    begin(to, "budget", '{');
-    put_text(to, "error", v->redis_error);
-    json_put_time(to, "limited_until", v->limited_until_ms);
-    begin(to, "buckets", '[');
-    for (size_t b = 0; !*v->redis_error && b < BUDGET_BUCKETS; b++) {
-        const struct bucket_look *bucket = &v->buckets[b];
-        if (bucket->of < 0)
+    int64_t limited_us = 0;
+    for (size_t i = 0; i < v->n_accounts; i++)
+        limited_us = v->used[i].limited_us > limited_us ? v->used[i].limited_us : limited_us;
+    json_put_begin(to, "budget", '{');
+    json_put_string(to, "error", v->redis_error);
+    json_put_time(to, "limited_until", limited_us ? v->now_ms + limited_us / 1000 : 0);
+    json_put_begin(to, "buckets", '[');
+    for (enum budget_bucket b = 0; v->n_accounts && b < BUDGET_BUCKETS; b++) {
+        size_t least = 0;
+        for (size_t i = 1; i < v->n_accounts; i++)
+            least = v->used[i].used_us[b] > v->used[least].used_us[b] ? i : least;
+        int64_t used_us = v->used[least].used_us[b];
+        if (!v->rules->limit[b])
             continue;
-        begin(to, NULL, '{');
-        put_text(to, "bucket", budget_bucket_names[b]);
-        put_text(to, "account", bucket->account);
-        json_put_number(to, "of", bucket->of);
-        json_put_number(to, "left", bucket->left);
-        json_put_number(to, "left_l4", bucket->left_l4);
-        json_put_number(to, "left_rest", bucket->left_rest);
+        json_put_begin(to, NULL, '{');
+        json_put_string(to, "bucket", budget_bucket_names[b]);
+        json_put_text(to, "account", v->accounts[least]);
+        json_put_number(to, "of", budget_left(v->rules, b, BUDGET_AGGREGATE, 0));
+        json_put_number(to, "left", budget_left(v->rules, b, BUDGET_AGGREGATE, used_us));
+        json_put_number(to, "left_l4", budget_left(v->rules, b, BUDGET_L4, used_us));
+        json_put_number(to, "left_rest", budget_left(v->rules, b, BUDGET_REST, used_us));
         buf_putc(to, '}');
     }
     buf_puts(to, "]}");
@@ -223,15 +196,15 @@ static void put_budget(struct buf *to, const struct pipeline_view *v)
 void health_put(struct buf *to, const struct pipeline_view *v)
 {
     buf_putc(to, '{');
-    put_looked(to, v);
-    put_roles(to, v);
-    put_dispatches(to, v);
+    buf_put(to, buf_str(v->health));
+    json_put_string(to, "error", v->error);
+    dispatch_day_put(to, v->day, v->now_ms);
     put_budget(to, v);
-    put_dlq(to, v, 0);
-    begin(to, "allowlist", '{');
-    put_text(to, "sha", v->sha);
+    put_dlq(to, v->dlq, 0);
+    json_put_begin(to, "allowlist", '{');
+    json_put_string(to, "sha", v->sha);
     json_put_number(to, "repositories", v->repositories);
     json_put_time(to, "fetched_at", v->fetched_ms);
-    put_text(to, "error", v->refused);
+    json_put_string(to, "error", v->refused);
     buf_puts(to, "}}");
 }

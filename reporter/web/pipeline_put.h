@@ -3,57 +3,54 @@
 #ifndef CRCR_REPORTER_WEB_PIPELINE_PUT_H
 #define CRCR_REPORTER_WEB_PIPELINE_PUT_H
 
-#include "../../common/model/budget.h"
+#include "../../common/io/kafka.h"
+#include "../../common/model/dlq_entry.h"
 #include "../../common/model/topics.h"
+#include "../../common/view/budget.h"
 #include "dispatch_day.h"
-#include "open_dlq.h"
 
-#define PIPELINE_DLQ_SHOWN    200
-#define PIPELINE_BROKEN_SHOWN 50
+#define PIPELINE_DLQ_SHOWN 200
 
-/* What a group has not committed of one topic, and the record that has waited longest. */
-struct waiting {
-    enum topic topic;
-    int64_t records;
-    struct record_text text; /* of the oldest, so far as it is known */
-    int64_t written_ms;
-    int64_t due_ms; /* in a delay topic: not before that; else 0 */
-    int64_t attempt;
+/* Of a topic what a group has not committed, or all that it has. */
+struct topic_look {
+    bool delayed; /* nothing in it waits before its header not_before_ms */
+    int64_t partitions, records;
+    /* Of the records that were read; 0: none was. */
+    int64_t since_ms; /* the one that waits longest: written, or from when on it waits */
+    int64_t newest_ms;
+    char *oldest; /* that one, as a JSON object */
 };
-/* Takes the record over when it has waited longer than the one that is there. */
-void waiting_note(struct waiting *w, const struct record *record);
+void topic_look_note(struct topic_look *t, const struct record *record);
 
-/* One look at Kafka. */
+/* One look at Kafka; before the first one at_ms is 0. */
+#define LOOK_ALL GROUP_COUNT /* in the place of a group: all that the topics have */
 struct pipeline_look {
-    int64_t at_ms; /* 0: there was none yet */
-    struct waiting waiting[GROUP_COUNT][GROUP_TOPICS_MAX];
-    struct topic_look {
-        int64_t partitions, records;
-        int64_t oldest_ms, newest_ms; /* as of ends_ms; 0: there is none */
-    } topics[TOPIC_COUNT];
-    int64_t ends_ms;
+    int64_t at_ms, ends_ms; /* ends_ms: when the ends of all topics were read */
+    struct topic_look of[GROUP_COUNT + 1][TOPIC_COUNT];
 };
-
-/* The bucket of GitHub's budget of the account that has least of it; in tokens, -1: no limit. */
-struct bucket_look {
-    char account[REPO_MAX + 1];
-    int64_t of, left, left_l4, left_rest;
-};
+void pipeline_look_init(struct pipeline_look *look);
+/* For the next one: forgets what was found; of all topics only with ends what was read. */
+void pipeline_look_begin(struct pipeline_look *look, bool ends);
+void pipeline_look_clear(struct pipeline_look *look);
+/* The members of both that only such a look changes, for pipeline_put and health_put. */
+void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pipeline_look *look,
+                       const struct topics *topics);
 
 struct pipeline_view {
-    const struct topics *topics;
-    const struct pipeline_look *look;
-    const char *error; /* why there is no newer look; "" */
+    const struct buf *pipeline, *health; /* of pipeline_look_put */
+    const char *error;                   /* why there is no newer look; "" */
     int64_t now_ms;
-    const struct open_dlq *dlq;     /* sorted; NULL: not read yet */
+    const struct dlq *dlq;          /* what is open, the newest first; NULL: not read yet */
     const struct dispatch_day *day; /* likewise */
     const char *sha;                /* of the allowlist in force; "" */
     int64_t repositories;
     const char *redis_error; /* why what follows is not known; "" */
     int64_t fetched_ms;      /* the allowlist was seen complete; 0 */
     const char *refused;     /* why the newest allowlist is not in force; "" */
-    struct bucket_look buckets[BUDGET_BUCKETS];
-    int64_t limited_until_ms; /* GitHub asked us to wait; 0 */
+    const struct budget_rules *rules;
+    const struct str *accounts; /* whose budget was used how far; none without Redis */
+    const struct budget_used *used;
+    size_t n_accounts;
 };
 
 void pipeline_put(struct buf *to, const struct pipeline_view *v);

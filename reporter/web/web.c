@@ -147,16 +147,6 @@ static const struct http_route routes[] = {
 
 /* ---- the role -------------------------------------------------------------------------------- */
 
-/* Until the role is to stop; the thread that renders gives its signs of life. */
-static void serve(struct role_ctx *role)
-{
-    while (!role_stopping(role)) {
-        wake_reset(role_wake(role));
-        if (!role_stopping(role))
-            wake_wait(role_wake(role), TICK_MS);
-    }
-}
-
 enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
 {
     struct web w = { .view = { .reporter = reporter }, .role = role };
@@ -186,7 +176,7 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
                  LOG_INT("port", http_server_port(server)));
         role_ready(role, NULL);
         role_waiting(role, true); /* there is no lag to work off */
-        serve(role);
+        pipeline_run(w.view.pipeline);
         live_leave(w.live);
         role_leave(role, server, config_number(role_config(role), "CRCR_SHUTDOWN_DELAY"));
     }

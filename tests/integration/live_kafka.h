@@ -55,7 +55,7 @@ static inline void live_topic(char name[64], int partitions)
     snprintf(spec.name, sizeof(spec.name), "%s", name);
     spec.configs[0] = (struct topic_config){ "max.message.bytes", "27262976" };
     assert_ok(topic_admin_new(&admin, &kafka, ADMIN_MS, &why));
-    assert_ok(topic_admin_create(admin, &specs, "", 1, &report, &why));
+    assert_ok(topic_admin_compare(admin, &specs, "", true, 1, &report, &why));
     topic_admin_free(admin);
 }
 

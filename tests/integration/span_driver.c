@@ -1,5 +1,5 @@
-/* Finds the ends of topics with topic_span, prints them, waits for a line on stdin, then prints the
- * value of each record up to there, and "end". For test_topic_span.py, which lets a topic lose
+/* Finds the ends of topics with topic_follower, prints them, waits for a line on stdin, then prints
+ * the value of each record up to there, and "end". For test_topic_span.py, which lets a topic lose
  * records meanwhile.
  *
  *     span_driver BROKERS TOPIC… */
@@ -7,17 +7,17 @@
 #include <stdio.h>
 
 #include "common/base/clock.h"
-#include "common/io/topic_span.h"
+#include "common/io/topic_follower.h"
 
-#define PARTS_MAX  4
+#define TOPICS_MAX 4
 #define GIVE_UP_MS 60000
 
-static int read_on(struct topic_span *s, size_t n)
+static int read_on(struct topic_follower *s, size_t n)
 {
     int64_t deadline = clock_mono_ms() + GIVE_UP_MS;
 
-    while (topic_span_part(s) < n) {
-        const struct record *record = topic_span_next(s, 100);
+    while (topic_follower_seen(s).topic < n) {
+        const struct record *record = topic_follower_next(s, 100);
         if (record)
             printf("%.*s\n", STR_ARG(record->value));
         fflush(stdout);
@@ -32,25 +32,29 @@ static int read_on(struct topic_span *s, size_t n)
 
 int main(int argc, char **argv)
 {
-    struct topic_span_part parts[PARTS_MAX];
-    struct topic_span *s;
+    const char *topics[TOPICS_MAX];
+    struct topic_follower *s = NULL;
     struct why why;
     size_t n = argc > 2 ? (size_t)argc - 2 : 0;
 
-    if (n == 0 || n > PARTS_MAX) {
+    if (n == 0 || n > TOPICS_MAX) {
         fprintf(stderr, "usage: span_driver BROKERS TOPIC…\n");
         return 2;
     }
     for (size_t i = 0; i < n; i++)
-        parts[i] = (struct topic_span_part){ .topic = argv[2 + i] };
-    const struct kafka_options kafka = { .brokers = argv[1], .client_id = "span-driver" };
-    if (topic_span_new(&s, &kafka, parts, n, &why)) {
+        topics[i] = argv[2 + i];
+    const struct topic_follower_options options = { .kafka = { .brokers = argv[1],
+                                                               .client_id = "span-driver" },
+                                                    .topics = topics,
+                                                    .n_topics = n,
+                                                    .to_ends = true };
+    if (topic_follower_start(&s, &options, &why)) {
         fprintf(stderr, "%s\n", why.text);
         return 2;
     }
-    printf("total %" PRId64 "\n", topic_span_total(s));
+    printf("total %" PRId64 "\n", topic_follower_seen(s).total);
     fflush(stdout);
     int code = getchar() == '\n' ? read_on(s, n) : 2;
-    topic_span_free(s);
+    topic_follower_free(s);
     return code;
 }

@@ -100,7 +100,7 @@ def test_what_is_put_off_says_until_when_and_why(reporter):
 def test_dispatches_of_today_have_their_times_and_an_open_breaker_is_named(reporter):
     seen = health(reporter)
     for percentile in ("p50_seconds", "p99_seconds"):
-        assert 59 <= seen["dispatches"][percentile] <= 72  # of 60 s, dated by whole seconds; 19 % too high at most
+        assert 56 <= seen["dispatches"][percentile] <= 64  # of 60 s, dated by whole seconds; within 5 %
     assert [(one["repo"], one["answered_at"]) for one in seen["breakers"]["downstreams"]] == [("org/five", None)]
 
 

@@ -1,4 +1,4 @@
-"""topic_span, which a rebuild reads with, against a real broker whose topic loses its end meanwhile (span_driver.c)."""
+"""topic_follower to the ends, as a rebuild reads, against a real broker whose topic loses its end meanwhile (span_driver.c)."""
 import secrets
 import subprocess
 

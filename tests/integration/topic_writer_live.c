@@ -59,8 +59,8 @@ static void acknowledged_is_stored_where_the_report_says(void **state)
     const struct topic_follower_options options = { .kafka = live_kafka(),
                                                     .topics = topics,
                                                     .n_topics = 1 };
-    struct topic_follower *f;
-    assert_ok(topic_follower_new(&f, &options, &why));
+    struct topic_follower *f = NULL;
+    assert_ok(topic_follower_start(&f, &options, &why));
     for (int n = 0; n < N; n++) {
         const struct record *r = topic_follower_next(f, WAIT_MS);
         assert_non_null(r);
@@ -109,8 +109,8 @@ static void a_webhook_of_25_mib_fits_and_absent_values_stay_absent(void **state)
     const struct topic_follower_options options = { .kafka = live_kafka(),
                                                     .topics = topics,
                                                     .n_topics = 1 };
-    struct topic_follower *f;
-    assert_ok(topic_follower_new(&f, &options, &why));
+    struct topic_follower *f = NULL;
+    assert_ok(topic_follower_start(&f, &options, &why));
     const struct record *r = topic_follower_next(f, WAIT_MS);
     assert_non_null(r);
     assert_int_equal(r->value.len, SIZE);

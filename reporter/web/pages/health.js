@@ -44,7 +44,7 @@ const CARDS = [
      return [error ? BAD : waits(worst.role, worst.seconds), worst.seconds ? `${worst.role}: the oldest record has waited ${seconds(worst.seconds)}.` : "Nothing is late.",
        shown.map((role) => [wellness(waits(role.role, role.seconds)), ` ${role.role}: ${seconds(role.seconds)}, ${plural(role.records, "record", "records")}`])];
    }],
-  ["Dispatches today", "/prs", "Calls that GitHub took, in this hour and the 23 before. Times are from the webhook's last byte to the call, at most 19 % too high, " +
+  ["Dispatches today", "/prs", "Calls that GitHub took, in this hour and the 23 before. Times are from the webhook's last byte to the call, within 5 %, and not below 0.1 s, " +
     "without what was redelivered or replayed. Not well when 5 or more fail and more than succeed; needs a look when p99 is above 30 s.",
    ({ dispatches: one }) => (one.dispatched === null ? [UNKNOWN, READING]
      : [one.failed >= 5 && one.failed > one.dispatched ? BAD : one.p99_seconds > 30 ? LOOK : GOOD, [`${count(one.dispatched)} in 24 h, ${count(one.failed)} failed. `,

@@ -21,8 +21,13 @@ static void a_comma_comes_only_between_two(void **state)
     json_put_comma(&to);
     buf_putc(&to, '1');
     json_put_comma(&to);
-    buf_puts(&to, "2]}");
-    assert_string_equal(to.ptr, "{\"a\":\"{\",\"b\":1,\"c\":[1,2]}");
+    buf_puts(&to, "2]");
+    json_put_begin(&to, "d", '[');
+    json_put_begin(&to, NULL, '{');
+    buf_putc(&to, '}');
+    json_put_begin(&to, NULL, '[');
+    buf_puts(&to, "]]}");
+    assert_string_equal(to.ptr, "{\"a\":\"{\",\"b\":1,\"c\":[1,2],\"d\":[{},[]]}");
 }
 
 static void what_is_unknown_is_null(void **state)
@@ -36,8 +41,12 @@ static void what_is_unknown_is_null(void **state)
     json_put_seconds(&to, "d", -1);
     json_put_seconds(&to, "e", 1050);
     json_put_time(&to, "f", 0);
+    json_put_string(&to, "g", "");
+    json_put_string(&to, "h", NULL);
+    json_put_string(&to, "i", "x");
     assert_string_equal(to.ptr,
-                        "\"a\":null,\"b\":\"\",\"c\":null,\"d\":null,\"e\":1.050,\"f\":null");
+                        "\"a\":null,\"b\":\"\",\"c\":null,\"d\":null,\"e\":1.050,\"f\":null,"
+                        "\"g\":null,\"h\":null,\"i\":\"x\"");
 }
 
 int main(void)

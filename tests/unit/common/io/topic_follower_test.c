@@ -35,10 +35,10 @@ static struct topic_follower *caught_up(const struct brokers *b)
                                                     .topics = &topic,
                                                     .n_topics = 1 };
     int64_t deadline = clock_mono_ms() + LIMIT_MS;
-    struct topic_follower *f;
+    struct topic_follower *f = NULL;
     struct why why;
     brokers_write(b, 1);
-    assert_int_equal(topic_follower_new(&f, &options, &why), OK);
+    assert_int_equal(topic_follower_start(&f, &options, &why), OK);
     while (!topic_follower_caught_up(f)) {
         (void)topic_follower_next(f, 10);
         assert_true(clock_mono_ms() < deadline);

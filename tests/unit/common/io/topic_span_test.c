@@ -10,29 +10,31 @@
 
 #include "broker_fixture.h"
 #include "common/base/clock.h"
-#include "common/io/topic_span.h"
+#include "common/io/topic_follower.h"
 
 #define LIMIT_MS 20000
 
 static void a_leader_that_is_unavailable_is_waited_for_for_a_time_only(void **state)
 {
-    struct topic_span *span;
+    struct topic_follower *span = NULL;
     struct why why;
 
     (void)state;
     struct brokers b = brokers_begin(2);
     rd_kafka_mock_partition_set_leader(b.cluster, BROKER_TOPIC, 0, 2);
     rd_kafka_mock_broker_set_down(b.cluster, 2);
-    const struct kafka_options kafka = { .brokers = b.addresses };
-    const struct topic_span_part part = { .topic = BROKER_TOPIC };
+    const char *topic = BROKER_TOPIC;
+    const struct topic_follower_options options = {
+        .kafka = { .brokers = b.addresses }, .topics = &topic, .n_topics = 1, .to_ends = true
+    };
     int64_t began_ms = clock_mono_ms();
 
-    assert_int_equal(topic_span_new(&span, &kafka, &part, 1, &why), ERR_RETRY);
+    assert_int_equal(topic_follower_start(&span, &options, &why), ERR_RETRY);
     assert_in_range(clock_mono_ms() - began_ms, 1, LIMIT_MS);
     rd_kafka_mock_broker_set_up(b.cluster, 2);
-    assert_int_equal(topic_span_new(&span, &kafka, &part, 1, &why), OK);
-    assert_int_equal(topic_span_total(span), 0);
-    topic_span_free(span);
+    assert_int_equal(topic_follower_start(&span, &options, &why), OK);
+    assert_int_equal(topic_follower_seen(span).total, 0);
+    topic_follower_free(span);
     brokers_end(&b);
 }
 

@@ -18,28 +18,30 @@ static struct pipeline_view view;
 static int start(void **state)
 {
     (void)state;
-    memset(&look, 0, sizeof(look));
+    pipeline_look_init(&look);
     look.at_ms = NOW;
-    for (int g = 0; g < GROUP_COUNT; g++) {
-        size_t n;
-        const enum topic *reads = topics_of_group((enum group)g, &n);
-        for (size_t t = 0; t < n; t++)
-            look.waiting[g][t] = (struct waiting){ .topic = reads[t], .text.offset = -1 };
-    }
-    view = (struct pipeline_view){ .topics = &topics,
-                                   .look = &look,
-                                   .error = "",
-                                   .now_ms = NOW,
-                                   .sha = "abc",
-                                   .redis_error = "",
-                                   .refused = "" };
+    view = (struct pipeline_view){
+        .error = "", .now_ms = NOW, .sha = "abc", .redis_error = "", .refused = ""
+    };
     return topics_init(&topics, "crcr.", NULL);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    pipeline_look_clear(&look);
+    return 0;
 }
 
 static json_t *read(void (*put)(struct buf *, const struct pipeline_view *))
 {
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) text, CLEANUP(buf_clear) all, CLEANUP(buf_clear) health;
     buf_init(&text, 1 << 20);
+    buf_init(&all, 1 << 20);
+    buf_init(&health, 1 << 20);
+    pipeline_look_put(&all, &health, &look, &topics);
+    view.pipeline = &all;
+    view.health = &health;
     put(&text, &view);
     json_t *root = json_loads(buf_str(&text).ptr, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
@@ -84,12 +86,12 @@ static struct record record(int64_t offset, int64_t at_ms)
 static void the_oldest_record_is_shown_and_counts(void **state)
 {
     (void)state;
-    struct waiting *w = &look.waiting[GROUP_L4][0];
+    struct topic_look *w = &look.of[GROUP_L4][TOPIC_DISPATCH_L4];
     struct record newer = record(9, NOW - 1000), older = record(7, NOW - 31000);
     w->records = 2;
-    waiting_note(w, &newer);
-    waiting_note(w, &older);
-    waiting_note(w, &newer);
+    topic_look_note(w, &newer);
+    topic_look_note(w, &older);
+    topic_look_note(w, &newer);
     assert_int_equal(w->records, 2);
     assert_true(seconds_of("l4") == 31);
     assert_true(seconds_of("l3") == 0);
@@ -103,12 +105,12 @@ static void the_oldest_record_is_shown_and_counts(void **state)
 static void what_is_put_off_waits_only_from_its_time_on(void **state)
 {
     (void)state;
-    struct waiting *w = &look.waiting[GROUP_DELAY][3];
+    struct topic_look *w = &look.of[GROUP_DELAY][TOPIC_DELAY_1H];
     struct record later = record(1, NOW - 3000000), first = record(2, NOW - 2000000);
     headers_put_i64(&later.headers, "not_before_ms", NOW + 9000);
     headers_put_i64(&first.headers, "not_before_ms", NOW + 5000);
-    waiting_note(w, &later);
-    waiting_note(w, &first);
+    topic_look_note(w, &later);
+    topic_look_note(w, &first);
     assert_true(seconds_of("delay") == 0);
     look.at_ms = NOW + 66000;
     assert_true(seconds_of("delay") == 61);
@@ -136,13 +138,13 @@ static void what_is_not_known_is_null(void **state)
 static void of_the_dlq_the_newest_are_shown_and_all_counted(void **state)
 {
     (void)state;
-    struct open_dlq *dlq = open_dlq_new();
+    struct dlq dlq = { .open_max = 1000 };
     for (int i = 0; i < PIPELINE_DLQ_SHOWN + 5; i++) {
         struct record r = record(i, NOW + i);
-        open_dlq_add(dlq, &r);
+        dlq_add(&dlq, (struct dlq_place){ 3, i }, NOW + i, r.key, &r.headers);
     }
-    open_dlq_sort(dlq);
-    view.dlq = dlq;
+    dlq_sort(&dlq, true);
+    view.dlq = &dlq;
     json_t *root = read(pipeline_put);
     const json_t *queue = json_object_get(root, "dlq"), *list = json_object_get(queue, "entries");
     assert_int_equal(json_integer_value(json_object_get(queue, "open")), PIPELINE_DLQ_SHOWN + 5);
@@ -150,16 +152,42 @@ static void of_the_dlq_the_newest_are_shown_and_all_counted(void **state)
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "position")),
                         "3@204");
     json_decref(root);
-    open_dlq_free(dlq);
+    dlq_clear(&dlq);
+}
+
+static void of_each_bucket_the_account_with_least_is_shown(void **state)
+{
+    (void)state;
+    const struct budget_rules rules = { .limit = { [BUDGET_REQUESTS_HOUR] = 5000 } };
+    const struct str accounts[] = { STR_LIT("one"), STR_LIT("two"), STR_LIT("three") };
+    const struct budget_used used[] = { { .limited_us = 5000000 },
+                                        { .used_us = { [BUDGET_REQUESTS_HOUR] = 60000000 } },
+                                        { .used_us = { [BUDGET_REQUESTS_HOUR] = 3000000 } } };
+    view.rules = &rules;
+    view.accounts = accounts;
+    view.used = used;
+    view.n_accounts = 3;
+    json_t *root = read(health_put);
+    const json_t *budget = json_object_get(root, "budget");
+    const json_t *buckets = json_object_get(budget, "buckets"), *one = json_array_get(buckets, 0);
+    assert_int_equal(json_array_size(buckets), 1); /* the others have no limit */
+    assert_string_equal(json_string_value(json_object_get(one, "account")), "two");
+    assert_true(json_integer_value(json_object_get(one, "left")) <
+                json_integer_value(json_object_get(one, "of")));
+    assert_string_equal(json_string_value(json_object_get(budget, "limited_until")),
+                        "2026-09-21T14:13:25.000Z");
+    json_decref(root);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_oldest_record_is_shown_and_counts, start),
-        cmocka_unit_test_setup(what_is_put_off_waits_only_from_its_time_on, start),
-        cmocka_unit_test_setup(what_is_not_known_is_null, start),
-        cmocka_unit_test_setup(of_the_dlq_the_newest_are_shown_and_all_counted, start),
+        cmocka_unit_test_setup_teardown(the_oldest_record_is_shown_and_counts, start, end),
+        cmocka_unit_test_setup_teardown(what_is_put_off_waits_only_from_its_time_on, start, end),
+        cmocka_unit_test_setup_teardown(what_is_not_known_is_null, start, end),
+        cmocka_unit_test_setup_teardown(of_each_bucket_the_account_with_least_is_shown, start, end),
+        cmocka_unit_test_setup_teardown(of_the_dlq_the_newest_are_shown_and_all_counted, start,
+                                        end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
