@@ -11,7 +11,7 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/github/comments.h"
-#include "../common/view/labels.h"
+#include "../common/view/pull_requests.h"
 #include "reconcile.h"
 
 #define OWNER_MAX 256
@@ -80,10 +80,11 @@ static bool text_make(struct pass *p)
 static enum err look(struct pass *p, enum action_kind *next, struct why *why)
 {
     struct pass_comment *c = &p->comment;
-    char head[SHA_MAX + 1];
+    struct buf CLEANUP(buf_clear) head;
+    buf_init(&head, SHA_MAX);
     *next = ACTION_NONE;
-    enum err err = pr_head_get(redis_of(p), action_at(p)->pr, head, why);
-    if (err || (*head && !str_eq_nocase(str_of(head), str_of(p->target->head_sha))))
+    enum err err = pr_field_get(redis_of(p), action_at(p)->pr, "head_sha", &head, why);
+    if (err || (head.len > 0 && !str_eq_nocase(buf_str(&head), str_of(p->target->head_sha))))
         return err;
     err = comment_sent_get(redis_of(p), action_at(p)->pr, str_of(c->repo), &c->sent, why);
     if (!err)

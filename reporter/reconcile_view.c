@@ -8,7 +8,7 @@
 #include "../common/base/mem.h"
 #include "../common/github/actions.h"
 #include "../common/view/epoch.h"
-#include "../common/view/labels.h"
+#include "../common/view/pull_requests.h"
 #include "reconcile.h"
 
 #define LABELS_MAX_BYTES   8192
@@ -42,7 +42,7 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
         if (known)
             continue;
         buf_reset(&lines);
-        enum err err = labels_get(r, pr, &lines, why);
+        enum err err = pr_field_get(r, pr, "labels", &lines, why);
         if (err)
             return err;
         ret->at[ret->n++] = (struct pr_labels){ pr, str_dup(buf_str(&lines)) };
@@ -99,7 +99,7 @@ static enum err view_read(struct pass *p, struct why *why)
         err = run_answers_get(redis, sha, repo, &p->answers, why);
     /* More jobs than the set of a commit holds: those of the dispatch are read by its own index. */
     if (!err && p->has_dispatch && p->jobs.n >= HEAD_JOBS_MAX)
-        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo),
+        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo), false,
                                AGGREGATE_JOBS_MAX, &p->more, why);
     if (!err)
         err = label_sets_read(redis, p, &labels, why);

@@ -72,36 +72,30 @@ static int64_t from_now(const struct redis_value *until, int64_t now_us)
     return at_us - now_us;
 }
 
-/* Every reply is collected, also after one that failed. */
 enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
                          struct budget_used *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
     const struct redis_value *v;
+    struct redis_batch batch = { .redis = r, .why = why };
     int64_t seconds = 0, micros = 0;
-    size_t queued = 0;
     buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("TIME")), why);
     if (!err && (v->n != 2 || !str_to_i64(v->items[0].text, &seconds) ||
                  !str_to_i64(v->items[1].text, &micros)))
         err = why_set(why, ERR_REFUSE, "Redis gave no time");
-    while (!err && queued < n) {
-        const struct str argv[] = { STR_LIT("HMGET"),  key_budget(&key, accounts[queued]),
-                                    STR_LIT("1"),      STR_LIT("2"),
-                                    STR_LIT("3"),      STR_LIT("4"),
-                                    STR_LIT("limited") };
-        err = redis_queue(r, sizeof(argv) / sizeof(argv[0]), argv, why);
-        queued += !err;
-    }
-    for (size_t i = 0; i < queued; i++) {
-        enum err failed = redis_collect(r, &v, why);
-        if (failed || v->n != BUDGET_BUCKETS + 1) {
-            err = failed ? failed : why_set(why, ERR_REFUSE, "a budget of another shape");
+    for (size_t i = 0; !err && i < n; i++)
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("HMGET"), key_budget(&key, accounts[i]), STR_LIT("1"),
+                                   STR_LIT("2"), STR_LIT("3"), STR_LIT("4"), STR_LIT("limited")));
+    for (size_t i = 0; (v = redis_batch_next(&batch)); i++) {
+        if (v->n != BUDGET_BUCKETS + 1) {
+            err = why_set(why, ERR_REFUSE, "a budget of another shape");
             continue;
         }
         for (size_t b = 0; b < BUDGET_BUCKETS; b++)
             ret[i].used_us[b] = from_now(&v->items[b], seconds * 1000000 + micros);
         ret[i].limited_us = from_now(&v->items[BUDGET_BUCKETS], seconds * 1000000 + micros);
     }
-    return err;
+    return err ? err : batch.err;
 }

@@ -21,29 +21,20 @@ static bool sent_parse(struct str text, struct check_sent *ret)
     return str_copy(ret->digest, sizeof(ret->digest), digest);
 }
 
-/* Every reply is collected, also after one that failed: the next command would find it otherwise.
- */
 enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
                          struct check_sent *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
-    size_t queued = 0;
-    enum err err = OK;
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *reply;
     buf_init(&key, VIEW_KEY_MAX);
-    while (!err && queued < n) {
-        struct str at = key_check(&key, sha, slots[queued].name);
-        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGET"), at, slots[queued].slot), why);
-        queued += !err;
-    }
-    for (size_t i = 0; i < queued; i++) {
-        const struct redis_value *reply;
-        enum err failed = redis_collect(r, &reply, why);
-        if (failed)
-            err = failed;
-        else if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
+    for (size_t i = 0; i < n; i++)
+        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGET"), key_check(&key, sha, slots[i].name),
+                                           slots[i].slot));
+    for (size_t i = 0; (reply = redis_batch_next(&batch)); i++)
+        if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
             ret[i] = (struct check_sent){ 0 };
-    }
-    return err;
+    return batch.err;
 }
 
 enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot *slot,

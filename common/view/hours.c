@@ -142,24 +142,18 @@ enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_
     struct buf CLEANUP(buf_clear) key;
     int64_t step_ms = by_hour ? HOUR_MS : DAY_MS;
     int64_t first = now_ms / step_ms - (int64_t)n + 1, last_day = now_ms / DAY_MS;
-    int64_t first_day = by_hour ? first / DAY_HOURS : first, queued = first_day;
-    enum err err = OK;
+    int64_t day = by_hour ? first / DAY_HOURS : first;
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *v;
     buf_init(&key, VIEW_KEY_MAX);
     memset(to, 0, n * sizeof(*to));
     for (size_t i = 0; i < n; i++)
         to[i].at_ms = (first + (int64_t)i) * step_ms;
-    for (; !err && queued <= last_day; queued += !err) {
-        struct str name = by_hour ? key_hours(&key, repo, queued) : key_day(&key, repo, queued);
-        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), name), why);
+    for (int64_t at = day; at <= last_day; at++) {
+        struct str name = by_hour ? key_hours(&key, repo, at) : key_day(&key, repo, at);
+        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGETALL"), name));
     }
-    for (int64_t day = first_day; day < queued; day++) {
-        const struct redis_value *v;
-        struct why other;
-        enum err failed = redis_collect(r, &v, err ? &other : why);
-        if (failed && !err)
-            err = failed;
-        else if (!failed && v->type == REDIS_ARRAY)
-            day_add(v, by_hour, day, first, n, to);
-    }
-    return err;
+    for (; (v = redis_batch_next(&batch)); day++)
+        day_add(v, by_hour, day, first, n, to);
+    return batch.err;
 }

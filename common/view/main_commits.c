@@ -48,12 +48,6 @@ enum err main_fold_queue(struct redis *r, const struct push *push, const struct 
     return err;
 }
 
-enum err main_fold_collect(struct redis *r, struct why *why)
-{
-    const struct redis_value *reply;
-    return redis_collect(r, &reply, why);
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 void main_list_clear(struct main_list *list)

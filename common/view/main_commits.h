@@ -5,14 +5,13 @@
 #define CRCR_VIEW_MAIN_COMMITS_H
 
 #include "../model/push.h"
-#include "jobs.h"
+#include "entries.h"
 
 #define MAIN_MAX 1000 /* that crcr:main keeps */
 
-/* push is borrowed for the call; its pushed_s is set. */
+/* push is borrowed for the call; its pushed_s is set. Collect with view_fold_collect. */
 enum err main_fold_queue(struct redis *r, const struct push *push, const struct view_times *times,
                          struct why *why) MUST_CHECK;
-enum err main_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
 
 struct main_commit {
     struct push_commit commit;

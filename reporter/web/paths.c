@@ -10,7 +10,7 @@
 #include "../../common/model/ids.h"
 #include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
-#include "../../common/view/labels.h"
+#include "../../common/view/pull_requests.h"
 #include "api.h"
 #include "delivery_page.h"
 #include "level.h"
@@ -126,7 +126,7 @@ static enum err pr_page_put(const struct web_view *w, const struct path_ask *ask
     buf_init(&labels, 8192);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
     if (!err)
-        err = labels_get(w->redis, pr, &labels, why);
+        err = pr_field_get(w->redis, pr, "labels", &labels, why);
     if (err)
         return err;
     struct str rest = buf_str(&labels), line;

@@ -18,7 +18,7 @@ static const struct view_times times = { .ttl_s = 3000 };
 static void fold(struct redis_fixture *f, const struct push *push)
 {
     assert_int_equal(main_fold_queue(f->redis, push, &times, NULL), OK);
-    assert_int_equal(main_fold_collect(f->redis, NULL), OK);
+    assert_int_equal(view_fold_collect(f->redis, NULL), OK);
 }
 
 /* The commits as they are kept, a letter each, newest first. */
