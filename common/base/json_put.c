@@ -18,10 +18,24 @@ void json_put_name(struct buf *to, const char *name)
     buf_printf(to, "\"%s\":", name);
 }
 
+void json_put_begin(struct buf *to, const char *name, char bracket)
+{
+    if (name)
+        json_put_name(to, name);
+    else
+        json_put_comma(to);
+    buf_putc(to, bracket);
+}
+
 void json_put_text(struct buf *to, const char *name, struct str text)
 {
     json_put_name(to, name);
     json_text_put(to, text);
+}
+
+void json_put_string(struct buf *to, const char *name, const char *text)
+{
+    json_put_text(to, name, text && *text ? str_of(text) : STR_NONE);
 }
 
 void json_put_number(struct buf *to, const char *name, int64_t n)
@@ -48,4 +62,10 @@ void json_put_time(struct buf *to, const char *name, int64_t wall_ms)
     if (wall_ms > 0)
         clock_format(wall_ms, text);
     json_put_text(to, name, wall_ms > 0 ? str_of(text) : STR_NONE);
+}
+
+void json_put_bool(struct buf *to, const char *name, bool value)
+{
+    json_put_name(to, name);
+    buf_puts(to, value ? "true" : "false");
 }

@@ -223,22 +223,20 @@ void level_value(struct buf *to, enum level_unit unit, double value)
 void level_criterion_to_json(const struct level_criterion *c, struct buf *to)
 {
     double unit = c->unit == UNIT_PERCENT ? 1 : 1000; /* times in seconds */
-    json_put_comma(to);
-    buf_putc(to, '{');
-    json_put_text(to, "name", str_of(c->name));
+    json_put_begin(to, NULL, '{');
+    json_put_string(to, "name", c->name);
     json_put_name(to, "value");
     if (c->known)
         buf_printf(to, "%.3f", c->value / unit);
     else
         buf_puts(to, "null");
-    json_put_text(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
-    json_put_text(to, "wanted", str_of(c->at_least ? ">=" : "<"));
+    json_put_string(to, "unit", c->unit == UNIT_PERCENT ? "percent" : "seconds");
+    json_put_string(to, "wanted", c->at_least ? ">=" : "<");
     json_put_name(to, "threshold");
     buf_printf(to, "%.3f", c->limit / unit);
-    json_put_name(to, "ok");
-    buf_puts(to, c->ok ? "true" : "false");
+    json_put_bool(to, "ok", c->ok);
     json_put_number(to, "over", (int64_t)c->over);
-    json_put_text(to, "of", *c->of ? str_of(c->of) : STR_NONE);
+    json_put_string(to, "of", c->of);
     buf_putc(to, '}');
 }
 

@@ -117,43 +117,44 @@ static void field_add(struct hours_point *to, struct str field, struct str value
             figures_put(&to->of[kind], str_from(field, 2), n);
 }
 
-/* A day's hash. first: the hour or day that to begins with, n how many it has. */
-static void day_add(const struct redis_value *v, bool by_hour, int64_t day, int64_t first, size_t n,
-                    struct hours_point *to)
+/* A day's hash: "<hour><kind>.<name>" where it is by the hour, else "<kind>.<name>". */
+static void day_add(const struct redis_value *v, bool by_hour, int64_t day, struct hours_point *to,
+                    size_t n)
 {
+    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS;
     for (size_t i = 0; i + 1 < v->n; i += 2) {
         struct str field = v->items[i].text;
-        int64_t at = day;
-        if (by_hour) {
-            at = day * DAY_HOURS;
-            int64_t hour = 0;
-            for (; field.len && *field.ptr >= '0' && *field.ptr <= '9'; field = str_from(field, 1))
-                hour = hour * 10 + (*field.ptr - '0');
-            at += hour;
-        }
-        if (at >= first && at < first + (int64_t)n)
-            field_add(&to[at - first], field, v->items[i + 1].text);
+        int64_t hour = 0;
+        for (; field.len && *field.ptr >= '0' && *field.ptr <= '9'; field = str_from(field, 1))
+            hour = hour * 10 + (*field.ptr - '0');
+        int64_t place = (day * DAY_MS + hour * HOUR_MS - to[0].at_ms) / step_ms;
+        if (place >= 0 && place < (int64_t)n)
+            field_add(&to[place], field, v->items[i + 1].text);
     }
+}
+
+void hours_begin(bool by_hour, int64_t now_ms, size_t n, struct hours_point *to)
+{
+    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS, first = now_ms / step_ms - (int64_t)n + 1;
+    memset(to, 0, n * sizeof(*to));
+    for (size_t i = 0; i < n; i++)
+        to[i].at_ms = (first + (int64_t)i) * step_ms;
 }
 
 enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_ms, size_t n,
                     struct hours_point *to, struct why *why)
 {
     struct buf CLEANUP(buf_clear) key;
-    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS;
-    int64_t first = now_ms / step_ms - (int64_t)n + 1, last_day = now_ms / DAY_MS;
-    int64_t day = by_hour ? first / DAY_HOURS : first;
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *v;
     buf_init(&key, VIEW_KEY_MAX);
-    memset(to, 0, n * sizeof(*to));
-    for (size_t i = 0; i < n; i++)
-        to[i].at_ms = (first + (int64_t)i) * step_ms;
-    for (int64_t at = day; at <= last_day; at++) {
+    hours_begin(by_hour, now_ms, n, to);
+    int64_t day = to[0].at_ms / DAY_MS;
+    for (int64_t at = day; at <= now_ms / DAY_MS; at++) {
         struct str name = by_hour ? key_hours(&key, repo, at) : key_day(&key, repo, at);
         redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGETALL"), name));
     }
     for (; (v = redis_batch_next(&batch)); day++)
-        day_add(v, by_hour, day, first, n, to);
+        day_add(v, by_hour, day, to, n);
     return batch.err;
 }
