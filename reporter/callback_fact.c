@@ -81,8 +81,7 @@ static bool is_page_of(struct str issuer, const char *url)
 static void job_fill(struct result_record *job, const struct identity *id, const struct callback *c,
                      const char *upstream_repo)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, 8192);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(8192);
     job_key(&key, id->repo, id->delivery, str_of(c->workflow_name), str_of(c->job_name),
             str_of(c->check_run_id));
     job->key = str_dup(buf_str(&key));

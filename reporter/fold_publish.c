@@ -67,8 +67,7 @@ static void put(struct fact *fact, enum topic topic, struct str key, struct str 
 static void mark_dirty(struct fact *fact, const char *sha, struct str repo, struct str reason,
                        const struct headers *headers)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, DIRTY_KEY_MAX);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(DIRTY_KEY_MAX);
     if (!sha || !*sha) /* nightly and periodic: no check run anywhere */
         return;
     reporter_put_dirty_key(&key, str_of(sha), repo);
@@ -77,9 +76,8 @@ static void mark_dirty(struct fact *fact, const char *sha, struct str repo, stru
 
 static void publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
 {
-    struct buf CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(RECORD_MAX_BYTES);
     struct headers headers;
-    buf_init(&json, RECORD_MAX_BYTES);
     headers_init(&headers);
     result_record_to_json(merged, &json);
     result_record_to_headers(merged, &headers);

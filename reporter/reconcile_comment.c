@@ -80,8 +80,7 @@ static bool text_make(struct pass *p)
 static enum err look(struct pass *p, enum action_kind *next, struct why *why)
 {
     struct pass_comment *c = &p->comment;
-    struct buf CLEANUP(buf_clear) head;
-    buf_init(&head, SHA_MAX);
+    struct buf CLEANUP(buf_clear) head = BUF_INIT(SHA_MAX);
     *next = ACTION_NONE;
     enum err err = pr_field_get(redis_of(p), action_at(p)->pr, "head_sha", &head, why);
     if (err || (head.len > 0 && !str_eq_nocase(buf_str(&head), str_of(p->target->head_sha))))
@@ -184,8 +183,7 @@ enum err comment_call(struct pass *p, struct why *why)
         }
         return comment_create(g, upstream_of(p), a->pr, text, comment_written, p, why);
     }
-    struct buf CLEANUP(buf_clear) marker;
-    buf_init(&marker, 512);
+    struct buf CLEANUP(buf_clear) marker = BUF_INIT(512);
     oncall_marker(str_of(c->repo), &marker);
     c->searched = true;
     return comment_find(g, upstream_of(p), a->pr, buf_str(&marker), comment_found, p, why);

@@ -31,8 +31,7 @@ static void label_sets_clear(struct label_sets *sets)
 static enum err label_sets_read(struct redis *r, const struct pass *p, struct label_sets *ret,
                                 struct why *why)
 {
-    struct buf CLEANUP(buf_clear) lines;
-    buf_init(&lines, LABELS_MAX_BYTES);
+    struct buf CLEANUP(buf_clear) lines = BUF_INIT(LABELS_MAX_BYTES);
     ret->at = mem_alloc(p->jobs.n + 1, sizeof(*ret->at));
     for (size_t i = 0; i <= p->jobs.n; i++) {
         int64_t pr = i < p->jobs.n ? p->jobs.at[i].pr_number : p->dispatch.pr;
@@ -73,9 +72,8 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
 
 static enum err sent_read(struct pass *p, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) name;
+    struct buf CLEANUP(buf_clear) name = BUF_INIT(VIEW_NAME_MAX);
     struct check_slot *slots = mem_alloc(p->n + 1, sizeof(*slots));
-    buf_init(&name, VIEW_NAME_MAX);
     for (size_t i = 0; i < p->n; i++)
         slots[i] = wanted_check_slot(&p->wanted[i]);
     if (p->has_dispatch)

@@ -14,10 +14,9 @@
 static enum err count(struct redis *r, struct str delivery, struct str repo, int64_t now_ms,
                       int64_t ttl_s, bool *done, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) before, CLEANUP(buf_clear) after;
+    struct buf CLEANUP(buf_clear) before = BUF_INIT(HOURS_TEXT_MAX);
+    struct buf CLEANUP(buf_clear) after = BUF_INIT(HOURS_TEXT_MAX);
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    buf_init(&before, HOURS_TEXT_MAX);
-    buf_init(&after, HOURS_TEXT_MAX);
     *done = true;
     enum err err = hours_tallied_get(r, delivery, repo, &before, why);
     if (!err)

@@ -17,6 +17,8 @@ struct buf {
 
 /* An empty buffer for at most max bytes; allocates nothing. */
 void buf_init(struct buf *b, size_t max);
+/* The same where it is declared: struct buf CLEANUP(buf_clear) text = BUF_INIT(4096). */
+#define BUF_INIT(most) ((struct buf){ .max = (most) })
 /* Frees the content and leaves an empty, usable buffer. Takes NULL-content buffers. */
 void buf_clear(struct buf *b);
 /* Forgets the content, keeps the memory. */

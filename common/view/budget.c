@@ -75,11 +75,10 @@ static int64_t from_now(const struct redis_value *until, int64_t now_us)
 enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
                          struct budget_used *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
     struct redis_batch batch = { .redis = r, .why = why };
     int64_t seconds = 0, micros = 0;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("TIME")), why);
     if (!err && (v->n != 2 || !str_to_i64(v->items[0].text, &seconds) ||
                  !str_to_i64(v->items[1].text, &micros)))

@@ -24,10 +24,9 @@ static bool sent_parse(struct str text, struct check_sent *ret)
 enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
                          struct check_sent *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     for (size_t i = 0; i < n; i++)
         redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGET"), key_check(&key, sha, slots[i].name),
                                            slots[i].slot));
@@ -41,9 +40,8 @@ enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     char value[64];
-    buf_init(&key, VIEW_KEY_MAX);
     snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
     return view_field_put(r, key_check(&key, sha, slot->name), slot->slot, str_of(value), times,
                           why);
@@ -60,9 +58,8 @@ void check_list_clear(struct check_list *list)
 enum err checks_sent_list(struct redis *r, struct str sha, struct str name, struct check_list *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(&key, sha, name)), why);
     if (err)

@@ -42,14 +42,13 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
                      const struct budget_bill *bill, struct why *why)
 {
     struct budget_args CLEANUP(budget_args_clear) pays = { .key = { STR_NONE } };
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) seq_key = BUF_INIT(VIEW_KEY_MAX);
     char at[STR_NUMBER_SIZE], sending[STR_NUMBER_SIZE], ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE],
         level[STR_NUMBER_SIZE];
     char seq[TASK_SEQ_TEXT_SIZE], received[STR_NUMBER_SIZE];
     struct str argv[3 + BUDGET_KEYS + 11 + BUDGET_ARGS];
     size_t n = 0, keys;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&seq_key, VIEW_KEY_MAX);
     argv[n++] = claim_key(&key, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
     argv[n++] = supersede ? key_seq(&seq_key, task->repo, task->event_key) : argv[0];
@@ -104,13 +103,12 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
                             const struct outcome *outcome, bool supersede, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) seq_key = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
     char seq[TASK_SEQ_TEXT_SIZE];
     char ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE], level[STR_NUMBER_SIZE], at[STR_NUMBER_SIZE];
     bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_DUPLICATE;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&json, 8192);
-    buf_init(&seq_key, VIEW_KEY_MAX);
     task_seq_text(&task->seq, seq);
     outcome_to_json(outcome, &json);
     struct str claim = claim_key(&key, task);
@@ -134,8 +132,7 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
                              struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct str argv[] = { claim_key(&key, task), str_of(owner) };
     return redis_queue_script(r, &release_script, 1, 2, argv, why);
 }
@@ -163,13 +160,12 @@ static const struct {
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) seq_key = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
     char numbers[4][STR_NUMBER_SIZE];
     struct str repo = str_of(outcome->repo);
     struct outcome stored = *outcome;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&seq_key, VIEW_KEY_MAX);
-    buf_init(&json, 8192);
     int64_t ttl_s = CLAIM_TTL_S - (age_ms > 0 ? age_ms / 1000 : 0);
     const char *state = says[outcome->outcome].state;
     if (!*state && outcome->maybe_duplicate) /* an earlier call was unknown */
@@ -210,11 +206,10 @@ static bool field(const struct redis_value *v, size_t i, int64_t *ret)
 enum err dispatch_record_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                              struct dispatch_record *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
     struct dispatch_record record = { 0 };
     int64_t level;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
         r, &v,
         REDIS_ARGS(STR_LIT("HMGET"),

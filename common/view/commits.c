@@ -4,9 +4,8 @@
 
 enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &reply, REDIS_ARGS(STR_LIT("GET"), key_commit(&key, sha)), why);
     if (err)
         return err;
@@ -21,10 +20,9 @@ enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret,
 enum err commit_seen_put(struct redis *r, struct str sha, enum commit_seen seen,
                          const struct view_times *times, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
     char ttl[STR_NUMBER_SIZE];
-    buf_init(&key, VIEW_KEY_MAX);
     return redis_call(r, &reply,
                       REDIS_ARGS(STR_LIT("SET"), key_commit(&key, sha),
                                  seen == COMMIT_EXISTS   ? STR_LIT("1")

@@ -40,14 +40,12 @@ static bool is_summed_up(const struct outcome *o)
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
                              const struct view_times *times, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) dispatch, CLEANUP(buf_clear) delivery, CLEANUP(buf_clear) pr;
-    struct buf CLEANUP(buf_clear) sent, CLEANUP(buf_clear) ids;
+    struct buf CLEANUP(buf_clear) dispatch = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) delivery = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) pr = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) sent = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) ids = BUF_INIT(VIEW_KEY_MAX);
     char numbers[9][STR_NUMBER_SIZE];
-    buf_init(&dispatch, VIEW_KEY_MAX);
-    buf_init(&delivery, VIEW_KEY_MAX);
-    buf_init(&pr, VIEW_KEY_MAX);
-    buf_init(&sent, VIEW_KEY_MAX);
-    buf_init(&ids, VIEW_KEY_MAX);
     int64_t came_ms = o->received_ms > 0 ? o->received_ms : o->at_ms;
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
     struct str came = str_number(numbers[6], came_ms);
@@ -148,9 +146,8 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
 enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                            struct dispatch_view *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
         r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, repo)), why);
     if (err)
@@ -165,12 +162,11 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
 enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
                                 struct dispatch_view **ret, size_t *n, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) repos = { NULL, 0 };
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
     size_t kept = 0;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
         r, &reply,
         REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
@@ -202,9 +198,8 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
 enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
                           struct dispatch_view *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
-    buf_init(&key, VIEW_KEY_MAX);
     *found = false;
     enum err err = index_newest(r, key_sent(&key, sha, repo), SENT_MAX, &deliveries, why);
     for (size_t i = 0; !err && i < deliveries.n; i++) {

@@ -39,9 +39,8 @@ void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct 
 enum err hours_tallied_get(struct redis *r, struct str delivery, struct str repo, struct buf *to,
                            struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
-    buf_init(&key, VIEW_KEY_MAX);
     buf_reset(to);
     enum err err =
         redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), key_tallied(&key, delivery, repo)), why);
@@ -144,10 +143,9 @@ void hours_begin(bool by_hour, int64_t now_ms, size_t n, struct hours_point *to)
 enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_ms, size_t n,
                     struct hours_point *to, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *v;
-    buf_init(&key, VIEW_KEY_MAX);
     hours_begin(by_hour, now_ms, n, to);
     int64_t day = to[0].at_ms / DAY_MS;
     for (int64_t at = day; at <= now_ms / DAY_MS; at++) {

@@ -50,8 +50,7 @@ enum err index_newest(struct redis *r, struct str key, size_t limit, struct view
 enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     return index_newest(r, key_pr(&key, pr), limit, ret, why);
 }
 

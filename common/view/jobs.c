@@ -34,20 +34,18 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
                            int64_t last_ms, const char *ranks, const struct view_times *times,
                            struct why *why)
 {
-    struct buf CLEANUP(buf_clear) job, CLEANUP(buf_clear) deliveries, CLEANUP(buf_clear) of_repo;
-    struct buf CLEANUP(buf_clear) head, CLEANUP(buf_clear) pr, CLEANUP(buf_clear) spent;
+    struct buf CLEANUP(buf_clear) job = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) deliveries = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) of_repo = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) head = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) pr = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) spent = BUF_INIT(VIEW_KEY_MAX);
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
     char numbers[6][STR_NUMBER_SIZE];
     struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     size_t n = 0;
 
-    buf_init(&job, VIEW_KEY_MAX);
-    buf_init(&deliveries, VIEW_KEY_MAX);
-    buf_init(&of_repo, VIEW_KEY_MAX);
-    buf_init(&head, VIEW_KEY_MAX);
-    buf_init(&pr, VIEW_KEY_MAX);
-    buf_init(&spent, VIEW_KEY_MAX);
     argv[n++] = key_job(&job, str_of(fact->key));
     argv[n++] = result_record_is_self(fact) ? key_self(&deliveries, delivery)
                                             : key_delivery(&deliveries, delivery);
@@ -144,13 +142,12 @@ static void jobs_add(struct view_index *names, const struct redis_value *set, st
 static enum err jobs_get(struct redis *r, const struct view_index *names, bool brief,
                          struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct str argv[2 + RESULT_FIELDS_MAX] = { STR_LIT("HMGET") }; /* key field … */
     size_t n_fields = result_record_names(argv + 2, brief);
     struct job_list list = { mem_alloc(names->n + 1, sizeof(*list.at)), 0 };
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     for (size_t i = 0; i < names->n; i++) {
         argv[1] = key_job(&key, str_of(names->at[i].name));
         redis_batch_put(&batch, 2 + n_fields, argv);
@@ -183,9 +180,8 @@ static int by_name(const void *a, const void *b)
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), why);
     if (err)
@@ -235,9 +231,8 @@ static enum err failed_fill(struct redis *r, size_t most, struct job_list *jobs,
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = names_under(r, key_delivery(&key, delivery), STR_LIT(""), limit, &names, why);
     if (!err)
         err = names_under(r, key_self(&key, delivery), STR_LIT(""), limit, &names, why);
@@ -254,11 +249,10 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, bool with_self,
                           size_t limit, struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) prefix, CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) prefix = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     struct str none = STR_LIT("");
-    buf_init(&prefix, VIEW_KEY_MAX);
-    buf_init(&key, VIEW_KEY_MAX);
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
     enum err err =
@@ -271,10 +265,9 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
 enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
                              struct job_list *ret, int64_t *next_ms, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     char from[STR_NUMBER_SIZE + 1] = "+inf", one_more[STR_NUMBER_SIZE];
-    buf_init(&key, VIEW_KEY_MAX);
     if (before_ms > 0)
         snprintf(from, sizeof(from), "(%" PRId64, before_ms);
     enum err err = index_read(
@@ -318,10 +311,9 @@ enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_
 enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t received_ms,
                       bool *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
     char rank[32];
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &v,
                               REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, str_of(fact->key)),
                                          STR_LIT("ranks"), STR_LIT("run_attempt")),
@@ -338,9 +330,8 @@ enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t
 enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,
                        enum job_state *state, char conclusion[32], struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply,
                    REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key), STR_LIT("status"),

@@ -34,10 +34,9 @@ static bool overdue_read(struct overdue_job *to, const struct redis_value *v)
 enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overdue_list *ret,
                       int64_t *past, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) prefix;
+    struct buf CLEANUP(buf_clear) prefix = BUF_INIT(VIEW_KEY_MAX);
     char now[STR_NUMBER_SIZE], lease_end[STR_NUMBER_SIZE], limit[STR_NUMBER_SIZE];
     const struct redis_value *v;
-    buf_init(&prefix, VIEW_KEY_MAX);
     const struct str argv[] = {
         STR_LIT(KEY_OVERDUE),
         STR_LIT(KEY_OVERDUE_LEASED),

@@ -11,9 +11,8 @@ static _Thread_local struct redis_script fold_script = { .source = view_fold_pul
 enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct view_times *times,
                        struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     char numbers[5][STR_NUMBER_SIZE];
-    buf_init(&key, VIEW_KEY_MAX);
     const struct str argv[] = { key_labels(&key, fact->pr),
                                 STR_LIT(KEY_PRS),
                                 times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
@@ -41,9 +40,8 @@ void pr_fact_clear(struct pr_fact *fact)
 enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
         r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(&key, pr), str_of(field)), why);
     if (!err && reply->type == REDIS_STR)
@@ -59,10 +57,9 @@ enum err prs_by_activity(struct redis *r, size_t limit, struct view_index *ret, 
 enum err pr_texts_get(struct redis *r, const struct view_index *prs, struct pr_text *ret,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     for (size_t i = 0; i < prs->n; i++) {
         int64_t pr = 0;
         (void)str_to_i64(str_of(prs->at[i].name), &pr);

@@ -13,8 +13,7 @@ enum err rate_take(struct redis *r, enum rate_kind kind, struct str repo,
     };
     /* Ingest's threads all come here, and a script remembers its SHA without a lock. */
     static _Thread_local struct redis_script script = { .source = view_rate_lua };
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     char text[5][STR_NUMBER_SIZE];
     const struct str argv[] = {
         key_rate(&key, repo, names[kind]),    str_number(text[0], bytes),

@@ -119,8 +119,7 @@ static void put_day(struct buf *to, int64_t ms)
 
 static void put_criterion(struct buf *to, const struct level_criterion *c)
 {
-    struct buf CLEANUP(buf_clear) value;
-    buf_init(&value, 64);
+    struct buf CLEANUP(buf_clear) value = BUF_INIT(64);
     if (c->known)
         level_value(&value, c->unit, c->value);
     else
@@ -255,9 +254,8 @@ static enum err demotions_write(const struct ctl *ctl, const struct demotions *w
 {
     struct topic_writer *writer = NULL;
     struct headers headers;
-    struct buf CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(DEMOTIONS_MAX_BYTES);
     char sha[SHA256_HEX_SIZE];
-    buf_init(&json, DEMOTIONS_MAX_BYTES);
     demotions_to_json(wanted, now_ms, &json);
     if (buf_full(&json))
         return why_set(why, ERR_REFUSE, "the record of demotions would be too large");
@@ -347,9 +345,8 @@ static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
 int verb_levels(struct ctl *ctl, const struct args *args)
 {
     struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     struct why why;
-    buf_init(&text, TEXT_MAX);
     if (args->dry_run && !args->apply)
         return ctl_bad(ctl, "--dry-run", "", "with --apply");
     r.jobs = levels_new();

@@ -97,14 +97,12 @@ static bool result_found(void *opaque, const struct record *record)
 
 int verb_score(struct ctl *ctl, const struct args *args)
 {
-    struct buf CLEANUP(buf_clear) file;
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) file = BUF_INIT(SCORE_FILE_MAX);
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     char today[CLOCK_TEXT_SIZE];
     struct scorecard card;
     struct why why;
     int code;
-    buf_init(&file, SCORE_FILE_MAX);
-    buf_init(&text, TEXT_MAX);
     clock_format(clock_wall_ms(), today);
     if (args->items == (args->n_names > 0))
         return ctl_bad(ctl, "arguments", "", "one of FILE and --items");
