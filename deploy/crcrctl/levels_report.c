@@ -215,8 +215,7 @@ static void put_json(const struct report *r, struct buf *to)
 {
     buf_putc(to, '{');
     json_put_time(to, "at", r->now_ms);
-    json_put_name(to, "allowlist");
-    buf_putc(to, '{');
+    json_put_begin(to, "allowlist", '{');
     json_put_text(to, "sha", str_of(r->past.sha));
     json_put_text(to, "source", str_of(r->past.source));
     json_put_text(to, "path", r->path);
@@ -224,8 +223,7 @@ static void put_json(const struct report *r, struct buf *to)
     buf_putc(to, '}');
     json_int(to, "ready_window_seconds", r->rules->ready_window_ms / 1000);
     json_int(to, "demote_window_seconds", r->rules->demote_window_ms / 1000);
-    json_put_name(to, "repos");
-    buf_putc(to, '[');
+    json_put_begin(to, "repos", '[');
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
@@ -238,8 +236,7 @@ static void put_json(const struct report *r, struct buf *to)
         json_int(to, "line", row->entry->line);
         json_text(to, "proposed", level ? level_name(level) : "");
         json_put_text(to, "device", row->entry->device);
-        json_put_name(to, "criteria");
-        buf_putc(to, '[');
+        json_put_begin(to, "criteria", '[');
         for (size_t k = 0; k < row->verdict.n; k++)
             level_criterion_to_json(&row->verdict.at[k], to);
         buf_puts(to, "]}");

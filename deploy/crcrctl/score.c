@@ -64,8 +64,7 @@ static void put_json(const struct scorecard *card, struct buf *to)
     json_text(to, "documented", grade_name(card->documented));
     json_text(to, "previous", card->previous ? grade_name(card->previous) : "");
     json_text(to, "next", grade_name(sum.next));
-    json_put_name(to, "items");
-    buf_putc(to, '[');
+    json_put_begin(to, "items", '[');
     for (int i = 0; i < SCORE_ITEMS; i++) {
         const struct score_item *item = &card->at[i];
         json_element(to);
