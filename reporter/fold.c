@@ -128,7 +128,7 @@ static size_t downstreams(const struct reporter *r)
 {
     const struct allowlist_version *version = allowlist_feed_get(r->feed);
     size_t n = 0;
-    for (size_t i = 0; version->list && i < allowlist_size(version->list); i++)
+    for (size_t i = 0; i < allowlist_size(version->list); i++)
         n += allowlist_at(version->list, i)->level > 1;
     allowlist_feed_release(r->feed, version);
     return n;

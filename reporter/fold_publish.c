@@ -103,7 +103,7 @@ static void publish_labels(struct fold *f, struct fact *fact)
     if (!*fact->pr.labels && !fact->label_changed)
         return;
     const struct allowlist_version *version = allowlist_feed_get(f->reporter->feed);
-    size_t n = version->list ? allowlist_size(version->list) : 0;
+    size_t n = allowlist_size(version->list);
     for (size_t i = 0; i < n; i++) {
         const struct allowlist_entry *entry = allowlist_at(version->list, i);
         if (entry->level == 3 && (labels_have_device(fact->pr.labels, entry->device) ||

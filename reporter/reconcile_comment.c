@@ -49,8 +49,7 @@ static bool text_make(struct pass *p)
     struct pass_comment *c = &p->comment;
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
     const struct allowlist_version *version = allowlist_feed_get(feed);
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, str_of(p->target->repo)) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(version->list, str_of(p->target->repo));
     buf_init(&c->text, ONCALL_TEXT_MAX);
     if (entry) {
         struct oncall_job *jobs = mem_alloc(p->n, sizeof(*jobs));

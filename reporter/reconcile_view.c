@@ -53,8 +53,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
     const struct allowlist_version *version = allowlist_feed_get(feed);
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, str_of(p->target->repo)) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(version->list, str_of(p->target->repo));
     const struct commit_view view = {
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,

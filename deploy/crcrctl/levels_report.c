@@ -227,14 +227,14 @@ static void put_json(const struct report *r, struct buf *to)
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
-        json_element(to);
+        json_put_begin(to, NULL, '{');
         json_put_text(to, "repo", row->entry->repo);
         json_put_text(to, "level", str_of(level_name(row->entry->level)));
         json_put_time(to, "level_since", row->since_ms);
         json_put_text(to, "state", str_of(states[row->state].name));
         json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
         json_int(to, "line", row->entry->line);
-        json_text(to, "proposed", level ? level_name(level) : "");
+        json_put_string(to, "proposed", level ? level_name(level) : "");
         json_put_text(to, "device", row->entry->device);
         json_put_begin(to, "criteria", '[');
         for (size_t k = 0; k < row->verdict.n; k++)

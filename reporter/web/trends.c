@@ -148,7 +148,7 @@ enum err trends_put(struct redis *r, struct str repo, int64_t days, int64_t now_
 static void put_repo(struct buf *to, const struct allowlist *list, struct str repo,
                      const struct hours_point *points, size_t n)
 {
-    const struct allowlist_entry *entry = list ? allowlist_find(list, repo) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(list, repo);
     json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", entry ? entry->repo : repo);
     json_put_text(to, "level", entry ? str_of(level_name((int)entry->level)) : STR_NONE);
