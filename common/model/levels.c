@@ -82,20 +82,23 @@ static int64_t median(int64_t *values, size_t n)
     return low + (high - low) / 2;
 }
 
+static bool is_of(const struct run_job *job, struct str repo)
+{
+    struct str run = str_of(job->run), first;
+    return str_split(&run, '\n', &first) && str_eq_nocase(first, repo);
+}
+
 void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
                     int64_t overrun_ms, struct level_figures *ret)
 {
-    char begin[REPO_MAX + 2]; /* of the runs of that repository */
     int64_t waited_ms = 0;
     if (!l->sorted)
         find(l);
     int64_t *e2e_ms = mem_alloc(l->n_runs + 1, sizeof(*e2e_ms));
     *ret = (struct level_figures){ .queue_mean_ms = -1 };
-    (void)str_lower(begin, sizeof(begin) - 1, repo);
-    strcat(begin, "\n");
     for (const struct run_job *job = NULL; (job = table_next(&l->jobs, job));) {
         if (!job->counts || job->completed_ms <= from_ms || job->completed_ms > until_ms ||
-            !str_starts(str_of(job->run), begin))
+            !is_of(job, repo))
             continue;
         ret->jobs++;
         ret->successful += job->successful;
@@ -111,7 +114,7 @@ void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t 
     }
     for (const struct run_end *run = l->runs; run < l->runs + l->n_runs; run++)
         if (run->e2e_ms >= 0 && run->completed_ms > from_ms && run->completed_ms <= until_ms &&
-            str_starts(str_of(run->job->run), begin))
+            is_of(run->job, repo))
             e2e_ms[ret->runs++] = run->e2e_ms;
     if (ret->queued > 0)
         ret->queue_mean_ms = waited_ms / (int64_t)ret->queued;

@@ -18,18 +18,10 @@ void budget_args(const struct budget_bill *bill, struct budget_args *ret)
         to[2] = ask->of[b].over_us;
         to[3] = ask->of[b].full_us;
     }
-    buf_init(&ret->account, VIEW_KEY_MAX);
-    buf_init(&ret->share, VIEW_KEY_MAX);
     ret->key[0] = key_budget(&ret->account, bill->account);
     ret->key[1] = key_budget_share(&ret->share, bill->account, bill->downstream);
     for (size_t i = 0; i < BUDGET_ARGS; i++)
         ret->arg[i] = str_number(ret->text[i], numbers[i]);
-}
-
-void budget_args_clear(struct budget_args *args)
-{
-    buf_clear(&args->account);
-    buf_clear(&args->share);
 }
 
 void budget_answer_read(const struct redis_value *items, struct budget_answer *ret)
@@ -48,7 +40,7 @@ enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
                             struct budget_answer *ret, struct why *why)
 {
     static _Thread_local struct redis_script script = { .source = view_budget_take_lua };
-    struct budget_args CLEANUP(budget_args_clear) args;
+    struct budget_args args;
     struct str argv[BUDGET_KEYS + BUDGET_ARGS];
     const struct redis_value *v;
     budget_args(bill, &args);
@@ -75,7 +67,6 @@ static int64_t from_now(const struct redis_value *until, int64_t now_us)
 enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
                          struct budget_used *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
     struct redis_batch batch = { .redis = r, .why = why };
     int64_t seconds = 0, micros = 0;
@@ -85,7 +76,7 @@ enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
         err = why_set(why, ERR_REFUSE, "Redis gave no time");
     for (size_t i = 0; !err && i < n; i++)
         redis_batch_put(&batch,
-                        REDIS_ARGS(STR_LIT("HMGET"), key_budget(&key, accounts[i]), STR_LIT("1"),
+                        REDIS_ARGS(STR_LIT("HMGET"), key_budget(NEW_KEY, accounts[i]), STR_LIT("1"),
                                    STR_LIT("2"), STR_LIT("3"), STR_LIT("4"), STR_LIT("limited")));
     for (size_t i = 0; (v = redis_batch_next(&batch)); i++) {
         if (v->n != BUDGET_BUCKETS + 1) {

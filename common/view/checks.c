@@ -24,11 +24,10 @@ static bool sent_parse(struct str text, struct check_sent *ret)
 enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
                          struct check_sent *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
     for (size_t i = 0; i < n; i++)
-        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGET"), key_check(&key, sha, slots[i].name),
+        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGET"), key_check(NEW_KEY, sha, slots[i].name),
                                            slots[i].slot));
     for (size_t i = 0; (reply = redis_batch_next(&batch)); i++)
         if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
@@ -40,10 +39,9 @@ enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     char value[64];
     snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
-    return view_field_put(r, key_check(&key, sha, slot->name), slot->slot, str_of(value), times,
+    return view_field_put(r, key_check(NEW_KEY, sha, slot->name), slot->slot, str_of(value), times,
                           why);
 }
 
@@ -58,10 +56,9 @@ void check_list_clear(struct check_list *list)
 enum err checks_sent_list(struct redis *r, struct str sha, struct str name, struct check_list *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
     enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(&key, sha, name)), why);
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(NEW_KEY, sha, name)), why);
     if (err)
         return err;
     struct check_list list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };

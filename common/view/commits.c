@@ -4,9 +4,8 @@
 
 enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    enum err err = redis_call(r, &reply, REDIS_ARGS(STR_LIT("GET"), key_commit(&key, sha)), why);
+    enum err err = redis_call(r, &reply, REDIS_ARGS(STR_LIT("GET"), key_commit(NEW_KEY, sha)), why);
     if (err)
         return err;
     *ret = COMMIT_UNKNOWN;
@@ -20,14 +19,12 @@ enum err commit_seen_get(struct redis *r, struct str sha, enum commit_seen *ret,
 enum err commit_seen_put(struct redis *r, struct str sha, enum commit_seen seen,
                          const struct view_times *times, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
-    char ttl[STR_NUMBER_SIZE];
     return redis_call(r, &reply,
-                      REDIS_ARGS(STR_LIT("SET"), key_commit(&key, sha),
+                      REDIS_ARGS(STR_LIT("SET"), key_commit(NEW_KEY, sha),
                                  seen == COMMIT_EXISTS   ? STR_LIT("1")
                                  : seen == COMMIT_ABSENT ? STR_LIT("0")
                                                          : STR_LIT("?"),
-                                 STR_LIT("EX"), str_number(ttl, times->ttl_s)),
+                                 STR_LIT("EX"), STR_NUMBER(times->ttl_s)),
                       why);
 }

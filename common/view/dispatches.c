@@ -40,32 +40,26 @@ static bool is_summed_up(const struct outcome *o)
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
                              const struct view_times *times, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) dispatch = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) delivery = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) pr = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) sent = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) ids = BUF_INIT(VIEW_KEY_MAX);
-    char numbers[9][STR_NUMBER_SIZE];
     int64_t came_ms = o->received_ms > 0 ? o->received_ms : o->at_ms;
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
-    struct str came = str_number(numbers[6], came_ms);
-    struct str at = str_number(numbers[0], o->at_ms), key = key_dispatch(&dispatch, id, repo);
+    struct str came = STR_NUMBER(came_ms);
+    struct str at = STR_NUMBER(o->at_ms), key = key_dispatch(NEW_KEY, id, repo);
     const struct str argv[] = {
         key,
-        key_delivery(&delivery, id),
+        key_delivery(NEW_KEY, id),
         STR_LIT(KEY_REPOS),
-        o->pr_number > 0 ? key_pr(&pr, o->pr_number) : key,
-        is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : key,
+        o->pr_number > 0 ? key_pr(NEW_KEY, o->pr_number) : key,
+        is_summed_up(o) ? key_sent(NEW_KEY, str_of(o->head_sha), repo) : key,
         times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
-        key_ids(&ids, came_ms / KEY_DAY_MS),
+        key_ids(NEW_KEY, came_ms / KEY_DAY_MS),
         str_of(outcomes[o->outcome].weight),
         at,
         str_of(outcomes[o->outcome].sent_field),
-        str_number(numbers[1], times->ttl_s),
+        STR_NUMBER(times->ttl_s),
         id,
         repo,
         came,
-        times->fence ? str_number(numbers[7], times->fence) : STR_LIT(""),
+        times->fence ? STR_NUMBER(times->fence) : STR_LIT(""),
         STR_LIT("delivery"),
         id,
         STR_LIT("outcome"),
@@ -79,17 +73,17 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("error"),
         str_of(o->error),
         STR_LIT("level"),
-        str_number(numbers[2], o->level),
+        STR_NUMBER(o->level),
         STR_LIT("pr"),
-        str_number(numbers[3], o->pr_number),
+        STR_NUMBER(o->pr_number),
         STR_LIT("http_status"),
-        str_number(numbers[4], o->http_status),
+        STR_NUMBER(o->http_status),
         STR_LIT("attempt"),
-        str_number(numbers[5], o->attempt),
+        STR_NUMBER(o->attempt),
         STR_LIT("at_ms"),
         at,
         STR_LIT("received_ms"),
-        str_number(numbers[8], o->received_ms > 0 ? o->received_ms : 0),
+        STR_NUMBER(o->received_ms > 0 ? o->received_ms : 0),
         STR_LIT("maybe_duplicate"),
         str_of(task_mark_name(o->maybe_duplicate)),
     };
@@ -146,10 +140,9 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
 enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                            struct dispatch_view *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
     enum err err = redis_call(
-        r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, repo)), why);
+        r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(NEW_KEY, delivery, repo)), why);
     if (err)
         return err;
     struct dispatch_view view;
@@ -162,14 +155,13 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
 enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
                                 struct dispatch_view **ret, size_t *n, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) repos = { NULL, 0 };
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
     size_t kept = 0;
     enum err err = redis_call(
         r, &reply,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
+        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(NEW_KEY, delivery), STR_LIT("0"), STR_LIT("-1")),
         why);
     if (err)
         return err;
@@ -177,8 +169,9 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
         if (!is_job_key(reply->items[i].text)) /* the jobs are in the same set */
             view_index_add(&repos, reply->items[i].text, 0);
     for (size_t i = 0; i < repos.n; i++)
-        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGETALL"),
-                                           key_dispatch(&key, delivery, str_of(repos.at[i].name))));
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("HGETALL"),
+                                   key_dispatch(NEW_KEY, delivery, str_of(repos.at[i].name))));
     struct dispatch_view *list = mem_alloc(repos.n + 1, sizeof(*list));
     while ((reply = redis_batch_next(&batch)))
         kept += view_from_reply(reply, &list[kept]);
@@ -198,10 +191,9 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
 enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
                           struct dispatch_view *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     *found = false;
-    enum err err = index_newest(r, key_sent(&key, sha, repo), SENT_MAX, &deliveries, why);
+    enum err err = index_newest(r, key_sent(NEW_KEY, sha, repo), SENT_MAX, &deliveries, why);
     for (size_t i = 0; !err && i < deliveries.n; i++) {
         struct str delivery = str_of(deliveries.at[i].name);
         struct dispatch_view view;

@@ -20,26 +20,24 @@ void due_list_clear(struct due_list *list)
 
 enum err due_set(struct redis *r, struct str member, int64_t at_ms, struct why *why)
 {
-    char at[STR_NUMBER_SIZE];
     const struct redis_value *v;
     if (at_ms <= 0)
         return redis_call(r, &v, REDIS_ARGS(STR_LIT("ZREM"), STR_LIT(KEY_DUE), member), why);
     return redis_call(
-        r, &v, REDIS_ARGS(STR_LIT("ZADD"), STR_LIT(KEY_DUE), str_number(at, at_ms), member), why);
+        r, &v, REDIS_ARGS(STR_LIT("ZADD"), STR_LIT(KEY_DUE), STR_NUMBER(at_ms), member), why);
 }
 
 enum err due_take(struct redis *r, const char *key, int64_t now_ms, size_t most,
                   struct due_list *ret, int64_t *past, struct why *why)
 {
-    char now[STR_NUMBER_SIZE], lease_end[STR_NUMBER_SIZE], limit[STR_NUMBER_SIZE];
     const struct redis_value *v;
     struct due_list list = { .lease_end_ms = (now_ms + DUE_LEASE_MS) | 1 };
     const struct str argv[] = {
         str_of(key),
         STR_LIT(KEY_EPOCH),
-        str_number(now, now_ms),
-        str_number(lease_end, list.lease_end_ms),
-        str_number(limit, (int64_t)most),
+        STR_NUMBER(now_ms),
+        STR_NUMBER(list.lease_end_ms),
+        STR_NUMBER((int64_t)most),
     };
     enum err err =
         redis_call_script(r, &take_script, 2, sizeof(argv) / sizeof(argv[0]), argv, &v, why);

@@ -13,10 +13,9 @@ enum err view_fold_collect(struct redis *r, struct why *why)
 enum err view_field_put(struct redis *r, struct str key, struct str field, struct str value,
                         const struct view_times *times, struct why *why)
 {
-    char ttl[STR_NUMBER_SIZE];
     struct redis_batch batch = { .redis = r, .why = why };
     redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HSET"), key, field, value));
-    redis_batch_put(&batch, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_number(ttl, times->ttl_s)));
+    redis_batch_put(&batch, REDIS_ARGS(STR_LIT("EXPIRE"), key, STR_NUMBER(times->ttl_s)));
     while (redis_batch_next(&batch))
         ;
     return batch.err;
@@ -25,9 +24,8 @@ enum err view_field_put(struct redis *r, struct str key, struct str field, struc
 enum err view_member_remove(struct redis *r, struct str key, struct str member, int64_t score,
                             struct why *why)
 {
-    char text[STR_NUMBER_SIZE];
     const struct redis_value *reply;
-    const struct str argv[] = { key, member, str_number(text, score) };
+    const struct str argv[] = { key, member, STR_NUMBER(score) };
     return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &reply,
                              why);
 }

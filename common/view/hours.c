@@ -1,8 +1,10 @@
 #include "hours.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../base/mem.h"
 #include "keys.h"
 
 #define DAY_MS   (DAY_HOURS * (int64_t)HOUR_MS)
@@ -39,11 +41,10 @@ void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct 
 enum err hours_tallied_get(struct redis *r, struct str delivery, struct str repo, struct buf *to,
                            struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
     buf_reset(to);
     enum err err =
-        redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), key_tallied(&key, delivery, repo)), why);
+        redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), key_tallied(NEW_KEY, delivery, repo)), why);
     if (!err && v->type == REDIS_STR)
         buf_put(to, v->text);
     return err;
@@ -76,14 +77,12 @@ static int64_t left_s(int64_t day, int64_t kept_days, int64_t now_ms)
 enum err hours_replace(struct redis *r, struct str delivery, struct str repo, struct str before,
                        struct str after, int64_t now_ms, int64_t ttl_s, bool *done, struct why *why)
 {
-    struct buf keys[1 + 2 * DAYS_MAX];
     struct str argv[1 + 2 * DAYS_MAX + 3 + 2 * DAYS_MAX];
     char ttls[1 + 2 * DAYS_MAX][STR_NUMBER_SIZE];
     int64_t days[DAYS_MAX];
     const struct redis_value *v;
     size_t n = days_of(after, days, days_of(before, days, 0)), n_keys = 1 + 2 * n;
-    for (size_t i = 0; i < n_keys; i++)
-        buf_init(&keys[i], VIEW_KEY_MAX);
+    struct key *keys = mem_alloc(n_keys, sizeof(*keys));
     argv[0] = key_tallied(&keys[0], delivery, repo);
     argv[n_keys] = before;
     argv[n_keys + 1] = after;
@@ -96,8 +95,7 @@ enum err hours_replace(struct redis *r, struct str delivery, struct str repo, st
         argv[n_keys + 2 + day] = str_number(ttls[day], left_s(days[i], DAYS_KEPT, now_ms));
     }
     enum err err = redis_call_script(r, &hours_script, n_keys, 2 * n_keys + 2, argv, &v, why);
-    for (size_t i = 0; i < n_keys; i++)
-        buf_clear(&keys[i]);
+    free(keys);
     if (!err)
         *done = v->type == REDIS_INT && v->integer == 1;
     return err;
@@ -143,13 +141,12 @@ void hours_begin(bool by_hour, int64_t now_ms, size_t n, struct hours_point *to)
 enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_ms, size_t n,
                     struct hours_point *to, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *v;
     hours_begin(by_hour, now_ms, n, to);
     int64_t day = to[0].at_ms / DAY_MS;
     for (int64_t at = day; at <= now_ms / DAY_MS; at++) {
-        struct str name = by_hour ? key_hours(&key, repo, at) : key_day(&key, repo, at);
+        struct str name = by_hour ? key_hours(NEW_KEY, repo, at) : key_day(NEW_KEY, repo, at);
         redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGETALL"), name));
     }
     for (; (v = redis_batch_next(&batch)); day++)

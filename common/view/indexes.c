@@ -1,5 +1,6 @@
 #include "indexes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/clock.h"
@@ -39,10 +40,9 @@ enum err index_read(struct redis *r, size_t argc, const struct str *argv, struct
 enum err index_newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
                       struct why *why)
 {
-    char last[STR_NUMBER_SIZE];
     return index_read(r,
                       REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"),
-                                 str_number(last, (int64_t)limit - 1), STR_LIT("REV"),
+                                 STR_NUMBER((int64_t)limit - 1), STR_LIT("REV"),
                                  STR_LIT("WITHSCORES")),
                       ret, why);
 }
@@ -50,30 +50,24 @@ enum err index_newest(struct redis *r, struct str key, size_t limit, struct view
 enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
-    return index_newest(r, key_pr(&key, pr), limit, ret, why);
+    return index_newest(r, key_pr(NEW_KEY, pr), limit, ret, why);
 }
 
 enum err deliveries_by_prefix(struct redis *r, struct str prefix, int64_t now_ms, int64_t ttl_s,
                               size_t limit, struct view_index *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) last;
-    char first[DELIVERY_MAX + 2], most[STR_NUMBER_SIZE];
+    char first[DELIVERY_MAX + 2], last[sizeof(first) + 1];
     int64_t today = now_ms / KEY_DAY_MS, days = ttl_s * 1000 / KEY_DAY_MS + 2;
     struct view_index index = { NULL, 0 };
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&last, sizeof(first) + 1);
-    buf_putc(&last, '[');
-    buf_put(&last, prefix);
-    (void)str_copy(first, sizeof(first), buf_str(&last));
-    buf_putc(&last, (char)0xff); /* behind all that begin so */
+    snprintf(first, sizeof(first), "[%.*s", STR_ARG(prefix));
+    snprintf(last, sizeof(last), "%s\xff", first); /* behind all that begin so */
     for (int64_t i = 0; i < days; i++)
         redis_batch_put(&batch,
-                        REDIS_ARGS(STR_LIT("ZRANGE"), key_ids(&key, today - i), str_of(first),
-                                   buf_str(&last), STR_LIT("BYLEX"), STR_LIT("LIMIT"), STR_LIT("0"),
-                                   str_number(most, (int64_t)limit)));
+                        REDIS_ARGS(STR_LIT("ZRANGE"), key_ids(NEW_KEY, today - i), str_of(first),
+                                   str_of(last), STR_LIT("BYLEX"), STR_LIT("LIMIT"), STR_LIT("0"),
+                                   STR_NUMBER((int64_t)limit)));
     for (; (reply = redis_batch_next(&batch)); today--)
         for (size_t k = 0; k < reply->n && index.n < limit; k++)
             view_index_add(&index, reply->items[k].text, today * KEY_DAY_MS);

@@ -34,41 +34,34 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
                            int64_t last_ms, const char *ranks, const struct view_times *times,
                            struct why *why)
 {
-    struct buf CLEANUP(buf_clear) job = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) deliveries = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) of_repo = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) head = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) pr = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) spent = BUF_INIT(VIEW_KEY_MAX);
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
-    char numbers[6][STR_NUMBER_SIZE];
     struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     size_t n = 0;
 
-    argv[n++] = key_job(&job, str_of(fact->key));
-    argv[n++] = result_record_is_self(fact) ? key_self(&deliveries, delivery)
-                                            : key_delivery(&deliveries, delivery);
-    argv[n++] = key_repo(&of_repo, repo);
+    argv[n++] = key_job(NEW_KEY, str_of(fact->key));
+    argv[n++] =
+        result_record_is_self(fact) ? key_self(NEW_KEY, delivery) : key_delivery(NEW_KEY, delivery);
+    argv[n++] = key_repo(NEW_KEY, repo);
     argv[n++] = STR_LIT(KEY_REPOS);
     argv[n++] = STR_LIT(KEY_OVERDUE);
-    argv[n++] = fact->head_sha ? key_head(&head, str_of(fact->head_sha), repo) : argv[0];
-    argv[n++] = fact->pr_number > 0 ? key_pr(&pr, fact->pr_number) : argv[0];
-    argv[n++] = key_spent(&spent, repo);
+    argv[n++] = fact->head_sha ? key_head(NEW_KEY, str_of(fact->head_sha), repo) : argv[0];
+    argv[n++] = fact->pr_number > 0 ? key_pr(NEW_KEY, fact->pr_number) : argv[0];
+    argv[n++] = key_spent(NEW_KEY, repo);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = STR_LIT(KEY_TALLY);
     argv[n++] = str_of(job_state_name(fact->state));
-    argv[n++] = str_number(numbers[0], first_ms);
+    argv[n++] = STR_NUMBER(first_ms);
     argv[n++] = str_of(fact->run_attempt);
-    argv[n++] = str_number(numbers[1], times->ttl_s);
-    argv[n++] = str_number(numbers[2], times->overdue_ms);
+    argv[n++] = STR_NUMBER(times->ttl_s);
+    argv[n++] = STR_NUMBER(times->overdue_ms);
     argv[n++] = str_of(fact->key);
     argv[n++] = delivery;
     argv[n++] = repo;
-    argv[n++] = times->fence ? str_number(numbers[3], times->fence) : STR_LIT("");
-    argv[n++] = str_number(numbers[4], last_ms);
+    argv[n++] = times->fence ? STR_NUMBER(times->fence) : STR_LIT("");
+    argv[n++] = STR_NUMBER(last_ms);
     argv[n++] = str_of(ranks);
-    argv[n++] = str_number(numbers[5], times->quota);
+    argv[n++] = STR_NUMBER(times->quota);
     size_t n_fields = result_record_fields(fact, fields);
     for (size_t i = 0; i < n_fields; i++) {
         argv[n++] = fields[i].name;
@@ -142,14 +135,13 @@ static void jobs_add(struct view_index *names, const struct redis_value *set, st
 static enum err jobs_get(struct redis *r, const struct view_index *names, bool brief,
                          struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct str argv[2 + RESULT_FIELDS_MAX] = { STR_LIT("HMGET") }; /* key field … */
     size_t n_fields = result_record_names(argv + 2, brief);
     struct job_list list = { mem_alloc(names->n + 1, sizeof(*list.at)), 0 };
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
     for (size_t i = 0; i < names->n; i++) {
-        argv[1] = key_job(&key, str_of(names->at[i].name));
+        argv[1] = key_job(NEW_KEY, str_of(names->at[i].name));
         redis_batch_put(&batch, 2 + n_fields, argv);
     }
     for (size_t i = 0; (reply = redis_batch_next(&batch)); i++) {
@@ -180,10 +172,9 @@ static int by_name(const void *a, const void *b)
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
     enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), why);
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(NEW_KEY, sha, repo)), why);
     if (err)
         return err;
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
@@ -231,11 +222,10 @@ static enum err failed_fill(struct redis *r, size_t most, struct job_list *jobs,
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    enum err err = names_under(r, key_delivery(&key, delivery), STR_LIT(""), limit, &names, why);
+    enum err err = names_under(r, key_delivery(NEW_KEY, delivery), STR_LIT(""), limit, &names, why);
     if (!err)
-        err = names_under(r, key_self(&key, delivery), STR_LIT(""), limit, &names, why);
+        err = names_under(r, key_self(NEW_KEY, delivery), STR_LIT(""), limit, &names, why);
     if (!err)
         err = jobs_get(r, &names, names.n > full_max, ret, why);
     if (err || names.n <= full_max || full_max == 0)
@@ -250,32 +240,30 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
                           size_t limit, struct job_list *ret, struct why *why)
 {
     struct buf CLEANUP(buf_clear) prefix = BUF_INIT(VIEW_KEY_MAX);
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     struct str none = STR_LIT("");
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
     enum err err =
-        names_under(r, key_delivery(&key, delivery), buf_str(&prefix), limit, &names, why);
+        names_under(r, key_delivery(NEW_KEY, delivery), buf_str(&prefix), limit, &names, why);
     if (!err && with_self)
-        err = names_under(r, key_self(&key, delivery), buf_str(&prefix), limit, &names, why);
+        err = names_under(r, key_self(NEW_KEY, delivery), buf_str(&prefix), limit, &names, why);
     return err ? err : jobs_get(r, &names, true, ret, why);
 }
 
 enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
                              struct job_list *ret, int64_t *next_ms, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    char from[STR_NUMBER_SIZE + 1] = "+inf", one_more[STR_NUMBER_SIZE];
+    char from[STR_NUMBER_SIZE + 1] = "+inf";
     if (before_ms > 0)
         snprintf(from, sizeof(from), "(%" PRId64, before_ms);
-    enum err err = index_read(
-        r,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), str_of(from), STR_LIT("-inf"),
-                   STR_LIT("BYSCORE"), STR_LIT("REV"), STR_LIT("LIMIT"), STR_LIT("0"),
-                   str_number(one_more, (int64_t)limit + 1), STR_LIT("WITHSCORES")),
-        &names, why);
+    enum err err =
+        index_read(r,
+                   REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(NEW_KEY, repo), str_of(from),
+                              STR_LIT("-inf"), STR_LIT("BYSCORE"), STR_LIT("REV"), STR_LIT("LIMIT"),
+                              STR_LIT("0"), STR_NUMBER((int64_t)limit + 1), STR_LIT("WITHSCORES")),
+                   &names, why);
     if (err)
         return err;
     size_t end = names.n < limit ? names.n : limit;
@@ -311,11 +299,10 @@ enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_
 enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t received_ms,
                       bool *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *v;
     char rank[32];
     enum err err = redis_call(r, &v,
-                              REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, str_of(fact->key)),
+                              REDIS_ARGS(STR_LIT("HMGET"), key_job(NEW_KEY, str_of(fact->key)),
                                          STR_LIT("ranks"), STR_LIT("run_attempt")),
                               why);
     if (err)
@@ -330,11 +317,10 @@ enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t
 enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,
                        enum job_state *state, char conclusion[32], struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
     enum err err =
         redis_call(r, &reply,
-                   REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key), STR_LIT("status"),
+                   REDIS_ARGS(STR_LIT("HMGET"), key_job(NEW_KEY, job_key), STR_LIT("status"),
                               STR_LIT("conclusion"), STR_LIT("run_attempt")),
                    why);
     if (err)

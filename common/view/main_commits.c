@@ -1,5 +1,7 @@
 #include "main_commits.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,14 +17,7 @@ static _Thread_local struct redis_script fold_script = { .source = view_fold_mai
 /* ---- folding --------------------------------------------------------------------------------- */
 
 /* "<sha> <parent or -> <pull request or 0> <title>": it follows from the push alone. */
-static char *member_of(const struct push_commit *commit)
-{
-    struct buf CLEANUP(buf_clear) text;
-    buf_init(&text, sizeof(*commit) + 64);
-    buf_printf(&text, "%s %s %lld %s", commit->sha, commit->parent[0] ? commit->parent : "-",
-               (long long)commit->pr, commit->title);
-    return buf_take(&text, NULL);
-}
+#define MEMBER_MAX (sizeof(struct push_commit) + STR_NUMBER_SIZE)
 
 enum err main_fold_queue(struct redis *r, const struct push *push, const struct view_times *times,
                          struct why *why)
@@ -30,19 +25,19 @@ enum err main_fold_queue(struct redis *r, const struct push *push, const struct 
     /* What would go at once is left out; the newest come last. */
     size_t first = push->n > MAIN_MAX ? push->n - MAIN_MAX : 0, n = 0;
     struct str *argv = mem_alloc(5 + push->n - first, sizeof(*argv));
-    char **members = mem_alloc(push->n + 1, sizeof(*members)), numbers[3][STR_NUMBER_SIZE];
+    char(*members)[MEMBER_MAX] = mem_alloc(push->n + 1, sizeof(*members));
     argv[n++] = STR_LIT(KEY_MAIN);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
-    argv[n++] = times->fence ? str_number(numbers[0], times->fence) : STR_LIT("");
-    argv[n++] = str_number(numbers[1], push->pushed_s);
-    argv[n++] = str_number(numbers[2], (int64_t)first);
+    argv[n++] = times->fence ? STR_NUMBER(times->fence) : STR_LIT("");
+    argv[n++] = STR_NUMBER(push->pushed_s);
+    argv[n++] = STR_NUMBER((int64_t)first);
     for (size_t i = first; i < push->n; i++) {
-        members[i] = member_of(&push->commits[i]);
+        const struct push_commit *c = &push->commits[i];
+        snprintf(members[i], MEMBER_MAX, "%s %s %" PRId64 " %s", c->sha,
+                 c->parent[0] ? c->parent : "-", c->pr, c->title);
         argv[n++] = str_of(members[i]);
     }
     enum err err = redis_queue_script(r, &fold_script, 2, n, argv, why);
-    for (size_t i = first; i < push->n; i++)
-        free(members[i]);
     free(members);
     free(argv);
     return err;

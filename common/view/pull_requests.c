@@ -11,16 +11,14 @@ static _Thread_local struct redis_script fold_script = { .source = view_fold_pul
 enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct view_times *times,
                        struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
-    char numbers[5][STR_NUMBER_SIZE];
-    const struct str argv[] = { key_labels(&key, fact->pr),
+    const struct str argv[] = { key_labels(NEW_KEY, fact->pr),
                                 STR_LIT(KEY_PRS),
                                 times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
-                                str_number(numbers[0], fact->pr),
-                                str_number(numbers[1], fact->updated_ms),
-                                str_number(numbers[2], fact->received_ms),
-                                str_number(numbers[3], times->ttl_s),
-                                times->fence ? str_number(numbers[4], times->fence) : STR_LIT(""),
+                                STR_NUMBER(fact->pr),
+                                STR_NUMBER(fact->updated_ms),
+                                STR_NUMBER(fact->received_ms),
+                                STR_NUMBER(times->ttl_s),
+                                times->fence ? STR_NUMBER(times->fence) : STR_LIT(""),
                                 str_of(fact->labels),
                                 str_of(fact->head_sha),
                                 str_of(fact->title),
@@ -40,10 +38,9 @@ void pr_fact_clear(struct pr_fact *fact)
 enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     const struct redis_value *reply;
     enum err err = redis_call(
-        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(&key, pr), str_of(field)), why);
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(NEW_KEY, pr), str_of(field)), why);
     if (!err && reply->type == REDIS_STR)
         buf_put(to, reply->text);
     return err;
@@ -57,14 +54,14 @@ enum err prs_by_activity(struct redis *r, size_t limit, struct view_index *ret, 
 enum err pr_texts_get(struct redis *r, const struct view_index *prs, struct pr_text *ret,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key = BUF_INIT(VIEW_KEY_MAX);
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
     for (size_t i = 0; i < prs->n; i++) {
         int64_t pr = 0;
         (void)str_to_i64(str_of(prs->at[i].name), &pr);
-        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HMGET"), key_labels(&key, pr), STR_LIT("title"),
-                                           STR_LIT("author"), STR_LIT("head_sha")));
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("HMGET"), key_labels(NEW_KEY, pr), STR_LIT("title"),
+                                   STR_LIT("author"), STR_LIT("head_sha")));
     }
     for (; (reply = redis_batch_next(&batch)); ret++) {
         (void)str_copy(ret->title, sizeof(ret->title), reply->items[0].text);
