@@ -5,7 +5,7 @@
 
 #include "../common/model/event.h"
 #include "../common/model/task.h"
-#include "../common/view/main_commits.h"
+#include "../common/view/commits.h"
 #include "../common/view/pull_requests.h"
 #include "callback_fact.h"
 #include "reporter.h"

@@ -8,7 +8,7 @@
 #include "../common/model/ids.h"
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
-#include "../common/view/main_commits.h"
+#include "../common/view/commits.h"
 #include "../common/view/pull_requests.h"
 #include "aggregate.h"
 #include "fold.h"

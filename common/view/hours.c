@@ -1,6 +1,7 @@
 #include "hours.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,23 +20,11 @@ static const char letters[HOURS_KINDS] = { [HOURS_DISPATCHED] = 'p', [HOURS_SELF
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct line {
-    struct buf *to;
-    int64_t hour;
-    char letter;
-};
-
-static void line_put(void *opaque, struct str name, int64_t n)
-{
-    const struct line *line = opaque;
-    buf_printf(line->to, "%" PRId64 " %c.%.*s %" PRId64 "\n", line->hour, line->letter,
-               STR_ARG(name), n);
-}
-
 void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct figures *f)
 {
-    struct line line = { to, hour, letters[kind] };
-    figures_each(f, line_put, &line);
+    char before[STR_NUMBER_SIZE + 4];
+    snprintf(before, sizeof(before), "%" PRId64 " %c.", hour, letters[kind]);
+    figures_lines(f, before, to);
 }
 
 enum err hours_tallied_get(struct redis *r, struct str delivery, struct str repo, struct buf *to,

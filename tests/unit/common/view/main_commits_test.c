@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/view/main_commits.h"
+#include "common/view/commits.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define NOW_S 1795231200
