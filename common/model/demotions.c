@@ -11,11 +11,6 @@
 #define SCHEMA_VERSION   1
 #define REASON_MAX_BYTES 400
 
-struct demotions {
-    struct demotion *at;
-    size_t n;
-};
-
 struct demotions *demotions_new(void)
 {
     return mem_alloc(1, sizeof(struct demotions));
@@ -46,11 +41,6 @@ void demotions_add(struct demotions *d, struct str repo, struct str reason, int6
 size_t demotions_size(const struct demotions *d)
 {
     return d ? d->n : 0;
-}
-
-const struct demotion *demotions_at(const struct demotions *d, size_t i)
-{
-    return &d->at[i];
 }
 
 const struct demotion *demotions_find(const struct demotions *d, struct str repo)

@@ -184,14 +184,20 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
     return jobs_get(r, &names, false, ret, why);
 }
 
-static enum err names_under(struct redis *r, struct str key, struct str prefix, size_t limit,
-                            struct view_index *ret, struct why *why)
+/* with_self: and behind them those of nightly and periodic runs that name the delivery. */
+static enum err names_of_delivery(struct redis *r, struct str delivery, struct str prefix,
+                                  bool with_self, size_t limit, struct view_index *ret,
+                                  struct why *why)
 {
+    const struct str keys[] = { key_delivery(NEW_KEY, delivery), key_self(NEW_KEY, delivery) };
     const struct redis_value *reply;
-    enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"), STR_LIT("-1")), why);
-    if (!err)
-        jobs_add(ret, reply, prefix, limit);
+    enum err err = OK;
+    for (size_t i = 0; !err && i <= with_self; i++) {
+        err = redis_call(r, &reply,
+                         REDIS_ARGS(STR_LIT("ZRANGE"), keys[i], STR_LIT("0"), STR_LIT("-1")), why);
+        if (!err)
+            jobs_add(ret, reply, prefix, limit);
+    }
     return err;
 }
 
@@ -223,9 +229,7 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
                           struct job_list *ret, struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    enum err err = names_under(r, key_delivery(NEW_KEY, delivery), STR_LIT(""), limit, &names, why);
-    if (!err)
-        err = names_under(r, key_self(NEW_KEY, delivery), STR_LIT(""), limit, &names, why);
+    enum err err = names_of_delivery(r, delivery, STR_LIT(""), true, limit, &names, why);
     if (!err)
         err = jobs_get(r, &names, names.n > full_max, ret, why);
     if (err || names.n <= full_max || full_max == 0)
@@ -244,10 +248,7 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
     struct str none = STR_LIT("");
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
-    enum err err =
-        names_under(r, key_delivery(NEW_KEY, delivery), buf_str(&prefix), limit, &names, why);
-    if (!err && with_self)
-        err = names_under(r, key_self(NEW_KEY, delivery), buf_str(&prefix), limit, &names, why);
+    enum err err = names_of_delivery(r, delivery, buf_str(&prefix), with_self, limit, &names, why);
     return err ? err : jobs_get(r, &names, true, ret, why);
 }
 

@@ -278,12 +278,11 @@ static enum err apply(const struct ctl *ctl, const struct report *r, struct why 
     enum err err = OK;
     fputs(r->args->json ? "" : "\n", to);
     for (size_t i = 0; i < demotions_size(is); i++)
-        if (!demotions_find(was, str_of(demotions_at(is, i)->repo)))
-            fprintf(to, "demoted    %s: %s\n", demotions_at(is, i)->repo,
-                    demotions_at(is, i)->reason);
+        if (!demotions_find(was, str_of(is->at[i].repo)))
+            fprintf(to, "demoted    %s: %s\n", is->at[i].repo, is->at[i].reason);
     for (size_t i = 0; i < demotions_size(was); i++)
-        if (!demotions_find(is, str_of(demotions_at(was, i)->repo)))
-            fprintf(to, "recovered  %s\n", demotions_at(was, i)->repo);
+        if (!demotions_find(is, str_of(was->at[i].repo)))
+            fprintf(to, "recovered  %s\n", was->at[i].repo);
     if (demotions_equal(was, is))
         fprintf(to, "unchanged  %zu demoted\n", demotions_size(is));
     if (r->args->dry_run)
