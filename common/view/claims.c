@@ -28,8 +28,8 @@ static const struct {
 static struct str claim_key(struct key *to, const struct task *task)
 {
     const struct event *event = &task->event;
-    return key_claim_again(to, event->delivery, task->repo, task_kind_name(task->kind),
-                           task->run_id, event->again);
+    return key_claim(to, event->delivery, task->repo, task_kind_name(task->kind), task->run_id,
+                     event->again);
 }
 
 static struct str not_absent(struct str s)
@@ -169,8 +169,8 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     if (str_is(str_of(state), "done")) /* it is published: this is where we have it from */
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
-    struct str claim = key_claim_again(NEW_KEY, str_of(outcome->delivery_id), repo, outcome->kind,
-                                       str_of(outcome->run_id), str_of(outcome->again));
+    struct str claim = key_claim(NEW_KEY, str_of(outcome->delivery_id), repo, outcome->kind,
+                                 str_of(outcome->run_id), str_of(outcome->again));
     const struct str argv[] = {
         claim,
         moved ? key_seq(NEW_KEY, repo, str_of(outcome->event_key)) : claim,
@@ -198,13 +198,14 @@ enum err dispatch_record_get(struct redis *r, struct str delivery, struct str re
     const struct redis_value *v;
     struct dispatch_record record = { 0 };
     int64_t level;
-    enum err err = redis_call(
-        r, &v,
-        REDIS_ARGS(STR_LIT("HMGET"),
-                   key_claim(NEW_KEY, delivery, repo, task_kind_name(TASK_DISPATCH), STR_NONE),
-                   STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("level"), STR_LIT("head_sha"),
-                   STR_LIT("event_type")),
-        why);
+    enum err err =
+        redis_call(r, &v,
+                   REDIS_ARGS(STR_LIT("HMGET"),
+                              key_claim(NEW_KEY, delivery, repo, task_kind_name(TASK_DISPATCH),
+                                        STR_NONE, STR_NONE),
+                              STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("level"),
+                              STR_LIT("head_sha"), STR_LIT("event_type")),
+                   why);
     if (err)
         return err;
     *found = v->type == REDIS_ARRAY && v->n == 5 && field(v, 0, &record.dispatched_ms) &&

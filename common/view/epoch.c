@@ -105,13 +105,6 @@ enum err view_epoch_drop(struct redis *r, struct why *why)
     return lease_call(r, 1, argv, &verdict, &text, why);
 }
 
-static void text_set(char *to, size_t size, const struct redis_value *v)
-{
-    to[0] = '\0';
-    if (v->type == REDIS_STR)
-        (void)str_copy(to, size, v->text);
-}
-
 /* A holder that was killed leaves its lease as it was: who runs is who may go on, as lease.lua has
  * it. */
 static enum err lease_state(struct redis *r, struct view_rebuild *rebuild, int64_t until_ms,
@@ -151,9 +144,9 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
         .started_ms = number_of(&v->items[5]),
         .ended_ms = number_of(&v->items[6]),
     };
-    text_set(rebuild.state, sizeof(rebuild.state), &v->items[0]);
-    text_set(rebuild.phase, sizeof(rebuild.phase), &v->items[1]);
-    text_set(rebuild.owner, sizeof(rebuild.owner), &v->items[2]);
+    (void)str_copy(rebuild.state, sizeof(rebuild.state), v->items[0].text);
+    (void)str_copy(rebuild.phase, sizeof(rebuild.phase), v->items[1].text);
+    (void)str_copy(rebuild.owner, sizeof(rebuild.owner), v->items[2].text);
     err = lease_state(r, &rebuild, number_of(&v->items[7]), why);
     if (!err)
         err = view_epoch_get(r, &epoch, why);

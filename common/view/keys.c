@@ -57,18 +57,12 @@ static struct str of_repo_and_day(struct key *to, const char *kind, struct str r
 }
 
 struct str key_claim(struct key *to, struct str delivery, struct str repo, const char *kind,
-                     struct str run_id)
+                     struct str run_id, struct str again)
 {
     (void)of_text(to, "claim", delivery);
     (void)add_lower(to, "|", repo);
     (void)add(to, "|", str_of(kind));
-    return add(to, "|", run_id);
-}
-
-struct str key_claim_again(struct key *to, struct str delivery, struct str repo, const char *kind,
-                           struct str run_id, struct str again)
-{
-    (void)key_claim(to, delivery, repo, kind, run_id);
+    (void)add(to, "|", run_id);
     return add(to, again.len ? "|" : "", again);
 }
 

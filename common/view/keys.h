@@ -111,11 +111,9 @@ struct key {
 
 /* Each writes the key, without the prefix, into to (reset first) and returns it, borrowed from to.
  */
+/* again: the id of the `replay --again` that made the task; absent: none did. */
 struct str key_claim(struct key *to, struct str delivery, struct str repo, const char *kind,
-                     struct str run_id);
-/* The same with the id of the `replay --again` that made the task behind it; absent: none did. */
-struct str key_claim_again(struct key *to, struct str delivery, struct str repo, const char *kind,
-                           struct str run_id, struct str again);
+                     struct str run_id, struct str again);
 struct str key_seq(struct key *to, struct str repo, struct str event_key);
 struct str key_rate(struct key *to, struct str repo, const char *suffix);
 struct str key_budget(struct key *to, struct str account);

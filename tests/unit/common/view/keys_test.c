@@ -22,10 +22,11 @@ static void keys_are_as_the_table_says(void **state)
 {
     struct key *b = *state;
     struct str repo = STR_LIT("org/a"), delivery = STR_LIT("d-1");
-    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE), "claim:d-1|org/a|dispatch|");
-    assert_key(key_claim(b, delivery, repo, "rerun_all", STR_LIT("9")),
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE, STR_NONE),
+               "claim:d-1|org/a|dispatch|");
+    assert_key(key_claim(b, delivery, repo, "rerun_all", STR_LIT("9"), STR_NONE),
                "claim:d-1|org/a|rerun_all|9");
-    assert_key(key_claim_again(b, delivery, repo, "dispatch", STR_NONE, STR_LIT("ab12")),
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE, STR_LIT("ab12")),
                "claim:d-1|org/a|dispatch||ab12");
     assert_key(key_seq(b, repo, STR_LIT("up/s#7")), "seq:org/a|up/s#7");
     assert_key(key_rate(b, repo, ""), "rate:org/a");
@@ -49,7 +50,8 @@ static void the_case_of_a_repository_makes_no_difference(void **state)
 {
     struct key *b = *state;
     struct str repo = STR_LIT("OrG/A.b-Z"), delivery = STR_LIT("D-1");
-    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE), "claim:D-1|org/a.b-z|dispatch|");
+    assert_key(key_claim(b, delivery, repo, "dispatch", STR_NONE, STR_NONE),
+               "claim:D-1|org/a.b-z|dispatch|");
     assert_key(key_seq(b, repo, STR_LIT("U/S#7")), "seq:org/a.b-z|U/S#7");
     assert_key(key_rate(b, repo, ""), "rate:org/a.b-z");
     assert_key(key_dispatch(b, delivery, repo), "dispatch:D-1/org/a.b-z");
