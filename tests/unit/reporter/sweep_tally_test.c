@@ -137,12 +137,12 @@ static void nightly_runs_are_counted_apart(void **state)
 static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     int64_t past, now_ms = clock_wall_ms() + LATER;
     bool done;
     fold(f, (struct one){ "1", "1", "failure", 8000, NULL });
     assert_int_equal(due_take(f->redis, KEY_TALLY, now_ms, 100, &list, &past, NULL), OK);
-    due_list_clear(&list); /* it dies at once */
+    view_index_clear(&list); /* it dies at once */
     assert_int_equal(sweep(f, LATER), 0);
     struct buf CLEANUP(buf_clear) before, CLEANUP(buf_clear) after;
     buf_init(&before, LINES);
@@ -172,15 +172,15 @@ static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
 static void what_is_folded_while_a_sweeper_counts_is_counted_too(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     int64_t past;
     fold(f, (struct one){ "1", "1", "failure", 8000, NULL });
     assert_int_equal(
         due_take(f->redis, KEY_TALLY, clock_wall_ms() + LATER, 100, &list, &past, NULL), OK);
     assert_int_equal(list.n, 1);
     fold(f, (struct one){ "2", "1", "success", 7000, NULL });
-    assert_int_equal(due_remove(f->redis, KEY_TALLY, list.at[0], list.lease_end_ms, NULL), OK);
-    due_list_clear(&list);
+    assert_int_equal(due_remove(f->redis, KEY_TALLY, &list.at[0], NULL), OK);
+    view_index_clear(&list);
     assert_int_equal(marks(f), 1);
     assert_int_equal(sweep(f, LATER), 1);
     assert_counts(f, 2, 1);
