@@ -1,10 +1,10 @@
 #include "webhook.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
+#include "../common/base/percent.h"
 #include "../common/model/ids.h"
 
 /* ---- forms ---------------------------------------------------------------------------------- */
@@ -15,32 +15,6 @@ bool form_is(struct str content_type)
     if (end >= 0)
         content_type.len = (size_t)end;
     return str_eq_nocase(str_trim(content_type), STR_LIT("application/x-www-form-urlencoded"));
-}
-
-static int hex_value(char c)
-{
-    return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
-}
-
-/* to has room for text.len bytes. */
-static bool decode(struct str text, char *to, size_t *len)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (c == '+')
-            c = ' ';
-        if (c == '%') {
-            if (text.len - i < 3 || !isxdigit((unsigned char)text.ptr[i + 1]) ||
-                !isxdigit((unsigned char)text.ptr[i + 2]))
-                return false;
-            c = (char)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));
-            i += 2;
-        }
-        to[n++] = c;
-    }
-    *len = n;
-    return true;
 }
 
 enum err form_payload(struct str body, char **ret, size_t *len, struct why *why)
@@ -59,11 +33,13 @@ enum err form_payload(struct str body, char **ret, size_t *len, struct why *why)
     char *text = malloc(found.len + 1);
     if (!text)
         return why_set(why, ERR_RETRY, "no memory for the body");
-    if (!decode(found, text, len)) {
+    struct str decoded = percent_decode(found, true, text);
+    if (!decoded.ptr) {
         free(text);
         return why_set(why, ERR_REFUSE, "the form has a %% without two hex digits");
     }
-    text[*len] = '\0';
+    text[decoded.len] = '\0';
+    *len = decoded.len;
     *ret = text;
     return OK;
 }

@@ -4,15 +4,9 @@
 #include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
 
-/* Absent or empty: null. */
-static void put_text(struct buf *to, const char *name, const char *text)
-{
-    json_put_text(to, name, text && *text ? str_of(text) : STR_NONE);
-}
-
 static void put_level(struct buf *to, int64_t level)
 {
-    put_text(to, "level", level_name((int)level));
+    json_put_string(to, "level", level_name((int)level));
 }
 
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
@@ -31,8 +25,7 @@ void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
 static void put_people(struct buf *to, const struct allowlist_entry *entry)
 {
     json_put_text(to, "device", entry && entry->device.len > 0 ? entry->device : STR_NONE);
-    json_put_name(to, "oncalls");
-    buf_putc(to, '[');
+    json_put_begin(to, "oncalls", '[');
     for (size_t i = 0; entry && i < entry->n_oncalls; i++) {
         json_put_comma(to);
         json_text_put(to, entry->oncalls[i]);
@@ -50,11 +43,9 @@ static void put_counts(struct buf *to, const struct jobs_score *score)
 static void put_run(struct buf *to, const struct jobs_score *run)
 {
     json_put_name(to, "last_run");
-    if (!run->worst) {
-        buf_puts(to, "null");
+    buf_puts(to, run->worst ? "{" : "null");
+    if (!run->worst)
         return;
-    }
-    buf_putc(to, '{');
     put_counts(to, run);
     json_put_name(to, "worst");
     result_record_to_json(run->worst, to);
@@ -66,8 +57,7 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
                   const struct window *window)
 {
     struct jobs_score run = score_of_newest_run(jobs, n);
-    json_put_comma(to);
-    buf_putc(to, '{');
+    json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", entry ? entry->repo : repo);
     put_level(to, entry ? entry->level : 0);
     put_people(to, entry);
@@ -75,7 +65,7 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
     buf_puts(to, demotion ? "{" : "null");
     if (demotion) {
         json_put_time(to, "since", demotion->since_ms);
-        put_text(to, "reason", demotion->reason);
+        json_put_string(to, "reason", demotion->reason);
         buf_putc(to, '}');
     }
     window_put(to, window);
@@ -85,32 +75,35 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
 
 /* ---- a delivery ------------------------------------------------------------------------------ */
 
-/* version may be NULL; d and check: NULL where it is not known. */
-static void put_downstream(struct buf *to, const struct allowlist_version *version,
-                           const char *repo, int64_t level, const struct dispatch_view *d,
-                           const char *check)
+/* One of the downstreams of a delivery; d: NULL where its dispatch is not known. */
+typedef void put_fn(struct buf *to, const struct api_delivery *delivery, const char *repo,
+                    int64_t level, const struct dispatch_view *d);
+
+static void put_downstream(struct buf *to, const struct api_delivery *delivery, const char *repo,
+                           int64_t level, const struct dispatch_view *d)
 {
+    const struct allowlist_version *version = delivery->version;
     bool listed = version && version->list;
     const struct demotion *demotion =
         listed ? allowlist_version_demotion(version, str_of(repo)) : NULL;
-    json_put_comma(to);
-    buf_putc(to, '{');
-    put_text(to, "repo", repo);
+    const char *const *checks = d ? delivery->checks : NULL;
+    json_put_begin(to, NULL, '{');
+    json_put_string(to, "repo", repo);
     put_level(to, level);
     put_people(to, listed ? allowlist_find(version->list, str_of(repo)) : NULL);
-    put_text(to, "demoted", demotion ? demotion->reason : NULL);
-    put_text(to, "check_run", check);
+    json_put_string(to, "demoted", demotion ? demotion->reason : NULL);
+    json_put_string(to, "check_run", checks ? checks[d - delivery->dispatches] : NULL);
     json_put_name(to, "dispatch");
     buf_puts(to, d ? "{" : "null");
     if (d) {
-        put_text(to, "outcome", d->outcome);
+        json_put_string(to, "outcome", d->outcome);
         json_put_time(to, "received_at", d->received_ms);
         json_put_time(to, "at", d->at_ms);
         json_put_time(to, "dispatched_at", d->dispatched_ms);
         json_put_number(to, "http_status", d->http_status);
         json_put_number(to, "attempt", d->attempt);
-        put_text(to, "maybe_duplicate", task_mark_name(d->maybe_duplicate));
-        put_text(to, "error", d->error);
+        json_put_string(to, "maybe_duplicate", task_mark_name(d->maybe_duplicate));
+        json_put_string(to, "error", d->error);
         buf_putc(to, '}');
     }
     buf_putc(to, '}');
@@ -129,15 +122,27 @@ static bool is_listed(const struct api_delivery *delivery, size_t job)
     return false;
 }
 
+/* Those that were dispatched to, then those of which only jobs are known here. */
+static void put_downstreams(struct buf *to, const struct api_delivery *delivery, put_fn *put)
+{
+    json_put_begin(to, "downstreams", '[');
+    for (size_t i = 0; i < delivery->n_dispatches; i++) {
+        const struct dispatch_view *d = &delivery->dispatches[i];
+        put(to, delivery, d->repo, d->level, d);
+    }
+    for (size_t i = 0; i < delivery->n_jobs; i++)
+        if (!is_listed(delivery, i))
+            put(to, delivery, delivery->jobs[i].repo, delivery->jobs[i].level, NULL);
+    buf_putc(to, ']');
+}
+
 /* When the relay got the reports of each job, in the order of jobs. */
 static void put_clocks(struct buf *to, const struct api_delivery *delivery)
 {
     json_put_number(to, "silent_after_seconds", delivery->silent_ms / 1000);
-    json_put_name(to, "clocks");
-    buf_putc(to, '[');
+    json_put_begin(to, "clocks", '[');
     for (size_t i = 0; i < delivery->n_jobs; i++) {
-        json_put_comma(to);
-        buf_putc(to, '{');
+        json_put_begin(to, NULL, '{');
         json_put_time(to, "in_progress", delivery->jobs[i].in_progress_ms);
         json_put_time(to, "timed_out", delivery->jobs[i].timed_out_ms);
         json_put_time(to, "completed", delivery->jobs[i].completed_ms);
@@ -159,28 +164,15 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     const struct dispatch_view *d = delivery->n_dispatches > 0 ? &delivery->dispatches[0] : NULL;
     const struct result_record *job = delivery->n_jobs > 0 ? &delivery->jobs[0] : NULL;
     int64_t pr = d ? d->pr : job ? job->pr_number : 0;
-    json_put_comma(to);
-    buf_putc(to, '{');
+    json_put_begin(to, NULL, '{');
     json_put_text(to, "delivery_id", delivery->id);
-    put_text(to, "event_type", d ? d->event_type : job ? job->event_type : NULL);
-    put_text(to, "head_sha", d ? d->head_sha : job ? job->head_sha : NULL);
+    json_put_string(to, "event_type", d ? d->event_type : job ? job->event_type : NULL);
+    json_put_string(to, "head_sha", d ? d->head_sha : job ? job->head_sha : NULL);
     json_put_number(to, "pr_number", pr > 0 ? pr : -1);
     json_put_name(to, "commit_exists");
     buf_puts(to, exists[delivery->commit]);
-    json_put_name(to, "downstreams");
-    buf_putc(to, '[');
-    for (size_t i = 0; i < delivery->n_dispatches; i++) {
-        d = &delivery->dispatches[i];
-        put_downstream(to, delivery->version, d->repo, d->level, d,
-                       delivery->checks ? delivery->checks[i] : NULL);
-    }
-    for (size_t i = 0; i < delivery->n_jobs; i++) /* whose dispatch is not known here */
-        if (!is_listed(delivery, i))
-            put_downstream(to, delivery->version, delivery->jobs[i].repo, delivery->jobs[i].level,
-                           NULL, NULL);
-    buf_putc(to, ']');
-    json_put_name(to, "more_jobs");
-    buf_puts(to, delivery->more_jobs ? "true" : "false");
+    put_downstreams(to, delivery, put_downstream);
+    json_put_bool(to, "more_jobs", delivery->more_jobs);
     if (delivery->silent_ms > 0)
         put_clocks(to, delivery);
     json_put_name(to, "jobs");
@@ -190,18 +182,16 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
 
 /* ---- a pull request in the list -------------------------------------------------------------- */
 
-/* d: NULL where it is not known. */
 static void put_state(struct buf *to, const struct api_delivery *delivery, const char *repo,
                       int64_t level, const struct dispatch_view *d)
 {
     struct jobs_score score = score_of_downstream(delivery->jobs, delivery->n_jobs, str_of(repo));
-    json_put_comma(to);
-    buf_putc(to, '{');
-    put_text(to, "repo", repo);
+    json_put_begin(to, NULL, '{');
+    json_put_string(to, "repo", repo);
     put_level(to, level);
-    put_text(to, "status", score.worst ? job_state_name(score.worst->state) : NULL);
-    put_text(to, "conclusion", score.worst ? score.worst->conclusion : NULL);
-    put_text(to, "dispatch", d ? d->outcome : NULL);
+    json_put_string(to, "status", score.worst ? job_state_name(score.worst->state) : NULL);
+    json_put_string(to, "conclusion", score.worst ? score.worst->conclusion : NULL);
+    json_put_string(to, "dispatch", d ? d->outcome : NULL);
     put_counts(to, &score);
     buf_putc(to, '}');
 }
@@ -209,22 +199,13 @@ static void put_state(struct buf *to, const struct api_delivery *delivery, const
 void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text *text,
                 const struct api_delivery *newest)
 {
-    json_put_comma(to);
-    buf_putc(to, '{');
+    json_put_begin(to, NULL, '{');
     json_put_number(to, "pr_number", pr);
-    put_text(to, "title", text->title);
-    put_text(to, "author", text->author);
-    put_text(to, "head_sha", text->head_sha);
+    json_put_string(to, "title", text->title);
+    json_put_string(to, "author", text->author);
+    json_put_string(to, "head_sha", text->head_sha);
     json_put_time(to, "at", at_ms);
     json_put_text(to, "delivery_id", newest->id);
-    json_put_name(to, "downstreams");
-    buf_putc(to, '[');
-    for (size_t i = 0; i < newest->n_dispatches; i++) {
-        const struct dispatch_view *d = &newest->dispatches[i];
-        put_state(to, newest, d->repo, d->level, d);
-    }
-    for (size_t i = 0; i < newest->n_jobs; i++)
-        if (!is_listed(newest, i))
-            put_state(to, newest, newest->jobs[i].repo, newest->jobs[i].level, NULL);
-    buf_puts(to, "]}");
+    put_downstreams(to, newest, put_state);
+    buf_putc(to, '}');
 }

@@ -1,5 +1,4 @@
-#include "delivery_page.h"
-
+/* What became of one delivery, and of all of a pull request. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,9 +9,18 @@
 #include "../../common/model/ids.h"
 #include "../../common/view/checks.h"
 #include "../../common/view/indexes.h"
+#include "../../common/view/pull_requests.h"
 #include "api.h"
+#include "paths.h"
 
-#define PREFIX_SHOWN 20
+#define JOBS          1000  /* of a delivery */
+#define JOBS_MAX      10000 /* with ?limit=10000, and no other number: each is a page */
+#define JOBS_FULL     100   /* that come with failed tests and verdict */
+#define PREFIX_MIN    8     /* characters of an id that is not whole */
+#define PREFIX_SHOWN  20
+#define PR_DELIVERIES 25
+#define PR_JOBS       400 /* of each delivery */
+#define LABELS_BYTES  8192
 
 /* Of each dispatch what was last sent of its commit's aggregate check run. */
 static enum err checks_get(struct redis *r, const struct dispatch_view *dispatches, size_t n,
@@ -34,9 +42,12 @@ static enum err checks_get(struct redis *r, const struct dispatch_view *dispatch
     return err;
 }
 
-enum err delivery_put(struct redis *r, const struct reporter *reporter, struct str id, size_t limit,
-                      size_t full_max, struct buf *to, bool *known, struct why *why)
+/* limit and full_max as jobs_of_delivery; full_max 0: without what the timeline needs, too. *known:
+ * it has a dispatch or a job. */
+static enum err put(const struct web_view *w, struct str id, size_t limit, size_t full_max,
+                    struct buf *to, bool *known, struct why *why)
 {
+    struct redis *r = w->redis;
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
     size_t n = 0;
@@ -50,12 +61,7 @@ enum err delivery_put(struct redis *r, const struct reporter *reporter, struct s
     const char **checks = full_max > 0 && !err ? mem_alloc(n + 1, sizeof(*checks)) : NULL;
     if (checks)
         err = checks_get(r, dispatches, n, checks, why);
-    if (err) {
-        free(checks);
-        free(dispatches);
-        return err;
-    }
-    const struct allowlist_version *version = allowlist_feed_get(reporter->feed);
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     const struct api_delivery delivery = { .id = id,
                                            .jobs = jobs.at,
                                            .n_jobs = jobs.n,
@@ -64,30 +70,67 @@ enum err delivery_put(struct redis *r, const struct reporter *reporter, struct s
                                            .commit = seen,
                                            .more_jobs = jobs.n >= limit,
                                            .version = version,
-                                           .silent_ms = checks ? reporter->times.overdue_ms : 0,
+                                           .silent_ms = checks ? w->reporter->times.overdue_ms : 0,
                                            .checks = checks };
     *known = jobs.n + n > 0;
-    api_put_delivery(to, &delivery);
-    allowlist_feed_release(reporter->feed, version);
+    if (!err)
+        api_put_delivery(to, &delivery);
+    allowlist_feed_release(w->reporter->feed, version);
     free(checks);
     free(dispatches);
-    return OK;
+    return err;
 }
 
-enum err delivery_prefix_put(struct redis *r, const struct reporter *reporter, struct str prefix,
-                             struct buf *to, bool *known, struct why *why)
+/* Of an id of which only the beginning may be given: the delivery, or {"matches": [the first 20]}
+ * where several begin so. Of those that have a dispatch the beginning is enough. */
+enum err delivery_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                       bool *known, struct why *why)
 {
+    size_t limit = str_is(ask->params[0], "10000") ? JOBS_MAX : JOBS;
     struct view_index CLEANUP(view_index_clear) found = { NULL, 0 };
-    enum err err = deliveries_by_prefix(r, prefix, clock_wall_ms(), reporter->times.ttl_s,
-                                        PREFIX_SHOWN, &found, why);
+    enum err err = put(w, ask->id, limit, JOBS_FULL, to, known, why);
+    if (err || *known || ask->id.len < PREFIX_MIN)
+        return err;
+    buf_reset(to);
+    err = deliveries_by_prefix(w->redis, ask->id, clock_wall_ms(), w->reporter->times.ttl_s,
+                               PREFIX_SHOWN, &found, why);
     if (!err && found.n == 1)
-        return delivery_put(r, reporter, str_of(found.at[0].name), DELIVERY_JOBS, DELIVERY_FULL, to,
-                            known, why);
+        return put(w, str_of(found.at[0].name), limit, JOBS_FULL, to, known, why);
     *known = found.n > 0;
     buf_puts(to, "{\"matches\":[");
     for (size_t i = 0; i < found.n; i++) {
         json_put_comma(to);
         json_text_put(to, str_of(found.at[i].name));
+    }
+    buf_puts(to, "]}");
+    return err;
+}
+
+enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct buf *to, bool *known,
+                 struct why *why)
+{
+    struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
+    struct buf CLEANUP(buf_clear) labels = BUF_INIT(LABELS_BYTES);
+    int64_t pr = pr_number(ask->id);
+    enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
+    if (!err)
+        err = pr_field_get(w->redis, pr, "labels", &labels, why);
+    if (err)
+        return err;
+    struct str rest = buf_str(&labels), line;
+    *known = deliveries.n > 0;
+    buf_putc(to, '{');
+    json_put_number(to, "pr_number", pr);
+    json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
+    buf_puts(to, ",\"labels\":[");
+    while (str_split(&rest, '\n', &line)) {
+        json_put_comma(to);
+        json_text_put(to, line);
+    }
+    buf_puts(to, "],\"deliveries\":[");
+    for (size_t i = 0; !err && i < deliveries.n; i++) {
+        bool ignored;
+        err = put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
     }
     buf_puts(to, "]}");
     return err;

@@ -1,9 +1,12 @@
-#include "level.h"
-
+/* The level of a downstream: since when, the levels before it, and whether its figures are good
+ * enough for L3 (behaviour.md, Levels), with the evidence. The same rules as `crcrctl levels`,
+ * over the newest 1,000 jobs that the view has. */
+#include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/levels.h"
 #include "../aggregate.h"
+#include "paths.h"
 
 #define JOBS_MAX 1000 /* of a downstream; the view keeps no more */
 #define HOUR_MS  3600000
@@ -82,19 +85,19 @@ static enum err criteria_put(struct redis *redis, struct str repo, int level, in
     return OK;
 }
 
-enum err level_put(struct redis *redis, struct allowlist_feed *feed, struct str repo,
-                   int64_t now_ms, struct buf *to, bool *known, struct why *why)
+enum err level_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                    bool *known, struct why *why)
 {
     struct level_change changes[TENURE_CHANGES];
-    size_t n = allowlist_feed_history(feed, repo, changes);
+    size_t n = allowlist_feed_history(w->reporter->feed, ask->id, changes);
     int level = n ? changes[0].level : 0;
     *known = n > 0;
     buf_putc(to, '{');
-    json_put_text(to, "repo", repo);
+    json_put_text(to, "repo", ask->id);
     json_put_text(to, "level", level ? str_of(level_name(level)) : STR_NONE);
     json_put_time(to, "level_since", level ? changes[0].since_ms : 0);
-    enum err err =
-        criteria_put(redis, repo, level, level ? changes[0].since_ms : 0, now_ms, to, why);
+    enum err err = criteria_put(w->redis, ask->id, level, level ? changes[0].since_ms : 0,
+                                clock_wall_ms(), to, why);
     history_put(changes, n, to);
     buf_putc(to, '}');
     return err;

@@ -5,16 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#define uthash_fatal(message) abort() /* no memory: as mem.h says */
-#include <uthash.h>
 #include <utlist.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/log.h"
 #include "../../common/base/mem.h"
 
+#define CACHE_BYTES    (32u << 20)
+#define CACHE_PAGES    1000
 #define BODY_MAX_BYTES (16u << 20)
+#define FRESH_MS       2000 /* how long an answer of the cache is as good as a new one */
 #define WAITING_MAX    2000
+#define OF_MAX         8     /* paths of one who waits */
 #define WAIT_MS        20000 /* proxies cut off what is silent for 30 or 60 s */
 #define LOOK_EVERY_MS  50    /* 20 a second */
 #define LOOK_SHARE     30    /* a look is followed by 30 times as long without one */
@@ -29,19 +31,18 @@
 #define UNCHANGED  "retry: 500\n: nothing has changed\n\n"
 #define LEAVING    "retry: 2000\n: leaving\n\n"
 
-struct waiter {
-    struct waiter *prev, *next;
-    struct http_exchange *x;
-    int64_t due_ms; /* who waits for a change; monotonic */
-};
+#define TAGS_SIZE (OF_MAX * PAGE_ETAG_SIZE + 1) /* digests, with a point between two */
 
-/* What somebody asks or waits for. Only the thread removes it. */
-struct subject {
-    struct path_ask ask;
-    struct waiter *asking, *waiting;
-    int64_t asked_ms;    /* the oldest of asking */
-    int64_t rendered_ms; /* monotonic; 0: not yet */
-    UT_hash_handle hh;
+/* One request in hand: it asks for one path, or waits for a change of several. Only the thread
+ * takes it out of its list. */
+struct reader {
+    struct reader *prev, *next;
+    struct http_exchange *x;
+    struct path_ask of[OF_MAX];
+    size_t n;
+    int64_t due_ms;  /* of one who waits; monotonic, as the next */
+    int64_t seen_ms; /* when the oldest answer was rendered that it was looked at with; 0: its turn
+                        is now */
 };
 
 struct live {
@@ -49,197 +50,175 @@ struct live {
     bool down;            /* Redis; it is not asked before: */
     int64_t down_until_ms;
     int64_t look_at_ms; /* the next look, monotonic */
-    struct page_cache *cache;
     struct role_ctx *role;
     pthread_t thread;
     struct wake wake;
     atomic_bool ending;
 
     pthread_mutex_t lock; /* for what follows */
-    struct subject *subjects;
+    struct page_cache *cache;
+    struct reader *asking, *waiting;
     size_t n_waiting;
     bool leaving;
 };
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- with the lock held ---------------------------------------------------------------------- */
 
-/* The digest that the client has: that of the last event, or of the page that it asked for. */
+/* The digests that the client has: those of the last event, or of the answers that it asked for. */
 static struct str known_of(const struct http_exchange *x)
 {
     struct str id = http_header(x, "Last-Event-ID");
     return id.ptr ? id : http_query(x, "etag");
 }
 
-static void answer_event(struct live *l, struct http_exchange *x, const char *text)
+static void reader_free(struct reader *r)
 {
-    web_reply(l->role, x, "live", 200, EVENT_TYPE, NULL, str_of(text));
+    for (size_t i = 0; i < r->n; i++)
+        path_ask_clear(&r->of[i]);
+    free(r);
 }
 
-static void answer_page(struct live *l, struct http_exchange *x, const struct subject *s,
-                        const struct page *page)
+/* Ends a wait that was answered. */
+static void wait_end(struct live *l, struct reader *r)
 {
-    web_reply_page(l->role, x, s->ask.path, page);
-}
-
-/* Each one answered with the same event; the list is freed. */
-static void answer_events(struct live *l, struct waiter *list, const char *text)
-{
-    struct waiter *w, *after;
-    DL_FOREACH_SAFE(list, w, after)
-    {
-        answer_event(l, w->x, text);
-        free(w);
-    }
-}
-
-static void changed_text(char to[128], const struct page *page)
-{
-    if (page->status == 503)
-        snprintf(to, 128, UNREADABLE);
-    else
-        snprintf(to, 128, CHANGED, page->etag);
-}
-
-/* ---- who waits; with the lock held ----------------------------------------------------------- */
-
-/* ask is taken over. */
-static struct subject *subject_of(struct live *l, struct path_ask *ask)
-{
-    struct subject *s;
-    HASH_FIND(hh, l->subjects, ask->key.ptr, ask->key.len, s);
-    if (s) {
-        path_ask_clear(ask);
-        return s;
-    }
-    s = mem_alloc(1, sizeof(*s));
-    s->ask = *ask;
-    HASH_ADD_KEYPTR(hh, l->subjects, s->ask.key.ptr, s->ask.key.len, s);
-    return s;
-}
-
-static void subject_drop_idle(struct live *l, struct subject *s)
-{
-    if (s->asking || s->waiting)
-        return;
-    HASH_DEL(l->subjects, s);
-    path_ask_clear(&s->ask);
-    free(s);
-}
-
-static void take(struct live *l, struct subject *s, struct waiter *w, struct waiter **to)
-{
-    DL_DELETE(s->waiting, w);
-    DL_APPEND(*to, w);
+    DL_DELETE(l->waiting, r);
     l->n_waiting--;
+    reader_free(r);
 }
 
-/* Those to whom the page is new; all when it could not be read. */
-static struct waiter *take_changed(struct live *l, struct subject *s, const struct page *page)
+static void tell(struct live *l, struct reader *r, const char *event)
 {
-    struct waiter *taken = NULL, *w, *after;
-    DL_FOREACH_SAFE(s->waiting, w, after)
-    {
-        if (page->status == 503 || !page_is_known(page->etag, known_of(w->x)))
-            take(l, s, w, &taken);
-    }
-    return taken;
+    web_reply(l->role, r->x, "live", 200, EVENT_TYPE, NULL, str_of(event));
+    wait_end(l, r);
 }
 
-/* Those who have waited long enough. */
-static struct waiter *take_due(struct live *l, int64_t now_ms)
+static void refuse(struct live *l, struct reader *r, int status, const char *detail)
 {
-    struct waiter *taken = NULL, *w, *after;
-    struct subject *s, *next;
-    HASH_ITER(hh, l->subjects, s, next)
-    {
-        DL_FOREACH_SAFE(s->waiting, w, after)
-        {
-            if (w->due_ms <= now_ms || l->leaving)
-                take(l, s, w, &taken);
-        }
-        subject_drop_idle(l, s);
-    }
-    return taken;
+    web_reply_error(l->role, r->x, "live", status, detail);
+    wait_end(l, r);
 }
 
-/* What is to be rendered now: what was asked for first; else, when a look is due, what was looked
- * at longest ago. NULL: nothing. */
-static struct subject *subject_next(struct live *l, int64_t now_ms)
+/* Ends the wait of those who have waited long enough, and of all when we leave. */
+static void tell_due(struct live *l, int64_t now_ms)
 {
-    struct subject *asked = NULL, *oldest = NULL, *s, *next;
-    HASH_ITER(hh, l->subjects, s, next)
+    struct reader *r, *after;
+    DL_FOREACH_SAFE(l->waiting, r, after)
     {
-        if (s->asking && (!asked || s->asked_ms < asked->asked_ms))
-            asked = s;
-        if (!oldest || s->rendered_ms < oldest->rendered_ms)
-            oldest = s;
+        if (r->due_ms <= now_ms || l->leaving)
+            tell(l, r, l->leaving ? LEAVING : UNCHANGED);
     }
-    if (asked)
-        return asked;
-    bool due = oldest && now_ms >= l->look_at_ms && now_ms - oldest->rendered_ms >= LIVE_FRESH_MS;
+}
+
+/* Who is to be looked at now: what it was compared with is oldest. NULL: nobody. */
+static struct reader *reader_next(const struct live *l, int64_t now_ms)
+{
+    struct reader *oldest = l->waiting, *r;
+    DL_FOREACH(l->waiting, r)
+    {
+        if (r->seen_ms < oldest->seen_ms)
+            oldest = r;
+    }
+    bool due = oldest && now_ms >= l->look_at_ms && now_ms - oldest->seen_ms >= FRESH_MS;
     return due ? oldest : NULL;
+}
+
+/* The answer that is as good as a new one; NULL: there is none. */
+static const struct page *fresh(struct live *l, const struct path_ask *ask, int64_t now_ms)
+{
+    const struct page *page = page_cache_get(l->cache, ask->key);
+    return page && now_ms - page->at_ms < FRESH_MS ? page : NULL;
+}
+
+/* Compares r with what it waits for, if all of that is as good as new, and ends the wait when
+ * something is new to it or could not be read. */
+static void compare(struct live *l, struct reader *r, int64_t now_ms)
+{
+    char tags[TAGS_SIZE] = "", event[sizeof(CHANGED) + TAGS_SIZE];
+    int64_t seen_ms = INT64_MAX;
+    bool readable = true, changed = false;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct page *page = fresh(l, &r->of[i], now_ms);
+        if (!page)
+            return;
+        size_t len = strlen(tags);
+        snprintf(tags + len, sizeof(tags) - len, "%s%s", i > 0 ? "." : "", page->etag);
+        readable = readable && page->status != 503;
+        changed = changed || !page_is_known(page->etag, known_of(r->x));
+        seen_ms = page->at_ms < seen_ms ? page->at_ms : seen_ms;
+    }
+    r->seen_ms = seen_ms;
+    snprintf(event, sizeof(event), CHANGED, tags);
+    if (!readable || changed)
+        tell(l, r, readable ? event : UNREADABLE);
+}
+
+/* One rendering is for all who wait for it. */
+static void tell_changed(struct live *l, int64_t now_ms)
+{
+    struct reader *r, *after;
+    DL_FOREACH_SAFE(l->waiting, r, after)
+    {
+        compare(l, r, now_ms);
+    }
 }
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-/* why: empty, or why the page could not be read. */
-static void rendered(struct live *l, const struct subject *s, const struct why *why)
+/* The body is the caller's. */
+static struct page render(struct live *l, const struct path_ask *ask)
 {
-    bool up = redis_is_up(l->view.redis);
-    if (up == l->down)
-        reporter_redis_seen(l->role, up, why->text);
-    l->down = !up;
-    if (!up)
-        l->down_until_ms = clock_mono_ms() + DOWN_MS;
-    if (*why->text)
-        log_warn("page_failed", LOG_STR("route", str_of(s->ask.path->name)),
-                 LOG_STR("error", str_of(why->text)));
-}
-
-/* page is the caller's to clear. */
-static void page_render(struct live *l, const struct subject *s, struct page *page)
-{
-    struct buf body;
-    struct why why;
-    *page = (struct page){ .status = 503, .at_ms = clock_mono_ms() };
-    buf_init(&body, BODY_MAX_BYTES);
-    if (page->at_ms < l->down_until_ms && !s->ask.path->no_view) {
+    struct page page = { .status = 503, .at_ms = clock_mono_ms() };
+    struct buf body = BUF_INIT(BODY_MAX_BYTES);
+    struct why why = { "" };
+    if (page.at_ms < l->down_until_ms && !ask->path->no_view) {
         buf_puts(&body, "{\"detail\":\"the view is unavailable, try again\"}");
     } else {
-        page->status = path_render(&l->view, &s->ask, &body, &why);
-        rendered(l, s, &why);
+        page.status = path_render(&l->view, ask, &body, &why);
+        bool up = redis_is_up(l->view.redis);
+        if (up == l->down)
+            reporter_redis_seen(l->role, up, why.text);
+        l->down = !up;
+        if (!up)
+            l->down_until_ms = clock_mono_ms() + DOWN_MS;
     }
-    page->body = buf_take(&body, &page->len);
-    if (page->status != 503)
-        page_cache_put(l->cache, s->ask.key, page);
+    if (*why.text)
+        log_warn("page_failed", LOG_STR("route", str_of(ask->path->name)),
+                 LOG_STR("error", str_of(why.text)));
+    page.body.ptr = buf_take(&body, &page.body.len);
+    page_etag(page.etag, page.body);
+    return page;
 }
 
-/* Renders it, and answers those whom that concerns. */
-static void subject_render(struct live *l, struct subject *s, bool asked)
+/* Sees that the cache has an answer that is as good as new, and answers x with it, unless x is
+ * NULL. True: it was rendered for that, and could be read. */
+static bool page_now(struct live *l, const struct path_ask *ask, struct http_exchange *x)
 {
-    struct page page;
-    struct waiter *w, *after;
-    char text[128];
-    page_render(l, s, &page);
-    int64_t now_ms = clock_mono_ms(), rest_ms = (now_ms - page.at_ms) * LOOK_SHARE;
-    if (rest_ms < LOOK_EVERY_MS || page.status == 503) /* the others are to learn of that soon */
-        rest_ms = LOOK_EVERY_MS;
-    if (!asked)
-        l->look_at_ms = now_ms + rest_ms;
-    changed_text(text, &page);
-
+    struct page page = { .status = 0 };
     pthread_mutex_lock(&l->lock);
-    struct waiter *asking = s->asking, *changed = take_changed(l, s, &page);
-    s->asking = NULL;
-    s->rendered_ms = now_ms;
-    pthread_mutex_unlock(&l->lock);
-    DL_FOREACH_SAFE(asking, w, after)
-    {
-        answer_page(l, w->x, s, &page);
-        free(w);
+    const struct page *cached = fresh(l, ask, clock_mono_ms());
+    if (!cached) {
+        pthread_mutex_unlock(&l->lock);
+        page = render(l, ask);
+        pthread_mutex_lock(&l->lock);
     }
-    answer_events(l, changed, text);
-    page_clear(&page);
+    if (x)
+        web_reply_page(l->role, x, ask->path->name, ask->path->type, cached ? cached : &page);
+    if (!cached)
+        page_cache_put(l->cache, ask->key, &page);
+    pthread_mutex_unlock(&l->lock);
+    return !cached && page.status != 503;
+}
+
+/* Renders what r waits for. */
+static void look(struct live *l, const struct reader *r)
+{
+    int64_t began_ms = clock_mono_ms();
+    bool is_rendered = false;
+    for (size_t i = 0; i < r->n; i++)
+        is_rendered |= page_now(l, &r->of[i], NULL);
+    int64_t now_ms = clock_mono_ms(), rest_ms = (now_ms - began_ms) * LOOK_SHARE;
+    if (is_rendered) /* else nothing can be read, and the others are to learn of that at once */
+        l->look_at_ms = now_ms + (rest_ms > LOOK_EVERY_MS ? rest_ms : LOOK_EVERY_MS);
 }
 
 static void *live_main(void *arg)
@@ -250,28 +229,40 @@ static void *live_main(void *arg)
         wake_reset(&l->wake);
         int64_t now_ms = clock_mono_ms();
         pthread_mutex_lock(&l->lock);
-        struct waiter *due = take_due(l, now_ms);
-        struct subject *s = subject_next(l, now_ms);
-        bool asked = s && s->asking, leaving = l->leaving;
-        size_t waiting = l->n_waiting;
+        tell_due(l, now_ms);
+        struct reader *asking = l->asking, *waiting = reader_next(l, now_ms);
+        if (asking)
+            DL_DELETE(l->asking, asking);
+        size_t n_waiting = l->n_waiting;
         pthread_mutex_unlock(&l->lock);
-        metrics_set(role_metrics(l->role), METRIC_PAGES_WAITING, NULL, (double)waiting);
-        answer_events(l, due, leaving ? LEAVING : UNCHANGED);
-        if (s)
-            subject_render(l, s, asked);
+        metrics_set(role_metrics(l->role), METRIC_PAGES_WAITING, NULL, (double)n_waiting);
+        if (!asking && !waiting) {
+            wake_wait(&l->wake, n_waiting ? LOOK_EVERY_MS : TURN_MS);
+            continue;
+        }
+        if (asking)
+            (void)page_now(l, &asking->of[0], asking->x);
         else
-            wake_wait(&l->wake, waiting ? LOOK_EVERY_MS : TURN_MS);
+            look(l, waiting);
+        pthread_mutex_lock(&l->lock);
+        if (asking)
+            reader_free(asking);
+        else
+            waiting->seen_ms = now_ms;
+        tell_changed(l, now_ms);
+        pthread_mutex_unlock(&l->lock);
     }
     return NULL;
 }
 
 /* ---- the outside ----------------------------------------------------------------------------- */
 
-enum err live_new(struct live **ret, const struct web_view *view, struct page_cache *cache,
-                  struct role_ctx *role, struct why *why)
+enum err live_new(struct live **ret, const struct web_view *view, struct role_ctx *role,
+                  struct why *why)
 {
     struct live *l = mem_alloc(1, sizeof(*l));
-    *l = (struct live){ .view = *view, .cache = cache, .role = role };
+    *l = (struct live){ .view = *view, .role = role };
+    l->cache = page_cache_new(CACHE_BYTES, CACHE_PAGES);
     pthread_mutex_init(&l->lock, NULL);
     enum err err = wake_init(&l->wake, why);
     int failure = err ? 0 : pthread_create(&l->thread, NULL, live_main, l);
@@ -279,6 +270,7 @@ enum err live_new(struct live **ret, const struct web_view *view, struct page_ca
         err = why_set(why, ERR_STOP, "pthread_create: %s", strerror(failure));
     if (err) {
         wake_clear(&l->wake);
+        page_cache_free(l->cache);
         pthread_mutex_destroy(&l->lock);
         free(l);
         return err;
@@ -289,77 +281,76 @@ enum err live_new(struct live **ret, const struct web_view *view, struct page_ca
 
 void live_free(struct live *l)
 {
+    struct reader *r, *after;
     if (!l)
         return;
     live_leave(l);
     atomic_store(&l->ending, true);
     wake_up(&l->wake);
     pthread_join(l->thread, NULL);
-    struct subject *s, *next;
-    answer_events(l, take_due(l, 0), LEAVING);
-    HASH_ITER(hh, l->subjects, s, next)
+    tell_due(l, INT64_MAX);
+    DL_FOREACH_SAFE(l->asking, r, after)
     {
-        struct waiter *w, *after;
-        DL_FOREACH_SAFE(s->asking, w, after)
-        {
-            http_reply_error(w->x, 503, "shutting down");
-            free(w);
-        }
-        s->asking = NULL;
-        subject_drop_idle(l, s);
+        http_reply_error(r->x, 503, "shutting down");
+        reader_free(r);
     }
     wake_clear(&l->wake);
+    page_cache_free(l->cache);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
 
 void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
 {
-    struct waiter *w = mem_alloc(1, sizeof(*w));
-    w->x = x;
     pthread_mutex_lock(&l->lock);
-    struct subject *s = subject_of(l, ask);
-    if (!s->asking)
-        s->asked_ms = clock_mono_ms();
-    DL_APPEND(s->asking, w);
+    const struct page *page = fresh(l, ask, clock_mono_ms());
+    if (page) {
+        web_reply_page(l->role, x, ask->path->name, ask->path->type, page);
+        path_ask_clear(ask);
+    } else {
+        struct reader *r = mem_alloc(1, sizeof(*r));
+        *r = (struct reader){ .x = x, .of[0] = *ask, .n = 1 };
+        DL_APPEND(l->asking, r);
+    }
     pthread_mutex_unlock(&l->lock);
     wake_up(&l->wake);
 }
 
-void live_wait(struct live *l, struct http_exchange *x, struct path_ask *ask)
+/* What it waits for; false: that is no path, or nothing, or too much. */
+static bool reader_init(struct reader *r, struct http_exchange *x)
 {
-    struct page page = { .status = 0 };
-    char text[128];
-    struct str known = known_of(x);
-    int64_t now_ms = clock_mono_ms();
-    bool found = page_cache_get(l->cache, ask->key, INT64_MAX, known, &page);
-    /* An older one than that may be older than what the client has from another replica. */
-    if (found && page.at_ms >= now_ms - LIVE_FRESH_MS && !page_is_known(page.etag, known)) {
-        path_ask_clear(ask);
-        changed_text(text, &page);
-        answer_event(l, x, text);
-        return;
+    struct headers query;
+    *r = (struct reader){ .x = x, .due_ms = clock_mono_ms() + WAIT_MS, .seen_ms = INT64_MAX };
+    http_queries(x, &query);
+    for (size_t i = 0; i < query.n; i++) {
+        if (!str_is(query.at[i].name, "of"))
+            continue;
+        if (r->n == OF_MAX || !path_ask_parse(&r->of[r->n], query.at[i].value))
+            return false;
+        r->n++;
     }
-    struct waiter *w = mem_alloc(1, sizeof(*w));
-    *w = (struct waiter){ .x = x, .due_ms = now_ms + WAIT_MS };
+    return r->n > 0;
+}
+
+void live_wait(struct live *l, struct http_exchange *x)
+{
+    struct reader *r = mem_alloc(1, sizeof(*r));
+    bool fine = reader_init(r, x);
     pthread_mutex_lock(&l->lock);
-    bool room = l->n_waiting < WAITING_MAX && !l->leaving, leaving = l->leaving;
-    if (room) {
-        struct subject *s = subject_of(l, ask);
-        if (found && page.at_ms > s->rendered_ms)
-            s->rendered_ms = page.at_ms;
-        DL_APPEND(s->waiting, w);
-        l->n_waiting++;
+    DL_APPEND(l->waiting, r);
+    l->n_waiting++;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct page *page = page_cache_get(l->cache, r->of[i].key);
+        int64_t at_ms = page && page_is_known(page->etag, known_of(x)) ? page->at_ms : 0;
+        r->seen_ms = at_ms < r->seen_ms ? at_ms : r->seen_ms;
     }
+    if (!fine)
+        refuse(l, r, 404, "no such path");
+    else if (l->n_waiting > WAITING_MAX)
+        refuse(l, r, 503, "too many wait");
+    else if (l->leaving)
+        tell(l, r, LEAVING);
     pthread_mutex_unlock(&l->lock);
-    if (room)
-        return;
-    path_ask_clear(ask);
-    free(w);
-    if (leaving)
-        answer_event(l, x, LEAVING);
-    else
-        web_reply(l->role, x, "live", 503, NULL, NULL, STR_LIT("{\"detail\":\"too many wait\"}"));
 }
 
 void live_leave(struct live *l)

@@ -1,5 +1,5 @@
-/* The paths of the JSON API (json.md beside this file shows each): what a request asks for, and
- * the JSON for it, read from the view. */
+/* The paths of the pages and of the JSON API (json.md beside this file shows each answer): what a
+ * request asks for, and the answer, read from the view. */
 #ifndef CRCR_REPORTER_WEB_PATHS_H
 #define CRCR_REPORTER_WEB_PATHS_H
 
@@ -17,27 +17,6 @@ struct web_view {
 
 #define PATH_PARAMS_MAX 3
 
-struct path_ask;
-
-/* One path. What follows in its JSON from the time of the rendering alone changes its ETag each
- * time, and so wakes all who wait for a change: say when something is, not how long ago. */
-struct api_path {
-    const char *name;                    /* in the metric */
-    const char *path;                    /* one star in it stands for the id */
-    const char *params[PATH_PARAMS_MAX]; /* of the query; others are not looked at */
-    bool (*valid)(struct str id);        /* NULL: the path has no id */
-    /* What is wrong with the parameters, for the answer 400; NULL: nothing, or takes any. */
-    const char *(*fault)(const struct path_ask *ask);
-    /* Appends the answer. *known: something is there; else it is 404, an image as it is. */
-    enum err (*put)(const struct web_view *w, const struct path_ask *ask, struct buf *to,
-                    bool *known, struct why *why);
-    const char *type; /* NULL: JSON */
-    bool no_view;     /* it is of the relay itself: the view may be unavailable */
-};
-#define SVG_TYPE "image/svg+xml"
-extern const struct api_path api_paths[];
-extern const size_t api_paths_n;
-
 /* What a request asks for. Two that ask for the same have the same key. */
 struct path_ask {
     const struct api_path *path;
@@ -45,6 +24,30 @@ struct path_ask {
     struct str id;                      /* of the path */
     struct str params[PATH_PARAMS_MAX]; /* in the order of path->params; empty: not given */
 };
+
+/* Appends the answer to an ask. *known: something is there; else it is 404, an image as it is. What
+ * follows from the time of the rendering alone changes the answer's ETag each time, and so wakes
+ * all who wait for a change: say when something is, not how long ago. */
+typedef enum err path_put_fn(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                             bool *known, struct why *why);
+/* Each in the file of its subject: summary.c, trends.c, repo_page.c, since_page.c, level.c,
+ * pr_list.c, delivery_page.c. */
+path_put_fn summary_page, trends_page, repo_trends_page, repo_page, badge_page, since_page,
+    level_page, prs_page, pr_page, delivery_page;
+
+/* One path of the API. */
+struct api_path {
+    const char *name;                    /* in the metric */
+    const char *path;                    /* one star in it stands for the id */
+    const char *params[PATH_PARAMS_MAX]; /* of the query; others are not looked at */
+    bool (*valid)(struct str id);        /* NULL: the path has no id */
+    int64_t (*days)(struct str text);    /* of the first parameter; 0: the fault, answered 400 */
+    const char *fault;
+    path_put_fn *put;
+    const char *type; /* NULL: JSON */
+    bool no_view;     /* it is of the relay itself: the view may be unavailable */
+};
+#define SVG_TYPE "image/svg+xml"
 
 /* path and query are decoded. False: there is no such path, or its id is malformed, or a
  * parameter holds a line break, or all have more than 1 KiB; *ret is untouched. PURE, as the next.
@@ -54,6 +57,10 @@ bool path_ask_init(struct path_ask *ret, struct str path, const struct headers *
 bool path_ask_parse(struct path_ask *ret, struct str target) MUST_CHECK;
 /* Takes an ask that is all 0, too. */
 void path_ask_clear(struct path_ask *ask);
+/* Whether there is a page at that path; main.js says which. PURE. */
+bool path_is_page(struct str path);
+/* The number of a pull request; 0: it is none. PURE. */
+int64_t pr_number(struct str id);
 
 /* The answer: 200, or 400, 404 and 503 with {"detail": "…"}; to holds it. 503 with why: the view
  * could not be read. */

@@ -1,14 +1,22 @@
-#include "pr_list.h"
-
-#include <ctype.h>
+/* The list of pull requests: the newest 25 of those that are asked for. With a state it looks at
+ * 100 at most, so that there may be fewer, and more behind "before". */
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
 #include "api.h"
+#include "paths.h"
 
 #define PAGE_PRS 25
 #define PR_JOBS  400 /* of the newest delivery */
 #define LOOKS    100 /* pull requests whose jobs are read for one answer */
+
+/* What is asked for. */
+struct pr_query {
+    struct str text; /* in number, title or author, in any case; empty: all */
+    struct str
+        state; /* failing (a job failed), else running (one runs), else passing; empty: all */
+    struct str before; /* "before" of an answer: those that come behind it; empty: all */
+};
 
 static bool holds(struct str text, struct str part)
 {
@@ -77,21 +85,24 @@ static enum err pr_put(struct redis *r, const struct view_index_entry *pr,
     return OK;
 }
 
-enum err pr_list_put(struct redis *r, const struct pr_query *query, struct buf *to, struct why *why)
+enum err prs_page(const struct web_view *w, const struct path_ask *ask, struct buf *to, bool *known,
+                  struct why *why)
 {
+    const struct pr_query query = { ask->params[0], ask->params[1], ask->params[2] };
     struct view_index CLEANUP(view_index_clear) prs = { NULL, 0 };
-    enum err err = prs_by_activity(r, PRS_MAX, &prs, why);
+    enum err err = prs_by_activity(w->redis, PRS_MAX, &prs, why);
+    *known = true;
     if (err)
         return err;
     struct pr_text *texts = mem_alloc(prs.n + 1, sizeof(*texts));
     size_t shown = 0, looks = 0, i = 0;
-    err = pr_texts_get(r, &prs, texts, why);
+    err = pr_texts_get(w->redis, &prs, texts, why);
     buf_puts(to, "{\"prs\":[");
     for (; !err && i < prs.n && shown < PAGE_PRS && looks < LOOKS; i++) {
         bool put = false;
-        if (!is_wanted(query, &prs.at[i], &texts[i]))
+        if (!is_wanted(&query, &prs.at[i], &texts[i]))
             continue;
-        err = pr_put(r, &prs.at[i], &texts[i], query->state, to, &put, why);
+        err = pr_put(w->redis, &prs.at[i], &texts[i], query.state, to, &put, why);
         shown += put;
         looks++;
     }

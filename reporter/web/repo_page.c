@@ -1,31 +1,32 @@
-#include "repo_page.h"
-
+/* One back end: its object with its newest jobs, and its badge. */
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "api.h"
 #include "badge.h"
+#include "paths.h"
 #include "summary.h"
 
 #define REPO_JOBS 200
 
-enum err repo_page_put(struct redis *r, struct allowlist_feed *feed, const struct repo_query *query,
-                       struct buf *to, bool *known, struct why *why)
+enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                   bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct job_list CLEANUP(job_list_clear) newest = { NULL, 0 };
-    int64_t next_ms = 0;
+    int64_t before_ms = 0, next_ms = 0; /* before 0: the newest jobs */
+    (void)str_to_i64(ask->params[0], &before_ms);
     enum err err =
-        jobs_of_repo_before(r, query->repo, query->before_ms, REPO_JOBS, &jobs, &next_ms, why);
+        jobs_of_repo_before(w->redis, ask->id, before_ms, REPO_JOBS, &jobs, &next_ms, why);
     if (!err)
-        err = jobs_of_repo(r, query->repo, SUMMARY_JOBS, &newest, why);
+        err = jobs_of_repo(w->redis, ask->id, SUMMARY_JOBS, &newest, why);
     if (err)
         return err;
-    const struct allowlist_version *version = allowlist_feed_get(feed);
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    *known = allowlist_find(version->list, query->repo) || newest.n > 0;
+    *known = allowlist_find(version->list, ask->id) || newest.n > 0;
     buf_puts(to, "{\"downstream\":");
-    err = summary_repo_put(r, version, query->repo, &newest, &window, clock_wall_ms(), to, why);
-    allowlist_feed_release(feed, version);
+    err = summary_repo_put(w->redis, version, ask->id, &newest, &window, clock_wall_ms(), to, why);
+    allowlist_feed_release(w->reporter->feed, version);
     json_put_bool(to, "more_jobs", next_ms > 0);
     json_put_number(to, "before", next_ms ? next_ms : -1);
     buf_puts(to, ",\"received_ms\":[");
@@ -37,14 +38,15 @@ enum err repo_page_put(struct redis *r, struct allowlist_feed *feed, const struc
     return err;
 }
 
-enum err badge_page_put(struct redis *r, struct allowlist_feed *feed, struct str repo,
-                        struct buf *to, bool *known, struct why *why)
+/* An SVG image; when it is not known a grey one that says so. */
+enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                    bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    enum err err = jobs_of_repo(r, repo, SUMMARY_JOBS, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, SUMMARY_JOBS, &jobs, why);
     if (!err)
-        err = window_read(r, repo, clock_wall_ms(), &window, why);
+        err = window_read(w->redis, ask->id, clock_wall_ms(), &window, why);
     if (err)
         return err;
     int64_t completed = 0, successful = 0;
@@ -52,10 +54,10 @@ enum err badge_page_put(struct redis *r, struct allowlist_feed *feed, struct str
         completed += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_COMPLETED];
         successful += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_SUCCESSFUL];
     }
-    const struct allowlist_version *version = allowlist_feed_get(feed);
-    const struct allowlist_entry *entry = allowlist_find(version->list, repo);
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
+    const struct allowlist_entry *entry = allowlist_find(version->list, ask->id);
     int level = entry ? entry->level : 0;
-    allowlist_feed_release(feed, version);
+    allowlist_feed_release(w->reporter->feed, version);
     *known = level > 0 || jobs.n > 0;
     if (*known)
         badge_put(to, level, completed, successful, jobs.at, jobs.n);

@@ -1,6 +1,6 @@
-#include "since_page.h"
-
+/* Which jobs of a downstream fail on the upstream's main and since when, and which are flaky. */
 #include "../../common/base/json_put.h"
+#include "paths.h"
 #include "since.h"
 
 #define SINCE_JOBS 1000 /* as many as the view keeps of a downstream */
@@ -79,21 +79,21 @@ static void rows_put(struct buf *to, const struct since *since)
     buf_putc(to, ']');
 }
 
-enum err since_put(struct redis *r, struct str repo, const char *upstream_repo, struct buf *to,
-                   bool *known, struct why *why)
+enum err since_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                    bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct main_list CLEANUP(main_list_clear) main = { NULL, 0 };
     struct since since;
-    enum err err = jobs_of_repo(r, repo, SINCE_JOBS, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, SINCE_JOBS, &jobs, why);
     if (!err)
-        err = main_commits_get(r, &main, why);
+        err = main_commits_get(w->redis, &main, why);
     if (err)
         return err;
     *known = jobs.n > 0;
     buf_putc(to, '{');
-    json_put_text(to, "repo", jobs.n > 0 ? str_of(jobs.at[0].repo) : repo);
-    json_put_string(to, "upstream_repo", upstream_repo);
+    json_put_text(to, "repo", jobs.n > 0 ? str_of(jobs.at[0].repo) : ask->id);
+    json_put_string(to, "upstream_repo", w->reporter->upstream_repo);
     json_put_number(to, "jobs_seen", (int64_t)jobs.n);
     json_put_number(to, "main_commits", (int64_t)main.n);
     json_put_time(to, "main_from", main.n > 0 ? main.at[main.n - 1].pushed_ms : 0);

@@ -1,8 +1,10 @@
 #include "summary.h"
 
+#include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/view/indexes.h"
 #include "api.h"
+#include "paths.h"
 
 #define SUMMARY_REPOS 500
 
@@ -49,26 +51,26 @@ static enum err repos_put(struct redis *r, const struct allowlist_version *versi
     return err;
 }
 
-enum err summary_put(struct redis *r, const struct reporter *reporter, int64_t days, int64_t now_ms,
-                     struct buf *to, struct why *why)
+enum err summary_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                      bool *known, struct why *why)
 {
     char error[ALLOWLIST_NOTE_MAX];
-    struct window window = { .days = days };
-    enum err err = allowlist_note_error(r, error, why);
+    struct window CLEANUP(window_clear) window = { .days = window_days(ask->params[0]) };
+    enum err err = allowlist_note_error(w->redis, error, why);
+    *known = true;
     if (err)
         return err;
-    const struct allowlist_version *version = allowlist_feed_get(reporter->feed);
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     buf_putc(to, '{');
-    json_put_text(to, "upstream_repo", str_of(reporter->upstream_repo));
+    json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
     buf_puts(to, ",\"allowlist\":{");
     json_put_text(to, "sha", *version->sha ? str_of(version->sha) : STR_NONE);
     json_put_text(to, "source", *version->source ? str_of(version->source) : STR_NONE);
     json_put_time(to, "fetched_at", version->fetched_ms);
     json_put_text(to, "error", *error ? str_of(error) : STR_NONE);
     buf_puts(to, "},\"repos\":[");
-    err = repos_put(r, version, &window, now_ms, to, why);
-    window_clear(&window);
-    allowlist_feed_release(reporter->feed, version);
+    err = repos_put(w->redis, version, &window, clock_wall_ms(), to, why);
+    allowlist_feed_release(w->reporter->feed, version);
     buf_puts(to, "]}");
     return err;
 }

@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/base/mem.h"
 #include "../../common/model/ids.h"
 #include "../../common/view/indexes.h"
+#include "paths.h"
 
+#define TRENDS_REPOS 500 /* those that were active last */
 #define DEFAULT_DAYS 7
 #define BY_HOUR_DAYS 7 /* up to so many days are shown by the hour */
 
@@ -131,13 +134,20 @@ static void begin(struct buf *to, int64_t days, bool by_hour)
     json_put_text(to, "step", by_hour ? STR_LIT("hour") : STR_LIT("day"));
 }
 
-enum err trends_put(struct redis *r, struct str repo, int64_t days, int64_t now_ms, struct buf *to,
-                    struct why *why)
+/* One downstream, by the hour (up to 7 days) or by day. */
+enum err repo_trends_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                          bool *known, struct why *why)
 {
+    struct job_list CLEANUP(job_list_clear) newest = { NULL, 0 };
+    int64_t days = trends_days(ask->params[0]);
     bool by_hour = days <= BY_HOUR_DAYS;
     size_t n = (size_t)days * (by_hour ? DAY_HOURS : 1);
+    enum err err = jobs_of_repo(w->redis, ask->id, 1, &newest, why);
+    *known = newest.n > 0;
+    if (err)
+        return err;
     struct hours_point *points = mem_alloc(n, sizeof(*points));
-    enum err err = hours_read(r, repo, by_hour, now_ms, n, points, why);
+    err = hours_read(w->redis, ask->id, by_hour, clock_wall_ms(), n, points, why);
     begin(to, days, by_hour);
     put_points(to, "points", points, n, false);
     buf_putc(to, '}');
@@ -145,10 +155,10 @@ enum err trends_put(struct redis *r, struct str repo, int64_t days, int64_t now_
     return err;
 }
 
-static void put_repo(struct buf *to, const struct allowlist *list, struct str repo,
+static void put_repo(struct buf *to, const struct allowlist_version *version, struct str repo,
                      const struct hours_point *points, size_t n)
 {
-    const struct allowlist_entry *entry = allowlist_find(list, repo);
+    const struct allowlist_entry *entry = allowlist_find(version->list, repo);
     json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", entry ? entry->repo : repo);
     json_put_text(to, "level", entry ? str_of(level_name((int)entry->level)) : STR_NONE);
@@ -156,24 +166,28 @@ static void put_repo(struct buf *to, const struct allowlist *list, struct str re
     buf_putc(to, '}');
 }
 
-enum err trends_put_all(struct redis *r, const struct allowlist *list, int64_t days, int64_t now_ms,
-                        struct buf *to, struct why *why)
+/* All together, by day, and of each how many ended well: pull requests and pushes alone. */
+enum err trends_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                     bool *known, struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
+    int64_t days = trends_days(ask->params[0]), now_ms = clock_wall_ms();
     size_t n = (size_t)days;
-    enum err err = repos_by_activity(r, TRENDS_REPOS, &active, why);
+    enum err err = repos_by_activity(w->redis, TRENDS_REPOS, &active, why);
+    *known = true;
     if (err)
         return err;
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     struct hours_point *one = mem_alloc(n, sizeof(*one)), *all = mem_alloc(n, sizeof(*all));
     hours_begin(false, now_ms, n, all);
     begin(to, days, false);
     json_put_begin(to, "repos", '[');
     for (size_t i = 0; !err && i < active.n; i++) {
         struct str repo = str_of(active.at[i].name);
-        err = hours_read(r, repo, false, now_ms, n, one, why);
+        err = hours_read(w->redis, repo, false, now_ms, n, one, why);
         if (err)
             break;
-        put_repo(to, list, repo, one, n);
+        put_repo(to, version, repo, one, n);
         for (size_t at = 0; at < n; at++)
             for (size_t kind = 0; kind < HOURS_KINDS; kind++)
                 figures_add(&all[at].of[kind], &one[at].of[kind]);
@@ -181,6 +195,7 @@ enum err trends_put_all(struct redis *r, const struct allowlist *list, int64_t d
     buf_putc(to, ']');
     put_points(to, "points", all, n, false);
     buf_putc(to, '}');
+    allowlist_feed_release(w->reporter->feed, version);
     free(one);
     free(all);
     return err;

@@ -6,8 +6,6 @@
 #include "../../common/view/allowlist_feed.h"
 #include "../../common/view/hours.h"
 
-#define TRENDS_REPOS 500 /* those that were active last */
-
 /* What is asked for as ?days=; absent: 7. */
 /* 1 (the last 24 hours), 7 or 30 (today, UTC, and the days before); 0: another. */
 int64_t window_days(struct str text);
@@ -28,14 +26,5 @@ enum err window_read(struct redis *r, struct str repo, int64_t now_ms, struct wi
 /* "window":{days, pull_requests:{…}, nightly:{…}},"spark":[{at, completed, successful}, …]; spark
  * is of pull requests and pushes. */
 void window_put(struct buf *to, const struct window *w);
-
-/* {days, step: hour (up to 7 days) or day, points: [{at, pull_requests:{…}, nightly:{…}}, …]} of
- * one downstream. */
-enum err trends_put(struct redis *r, struct str repo, int64_t days, int64_t now_ms, struct buf *to,
-                    struct why *why) MUST_CHECK;
-/* The same of all together, by day, with repos: [{repo, level, points: [{at, completed,
- * successful}, …]}, …], pull requests and pushes alone. list: NULL where there is none. */
-enum err trends_put_all(struct redis *r, const struct allowlist *list, int64_t days, int64_t now_ms,
-                        struct buf *to, struct why *why) MUST_CHECK;
 
 #endif

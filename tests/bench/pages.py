@@ -111,19 +111,21 @@ class Feed:
 
 
 class Readers:
-    """Browsers, as live.js makes them behave: a page, a live request, and after each event the page again."""
+    """Browsers, as live.js makes them behave: what a page is made of, a live request for all of that, and after each
+    event all of it again."""
 
     def __init__(self, relay, feed, repos):
         self.host, self.port = "127.0.0.1", relay.ports["hud"]
-        self.paths = (["/api/crcr/summary"] * ON_HOME + [f"/api/crcr/prs/{pr + 1}" for pr in range(PRS)] * ON_PR +
-                      [f"/api/crcr/repos/{repo}" for repo in repos] * ON_REPO)
+        self.pages = ([["/api/crcr/summary?days=7", "/api/crcr/health"]] * ON_HOME +
+                      [[f"/api/crcr/prs/{pr + 1}", f"/api/crcr/deliveries/pages-{pr}"] for pr in range(PRS)] * ON_PR +
+                      [[f"/api/crcr/repos/{repo}{part}" for part in ("", "/trends?days=7", "/level", "/since")] for repo in repos] * ON_REPO)
         self.feed, self.news, self.changed = feed, [], 0
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     def start(self):
         self.thread.start()
-        self.tasks = [asyncio.run_coroutine_threadsafe(self.page(path), self.loop) for path in self.paths]
+        self.tasks = [asyncio.run_coroutine_threadsafe(self.page(paths), self.loop) for paths in self.pages]
 
     def stop(self):
         for task in self.tasks:
@@ -132,21 +134,23 @@ class Readers:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
 
-    async def page(self, path):
+    async def page(self, paths):
         await asyncio.sleep(random.random() * 5)
         reader, writer = await asyncio.open_connection(self.host, self.port)
-        pr = int(path.rsplit("/", 1)[1]) if "/prs/" in path else None
-        etag = (await self.get(reader, writer, path))[1]
+        pr = int(paths[0].rsplit("/", 1)[1]) if "/prs/" in paths[0] else None
+        of = "&".join(f"of={urllib.parse.quote(path, safe='')}" for path in paths)
+        etags = [(await self.get(reader, writer, path))[1] for path in paths]
         while True:
-            of = urllib.parse.quote(path, safe="")
-            _, _, body = await self.get(reader, writer, f"/api/crcr/live?of={of}&etag={etag.strip(chr(34))}")
+            known = ".".join(etag.strip('"') for etag in etags)
+            _, _, body = await self.get(reader, writer, f"/api/crcr/live?{of}&etag={known}")
             if b"changed\ndata" in body:
                 await asyncio.sleep(random.random() * 0.5)
-                status, etag, _ = await self.get(reader, writer, path, etag)
-                if status == 200:
-                    self.changed += 1
-                    if pr in self.feed.written:
-                        self.news.append(time.monotonic() - self.feed.written[pr])
+                for i, path in enumerate(paths):
+                    status, etags[i], _ = await self.get(reader, writer, path, etags[i])
+                    if status == 200 and i == 0:
+                        self.changed += 1
+                        if pr in self.feed.written:
+                            self.news.append(time.monotonic() - self.feed.written[pr])
             await asyncio.sleep(0.5)
 
     async def get(self, reader, writer, path, etag=""):

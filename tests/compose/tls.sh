@@ -13,6 +13,11 @@ tls_is_spoken() { # what Kafka and Redis present to the host and to each other i
         >"$work/said" 2>&1 && says "Verify return code: 0 (ok)" "CN = kafka" || return 1
     compose exec -T redis redis-cli --tls --cacert /run/secrets/tls_ca ping >"$work/said" 2>&1 && says PONG
 }
+readme_kcat_lists() { # the command of deploy/compose/tls/README.md as it stands there, with our folder and port
+    local line
+    line=$(sed -n '/^    kcat/,/ -L$/p' deploy/compose/tls/README.md | sed "s|…/secrets|$work/secrets|g; s|127.0.0.1:9094|$kafka|")
+    bash -c "$line" >"$work/said" 2>&1 && says 'topic "crcr.events"'
+}
 plain_is_refused() {
     if timeout 60 "${compose[@]}" run --rm -T -e CRCR_KAFKA_SECURITY_PROTOCOL=PLAINTEXT crcrctl lag </dev/null \
         >"$work/said" 2>&1; then
@@ -58,6 +63,7 @@ tls() {
     ours
     check "TLS: a clean start, all healthy" comes_up || return
     check "TLS: Kafka and Redis present certificates of the example's authority" tls_is_spoken
+    check "TLS: the README's kcat line lists the topics" readme_kcat_lists
     check "TLS: neither Kafka nor Redis answers in the clear" plain_is_refused
     check "TLS: a webhook becomes dispatches, HUD rows and check runs" tls_demo_arrives
     check "TLS: a wrong Kafka password is named, with the setting" asks_with \

@@ -345,7 +345,7 @@ def test_what_takes_long_tells_how_far_it_is(queue, verb, done):
 
 
 @VERBS
-@pytest.mark.parametrize("how", ["kill", "interrupt"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("interrupt", marks=pytest.mark.long)])
 def test_what_was_ended_in_the_middle_is_gone_on_with(queue, tmp_path, how, verb, done):
     for number in range(30):
         queue.park(number + 1)

@@ -164,6 +164,7 @@ exit 1""")
     assert "%0A" not in one.logs["report"].replace("%250A", "") and "\x1b" not in one.logs["report"]
 
 
+@pytest.mark.long
 def test_too_many_and_too_large_files_are_cut_and_said(relay, leg):
     one = leg(f"""for i in $(seq 1 5010); do echo '<testsuite><testcase name="a"/></testsuite>' >$RESULTS/$i.xml; done
 mkdir $RESULTS/0; (echo '<testsuite><testcase name="big"/>'; head -c {65 << 20} /dev/zero | tr '\\0' ' ') >$RESULTS/0/big.xml""")

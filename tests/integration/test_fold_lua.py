@@ -339,6 +339,7 @@ def fold_all(db, facts):
     return everything(db)
 
 
+@pytest.mark.long
 def test_every_order_of_five_facts_ends_in_the_same_view(db):
     for facts in (POOL[:5], POOL[1:6], POOL[3:8]):
         expected = fold_all(db, facts)

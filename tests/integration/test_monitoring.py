@@ -308,9 +308,13 @@ def test_no_alert_fires_or_is_about_to_on_a_relay_that_is_well(prometheus):
     threads = 6 + 5 + 1 + 3 + 1  # of roles, in each daemon that which follows the allowlist, and the pipeline's
     wait_for("every role to be seen", lambda: prometheus.value("count(crcr_role_healthy)") == threads)
     found = []
+    # What other tests held up for seconds stays in a percentile of minutes. That these are silent where nothing
+    # is slow, alerts_test.yml shows.
+    of_the_machine = ("CrcrIngestSlow", "CrcrDispatchSlow")
 
     def quiet(): # pending: until the first round after the last role was seen
-        found[:] = [(alert["state"], alert["labels"]) for alert in prometheus.get("alerts")["alerts"]]
+        found[:] = [(alert["state"], alert["labels"]) for alert in prometheus.get("alerts")["alerts"]
+                    if alert["labels"]["alertname"] not in of_the_machine]
         return not found
     with contextlib.suppress(AssertionError): # the next line says which
         wait_for("no alert", quiet, 15)

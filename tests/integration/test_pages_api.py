@@ -39,10 +39,10 @@ def get(reporter, path, timeout=40, **headers):
         return error.code, error.headers, error.read().decode()
 
 
-def live(reporter, path, etag, **headers):
-    """The answer of a live request, in the future."""
+def live(reporter, path, etag, plain=False, **headers):
+    """The answer of a live request, in the future. plain: of path as it is."""
     pool = concurrent.futures.ThreadPoolExecutor(1)
-    of = urllib.parse.quote(path, safe="")
+    of = path if plain else urllib.parse.quote(path, safe="")
     future = pool.submit(get, reporter, f"/api/crcr/live?of={of}&etag={etag.strip(chr(34))}", **headers)
     pool.shutdown(wait=False)
     return future
@@ -173,6 +173,17 @@ def test_only_paths_of_the_api_are_answered(reporter):
         assert get(reporter, path)[0] == 404, path
 
 
+def test_a_browser_gets_a_page_for_what_is_none_and_others_json(reporter):
+    browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+    for path in ("/prz", "/pr/abc", "/delivery/a_b", "/repo/org", "/repo/org/four/x"):
+        status, headers, body = get(reporter, path, Accept=browser)
+        assert (status, headers["Content-Type"]) == (404, "text/html; charset=utf-8") and "/assets/main.js" in body, path
+        status, headers, body = get(reporter, path, Accept="application/json")
+        assert (status, json.loads(body)) == (404, {"detail": "no such path"}) and headers["Content-Type"] == "application/json", path
+    assert json.loads(get(reporter, "/api/crcr/nothing", Accept=browser)[2]) == {"detail": "no such path"}
+    assert get(reporter, "/pr/7", Accept=browser)[0] == get(reporter, "/repo/no/such/since")[0] == 200
+
+
 # ---- live -------------------------------------------------------------------------------------------
 
 def test_a_live_request_is_answered_when_the_answer_changes(reporter):
@@ -190,6 +201,18 @@ def test_a_live_request_is_answered_when_the_answer_changes(reporter):
     assert "success" in get(reporter, path)[2] and etag_of(reporter, path) == f'"{event[1]}"'
     assert event[1] in other.result()[2], "what Last-Event-ID says goes before the address"
     assert event[1] in live(reporter, path, etag).result(5)[2], "who has an old one need not wait"
+
+
+def test_a_live_request_follows_all_that_it_names(reporter, rich):
+    job = Job(reporter, "org/two", "L2", pr=803).outcome("dispatched").call("in_progress", 1000)
+    job.wait_result("in_progress")
+    first, second = f"/api/crcr/deliveries/{rich.delivery}", "/api/crcr/prs/803"
+    tags = [wait_for("the job", lambda path=path: get(reporter, path)[0] == 200 and etag_of(reporter, path)).strip('"') for path in (first, second)]
+    waiting = live(reporter, f"{first}&of={second}", ".".join(tags), plain=True)
+    job.call("completed", 5000, conclusion="success")
+    event = re.search(r"id: ([0-9a-f]{32})\.([0-9a-f]{32})\nevent: changed", waiting.result()[2])
+    assert event and event[1] == tags[0] and event[2] != tags[1]
+    assert get(reporter, "/api/crcr/live?etag=x" + 9 * f"&of={first}")[0] == 404, "no more than eight"
 
 
 def test_whoever_waits_is_sent_to_ask_when_redis_is_unavailable(reporter, rich):

@@ -1,8 +1,11 @@
 """The pages in a real browser (Debian's Chromium), served by crcr-reporter from what stands in its topics."""
+import contextlib
+import datetime
 import gzip
 import json
 import re
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -156,6 +159,23 @@ def test_a_pull_request_shows_failed_tests_what_blocks_and_what_to_do(reporter, 
     label_event(three, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
     page.wait("which has the label ciflow/crcr/npu")
     assert page.js("return document.activeElement.getAttribute('href')") == "/repo/org/three", "the first label moves nothing"
+
+
+def test_a_pull_request_shows_each_commit_and_the_artifacts(reporter, page):
+    old = failed(reporter, pr=712)
+    new = Job(reporter, pr=712).outcome("dispatched", 5000)
+    for name in ("cpu", "gpu"):
+        new.call("completed", 6000, conclusion="success", job_name=name, artifact_url=f"https://example.org/{name}.zip")
+    page.open("/pr/712").wait(old.sha[:10], new.sha[:10], selector=".commits")
+    wait_for("both jobs", lambda: "Artifacts of 2 jobs" in page.text(".boxes"))
+    commits = "return [...document.querySelectorAll('.commits > li')].map((one) => one.innerText)"
+    newest, before = page.js(commits)
+    assert new.sha[:10] in newest and "success" in newest and "shown above" in newest
+    assert old.sha[:10] in before and "failure" in before and "shown above" not in before
+    assert page.js("return [...document.querySelectorAll('.box details li a')].map((one) => one.pathname)") == ["/cpu.zip", "/gpu.zip"]
+    page.click(".commits details summary")
+    page.wait(old.repo, "1 failed, 8 passed", selector=".commits details[open]")
+    assert page.js("return document.querySelector('.commits .jobs a[href^=\"/delivery/\"]').pathname") == f"/delivery/{old.delivery}"
 
 
 def test_pull_requests_are_listed_and_found(reporter, page):
@@ -321,14 +341,107 @@ def test_everything_that_a_page_loads_is_ours_and_small(reporter, page):
     assert all(one.startswith(reporter.relay.url("hud", "/")) for one in loaded)
     assert len([one for one in loaded if "/assets/" in one]) >= 9
     size = 0
-    assert not any("chart.js" in one for one in loaded), "what draws charts is loaded where there are some"
-    for url in [reporter.relay.url("hud", "/"), reporter.relay.url("hud", "/assets/chart.js"), *(one for one in loaded if "/assets/" in one)]:
+    assert not any("chart.min.js" in one for one in loaded), "what draws charts is loaded where there are some"
+    for url in [reporter.relay.url("hud", "/"), reporter.relay.url("hud", "/assets/chart.min.js"), *(one for one in loaded if "/assets/" in one)]:
         with urllib.request.urlopen(url) as answer:
             size += len(gzip.compress(answer.read()))
     assert size < ASSETS_MAX
     errors = [one for one in page.driver.get_log("browser") if one["level"] == "SEVERE" and "status of" not in one["message"]]
     assert errors == [], json.dumps(errors)
     assert re.search(r"default-src 'none'", urllib.request.urlopen(reporter.relay.url("hud", "/pr/1")).headers["Content-Security-Policy"])
+
+
+# Counts what a page asks, and the turns of its timer.
+COUNTED = """
+  window.counts = { asked: 0, turns: 0, sources: [] };
+  const ask = window.fetch, every = window.setInterval;
+  window.fetch = (...all) => { counts.asked += 1; return ask(...all); };
+  window.setInterval = (turn, ms) => every(() => { turn(); counts.turns += 1; }, ms);
+  window.EventSource = class extends EventSource { constructor(url) { super(url); counts.sources.push(this); } };
+"""
+
+
+@pytest.fixture
+def tab(page):
+    """A tab of its own, which counts what its page asks."""
+    first, driver = page.driver.current_window_handle, page.driver
+    driver.switch_to.new_window("tab")
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTED})
+    yield page
+    driver.close()
+    driver.switch_to.window(first)
+
+
+def visibility(page, state):
+    """As when the reader looks at another tab; headless Chromium shows them all."""
+    page.js("Object.defineProperty(document, 'hidden', { value: arguments[0], configurable: true });"
+            "document.dispatchEvent(new Event('visibilitychange'))", state == "hidden")
+
+
+def test_a_hidden_tab_asks_nothing_and_is_up_to_date_once_it_is_shown(reporter, tab):
+    job = Job(reporter, "org/two", "L2", pr=715).outcome("dispatched").call("in_progress", 1000)
+    tab.open("/pr/715").wait("in progress", selector="[data-key='org/two']")
+    tab.wait("Live", selector="#fresh")
+    visibility(tab, "hidden")
+    open_sources = "return counts.sources.filter((one) => one.readyState !== EventSource.CLOSED).length"
+    assert tab.js("return counts.sources.length") > 0 and tab.js(open_sources) == 0
+    before = tab.js("counts.turns = 0; return counts.asked")
+    job.call("completed", 5000, conclusion="success")
+    wait_for("the end of the job", lambda: reporter.relay.api("/api/crcr/prs/715")["deliveries"][0]["jobs"][0]["conclusion"])
+    wait_for("a turn of its timer", lambda: tab.js("return counts.turns"))
+    assert tab.js("return counts.asked") == before and tab.js(open_sources) == 0
+    assert "in progress" in tab.text("[data-key='org/two']")
+    visibility(tab, "visible")
+    tab.wait("success", selector="[data-key='org/two']")
+    tab.wait("Live", selector="#fresh")
+    assert tab.js(open_sources) == 1
+
+
+def test_a_page_follows_all_that_it_shows(reporter, page):
+    """A push makes a job one of main's: of the answers that the page is made of that changes one alone, and not the first."""
+    job = failed(reporter, pr=718, repo="org/six")
+    wait_for("it to be counted", lambda: (reporter.window("org/six") or {"pull_requests": {}})["pull_requests"].get("completed"))
+    page.open("/repo/org/six").wait("No job fails on main")
+    page.wait("Live", selector="#fresh")
+    push_event(reporter, "0" * 40, [(job.sha, "Change (#718)")])
+    page.wait("1 job fails on main")
+
+
+@pytest.mark.parametrize("path", ["/prz", "/pr/abc", "/repo/org/four/nothing"])
+def test_a_path_that_is_no_page_says_which_pages_there_are(page, path):
+    shown = page.open(path).wait("No such page", path, "/repo/<owner>/<name>/since")
+    assert page.js("return [...document.querySelectorAll('main a')].map((one) => one.pathname)") == ["/", "/prs", "/pipeline", "/metrics-board"], shown
+    page.click("main a[href='/prs']")
+    page.wait("Pull requests", "Number, title or author")
+
+
+def test_times_are_local_and_utc_on_hover(reporter, page):
+    failed(reporter, pr=716)
+    page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    try:
+        page.open("/pr/716").wait("test_add")
+        texts = page.js("return [...document.querySelectorAll('main time')].map((one) => [one.title, one.querySelector('small').innerText])")
+        assert texts
+        for utc, local in texts:
+            at = datetime.datetime.strptime(utc, "%Y-%m-%dT%H:%M:%S.%fZ") + datetime.timedelta(hours=5, minutes=30)
+            assert f"{at:%I:%M}" in local or f"{at:%H:%M}" in local, (utc, local)
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def test_nothing_moves_for_who_wants_less_motion(reporter, page):
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+    try:
+        for path in ("/", "/repo/org/four", "/pipeline"):
+            page.open(path).wait("What the numbers mean" if path != "/" else "Back ends of")
+            assert page.js("return matchMedia('(prefers-reduced-motion: reduce)').matches")
+            assert page.js("return document.getAnimations().length") == 0
+            assert page.js("""return [...document.querySelectorAll('*')].filter((one) => {
+                const style = getComputedStyle(one);
+                return style.animationName !== "none" || !/^0s(, 0s)*$/.test(style.transitionDuration) || style.scrollBehavior !== "auto";
+            }).map((one) => one.outerHTML.slice(0, 80))""") == [], path
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 @pytest.mark.parametrize("url, code", [("https://crcr.example.org", 0), ("http://127.0.0.1:8090", 0),
@@ -338,3 +451,33 @@ def test_the_address_of_the_pages_has_no_path(reporter, url, code):
     done = subprocess.run([BIN / "crcr-reporter", "--check-config"], env=environment, capture_output=True, text=True, timeout=30)
     assert done.returncode == code, done.stderr
     assert code == 0 or ("CRCR_PUBLIC_URL" in done.stderr and "https://crcr.example.org" in done.stderr)
+
+
+@pytest.fixture
+def crowd(reporter):
+    """2,000 who wait for what does not change; their connections."""
+    path, port = "/api/crcr/prs/999999", reporter.relay.ports["hud"]
+    with pytest.raises(urllib.error.HTTPError) as none:
+        urllib.request.urlopen(reporter.relay.url("hud", path))
+    tag = none.value.headers["ETag"].strip('"')
+    with contextlib.ExitStack() as connections:
+        for _ in range(2000):
+            one = connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+            one.sendall(f"GET /api/crcr/live?of={path}&etag={tag} HTTP/1.1\r\nHost: crcr\r\n\r\n".encode())
+        wait_for("2,000 to wait", lambda: reporter.relay.metric("reporter", "crcr_pages_waiting") == 2000, 18)
+        yield
+
+
+def test_a_page_polls_while_2000_wait(reporter, page, request):
+    """The last one here: those who went away count for 20 s more."""
+    job = Job(reporter, "org/two", "L2", pr=717).outcome("dispatched").call("in_progress", 1000)
+    job.wait_result("in_progress")
+    request.getfixturevalue("crowd")
+    with pytest.raises(urllib.error.HTTPError) as full:
+        urllib.request.urlopen(reporter.relay.url("hud", "/api/crcr/live?of=/api/crcr/prs/717&etag=x"))
+    assert full.value.code == 503 and json.loads(full.value.read()) == {"detail": "too many wait"}
+    page.open("/pr/717").wait("in progress", selector="[data-key='org/two']")
+    page.wait("As of", selector="#fresh")
+    job.call("completed", 5000, conclusion="success")
+    page.wait("success", selector="[data-key='org/two']")
+    assert "As of" in page.text("#fresh")

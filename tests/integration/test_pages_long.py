@@ -1,7 +1,9 @@
 """The pages in Chromium, what takes long: axe-core on each, and deliveries of ten thousand jobs. All of tests/run --all."""
 import json
 import pathlib
+import re
 import subprocess
+import time
 import types
 
 import pytest
@@ -10,7 +12,7 @@ from lib.kafka import write_all
 from lib.processes import ROOT, wait_for
 from test_pages_browser import NARROW, WIDE, chromium, failed, page, reporter  # noqa: F401 (fixtures)
 from test_reporter import Job, label_event
-from test_reporter_commits import report, sha_of
+from test_reporter_commits import push_event, report, sha_of
 
 pytestmark = pytest.mark.long
 MANY = 10_000
@@ -52,10 +54,27 @@ def rich(reporter):  # noqa: F811
     three.outcome("dispatched").call("in_progress", 2000).wait_result("in_progress")
     Job(reporter, "org/two", "L2", pr=901).outcome("failed", error="404", http_status=404)
     report(reporter, sha_of("axe"), "org/two", "L2", conclusion="success")
+    label_event(job, "opened", [], "", 2)
+    push_event(reporter, "0" * 40, [(sha_of(f"axe {i}"), f"Change (#{i})") for i in (1, 2)])
+    for i, result in ((1, "success"), (2, "failure")):
+        report(reporter, sha_of(f"axe {i}"), job_name="kernels", run_id=9000 + i, conclusion=result)
+    reporter.put("dlq", "axe", {}, {"class": "refused", "error": "no", "source_topic": "callbacks", "parked_ms": str(int(time.time() * 1000))})
     for number in range(120):
         Job(reporter, "org/five", pr=902, job_name=f"job {number}", run_id=902).call("completed", 2000, conclusion="success")
     wait_for("the last job", lambda: "job 119" in json.dumps(reporter.relay.api("/api/crcr/repos/org/five")))
-    return ["/", "/prs", "/pr/901", f"/delivery/{job.delivery}", "/repo/org/four", "/repo/org/two", "/pr/999999"]
+    reporter.count()
+    wait_for("a job to fail on main", lambda: (reporter.relay.api("/api/crcr/repos/org/four/since") or {}).get("failing"))
+    wait_for("the dead-letter queue", lambda: reporter.relay.api("/api/crcr/pipeline")["dlq"]["entries"])
+    return {"/": ["/", "/?days=1"], "/prs": ["/prs", "/prs?state=failing", "/prs?q=none"], "/pipeline": ["/pipeline"],
+            "/pr/<n>": ["/pr/901", "/pr/999999"], "/delivery/<id>": [f"/delivery/{job.delivery}", "/delivery/none-such"],
+            "/repo/<owner>/<repo>": ["/repo/org/four", "/repo/org/two", "/repo/org/five"],
+            "/repo/<owner>/<repo>/since": ["/repo/org/four/since", "/repo/org/five/since"],
+            "/metrics-board": ["/metrics-board", "/metrics-board?days=7"], "none": ["/prz"]}
+
+
+def test_every_page_of_the_readme_is_tried(rich):
+    described = re.findall(r"^\| `(/[^`]*)`", (ROOT / "reporter" / "web" / "README.md").read_text(), re.M)
+    assert set(described) - {"/repo/<owner>/<repo>/badge.svg"} == set(rich) - {"none"}
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -63,9 +82,10 @@ def rich(reporter):  # noqa: F811
 def test_axe_finds_nothing_on_any_page(rich, page, axe, scheme, size):  # noqa: F811
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     found = []
-    for path in rich:
+    for path in sum(rich.values(), []):
         page.open(path, size)
         wait_for(f"{path} to be there", lambda: page.js("return document.querySelector('main h1') !== null"))
+        wait_for(f"the charts of {path}", lambda: page.js("return [...document.querySelectorAll('chart-plot')].every((one) => one.chart)"))
         page.js("document.querySelectorAll('main details').forEach((one) => { one.open = true; });")
         page.js(axe)
         result = page.driver.execute_async_script("const done = arguments[0]; axe.run().then(done, (error) => done({ error: String(error) }));")

@@ -41,6 +41,7 @@ def fresh(loaded):
     return loaded
 
 
+@pytest.mark.long
 def test_nothing_is_folded_shown_or_reconciled_until_the_view_is_consistent(fresh):
     """Another holds the lease, and is slow."""
     client = fresh.client()
@@ -120,6 +121,7 @@ def test_sigterm_in_the_middle_gives_the_lease_back(fresh):
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
+@pytest.mark.long
 def test_one_of_two_replicas_rebuilds_and_the_other_takes_over_when_it_dies(fresh):
     fresh.relay.start("reporter", "second", CRCR_HUD_LISTEN="127.0.0.1:0")
     try:
@@ -159,6 +161,7 @@ def test_a_stalled_rebuilder_does_not_set_the_epoch_when_it_wakes(fresh):
         fresh.relay.parts["second"].stop()
 
 
+@pytest.mark.long
 def test_flushed_again_in_the_middle_it_begins_anew(fresh):
     given_up = len(fresh.said("rebuild_abandoned"))
     with in_the_middle(fresh):
@@ -236,6 +239,7 @@ def test_a_redis_that_takes_no_writes_is_waited_for(fresh):
     assert len(fresh.topic("dlq")) == parked
 
 
+@pytest.mark.long
 def test_out_of_memory_in_the_middle_of_a_rebuild_is_waited_for(fresh):
     client = fresh.client()
     given_up = len(fresh.said("rebuild_abandoned"))

@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import pytest
 
@@ -404,3 +405,23 @@ def test_a_long_line_and_an_uncommon_word_in_prose_are_found(tree):
     tree.put("a.md", "fine\n")
     tree.put("reporter/a.c", "/* Told twice. */\n")
     fails(tree, "prose", "reporter/a.c:1: say 'reported, sent, stored or given', not 'told'")
+
+
+def junit(path, **tests):
+    cases = "".join(f'<testcase classname="c" name="{name}">{said and f"<failure message={quoteattr(said)}/>"}</testcase>'
+                    for name, said in tests.items())
+    path.write_text(f"<testsuite>{cases}</testsuite>")
+    return str(path)
+
+
+def test_only_what_passed_in_the_second_try_is_not_counted_as_failed(tmp_path):
+    first = junit(tmp_path / "first.xml", good="", late="too slow", bad="wrong", gone="lost")
+    second = junit(tmp_path / "second.xml", late="", bad="wrong again")
+    script = LINT.parent / "lib/junit_counts.py"
+    answers = [subprocess.run(["/usr/bin/python3", script, *files], capture_output=True, text=True, check=True).stdout
+               for files in ([first], [first, second])]
+    assert answers == ["1 3 0\nlate: too slow\nbad: wrong\ngone: lost\n",
+                       "2 2 0\nbad: wrong\ngone: lost\n~late: too slow\n"]
+    empty = tmp_path / "empty.xml"
+    empty.write_text("<testsuite/>")
+    assert subprocess.run(["/usr/bin/python3", script, first, empty], check=False).returncode == 1

@@ -66,7 +66,7 @@ const COLORS = 6, DASHES = [[], [6, 3], [2, 2], [9, 3, 2, 3]], POINTS = ["circle
 
 let library = null; // one promise for all
 function loadLibrary() {
-  library ??= import("/assets/chart.js").then(() => globalThis.Chart);
+  library ??= import("/assets/chart.min.js").then(() => globalThis.Chart);
   library.catch(() => { library = null; });
   return library;
 }

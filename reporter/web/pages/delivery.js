@@ -73,7 +73,7 @@ function jobItem(job) {
 function advice(row, delivery, labels) {
   const again = " “Re-run” there runs it again.";
   if (row.level === "L1") return "L1 gets the events and reports nothing.";
-  if (row.level === "L2") return "L2: its results are only on these pages.";
+  if (row.level === "L2") return "L2: its results are only on these pages. A new push runs it again, or its owners do in their own CI.";
   if (!delivery.pr_number || delivery.event_type !== "pull_request") return "";
   if (row.level === "L4") return ["Its check ", el("code", `crcr/${row.repo}`), " can block the merge.", again];
   if (row.level !== "L3" || !row.device) return "";
@@ -92,11 +92,24 @@ function dispatch(row) {
     sent.maybe_duplicate ? `; may have been sent twice (${sent.maybe_duplicate})` : ""], { class: "quiet" });
 }
 
-const boxState = (row, jobs) =>
-  (jobs.length ? worst(jobs.map(stateName)) : row.dispatch && row.dispatch.outcome !== "dispatched" ? row.dispatch.outcome : null);
+// What the back ends of a delivery came to, the worst first: [{ row, jobs, how }].
+export function backEnds(delivery) {
+  const all = delivery.downstreams.map((row) => {
+    const jobs = newestAttempts(delivery.jobs.filter((job) => job.downstream_repo.toLowerCase() === row.repo.toLowerCase()))
+      .sort((a, b) => rank(stateName(a)) - rank(stateName(b)));
+    const undone = row.dispatch && row.dispatch.outcome !== "dispatched" ? row.dispatch.outcome : null;
+    return { row, jobs, how: jobs.length ? worst(jobs.map(stateName)) : undone };
+  });
+  return all.sort((a, b) => rank(a.how) - rank(b.how) || a.row.repo.localeCompare(b.row.repo));
+}
 
-function box({ row, jobs }, delivery, labels, named) {
-  const how = boxState(row, jobs);
+function artifacts(jobs) {
+  const those = jobs.filter((job) => job.artifact_url);
+  return those.length > 1 ? el("details", [el("summary", `Artifacts of ${count(those.length)} jobs`),
+    el("ul", those.map((job) => el("li", link(jobName(job), job.artifact_url), { key: jobKey(job) })))]) : null;
+}
+
+function box({ row, jobs, how }, delivery, labels, named) {
   return el("section", places([
     el("h3", [repoLink(row.repo), " ", tier(row.level), " ", demoted(row.demoted), " ",
       how ? state(how) : el("span", row.level === "L1" ? "sent" : "no job yet", { class: "quiet" })]),
@@ -106,15 +119,13 @@ function box({ row, jobs }, delivery, labels, named) {
     el("ul", jobs.slice(0, SHOWN).map(jobItem), { class: "jobs" }),
     jobs.length > SHOWN ? el("details", [el("summary", ["And ", ...tally(jobs.slice(SHOWN).map(stateName))]),
                                          el("ul", jobs.slice(SHOWN).map(jobItem), { class: "jobs" })]) : null,
+    artifacts(jobs),
   ]), { key: row.repo.toLowerCase(), id: named ? row.repo : null, class: "box" });
 }
 
 // named: their addresses are #<owner>/<repo>.
 export function boxes(delivery, labels, named) {
-  const all = delivery.downstreams.map((row) => ({ row,
-    jobs: newestAttempts(delivery.jobs.filter((job) => job.downstream_repo.toLowerCase() === row.repo.toLowerCase()))
-      .sort((a, b) => rank(stateName(a)) - rank(stateName(b))) }));
-  all.sort((a, b) => rank(boxState(a.row, a.jobs)) - rank(boxState(b.row, b.jobs)) || a.row.repo.localeCompare(b.row.repo));
+  const all = backEnds(delivery);
   if (!all.length) return el("p", "Nothing has been dispatched for this delivery.");
   return el("div", all.map((one) => box(one, delivery, labels, named)), { class: "boxes" });
 }

@@ -3,10 +3,11 @@
 
 const JITTER_MS = 500;   // many readers of one page do not come back at once
 const AGAIN_MS = 60000;  // after a failure; meanwhile the page asks by itself
+const OF_MAX = 8;        // answers that one request may follow
 
 let source = null;   // an EventSource; null: nothing is followed
 let followed = "";   // the URL
-let known = "";      // the digest of what the page has, or is about to fetch
+let known = "";      // the digests of what the page has, or is about to fetch
 let resting = 0;     // no attempt before that, by performance.now()
 
 export const isLive = () => source !== null;
@@ -19,17 +20,20 @@ export function leave() {
   source = null;
 }
 
-// From now on changed() is called when what is at the URL has another digest than tag, and failed()
-// when that cannot be learned any more. The page is to call this after each answer: of two servers
-// one may know of a change before the other does.
-export function follow(url, tag, changed, failed) {
-  if (source && followed === url && known === tag) return;
+// answers: [{ url, tag }], all that the page is made of; without a tag where there was none. From now
+// on changed() is called when one of them has another digest than its tag, and failed() when that
+// cannot be learned any more. The page is to call this after each time it asked: of two servers one
+// may know of a change before the other does.
+export function follow(answers, changed, failed) {
+  const of = answers.slice(0, OF_MAX), url = `/api/crcr/live?${of.map((one) => `of=${encodeURIComponent(one.url)}`).join("&")}`;
+  const tags = of.map((one) => one.tag).join(".");
+  if (source && followed === url && known === tags) return;
   leave();
-  if (!tag || typeof EventSource === "undefined" || performance.now() < resting) return;
-  const mine = source = new EventSource(`/api/crcr/live?of=${encodeURIComponent(url)}&etag=${tag}`);
+  if (!of.every((one) => one.tag) || typeof EventSource === "undefined" || performance.now() < resting) return;
+  const mine = source = new EventSource(`${url}&etag=${tags}`);
   let opened = false;
   followed = url;
-  known = tag;
+  known = tags;
   mine.onopen = () => { opened = true; };
   mine.addEventListener("changed", (event) => {
     if (mine !== source) return;

@@ -1,5 +1,5 @@
 // Which page it is, when it is asked for anew, and what is shown while there is no answer.
-import { el, patch } from "./dom.js";
+import { el, own, patch } from "./dom.js";
 import { follow, isLive, leave, tagOf } from "./live.js";
 import { ages } from "./values.js";
 import * as delivery from "./delivery.js";
@@ -16,7 +16,7 @@ const byId = (id) => document.getElementById(id);
 const content = byId("main"), banner = byId("banner"), auto = byId("auto");
 
 // A page: api(match, query) is where its data is, show(data, query) its elements, and more(data,
-// get, query), where it has one, asks for what belongs to it.
+// get, query), where it has one, asks for what belongs to it. paths.c knows the same paths.
 const PAGES = [
   [/^\/repo\/([^/]+\/[^/]+)\/since\/?$/, since, (m) => `No job of ${m[1]} is known: its jobs are on its own page, the back ends on the first one.`],
   [/^\/repo\/([^/]+\/[^/]+)\/?$/, repo, (m) => `No back end ${m[1]} is listed or has reported: the list is on the first page.`],
@@ -28,6 +28,11 @@ const PAGES = [
   [/^\/metrics-board\/?$/, metrics, () => ""],
   [/^\/$/, home, () => ""],
 ];
+
+const LIST = [["/", "is the relay well, and all back ends"], ["/prs", "pull requests"], ["/pipeline", "what waits, and the dead-letter queue"],
+  ["/metrics-board", "all back ends over time"]];
+const LIST_OF_ONE = [["/pr/<number>", "a pull request"], ["/delivery/<id>", "what became of one event"], ["/repo/<owner>/<name>", "a back end"],
+  ["/repo/<owner>/<name>/since", "since when it fails"]];
 
 function pageOf(path) {
   for (const [pattern, page, unknown] of PAGES) {
@@ -78,6 +83,15 @@ function unknown(text) {
   shown = null;
 }
 
+function noSuchPage() {
+  if (shown === address()) return;
+  tell("");
+  put([el("h1", "No such page"), el("p", ["There is nothing at ", el("code", location.pathname), ". These are the pages:"], { class: "error", role: "alert" }),
+    el("ul", [...LIST.map(([path, what]) => el("li", [own(path, path), `: ${what}`])),
+              ...LIST_OF_ONE.map(([path, what]) => el("li", [el("code", path), `: ${what}`]))])], true);
+  shown = address();
+}
+
 function draw(page, data, entered) {
   const same = JSON.stringify(data), isNew = shown !== address();
   if (isNew || same !== last) put(page.show(data, new URLSearchParams(location.search)), isNew);
@@ -94,9 +108,11 @@ function draw(page, data, entered) {
 
 // ---- asking -------------------------------------------------------------------------------------
 
-// null: there is nothing of that name. Throws what to say when there is no answer. seen: gets the
-// digest of what came.
-async function get(url, seen = {}) {
+// null: there is nothing of that name. Throws what to say when there is no answer. answers: gets the
+// URL, and the digest of what came.
+async function get(url, answers) {
+  const seen = { url, tag: "" };
+  answers.push(seen);
   let answer;
   try {
     answer = await fetch(url, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(ANSWER_MS) });
@@ -112,25 +128,29 @@ async function get(url, seen = {}) {
 
 // What is on the page is now, until the server says that it has changed; where it cannot say that,
 // it is asked for every 5 s.
-function keepUp(url, tag) {
-  if (auto.checked && !document.hidden) follow(url, tag, () => ask(false), again);
+function keepUp(answers) {
+  if (auto.checked && !document.hidden) follow(answers, () => ask(false), again);
   byId("fresh").textContent = `${isLive() ? "Live, last change seen at" : "As of"} ${freshAt.toLocaleTimeString()}.`;
 }
 
 // entered: the reader has come here by a link of ours.
 async function ask(entered) {
   const found = pageOf(location.pathname), mine = ++turn;
-  if (!found) return unknown("There is no such page.");
+  if (!found) {
+    leave();
+    noSuchPage();
+    return;
+  }
   const url = found.page.api(found.match, location.search);
   byId("raw").href = url;
   asking = true;
   try {
-    const seen = {}, data = await get(url, seen);
-    if (data && found.page.more) await found.page.more(data, get, new URLSearchParams(location.search));
+    const answers = [], data = await get(url, answers);
+    if (data && found.page.more) await found.page.more(data, (more) => get(more, answers), new URLSearchParams(location.search));
     if (mine !== turn) return;
     if (data) draw(found.page, data, entered);
     else unknown(found.unknown());
-    keepUp(url, seen.tag);
+    keepUp(answers);
   } catch (error) {
     if (mine !== turn) return;
     leave();

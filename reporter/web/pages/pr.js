@@ -1,7 +1,7 @@
-// "/pr/<n>": the newest results of a pull request in full, its other deliveries below.
+// "/pr/<n>": the newest results of a pull request in full; below, each commit and its other deliveries.
 import { el, link, places } from "./dom.js";
-import { boxes, startOf, summary } from "./delivery.js";
-import { deliveryLink, shaLink, when } from "./values.js";
+import { backEnds, boxes, startOf, summary } from "./delivery.js";
+import { deliveryLink, shaLink, state, when } from "./values.js";
 
 export const api = (match) => `/api/crcr/prs/${match[1]}`;
 
@@ -23,15 +23,30 @@ export async function more(data, get) {
 const title = (data, delivery) => [delivery.event_type || "event", " of ", shaLink(data.upstream_repo, delivery.head_sha),
   ", delivery ", deliveryLink(delivery.delivery_id), ", ", when(startOf(delivery))];
 
-function other(data, delivery) {
-  return el("section", [
-    el("h3", title(data, delivery)),
-    el("details", [el("summary", summary(delivery)), boxes(delivery, data.labels, false)])], { key: delivery.delivery_id });
+// What one commit came to, and its other deliveries. main: the delivery that is shown above.
+function commit(data, deliveries, main) {
+  const named = deliveries[chosen(deliveries)];
+  const states = backEnds(named).map(({ row, how }) => el("li", [`${row.repo} `, how ? state(how) : el("span", "no job", { class: "quiet" })],
+                                                          { key: row.repo.toLowerCase() }));
+  return el("li", [
+    el("h3", [shaLink(data.upstream_repo, named.head_sha), ", ", when(startOf(deliveries.at(-1))),
+              deliveries.includes(main) ? ", shown above" : ""]),
+    el("ul", states, { class: "chips", "aria-label": "back ends" }),
+    ...deliveries.filter((one) => one !== main).map((one) => el("details", [
+      el("summary", [one.event_type || "event", " ", deliveryLink(one.delivery_id), ": ", summary(one)]),
+      boxes(one, data.labels, false)], { key: one.delivery_id }))], { key: named.head_sha });
+}
+
+// The commits of the pull request that the relay saw, the newest first.
+function commits(data, main) {
+  const heads = [...new Set(data.deliveries.map((one) => one.head_sha))];
+  return el("ol", heads.map((sha) => commit(data, data.deliveries.filter((one) => one.head_sha === sha), main)),
+            { class: "commits", reversed: "" });
 }
 
 export function show(data) {
   const number = data.pr_number, upstream = data.upstream_repo, at = chosen(data.deliveries);
-  const main = data.deliveries[at], others = data.deliveries.filter((_, i) => i !== at);
+  const main = data.deliveries[at];
   return places([
     el("h1", ["Pull request ", link(`${upstream}#${number}`, `https://github.com/${upstream}/pull/${number}`)]),
     data.labels.length ? el("ul", data.labels.map((label) => el("li", label, { key: label })),
@@ -39,7 +54,7 @@ export function show(data) {
     el("h2", title(data, main)),
     el("p", summary(main)),
     boxes(main, data.labels, true),
-    others.length ? el("h2", "Other deliveries") : null,
-    others.length ? el("div", others.map((delivery) => other(data, delivery)), { class: "others" }) : null,
+    el("h2", "Commits"),
+    commits(data, main),
   ]);
 }

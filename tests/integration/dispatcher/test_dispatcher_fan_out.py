@@ -172,6 +172,7 @@ def test_two_that_group_an_event_in_another_way_send_it_once(own):
     assert sent_once(bench, delivery, FEW)
 
 
+@pytest.mark.long
 def test_replicas_that_come_and_go_without_redis_repeat_nothing(own):
     """Row 15 with Redis stopped: who leaves in order finishes its calls and hands over the rest, also beside others."""
     nowhere = f"127.0.0.1:{free_port()}"

@@ -119,6 +119,7 @@ class TestNothingIsLost:
             assert len(bench.dispatches(delivery)) == 4
         assert len(bench.pairs(lambda one: one["outcome"] == "dispatched")) == 160
 
+    @pytest.mark.long
     def test_over_kill_9_and_each_call_that_may_be_a_second_one_says_so(self, own):
         bench = own().start().ready()
         bench.wait_outcomes(bench.pull_request(), 4)

@@ -3,6 +3,7 @@ while Redis is unavailable."""
 import time
 import uuid
 
+import pytest
 from dispatcher_env import REPOS
 from lib.kafka import write, write_all
 from lib.ports import free_port
@@ -178,6 +179,7 @@ def test_a_restart_without_redis_repeats_nothing(own):
     assert len(bench.dispatches()) == 240
 
 
+@pytest.mark.long
 def test_a_dispatcher_that_dies_without_redis_repeats_what_it_had_under_way(own):
     bench = without_redis(own)
     before = bench.pull_requests(20)

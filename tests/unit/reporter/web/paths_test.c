@@ -54,11 +54,28 @@ static void what_is_no_path_is_refused(void **state)
                                        "/api/crcr/prs/12x",
                                        "/api/crcr/deliveries/a%2fb",
                                        "/api/crcr/prs?q=a%0ab",
+                                       "/api/crcr/prs?q=100%",
                                        "/api/crcr/deliveries/%" };
     struct path_ask ask;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(path_ask_parse(&ask, str_of(bad[i])));
     assert_false(path_ask_parse(&ask, STR_NONE));
+}
+
+static void a_page_is_where_its_id_is_one(void **state)
+{
+    (void)state;
+    static const char *const pages[] = { "/",         "/prs",
+                                         "/pr/7",     "/delivery/8-a",
+                                         "/repo/o/r", "/repo/o/r/since",
+                                         "/pipeline", "/metrics-board" };
+    static const char *const none[] = { "",        "/prz",        "/pr",          "/pr/",
+                                        "/pr/abc", "/pr/0",       "/prs/1",       "/delivery/a_b",
+                                        "/repo/o", "/repo/o/r/x", "/repo//since", "/repo/since" };
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+        assert_true(path_is_page(str_of(pages[i])));
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        assert_false(path_is_page(str_of(none[i])));
 }
 
 /* What shares a key shares an answer. */
@@ -106,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_gives_its_name_its_id_and_its_parameters),
         cmocka_unit_test(what_is_no_path_is_refused),
+        cmocka_unit_test(a_page_is_where_its_id_is_one),
         cmocka_unit_test(only_what_asks_for_the_same_has_the_same_key),
         cmocka_unit_test(parameters_are_bounded),
     };
