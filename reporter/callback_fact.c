@@ -8,38 +8,26 @@
 #include "../common/model/callback.h"
 #include "../common/model/ids.h"
 
-/* What the headers say; text is borrowed. */
-struct identity {
-    struct str repo, delivery, head_sha, provenance, issuer, run_attempt;
-    int64_t level, pr, dispatched_ms, received_ms;
-};
-
-static enum err identity_read(const struct headers *h, struct identity *ret, struct why *why)
+static enum err identity_check(const struct headers *h, struct why *why)
 {
-    struct identity id = {
-        .repo = headers_get(h, "repo"),
-        .delivery = headers_get(h, "delivery"),
-        .head_sha = headers_get(h, "head_sha"),
-        .provenance = headers_get(h, "provenance"),
-        .issuer = headers_get(h, "issuer"),
-        .run_attempt = headers_get(h, "run_attempt"),
-        .level = level_parse(headers_get(h, "level")),
-        .pr = headers_get_i64(h, "pr", 0),
-        .dispatched_ms = headers_get_i64(h, "dispatched_ms", -1),
-        .received_ms = headers_get_i64(h, "received_ms", 0),
-    };
-    if (!repo_valid(id.repo))
+    struct str head_sha = headers_get(h, "head_sha");
+    if (!repo_valid(headers_get(h, "repo")))
         return why_set(why, ERR_REFUSE, "header repo is missing or not owner/name");
-    if (!delivery_valid(id.delivery))
+    if (!delivery_valid(headers_get(h, "delivery")))
         return why_set(why, ERR_REFUSE, "header delivery is missing or malformed");
-    if (id.level == 0)
+    if (level_parse(headers_get(h, "level")) == 0)
         return why_set(why, ERR_REFUSE, "header level must be L1 to L4");
-    if (id.received_ms <= 0)
+    if (headers_get_i64(h, "received_ms", 0) <= 0)
         return why_set(why, ERR_REFUSE, "header received_ms is missing");
-    if (id.head_sha.len > 0 && !sha_valid(id.head_sha))
+    if (head_sha.len > 0 && !sha_valid(head_sha))
         return why_set(why, ERR_REFUSE, "header head_sha is not a commit");
-    *ret = id;
     return OK;
+}
+
+static char *text_of_header(const struct headers *h, const char *name)
+{
+    struct str value = headers_get(h, name);
+    return value.len > 0 ? str_dup(value) : NULL;
 }
 
 static char *text_of(const char *text)
@@ -78,41 +66,43 @@ static bool is_page_of(struct str issuer, const char *url)
     return true;
 }
 
-static void job_fill(struct result_record *job, const struct identity *id, const struct callback *c,
+static void job_fill(struct result_record *job, const struct headers *h, const struct callback *c,
                      const char *upstream_repo)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, 8192);
-    job_key(&key, id->repo, id->delivery, str_of(c->workflow_name), str_of(c->job_name),
-            str_of(c->check_run_id));
+    struct str issuer = headers_get(h, "issuer");
+    int64_t pr = headers_get_i64(h, "pr", 0);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(8192);
+    job_key(&key, headers_get(h, "repo"), headers_get(h, "delivery"), str_of(c->workflow_name),
+            str_of(c->job_name), str_of(c->check_run_id));
     job->key = str_dup(buf_str(&key));
-    job->repo = str_dup(id->repo);
-    job->level = id->level;
+    job->repo = text_of_header(h, "repo");
+    job->level = level_parse(headers_get(h, "level"));
     job->upstream_repo = mem_dup(upstream_repo);
     job->event_type = text_of(c->event_type);
-    job->pr_number = id->pr > 0 ? id->pr : 0;
-    job->head_sha = id->head_sha.len > 0 ? str_dup(id->head_sha) : NULL;
-    job->delivery_id = str_dup(id->delivery);
+    job->pr_number = pr > 0 ? pr : 0;
+    job->head_sha = text_of_header(h, "head_sha");
+    job->delivery_id = text_of_header(h, "delivery");
     job->workflow_name = mem_dup(c->workflow_name);
     job->job_name = mem_dup(c->job_name);
     job->check_run_id = mem_dup(c->check_run_id);
     job->run_id = mem_dup(c->run_id);
     job->run_attempt = mem_dup(c->run_attempt);
-    job->run_url = is_page_of(id->issuer, c->url) ? text_of(c->url) : NULL;
+    job->run_url = is_page_of(issuer, c->url) ? text_of(c->url) : NULL;
     job->artifact_url = text_of(c->artifact_url);
     job->started_at = text_of(c->started_at);
     job->completed_at = text_of(c->completed_at);
     job->environment = text_of(c->environment);
-    job->dispatched_ms = id->dispatched_ms;
+    job->dispatched_ms = headers_get_i64(h, "dispatched_ms", -1);
     job->run_complete = c->run_complete ? 1 : -1;
     if (c->triage_verdict)
         job->triage_verdict = mem_dup(c->triage_verdict);
-    bool swept = str_is(id->provenance, "sweeper");
-    if (swept) { /* the sweeper speaks for a job that fell silent; it does not know on which CI */
+    if (str_is(headers_get(h, "provenance"),
+               "sweeper")) { /* the sweeper speaks for a job that fell silent; it does not know on
+                                which CI */
         job->state = JOB_TIMED_OUT;
         job->conclusion = mem_dup("timed_out");
     } else {
-        job->issuer = id->issuer.len > 0 ? str_dup(id->issuer) : NULL;
+        job->issuer = text_of_header(h, "issuer");
         job->state = c->status;
         job->conclusion = c->status == JOB_COMPLETED ? text_of(c->conclusion) : NULL;
     }
@@ -128,17 +118,16 @@ static void job_fill(struct result_record *job, const struct identity *id, const
 enum err callback_fact_read(const struct headers *headers, struct str body,
                             const char *upstream_repo, struct callback_fact *ret, struct why *why)
 {
-    struct identity id = { 0 };
-    enum err err = identity_read(headers, &id, why);
+    enum err err = identity_check(headers, why);
     if (err)
         return err;
     struct callback *c = mem_alloc(1, sizeof(*c));
-    err = callback_parse(body, id.run_attempt, c, why);
+    err = callback_parse(body, headers_get(headers, "run_attempt"), c, why);
     if (!err) {
         result_record_init(&ret->job);
-        job_fill(&ret->job, &id, c, upstream_repo);
-        ret->received_ms = id.received_ms;
-        ret->pending = str_is(id.provenance, "pending");
+        job_fill(&ret->job, headers, c, upstream_repo);
+        ret->received_ms = headers_get_i64(headers, "received_ms", 0);
+        ret->pending = str_is(headers_get(headers, "provenance"), "pending");
         callback_clear(c);
     }
     free(c);

@@ -58,16 +58,16 @@ static enum err event_fact_read(struct fact *fact, struct event_facts *facts, st
     if (err)
         return err;
     struct why ignored;
-    if (clock_parse(str_of(facts->updated_at), &fact->labels.updated_ms, &ignored))
-        fact->labels.updated_ms = event.received_ms;
-    fact->labels.pr = event.pr;
-    fact->labels.received_ms = event.received_ms;
-    fact->labels.in_force = ciflow_labels(facts);
+    fact->pr = (struct pr_fact){ .pr = event.pr,
+                                 .received_ms = event.received_ms,
+                                 .labels = ciflow_labels(facts),
+                                 .head_sha = mem_dup(facts->head_sha),
+                                 .title = mem_dup(facts->title),
+                                 .author = mem_dup(facts->author) };
+    if (clock_parse(str_of(facts->updated_at), &fact->pr.updated_ms, &ignored))
+        fact->pr.updated_ms = event.received_ms;
     if (ciflow_label_device(str_of(facts->label), &device))
-        fact->labels.changed = mem_dup(facts->label);
-    fact->labels.title = mem_dup(facts->title);
-    fact->labels.author = mem_dup(facts->author);
-    str_copy(fact->labels.head_sha, sizeof(fact->labels.head_sha), str_of(facts->head_sha));
+        fact->label_changed = mem_dup(facts->label);
     return OK;
 }
 
@@ -92,7 +92,7 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
                          : FACT_NOTHING;
         break;
     default:
-        fact->kind = FACT_LABELS;
+        fact->kind = FACT_PULL_REQUEST;
         err = event_fact_read(fact, scratch, &why);
     }
     if (err) {
@@ -102,29 +102,14 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
     return fact;
 }
 
-struct pr_fact fact_of_pr(const struct fact *fact)
-{
-    return (struct pr_fact){
-        .pr = fact->labels.pr,
-        .updated_ms = fact->labels.updated_ms,
-        .received_ms = fact->labels.received_ms,
-        .labels = str_of(fact->labels.in_force),
-        .head_sha = str_of(fact->labels.head_sha),
-        .title = str_of(fact->labels.title),
-        .author = str_of(fact->labels.author),
-    };
-}
-
 void fact_free(struct fact *fact)
 {
     if (!fact)
         return;
     if (fact->kind == FACT_CALLBACK)
         result_record_clear(&fact->callback.job);
-    free(fact->labels.in_force);
-    free(fact->labels.changed);
-    free(fact->labels.title);
-    free(fact->labels.author);
+    pr_fact_clear(&fact->pr);
+    free(fact->label_changed);
     push_clear(&fact->push);
     free(fact);
 }

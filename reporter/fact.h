@@ -5,12 +5,12 @@
 
 #include "../common/model/event.h"
 #include "../common/model/task.h"
-#include "../common/view/labels.h"
-#include "../common/view/main_commits.h"
+#include "../common/view/commits.h"
+#include "../common/view/pull_requests.h"
 #include "callback_fact.h"
 #include "reporter.h"
 
-enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_LABELS, FACT_PUSH, FACT_NOTHING };
+enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_PULL_REQUEST, FACT_PUSH, FACT_NOTHING };
 
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │
@@ -37,14 +37,9 @@ struct fact {
     struct callback_fact callback; /* FACT_CALLBACK */
     struct outcome outcome;        /* FACT_OUTCOME */
     bool claim_queued;             /* its claim is asked for in this round trip */
-    struct {                       /* FACT_LABELS */
-        int64_t pr, updated_ms, received_ms;
-        char *in_force; /* ciflow/crcr labels, one a line */
-        char *changed;  /* the label that came or went, or NULL */
-        char *title, *author;
-        char head_sha[SHA_MAX + 1];
-    } labels;
-    struct push push; /* FACT_PUSH: of the default branch, pushed_s set */
+    struct pr_fact pr;             /* FACT_PULL_REQUEST; labels: those of ciflow/crcr */
+    char *label_changed;           /* of these: the one that came or went, or NULL */
+    struct push push;              /* FACT_PUSH: of the default branch, pushed_s set */
 
     struct fact *prev, *next; /* utlist */
 };
@@ -53,8 +48,6 @@ struct fact {
  * FACT_TO_DLQ. scratch is overwritten. The record is borrowed. */
 struct fact *fact_new(const struct record *record, const struct reporter *reporter,
                       struct event_facts *scratch);
-/* What a FACT_LABELS says, for the fold; borrowed from fact. */
-struct pr_fact fact_of_pr(const struct fact *fact);
 /* NULL is fine. */
 void fact_free(struct fact *fact);
 /* Decides that the record is moved aside, at its next turn. */

@@ -10,7 +10,7 @@
 #include "../common/view/claims.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/epoch.h"
-#include "../common/view/labels.h"
+#include "../common/view/pull_requests.h"
 #include "../common/view/quota.h"
 
 #define BATCH           256  /* facts folded in one round trip */
@@ -128,7 +128,7 @@ static size_t downstreams(const struct reporter *r)
 {
     const struct allowlist_version *version = allowlist_feed_get(r->feed);
     size_t n = 0;
-    for (size_t i = 0; version->list && i < allowlist_size(version->list); i++)
+    for (size_t i = 0; i < allowlist_size(version->list); i++)
         n += allowlist_at(version->list, i)->level > 1;
     allowlist_feed_release(r->feed, version);
     return n;
@@ -164,7 +164,6 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
 {
     const struct view_times *times = &f->times;
     const struct outcome *o = &fact->outcome;
-    struct pr_fact pr;
     enum err err;
     switch (fact->kind) {
     case FACT_CALLBACK:
@@ -177,8 +176,7 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
     case FACT_PUSH:
         return main_fold_queue(f->redis, &fact->push, times, why);
     default:
-        pr = fact_of_pr(fact);
-        return labels_fold_queue(f->redis, &pr, times, why);
+        return pr_fold_queue(f->redis, &fact->pr, times, why);
     }
 }
 
@@ -186,7 +184,7 @@ static enum err outcome_collect(struct fold *f, const struct fact *fact, struct 
 {
     struct why of_fold;
     enum err claim = fact->claim_queued ? claim_end_collect(f->redis, why) : OK;
-    enum err fold = dispatch_fold_collect(f->redis, claim ? &of_fold : why);
+    enum err fold = view_fold_collect(f->redis, claim ? &of_fold : why);
     return claim ? claim : fold;
 }
 
@@ -195,7 +193,7 @@ static void folded(struct fold *f, const struct fact *fact, const char *verdict)
     static const char *const kinds[] = {
         [FACT_CALLBACK] = "callback",
         [FACT_OUTCOME] = "dispatch",
-        [FACT_LABELS] = "labels",
+        [FACT_PULL_REQUEST] = "labels",
         [FACT_PUSH] = "push",
     };
     metrics_add(role_metrics(f->role), METRIC_FACTS,
@@ -237,8 +235,7 @@ static void fact_collect(struct fold *f, struct fact *fact)
     struct why why;
     enum err err = fact->kind == FACT_CALLBACK  ? callback_collect(f, fact, &why)
                    : fact->kind == FACT_OUTCOME ? outcome_collect(f, fact, &why)
-                   : fact->kind == FACT_PUSH    ? main_fold_collect(f->redis, &why)
-                                                : labels_fold_collect(f->redis, &why);
+                                                : view_fold_collect(f->redis, &why);
     if (err) {
         call_failed(f, fact, err, &why);
         return;

@@ -67,8 +67,7 @@ static void put(struct fact *fact, enum topic topic, struct str key, struct str 
 static void mark_dirty(struct fact *fact, const char *sha, struct str repo, struct str reason,
                        const struct headers *headers)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, DIRTY_KEY_MAX);
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(DIRTY_KEY_MAX);
     if (!sha || !*sha) /* nightly and periodic: no check run anywhere */
         return;
     reporter_put_dirty_key(&key, str_of(sha), repo);
@@ -77,9 +76,8 @@ static void mark_dirty(struct fact *fact, const char *sha, struct str repo, stru
 
 static void publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
 {
-    struct buf CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(RECORD_MAX_BYTES);
     struct headers headers;
-    buf_init(&json, RECORD_MAX_BYTES);
     headers_init(&headers);
     result_record_to_json(merged, &json);
     result_record_to_headers(merged, &headers);
@@ -102,15 +100,15 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
 /* Also those whose label went: the gate is asked again for each of them. */
 static void publish_labels(struct fold *f, struct fact *fact)
 {
-    if (!*fact->labels.in_force && !fact->labels.changed)
+    if (!*fact->pr.labels && !fact->label_changed)
         return;
     const struct allowlist_version *version = allowlist_feed_get(f->reporter->feed);
-    size_t n = version->list ? allowlist_size(version->list) : 0;
+    size_t n = allowlist_size(version->list);
     for (size_t i = 0; i < n; i++) {
         const struct allowlist_entry *entry = allowlist_at(version->list, i);
-        if (entry->level == 3 && (labels_have_device(fact->labels.in_force, entry->device) ||
-                                  labels_have_device(fact->labels.changed, entry->device)))
-            mark_dirty(fact, fact->labels.head_sha, entry->repo, STR_LIT("labels"), NULL);
+        if (entry->level == 3 && (labels_have_device(fact->pr.labels, entry->device) ||
+                                  labels_have_device(fact->label_changed, entry->device)))
+            mark_dirty(fact, fact->pr.head_sha, entry->repo, STR_LIT("labels"), NULL);
     }
     allowlist_feed_release(f->reporter->feed, version);
 }
@@ -119,7 +117,7 @@ void fold_publish(struct fold *f, struct fact *fact, const struct result_record 
 {
     if (fact->kind == FACT_CALLBACK)
         publish_job(f, fact, merged);
-    else if (fact->kind == FACT_LABELS)
+    else if (fact->kind == FACT_PULL_REQUEST)
         publish_labels(f, fact);
     else if (fact->kind == FACT_OUTCOME && fact->outcome.level >= 3)
         mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),

@@ -21,8 +21,7 @@ static void put_workflow(struct buf *to, const struct result_record *r)
 {
     /* A time-out is a state of ours; the HUD knows it as a conclusion. */
     bool ended = r->state == JOB_COMPLETED || r->state == JOB_TIMED_OUT;
-    json_put_name(to, "workflow");
-    buf_putc(to, '{');
+    json_put_begin(to, "workflow", '{');
     put(to, "schema_version", "1");
     put(to, "status", ended ? "completed" : job_state_name(r->state));
     put(to, "conclusion", r->conclusion);
@@ -37,8 +36,7 @@ static void put_workflow(struct buf *to, const struct result_record *r)
     put(to, "artifact_url", r->artifact_url);
     put(to, "environment", r->environment);
     if (r->total >= 0 || r->passed >= 0 || r->failed >= 0 || r->skipped >= 0) {
-        json_put_name(to, "test_results");
-        buf_putc(to, '{');
+        json_put_begin(to, "test_results", '{');
         json_put_number(to, "passed", r->passed);
         json_put_number(to, "failed", r->failed);
         json_put_number(to, "skipped", r->skipped);

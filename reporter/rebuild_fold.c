@@ -7,9 +7,9 @@
 #include "../common/base/mem.h"
 #include "../common/model/ids.h"
 #include "../common/view/claims.h"
+#include "../common/view/commits.h"
 #include "../common/view/dispatches.h"
-#include "../common/view/labels.h"
-#include "../common/view/main_commits.h"
+#include "../common/view/pull_requests.h"
 #include "aggregate.h"
 #include "fold.h"
 #include "rebuild.h"
@@ -150,7 +150,7 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     return OK;
 }
 
-/* ---- dispatches, labels, pushes -------------------------------------------------------------- */
+/* ---- dispatches, pull requests, pushes ------------------------------------------------------- */
 
 static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
 {
@@ -165,21 +165,20 @@ static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, s
         return err;
     err = dispatch_fold_queue(f->redis, o, &times, why);
     if (!err)
-        queued(f, dispatch_fold_collect, fact->record->value.len);
+        queued(f, view_fold_collect, fact->record->value.len);
     if (!err && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
         rebuild_mark(f->rebuild, o->head_sha, o->repo, NULL);
     return err;
 }
 
-static enum err labels_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
+static enum err pr_queue(struct rebuild_fold *f, const struct fact *fact, struct why *why)
 {
     struct view_times times;
-    if (!times_of(f, fact->labels.received_ms, &times))
+    if (!times_of(f, fact->pr.received_ms, &times))
         return OK;
-    const struct pr_fact pr = fact_of_pr(fact);
-    enum err err = labels_fold_queue(f->redis, &pr, &times, why);
+    enum err err = pr_fold_queue(f->redis, &fact->pr, &times, why);
     if (!err)
-        queued(f, labels_fold_collect, 0);
+        queued(f, view_fold_collect, 0);
     return err;
 }
 
@@ -190,7 +189,7 @@ static enum err push_queue(struct rebuild_fold *f, const struct fact *fact, stru
     times.fence = f->fence;
     enum err err = main_fold_queue(f->redis, &fact->push, &times, why);
     if (!err)
-        queued(f, main_fold_collect, fact->push.n * sizeof(*fact->push.commits));
+        queued(f, view_fold_collect, fact->push.n * sizeof(*fact->push.commits));
     return err;
 }
 
@@ -211,8 +210,8 @@ enum err rebuild_fold_record(struct rebuild_fold *f, enum rebuild_part part,
         err = outcome_queue(f, fact, why);
     else if (fact->kind == FACT_CALLBACK)
         err = callback_queue(f, fact, why);
-    else if (fact->kind == FACT_LABELS)
-        err = labels_queue(f, fact, why);
+    else if (fact->kind == FACT_PULL_REQUEST)
+        err = pr_queue(f, fact, why);
     else if (fact->kind == FACT_PUSH)
         err = push_queue(f, fact, why);
     fact_free(fact);

@@ -11,7 +11,7 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/github/comments.h"
-#include "../common/view/labels.h"
+#include "../common/view/pull_requests.h"
 #include "reconcile.h"
 
 #define OWNER_MAX 256
@@ -49,8 +49,7 @@ static bool text_make(struct pass *p)
     struct pass_comment *c = &p->comment;
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
     const struct allowlist_version *version = allowlist_feed_get(feed);
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, str_of(p->target->repo)) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(version->list, str_of(p->target->repo));
     buf_init(&c->text, ONCALL_TEXT_MAX);
     if (entry) {
         struct oncall_job *jobs = mem_alloc(p->n, sizeof(*jobs));
@@ -80,10 +79,10 @@ static bool text_make(struct pass *p)
 static enum err look(struct pass *p, enum action_kind *next, struct why *why)
 {
     struct pass_comment *c = &p->comment;
-    char head[SHA_MAX + 1];
+    struct buf CLEANUP(buf_clear) head = BUF_INIT(SHA_MAX);
     *next = ACTION_NONE;
-    enum err err = pr_head_get(redis_of(p), action_at(p)->pr, head, why);
-    if (err || (*head && !str_eq_nocase(str_of(head), str_of(p->target->head_sha))))
+    enum err err = pr_field_get(redis_of(p), action_at(p)->pr, "head_sha", &head, why);
+    if (err || (head.len > 0 && !str_eq_nocase(buf_str(&head), str_of(p->target->head_sha))))
         return err;
     err = comment_sent_get(redis_of(p), action_at(p)->pr, str_of(c->repo), &c->sent, why);
     if (!err)
@@ -183,8 +182,7 @@ enum err comment_call(struct pass *p, struct why *why)
         }
         return comment_create(g, upstream_of(p), a->pr, text, comment_written, p, why);
     }
-    struct buf CLEANUP(buf_clear) marker;
-    buf_init(&marker, 512);
+    struct buf CLEANUP(buf_clear) marker = BUF_INIT(512);
     oncall_marker(str_of(c->repo), &marker);
     c->searched = true;
     return comment_find(g, upstream_of(p), a->pr, buf_str(&marker), comment_found, p, why);

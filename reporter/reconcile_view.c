@@ -8,7 +8,7 @@
 #include "../common/base/mem.h"
 #include "../common/github/actions.h"
 #include "../common/view/epoch.h"
-#include "../common/view/labels.h"
+#include "../common/view/pull_requests.h"
 #include "reconcile.h"
 
 #define LABELS_MAX_BYTES   8192
@@ -31,8 +31,7 @@ static void label_sets_clear(struct label_sets *sets)
 static enum err label_sets_read(struct redis *r, const struct pass *p, struct label_sets *ret,
                                 struct why *why)
 {
-    struct buf CLEANUP(buf_clear) lines;
-    buf_init(&lines, LABELS_MAX_BYTES);
+    struct buf CLEANUP(buf_clear) lines = BUF_INIT(LABELS_MAX_BYTES);
     ret->at = mem_alloc(p->jobs.n + 1, sizeof(*ret->at));
     for (size_t i = 0; i <= p->jobs.n; i++) {
         int64_t pr = i < p->jobs.n ? p->jobs.at[i].pr_number : p->dispatch.pr;
@@ -42,7 +41,7 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
         if (known)
             continue;
         buf_reset(&lines);
-        enum err err = labels_get(r, pr, &lines, why);
+        enum err err = pr_field_get(r, pr, "labels", &lines, why);
         if (err)
             return err;
         ret->at[ret->n++] = (struct pr_labels){ pr, str_dup(buf_str(&lines)) };
@@ -54,8 +53,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
     const struct allowlist_version *version = allowlist_feed_get(feed);
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, str_of(p->target->repo)) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(version->list, str_of(p->target->repo));
     const struct commit_view view = {
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,
@@ -73,9 +71,8 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
 
 static enum err sent_read(struct pass *p, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) name;
+    struct buf CLEANUP(buf_clear) name = BUF_INIT(VIEW_NAME_MAX);
     struct check_slot *slots = mem_alloc(p->n + 1, sizeof(*slots));
-    buf_init(&name, VIEW_NAME_MAX);
     for (size_t i = 0; i < p->n; i++)
         slots[i] = wanted_check_slot(&p->wanted[i]);
     if (p->has_dispatch)
@@ -99,7 +96,7 @@ static enum err view_read(struct pass *p, struct why *why)
         err = run_answers_get(redis, sha, repo, &p->answers, why);
     /* More jobs than the set of a commit holds: those of the dispatch are read by its own index. */
     if (!err && p->has_dispatch && p->jobs.n >= HEAD_JOBS_MAX)
-        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo),
+        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo), false,
                                AGGREGATE_JOBS_MAX, &p->more, why);
     if (!err)
         err = label_sets_read(redis, p, &labels, why);

@@ -151,7 +151,7 @@ static size_t jobs_batch(struct sweep *s)
 static size_t due_batch(struct sweep *s)
 {
     struct metrics *m = role_metrics(s->role);
-    struct due_list list = { .at = NULL };
+    struct view_index CLEANUP(view_index_clear) list = { NULL, 0 };
     struct why why;
     int64_t past = 0;
     if (due_take(s->redis, KEY_DUE, clock_wall_ms(), BATCH, &list, &past, &why)) {
@@ -163,7 +163,7 @@ static size_t due_batch(struct sweep *s)
     struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
     for (size_t i = 0; i < list.n; i++) {
         errands[i].event = "due_not_published";
-        publish(s, TOPIC_RECONCILE, str_of(list.at[i]), STR_LIT("due"), NULL, &errands[i]);
+        publish(s, TOPIC_RECONCILE, str_of(list.at[i].name), STR_LIT("due"), NULL, &errands[i]);
     }
     all_reported(s);
     for (size_t i = 0; i < list.n; i++) {
@@ -173,13 +173,11 @@ static size_t due_batch(struct sweep *s)
         }
         metrics_add(m, METRIC_DUE_MARKED, NULL, 1);
         role_progress(s->role);
-        if (due_remove(s->redis, KEY_DUE, list.at[i], list.lease_end_ms, &why))
+        if (due_remove(s->redis, KEY_DUE, &list.at[i], &why))
             redis_seen(s, false, why.text); /* marked once more than needed */
     }
-    size_t n = list.n;
     free(errands);
-    due_list_clear(&list);
-    return n;
+    return list.n;
 }
 
 /* One batch at a turn: after a rebuild there are many, and what is overdue must not wait. */

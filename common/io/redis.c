@@ -388,6 +388,28 @@ enum err redis_collect(struct redis *r, const struct redis_value **ret, struct w
     return err;
 }
 
+void redis_batch_put(struct redis_batch *b, size_t argc, const struct str *argv)
+{
+    if (b->err)
+        return;
+    b->err = redis_queue(b->redis, argc, argv, b->why);
+    b->outstanding += !b->err;
+}
+
+const struct redis_value *redis_batch_next(struct redis_batch *b)
+{
+    while (b->outstanding > 0) {
+        const struct redis_value *reply;
+        enum err err = redis_collect(b->redis, &reply, b->err ? NULL : b->why);
+        b->outstanding--;
+        if (!b->err)
+            b->err = err;
+        if (!b->err)
+            return reply;
+    }
+    return NULL;
+}
+
 enum err redis_call(struct redis *r, const struct redis_value **ret, size_t argc,
                     const struct str *argv, struct why *why)
 {

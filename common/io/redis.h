@@ -69,6 +69,24 @@ enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t
 /* Reads the next reply of what was queued. Errors as redis_call; after ERR_RETRY or ERR_UNKNOWN
  * caused by the connection all further queued replies fail the same way. */
 enum err redis_collect(struct redis *r, const struct redis_value **ret, struct why *why) MUST_CHECK;
+/* Many commands in one round trip: put them all, then take the replies until there are no more.
+ *
+ *     struct redis_batch b = { .redis = r, .why = why };
+ *     for (…) redis_batch_put(&b, REDIS_ARGS(…));
+ *     while ((reply = redis_batch_next(&b))) …
+ *     return b.err;
+ *
+ * After the first error nothing more is sent, and the replies that are on their way are read and
+ * dropped: the next command would find them otherwise. */
+struct redis_batch {
+    struct redis *redis;
+    struct why *why;
+    enum err err;       /* the first; why has its text */
+    size_t outstanding; /* replies */
+};
+void redis_batch_put(struct redis_batch *b, size_t argc, const struct str *argv);
+/* In the order of the commands, borrowed as above. NULL: there are no more, or one failed. */
+const struct redis_value *redis_batch_next(struct redis_batch *b);
 /* One script, one reply. */
 enum err redis_call_script(struct redis *r, struct redis_script *script, size_t n_keys, size_t argc,
                            const struct str *argv, const struct redis_value **ret,

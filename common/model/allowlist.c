@@ -320,7 +320,7 @@ void allowlist_free(struct allowlist *list)
 
 size_t allowlist_size(const struct allowlist *list)
 {
-    return list->n;
+    return list ? list->n : 0;
 }
 
 const struct allowlist_entry *allowlist_at(const struct allowlist *list, size_t i)
@@ -330,7 +330,7 @@ const struct allowlist_entry *allowlist_at(const struct allowlist *list, size_t 
 
 const struct allowlist_entry *allowlist_find(const struct allowlist *list, struct str repo)
 {
-    const struct item *item = find(list, repo);
+    const struct item *item = list ? find(list, repo) : NULL;
     return item ? &item->entry : NULL;
 }
 

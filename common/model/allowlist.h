@@ -27,6 +27,7 @@ struct allowlist_entry {
 enum err allowlist_parse(struct allowlist **ret, const char *file, struct str yaml,
                          struct why *why) MUST_CHECK;
 void allowlist_free(struct allowlist *list);
+/* A list that is NULL is empty: so, too, in allowlist_find. */
 size_t allowlist_size(const struct allowlist *list);
 /* Entries in file order. */
 const struct allowlist_entry *allowlist_at(const struct allowlist *list, size_t i);

@@ -4,17 +4,12 @@
 #include <stdlib.h>
 
 #include "../base/clock.h"
-#include "../base/json_text.h"
+#include "../base/json_put.h"
 #include "../base/mem.h"
 #include "ids.h"
 
 #define SCHEMA_VERSION   1
 #define REASON_MAX_BYTES 400
-
-struct demotions {
-    struct demotion *at;
-    size_t n;
-};
 
 struct demotions *demotions_new(void)
 {
@@ -48,11 +43,6 @@ size_t demotions_size(const struct demotions *d)
     return d ? d->n : 0;
 }
 
-const struct demotion *demotions_at(const struct demotions *d, size_t i)
-{
-    return &d->at[i];
-}
-
 const struct demotion *demotions_find(const struct demotions *d, struct str repo)
 {
     for (size_t i = 0; i < demotions_size(d); i++)
@@ -71,25 +61,17 @@ bool demotions_equal(const struct demotions *a, const struct demotions *b)
     return true;
 }
 
-static void put_time(struct buf *to, const char *name, int64_t wall_ms)
-{
-    char text[CLOCK_TEXT_SIZE];
-    clock_format(wall_ms, text);
-    buf_printf(to, "\"%s\":\"%s\"", name, text);
-}
-
 void demotions_to_json(const struct demotions *d, int64_t at_ms, struct buf *to)
 {
-    buf_printf(to, "{\"schema_version\":%d,", SCHEMA_VERSION);
-    put_time(to, "at", at_ms);
-    buf_puts(to, ",\"demoted\":[");
+    buf_putc(to, '{');
+    json_put_number(to, "schema_version", SCHEMA_VERSION);
+    json_put_time(to, "at", at_ms);
+    json_put_begin(to, "demoted", '[');
     for (size_t i = 0; i < demotions_size(d); i++) {
-        buf_puts(to, i ? ",{\"repo\":" : "{\"repo\":");
-        json_text_put(to, str_of(d->at[i].repo));
-        buf_putc(to, ',');
-        put_time(to, "since", d->at[i].since_ms);
-        buf_puts(to, ",\"reason\":");
-        json_text_put(to, str_of(d->at[i].reason));
+        json_put_begin(to, NULL, '{');
+        json_put_text(to, "repo", str_of(d->at[i].repo));
+        json_put_time(to, "since", d->at[i].since_ms);
+        json_put_text(to, "reason", str_of(d->at[i].reason));
         buf_putc(to, '}');
     }
     buf_puts(to, "]}");

@@ -20,14 +20,17 @@ struct demotion {
     int64_t since_ms; /* wall clock */
 };
 
-struct demotions;
+struct demotions {
+    struct demotion *at;
+    size_t n;
+};
 
 struct demotions *demotions_new(void);
 void demotions_free(struct demotions *d);
 /* repo and reason are copied. */
 void demotions_add(struct demotions *d, struct str repo, struct str reason, int64_t since_ms);
+/* 0 when d is NULL, which is an empty list. */
 size_t demotions_size(const struct demotions *d);
-const struct demotion *demotions_at(const struct demotions *d, size_t i);
 /* NULL when the repo is not demoted, or there are no demotions (d NULL). */
 const struct demotion *demotions_find(const struct demotions *d, struct str repo);
 /* True when both name the same repositories; either may be NULL, which is an empty list. */

@@ -1,7 +1,7 @@
 #include "figures.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #define GAMMA (1.05 / 0.95)
 #define LEAST 100.0 /* ms: the upper end of bucket 0 */
@@ -79,21 +79,18 @@ int64_t figures_quantile_ms(const struct figures *f, enum figure_time time, doub
     return middle_of(FIGURE_BUCKETS - 1);
 }
 
-void figures_each(const struct figures *f, figure_fn *fn, void *opaque)
+void figures_lines(const struct figures *f, const char *before, struct buf *to)
 {
-    char name[FIGURE_NAME_MAX];
     for (size_t i = 0; i < FIGURE_COUNTS; i++)
         if (f->count[i] != 0)
-            fn(opaque, str_of(count_names[i]), f->count[i]);
+            buf_printf(to, "%s%s %" PRId64 "\n", before, count_names[i], f->count[i]);
     for (size_t t = 0; t < FIGURE_TIMES; t++) {
         if (f->sum_ms[t] != 0)
-            fn(opaque, str_of(time_names[t]), f->sum_ms[t]);
-        for (size_t i = 0; i < FIGURE_BUCKETS; i++) {
-            if (f->bucket[t][i] == 0)
-                continue;
-            snprintf(name, sizeof(name), "%c%zu", time_names[t][0], i);
-            fn(opaque, str_of(name), f->bucket[t][i]);
-        }
+            buf_printf(to, "%s%s %" PRId64 "\n", before, time_names[t], f->sum_ms[t]);
+        for (size_t i = 0; i < FIGURE_BUCKETS; i++)
+            if (f->bucket[t][i] != 0)
+                buf_printf(to, "%s%c%zu %" PRIu32 "\n", before, time_names[t][0], i,
+                           f->bucket[t][i]);
     }
 }
 

@@ -7,7 +7,7 @@
 #ifndef CRCR_MODEL_FIGURES_H
 #define CRCR_MODEL_FIGURES_H
 
-#include "../base/str.h"
+#include "../base/buf.h"
 
 enum figure_count {
     FIGURE_COMPLETED,  /* jobs that ended, also by timing out */
@@ -41,11 +41,8 @@ int64_t figures_mean_ms(const struct figures *f, enum figure_time time);
 /* The value that a part of them (0.95) does not exceed, within 5 %; -1 when there is none. */
 int64_t figures_quantile_ms(const struct figures *f, enum figure_time time, double part);
 
-/* As names and numbers, for a store: each that is not 0, in a fixed order. name is borrowed for the
- * call and at most FIGURE_NAME_MAX bytes. */
-#define FIGURE_NAME_MAX 16
-typedef void figure_fn(void *opaque, struct str name, int64_t n);
-void figures_each(const struct figures *f, figure_fn *fn, void *opaque);
+/* As lines "<name> <number>", for a store: each that is not 0, in a fixed order, behind before. */
+void figures_lines(const struct figures *f, const char *before, struct buf *to);
 /* Adds n to the one of that name; a name that is not known is passed over. */
 void figures_put(struct figures *f, struct str name, int64_t n);
 

@@ -3,161 +3,67 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/clock.h"
 #include "../base/json_put.h"
 #include "../base/mem.h"
 #include "../base/table.h"
+#include "run_ends.h"
 
-#define TEXT(text) ((text) ? (text) : "")
-#define MINUTE_MS  60000
-#define HOUR_MS    (60 * (int64_t)MINUTE_MS)
-#define DAY_MS     (24 * HOUR_MS)
-
-/* By the key of the topic. */
-struct row {
-    char repo[REPO_MAX + 1]; /* in lower case */
-    char *run, *job;
-    uint64_t attempt; /* 0 when it is no number: such rows replace nothing */
-    bool ended, successful, timed_out;
-    int64_t queue_ms, execution_ms, started_ms, completed_ms; /* -1 unknown */
-};
+#define MINUTE_MS 60000
+#define HOUR_MS   (60 * (int64_t)MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
 
 struct levels {
-    struct table rows;
-    struct row **sorted; /* by repo, run, job, then the newest attempt first; NULL: not yet */
-    size_t n;
+    struct table jobs;       /* struct run_job by the key of the topic */
+    struct run_job **sorted; /* all of them; NULL: not yet */
+    struct run_end *runs;
+    size_t n_runs;
 };
 
 struct levels *levels_new(void)
 {
     struct levels *l = mem_alloc(1, sizeof(*l));
-    l->rows.size = sizeof(struct row);
+    l->jobs.size = sizeof(struct run_job);
     return l;
+}
+
+static void forget(struct levels *l)
+{
+    free(l->sorted);
+    free(l->runs);
+    l->sorted = NULL;
+    l->runs = NULL;
 }
 
 void levels_free(struct levels *l)
 {
     if (!l)
         return;
-    for (struct row *r = NULL; (r = table_next(&l->rows, r));) {
-        free(r->run);
-        free(r->job);
-    }
-    table_clear(&l->rows);
-    free(l->sorted);
+    for (struct run_job *job = NULL; (job = table_next(&l->jobs, job));)
+        run_job_clear(job);
+    table_clear(&l->jobs);
+    forget(l);
     free(l);
-}
-
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static int64_t time_ms(const char *text)
-{
-    int64_t ms;
-    struct why why;
-    return text && !clock_parse(str_of(text), &ms, &why) ? ms : -1;
 }
 
 void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms)
 {
-    struct row *r = table_make(&l->rows, str_of(row->key));
-    const char *conclusion = row->state == JOB_TIMED_OUT ? "timed_out" : row->conclusion;
-    struct buf run;
-    free(r->run);
-    free(r->job);
-    buf_init(&run, 16384);
-    buf_printf(&run, "%s\n%s\n%s", TEXT(row->delivery_id), TEXT(row->workflow_name),
-               TEXT(row->run_id));
-    r->run = buf_take(&run, NULL);
-    r->job = mem_dup(TEXT(row->job_name));
-    (void)str_lower(r->repo, sizeof(r->repo), str_of(row->repo));
-    if (!str_to_u64(str_of(row->run_attempt), &r->attempt))
-        r->attempt = 0;
-    r->ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT;
-    r->successful = result_record_is_successful(row);
-    r->timed_out = r->ended && conclusion && strcmp(conclusion, "timed_out") == 0 && !r->successful;
-    r->queue_ms = row->queue_ms;
-    r->execution_ms = row->execution_ms;
-    r->started_ms = time_ms(row->started_at);
-    r->completed_ms = time_ms(row->completed_at);
-    if (r->ended && (r->completed_ms < 0 || r->completed_ms > written_ms))
-        r->completed_ms = written_ms;
-    free(l->sorted);
-    l->sorted = NULL;
+    struct run_job *job = table_make(&l->jobs, str_of(row->key));
+    run_job_clear(job);
+    run_job_init(job, row, written_ms);
+    job->key = table_key(job).ptr; /* the row is the caller's */
+    forget(l);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static int row_compare(const void *left, const void *right)
+static void find(struct levels *l)
 {
-    const struct row *a = *(const struct row *const *)left;
-    const struct row *b = *(const struct row *const *)right;
-    int order = strcmp(a->repo, b->repo);
-    if (order == 0)
-        order = strcmp(a->run, b->run);
-    if (order == 0)
-        order = strcmp(a->job, b->job);
-    if (order == 0)
-        order = (a->attempt < b->attempt) - (a->attempt > b->attempt);
-    return order != 0 ? order : str_cmp(table_key(a), table_key(b));
-}
-
-/* What is being added up. */
-struct sums {
-    struct level_figures *to;
-    int64_t from_ms, until_ms, overrun_ms;
-    int64_t queue_ms;
-    int64_t *e2e_ms;
-};
-
-static bool in_window(const struct sums *s, int64_t ms)
-{
-    return ms > s->from_ms && ms <= s->until_ms;
-}
-
-/* Of a job the attempts are neighbours, newest first; those of the newest all count (legs of a
- * matrix may have one name). */
-static void run_add(struct sums *s, struct row *const *rows, size_t n)
-{
-    struct level_figures *to = s->to;
-    int64_t queue_ms = -1, started_ms = -1, completed_ms = -1;
-    bool going = false; /* a job has not ended */
-    for (size_t first = 0, end; first < n; first = end) {
-        int64_t first_queue_ms = -1;
-        for (end = first; end < n && strcmp(rows[end]->job, rows[first]->job) == 0; end++)
-            if (rows[end]->queue_ms >= 0)
-                first_queue_ms = rows[end]->queue_ms;
-        for (size_t i = first; i < end && rows[i]->attempt == rows[first]->attempt; i++) {
-            const struct row *r = rows[i];
-            int64_t waited_ms = r->queue_ms >= 0 ? r->queue_ms : first_queue_ms;
-            if (!r->ended) {
-                going = true;
-                continue;
-            }
-            if (waited_ms > queue_ms)
-                queue_ms = waited_ms;
-            if (r->started_ms >= 0 && (started_ms < 0 || r->started_ms < started_ms))
-                started_ms = r->started_ms;
-            if (r->completed_ms > completed_ms)
-                completed_ms = r->completed_ms;
-            if (!in_window(s, r->completed_ms))
-                continue;
-            to->jobs++;
-            to->successful += r->successful;
-            to->timed_out += r->timed_out;
-            if (waited_ms >= 0) {
-                to->queued++;
-                s->queue_ms += waited_ms;
-            }
-            if (!r->timed_out && r->execution_ms >= 0) {
-                to->timed++;
-                to->overrun += r->execution_ms > s->overrun_ms;
-            }
-        }
-    }
-    if (going || started_ms < 0 || !in_window(s, completed_ms))
-        return;
-    int64_t took_ms = completed_ms > started_ms ? completed_ms - started_ms : 0;
-    s->e2e_ms[to->runs++] = took_ms + (queue_ms > 0 ? queue_ms : 0);
+    size_t n = table_count(&l->jobs), at = 0;
+    l->sorted = mem_alloc(n + 1, sizeof(struct run_job *));
+    l->runs = mem_alloc(n + 1, sizeof(*l->runs));
+    for (struct run_job *job = NULL; (job = table_next(&l->jobs, job));)
+        l->sorted[at++] = job;
+    l->n_runs = run_ends_find(l->sorted, n, l->runs);
 }
 
 static int ms_compare(const void *left, const void *right)
@@ -176,38 +82,44 @@ static int64_t median(int64_t *values, size_t n)
     return low + (high - low) / 2;
 }
 
+static bool is_of(const struct run_job *job, struct str repo)
+{
+    struct str run = str_of(job->run), first;
+    return str_split(&run, '\n', &first) && str_eq_nocase(first, repo);
+}
+
 void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
                     int64_t overrun_ms, struct level_figures *ret)
 {
-    char key[REPO_MAX + 1];
-    (void)str_lower(key, sizeof(key), repo);
+    int64_t waited_ms = 0;
+    if (!l->sorted)
+        find(l);
+    int64_t *e2e_ms = mem_alloc(l->n_runs + 1, sizeof(*e2e_ms));
     *ret = (struct level_figures){ .queue_mean_ms = -1 };
-    if (!l->sorted) {
-        l->n = 0;
-        l->sorted = mem_alloc(table_count(&l->rows) + 1, sizeof(struct row *));
-        for (struct row *r = NULL; (r = table_next(&l->rows, r));)
-            l->sorted[l->n++] = r;
-        qsort(l->sorted, l->n, sizeof(struct row *), row_compare);
+    for (const struct run_job *job = NULL; (job = table_next(&l->jobs, job));) {
+        if (!job->counts || job->completed_ms <= from_ms || job->completed_ms > until_ms ||
+            !is_of(job, repo))
+            continue;
+        ret->jobs++;
+        ret->successful += job->successful;
+        ret->timed_out += job->timed_out;
+        if (job->waited_ms >= 0) {
+            ret->queued++;
+            waited_ms += job->waited_ms;
+        }
+        if (!job->timed_out && job->execution_ms >= 0) {
+            ret->timed++;
+            ret->overrun += job->execution_ms > overrun_ms;
+        }
     }
-    size_t first = 0, end;
-    while (first < l->n && strcmp(l->sorted[first]->repo, key) < 0)
-        first++;
-    end = first;
-    while (end < l->n && strcmp(l->sorted[end]->repo, key) == 0)
-        end++;
-    struct sums s = {
-        .to = ret, .from_ms = from_ms, .until_ms = until_ms, .overrun_ms = overrun_ms
-    };
-    s.e2e_ms = mem_alloc(end - first + 1, sizeof(*s.e2e_ms));
-    for (size_t at = first, next; at < end; at = next) {
-        for (next = at + 1; next < end && strcmp(l->sorted[next]->run, l->sorted[at]->run) == 0;)
-            next++;
-        run_add(&s, l->sorted + at, next - at);
-    }
+    for (const struct run_end *run = l->runs; run < l->runs + l->n_runs; run++)
+        if (run->e2e_ms >= 0 && run->completed_ms > from_ms && run->completed_ms <= until_ms &&
+            is_of(run->job, repo))
+            e2e_ms[ret->runs++] = run->e2e_ms;
     if (ret->queued > 0)
-        ret->queue_mean_ms = s.queue_ms / (int64_t)ret->queued;
-    ret->e2e_median_ms = median(s.e2e_ms, ret->runs);
-    free(s.e2e_ms);
+        ret->queue_mean_ms = waited_ms / (int64_t)ret->queued;
+    ret->e2e_median_ms = median(e2e_ms, ret->runs);
+    free(e2e_ms);
 }
 
 /* ---- criteria -------------------------------------------------------------------------------- */
@@ -314,22 +226,20 @@ void level_value(struct buf *to, enum level_unit unit, double value)
 void level_criterion_to_json(const struct level_criterion *c, struct buf *to)
 {
     double unit = c->unit == UNIT_PERCENT ? 1 : 1000; /* times in seconds */
-    json_put_comma(to);
-    buf_putc(to, '{');
-    json_put_text(to, "name", str_of(c->name));
+    json_put_begin(to, NULL, '{');
+    json_put_string(to, "name", c->name);
     json_put_name(to, "value");
     if (c->known)
         buf_printf(to, "%.3f", c->value / unit);
     else
         buf_puts(to, "null");
-    json_put_text(to, "unit", str_of(c->unit == UNIT_PERCENT ? "percent" : "seconds"));
-    json_put_text(to, "wanted", str_of(c->at_least ? ">=" : "<"));
+    json_put_string(to, "unit", c->unit == UNIT_PERCENT ? "percent" : "seconds");
+    json_put_string(to, "wanted", c->at_least ? ">=" : "<");
     json_put_name(to, "threshold");
     buf_printf(to, "%.3f", c->limit / unit);
-    json_put_name(to, "ok");
-    buf_puts(to, c->ok ? "true" : "false");
+    json_put_bool(to, "ok", c->ok);
     json_put_number(to, "over", (int64_t)c->over);
-    json_put_text(to, "of", *c->of ? str_of(c->of) : STR_NONE);
+    json_put_string(to, "of", c->of);
     buf_putc(to, '}');
 }
 

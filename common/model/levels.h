@@ -1,9 +1,7 @@
 /* How each downstream does: the figures that decide about levels (rfcs#102; behaviour.md, Levels).
- * Rows of the topic results go in, figures of a repository and a window of time come out. PURE.
+ * Rows of the topic results go in, figures of a repository and a window of time come out; which
+ * jobs and runs count: run_ends.h. PURE.
  *
- *   job      newest attempt of each (run, job); counted once it has completed or timed out
- *   run      delivery, workflow and run id; measured once all its jobs have ended
- *   E2E      of a run: max(queue) + (max(completed_at) - min(started_at))
  *   overrun  a job whose execution took longer than a limit; those that timed out are counted there
  */
 #ifndef CRCR_MODEL_LEVELS_H

@@ -53,10 +53,10 @@ int64_t commit_pull_request(struct str message)
 enum { WANT_REF, WANT_BRANCH, WANT_BEFORE, WANT_PUSHED, WANT_ID, WANT_MESSAGE };
 
 struct reading {
-    char ref[512], branch[256], before[SHA_MAX + 1];
+    char text[WANT_BEFORE + 1][512]; /* by what was wanted */
     int64_t pushed_s;
     struct push_commit *commits;
-    size_t n, cap;
+    size_t n;
 };
 
 /* NULL: beyond what is kept. */
@@ -64,12 +64,10 @@ static struct push_commit *commit_at(struct reading *r, size_t index)
 {
     if (index >= PUSH_COMMITS_MAX)
         return NULL;
-    if (index >= r->cap) {
-        r->cap = index < 8 ? 8 : 2 * index;
-        r->commits = mem_resize(r->commits, r->cap, sizeof(*r->commits));
-    }
-    while (r->n <= index)
+    while (r->n <= index) {
+        r->commits = mem_resize(r->commits, r->n + 1, sizeof(*r->commits));
         r->commits[r->n++] = (struct push_commit){ .pr = 0 };
+    }
     return &r->commits[index];
 }
 
@@ -84,12 +82,8 @@ static bool found(void *opaque, size_t want, enum json_type type, struct str tex
     }
     if (type != JSON_SCAN_STRING)
         return true;
-    if (want == WANT_REF)
-        (void)str_copy(r->ref, sizeof(r->ref), text);
-    else if (want == WANT_BRANCH)
-        (void)str_copy(r->branch, sizeof(r->branch), text);
-    else if (want == WANT_BEFORE)
-        (void)str_copy(r->before, sizeof(r->before), text);
+    if (want <= WANT_BEFORE)
+        (void)str_copy(r->text[want], sizeof(r->text[want]), text);
     else if (!!(commit = commit_at(r, index)) && want == WANT_ID)
         (void)str_copy(commit->sha, sizeof(commit->sha), sha_valid(text) ? text : STR_LIT(""));
     else if (commit) {
@@ -102,9 +96,9 @@ static bool found(void *opaque, size_t want, enum json_type type, struct str tex
 
 static bool is_of_default_branch(const struct reading *r)
 {
-    struct str ref = str_of(r->ref);
-    return str_starts(ref, "refs/heads/") && r->branch[0] != '\0' &&
-           str_is(str_from(ref, sizeof("refs/heads/") - 1), r->branch);
+    struct str ref = str_of(r->text[WANT_REF]);
+    return str_starts(ref, "refs/heads/") && r->text[WANT_BRANCH][0] != '\0' &&
+           str_is(str_from(ref, sizeof("refs/heads/") - 1), r->text[WANT_BRANCH]);
 }
 
 enum err push_read(struct str body, struct push *ret, struct why *why)
@@ -128,7 +122,8 @@ enum err push_read(struct str body, struct push *ret, struct why *why)
     }
     if (err)
         return err;
-    struct str parent = sha_valid(str_of(r.before)) ? str_of(r.before) : STR_LIT("");
+    struct str before = str_of(r.text[WANT_BEFORE]);
+    struct str parent = sha_valid(before) ? before : STR_LIT("");
     push.commits = r.commits;
     for (size_t i = 0; i < r.n; i++) {
         if (r.commits[i].sha[0] == '\0') /* no commit */

@@ -298,10 +298,9 @@ static bool key_parts(const struct result_record *r, struct str parts[5])
 /* The HUD of today joins the parts as they are; the topic's key and ours encode them. */
 static void put_raw_key(struct buf *to, const struct result_record *r)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(RAW_KEY_MAX);
     struct str parts[5];
     bool known = key_parts(r, parts);
-    buf_init(&key, RAW_KEY_MAX);
     for (size_t i = 0; known && i < 5; i++) {
         if (i)
             buf_putc(&key, '/');
@@ -369,9 +368,8 @@ static void set_from_json(struct result_record *r, const struct column *c, const
 /* Of its parts: what JSON has of it is for the HUD. */
 static void set_key(struct result_record *r)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(ENCODED_KEY_MAX);
     struct str parts[5];
-    buf_init(&key, ENCODED_KEY_MAX);
     if (!key_parts(r, parts))
         return;
     job_key(&key, parts[0], parts[1], parts[2], parts[3], parts[4]);

@@ -134,7 +134,7 @@ void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_ver
 const struct demotion *allowlist_version_demotion(const struct allowlist_version *v,
                                                   struct str repo)
 {
-    const struct allowlist_entry *entry = v->list ? allowlist_find(v->list, repo) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(v->list, repo);
     return entry && entry->level == 3 ? demotions_find(v->demotions, repo) : NULL;
 }
 

@@ -18,18 +18,10 @@ void budget_args(const struct budget_bill *bill, struct budget_args *ret)
         to[2] = ask->of[b].over_us;
         to[3] = ask->of[b].full_us;
     }
-    buf_init(&ret->account, VIEW_KEY_MAX);
-    buf_init(&ret->share, VIEW_KEY_MAX);
     ret->key[0] = key_budget(&ret->account, bill->account);
     ret->key[1] = key_budget_share(&ret->share, bill->account, bill->downstream);
     for (size_t i = 0; i < BUDGET_ARGS; i++)
         ret->arg[i] = str_number(ret->text[i], numbers[i]);
-}
-
-void budget_args_clear(struct budget_args *args)
-{
-    buf_clear(&args->account);
-    buf_clear(&args->share);
 }
 
 void budget_answer_read(const struct redis_value *items, struct budget_answer *ret)
@@ -48,7 +40,7 @@ enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
                             struct budget_answer *ret, struct why *why)
 {
     static _Thread_local struct redis_script script = { .source = view_budget_take_lua };
-    struct budget_args CLEANUP(budget_args_clear) args;
+    struct budget_args args;
     struct str argv[BUDGET_KEYS + BUDGET_ARGS];
     const struct redis_value *v;
     budget_args(bill, &args);
@@ -72,36 +64,28 @@ static int64_t from_now(const struct redis_value *until, int64_t now_us)
     return at_us - now_us;
 }
 
-/* Every reply is collected, also after one that failed. */
 enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
                          struct budget_used *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *v;
+    struct redis_batch batch = { .redis = r, .why = why };
     int64_t seconds = 0, micros = 0;
-    size_t queued = 0;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &v, REDIS_ARGS(STR_LIT("TIME")), why);
     if (!err && (v->n != 2 || !str_to_i64(v->items[0].text, &seconds) ||
                  !str_to_i64(v->items[1].text, &micros)))
         err = why_set(why, ERR_REFUSE, "Redis gave no time");
-    while (!err && queued < n) {
-        const struct str argv[] = { STR_LIT("HMGET"),  key_budget(&key, accounts[queued]),
-                                    STR_LIT("1"),      STR_LIT("2"),
-                                    STR_LIT("3"),      STR_LIT("4"),
-                                    STR_LIT("limited") };
-        err = redis_queue(r, sizeof(argv) / sizeof(argv[0]), argv, why);
-        queued += !err;
-    }
-    for (size_t i = 0; i < queued; i++) {
-        enum err failed = redis_collect(r, &v, why);
-        if (failed || v->n != BUDGET_BUCKETS + 1) {
-            err = failed ? failed : why_set(why, ERR_REFUSE, "a budget of another shape");
+    for (size_t i = 0; !err && i < n; i++)
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("HMGET"), key_budget(NEW_KEY, accounts[i]), STR_LIT("1"),
+                                   STR_LIT("2"), STR_LIT("3"), STR_LIT("4"), STR_LIT("limited")));
+    for (size_t i = 0; (v = redis_batch_next(&batch)); i++) {
+        if (v->n != BUDGET_BUCKETS + 1) {
+            err = why_set(why, ERR_REFUSE, "a budget of another shape");
             continue;
         }
         for (size_t b = 0; b < BUDGET_BUCKETS; b++)
             ret[i].used_us[b] = from_now(&v->items[b], seconds * 1000000 + micros);
         ret[i].limited_us = from_now(&v->items[BUDGET_BUCKETS], seconds * 1000000 + micros);
     }
-    return err;
+    return err ? err : batch.err;
 }

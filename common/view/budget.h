@@ -3,9 +3,9 @@
 #ifndef CRCR_VIEW_BUDGET_H
 #define CRCR_VIEW_BUDGET_H
 
-#include "../base/buf.h"
 #include "../io/redis.h"
 #include "../model/budget.h"
+#include "keys.h"
 
 /* Who pays what for a call. downstream may be absent when the call is no content. */
 struct budget_bill {
@@ -34,12 +34,11 @@ enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
 #define BUDGET_ANSWER (2 + BUDGET_BUCKETS)
 struct budget_args {
     struct str key[BUDGET_KEYS], arg[BUDGET_ARGS];
-    struct buf account, share;
+    struct key account, share;
     char text[BUDGET_ARGS][STR_NUMBER_SIZE];
 };
-/* ret is the caller's to clear; it must not move. */
+/* ret must not move. */
 void budget_args(const struct budget_bill *bill, struct budget_args *ret);
-void budget_args_clear(struct budget_args *args);
 /* Of BUDGET_ANSWER items. */
 void budget_answer_read(const struct redis_value *items, struct budget_answer *ret);
 

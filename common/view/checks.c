@@ -21,40 +21,27 @@ static bool sent_parse(struct str text, struct check_sent *ret)
     return str_copy(ret->digest, sizeof(ret->digest), digest);
 }
 
-/* Every reply is collected, also after one that failed: the next command would find it otherwise.
- */
 enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
                          struct check_sent *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    size_t queued = 0;
-    enum err err = OK;
-    buf_init(&key, VIEW_KEY_MAX);
-    while (!err && queued < n) {
-        struct str at = key_check(&key, sha, slots[queued].name);
-        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGET"), at, slots[queued].slot), why);
-        queued += !err;
-    }
-    for (size_t i = 0; i < queued; i++) {
-        const struct redis_value *reply;
-        enum err failed = redis_collect(r, &reply, why);
-        if (failed)
-            err = failed;
-        else if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *reply;
+    for (size_t i = 0; i < n; i++)
+        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGET"), key_check(NEW_KEY, sha, slots[i].name),
+                                           slots[i].slot));
+    for (size_t i = 0; (reply = redis_batch_next(&batch)); i++)
+        if (reply->type != REDIS_STR || !sent_parse(reply->text, &ret[i]))
             ret[i] = (struct check_sent){ 0 };
-    }
-    return err;
+    return batch.err;
 }
 
 enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot *slot,
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     char value[64];
-    buf_init(&key, VIEW_KEY_MAX);
     snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
-    return view_field_put(r, key_check(&key, sha, slot->name), slot->slot, str_of(value), times,
+    return view_field_put(r, key_check(NEW_KEY, sha, slot->name), slot->slot, str_of(value), times,
                           why);
 }
 
@@ -69,11 +56,9 @@ void check_list_clear(struct check_list *list)
 enum err checks_sent_list(struct redis *r, struct str sha, struct str name, struct check_list *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(&key, sha, name)), why);
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_check(NEW_KEY, sha, name)), why);
     if (err)
         return err;
     struct check_list list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };

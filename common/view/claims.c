@@ -25,11 +25,11 @@ static const struct {
     { "unpaid", CLAIM_UNPAID },
 };
 
-static struct str claim_key(struct buf *to, const struct task *task)
+static struct str claim_key(struct key *to, const struct task *task)
 {
     const struct event *event = &task->event;
-    return key_claim_again(to, event->delivery, task->repo, task_kind_name(task->kind),
-                           task->run_id, event->again);
+    return key_claim(to, event->delivery, task->repo, task_kind_name(task->kind), task->run_id,
+                     event->again);
 }
 
 static struct str not_absent(struct str s)
@@ -41,18 +41,13 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
                      int64_t dispatched_ms, bool supersede, bool overtaken,
                      const struct budget_bill *bill, struct why *why)
 {
-    struct budget_args CLEANUP(budget_args_clear) pays = { .key = { STR_NONE } };
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key;
-    char at[STR_NUMBER_SIZE], sending[STR_NUMBER_SIZE], ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE],
-        level[STR_NUMBER_SIZE];
-    char seq[TASK_SEQ_TEXT_SIZE], received[STR_NUMBER_SIZE];
+    struct budget_args pays;
+    char seq[TASK_SEQ_TEXT_SIZE];
     struct str argv[3 + BUDGET_KEYS + 11 + BUDGET_ARGS];
     size_t n = 0, keys;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&seq_key, VIEW_KEY_MAX);
-    argv[n++] = claim_key(&key, task);
+    argv[n++] = claim_key(NEW_KEY, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
-    argv[n++] = supersede ? key_seq(&seq_key, task->repo, task->event_key) : argv[0];
+    argv[n++] = supersede ? key_seq(NEW_KEY, task->repo, task->event_key) : argv[0];
     if (bill)
         budget_args(bill, &pays);
     for (size_t i = 0; bill && i < BUDGET_KEYS; i++)
@@ -60,16 +55,16 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     keys = n;
     task_seq_text(&task->seq, seq);
     argv[n++] = str_of(owner);
-    argv[n++] = str_number(at, dispatched_ms);
+    argv[n++] = STR_NUMBER(dispatched_ms);
     /* Two that expand at once do no harm: what they find is claimed one by one. */
-    argv[n++] = str_number(sending, task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS);
-    argv[n++] = str_number(ttl, CLAIM_TTL_S);
+    argv[n++] = STR_NUMBER(task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS);
+    argv[n++] = STR_NUMBER(CLAIM_TTL_S);
     argv[n++] = str_of(seq);
-    argv[n++] = str_number(pr, task->event.pr);
+    argv[n++] = STR_NUMBER(task->event.pr);
     argv[n++] = not_absent(task->event.head_sha);
-    argv[n++] = str_number(level, task->level);
+    argv[n++] = STR_NUMBER(task->level);
     argv[n++] = str_of(event_kind_name(task->event.kind));
-    argv[n++] = str_number(received, task->event.received_ms);
+    argv[n++] = STR_NUMBER(task->event.received_ms);
     argv[n++] = overtaken ? STR_LIT("1") : STR_LIT("0");
     for (size_t i = 0; bill && i < BUDGET_ARGS; i++)
         argv[n++] = pays.arg[i];
@@ -104,28 +99,24 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
                             const struct outcome *outcome, bool supersede, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
     char seq[TASK_SEQ_TEXT_SIZE];
-    char ttl[STR_NUMBER_SIZE], pr[STR_NUMBER_SIZE], level[STR_NUMBER_SIZE], at[STR_NUMBER_SIZE];
     bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_DUPLICATE;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&json, 8192);
-    buf_init(&seq_key, VIEW_KEY_MAX);
     task_seq_text(&task->seq, seq);
     outcome_to_json(outcome, &json);
-    struct str claim = claim_key(&key, task);
+    struct str claim = claim_key(NEW_KEY, task);
     const struct str argv[] = {
         claim,
-        supersede ? key_seq(&seq_key, task->repo, task->event_key) : claim,
+        supersede ? key_seq(NEW_KEY, task->repo, task->event_key) : claim,
         str_of(owner),
         done ? STR_LIT("done") : STR_LIT("unknown"),
         buf_str(&json),
-        str_number(ttl, CLAIM_TTL_S),
-        str_number(pr, task->event.pr),
+        STR_NUMBER(CLAIM_TTL_S),
+        STR_NUMBER(task->event.pr),
         not_absent(task->event.head_sha),
-        str_number(level, task->level),
+        STR_NUMBER(task->level),
         str_of(event_kind_name(task->event.kind)),
-        str_number(at, outcome->at_ms),
+        STR_NUMBER(outcome->at_ms),
         str_of(seq),
     };
     return redis_queue_script(r, &finish_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
@@ -134,9 +125,7 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
                              struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, VIEW_KEY_MAX);
-    const struct str argv[] = { claim_key(&key, task), str_of(owner) };
+    const struct str argv[] = { claim_key(NEW_KEY, task), str_of(owner) };
     return redis_queue_script(r, &release_script, 1, 2, argv, why);
 }
 
@@ -163,13 +152,9 @@ static const struct {
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) seq_key, CLEANUP(buf_clear) json;
-    char numbers[4][STR_NUMBER_SIZE];
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
     struct str repo = str_of(outcome->repo);
     struct outcome stored = *outcome;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&seq_key, VIEW_KEY_MAX);
-    buf_init(&json, 8192);
     int64_t ttl_s = CLAIM_TTL_S - (age_ms > 0 ? age_ms / 1000 : 0);
     const char *state = says[outcome->outcome].state;
     if (!*state && outcome->maybe_duplicate) /* an earlier call was unknown */
@@ -184,19 +169,19 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     if (str_is(str_of(state), "done")) /* it is published: this is where we have it from */
         stored.outcome = OUTCOME_DUPLICATE;
     outcome_to_json(&stored, &json);
-    struct str claim = key_claim_again(&key, str_of(outcome->delivery_id), repo, outcome->kind,
-                                       str_of(outcome->run_id), str_of(outcome->again));
+    struct str claim = key_claim(NEW_KEY, str_of(outcome->delivery_id), repo, outcome->kind,
+                                 str_of(outcome->run_id), str_of(outcome->again));
     const struct str argv[] = {
         claim,
-        moved ? key_seq(&seq_key, repo, str_of(outcome->event_key)) : claim,
+        moved ? key_seq(NEW_KEY, repo, str_of(outcome->event_key)) : claim,
         str_of(state),
         buf_str(&json),
-        str_number(numbers[0], ttl_s),
-        str_number(numbers[1], outcome->pr_number),
+        STR_NUMBER(ttl_s),
+        STR_NUMBER(outcome->pr_number),
         str_of(outcome->head_sha),
-        str_number(numbers[2], outcome->level),
+        STR_NUMBER(outcome->level),
         str_of(outcome->event_type),
-        str_number(numbers[3], outcome->at_ms),
+        STR_NUMBER(outcome->at_ms),
         str_of(outcome->seq),
     };
     return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
@@ -210,18 +195,17 @@ static bool field(const struct redis_value *v, size_t i, int64_t *ret)
 enum err dispatch_record_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                              struct dispatch_record *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *v;
     struct dispatch_record record = { 0 };
     int64_t level;
-    buf_init(&key, VIEW_KEY_MAX);
-    enum err err = redis_call(
-        r, &v,
-        REDIS_ARGS(STR_LIT("HMGET"),
-                   key_claim(&key, delivery, repo, task_kind_name(TASK_DISPATCH), STR_NONE),
-                   STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("level"), STR_LIT("head_sha"),
-                   STR_LIT("event_type")),
-        why);
+    enum err err =
+        redis_call(r, &v,
+                   REDIS_ARGS(STR_LIT("HMGET"),
+                              key_claim(NEW_KEY, delivery, repo, task_kind_name(TASK_DISPATCH),
+                                        STR_NONE, STR_NONE),
+                              STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("level"),
+                              STR_LIT("head_sha"), STR_LIT("event_type")),
+                   why);
     if (err)
         return err;
     *found = v->type == REDIS_ARRAY && v->n == 5 && field(v, 0, &record.dispatched_ms) &&

@@ -27,11 +27,10 @@ static bool sent_parse(struct str text, struct comment_sent *ret)
 enum err comment_sent_get(struct redis *r, int64_t pr, struct str repo, struct comment_sent *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
-        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_comment(&key, pr, repo), STR_LIT("sent")), why);
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_comment(NEW_KEY, pr, repo), STR_LIT("sent")),
+        why);
     if (!err && (reply->type != REDIS_STR || !sent_parse(reply->text, ret)))
         *ret = (struct comment_sent){ 0 };
     return err;
@@ -41,11 +40,9 @@ enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
                           const struct comment_sent *sent, const struct view_times *times,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) buf;
     char value[64];
     const struct redis_value *reply;
-    buf_init(&buf, VIEW_KEY_MAX);
-    struct str key = key_comment(&buf, pr, repo);
+    struct str key = key_comment(NEW_KEY, pr, repo);
     if (!sent->known)
         return redis_call(r, &reply, REDIS_ARGS(STR_LIT("DEL"), key), why);
     snprintf(value, sizeof(value), "%" PRId64 " %s", sent->id, sent->digest);
@@ -55,12 +52,10 @@ enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
 enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str owner, bool *got,
                        struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("SET"), key_comment_lease(&key, pr, repo), owner,
-                                         STR_LIT("NX"), STR_LIT("PX"), STR_LIT(LEASE_MS)),
+                              REDIS_ARGS(STR_LIT("SET"), key_comment_lease(NEW_KEY, pr, repo),
+                                         owner, STR_LIT("NX"), STR_LIT("PX"), STR_LIT(LEASE_MS)),
                               why);
     if (!err)
         *got = reply->type != REDIS_NIL;
@@ -70,9 +65,7 @@ enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str 
 enum err comment_release(struct redis *r, int64_t pr, struct str repo, struct str owner,
                          struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
-    const struct str argv[] = { key_comment_lease(&key, pr, repo), owner };
+    const struct str argv[] = { key_comment_lease(NEW_KEY, pr, repo), owner };
     return redis_call_script(r, &release_script, 1, 2, argv, &reply, why);
 }

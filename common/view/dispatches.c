@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "indexes.h"
 #include "keys.h"
 
 extern const char view_fold_dispatch_lua[];
@@ -39,34 +40,26 @@ static bool is_summed_up(const struct outcome *o)
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
                              const struct view_times *times, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) dispatch, CLEANUP(buf_clear) delivery, CLEANUP(buf_clear) pr;
-    struct buf CLEANUP(buf_clear) sent, CLEANUP(buf_clear) ids;
-    char numbers[9][STR_NUMBER_SIZE];
-    buf_init(&dispatch, VIEW_KEY_MAX);
-    buf_init(&delivery, VIEW_KEY_MAX);
-    buf_init(&pr, VIEW_KEY_MAX);
-    buf_init(&sent, VIEW_KEY_MAX);
-    buf_init(&ids, VIEW_KEY_MAX);
     int64_t came_ms = o->received_ms > 0 ? o->received_ms : o->at_ms;
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
-    struct str came = str_number(numbers[6], came_ms);
-    struct str at = str_number(numbers[0], o->at_ms), key = key_dispatch(&dispatch, id, repo);
+    struct str came = STR_NUMBER(came_ms);
+    struct str at = STR_NUMBER(o->at_ms), key = key_dispatch(NEW_KEY, id, repo);
     const struct str argv[] = {
         key,
-        key_delivery(&delivery, id),
+        key_delivery(NEW_KEY, id),
         STR_LIT(KEY_REPOS),
-        o->pr_number > 0 ? key_pr(&pr, o->pr_number) : key,
-        is_summed_up(o) ? key_sent(&sent, str_of(o->head_sha), repo) : key,
+        o->pr_number > 0 ? key_pr(NEW_KEY, o->pr_number) : key,
+        is_summed_up(o) ? key_sent(NEW_KEY, str_of(o->head_sha), repo) : key,
         times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
-        key_ids(&ids, came_ms / KEY_DAY_MS),
+        key_ids(NEW_KEY, came_ms / KEY_DAY_MS),
         str_of(outcomes[o->outcome].weight),
         at,
         str_of(outcomes[o->outcome].sent_field),
-        str_number(numbers[1], times->ttl_s),
+        STR_NUMBER(times->ttl_s),
         id,
         repo,
         came,
-        times->fence ? str_number(numbers[7], times->fence) : STR_LIT(""),
+        times->fence ? STR_NUMBER(times->fence) : STR_LIT(""),
         STR_LIT("delivery"),
         id,
         STR_LIT("outcome"),
@@ -80,27 +73,21 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("error"),
         str_of(o->error),
         STR_LIT("level"),
-        str_number(numbers[2], o->level),
+        STR_NUMBER(o->level),
         STR_LIT("pr"),
-        str_number(numbers[3], o->pr_number),
+        STR_NUMBER(o->pr_number),
         STR_LIT("http_status"),
-        str_number(numbers[4], o->http_status),
+        STR_NUMBER(o->http_status),
         STR_LIT("attempt"),
-        str_number(numbers[5], o->attempt),
+        STR_NUMBER(o->attempt),
         STR_LIT("at_ms"),
         at,
         STR_LIT("received_ms"),
-        str_number(numbers[8], o->received_ms > 0 ? o->received_ms : 0),
+        STR_NUMBER(o->received_ms > 0 ? o->received_ms : 0),
         STR_LIT("maybe_duplicate"),
         str_of(task_mark_name(o->maybe_duplicate)),
     };
     return redis_queue_script(r, &fold_script, 7, sizeof(argv) / sizeof(argv[0]), argv, why);
-}
-
-enum err dispatch_fold_collect(struct redis *r, struct why *why)
-{
-    const struct redis_value *reply;
-    return redis_collect(r, &reply, why);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -153,11 +140,9 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
 enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                            struct dispatch_view *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(
-        r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(&key, delivery, repo)), why);
+        r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_dispatch(NEW_KEY, delivery, repo)), why);
     if (err)
         return err;
     struct dispatch_view view;
@@ -167,56 +152,32 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
     return OK;
 }
 
-/* Every reply is collected, also after one that failed: the next command would find it otherwise.
- */
-static enum err views_get(struct redis *r, struct str delivery, char *const *repos, size_t n,
-                          struct dispatch_view *to, size_t *kept, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) key;
-    size_t queued = 0;
-    enum err err = OK;
-    buf_init(&key, VIEW_KEY_MAX);
-    while (!err && queued < n) {
-        struct str at = key_dispatch(&key, delivery, str_of(repos[queued]));
-        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), at), why);
-        queued += !err;
-    }
-    for (size_t i = 0; i < queued; i++) {
-        const struct redis_value *reply;
-        enum err failed = redis_collect(r, &reply, why);
-        if (failed)
-            err = failed;
-        else
-            *kept += view_from_reply(reply, &to[*kept]);
-    }
-    return err;
-}
-
 enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
                                 struct dispatch_view **ret, size_t *n, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
+    struct view_index CLEANUP(view_index_clear) repos = { NULL, 0 };
+    struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
+    size_t kept = 0;
     enum err err = redis_call(
         r, &reply,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(&key, delivery), STR_LIT("0"), STR_LIT("-1")),
+        REDIS_ARGS(STR_LIT("ZRANGE"), key_delivery(NEW_KEY, delivery), STR_LIT("0"), STR_LIT("-1")),
         why);
     if (err)
         return err;
-    char **repos = mem_alloc(reply->n + 1, sizeof(*repos));
-    size_t n_repos = 0, kept = 0;
-    for (size_t i = 0; i < reply->n && n_repos < limit; i++)
+    for (size_t i = 0; i < reply->n && repos.n < limit; i++)
         if (!is_job_key(reply->items[i].text)) /* the jobs are in the same set */
-            repos[n_repos++] = str_dup(reply->items[i].text);
-    struct dispatch_view *list = mem_alloc(n_repos + 1, sizeof(*list));
-    err = views_get(r, delivery, repos, n_repos, list, &kept, why);
-    for (size_t i = 0; i < n_repos; i++)
-        free(repos[i]);
-    free(repos);
-    if (err) {
+            view_index_add(&repos, reply->items[i].text, 0);
+    for (size_t i = 0; i < repos.n; i++)
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("HGETALL"),
+                                   key_dispatch(NEW_KEY, delivery, str_of(repos.at[i].name))));
+    struct dispatch_view *list = mem_alloc(repos.n + 1, sizeof(*list));
+    while ((reply = redis_batch_next(&batch)))
+        kept += view_from_reply(reply, &list[kept]);
+    if (batch.err) {
         free(list);
-        return err;
+        return batch.err;
     }
     *ret = list;
     *n = kept;
@@ -227,39 +188,20 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
 
 #define SENT_MAX 20 /* as fold_dispatch.lua keeps */
 
-/* Newest first; gives how many. */
-static enum err deliveries_sent(struct redis *r, struct str sha, struct str repo,
-                                char to[SENT_MAX][DELIVERY_MAX + 1], size_t *n, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) key;
-    const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
-    enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("ZRANGE"), key_sent(&key, sha, repo), STR_LIT("0"),
-                                         STR_LIT("-1"), STR_LIT("REV")),
-                              why);
-    if (err)
-        return err;
-    *n = 0;
-    for (size_t i = 0; i < reply->n && *n < SENT_MAX; i++)
-        *n += str_copy(to[*n], DELIVERY_MAX + 1, reply->items[i].text);
-    return OK;
-}
-
 enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
                           struct dispatch_view *ret, struct why *why)
 {
-    char deliveries[SENT_MAX][DELIVERY_MAX + 1];
-    size_t n = 0;
+    struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     *found = false;
-    enum err err = deliveries_sent(r, sha, repo, deliveries, &n, why);
-    for (size_t i = 0; !err && i < n; i++) {
+    enum err err = index_newest(r, key_sent(NEW_KEY, sha, repo), SENT_MAX, &deliveries, why);
+    for (size_t i = 0; !err && i < deliveries.n; i++) {
+        struct str delivery = str_of(deliveries.at[i].name);
         struct dispatch_view view;
         bool there = false;
-        err = dispatch_view_get(r, str_of(deliveries[i]), repo, &there, &view, why);
+        err = dispatch_view_get(r, delivery, repo, &there, &view, why);
         if (err || !there)
             continue;
-        str_copy(view.delivery, sizeof(view.delivery), str_of(deliveries[i]));
+        str_copy(view.delivery, sizeof(view.delivery), delivery);
         bool superseded = str_is(str_of(view.outcome), outcome_kind_name(OUTCOME_SUPERSEDED));
         if (!*found || !superseded)
             *ret = view;

@@ -4,7 +4,7 @@
 #define CRCR_VIEW_DISPATCHES_H
 
 #include "../model/task.h"
-#include "jobs.h"
+#include "entries.h"
 
 struct dispatch_view {
     char delivery[DELIVERY_MAX + 1]; /* "" in hashes of before it was kept */
@@ -20,10 +20,10 @@ struct dispatch_view {
     enum task_mark maybe_duplicate;
 };
 
-/* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs say enough). */
+/* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs say enough).
+ * Collect with view_fold_collect. */
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *outcome,
                              const struct view_times *times, struct why *why) MUST_CHECK;
-enum err dispatch_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
 
 enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo, bool *found,
                            struct dispatch_view *ret, struct why *why) MUST_CHECK;

@@ -4,27 +4,28 @@ extern const char view_zset_remove_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
 
+enum err view_fold_collect(struct redis *r, struct why *why)
+{
+    const struct redis_value *reply;
+    return redis_collect(r, &reply, why);
+}
+
 enum err view_field_put(struct redis *r, struct str key, struct str field, struct str value,
                         const struct view_times *times, struct why *why)
 {
-    char ttl[STR_NUMBER_SIZE];
-    const struct redis_value *reply;
-    enum err err = redis_queue(r, REDIS_ARGS(STR_LIT("HSET"), key, field, value), why);
-    if (err)
-        return err;
-    err = redis_queue(r, REDIS_ARGS(STR_LIT("EXPIRE"), key, str_number(ttl, times->ttl_s)), why);
-    enum err set = redis_collect(r, &reply, why);
-    if (!err)
-        err = redis_collect(r, &reply, why);
-    return set ? set : err;
+    struct redis_batch batch = { .redis = r, .why = why };
+    redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HSET"), key, field, value));
+    redis_batch_put(&batch, REDIS_ARGS(STR_LIT("EXPIRE"), key, STR_NUMBER(times->ttl_s)));
+    while (redis_batch_next(&batch))
+        ;
+    return batch.err;
 }
 
 enum err view_member_remove(struct redis *r, struct str key, struct str member, int64_t score,
                             struct why *why)
 {
-    char text[STR_NUMBER_SIZE];
     const struct redis_value *reply;
-    const struct str argv[] = { key, member, str_number(text, score) };
+    const struct str argv[] = { key, member, STR_NUMBER(score) };
     return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &reply,
                              why);
 }

@@ -4,6 +4,8 @@
 
 #include "jobs.h"
 
+/* The reply to a fold whose merged record is of no interest. */
+enum err view_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
 /* Sets a field of a hash, which then expires when times says. Both commands leave in one write, so
  * that a crash leaves no key without an end. */
 enum err view_field_put(struct redis *r, struct str key, struct str field, struct str value,

@@ -63,9 +63,8 @@ static enum err lease_held(struct redis *r, size_t argc, const struct str *argv,
 enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *ret, int64_t *fence,
                          struct why *why)
 {
-    char lease[STR_NUMBER_SIZE];
     struct str verdict, text;
-    const struct str argv[] = { STR_LIT("take"), str_of(owner), str_number(lease, VIEW_LEASE_MS) };
+    const struct str argv[] = { STR_LIT("take"), str_of(owner), STR_NUMBER(VIEW_LEASE_MS) };
     enum err err = lease_call(r, 3, argv, &verdict, &text, why);
     if (err)
         return err;
@@ -80,26 +79,20 @@ enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *re
 enum err view_lease_renew(struct redis *r, int64_t fence, const char *phase, int64_t done,
                           int64_t total, struct why *why)
 {
-    char numbers[4][STR_NUMBER_SIZE];
-    const struct str argv[] = {
-        STR_LIT("renew"), str_number(numbers[0], fence), str_number(numbers[1], VIEW_LEASE_MS),
-        str_of(phase),    str_number(numbers[2], done),  str_number(numbers[3], total)
-    };
+    const struct str argv[] = { STR_LIT("renew"), STR_NUMBER(fence), STR_NUMBER(VIEW_LEASE_MS),
+                                str_of(phase),    STR_NUMBER(done),  STR_NUMBER(total) };
     return lease_held(r, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 enum err view_lease_release(struct redis *r, int64_t fence, struct why *why)
 {
-    char number[STR_NUMBER_SIZE];
-    const struct str argv[] = { STR_LIT("release"), str_number(number, fence) };
+    const struct str argv[] = { STR_LIT("release"), STR_NUMBER(fence) };
     return lease_held(r, 2, argv, why);
 }
 
 enum err view_lease_finish(struct redis *r, int64_t fence, int64_t done, struct why *why)
 {
-    char numbers[2][STR_NUMBER_SIZE];
-    const struct str argv[] = { STR_LIT("finish"), str_number(numbers[0], fence),
-                                str_number(numbers[1], done) };
+    const struct str argv[] = { STR_LIT("finish"), STR_NUMBER(fence), STR_NUMBER(done) };
     return lease_held(r, 3, argv, why);
 }
 
@@ -110,13 +103,6 @@ enum err view_epoch_drop(struct redis *r, struct why *why)
     struct str verdict, text;
     const struct str argv[] = { STR_LIT("drop") };
     return lease_call(r, 1, argv, &verdict, &text, why);
-}
-
-static void text_set(char *to, size_t size, const struct redis_value *v)
-{
-    to[0] = '\0';
-    if (v->type == REDIS_STR)
-        (void)str_copy(to, size, v->text);
 }
 
 /* A holder that was killed leaves its lease as it was: who runs is who may go on, as lease.lua has
@@ -158,9 +144,9 @@ enum err view_rebuild_get(struct redis *r, struct view_rebuild *ret, struct why 
         .started_ms = number_of(&v->items[5]),
         .ended_ms = number_of(&v->items[6]),
     };
-    text_set(rebuild.state, sizeof(rebuild.state), &v->items[0]);
-    text_set(rebuild.phase, sizeof(rebuild.phase), &v->items[1]);
-    text_set(rebuild.owner, sizeof(rebuild.owner), &v->items[2]);
+    (void)str_copy(rebuild.state, sizeof(rebuild.state), v->items[0].text);
+    (void)str_copy(rebuild.phase, sizeof(rebuild.phase), v->items[1].text);
+    (void)str_copy(rebuild.owner, sizeof(rebuild.owner), v->items[2].text);
     err = lease_state(r, &rebuild, number_of(&v->items[7]), why);
     if (!err)
         err = view_epoch_get(r, &epoch, why);

@@ -4,7 +4,7 @@
 --
 -- KEYS  1 main zset  2 guard (may_fold)
 -- ARGV  1 fence or ''  2 second of the push  3 place in it of the first commit  then commit, ...
-local MAIN_MAX = 1000 -- MAIN_MAX of main_commits.h
+local MAIN_MAX = 1000 -- MAIN_MAX of commits.h
 local PLACES = 4096 -- of one second: the score has both, and a double holds it exactly
 if not may_fold(KEYS[2], ARGV[1]) then
     return not_consistent()

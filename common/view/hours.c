@@ -1,8 +1,11 @@
 #include "hours.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../base/mem.h"
 #include "keys.h"
 
 #define DAY_MS   (DAY_HOURS * (int64_t)HOUR_MS)
@@ -17,34 +20,20 @@ static const char letters[HOURS_KINDS] = { [HOURS_DISPATCHED] = 'p', [HOURS_SELF
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct line {
-    struct buf *to;
-    int64_t hour;
-    char letter;
-};
-
-static void line_put(void *opaque, struct str name, int64_t n)
-{
-    const struct line *line = opaque;
-    buf_printf(line->to, "%" PRId64 " %c.%.*s %" PRId64 "\n", line->hour, line->letter,
-               STR_ARG(name), n);
-}
-
 void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct figures *f)
 {
-    struct line line = { to, hour, letters[kind] };
-    figures_each(f, line_put, &line);
+    char before[STR_NUMBER_SIZE + 4];
+    snprintf(before, sizeof(before), "%" PRId64 " %c.", hour, letters[kind]);
+    figures_lines(f, before, to);
 }
 
 enum err hours_tallied_get(struct redis *r, struct str delivery, struct str repo, struct buf *to,
                            struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *v;
-    buf_init(&key, VIEW_KEY_MAX);
     buf_reset(to);
     enum err err =
-        redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), key_tallied(&key, delivery, repo)), why);
+        redis_call(r, &v, REDIS_ARGS(STR_LIT("GET"), key_tallied(NEW_KEY, delivery, repo)), why);
     if (!err && v->type == REDIS_STR)
         buf_put(to, v->text);
     return err;
@@ -77,14 +66,12 @@ static int64_t left_s(int64_t day, int64_t kept_days, int64_t now_ms)
 enum err hours_replace(struct redis *r, struct str delivery, struct str repo, struct str before,
                        struct str after, int64_t now_ms, int64_t ttl_s, bool *done, struct why *why)
 {
-    struct buf keys[1 + 2 * DAYS_MAX];
     struct str argv[1 + 2 * DAYS_MAX + 3 + 2 * DAYS_MAX];
     char ttls[1 + 2 * DAYS_MAX][STR_NUMBER_SIZE];
     int64_t days[DAYS_MAX];
     const struct redis_value *v;
     size_t n = days_of(after, days, days_of(before, days, 0)), n_keys = 1 + 2 * n;
-    for (size_t i = 0; i < n_keys; i++)
-        buf_init(&keys[i], VIEW_KEY_MAX);
+    struct key *keys = mem_alloc(n_keys, sizeof(*keys));
     argv[0] = key_tallied(&keys[0], delivery, repo);
     argv[n_keys] = before;
     argv[n_keys + 1] = after;
@@ -97,8 +84,7 @@ enum err hours_replace(struct redis *r, struct str delivery, struct str repo, st
         argv[n_keys + 2 + day] = str_number(ttls[day], left_s(days[i], DAYS_KEPT, now_ms));
     }
     enum err err = redis_call_script(r, &hours_script, n_keys, 2 * n_keys + 2, argv, &v, why);
-    for (size_t i = 0; i < n_keys; i++)
-        buf_clear(&keys[i]);
+    free(keys);
     if (!err)
         *done = v->type == REDIS_INT && v->integer == 1;
     return err;
@@ -117,49 +103,42 @@ static void field_add(struct hours_point *to, struct str field, struct str value
             figures_put(&to->of[kind], str_from(field, 2), n);
 }
 
-/* A day's hash. first: the hour or day that to begins with, n how many it has. */
-static void day_add(const struct redis_value *v, bool by_hour, int64_t day, int64_t first, size_t n,
-                    struct hours_point *to)
+/* A day's hash: "<hour><kind>.<name>" where it is by the hour, else "<kind>.<name>". */
+static void day_add(const struct redis_value *v, bool by_hour, int64_t day, struct hours_point *to,
+                    size_t n)
 {
+    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS;
     for (size_t i = 0; i + 1 < v->n; i += 2) {
         struct str field = v->items[i].text;
-        int64_t at = day;
-        if (by_hour) {
-            at = day * DAY_HOURS;
-            int64_t hour = 0;
-            for (; field.len && *field.ptr >= '0' && *field.ptr <= '9'; field = str_from(field, 1))
-                hour = hour * 10 + (*field.ptr - '0');
-            at += hour;
-        }
-        if (at >= first && at < first + (int64_t)n)
-            field_add(&to[at - first], field, v->items[i + 1].text);
+        int64_t hour = 0;
+        for (; field.len && *field.ptr >= '0' && *field.ptr <= '9'; field = str_from(field, 1))
+            hour = hour * 10 + (*field.ptr - '0');
+        int64_t place = (day * DAY_MS + hour * HOUR_MS - to[0].at_ms) / step_ms;
+        if (place >= 0 && place < (int64_t)n)
+            field_add(&to[place], field, v->items[i + 1].text);
     }
+}
+
+void hours_begin(bool by_hour, int64_t now_ms, size_t n, struct hours_point *to)
+{
+    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS, first = now_ms / step_ms - (int64_t)n + 1;
+    memset(to, 0, n * sizeof(*to));
+    for (size_t i = 0; i < n; i++)
+        to[i].at_ms = (first + (int64_t)i) * step_ms;
 }
 
 enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_ms, size_t n,
                     struct hours_point *to, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    int64_t step_ms = by_hour ? HOUR_MS : DAY_MS;
-    int64_t first = now_ms / step_ms - (int64_t)n + 1, last_day = now_ms / DAY_MS;
-    int64_t first_day = by_hour ? first / DAY_HOURS : first, queued = first_day;
-    enum err err = OK;
-    buf_init(&key, VIEW_KEY_MAX);
-    memset(to, 0, n * sizeof(*to));
-    for (size_t i = 0; i < n; i++)
-        to[i].at_ms = (first + (int64_t)i) * step_ms;
-    for (; !err && queued <= last_day; queued += !err) {
-        struct str name = by_hour ? key_hours(&key, repo, queued) : key_day(&key, repo, queued);
-        err = redis_queue(r, REDIS_ARGS(STR_LIT("HGETALL"), name), why);
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *v;
+    hours_begin(by_hour, now_ms, n, to);
+    int64_t day = to[0].at_ms / DAY_MS;
+    for (int64_t at = day; at <= now_ms / DAY_MS; at++) {
+        struct str name = by_hour ? key_hours(NEW_KEY, repo, at) : key_day(NEW_KEY, repo, at);
+        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("HGETALL"), name));
     }
-    for (int64_t day = first_day; day < queued; day++) {
-        const struct redis_value *v;
-        struct why other;
-        enum err failed = redis_collect(r, &v, err ? &other : why);
-        if (failed && !err)
-            err = failed;
-        else if (!failed && v->type == REDIS_ARRAY)
-            day_add(v, by_hour, day, first, n, to);
-    }
-    return err;
+    for (; (v = redis_batch_next(&batch)); day++)
+        day_add(v, by_hour, day, to, n);
+    return batch.err;
 }

@@ -41,8 +41,10 @@ struct hours_point {
     struct figures of[HOURS_KINDS];
 };
 
-/* The last n hours or days of a downstream, oldest first; the last is the one that now_ms lies in.
- * to has room for n, and is filled whole. */
+/* The last n hours or days, oldest first, with nothing in them; the last is the one that now_ms
+ * lies in. */
+void hours_begin(bool by_hour, int64_t now_ms, size_t n, struct hours_point *to);
+/* The same, with what a downstream did in them. */
 enum err hours_read(struct redis *r, struct str repo, bool by_hour, int64_t now_ms, size_t n,
                     struct hours_point *to, struct why *why) MUST_CHECK;
 

@@ -1,5 +1,6 @@
 #include "indexes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/clock.h"
@@ -14,75 +15,67 @@ void view_index_clear(struct view_index *index)
     *index = (struct view_index){ NULL, 0 };
 }
 
+void view_index_add(struct view_index *index, struct str name, int64_t at_ms)
+{
+    index->at = mem_resize(index->at, index->n + 1, sizeof(*index->at));
+    index->at[index->n++] = (struct view_index_entry){ str_dup(name), at_ms };
+}
+
+enum err index_read(struct redis *r, size_t argc, const struct str *argv, struct view_index *ret,
+                    struct why *why)
+{
+    const struct redis_value *reply;
+    enum err err = redis_call(r, &reply, argc, argv, why);
+    if (err)
+        return err;
+    *ret = (struct view_index){ NULL, 0 };
+    for (size_t i = 0; i + 1 < reply->n; i += 2) {
+        int64_t at_ms = 0;
+        (void)str_to_i64(reply->items[i + 1].text, &at_ms);
+        view_index_add(ret, reply->items[i].text, at_ms);
+    }
+    return OK;
+}
+
 enum err index_newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
                       struct why *why)
 {
-    const struct redis_value *reply;
-    char last[STR_NUMBER_SIZE];
-    enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"),
-                                         str_number(last, (int64_t)limit - 1), STR_LIT("REV"),
-                                         STR_LIT("WITHSCORES")),
-                              why);
-    if (err)
-        return err;
-    struct view_index index = { mem_alloc(reply->n / 2 + 1, sizeof(*index.at)), 0 };
-    for (size_t i = 0; i + 1 < reply->n; i += 2, index.n++) {
-        index.at[index.n].name = str_dup(reply->items[i].text);
-        if (!str_to_i64(reply->items[i + 1].text, &index.at[index.n].at_ms))
-            index.at[index.n].at_ms = 0;
-    }
-    *ret = index;
-    return OK;
+    return index_read(r,
+                      REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"),
+                                 STR_NUMBER((int64_t)limit - 1), STR_LIT("REV"),
+                                 STR_LIT("WITHSCORES")),
+                      ret, why);
 }
 
 enum err deliveries_of_pr(struct redis *r, int64_t pr, size_t limit, struct view_index *ret,
                           struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, VIEW_KEY_MAX);
-    return index_newest(r, key_pr(&key, pr), limit, ret, why);
+    return index_newest(r, key_pr(NEW_KEY, pr), limit, ret, why);
 }
 
-/* Every reply is collected, also after one that failed. */
 enum err deliveries_by_prefix(struct redis *r, struct str prefix, int64_t now_ms, int64_t ttl_s,
                               size_t limit, struct view_index *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key, CLEANUP(buf_clear) last;
-    char first[DELIVERY_MAX + 2], most[STR_NUMBER_SIZE];
-    int64_t today = now_ms / KEY_DAY_MS, days = ttl_s * 1000 / KEY_DAY_MS + 2, queued = 0;
-    struct view_index index = { mem_alloc(limit + 1, sizeof(*index.at)), 0 };
-    enum err err = OK;
-    buf_init(&key, VIEW_KEY_MAX);
-    buf_init(&last, sizeof(first) + 1);
-    buf_putc(&last, '[');
-    buf_put(&last, prefix);
-    (void)str_copy(first, sizeof(first), buf_str(&last));
-    buf_putc(&last, (char)0xff); /* behind all that begin so */
-    for (; !err && queued < days; queued += !err) {
-        const struct str argv[] = {
-            STR_LIT("ZRANGE"), key_ids(&key, today - queued),
-            str_of(first),     buf_str(&last),
-            STR_LIT("BYLEX"),  STR_LIT("LIMIT"),
-            STR_LIT("0"),      str_number(most, (int64_t)limit),
-        };
-        err = redis_queue(r, sizeof(argv) / sizeof(argv[0]), argv, why);
-    }
-    for (int64_t i = 0; i < queued; i++) {
-        const struct redis_value *reply;
-        enum err failed = redis_collect(r, &reply, why);
-        for (size_t k = 0; !failed && k < reply->n && index.n < limit; k++)
-            index.at[index.n++] = (struct view_index_entry){
-                .name = str_dup(reply->items[k].text),
-                .at_ms = (today - i) * KEY_DAY_MS,
-            };
-        err = failed ? failed : err;
-    }
-    if (err)
+    char first[DELIVERY_MAX + 2], last[sizeof(first) + 1];
+    int64_t today = now_ms / KEY_DAY_MS, days = ttl_s * 1000 / KEY_DAY_MS + 2;
+    struct view_index index = { NULL, 0 };
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *reply;
+    snprintf(first, sizeof(first), "[%.*s", STR_ARG(prefix));
+    snprintf(last, sizeof(last), "%s\xff", first); /* behind all that begin so */
+    for (int64_t i = 0; i < days; i++)
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("ZRANGE"), key_ids(NEW_KEY, today - i), str_of(first),
+                                   str_of(last), STR_LIT("BYLEX"), STR_LIT("LIMIT"), STR_LIT("0"),
+                                   STR_NUMBER((int64_t)limit)));
+    for (; (reply = redis_batch_next(&batch)); today--)
+        for (size_t k = 0; k < reply->n && index.n < limit; k++)
+            view_index_add(&index, reply->items[k].text, today * KEY_DAY_MS);
+    if (batch.err)
         view_index_clear(&index);
     else
         *ret = index;
-    return err;
+    return batch.err;
 }
 
 enum err repos_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)

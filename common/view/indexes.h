@@ -3,19 +3,25 @@
 #ifndef CRCR_VIEW_INDEXES_H
 #define CRCR_VIEW_INDEXES_H
 
-#include "jobs.h"
+#include "entries.h"
 
 struct view_index_entry {
     char *name;
     int64_t at_ms;
 };
+/* Names of the view, with the time that each stands under. */
 struct view_index {
     struct view_index_entry *at;
     size_t n;
 };
 /* Frees the entries; an empty index is fine. */
 void view_index_clear(struct view_index *index);
+/* Appends a copy of the name. */
+void view_index_add(struct view_index *index, struct str name, int64_t at_ms);
 
+/* Runs a command that gives members with their scores. *ret is the caller's. */
+enum err index_read(struct redis *r, size_t argc, const struct str *argv, struct view_index *ret,
+                    struct why *why) MUST_CHECK;
 /* The newest members of a zset, newest first, at most limit. *ret is the caller's. */
 enum err index_newest(struct redis *r, struct str key, size_t limit, struct view_index *ret,
                       struct why *why) MUST_CHECK;

@@ -7,6 +7,7 @@
 
 #include "../base/mem.h"
 #include "../model/ids.h"
+#include "indexes.h"
 #include "keys.h"
 
 extern const char view_fold_lua[];
@@ -33,43 +34,34 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
                            int64_t last_ms, const char *ranks, const struct view_times *times,
                            struct why *why)
 {
-    struct buf CLEANUP(buf_clear) job, CLEANUP(buf_clear) deliveries, CLEANUP(buf_clear) of_repo;
-    struct buf CLEANUP(buf_clear) head, CLEANUP(buf_clear) pr, CLEANUP(buf_clear) spent;
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
-    char numbers[6][STR_NUMBER_SIZE];
     struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     size_t n = 0;
 
-    buf_init(&job, VIEW_KEY_MAX);
-    buf_init(&deliveries, VIEW_KEY_MAX);
-    buf_init(&of_repo, VIEW_KEY_MAX);
-    buf_init(&head, VIEW_KEY_MAX);
-    buf_init(&pr, VIEW_KEY_MAX);
-    buf_init(&spent, VIEW_KEY_MAX);
-    argv[n++] = key_job(&job, str_of(fact->key));
-    argv[n++] = result_record_is_self(fact) ? key_self(&deliveries, delivery)
-                                            : key_delivery(&deliveries, delivery);
-    argv[n++] = key_repo(&of_repo, repo);
+    argv[n++] = key_job(NEW_KEY, str_of(fact->key));
+    argv[n++] =
+        result_record_is_self(fact) ? key_self(NEW_KEY, delivery) : key_delivery(NEW_KEY, delivery);
+    argv[n++] = key_repo(NEW_KEY, repo);
     argv[n++] = STR_LIT(KEY_REPOS);
     argv[n++] = STR_LIT(KEY_OVERDUE);
-    argv[n++] = fact->head_sha ? key_head(&head, str_of(fact->head_sha), repo) : argv[0];
-    argv[n++] = fact->pr_number > 0 ? key_pr(&pr, fact->pr_number) : argv[0];
-    argv[n++] = key_spent(&spent, repo);
+    argv[n++] = fact->head_sha ? key_head(NEW_KEY, str_of(fact->head_sha), repo) : argv[0];
+    argv[n++] = fact->pr_number > 0 ? key_pr(NEW_KEY, fact->pr_number) : argv[0];
+    argv[n++] = key_spent(NEW_KEY, repo);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = STR_LIT(KEY_TALLY);
     argv[n++] = str_of(job_state_name(fact->state));
-    argv[n++] = str_number(numbers[0], first_ms);
+    argv[n++] = STR_NUMBER(first_ms);
     argv[n++] = str_of(fact->run_attempt);
-    argv[n++] = str_number(numbers[1], times->ttl_s);
-    argv[n++] = str_number(numbers[2], times->overdue_ms);
+    argv[n++] = STR_NUMBER(times->ttl_s);
+    argv[n++] = STR_NUMBER(times->overdue_ms);
     argv[n++] = str_of(fact->key);
     argv[n++] = delivery;
     argv[n++] = repo;
-    argv[n++] = times->fence ? str_number(numbers[3], times->fence) : STR_LIT("");
-    argv[n++] = str_number(numbers[4], last_ms);
+    argv[n++] = times->fence ? STR_NUMBER(times->fence) : STR_LIT("");
+    argv[n++] = STR_NUMBER(last_ms);
     argv[n++] = str_of(ranks);
-    argv[n++] = str_number(numbers[5], times->quota);
+    argv[n++] = STR_NUMBER(times->quota);
     size_t n_fields = result_record_fields(fact, fields);
     for (size_t i = 0; i < n_fields; i++) {
         argv[n++] = fields[i].name;
@@ -91,15 +83,6 @@ enum err job_restore_queue(struct redis *r, const struct result_record *record,
                       record->ranks ? record->ranks : "0", times, why);
 }
 
-/* items: name, value, name, value, … */
-static void record_from_items(struct result_record *ret, const struct redis_value *items, size_t n)
-{
-    result_record_init(ret);
-    for (size_t i = 0; i + 1 < n; i += 2)
-        result_record_set(ret, items[i].text, items[i + 1].text);
-    result_record_times(ret);
-}
-
 enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
                           struct why *why)
 {
@@ -112,7 +95,10 @@ enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct re
     for (size_t i = 0; i < sizeof(verdict_names) / sizeof(verdict_names[0]); i++)
         if (str_is(reply->items[0].text, verdict_names[i]))
             *verdict = (enum fold_verdict)i;
-    record_from_items(ret, reply->items + 1, reply->n - 1);
+    result_record_init(ret);
+    for (size_t i = 1; i < reply->n; i += 2) /* name, value, … */
+        result_record_set(ret, reply->items[i].text, reply->items[i + 1].text);
+    result_record_times(ret);
     return OK;
 }
 
@@ -126,24 +112,6 @@ void job_list_clear(struct job_list *list)
     *list = (struct job_list){ NULL, 0 };
 }
 
-/* Copies of strings that an array reply holds: the reply is gone with the next command. */
-struct names {
-    char **at;
-    size_t n;
-};
-
-static void names_clear(struct names *names)
-{
-    for (size_t i = 0; i < names->n; i++)
-        free(names->at[i]);
-    free(names->at);
-}
-
-static int name_cmp(const void *a, const void *b)
-{
-    return str_cmp(str_of(*(char *const *)a), str_of(*(char *const *)b));
-}
-
 /* A job key has its five parts; a repo in the same set has two. */
 bool is_job_key(struct str member)
 {
@@ -153,111 +121,83 @@ bool is_job_key(struct str member)
     return slashes == 4;
 }
 
-/* Adds those whose key begins so, in any case, until there are limit. */
-static void names_add_jobs(struct names *names, const struct redis_value *reply, struct str prefix,
-                           size_t limit)
+/* Adds the jobs of a set whose key begins so, in any case, until there are limit. */
+static void jobs_add(struct view_index *names, const struct redis_value *set, struct str prefix,
+                     size_t limit)
 {
-    names->at = mem_resize(names->at, names->n + reply->n + 1, sizeof(char *));
-    for (size_t i = 0; i < reply->n && names->n < limit; i++)
-        if (is_job_key(reply->items[i].text) &&
-            str_eq_nocase(str_cut(reply->items[i].text, prefix.len), prefix))
-            names->at[names->n++] = str_dup(reply->items[i].text);
+    for (size_t i = 0; i < set->n && names->n < limit; i++)
+        if (is_job_key(set->items[i].text) &&
+            str_eq_nocase(str_cut(set->items[i].text, prefix.len), prefix))
+            view_index_add(names, set->items[i].text, 0);
 }
 
-static struct names names_of_jobs(const struct redis_value *reply, struct str prefix, size_t limit)
-{
-    struct names names = { NULL, 0 };
-    names_add_jobs(&names, reply, prefix, limit);
-    return names;
-}
-
-/* What is read of each job: everything, or the fields that are named. */
-struct reading {
-    struct str argv[2 + RESULT_FIELDS_MAX]; /* HGETALL key, or HMGET key field … */
-    size_t argc;
-};
-
-static void reading_init(struct reading *how, bool brief)
-{
-    how->argv[0] = brief ? STR_LIT("HMGET") : STR_LIT("HGETALL");
-    how->argc = 2 + (brief ? result_record_names(how->argv + 2, true) : 0);
-}
-
-static void record_read(const struct reading *how, const struct redis_value *reply,
-                        struct result_record *ret)
-{
-    if (how->argc == 2) {
-        record_from_items(ret, reply->items, reply->n);
-        return;
-    }
-    result_record_init(ret);
-    for (size_t i = 0; i < reply->n && i + 2 < how->argc; i++)
-        if (reply->items[i].type == REDIS_STR)
-            result_record_set(ret, how->argv[i + 2], reply->items[i].text);
-    result_record_times(ret);
-}
-
-/* Every reply is collected, also after one that failed: the next command would find it otherwise.
- * Jobs whose hash has expired before its index are passed over. */
-static enum err jobs_get(struct redis *r, const struct names *names, bool brief,
+/* Jobs whose hash has expired before its index are passed over. A name's time becomes last_ms. */
+static enum err jobs_get(struct redis *r, const struct view_index *names, bool brief,
                          struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    struct reading how;
+    struct str argv[2 + RESULT_FIELDS_MAX] = { STR_LIT("HMGET") }; /* key field … */
+    size_t n_fields = result_record_names(argv + 2, brief);
     struct job_list list = { mem_alloc(names->n + 1, sizeof(*list.at)), 0 };
-    size_t queued = 0;
-    enum err err = OK;
-    buf_init(&key, VIEW_KEY_MAX);
-    reading_init(&how, brief);
-    while (!err && queued < names->n) {
-        how.argv[1] = key_job(&key, str_of(names->at[queued]));
-        err = redis_queue(r, how.argc, how.argv, why);
-        queued += !err;
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *reply;
+    for (size_t i = 0; i < names->n; i++) {
+        argv[1] = key_job(NEW_KEY, str_of(names->at[i].name));
+        redis_batch_put(&batch, 2 + n_fields, argv);
     }
-    for (size_t i = 0; i < queued; i++) {
-        const struct redis_value *reply;
-        enum err failed = redis_collect(r, &reply, why);
-        if (failed) {
-            err = failed;
-            continue;
-        }
-        record_read(&how, reply, &list.at[list.n]);
-        if (list.at[list.n].key && list.at[list.n].repo)
-            list.n++;
-        else
-            result_record_clear(&list.at[list.n]);
+    for (size_t i = 0; (reply = redis_batch_next(&batch)); i++) {
+        struct result_record *job = &list.at[list.n++];
+        result_record_init(job);
+        for (size_t f = 0; f < reply->n; f++)
+            if (reply->items[f].type == REDIS_STR)
+                result_record_set(job, argv[2 + f], reply->items[f].text);
+        result_record_times(job);
+        if (names->at[i].at_ms > 0)
+            job->last_ms = names->at[i].at_ms;
+        if (!job->key || !job->repo)
+            result_record_clear(&list.at[--list.n]);
     }
-    if (err) {
+    if (batch.err)
         job_list_clear(&list);
-        return err;
-    }
-    *ret = list;
-    return OK;
+    else
+        *ret = list;
+    return batch.err;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct view_index_entry *x = a, *y = b;
+    return strcmp(x->name, y->name);
 }
 
 enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
                       struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(&key, sha, repo)), why);
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(NEW_KEY, sha, repo)), why);
     if (err)
         return err;
-    struct names CLEANUP(names_clear) names = names_of_jobs(reply, STR_LIT(""), SIZE_MAX);
-    qsort(names.at, names.n, sizeof(*names.at), name_cmp);
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
+    jobs_add(&names, reply, STR_LIT(""), SIZE_MAX);
+    if (names.n > 0)
+        qsort(names.at, names.n, sizeof(*names.at), by_name);
     return jobs_get(r, &names, false, ret, why);
 }
 
-static enum err names_under(struct redis *r, struct str key, struct str prefix, size_t limit,
-                            struct names *ret, struct why *why)
+/* with_self: and behind them those of nightly and periodic runs that name the delivery. */
+static enum err names_of_delivery(struct redis *r, struct str delivery, struct str prefix,
+                                  bool with_self, size_t limit, struct view_index *ret,
+                                  struct why *why)
 {
+    const struct str keys[] = { key_delivery(NEW_KEY, delivery), key_self(NEW_KEY, delivery) };
     const struct redis_value *reply;
-    enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("ZRANGE"), key, STR_LIT("0"), STR_LIT("-1")), why);
-    if (!err)
-        names_add_jobs(ret, reply, prefix, limit);
+    enum err err = OK;
+    for (size_t i = 0; !err && i <= with_self; i++) {
+        err = redis_call(r, &reply,
+                         REDIS_ARGS(STR_LIT("ZRANGE"), keys[i], STR_LIT("0"), STR_LIT("-1")), why);
+        if (!err)
+            jobs_add(ret, reply, prefix, limit);
+    }
     return err;
 }
 
@@ -270,10 +210,10 @@ static bool has_failed(const struct result_record *job)
 static enum err failed_fill(struct redis *r, size_t most, struct job_list *jobs, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) full = { NULL, 0 };
-    struct names CLEANUP(names_clear) names = { mem_alloc(jobs->n + 1, sizeof(char *)), 0 };
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     for (size_t i = 0; i < jobs->n && names.n < most; i++)
         if (has_failed(&jobs->at[i]))
-            names.at[names.n++] = mem_dup(jobs->at[i].key);
+            view_index_add(&names, str_of(jobs->at[i].key), 0);
     enum err err = jobs_get(r, &names, false, &full, why);
     for (size_t i = 0, at = 0; !err && i < jobs->n && at < full.n; i++) {
         if (strcmp(jobs->at[i].key, full.at[at].key) != 0)
@@ -288,14 +228,8 @@ static enum err failed_fill(struct redis *r, size_t most, struct job_list *jobs,
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) dispatched, CLEANUP(buf_clear) self;
-    struct names CLEANUP(names_clear) names = { NULL, 0 };
-    buf_init(&dispatched, VIEW_KEY_MAX);
-    buf_init(&self, VIEW_KEY_MAX);
-    enum err err =
-        names_under(r, key_delivery(&dispatched, delivery), STR_LIT(""), limit, &names, why);
-    if (!err)
-        err = names_under(r, key_self(&self, delivery), STR_LIT(""), limit, &names, why);
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
+    enum err err = names_of_delivery(r, delivery, STR_LIT(""), true, limit, &names, why);
     if (!err)
         err = jobs_get(r, &names, names.n > full_max, ret, why);
     if (err || names.n <= full_max || full_max == 0)
@@ -306,77 +240,41 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
     return err;
 }
 
-/* with_self: nightly and periodic runs that name the delivery too. */
-static enum err jobs_of_downstream(struct redis *r, struct str delivery, struct str repo,
-                                   bool with_self, size_t limit, struct job_list *ret,
-                                   struct why *why)
+enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, bool with_self,
+                          size_t limit, struct job_list *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) prefix, CLEANUP(buf_clear) key;
-    struct names CLEANUP(names_clear) names = { NULL, 0 };
+    struct buf CLEANUP(buf_clear) prefix = BUF_INIT(VIEW_KEY_MAX);
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     struct str none = STR_LIT("");
-    buf_init(&prefix, VIEW_KEY_MAX);
-    buf_init(&key, VIEW_KEY_MAX);
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
-    enum err err =
-        names_under(r, key_delivery(&key, delivery), buf_str(&prefix), limit, &names, why);
-    if (!err && with_self)
-        err = names_under(r, key_self(&key, delivery), buf_str(&prefix), limit, &names, why);
+    enum err err = names_of_delivery(r, delivery, buf_str(&prefix), with_self, limit, &names, why);
     return err ? err : jobs_get(r, &names, true, ret, why);
-}
-
-enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
-                          struct job_list *ret, struct why *why)
-{
-    return jobs_of_downstream(r, delivery, repo, false, limit, ret, why);
-}
-
-enum err jobs_to_tally(struct redis *r, struct str delivery, struct str repo, size_t limit,
-                       struct job_list *ret, struct why *why)
-{
-    return jobs_of_downstream(r, delivery, repo, true, limit, ret, why);
-}
-
-static int64_t score_of(const struct redis_value *reply, size_t i)
-{
-    int64_t at_ms;
-    return str_to_i64(reply->items[2 * i + 1].text, &at_ms) ? at_ms : 0;
 }
 
 enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
                              struct job_list *ret, int64_t *next_ms, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
-    struct names CLEANUP(names_clear) names = { NULL, 0 };
-    const struct redis_value *reply;
-    char from[STR_NUMBER_SIZE + 1] = "+inf", one_more[STR_NUMBER_SIZE];
-    buf_init(&key, VIEW_KEY_MAX);
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
+    char from[STR_NUMBER_SIZE + 1] = "+inf";
     if (before_ms > 0)
         snprintf(from, sizeof(from), "(%" PRId64, before_ms);
-    enum err err = redis_call(
-        r, &reply,
-        REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(&key, repo), str_of(from), STR_LIT("-inf"),
-                   STR_LIT("BYSCORE"), STR_LIT("REV"), STR_LIT("LIMIT"), STR_LIT("0"),
-                   str_number(one_more, (int64_t)limit + 1), STR_LIT("WITHSCORES")),
-        why);
+    enum err err =
+        index_read(r,
+                   REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(NEW_KEY, repo), str_of(from),
+                              STR_LIT("-inf"), STR_LIT("BYSCORE"), STR_LIT("REV"), STR_LIT("LIMIT"),
+                              STR_LIT("0"), STR_NUMBER((int64_t)limit + 1), STR_LIT("WITHSCORES")),
+                   &names, why);
     if (err)
         return err;
-    size_t n = reply->n / 2, end = n < limit ? n : limit;
-    while (end > 0 && end < n && score_of(reply, end - 1) == score_of(reply, end))
+    size_t end = names.n < limit ? names.n : limit;
+    while (end > 0 && end < names.n && names.at[end - 1].at_ms == names.at[end].at_ms)
         end--; /* those of that time come together, with the next page */
-    end = end > 0 || n == 0 ? end : limit;
-    int64_t *at = mem_alloc(end + 1, sizeof(*at));
-    names.at = mem_alloc(end + 1, sizeof(char *));
-    for (; names.n < end; names.n++) {
-        at[names.n] = score_of(reply, names.n);
-        names.at[names.n] = str_dup(reply->items[2 * names.n].text);
-    }
-    int64_t next = end < n ? at[end - 1] : 0;
+    end = end > 0 || names.n == 0 ? end : limit;
+    int64_t next = end < names.n ? names.at[end - 1].at_ms : 0;
+    while (names.n > end)
+        free(names.at[--names.n].name);
     err = jobs_get(r, &names, true, ret, why);
-    for (size_t i = 0, k = 0; !err && i < ret->n && k < end; k++) /* some have expired */
-        if (strcmp(ret->at[i].key, names.at[k]) == 0)
-            ret->at[i++].last_ms = at[k];
-    free(at);
     if (!err)
         *next_ms = next;
     return err;
@@ -392,9 +290,9 @@ enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job
 enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,
                          struct job_list *ret, struct why *why)
 {
-    struct names CLEANUP(names_clear) names = { mem_alloc(n + 1, sizeof(char *)), 0 };
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     for (size_t i = 0; i < n; i += step)
-        names.at[names.n++] = str_dup(items[i].text);
+        view_index_add(&names, items[i].text, 0);
     return jobs_get(r, &names, true, ret, why);
 }
 
@@ -402,12 +300,10 @@ enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_
 enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t received_ms,
                       bool *ret, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *v;
     char rank[32];
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err = redis_call(r, &v,
-                              REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, str_of(fact->key)),
+                              REDIS_ARGS(STR_LIT("HMGET"), key_job(NEW_KEY, str_of(fact->key)),
                                          STR_LIT("ranks"), STR_LIT("run_attempt")),
                               why);
     if (err)
@@ -422,12 +318,10 @@ enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t
 enum err job_state_get(struct redis *r, struct str job_key, struct str run_attempt, bool *found,
                        enum job_state *state, char conclusion[32], struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
         redis_call(r, &reply,
-                   REDIS_ARGS(STR_LIT("HMGET"), key_job(&key, job_key), STR_LIT("status"),
+                   REDIS_ARGS(STR_LIT("HMGET"), key_job(NEW_KEY, job_key), STR_LIT("status"),
                               STR_LIT("conclusion"), STR_LIT("run_attempt")),
                    why);
     if (err)

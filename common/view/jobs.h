@@ -56,13 +56,11 @@ enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct j
 enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, size_t full_max,
                           struct job_list *ret, struct why *why) MUST_CHECK;
 #define HEAD_JOBS_MAX 1000 /* of a commit and downstream, as fold.lua keeps */
-/* The first jobs of one downstream in a delivery by time, at most limit; without failed tests and
- * verdicts. For commits of more than HEAD_JOBS_MAX jobs. */
-enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
-                          struct job_list *ret, struct why *why) MUST_CHECK;
-/* The same, and behind them those of nightly and periodic runs. */
-enum err jobs_to_tally(struct redis *r, struct str delivery, struct str repo, size_t limit,
-                       struct job_list *ret, struct why *why) MUST_CHECK;
+/* The first jobs of one downstream in a delivery by time, at most limit, however many its commit
+ * has; without failed tests and verdicts. with_self: and behind them those of nightly and periodic
+ * runs that name the delivery. */
+enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, bool with_self,
+                          size_t limit, struct job_list *ret, struct why *why) MUST_CHECK;
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
  */
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,

@@ -96,42 +96,47 @@
 #ifndef CRCR_VIEW_KEYS_H
 #define CRCR_VIEW_KEYS_H
 
-#include "../base/buf.h"
+#include "../base/str.h"
 
 /* The longest is a job key whose every byte had to be percent-encoded: 3 times (workflow, job,
  * check run id) and the rest. */
 #define VIEW_KEY_MAX 4608
 
+struct key {
+    size_t len;
+    char text[VIEW_KEY_MAX + 1];
+};
+/* Room for one, until the end of the block that this is written in. */
+#define NEW_KEY (&(struct key){ .len = 0 })
+
 /* Each writes the key, without the prefix, into to (reset first) and returns it, borrowed from to.
  */
-struct str key_claim(struct buf *to, struct str delivery, struct str repo, const char *kind,
-                     struct str run_id);
-/* The same with the id of the `replay --again` that made the task behind it; absent: none did. */
-struct str key_claim_again(struct buf *to, struct str delivery, struct str repo, const char *kind,
-                           struct str run_id, struct str again);
-struct str key_seq(struct buf *to, struct str repo, struct str event_key);
-struct str key_rate(struct buf *to, struct str repo, const char *suffix);
-struct str key_budget(struct buf *to, struct str account);
-struct str key_budget_share(struct buf *to, struct str account, struct str downstream);
-struct str key_job(struct buf *to, struct str job_key);
-struct str key_dispatch(struct buf *to, struct str delivery, struct str repo);
-struct str key_delivery(struct buf *to, struct str delivery);
-struct str key_self(struct buf *to, struct str delivery);
-struct str key_pr(struct buf *to, int64_t pr);
-struct str key_ids(struct buf *to, int64_t day);
-struct str key_repo(struct buf *to, struct str repo);
-struct str key_spent(struct buf *to, struct str repo);
-struct str key_head(struct buf *to, struct str sha, struct str repo);
-struct str key_sent(struct buf *to, struct str sha, struct str repo);
-struct str key_runs(struct buf *to, struct str sha, struct str repo);
-struct str key_labels(struct buf *to, int64_t pr);
-struct str key_check(struct buf *to, struct str sha, struct str name);
-struct str key_comment(struct buf *to, int64_t pr, struct str repo);
-struct str key_comment_lease(struct buf *to, int64_t pr, struct str repo);
-struct str key_commit(struct buf *to, struct str sha);
-struct str key_tallied(struct buf *to, struct str delivery, struct str repo);
-struct str key_hours(struct buf *to, struct str repo, int64_t day);
-struct str key_day(struct buf *to, struct str repo, int64_t day);
+/* again: the id of the `replay --again` that made the task; absent: none did. */
+struct str key_claim(struct key *to, struct str delivery, struct str repo, const char *kind,
+                     struct str run_id, struct str again);
+struct str key_seq(struct key *to, struct str repo, struct str event_key);
+struct str key_rate(struct key *to, struct str repo, const char *suffix);
+struct str key_budget(struct key *to, struct str account);
+struct str key_budget_share(struct key *to, struct str account, struct str downstream);
+struct str key_job(struct key *to, struct str job_key);
+struct str key_dispatch(struct key *to, struct str delivery, struct str repo);
+struct str key_delivery(struct key *to, struct str delivery);
+struct str key_self(struct key *to, struct str delivery);
+struct str key_pr(struct key *to, int64_t pr);
+struct str key_ids(struct key *to, int64_t day);
+struct str key_repo(struct key *to, struct str repo);
+struct str key_spent(struct key *to, struct str repo);
+struct str key_head(struct key *to, struct str sha, struct str repo);
+struct str key_sent(struct key *to, struct str sha, struct str repo);
+struct str key_runs(struct key *to, struct str sha, struct str repo);
+struct str key_labels(struct key *to, int64_t pr);
+struct str key_check(struct key *to, struct str sha, struct str name);
+struct str key_comment(struct key *to, int64_t pr, struct str repo);
+struct str key_comment_lease(struct key *to, int64_t pr, struct str repo);
+struct str key_commit(struct key *to, struct str sha);
+struct str key_tallied(struct key *to, struct str delivery, struct str repo);
+struct str key_hours(struct key *to, struct str repo, int64_t day);
+struct str key_day(struct key *to, struct str repo, int64_t day);
 #define KEY_DAY_MS         86400000 /* of key_ids */
 #define KEY_EPOCH          "epoch"
 #define KEY_REBUILD        "rebuild"

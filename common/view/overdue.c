@@ -34,18 +34,12 @@ static bool overdue_read(struct overdue_job *to, const struct redis_value *v)
 enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overdue_list *ret,
                       int64_t *past, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) prefix;
-    char now[STR_NUMBER_SIZE], lease_end[STR_NUMBER_SIZE], limit[STR_NUMBER_SIZE];
     const struct redis_value *v;
-    buf_init(&prefix, VIEW_KEY_MAX);
     const struct str argv[] = {
-        STR_LIT(KEY_OVERDUE),
-        STR_LIT(KEY_OVERDUE_LEASED),
-        STR_LIT(KEY_EPOCH),
-        key_job(&prefix, STR_LIT("")),
-        str_number(now, now_ms),
-        str_number(lease_end, now_ms + OVERDUE_LEASE_MS),
-        str_number(limit, (int64_t)most),
+        STR_LIT(KEY_OVERDUE),      STR_LIT(KEY_OVERDUE_LEASED),
+        STR_LIT(KEY_EPOCH),        key_job(NEW_KEY, STR_LIT("")),
+        STR_NUMBER(now_ms),        STR_NUMBER(now_ms + OVERDUE_LEASE_MS),
+        STR_NUMBER((int64_t)most),
     };
     enum err err =
         redis_call_script(r, &take_script, 4, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
@@ -64,11 +58,10 @@ enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overd
 enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
                       struct why *why)
 {
-    char count[STR_NUMBER_SIZE];
     const struct redis_value *v;
     enum err err = redis_call(r, &v,
                               REDIS_ARGS(STR_LIT("ZSCAN"), STR_LIT(KEY_OVERDUE), buf_str(cursor),
-                                         STR_LIT("COUNT"), str_number(count, (int64_t)most)),
+                                         STR_LIT("COUNT"), STR_NUMBER((int64_t)most)),
                               why);
     if (err)
         return err;

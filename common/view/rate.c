@@ -13,13 +13,10 @@ enum err rate_take(struct redis *r, enum rate_kind kind, struct str repo,
     };
     /* Ingest's threads all come here, and a script remembers its SHA without a lock. */
     static _Thread_local struct redis_script script = { .source = view_rate_lua };
-    struct buf CLEANUP(buf_clear) key;
-    buf_init(&key, VIEW_KEY_MAX);
-    char text[5][STR_NUMBER_SIZE];
     const struct str argv[] = {
-        key_rate(&key, repo, names[kind]),    str_number(text[0], bytes),
-        str_number(text[1], limit->requests), str_number(text[2], limit->bytes),
-        str_number(text[3], limit->period_s), str_number(text[4], limit->bytes_a_day),
+        key_rate(NEW_KEY, repo, names[kind]), STR_NUMBER(bytes),
+        STR_NUMBER(limit->requests),          STR_NUMBER(limit->bytes),
+        STR_NUMBER(limit->period_s),          STR_NUMBER(limit->bytes_a_day),
     };
     const struct redis_value *v;
     enum err err = redis_call_script(r, &script, 1, 6, argv, &v, why);

@@ -67,11 +67,9 @@ static bool answer_parse(struct str run_id, struct str text, struct run_answer *
 enum err run_answers_get(struct redis *r, struct str sha, struct str repo, struct run_answers *ret,
                          struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     const struct redis_value *reply;
-    buf_init(&key, VIEW_KEY_MAX);
     enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_runs(&key, sha, repo)), why);
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), key_runs(NEW_KEY, sha, repo)), why);
     if (err)
         return err;
     struct run_answers list = { mem_alloc(reply->n / 2 + 1, sizeof(*list.at)), 0 };
@@ -85,12 +83,10 @@ enum err run_answer_put(struct redis *r, struct str sha, struct str repo,
                         const struct run_answer *answer, const struct view_times *times,
                         struct why *why)
 {
-    struct buf CLEANUP(buf_clear) key;
     char value[400];
-    buf_init(&key, VIEW_KEY_MAX);
     snprintf(value, sizeof(value), "%" PRId64 " %s %" PRId64 " %s %s", answer->asked_ms,
              said_names[answer->said], answer->attempt,
              answer->conclusion[0] ? answer->conclusion : "-", answer->error);
-    return view_field_put(r, key_runs(&key, sha, repo), str_of(answer->run_id), str_of(value),
+    return view_field_put(r, key_runs(NEW_KEY, sha, repo), str_of(answer->run_id), str_of(value),
                           times, why);
 }

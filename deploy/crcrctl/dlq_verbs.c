@@ -31,18 +31,18 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
     buf_init(&line, 16u << 10);
     dlq_place_text(e->at, place);
     if (json) {
-        json_element(&line);
-        json_text(&line, "position", place);
+        json_put_begin(&line, NULL, '{');
+        json_put_string(&line, "position", place);
         json_int(&line, "partition", e->at.partition);
         json_int(&line, "offset", e->at.offset);
         json_put_time(&line, "parked_at", e->parked_ms);
-        json_text(&line, "state", dlq_state_name(e->state));
-        json_text(&line, "class", e->class);
-        json_text(&line, "source", source_of(e, topics));
-        json_text(&line, "key", e->key);
-        json_text(&line, "delivery", e->delivery);
+        json_put_string(&line, "state", dlq_state_name(e->state));
+        json_put_string(&line, "class", e->class);
+        json_put_string(&line, "source", source_of(e, topics));
+        json_put_string(&line, "key", e->key);
+        json_put_string(&line, "delivery", e->delivery);
         repos_json(&line, all);
-        json_text(&line, "error", e->error);
+        json_put_string(&line, "error", e->error);
         buf_putc(&line, '}');
     } else {
         clock_format(e->parked_ms, at);

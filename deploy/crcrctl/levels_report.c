@@ -119,8 +119,7 @@ static void put_day(struct buf *to, int64_t ms)
 
 static void put_criterion(struct buf *to, const struct level_criterion *c)
 {
-    struct buf CLEANUP(buf_clear) value;
-    buf_init(&value, 64);
+    struct buf CLEANUP(buf_clear) value = BUF_INIT(64);
     if (c->known)
         level_value(&value, c->unit, c->value);
     else
@@ -216,8 +215,7 @@ static void put_json(const struct report *r, struct buf *to)
 {
     buf_putc(to, '{');
     json_put_time(to, "at", r->now_ms);
-    json_put_name(to, "allowlist");
-    buf_putc(to, '{');
+    json_put_begin(to, "allowlist", '{');
     json_put_text(to, "sha", str_of(r->past.sha));
     json_put_text(to, "source", str_of(r->past.source));
     json_put_text(to, "path", r->path);
@@ -225,22 +223,20 @@ static void put_json(const struct report *r, struct buf *to)
     buf_putc(to, '}');
     json_int(to, "ready_window_seconds", r->rules->ready_window_ms / 1000);
     json_int(to, "demote_window_seconds", r->rules->demote_window_ms / 1000);
-    json_put_name(to, "repos");
-    buf_putc(to, '[');
+    json_put_begin(to, "repos", '[');
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->rows[i];
         int level = proposed_level(row);
-        json_element(to);
+        json_put_begin(to, NULL, '{');
         json_put_text(to, "repo", row->entry->repo);
         json_put_text(to, "level", str_of(level_name(row->entry->level)));
         json_put_time(to, "level_since", row->since_ms);
         json_put_text(to, "state", str_of(states[row->state].name));
         json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
         json_int(to, "line", row->entry->line);
-        json_text(to, "proposed", level ? level_name(level) : "");
+        json_put_string(to, "proposed", level ? level_name(level) : "");
         json_put_text(to, "device", row->entry->device);
-        json_put_name(to, "criteria");
-        buf_putc(to, '[');
+        json_put_begin(to, "criteria", '[');
         for (size_t k = 0; k < row->verdict.n; k++)
             level_criterion_to_json(&row->verdict.at[k], to);
         buf_puts(to, "]}");
@@ -255,9 +251,8 @@ static enum err demotions_write(const struct ctl *ctl, const struct demotions *w
 {
     struct topic_writer *writer = NULL;
     struct headers headers;
-    struct buf CLEANUP(buf_clear) json;
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(DEMOTIONS_MAX_BYTES);
     char sha[SHA256_HEX_SIZE];
-    buf_init(&json, DEMOTIONS_MAX_BYTES);
     demotions_to_json(wanted, now_ms, &json);
     if (buf_full(&json))
         return why_set(why, ERR_REFUSE, "the record of demotions would be too large");
@@ -283,12 +278,11 @@ static enum err apply(const struct ctl *ctl, const struct report *r, struct why 
     enum err err = OK;
     fputs(r->args->json ? "" : "\n", to);
     for (size_t i = 0; i < demotions_size(is); i++)
-        if (!demotions_find(was, str_of(demotions_at(is, i)->repo)))
-            fprintf(to, "demoted    %s: %s\n", demotions_at(is, i)->repo,
-                    demotions_at(is, i)->reason);
+        if (!demotions_find(was, str_of(is->at[i].repo)))
+            fprintf(to, "demoted    %s: %s\n", is->at[i].repo, is->at[i].reason);
     for (size_t i = 0; i < demotions_size(was); i++)
-        if (!demotions_find(is, str_of(demotions_at(was, i)->repo)))
-            fprintf(to, "recovered  %s\n", demotions_at(was, i)->repo);
+        if (!demotions_find(is, str_of(was->at[i].repo)))
+            fprintf(to, "recovered  %s\n", was->at[i].repo);
     if (demotions_equal(was, is))
         fprintf(to, "unchanged  %zu demoted\n", demotions_size(is));
     if (r->args->dry_run)
@@ -347,9 +341,8 @@ static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
 int verb_levels(struct ctl *ctl, const struct args *args)
 {
     struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     struct why why;
-    buf_init(&text, TEXT_MAX);
     if (args->dry_run && !args->apply)
         return ctl_bad(ctl, "--dry-run", "", "with --apply");
     r.jobs = levels_new();

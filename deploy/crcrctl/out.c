@@ -56,25 +56,8 @@ void put_padded(struct buf *to, const char *text, size_t width)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-void json_element(struct buf *to)
-{
-    json_put_comma(to);
-    buf_putc(to, '{');
-}
-
-void json_text(struct buf *to, const char *name, const char *text)
-{
-    json_put_text(to, name, *text ? str_of(text) : STR_NONE);
-}
-
 void json_int(struct buf *to, const char *name, int64_t value)
 {
     json_put_name(to, name);
     buf_printf(to, "%" PRId64, value);
-}
-
-void json_bool(struct buf *to, const char *name, bool value)
-{
-    json_put_name(to, name);
-    buf_puts(to, value ? "true" : "false");
 }

@@ -20,11 +20,7 @@ void put_padded(struct buf *to, const char *text, size_t width);
 #define COPY(to, from)  ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
 #define FORMAT(to, ...) ((void)snprintf((to), sizeof(to), __VA_ARGS__))
 
-/* Members of an object beside those of json_put.h. */
-void json_text(struct buf *to, const char *name, const char *text); /* "": null */
+/* A member of an object, beside those of json_put.h: also below 0. */
 void json_int(struct buf *to, const char *name, int64_t value);
-void json_bool(struct buf *to, const char *name, bool value);
-/* Begins an object that is an element of a list, behind a comma where one is needed. */
-void json_element(struct buf *to);
 
 #endif

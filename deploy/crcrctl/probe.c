@@ -62,7 +62,7 @@ enum err workflow_file_read(struct str yaml, const char *name, struct workflow_e
 
 static const struct allowlist_entry *entry_of(const struct probe_facts *f)
 {
-    return f->list ? allowlist_find(f->list, f->repo) : NULL;
+    return allowlist_find(f->list, f->repo);
 }
 
 static int level_of(const struct probe_facts *f)
@@ -275,15 +275,14 @@ void probe_json(const struct probe_facts *facts, const struct probe_line lines[P
     static const char *const names[] = { "ok", "missing", "not_checked", "not_expected" };
     buf_putc(to, '{');
     json_put_text(to, "repo", facts->repo);
-    json_bool(to, "something_to_do", probe_has_todo(lines));
-    json_put_name(to, "checks");
-    buf_putc(to, '[');
+    json_put_bool(to, "something_to_do", probe_has_todo(lines));
+    json_put_begin(to, "checks", '[');
     for (size_t i = 0; i < PROBE_LINES; i++) {
-        json_element(to);
+        json_put_begin(to, NULL, '{');
         json_put_text(to, "name", str_of(lines[i].name));
         json_put_text(to, "state", str_of(names[lines[i].state]));
         json_put_text(to, "text", str_of(lines[i].text));
-        json_text(to, "todo", lines[i].todo);
+        json_put_string(to, "todo", lines[i].todo);
         buf_putc(to, '}');
     }
     buf_puts(to, "]}\n");

@@ -195,7 +195,7 @@ static enum err ask_topics(const struct ctl *ctl, struct allowlist_read *past,
     enum err err = allowlist_read(ctl, past, why);
     if (!err)
         err = scan_all(&steps, ctl, step_found, &looking, why);
-    const struct allowlist_entry *entry = past->list ? allowlist_find(past->list, f->repo) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(past->list, f->repo);
     f->list = past->list;
     f->source = past->source;
     f->level_since_ms = tenure_since_ms(past->tenure, f->repo);

@@ -61,8 +61,7 @@ void repos_json(struct buf *to, struct str repos)
     bool alone = count(repos) == 1;
     struct str rest = repos;
     json_put_text(to, "repo", alone && str_split(&rest, ',', &one) ? one : STR_NONE);
-    json_put_name(to, "repos");
-    buf_putc(to, '[');
+    json_put_begin(to, "repos", '[');
     for (const char *before = ""; str_split(&repos, ',', &one); before = ",") {
         buf_puts(to, before);
         json_text_put(to, one);

@@ -55,28 +55,27 @@ static void put_json(const struct scorecard *card, struct buf *to)
     scorecard_sum(card, &sum);
     buf_putc(to, '{');
     json_put_text(to, "platform", str_of(card->platform));
-    json_text(to, "release", card->release);
-    json_text(to, "repo", card->repo);
+    json_put_string(to, "release", card->release);
+    json_put_string(to, "repo", card->repo);
     json_int(to, "total", sum.total);
     json_int(to, "of", SCORE_TOTAL);
     json_int(to, "p0_missing", sum.p0_missing);
-    json_text(to, "grade", grade_name(sum.grade));
-    json_text(to, "documented", grade_name(card->documented));
-    json_text(to, "previous", card->previous ? grade_name(card->previous) : "");
-    json_text(to, "next", grade_name(sum.next));
-    json_put_name(to, "items");
-    buf_putc(to, '[');
+    json_put_string(to, "grade", grade_name(sum.grade));
+    json_put_string(to, "documented", grade_name(card->documented));
+    json_put_string(to, "previous", card->previous ? grade_name(card->previous) : "");
+    json_put_string(to, "next", grade_name(sum.next));
+    json_put_begin(to, "items", '[');
     for (int i = 0; i < SCORE_ITEMS; i++) {
         const struct score_item *item = &card->at[i];
-        json_element(to);
+        json_put_begin(to, NULL, '{');
         json_put_text(to, "name", str_of(score_rules[i].name));
         json_int(to, "score", item->score);
         json_int(to, "max", score_rules[i].max);
-        json_bool(to, "p0", score_rules[i].p0);
-        json_bool(to, "measured", item->measured);
-        json_text(to, "evidence", item->evidence);
-        json_text(to, "date", item->date);
-        json_text(to, "note", item->note);
+        json_put_bool(to, "p0", score_rules[i].p0);
+        json_put_bool(to, "measured", item->measured);
+        json_put_string(to, "evidence", item->evidence);
+        json_put_string(to, "date", item->date);
+        json_put_string(to, "note", item->note);
         buf_putc(to, '}');
     }
     buf_puts(to, "]}\n");
@@ -97,14 +96,12 @@ static bool result_found(void *opaque, const struct record *record)
 
 int verb_score(struct ctl *ctl, const struct args *args)
 {
-    struct buf CLEANUP(buf_clear) file;
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) file = BUF_INIT(SCORE_FILE_MAX);
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     char today[CLOCK_TEXT_SIZE];
     struct scorecard card;
     struct why why;
     int code;
-    buf_init(&file, SCORE_FILE_MAX);
-    buf_init(&text, TEXT_MAX);
     clock_format(clock_wall_ms(), today);
     if (args->items == (args->n_names > 0))
         return ctl_bad(ctl, "arguments", "", "one of FILE and --items");

@@ -305,12 +305,12 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
 static void json_known(struct buf *to, const char *name, const char *text)
 {
     if (*text)
-        json_text(to, name, text);
+        json_put_string(to, name, text);
 }
 
 void summary_json(struct buf *to, const struct summary *s)
 {
-    json_element(to);
+    json_put_begin(to, NULL, '{');
     json_put_time(to, "at", s->at_ms);
     json_known(to, "topic", s->topic_name);
     json_int(to, "partition", s->partition);

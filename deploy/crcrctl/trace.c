@@ -40,7 +40,7 @@ static void state_put(struct view *v, const char *repo, const char *what, const 
         clean_printf(to, "  %s  %s  %s\n", repo, what, state);
         return;
     }
-    json_element(to);
+    json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", str_of(repo));
     json_put_text(to, "what", str_of(what));
     json_put_text(to, "state", str_of(state));
@@ -66,10 +66,10 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
                          sent->completed ? "completed" : "open", sent->id);
             continue;
         }
-        json_element(&v->checks);
+        json_put_begin(&v->checks, NULL, '{');
         json_put_text(&v->checks, "name", str_of(name));
         json_int(&v->checks, "id", sent->id);
-        json_bool(&v->checks, "completed", sent->completed);
+        json_put_bool(&v->checks, "completed", sent->completed);
         buf_putc(&v->checks, '}');
     }
     return err;
@@ -100,7 +100,7 @@ static enum err dispatches_put(struct view *v, struct str delivery)
                          all[i].pr, sent.id);
             continue;
         }
-        json_element(&v->comments);
+        json_put_begin(&v->comments, NULL, '{');
         json_put_text(&v->comments, "repo", str_of(all[i].repo));
         json_int(&v->comments, "pr", all[i].pr);
         json_int(&v->comments, "id", sent.id);
@@ -274,17 +274,15 @@ static void put_json(struct buf *to, const struct timeline *t, size_t first, siz
     buf_putc(to, '{');
     json_put_text(to, "delivery", str_of(t->steps[first].delivery));
     json_int(to, "received_ms", event_of(t, first, end)->received_ms);
-    json_put_name(to, "steps");
-    buf_putc(to, '[');
+    json_put_begin(to, "steps", '[');
     for (size_t i = first; i < end; i++)
         summary_json(to, &t->steps[i]);
     buf_putc(to, ']');
-    json_put_name(to, "downstreams");
-    buf_putc(to, '[');
+    json_put_begin(to, "downstreams", '[');
     for (size_t i = 0; i < n; i++) {
         if (!repos_have(all[i].repo, repo))
             continue;
-        json_element(to);
+        json_put_begin(to, NULL, '{');
         json_put_text(to, "repo", all[i].repo);
         json_int(to, "tier", all[i].tier);
         json_put_text(to, "state", str_of(all[i].state));

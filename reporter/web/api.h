@@ -5,7 +5,7 @@
 #include "../../common/view/allowlist_feed.h"
 #include "../../common/view/commits.h"
 #include "../../common/view/dispatches.h"
-#include "../../common/view/labels.h"
+#include "../../common/view/pull_requests.h"
 #include "score.h"
 #include "trends.h"
 

@@ -9,7 +9,7 @@
 #include "../../common/model/ids.h"
 #include "../../common/view/checks.h"
 #include "../../common/view/indexes.h"
-#include "../../common/view/labels.h"
+#include "../../common/view/pull_requests.h"
 #include "api.h"
 #include "paths.h"
 
@@ -114,7 +114,7 @@ enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct bu
     int64_t pr = pr_number(ask->id);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
     if (!err)
-        err = labels_get(w->redis, pr, &labels, why);
+        err = pr_field_get(w->redis, pr, "labels", &labels, why);
     if (err)
         return err;
     struct str rest = buf_str(&labels), line;

@@ -19,13 +19,10 @@ static const char *question_of(int level)
 
 static void history_put(const struct level_change *changes, size_t n, struct buf *to)
 {
-    json_put_name(to, "history");
-    buf_putc(to, '[');
+    json_put_begin(to, "history", '[');
     for (size_t i = 0; i < n; i++) {
-        json_put_comma(to);
-        buf_putc(to, '{');
-        json_put_text(to, "level",
-                      changes[i].level ? str_of(level_name(changes[i].level)) : STR_NONE);
+        json_put_begin(to, NULL, '{');
+        json_put_string(to, "level", level_name(changes[i].level));
         json_put_time(to, "since", changes[i].since_ms);
         buf_putc(to, '}');
     }
@@ -77,12 +74,11 @@ static enum err criteria_put(struct redis *redis, struct str repo, int level, in
         else
             level_keep(rules, &figures, &verdict);
     }
-    json_put_text(to, "question", question ? str_of(question) : STR_NONE);
+    json_put_string(to, "question", question);
     json_put_time(to, "measured_from", question ? from_ms : 0);
     json_put_name(to, "answer");
     buf_puts(to, !question || verdict.no_jobs ? "null" : verdict.all_ok ? "true" : "false");
-    json_put_name(to, "criteria");
-    buf_putc(to, '[');
+    json_put_begin(to, "criteria", '[');
     for (size_t i = 0; i < verdict.n; i++)
         level_criterion_to_json(&verdict.at[i], to);
     buf_putc(to, ']');

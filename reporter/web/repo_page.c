@@ -8,12 +8,6 @@
 
 #define REPO_JOBS 200
 
-static const struct allowlist_entry *entry_of(const struct allowlist_version *version,
-                                              struct str repo)
-{
-    return version->list ? allowlist_find(version->list, repo) : NULL;
-}
-
 enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                    bool *known, struct why *why)
 {
@@ -29,12 +23,11 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
         return err;
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    *known = entry_of(version, ask->id) || newest.n > 0;
+    *known = allowlist_find(version->list, ask->id) || newest.n > 0;
     buf_puts(to, "{\"downstream\":");
     err = summary_repo_put(w->redis, version, ask->id, &newest, &window, clock_wall_ms(), to, why);
     allowlist_feed_release(w->reporter->feed, version);
-    json_put_name(to, "more_jobs");
-    buf_puts(to, next_ms ? "true" : "false");
+    json_put_bool(to, "more_jobs", next_ms > 0);
     json_put_number(to, "before", next_ms ? next_ms : -1);
     buf_puts(to, ",\"received_ms\":[");
     for (size_t i = 0; i < jobs.n; i++)
@@ -62,7 +55,7 @@ enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct
         successful += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_SUCCESSFUL];
     }
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    const struct allowlist_entry *entry = entry_of(version, ask->id);
+    const struct allowlist_entry *entry = allowlist_find(version->list, ask->id);
     int level = entry ? entry->level : 0;
     allowlist_feed_release(w->reporter->feed, version);
     *known = level > 0 || jobs.n > 0;

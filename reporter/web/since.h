@@ -13,7 +13,7 @@
 #define CRCR_REPORTER_WEB_SINCE_H
 
 #include "../../common/model/result_record.h"
-#include "../../common/view/main_commits.h"
+#include "../../common/view/commits.h"
 
 /* A commit that a job ran on. */
 struct since_commit {

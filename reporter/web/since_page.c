@@ -7,22 +7,11 @@
 #define FLAKY_MAX  50
 #define PUSHES_MAX 100 /* commits between, of each job */
 
-static void text_put(struct buf *to, const char *name, const char *text)
-{
-    json_put_text(to, name, text && *text ? str_of(text) : STR_NONE);
-}
-
-static void bool_put(struct buf *to, const char *name, bool is)
-{
-    json_put_name(to, name);
-    buf_puts(to, is ? "true" : "false");
-}
-
 static void main_put(struct buf *to, const struct main_commit *main)
 {
-    text_put(to, "sha", main->commit.sha);
+    json_put_string(to, "sha", main->commit.sha);
     json_put_number(to, "pr_number", main->commit.pr > 0 ? main->commit.pr : -1);
-    text_put(to, "title", main->commit.title);
+    json_put_string(to, "title", main->commit.title);
     json_put_time(to, "at", main->pushed_ms);
 }
 
@@ -38,15 +27,14 @@ static void result_put(struct buf *to, const char *name, const struct result_rec
 static void commit_put(struct buf *to, const char *name, const struct since_commit *commit)
 {
     struct main_commit unknown = { .pushed_ms = commit->at_ms };
-    json_put_name(to, name);
     if (!commit->sha) {
-        buf_puts(to, "null");
+        json_put_text(to, name, STR_NONE);
         return;
     }
     (void)str_copy(unknown.commit.sha, sizeof(unknown.commit.sha), str_of(commit->sha));
-    buf_putc(to, '{');
+    json_put_begin(to, name, '{');
     main_put(to, commit->main ? commit->main : &unknown);
-    bool_put(to, "order_known", !!commit->main);
+    json_put_bool(to, "order_known", !!commit->main);
     result_put(to, "success", commit->green);
     result_put(to, "failure", commit->red);
     buf_putc(to, '}');
@@ -55,20 +43,17 @@ static void commit_put(struct buf *to, const char *name, const struct since_comm
 static void row_put(struct buf *to, const struct since_row *row)
 {
     size_t n = row->n_between < PUSHES_MAX ? row->n_between : PUSHES_MAX;
-    json_put_comma(to);
-    buf_putc(to, '{');
-    bool_put(to, "flaky", row->flaky);
+    json_put_begin(to, NULL, '{');
+    json_put_bool(to, "flaky", row->flaky);
     json_put_number(to, "failing_commits", (int64_t)row->failing);
     json_put_number(to, "not_run_commits", (int64_t)row->not_run);
     commit_put(to, "first_red", &row->first_red);
     commit_put(to, "last_green", &row->last_green);
-    bool_put(to, "push_missing", row->gap);
+    json_put_bool(to, "push_missing", row->gap);
     json_put_number(to, "n_commits", row->between ? (int64_t)row->n_between : -1);
-    json_put_name(to, "commits");
-    buf_putc(to, '[');
+    json_put_begin(to, "commits", '[');
     for (size_t i = 0; i < n; i++) {
-        json_put_comma(to);
-        buf_putc(to, '{');
+        json_put_begin(to, NULL, '{');
         main_put(to, &row->between[i]);
         buf_putc(to, '}');
     }
@@ -77,15 +62,14 @@ static void row_put(struct buf *to, const struct since_row *row)
 
 static void rows_put(struct buf *to, const struct since *since)
 {
-    json_put_name(to, "failing");
-    buf_putc(to, '[');
+    json_put_begin(to, "failing", '[');
     for (size_t i = 0; i < since->n_failing; i++)
         row_put(to, &since->failing[i]);
-    buf_puts(to, "],\"flaky\":[");
+    buf_putc(to, ']');
+    json_put_begin(to, "flaky", '[');
     for (size_t i = 0; i < since->n_flaky && i < FLAKY_MAX; i++) {
         const struct flaky_row *row = &since->flaky[i];
-        json_put_comma(to);
-        buf_putc(to, '{');
+        json_put_begin(to, NULL, '{');
         json_put_number(to, "commits", (int64_t)row->commits);
         json_put_number(to, "flaky_commits", (int64_t)row->flaky);
         result_put(to, "success", row->green);
@@ -109,7 +93,7 @@ enum err since_page(const struct web_view *w, const struct path_ask *ask, struct
     *known = jobs.n > 0;
     buf_putc(to, '{');
     json_put_text(to, "repo", jobs.n > 0 ? str_of(jobs.at[0].repo) : ask->id);
-    text_put(to, "upstream_repo", w->reporter->upstream_repo);
+    json_put_string(to, "upstream_repo", w->reporter->upstream_repo);
     json_put_number(to, "jobs_seen", (int64_t)jobs.n);
     json_put_number(to, "main_commits", (int64_t)main.n);
     json_put_time(to, "main_from", main.n > 0 ? main.at[main.n - 1].pushed_ms : 0);

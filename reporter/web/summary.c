@@ -12,8 +12,7 @@ enum err summary_repo_put(struct redis *r, const struct allowlist_version *versi
                           const struct job_list *jobs, struct window *window, int64_t now_ms,
                           struct buf *to, struct why *why)
 {
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, repo) : NULL;
+    const struct allowlist_entry *entry = allowlist_find(version->list, repo);
     enum err err = window_read(r, repo, now_ms, window, why);
     if (!err)
         api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at,
@@ -43,7 +42,7 @@ static enum err repos_put(struct redis *r, const struct allowlist_version *versi
         if (!err)
             err = summary_repo_put(r, version, repo, &jobs, window, now_ms, to, why);
     }
-    size_t n = version->list ? allowlist_size(version->list) : 0;
+    size_t n = allowlist_size(version->list);
     for (size_t i = 0; !err && i < n && active.n + i < SUMMARY_REPOS; i++) {
         struct str repo = allowlist_at(version->list, i)->repo;
         if (!is_indexed(&active, repo))

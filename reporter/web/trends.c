@@ -50,8 +50,7 @@ static void put_figures(struct buf *to, enum hours_kind kind, const struct figur
 {
     int64_t done = f->count[FIGURE_COMPLETED], ok = f->count[FIGURE_SUCCESSFUL];
     int64_t cancelled = f->count[FIGURE_CANCELLED], timed_out = f->count[FIGURE_TIMED_OUT];
-    json_put_name(to, kind_names[kind]);
-    buf_putc(to, '{');
+    json_put_begin(to, kind_names[kind], '{');
     json_put_number(to, "completed", done);
     json_put_number(to, "successful", ok);
     json_put_number(to, "failed", done - ok - cancelled - timed_out);
@@ -64,8 +63,7 @@ static void put_figures(struct buf *to, enum hours_kind kind, const struct figur
     else
         buf_puts(to, "null");
     for (enum figure_time time = 0; time < FIGURE_TIMES; time++) {
-        json_put_name(to, time_names[time]);
-        buf_putc(to, '{');
+        json_put_begin(to, time_names[time], '{');
         json_put_seconds(to, "mean", figures_mean_ms(f, time));
         json_put_seconds(to, "p95", figures_quantile_ms(f, time, 0.95));
         buf_putc(to, '}');
@@ -73,35 +71,20 @@ static void put_figures(struct buf *to, enum hours_kind kind, const struct figur
     buf_putc(to, '}');
 }
 
-static void put_brief(struct buf *to, const struct hours_point *point)
+/* brief: of pull requests and pushes alone, and how many ended well. */
+static void put_points(struct buf *to, const char *name, const struct hours_point *at, size_t n,
+                       bool brief)
 {
-    const struct figures *f = &point->of[HOURS_DISPATCHED];
-    json_put_comma(to);
-    buf_putc(to, '{');
-    json_put_time(to, "at", point->at_ms);
-    json_put_number(to, "completed", f->count[FIGURE_COMPLETED]);
-    json_put_number(to, "successful", f->count[FIGURE_SUCCESSFUL]);
-    buf_putc(to, '}');
-}
-
-static void put_briefs(struct buf *to, const char *name, const struct hours_point *at, size_t n)
-{
-    json_put_name(to, name);
-    buf_putc(to, '[');
-    for (size_t i = 0; i < n; i++)
-        put_brief(to, &at[i]);
-    buf_putc(to, ']');
-}
-
-static void put_points(struct buf *to, const struct hours_point *at, size_t n)
-{
-    json_put_name(to, "points");
-    buf_putc(to, '[');
+    json_put_begin(to, name, '[');
     for (size_t i = 0; i < n; i++) {
-        json_put_comma(to);
-        buf_putc(to, '{');
+        const int64_t *count = at[i].of[HOURS_DISPATCHED].count;
+        json_put_begin(to, NULL, '{');
         json_put_time(to, "at", at[i].at_ms);
-        for (enum hours_kind kind = 0; kind < HOURS_KINDS; kind++)
+        if (brief) {
+            json_put_number(to, "completed", count[FIGURE_COMPLETED]);
+            json_put_number(to, "successful", count[FIGURE_SUCCESSFUL]);
+        }
+        for (enum hours_kind kind = 0; kind < HOURS_KINDS && !brief; kind++)
             put_figures(to, kind, &at[i].of[kind]);
         buf_putc(to, '}');
     }
@@ -134,13 +117,12 @@ void window_put(struct buf *to, const struct window *w)
     for (size_t i = 0; i < w->n; i++)
         for (size_t kind = 0; kind < HOURS_KINDS; kind++)
             figures_add(&sums[kind], &w->at[i].of[kind]);
-    json_put_name(to, "window");
-    buf_putc(to, '{');
+    json_put_begin(to, "window", '{');
     json_put_number(to, "days", w->days);
     for (enum hours_kind kind = 0; kind < HOURS_KINDS; kind++)
         put_figures(to, kind, &sums[kind]);
     buf_putc(to, '}');
-    put_briefs(to, "spark", w->at, w->n);
+    put_points(to, "spark", w->at, w->n, true);
 }
 
 /* ---- trends ---------------------------------------------------------------------------------- */
@@ -167,7 +149,7 @@ enum err repo_trends_page(const struct web_view *w, const struct path_ask *ask, 
     struct hours_point *points = mem_alloc(n, sizeof(*points));
     err = hours_read(w->redis, ask->id, by_hour, clock_wall_ms(), n, points, why);
     begin(to, days, by_hour);
-    put_points(to, points, n);
+    put_points(to, "points", points, n, false);
     buf_putc(to, '}');
     free(points);
     return err;
@@ -176,13 +158,11 @@ enum err repo_trends_page(const struct web_view *w, const struct path_ask *ask, 
 static void put_repo(struct buf *to, const struct allowlist_version *version, struct str repo,
                      const struct hours_point *points, size_t n)
 {
-    const struct allowlist_entry *entry =
-        version->list ? allowlist_find(version->list, repo) : NULL;
-    json_put_comma(to);
-    buf_putc(to, '{');
+    const struct allowlist_entry *entry = allowlist_find(version->list, repo);
+    json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", entry ? entry->repo : repo);
     json_put_text(to, "level", entry ? str_of(level_name((int)entry->level)) : STR_NONE);
-    put_briefs(to, "points", points, n);
+    put_points(to, "points", points, n, true);
     buf_putc(to, '}');
 }
 
@@ -199,9 +179,9 @@ enum err trends_page(const struct web_view *w, const struct path_ask *ask, struc
         return err;
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     struct hours_point *one = mem_alloc(n, sizeof(*one)), *all = mem_alloc(n, sizeof(*all));
+    hours_begin(false, now_ms, n, all);
     begin(to, days, false);
-    json_put_name(to, "repos");
-    buf_putc(to, '[');
+    json_put_begin(to, "repos", '[');
     for (size_t i = 0; !err && i < active.n; i++) {
         struct str repo = str_of(active.at[i].name);
         err = hours_read(w->redis, repo, false, now_ms, n, one, why);
@@ -212,11 +192,8 @@ enum err trends_page(const struct web_view *w, const struct path_ask *ask, struc
             for (size_t kind = 0; kind < HOURS_KINDS; kind++)
                 figures_add(&all[at].of[kind], &one[at].of[kind]);
     }
-    for (size_t at = 0; at < n; at++)
-        all[at].at_ms =
-            (now_ms / HOUR_MS / DAY_HOURS - (int64_t)(n - 1 - at)) * DAY_HOURS * HOUR_MS;
     buf_putc(to, ']');
-    put_points(to, all, n);
+    put_points(to, "points", all, n, false);
     buf_putc(to, '}');
     allowlist_feed_release(w->reporter->feed, version);
     free(one);

@@ -66,8 +66,8 @@ static void check_fact(const struct record *record)
         must(job->level >= 1 && job->level <= 4 && job->pr_number >= 0);
         must(job->state >= JOB_IN_PROGRESS && fact->callback.received_ms > 0);
         check_result(job);
-    } else if (fact->kind == FACT_LABELS) {
-        must(fact->labels.pr > 0 && fact->labels.in_force);
+    } else if (fact->kind == FACT_PULL_REQUEST) {
+        must(fact->pr.pr > 0 && fact->pr.labels);
     }
     must((fact->step == FACT_TO_DLQ) == !!fact->error[0]);
     fact_free(fact);

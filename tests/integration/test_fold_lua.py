@@ -27,7 +27,8 @@ def script(name):
     return "".join((VIEW / part).read_text() for part in parts) + text
 
 
-FOLD, FOLD_DISPATCH, FOLD_LABELS = script("fold.lua"), script("fold_dispatch.lua"), script("fold_labels.lua")
+FOLD, FOLD_DISPATCH = script("fold.lua"), script("fold_dispatch.lua")
+FOLD_PULL_REQUEST = script("fold_pull_request.lua")
 
 
 @pytest.fixture(scope="module")
@@ -457,7 +458,7 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
 
 
 def labels(db, updated_ms, received_ms, text, head="a" * 40, pr=42, title="A title"):
-    return db.eval(FOLD_LABELS, 3, f"crcr:labels:{pr}", "crcr:prs", "crcr:epoch",
+    return db.eval(FOLD_PULL_REQUEST, 3, f"crcr:labels:{pr}", "crcr:prs", "crcr:epoch",
                    pr, updated_ms, received_ms, 3000, "", text, head, title, "octocat")
 
 

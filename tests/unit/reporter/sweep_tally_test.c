@@ -137,12 +137,12 @@ static void nightly_runs_are_counted_apart(void **state)
 static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     int64_t past, now_ms = clock_wall_ms() + LATER;
     bool done;
     fold(f, (struct one){ "1", "1", "failure", 8000, NULL });
     assert_int_equal(due_take(f->redis, KEY_TALLY, now_ms, 100, &list, &past, NULL), OK);
-    due_list_clear(&list); /* it dies at once */
+    view_index_clear(&list); /* it dies at once */
     assert_int_equal(sweep(f, LATER), 0);
     struct buf CLEANUP(buf_clear) before, CLEANUP(buf_clear) after;
     buf_init(&before, LINES);
@@ -172,15 +172,15 @@ static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
 static void what_is_folded_while_a_sweeper_counts_is_counted_too(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     int64_t past;
     fold(f, (struct one){ "1", "1", "failure", 8000, NULL });
     assert_int_equal(
         due_take(f->redis, KEY_TALLY, clock_wall_ms() + LATER, 100, &list, &past, NULL), OK);
     assert_int_equal(list.n, 1);
     fold(f, (struct one){ "2", "1", "success", 7000, NULL });
-    assert_int_equal(due_remove(f->redis, KEY_TALLY, list.at[0], list.lease_end_ms, NULL), OK);
-    due_list_clear(&list);
+    assert_int_equal(due_remove(f->redis, KEY_TALLY, &list.at[0], NULL), OK);
+    view_index_clear(&list);
     assert_int_equal(marks(f), 1);
     assert_int_equal(sweep(f, LATER), 1);
     assert_counts(f, 2, 1);
@@ -196,12 +196,10 @@ static void dump(struct redis_fixture *f, struct buf *to)
 {
     const int64_t today = clock_wall_ms() / DAY_MS;
     for (int64_t day = today - 2; day <= today; day++) {
-        struct buf keys[2];
         const struct redis_value *v;
         for (int i = 0; i < 2; i++) {
-            buf_init(&keys[i], VIEW_KEY_MAX);
-            struct str key = i ? key_hours(&keys[i], STR_LIT("org/four"), day)
-                               : key_day(&keys[i], STR_LIT("org/four"), day);
+            struct str key = i ? key_hours(NEW_KEY, STR_LIT("org/four"), day)
+                               : key_day(NEW_KEY, STR_LIT("org/four"), day);
             assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("HGETALL"), key), NULL),
                              OK);
             char **lines = mem_alloc(v->n + 1, sizeof(*lines));
@@ -219,8 +217,6 @@ static void dump(struct redis_fixture *f, struct buf *to)
             }
             free(lines);
         }
-        for (int i = 0; i < 2; i++)
-            buf_clear(&keys[i]);
     }
 }
 
@@ -261,13 +257,12 @@ static void any_order_and_number_of_facts_and_counts_end_in_the_same_hours(void 
 static void hours_and_days_end_with_their_time_and_older_ones_are_not_written(void **state)
 {
     struct redis_fixture *f = *state;
-    struct buf CLEANUP(buf_clear) lines, CLEANUP(buf_clear) key;
+    struct buf CLEANUP(buf_clear) lines;
     const struct figures one = { .count = { [FIGURE_COMPLETED] = 1 } };
     static const int64_t ago[] = { 0, 7, 8, 89, 90 };
     int64_t now_ms = clock_wall_ms(), today = now_ms / DAY_MS;
     bool done = false;
     buf_init(&lines, LINES);
-    buf_init(&key, VIEW_KEY_MAX);
     for (size_t i = 5; i-- > 0;)
         hours_put(&lines, (today - ago[i]) * DAY_HOURS + 5, HOURS_DISPATCHED, &one);
     assert_int_equal(hours_replace(f->redis, STR_LIT("d"), STR_LIT("org/four"), STR_LIT(""),
@@ -278,8 +273,8 @@ static void hours_and_days_end_with_their_time_and_older_ones_are_not_written(vo
         for (int kind = 0; kind < 2; kind++) {
             const struct redis_value *v;
             int64_t day = today - ago[i], kept = kind ? HOURS_DAYS : DAYS_KEPT;
-            struct str name = kind ? key_hours(&key, STR_LIT("org/four"), day)
-                                   : key_day(&key, STR_LIT("org/four"), day);
+            struct str name = kind ? key_hours(NEW_KEY, STR_LIT("org/four"), day)
+                                   : key_day(NEW_KEY, STR_LIT("org/four"), day);
             assert_int_equal(redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("TTL"), name), NULL), OK);
             int64_t left = (day + kept) * DAY_MS / 1000 - now_ms / 1000;
             if (ago[i] < kept)

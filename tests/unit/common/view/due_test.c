@@ -19,7 +19,7 @@ static void note(struct redis_fixture *f, const char *member, int64_t at_ms)
     assert_int_equal(due_set(f->redis, str_of(member), at_ms, NULL), OK);
 }
 
-static size_t take_at(struct redis_fixture *f, int64_t now_ms, struct due_list *list)
+static size_t take_at(struct redis_fixture *f, int64_t now_ms, struct view_index *list)
 {
     int64_t past = -1;
     assert_int_equal(due_take(f->redis, KEY_DUE, now_ms, 100, list, &past, NULL), OK);
@@ -29,23 +29,23 @@ static size_t take_at(struct redis_fixture *f, int64_t now_ms, struct due_list *
 
 static size_t count_at(struct redis_fixture *f, int64_t now_ms)
 {
-    struct due_list list;
+    struct view_index list;
     size_t n = take_at(f, now_ms, &list);
-    due_list_clear(&list);
+    view_index_clear(&list);
     return n;
 }
 
 static void only_what_is_due_is_taken_earliest_first(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     note(f, "a/late", NOW);
     note(f, "a/later", NOW + 1);
     note(f, "a/latest", NOW - 5);
     assert_int_equal(take_at(f, NOW, &list), 2);
-    assert_string_equal(list.at[0], "a/latest");
-    assert_string_equal(list.at[1], "a/late");
-    due_list_clear(&list);
+    assert_string_equal(list.at[0].name, "a/latest");
+    assert_string_equal(list.at[1].name, "a/late");
+    view_index_clear(&list);
 }
 
 static void two_sweepers_never_take_the_same(void **state)
@@ -67,24 +67,24 @@ static void what_a_dead_sweeper_took_is_taken_again(void **state)
 static void what_was_marked_is_off(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     note(f, "a/late", NOW);
     take_at(f, NOW, &list);
-    assert_int_equal(due_remove(f->redis, KEY_DUE, list.at[0], list.lease_end_ms, NULL), OK);
-    assert_int_equal(due_remove(f->redis, KEY_DUE, list.at[0], list.lease_end_ms, NULL), OK);
-    due_list_clear(&list);
+    assert_int_equal(due_remove(f->redis, KEY_DUE, &list.at[0], NULL), OK);
+    assert_int_equal(due_remove(f->redis, KEY_DUE, &list.at[0], NULL), OK);
+    view_index_clear(&list);
     assert_int_equal(count_at(f, NOW + 2 * DUE_LEASE_MS), 0);
 }
 
 static void a_time_noted_while_it_was_taken_is_not_lost(void **state)
 {
     struct redis_fixture *f = *state;
-    struct due_list list;
+    struct view_index list;
     note(f, "a/late", NOW);
     take_at(f, NOW, &list);
     note(f, "a/late", NOW); /* also when it is the same as before */
-    assert_int_equal(due_remove(f->redis, KEY_DUE, list.at[0], list.lease_end_ms, NULL), OK);
-    due_list_clear(&list);
+    assert_int_equal(due_remove(f->redis, KEY_DUE, &list.at[0], NULL), OK);
+    view_index_clear(&list);
     assert_int_equal(count_at(f, NOW), 1);
 }
 

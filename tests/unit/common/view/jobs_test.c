@@ -148,7 +148,7 @@ static void self_reports_push_no_job_out_of_a_delivery(void **state)
     assert_string_equal(jobs.at[0].repo, "org/four");
     job_list_clear(&jobs);
     assert_int_equal(
-        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/bad"), 10, &jobs, NULL), OK);
+        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/bad"), false, 10, &jobs, NULL), OK);
     assert_int_equal(jobs.n, 0);
     job_list_clear(&jobs);
     result_record_clear(&merged);

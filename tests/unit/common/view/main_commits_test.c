@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/view/main_commits.h"
+#include "common/view/commits.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define NOW_S 1795231200
@@ -18,7 +18,7 @@ static const struct view_times times = { .ttl_s = 3000 };
 static void fold(struct redis_fixture *f, const struct push *push)
 {
     assert_int_equal(main_fold_queue(f->redis, push, &times, NULL), OK);
-    assert_int_equal(main_fold_collect(f->redis, NULL), OK);
+    assert_int_equal(view_fold_collect(f->redis, NULL), OK);
 }
 
 /* The commits as they are kept, a letter each, newest first. */

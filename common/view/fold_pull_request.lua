@@ -6,7 +6,7 @@
 -- ARGV  1 number  2 updated_ms  3 received_ms  4 ttl_s  5 fence or ''
 --       6 labels, one a line  7 head commit  8 title  9 author
 -- Gives 1 when these are the labels in force afterwards, else 0.
-local PRS_MAX = 1000 -- PRS_MAX of labels.h
+local PRS_MAX = 1000 -- PRS_MAX of pull_requests.h
 if not may_fold(KEYS[3], ARGV[5]) then
     return not_consistent()
 end

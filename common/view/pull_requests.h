@@ -1,27 +1,27 @@
 /* What the upstream's webhooks say of a pull request (crcr:labels:<pr>): its ciflow/crcr/<device>
  * labels, head commit, title and author. The newest updated_at wins. Which pull requests there are
  * is in crcr:prs, by their newest event. */
-#ifndef CRCR_VIEW_LABELS_H
-#define CRCR_VIEW_LABELS_H
+#ifndef CRCR_VIEW_PULL_REQUESTS_H
+#define CRCR_VIEW_PULL_REQUESTS_H
 
 #include "indexes.h"
 
-/* What one webhook says. labels: one a line. received_ms decides between two of the same
- * updated_ms. */
+/* What one webhook says. received_ms decides between two of the same updated_ms. */
 struct pr_fact {
     int64_t pr, updated_ms, received_ms;
-    struct str labels, head_sha, title, author;
+    char *labels; /* one a line */
+    char *head_sha, *title, *author;
 };
-/* fact is borrowed for the call. */
-enum err labels_fold_queue(struct redis *r, const struct pr_fact *fact,
-                           const struct view_times *times, struct why *why) MUST_CHECK;
-enum err labels_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
+/* Frees the text; an empty fact is fine. */
+void pr_fact_clear(struct pr_fact *fact);
+/* fact is borrowed for the call. Collect with view_fold_collect. */
+enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct view_times *times,
+                       struct why *why) MUST_CHECK;
 
-/* The labels, one a line, appended to to; nothing when none are known. */
-enum err labels_get(struct redis *r, int64_t pr, struct buf *to, struct why *why) MUST_CHECK;
-/* The head commit of a pull request; "" when it is not known. */
-enum err pr_head_get(struct redis *r, int64_t pr, char ret[SHA_MAX + 1],
-                     struct why *why) MUST_CHECK;
+/* "labels" (one a line), "head_sha", "title" or "author" of a pull request, appended to to; nothing
+ * when it is not known. */
+enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
+                      struct why *why) MUST_CHECK;
 
 /* For people; "" when it is not known. */
 struct pr_text {

@@ -1,0 +1,72 @@
+#include "pull_requests.h"
+
+#include <stdlib.h>
+
+#include "keys.h"
+
+extern const char view_fold_pull_request_lua[];
+/* It remembers its SHA, and that memory is not locked. */
+static _Thread_local struct redis_script fold_script = { .source = view_fold_pull_request_lua };
+
+enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct view_times *times,
+                       struct why *why)
+{
+    const struct str argv[] = { key_labels(NEW_KEY, fact->pr),
+                                STR_LIT(KEY_PRS),
+                                times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
+                                STR_NUMBER(fact->pr),
+                                STR_NUMBER(fact->updated_ms),
+                                STR_NUMBER(fact->received_ms),
+                                STR_NUMBER(times->ttl_s),
+                                times->fence ? STR_NUMBER(times->fence) : STR_LIT(""),
+                                str_of(fact->labels),
+                                str_of(fact->head_sha),
+                                str_of(fact->title),
+                                str_of(fact->author) };
+    return redis_queue_script(r, &fold_script, 3, sizeof(argv) / sizeof(argv[0]), argv, why);
+}
+
+void pr_fact_clear(struct pr_fact *fact)
+{
+    free(fact->labels);
+    free(fact->head_sha);
+    free(fact->title);
+    free(fact->author);
+    *fact = (struct pr_fact){ .labels = NULL };
+}
+
+enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
+                      struct why *why)
+{
+    const struct redis_value *reply;
+    enum err err = redis_call(
+        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(NEW_KEY, pr), str_of(field)), why);
+    if (!err && reply->type == REDIS_STR)
+        buf_put(to, reply->text);
+    return err;
+}
+
+enum err prs_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)
+{
+    return index_newest(r, STR_LIT(KEY_PRS), limit, ret, why);
+}
+
+enum err pr_texts_get(struct redis *r, const struct view_index *prs, struct pr_text *ret,
+                      struct why *why)
+{
+    struct redis_batch batch = { .redis = r, .why = why };
+    const struct redis_value *reply;
+    for (size_t i = 0; i < prs->n; i++) {
+        int64_t pr = 0;
+        (void)str_to_i64(str_of(prs->at[i].name), &pr);
+        redis_batch_put(&batch,
+                        REDIS_ARGS(STR_LIT("HMGET"), key_labels(NEW_KEY, pr), STR_LIT("title"),
+                                   STR_LIT("author"), STR_LIT("head_sha")));
+    }
+    for (; (reply = redis_batch_next(&batch)); ret++) {
+        (void)str_copy(ret->title, sizeof(ret->title), reply->items[0].text);
+        (void)str_copy(ret->author, sizeof(ret->author), reply->items[1].text);
+        (void)str_copy(ret->head_sha, sizeof(ret->head_sha), reply->items[2].text);
+    }
+    return batch.err;
+}
