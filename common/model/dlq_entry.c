@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <uthash.h>
 
 #include "../base/mem.h"
 #include "task.h"
@@ -69,43 +70,49 @@ void dlq_entry_clear(struct dlq_entry *e)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-static void forget(struct dlq *d, struct dlq_entry *e)
+struct dlq_item {
+    struct dlq_entry entry; /* first: dlq_next comes back from it */
+    UT_hash_handle hh;      /* by place */
+};
+
+static void forget(struct dlq *d, struct dlq_item *item)
 {
-    HASH_DEL(d->entries, e);
-    dlq_entry_clear(e);
-    free(e);
+    HASH_DEL(d->items, item);
+    dlq_entry_clear(&item->entry);
+    free(item);
 }
 
 void dlq_clear(struct dlq *d)
 {
-    struct dlq_entry *e, *next;
-    HASH_ITER(hh, d->entries, e, next)
-    forget(d, e);
+    struct dlq_item *item, *next;
+    HASH_ITER(hh, d->items, item, next)
+    forget(d, item);
 }
 
-static struct dlq_entry *get(const struct dlq *d, struct dlq_place at)
+static struct dlq_item *get(const struct dlq *d, struct dlq_place at)
 {
-    struct dlq_entry *e;
+    struct dlq_item *item;
     char place[DLQ_PLACE_SIZE];
     dlq_place_text(at, place);
-    HASH_FIND_STR(d->entries, place, e);
-    return e;
+    HASH_FIND_STR(d->items, place, item);
+    return item;
 }
 
 static struct dlq_entry *make(struct dlq *d, struct dlq_place at)
 {
-    struct dlq_entry *e = get(d, at);
-    if (e)
-        return e;
-    e = mem_alloc(1, sizeof(*e));
-    e->at = at;
-    dlq_place_text(at, e->place);
-    HASH_ADD_STR(d->entries, place, e);
-    return e;
+    struct dlq_item *item = get(d, at);
+    if (item)
+        return &item->entry;
+    item = mem_alloc(1, sizeof(*item));
+    item->entry.at = at;
+    dlq_place_text(at, item->entry.place);
+    HASH_ADD_STR(d->items, entry.place, item);
+    return &item->entry;
 }
 
-static int by_oldest(const struct dlq_entry *a, const struct dlq_entry *b)
+static int by_oldest(const struct dlq_item *one, const struct dlq_item *other)
 {
+    const struct dlq_entry *a = &one->entry, *b = &other->entry;
     if (a->parked_ms != b->parked_ms)
         return a->parked_ms < b->parked_ms ? -1 : 1;
     if (a->at.partition != b->at.partition)
@@ -113,30 +120,30 @@ static int by_oldest(const struct dlq_entry *a, const struct dlq_entry *b)
     return (a->at.offset > b->at.offset) - (a->at.offset < b->at.offset);
 }
 
-static int by_newest(const struct dlq_entry *a, const struct dlq_entry *b)
+static int by_newest(const struct dlq_item *a, const struct dlq_item *b)
 {
     return by_oldest(b, a);
 }
 
 void dlq_sort(struct dlq *d, bool newest_first)
 {
-    int (*order)(const struct dlq_entry *, const struct dlq_entry *) =
+    int (*order)(const struct dlq_item *, const struct dlq_item *) =
         newest_first ? by_newest : by_oldest;
-    struct dlq_entry *e, *next;
-    HASH_ITER(hh, d->entries, e, next)
-    if (!e->exists)
-        forget(d, e);
-    HASH_SORT(d->entries, order);
+    struct dlq_item *item, *next;
+    HASH_ITER(hh, d->items, item, next)
+    if (!item->entry.exists)
+        forget(d, item);
+    HASH_SORT(d->items, order);
 }
 
 static void make_room(struct dlq *d)
 {
-    struct dlq_entry *e, *next;
+    struct dlq_item *item, *next;
     size_t n = d->open_max / 10;
     dlq_sort(d, false);
-    HASH_ITER(hh, d->entries, e, next)
+    HASH_ITER(hh, d->items, item, next)
     if (n-- > 0)
-        forget(d, e);
+        forget(d, item);
     else
         break;
     d->more = true;
@@ -147,36 +154,43 @@ void dlq_add(struct dlq *d, struct dlq_place at, int64_t timestamp_ms, struct st
 {
     struct dlq_place of;
     enum dlq_state became = resolution(headers, &of);
-    struct dlq_entry *e;
+    struct dlq_item *item;
     if (became == DLQ_OPEN) {
         if (d->open_max && dlq_count(d) >= d->open_max)
             make_room(d);
-        e = make(d, at);
+        struct dlq_entry *e = make(d, at);
         if (!e->exists)
             dlq_entry_read(e, timestamp_ms, key, headers);
         e->exists = true;
     } else if (!d->open_max) {
         make(d, of)->state = became;
-    } else if ((e = get(d, of))) {
-        forget(d, e);
+    } else if ((item = get(d, of))) {
+        forget(d, item);
     }
 }
 
 void dlq_expire(struct dlq *d, int32_t partition, int64_t first)
 {
-    struct dlq_entry *e, *next;
-    HASH_ITER(hh, d->entries, e, next)
-    if (e->at.partition == partition && e->at.offset < first)
-        forget(d, e);
+    struct dlq_item *item, *next;
+    HASH_ITER(hh, d->items, item, next)
+    if (item->entry.at.partition == partition && item->entry.at.offset < first)
+        forget(d, item);
 }
 
 size_t dlq_count(const struct dlq *d)
 {
-    return HASH_COUNT(d->entries);
+    return HASH_COUNT(d->items);
 }
 
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
 {
-    struct dlq_entry *e = get(d, at);
-    return e && e->exists ? e : NULL;
+    struct dlq_item *item = get(d, at);
+    return item && item->entry.exists ? &item->entry : NULL;
+}
+
+struct dlq_entry *dlq_next(const struct dlq *d, const struct dlq_entry *after)
+{
+    const struct dlq_item *item = (const struct dlq_item *)after;
+    struct dlq_item *next = item ? item->hh.next : d->items;
+    return next ? &next->entry : NULL;
 }

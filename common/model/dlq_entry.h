@@ -10,8 +10,6 @@
 #ifndef CRCR_MODEL_DLQ_ENTRY_H
 #define CRCR_MODEL_DLQ_ENTRY_H
 
-#include <uthash.h>
-
 #include "../base/headers.h"
 #include "limits.h"
 
@@ -30,7 +28,6 @@ void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE]);
 
 /* What is kept of a record. Text that is not known is "", and what is too long is cut. */
 struct dlq_entry {
-    UT_hash_handle hh;
     char place[DLQ_PLACE_SIZE]; /* its key in a struct dlq */
     struct dlq_place at;
     int64_t parked_ms;
@@ -54,7 +51,7 @@ struct dlq {
      * parked first is forgotten, and more is set. */
     size_t open_max;
     bool more;
-    struct dlq_entry *entries; /* to be walked by hh.next */
+    struct dlq_item *items;
 };
 void dlq_clear(struct dlq *d);
 /* A record of the topic: an entry, or what resolves one. In any order; with open_max in that of its
@@ -66,6 +63,8 @@ void dlq_expire(struct dlq *d, int32_t partition, int64_t first);
 /* Puts the entries into order, and drops those of which only the resolution has come. */
 void dlq_sort(struct dlq *d, bool newest_first);
 size_t dlq_count(const struct dlq *d);
+/* The entry after that one; after NULL: the first. NULL: there is none. */
+struct dlq_entry *dlq_next(const struct dlq *d, const struct dlq_entry *after);
 /* NULL: there is none. */
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
 

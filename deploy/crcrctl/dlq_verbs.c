@@ -160,7 +160,7 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
         code = read_queue(ctl, &(struct reading){ .dlq = &dlq });
     if (code != CTL_OK)
         return code;
-    for (const struct dlq_entry *entry = dlq.entries; entry; entry = entry->hh.next) {
+    for (const struct dlq_entry *entry = NULL; (entry = dlq_next(&dlq, entry));) {
         if (!dlq_matches(&filter, &ctl->topics, entry))
             continue;
         resolved += entry->state != DLQ_OPEN;
@@ -232,7 +232,7 @@ static void choose(struct resolving *r)
         ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": no entry is there", f->places[i].partition,
                 f->places[i].offset);
     }
-    for (struct dlq_entry *entry = r->dlq.entries; entry; entry = entry->hh.next) {
+    for (struct dlq_entry *entry = NULL; (entry = dlq_next(&r->dlq, entry));) {
         if (!dlq_matches(f, &r->ctl->topics, entry))
             continue;
         entry->chosen = entry->state == DLQ_OPEN;
@@ -332,7 +332,7 @@ static void run(struct resolving *r)
     struct scan results = { .topics = SCAN(TOPIC_RESULTS), .keep = &r->follower };
     const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
     bool any = false; /* of those chosen came from `results` */
-    for (const struct dlq_entry *e = r->dlq.entries; e && !any; e = e->hh.next)
+    for (const struct dlq_entry *e = NULL; !any && (e = dlq_next(&r->dlq, e));)
         any = e->chosen && str_is(str_of(e->source_topic), topic);
     if (any && r->to == DLQ_REPLAYED)
         r->err = scan_run(&results, r->ctl, see_row, &r->rows, &r->why);

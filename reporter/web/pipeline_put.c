@@ -138,7 +138,7 @@ void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pi
 
 static void put_dlq(struct buf *to, const struct dlq *d, size_t shown)
 {
-    const struct dlq_entry *e = d ? d->entries : NULL;
+    const struct dlq_entry *e = d ? dlq_next(d, NULL) : NULL;
     json_put_begin(to, "dlq", '{');
     json_put_number(to, "open", d ? (int64_t)dlq_count(d) : -1);
     json_put_name(to, "more");
@@ -146,7 +146,7 @@ static void put_dlq(struct buf *to, const struct dlq *d, size_t shown)
     json_put_time(to, "newest_at", e ? e->parked_ms : 0);
     if (shown)
         json_put_begin(to, "entries", '[');
-    for (size_t i = 0; e && i < shown; i++, e = e->hh.next) {
+    for (size_t i = 0; e && i < shown; i++, e = dlq_next(d, e)) {
         json_put_begin(to, NULL, '{');
         put_record(to, e->place, e);
         json_put_time(to, "parked_at", e->parked_ms);

@@ -56,13 +56,13 @@ static void what_is_replayed_or_dropped_is_not_open(void **state)
     dlq_sort(&dlq, true);
     assert_int_equal(dlq_count(&dlq), 2);
     assert_false(dlq.more);
-    const struct dlq_entry *e = dlq.entries;
+    const struct dlq_entry *e = dlq_next(&dlq, NULL);
     assert_string_equal(e->place, "0@2");
     assert_string_equal(e->repos, "org/a,org/b");
     assert_int_equal(e->parked_ms, 30);
-    e = e->hh.next;
+    e = dlq_next(&dlq, e);
     assert_string_equal(e->place, "1@2");
-    assert_null(e->hh.next);
+    assert_null(dlq_next(&dlq, e));
     resolve("0@2", "dropped");
     resolve("1@2", "dropped");
     assert_int_equal(dlq_count(&dlq), 0);
@@ -86,7 +86,7 @@ static void of_too_many_the_newest_stay_and_it_says_so(void **state)
     assert_int_equal(dlq_count(&dlq), OPEN_MAX - OPEN_MAX / 10 + 1);
     assert_true(dlq.more);
     dlq_sort(&dlq, true);
-    assert_string_equal(dlq.entries->place, "0@10000");
+    assert_string_equal(dlq_next(&dlq, NULL)->place, "0@10000");
     assert_null(dlq_find(&dlq, (struct dlq_place){ 0, OPEN_MAX / 10 - 1 }));
     assert_non_null(dlq_find(&dlq, (struct dlq_place){ 0, OPEN_MAX / 10 }));
 }

@@ -102,7 +102,7 @@ static void the_oldest_comes_first(void **state)
     add(parked(0, 1)); /* parked_ms falls with the offset here */
     add(parked(0, 2));
     dlq_sort(&dlq, false);
-    assert_int_equal(dlq.entries->at.offset, 2);
+    assert_int_equal(dlq_next(&dlq, NULL)->at.offset, 2);
 }
 
 static void places_have_one_form(void **state)
@@ -120,7 +120,7 @@ static void places_have_one_form(void **state)
 
 static bool matches(struct dlq_filter filter)
 {
-    return dlq_matches(&filter, &topics, dlq.entries);
+    return dlq_matches(&filter, &topics, dlq_next(&dlq, NULL));
 }
 
 static void filters_are_anded(void **state)
@@ -174,7 +174,7 @@ static void an_entry_of_the_old_form_is_found_goes_back_and_is_resolved(void **s
     struct record *r = parked_of_the_old_form();
     add(r);
     dlq_sort(&dlq, false);
-    assert_string_equal(dlq.entries->repos, "org/a");
+    assert_string_equal(dlq_next(&dlq, NULL)->repos, "org/a");
     assert_true(matches((struct dlq_filter){ .repo = STR_LIT("ORG/A") }));
     assert_false(matches((struct dlq_filter){ .repo = STR_LIT("org/c") }));
     assert_int_equal(dlq_unpark(&topics, r, &target, &h, &why), OK);
