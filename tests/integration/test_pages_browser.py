@@ -242,6 +242,7 @@ def test_since_when_a_job_fails_on_main_and_which_are_flaky(reporter, page):
     assert grey.value.code == 404 and b"unknown" in grey.value.read()
 
 
+@pytest.mark.long
 def test_the_matrix_has_pages_with_addresses_and_columns_in_groups(reporter, page):
     for i in range(60):
         name = {0: "gpu (a)", 1: "gpu (b)"}.get(i, "build")
@@ -268,7 +269,8 @@ def test_a_delivery_has_a_timeline_and_is_found_by_a_part_of_its_id(reporter, pa
     page.open("/prs?state=passing&q=709").wait("No pull request")
 
 
-@pytest.mark.parametrize("live, pr", [(True, 704), (False, 714)], ids=["live", "polling"])
+@pytest.mark.parametrize("live, pr", [
+    pytest.param(True, 704, id="live"), pytest.param(False, 714, id="polling", marks=pytest.mark.long)])
 def test_a_job_turns_green_while_one_looks_and_nothing_is_lost(reporter, page, live, pr):
     failed(reporter, pr=pr, run_id=pr)
     job = Job(reporter, "org/two", "L2", pr=pr).outcome("dispatched").call("in_progress", 1000)
@@ -397,6 +399,7 @@ def test_a_hidden_tab_asks_nothing_and_is_up_to_date_once_it_is_shown(reporter, 
     assert tab.js(open_sources) == 1
 
 
+@pytest.mark.long
 def test_a_page_follows_all_that_it_shows(reporter, page):
     """A push makes a job one of main's: of the answers that the page is made of that changes one alone, and not the first."""
     job = failed(reporter, pr=718, repo="org/six")
@@ -429,6 +432,7 @@ def test_times_are_local_and_utc_on_hover(reporter, page):
         page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 
 
+@pytest.mark.long
 def test_nothing_moves_for_who_wants_less_motion(reporter, page):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
     try:
@@ -444,6 +448,7 @@ def test_nothing_moves_for_who_wants_less_motion(reporter, page):
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("url, code", [("https://crcr.example.org", 0), ("http://127.0.0.1:8090", 0),
                                        ("https://example.org/crcr", 2), ("https://example.org?a", 2)])
 def test_the_address_of_the_pages_has_no_path(reporter, url, code):
@@ -468,6 +473,7 @@ def crowd(reporter):
         yield
 
 
+@pytest.mark.long
 def test_a_page_polls_while_2000_wait(reporter, page, request):
     """The last one here: those who went away count for 20 s more."""
     job = Job(reporter, "org/two", "L2", pr=717).outcome("dispatched").call("in_progress", 1000)
