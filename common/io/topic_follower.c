@@ -58,9 +58,9 @@ static struct progress *progress_of(const struct topic_follower *f, const char *
 /* ---- the beginning --------------------------------------------------------------------------- */
 
 /* From times to offsets; a partition without a later record starts at its end. */
-static enum err find_offsets(struct topic_follower *f, struct why *why)
+static enum err find_offsets(struct topic_follower *f, bool once, struct why *why)
 {
-    int64_t deadline = clock_mono_ms() + (f->to_ends ? 0 : OFFSETS_MS);
+    int64_t deadline = clock_mono_ms() + (once ? 0 : OFFSETS_MS);
 
     for (;;) {
         bool timed = false;
@@ -108,7 +108,7 @@ static enum err start_to_ends(struct topic_follower *f, struct why *why)
     enum err err = topic_client_ends(&f->client, f->partitions, START_MS, ends, why);
 
     if (!err)
-        err = find_offsets(f, why);
+        err = find_offsets(f, true, why);
     for (int i = 0; !err && i < f->partitions->cnt; i++) {
         struct progress *p = &f->progress[i];
         int64_t from = f->partitions->elems[i].offset;
@@ -145,7 +145,7 @@ static enum err start(struct topic_follower *f, const struct topic_follower_opti
     }
     if (f->to_ends)
         return start_to_ends(f, why);
-    err = find_offsets(f, why);
+    err = find_offsets(f, options->once, why);
     if (err)
         return err;
     f->moved_ms = f->awaited_ms = clock_mono_ms();

@@ -21,6 +21,7 @@ struct topic_follower_options {
      * next. What comes in meanwhile is not read. What a topic lost meanwhile (made anew, an unclean
      * election) is waited for: who reads must begin anew when nothing comes. */
     bool to_ends;
+    bool once; /* the start asks for offsets once: for who tries again by itself */
 };
 
 /* Asks the brokers for the topics' partitions, waiting 5 s at most, and where there are times for

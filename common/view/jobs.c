@@ -135,8 +135,9 @@ static void jobs_add(struct view_index *names, const struct redis_value *set, st
 static enum err jobs_get(struct redis *r, const struct view_index *names, bool brief,
                          struct job_list *ret, struct why *why)
 {
-    struct str argv[2 + RESULT_FIELDS_MAX] = { STR_LIT("HMGET") }; /* key field … */
-    size_t n_fields = result_record_names(argv + 2, brief);
+    /* HMGET key field …, or HGETALL key: the dispatcher's user of Redis may only the second. */
+    struct str argv[2 + RESULT_FIELDS_MAX] = { brief ? STR_LIT("HMGET") : STR_LIT("HGETALL") };
+    size_t n_fields = brief ? result_record_names(argv + 2, true) : 0;
     struct job_list list = { mem_alloc(names->n + 1, sizeof(*list.at)), 0 };
     struct redis_batch batch = { .redis = r, .why = why };
     const struct redis_value *reply;
@@ -147,9 +148,11 @@ static enum err jobs_get(struct redis *r, const struct view_index *names, bool b
     for (size_t i = 0; (reply = redis_batch_next(&batch)); i++) {
         struct result_record *job = &list.at[list.n++];
         result_record_init(job);
-        for (size_t f = 0; f < reply->n; f++)
+        for (size_t f = 0; brief && f < reply->n; f++)
             if (reply->items[f].type == REDIS_STR)
                 result_record_set(job, argv[2 + f], reply->items[f].text);
+        for (size_t f = 0; !brief && f + 1 < reply->n; f += 2)
+            result_record_set(job, reply->items[f].text, reply->items[f + 1].text);
         result_record_times(job);
         if (names->at[i].at_ms > 0)
             job->last_ms = names->at[i].at_ms;

@@ -20,6 +20,7 @@
 #define WAIT_MS        20000 /* proxies cut off what is silent for 30 or 60 s */
 #define LOOK_EVERY_MS  50    /* 20 a second */
 #define LOOK_SHARE     30    /* a look is followed by 30 times as long without one */
+#define LOOK_REST_MS   30000 /* at most: the others wait meanwhile */
 #define DOWN_MS        1000 /* Redis is not asked again for so long: each time costs a line logged */
 #define TURN_MS        500
 
@@ -214,9 +215,13 @@ static void look(struct live *l, const struct reader *r)
 {
     int64_t began_ms = clock_mono_ms();
     bool is_rendered = false;
-    for (size_t i = 0; i < r->n; i++)
+    for (size_t i = 0; i < r->n; i++) {
+        role_alive(l->role);
         is_rendered |= page_now(l, &r->of[i], NULL);
+    }
     int64_t now_ms = clock_mono_ms(), rest_ms = (now_ms - began_ms) * LOOK_SHARE;
+    if (rest_ms > LOOK_REST_MS)
+        rest_ms = LOOK_REST_MS;
     if (is_rendered) /* else nothing can be read, and the others are to learn of that at once */
         l->look_at_ms = now_ms + (rest_ms > LOOK_EVERY_MS ? rest_ms : LOOK_EVERY_MS);
 }

@@ -7,9 +7,9 @@
  *
  * What was rendered goes into the cache and is as good as new for 2 s: no path is rendered more
  * often, however many ask and wait. Whoever waits is looked at every 2 s, all together at most 20
- * times a second with a rendering, and for at most a thirtieth of the time, Redis included. So 500
- * paths that differ are looked at every 25 s, and those that are large more rarely. Where Redis is
- * unavailable all who wait are sent to ask, and learn it there. */
+ * times a second with a rendering, and for a thirtieth of the time, Redis included, but with no
+ * pause above 30 s. So 500 paths that differ are looked at every 25 s, and those that are large
+ * more rarely. Where Redis is unavailable all who wait are sent to ask, and learn it there. */
 #ifndef CRCR_REPORTER_WEB_LIVE_H
 #define CRCR_REPORTER_WEB_LIVE_H
 

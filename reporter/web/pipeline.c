@@ -25,6 +25,9 @@
 #define DLQ_MAX      10000 /* 10 MB */
 #define JSON_MAX     (8u << 20)
 
+/* The topics that are read all the time. */
+enum followed { OF_DLQ, OF_DISPATCHES };
+
 struct pipeline {
     const struct reporter *reporter;
     struct role_ctx *role;
@@ -37,8 +40,10 @@ struct pipeline {
     struct budget_rules rules;
     struct topic_admin *admin;
     struct redis *redis;
-    struct topic_follower *follower; /* of `dlq` and `dispatches` */
-    bool follows;                    /* else Kafka has not said yet where they are */
+    /* Of `dlq`, and of `dispatches`: what comes of one must not hide that the other stands still.
+     */
+    struct topic_follower *follower[2];
+    bool follows[2]; /* else Kafka has not said yet where it is */
     struct dlq open;
     struct dispatch_day *day;
     struct pipeline_look look;
@@ -141,28 +146,41 @@ static enum err look_at_kafka(struct pipeline *p, struct why *why)
 /* ---- the two topics -------------------------------------------------------------------------- */
 
 /* Begins to read them, or begins anew where librdkafka reads no further. */
+static enum err follow_one(struct pipeline *p, enum followed one, struct why *why)
+{
+    const char *topic = p->reporter->topics.name[one == OF_DLQ ? TOPIC_DLQ : TOPIC_DISPATCHES];
+    const int64_t from = one == OF_DLQ ? FOLLOW_BEGINNING : clock_wall_ms() - DISPATCH_DAY_MS;
+    const struct topic_follower_options options = {
+        .kafka = p->reporter->kafka, .topics = &topic, .n_topics = 1, .from = &from, .once = true
+    };
+    if (p->follows[one] && topic_follower_stalled(p->follower[one], why)) {
+        topic_follower_free(p->follower[one]);
+        p->follower[one] = NULL;
+        p->follows[one] = false;
+    }
+    if (p->follows[one] || !goes_on(p))
+        return OK;
+    if (one == OF_DLQ) {
+        dlq_clear(&p->open);
+        p->open.more = false;
+    } else {
+        dispatch_day_free(p->day);
+        p->day = dispatch_day_new();
+    }
+    enum err err = topic_follower_start(&p->follower[one], &options, why);
+    p->follows[one] = !err;
+    return err;
+}
+
 static enum err follow(struct pipeline *p, struct why *why)
 {
-    const char *const topics[] = { p->reporter->topics.name[TOPIC_DLQ],
-                                   p->reporter->topics.name[TOPIC_DISPATCHES] };
-    const int64_t from[] = { FOLLOW_BEGINNING, clock_wall_ms() - DISPATCH_DAY_MS };
-    const struct topic_follower_options options = {
-        .kafka = p->reporter->kafka, .topics = topics, .n_topics = 2, .from = from
-    };
-    if (p->follows && topic_follower_stalled(p->follower, why)) {
-        topic_follower_free(p->follower);
-        p->follower = NULL;
-        p->follows = false;
-    }
-    if (p->follows || !goes_on(p))
-        return OK;
-    dlq_clear(&p->open);
-    p->open.more = false;
-    dispatch_day_free(p->day);
-    p->day = dispatch_day_new();
-    enum err err = topic_follower_start(&p->follower, &options, why);
-    p->follows = !err;
-    return err;
+    enum err err = follow_one(p, OF_DLQ, why);
+    return err ? err : follow_one(p, OF_DISPATCHES, why);
+}
+
+static bool is_read(const struct pipeline *p, enum followed one)
+{
+    return p->follows[one] && topic_follower_caught_up(p->follower[one]);
 }
 
 /* What has come. True when there may be more. */
@@ -171,13 +189,17 @@ static bool take(struct pipeline *p)
     const struct record *record;
     struct outcome outcome;
     size_t n = 0;
-    while (p->follows && n < TAKE_MAX && (record = topic_follower_next(p->follower, 0))) {
-        if (str_is(str_of(record->at.topic), p->reporter->topics.name[TOPIC_DLQ]))
-            dlq_add(&p->open, (struct dlq_place){ record->at.partition, record->at.offset },
-                    record->timestamp_ms, record->key, &record->headers);
-        else if (!outcome_from_json(record->value, &outcome, NULL))
+    for (; p->follows[OF_DLQ] && n < TAKE_MAX; n++) {
+        if (!(record = topic_follower_next(p->follower[OF_DLQ], 0)))
+            break;
+        dlq_add(&p->open, (struct dlq_place){ record->at.partition, record->at.offset },
+                record->timestamp_ms, record->key, &record->headers);
+    }
+    for (; p->follows[OF_DISPATCHES] && n < TAKE_MAX; n++) {
+        if (!(record = topic_follower_next(p->follower[OF_DISPATCHES], 0)))
+            break;
+        if (!outcome_from_json(record->value, &outcome, NULL))
             dispatch_day_add(p->day, &outcome, clock_wall_ms());
-        n++;
     }
     return n == TAKE_MAX;
 }
@@ -211,15 +233,14 @@ static void render(struct pipeline *p)
     struct budget_used used[ACCOUNTS_MAX];
     size_t n = accounts_of(p, version->list, accounts);
     char refused[ALLOWLIST_NOTE_MAX] = "";
-    bool is_read = p->follows && topic_follower_caught_up(p->follower);
     struct why why;
     struct pipeline_view view = {
         .pipeline = &p->looked_all,
         .health = &p->looked_health,
         .error = p->error.text,
         .now_ms = clock_wall_ms(),
-        .dlq = is_read ? &p->open : NULL,
-        .day = is_read ? p->day : NULL,
+        .dlq = is_read(p, OF_DLQ) ? &p->open : NULL,
+        .day = is_read(p, OF_DISPATCHES) ? p->day : NULL,
         .sha = version->sha,
         .repositories = version->list ? (int64_t)allowlist_size(version->list) : 0,
         .redis_error = "",
@@ -319,7 +340,8 @@ void pipeline_free(struct pipeline *p)
 {
     if (!p)
         return;
-    topic_follower_free(p->follower);
+    topic_follower_free(p->follower[OF_DLQ]);
+    topic_follower_free(p->follower[OF_DISPATCHES]);
     topic_admin_free(p->admin);
     redis_free(p->redis);
     dlq_clear(&p->open);
