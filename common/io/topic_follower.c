@@ -57,7 +57,24 @@ static struct progress *progress_of(const struct topic_follower *f, const char *
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* From times to offsets; a partition without a later record starts at its end. */
+/* From times to offsets. A partition without a later record starts at its end, which is asked for
+ * before: librdkafka would look for it when it fetches, and pass over what came meanwhile. */
+static enum err offsets_of_times(struct topic_follower *f, struct why *why)
+{
+    struct topic_end *ends = mem_alloc((size_t)f->partitions->cnt, sizeof(*ends));
+    enum err err = topic_client_ends(&f->client, f->partitions, START_MS, ends, why);
+
+    if (err)
+        (void)why_prefix(why, err, "cannot find offsets by time");
+    else
+        err = topic_client_offsets_at_times(&f->client, f->partitions, START_MS, why);
+    for (int i = 0; !err && i < f->partitions->cnt; i++)
+        if (f->progress[i].from > 0 && f->partitions->elems[i].offset == RD_KAFKA_OFFSET_END)
+            f->partitions->elems[i].offset = ends[i].end;
+    free(ends);
+    return err;
+}
+
 static enum err find_offsets(struct topic_follower *f, bool once, struct why *why)
 {
     int64_t deadline = clock_mono_ms() + (once ? 0 : OFFSETS_MS);
@@ -70,9 +87,7 @@ static enum err find_offsets(struct topic_follower *f, bool once, struct why *wh
             f->partitions->elems[i].offset = from ? from : RD_KAFKA_OFFSET_BEGINNING;
         }
         struct why reason;
-        enum err err =
-            timed ? topic_client_offsets_at_times(&f->client, f->partitions, START_MS, &reason)
-                  : OK;
+        enum err err = timed ? offsets_of_times(f, &reason) : OK;
         if (!err)
             return OK;
         if (clock_mono_ms() >= deadline)
