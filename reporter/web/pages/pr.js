@@ -33,7 +33,8 @@ function commit(data, deliveries, main) {
               deliveries.includes(main) ? ", shown above" : ""]),
     el("ul", states, { class: "chips", "aria-label": "back ends" }),
     ...deliveries.filter((one) => one !== main).map((one) => el("details", [
-      el("summary", [one.event_type || "event", " ", deliveryLink(one.delivery_id), ": ", summary(one)]),
+      el("summary", [one.event_type || "event", " ", el("code", one.delivery_id.slice(0, 8))]),
+      el("p", ["Delivery ", deliveryLink(one.delivery_id), ". ", summary(one)]),
       boxes(one, data.labels, false)], { key: one.delivery_id }))], { key: named.head_sha });
 }
 
