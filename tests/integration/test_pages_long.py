@@ -97,13 +97,16 @@ def test_axe_finds_nothing_on_any_page(rich, page, axe, scheme, size):  # noqa: 
 
 @pytest.fixture(scope="module")
 def many(reporter):  # noqa: F811
-    """A delivery of ten thousand jobs of ten back ends, each tenth of which failed."""
+    """A delivery of ten thousand jobs of ten back ends, each tenth of which failed, and of one that reported nothing."""
     job, records = Job(reporter, "org/many0", "L2", pr=903), []
     job.reporter = types.SimpleNamespace(put=lambda _, key, value, headers, **how: records.append((key, json.dumps(value), headers, 0)))
     for number in range(MANY):
         job.repo = f"org/many{number % 10}"
         job.call("completed", 2000, job_name=f"a job with a name of usual length, number {number}",
                  conclusion="failure" if number % 100 < 10 else "success", check_run_id=str(number))
+    quiet = Job(reporter, "org/quiet", "L2", pr=903)
+    quiet.delivery, quiet.sha = job.delivery, job.sha
+    quiet.outcome("dispatched")
     write_all(reporter.relay.kafka, reporter.relay.topic("callbacks"), records)
     def jobs():
         delivery = reporter.relay.api(f"/api/crcr/deliveries/{job.delivery}?limit={MANY}")
@@ -115,7 +118,7 @@ def many(reporter):  # noqa: F811
 @pytest.mark.parametrize("path, jobs", [("/delivery/{}?limit=10000", MANY), ("/pr/903", 1000)])
 def test_ten_thousand_jobs_are_drawn_within_a_second(many, page, path, jobs):  # noqa: F811
     """From the JSON that came to the picture: parsed, made into elements, laid out. And again, when it has changed."""
-    page.open(path.format(many.delivery)).wait("org/many9")
+    page.open(path.format(many.delivery)).wait("org/many0", f"{jobs // 10} ✗ failure", f"org/quiet L2 none of the first {jobs:,} jobs")
     shown = page.js("return document.querySelectorAll('main .jobs > li').length")
     assert shown == jobs
     drawn = page.driver.execute_async_script(DRAW, f"/api/crcr/deliveries/{many.delivery}?limit={jobs}")

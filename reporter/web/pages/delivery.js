@@ -103,6 +103,10 @@ export function backEnds(delivery) {
   return all.sort((a, b) => rank(a.how) - rank(b.how) || a.row.repo.localeCompare(b.row.repo));
 }
 
+// What is said of a back end of which there is neither a job nor a failed dispatch.
+export const noJob = (row, delivery) => el("span", row.level === "L1" ? "sent"
+  : delivery.more_jobs ? `none of the first ${count(delivery.jobs.length)} jobs` : "no job yet", { class: "quiet" });
+
 function artifacts(jobs) {
   const those = jobs.filter((job) => job.artifact_url);
   return those.length > 1 ? el("details", [el("summary", `Artifacts of ${count(those.length)} jobs`),
@@ -112,7 +116,7 @@ function artifacts(jobs) {
 function box({ row, jobs, how }, delivery, labels, named) {
   return el("section", places([
     el("h3", [repoLink(row.repo), " ", tier(row.level), " ", demoted(row.demoted), " ",
-      how ? state(how) : el("span", row.level === "L1" ? "sent" : "no job yet", { class: "quiet" })]),
+      how ? state(how) : noJob(row, delivery)]),
     el("p", advice(row, delivery, labels), { class: "quiet" }),
     row.oncalls.length ? el("p", `On call: ${row.oncalls.join(", ")}`, { class: "quiet" }) : null,
     dispatch(row),

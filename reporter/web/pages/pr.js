@@ -1,6 +1,6 @@
 // "/pr/<n>": the newest results of a pull request in full; below, each commit and its other deliveries.
 import { el, link, places } from "./dom.js";
-import { backEnds, boxes, startOf, summary } from "./delivery.js";
+import { backEnds, boxes, noJob, startOf, summary } from "./delivery.js";
 import { deliveryLink, shaLink, state, when } from "./values.js";
 
 export const api = (match) => `/api/crcr/prs/${match[1]}`;
@@ -26,7 +26,7 @@ const title = (data, delivery) => [delivery.event_type || "event", " of ", shaLi
 // What one commit came to, and its other deliveries. main: the delivery that is shown above.
 function commit(data, deliveries, main) {
   const named = deliveries[chosen(deliveries)];
-  const states = backEnds(named).map(({ row, how }) => el("li", [`${row.repo} `, how ? state(how) : el("span", "no job", { class: "quiet" })],
+  const states = backEnds(named).map(({ row, how }) => el("li", [`${row.repo} `, how ? state(how) : noJob(row, named)],
                                                           { key: row.repo.toLowerCase() }));
   return el("li", [
     el("h3", [shaLink(data.upstream_repo, named.head_sha), ", ", when(startOf(deliveries.at(-1))),
