@@ -48,6 +48,7 @@ struct pipeline {
     struct dispatch_day *day;
     struct pipeline_look look;
     struct buf looked_all, looked_health; /* what it said when it last came to its end */
+    int64_t looked_ms;                    /* when that was; 0 */
     struct why error;                     /* of the last one; "" */
     struct topic_want *wants;             /* of this one */
     size_t n_wants;
@@ -238,6 +239,7 @@ static void render(struct pipeline *p)
         .pipeline = &p->looked_all,
         .health = &p->looked_health,
         .error = p->error.text,
+        .looked_ms = p->looked_ms,
         .now_ms = clock_wall_ms(),
         .dlq = is_read(p, OF_DLQ) ? &p->open : NULL,
         .day = is_read(p, OF_DISPATCHES) ? p->day : NULL,
@@ -283,6 +285,7 @@ static void look(struct pipeline *p)
         buf_reset(&p->looked_all);
         buf_reset(&p->looked_health);
         pipeline_look_put(&p->looked_all, &p->looked_health, &p->look, &p->reporter->topics);
+        p->looked_ms = p->look.at_ms;
     }
     p->error = why;
     if (goes_on(p))

@@ -112,7 +112,6 @@ void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pi
                        const struct topics *topics)
 {
     json_put_time(pipeline, "looked_at", look->at_ms);
-    json_put_time(health, "looked_at", look->at_ms);
     json_put_begin(pipeline, "groups", '[');
     json_put_begin(health, "roles", '[');
     for (size_t g = 0; g < GROUP_COUNT && look->at_ms; g++)
@@ -197,6 +196,7 @@ void health_put(struct buf *to, const struct pipeline_view *v)
 {
     buf_putc(to, '{');
     buf_put(to, buf_str(v->health));
+    json_put_time(to, "looked_at", *v->error ? v->looked_ms : 0);
     json_put_string(to, "error", v->error);
     dispatch_day_put(to, v->day, v->now_ms);
     put_budget(to, v);

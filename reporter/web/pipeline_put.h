@@ -39,6 +39,7 @@ void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pi
 struct pipeline_view {
     const struct buf *pipeline, *health; /* of pipeline_look_put */
     const char *error;                   /* why there is no newer look; "" */
+    int64_t looked_ms;                   /* of the last one; 0 */
     int64_t now_ms;
     const struct dlq *dlq;          /* what is open, the newest first; NULL: not read yet */
     const struct dispatch_day *day; /* likewise */

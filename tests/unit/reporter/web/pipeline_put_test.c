@@ -135,6 +135,20 @@ static void what_is_not_known_is_null(void **state)
     json_decref(root);
 }
 
+/* Open pages follow health: what no reader sees must not change it. */
+static void only_an_error_shows_when_kafka_was_looked_at(void **state)
+{
+    (void)state;
+    view.looked_ms = NOW;
+    json_t *root = read(health_put);
+    assert_true(json_is_null(json_object_get(root, "looked_at")));
+    json_decref(root);
+    view.error = "no answer";
+    root = read(health_put);
+    assert_non_null(json_string_value(json_object_get(root, "looked_at")));
+    json_decref(root);
+}
+
 static void of_the_dlq_the_newest_are_shown_and_all_counted(void **state)
 {
     (void)state;
@@ -185,6 +199,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_oldest_record_is_shown_and_counts, start, end),
         cmocka_unit_test_setup_teardown(what_is_put_off_waits_only_from_its_time_on, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_null, start, end),
+        cmocka_unit_test_setup_teardown(only_an_error_shows_when_kafka_was_looked_at, start, end),
         cmocka_unit_test_setup_teardown(of_each_bucket_the_account_with_least_is_shown, start, end),
         cmocka_unit_test_setup_teardown(of_the_dlq_the_newest_are_shown_and_all_counted, start,
                                         end),
