@@ -19,10 +19,10 @@ struct topic_admin {
 };
 
 /* One record of a partition is wanted at a time: librdkafka fetches little ahead. A broker gives a
- * record that is larger all the same. */
+ * record that is larger all the same. fetch.max.bytes is not set: librdkafka makes it fit the queue
+ * and the largest message, and refuses one that is less than message.max.bytes. */
 static const topic_setting defaults[] = {
     { "fetch.message.max.bytes", "65536" },
-    { "fetch.max.bytes", "4194304" },
     { "queued.max.messages.kbytes", "4096" },
     { NULL, NULL },
 };

@@ -91,7 +91,7 @@ static enum err find_offsets(struct topic_follower *f, bool once, struct why *wh
         if (!err)
             return OK;
         if (clock_mono_ms() >= deadline)
-            return why_set(why, err, "%s; run this again in a moment", reason.text);
+            return why_set(why, err, once ? "%s" : "%s; run this again in a moment", reason.text);
         topic_follower_next(f, AGAIN_MS); /* nothing is assigned yet: no record comes */
     }
 }
