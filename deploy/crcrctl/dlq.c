@@ -54,8 +54,13 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
         source = headers_get(&record->headers, "to_topic");
         topic = topics_find(topics, source);
     }
+    if (topic == TOPIC_RESULTS)
+        return why_set(why, ERR_REFUSE,
+                       "a row does not go back, it could take the place of a newer one: `crcrctl "
+                       "replay --topic callbacks` publishes the newest of the job again; then drop "
+                       "this one");
     if (topic != TOPIC_EVENTS && topic != TOPIC_CALLBACKS && topic != TOPIC_RECONCILE &&
-        topic != TOPIC_RESULTS && !(topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4))
+        !(topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4))
         return why_set(why, ERR_REFUSE, "it came from '%.*s', where nothing can be put back",
                        STR_ARG(source));
     headers_copy(to, &record->headers);

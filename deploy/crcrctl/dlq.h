@@ -27,8 +27,8 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
 
 /* Where an entry goes back to, and its headers there: as they were, attempt 1, without what the
  * queue or a delay added, and with `dlq` (its place here, for trace). ERR_REFUSE: it came from
- * nowhere that it could go back to, or only a part of it was kept. Strings are borrowed from the
- * record. */
+ * nowhere that it could go back to (a row of `results` could take the place of a newer one), or
+ * only a part of it was kept. Strings are borrowed from the record. */
 enum err dlq_unpark(const struct topics *topics, const struct record *record, enum topic *target,
                     struct headers *to, struct why *why) MUST_CHECK;
 /* The headers of its resolution: what identifies the entry, `resolves` and `class`. */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/base/table.h"
-#include "../../common/crypto/hmac.h"
 #include "dlq.h"
 #include "out.h"
 #include "repos.h"
@@ -104,18 +102,10 @@ static int filter_of(const struct ctl *ctl, const struct args *args, struct dlq_
     return CTL_OK;
 }
 
-/* `results` keeps only the newest row of a job, and an older one that is put back would take its
- * place. Of each row in the queue: what is its newest in the topic. */
-struct row {
-    char sha[SHA256_HEX_SIZE]; /* of the value; "": none seen */
-};
-
 struct reading {
     struct dlq *dlq;
-    struct table *rows;           /* of struct row, by the record's key; NULL: not wanted */
     const struct dlq_place *show; /* the record to print; NULL: none */
     bool shown;
-    const char *results;
 };
 
 static bool collect(void *opaque, const struct record *record)
@@ -127,18 +117,15 @@ static bool collect(void *opaque, const struct record *record)
         print_record(record);
         r->shown = true;
     }
-    if (r->rows && str_is(headers_get(&record->headers, "source_topic"), r->results))
-        (void)table_make(r->rows, record->key);
     return true;
 }
 
-/* Reads the whole queue; r->dlq is finished, and the caller's to clear. rows has then the keys of
- * what came from `results`. CTL_OK or what to exit with. */
+/* Reads the whole queue; r->dlq is finished, and the caller's to clear. CTL_OK or what to exit
+ * with. */
 static int read_queue(struct ctl *ctl, struct reading *r)
 {
     struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct why why;
-    r->results = ctl->topics.name[TOPIC_RESULTS];
     *r->dlq = (struct dlq){ .open_max = 0 };
     enum err err = scan_all(&scan, ctl, collect, r, &why);
     dlq_sort(r->dlq, false);
@@ -211,9 +198,7 @@ struct resolving {
     struct dlq_filter filter;
     enum dlq_state to;
     struct dlq dlq;
-    struct table rows;               /* of struct row: those that go back to `results` */
-    struct topic_follower *follower; /* of `results`; NULL: nothing goes back there */
-    struct topic_writer *writer;     /* NULL in a dry run */
+    struct topic_writer *writer; /* NULL in a dry run */
     struct pace pace;
     size_t chosen, done, unfit, resolved_before, absent;
     struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
@@ -241,30 +226,6 @@ static void choose(struct resolving *r)
     }
 }
 
-static bool see_row(void *opaque, const struct record *record)
-{
-    struct row *row = table_get(opaque, record->key);
-    if (row)
-        sha256_hex(record->value, row->sha);
-    return true;
-}
-
-/* Jobs end meanwhile: with a rate this may go on for hours. A row that comes between this look and
- * the write is not seen. */
-static enum err check_row(struct resolving *r, enum topic target, const struct record *record)
-{
-    const struct row *row = table_get(&r->rows, record->key);
-    char sha[SHA256_HEX_SIZE];
-    if (r->follower) /* for others, too: what librdkafka holds is bounded, and must be taken */
-        scan_more(r->follower, see_row, &r->rows);
-    sha256_hex(record->value, sha);
-    if (target != TOPIC_RESULTS || !row || !*row->sha || str_is(str_of(sha), row->sha))
-        return OK;
-    return why_set(&r->why, ERR_REFUSE,
-                   "a newer row of this job is in results: drop this one; `crcrctl replay --topic "
-                   "callbacks` publishes the newest again");
-}
-
 /* ERR_REFUSE: this one alone cannot be. */
 static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
                             const struct record *record)
@@ -274,8 +235,6 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     enum err err = OK;
     if (r->to == DLQ_REPLAYED)
         err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
-    if (!err)
-        err = check_row(r, target, record);
     if (!err && r->writer && r->to == DLQ_REPLAYED) {
         err = topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key,
                                     record->value, &headers, NULL, &r->why);
@@ -329,16 +288,9 @@ static bool on_record(void *opaque, const struct record *record)
 static void run(struct resolving *r)
 {
     struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
-    struct scan results = { .topics = SCAN(TOPIC_RESULTS), .keep = &r->follower };
-    const char *topic = r->ctl->topics.name[TOPIC_RESULTS];
-    bool any = false; /* of those chosen came from `results` */
-    for (const struct dlq_entry *e = NULL; !any && (e = dlq_next(&r->dlq, e));)
-        any = e->chosen && str_is(str_of(e->source_topic), topic);
-    if (any && r->to == DLQ_REPLAYED)
-        r->err = scan_run(&results, r->ctl, see_row, &r->rows, &r->why);
-    if (!r->err && !r->args->dry_run)
+    if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
-    if (r->err || ctl_stopped())
+    if (r->err)
         return;
     enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
     progress_end();
@@ -372,30 +324,22 @@ static int report(const struct resolving *r)
 
 static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
 {
-    struct resolving r = { .ctl = ctl,
-                           .args = args,
-                           .to = to,
-                           .rows.size = sizeof(struct row),
-                           .pace.per_second = args->rate };
+    struct resolving r = { .ctl = ctl, .args = args, .to = to, .pace.per_second = args->rate };
     int code = filter_of(ctl, args, &r.filter);
     if (code != CTL_OK)
         return code;
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
         !args->since_ms)
         return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
-    code = read_queue(ctl, &(struct reading){ .dlq = &r.dlq, .rows = &r.rows });
-    if (code != CTL_OK) {
-        table_clear(&r.rows);
+    code = read_queue(ctl, &(struct reading){ .dlq = &r.dlq });
+    if (code != CTL_OK)
         return code;
-    }
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */
     choose(&r);
     if (r.chosen)
         run(&r);
     code = report(&r);
     topic_writer_free(r.writer);
-    topic_follower_free(r.follower);
-    table_clear(&r.rows);
     dlq_clear(&r.dlq);
     return code;
 }

@@ -72,18 +72,8 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
         ctl_catch_signals();
         err = read_all(s, ctl, follower, found, opaque, why);
     }
-    if (!err && s->keep)
-        *s->keep = follower;
-    else
-        topic_follower_free(follower);
+    topic_follower_free(follower);
     return err;
-}
-
-void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque)
-{
-    const struct record *record;
-    while ((record = topic_follower_next(follower, 0)) && found(opaque, record))
-        continue;
 }
 
 enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,

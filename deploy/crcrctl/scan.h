@@ -14,7 +14,6 @@ struct scan {
     bool follow;     /* goes on with what comes, until a signal */
     bool quiet;  /* shows no progress; else who prints in the middle calls progress_end before */
     size_t read; /* records so far */
-    struct topic_follower **keep; /* NULL, or: what comes after may be read, too; the caller's */
 };
 #define SCAN(topic) (1u << (topic))
 
@@ -26,7 +25,5 @@ enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *o
 /* The same for who needs all of it: ERR_REFUSE when a signal ended it before (not with follow). */
 enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
-/* Hands over what has come since to a follower that was kept, and waits for nothing. */
-void scan_more(struct topic_follower *follower, scan_fn *found, void *opaque);
 
 #endif

@@ -93,7 +93,8 @@ const struct verb verbs[] = {
          " Killed between storing and noting, it puts that one record back twice: claims make that "
          "harmless for dispatches, and callbacks may come twice anyhow.\n"
          "A task of a pull request that has a newer dispatch is superseded, one older than "
-         "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both.",
+         "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both. Rows of results do not go back: "
+         "`crcrctl replay --topic callbacks` publishes the newest of each job again.",
          "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", DRY_RUN,
          RATE, DLQ_FILTER),
     VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,

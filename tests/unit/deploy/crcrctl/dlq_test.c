@@ -224,8 +224,8 @@ static void what_came_from_a_delay_goes_where_the_delay_would_have_sent_it(void 
 static void what_came_from_nowhere_stays(void **state)
 {
     (void)state;
-    static const char *const nowhere[] = { "crcr.allowlist", "crcr.dlq", "crcr.dispatches",
-                                           "other.topic", "" };
+    static const char *const nowhere[] = { "crcr.allowlist", "crcr.dlq",    "crcr.dispatches",
+                                           "crcr.results",   "other.topic", "" };
     struct headers h;
     struct why why;
     enum topic target;
