@@ -35,13 +35,13 @@ static void on_answer(void *opaque, const struct http_answer *answer)
         buf_puts(&to->text, answer->reason ? answer->reason : "no answer");
 }
 
-/* Waits for the answer. Plain http is accepted: it is for trying; https asks CRCR_CA_FILE. An error
- * is a malformed request; no answer is OK with status 0. */
-static enum err post(const struct ctl *ctl, const char *user_agent, const char *url,
-                     const struct headers *headers, struct str body, struct post_answer *ret,
-                     struct why *why)
+/* Sends it, and prints "202 in 3.2 ms  <what>  <answer>". Plain http is accepted: it is for trying;
+ * https asks CRCR_CA_FILE. Gives the exit code that fits: 0 for 2xx, 1 for another answer, 3 for
+ * none. */
+static int post_and_print(const struct ctl *ctl, const char *user_agent, const char *url,
+                          const struct headers *headers, struct str body, const char *what)
 {
-    struct http_client *client;
+    struct http_client *client = NULL;
     const struct http_client_options options = { .user_agent = user_agent,
                                                  .ca_file =
                                                      config_text(ctl->config, "CRCR_CA_FILE"),
@@ -49,29 +49,18 @@ static enum err post(const struct ctl *ctl, const char *user_agent, const char *
     const struct http_request request = {
         .method = "POST", .url = url, .headers = headers, .body = body, .timeout_ms = TIMEOUT_MS
     };
-    *ret = (struct post_answer){ .done = false };
-    buf_init(&ret->text, ANSWER_MAX);
-    enum err err = http_client_new(&client, &options, why);
-    if (err)
-        return err;
-    err = http_client_start(client, &request, on_answer, ret, why);
-    while (!err && !ret->done)
-        http_client_poll(client, NULL, 1000);
-    http_client_free(client);
-    return err;
-}
-
-/* Sends it, and prints "202 in 3.2 ms  <what>  <answer>". Gives the exit code that fits: 0 for 2xx,
- * 1 for another answer, 3 for none. */
-static int post_and_print(const struct ctl *ctl, const char *user_agent, const char *url,
-                          const struct headers *headers, struct str body, const char *what)
-{
-    struct post_answer answer;
+    struct post_answer answer = { .done = false };
     struct buf CLEANUP(buf_clear) clean;
     struct why why;
     int code = CTL_UNREACHABLE;
+    buf_init(&answer.text, ANSWER_MAX);
     buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
-    enum err err = post(ctl, user_agent, url, headers, body, &answer, &why);
+    enum err err = http_client_new(&client, &options, &why);
+    if (!err)
+        err = http_client_start(client, &request, on_answer, &answer, &why);
+    while (!err && !answer.done)
+        http_client_poll(client, NULL, 1000);
+    http_client_free(client);
     clean_text(&clean, str_trim(buf_str(&answer.text)));
     if (err) {
         code = ctl_fail(ctl, err, &why);
@@ -164,61 +153,13 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
     return OK;
 }
 
-/* A run's id or attempt as text, as GitHub's tokens have it; "1" when it is neither a string nor a
- * whole number. */
-static json_t *id_as_text(const json_t *id)
-{
-    return json_is_integer(id)  ? json_sprintf("%lld", (long long)json_integer_value(id))
-           : json_is_string(id) ? json_string(json_string_value(id))
-                                : json_string("1");
-}
-
-/* Of the issuer that the relay of deploy/try trusts, with the run of the report that is sent. The
- * report itself is sent as it is: what is missing or malformed there is for the relay to say. */
-static enum err token_of_sim(const struct ctl *ctl, const struct args *a, struct str report,
-                             struct buf *to, struct why *why)
-{
-    struct buf CLEANUP(buf_clear) url;
-    struct post_answer answer;
-    struct headers headers;
-    json_t *sent = json_loadb(report.ptr ? report.ptr : "", report.len, 0, NULL);
-    json_t *workflow = json_object_get(sent, "workflow");
-    json_t *ask = json_pack("{s:s, s:{s:o, s:o}}", "repo", a->repo, "claims", "run_id",
-                            id_as_text(json_object_get(workflow, "run_id")), "run_attempt",
-                            id_as_text(json_object_get(workflow, "run_attempt")));
-    char *CLEANUP(mem_free_char) body = json_dumps(ask, JSON_COMPACT);
-    json_decref(sent);
-    json_decref(ask);
-    buf_init(&url, 2048);
-    buf_printf(&url, "%s/_sim/oidc", a->sim);
-    headers_init(&headers);
-    headers_put(&headers, "Content-Type", STR_LIT("application/json"));
-    enum err err = post(ctl, "crcrctl", url.ptr, &headers, str_of(body), &answer, why);
-    if (!err && answer.status == 200) {
-        json_t *root = json_loadb(answer.text.ptr, answer.text.len, 0, NULL);
-        const char *token = json_string_value(json_object_get(root, "token"));
-        buf_puts(to, token ? token : "");
-        if (!token)
-            err = why_set(why, ERR_REFUSE, "%s: no token in the answer", url.ptr);
-        json_decref(root);
-    } else if (!err) {
-        err = why_set(why, answer.status ? ERR_REFUSE : ERR_RETRY, "%s: %d %.300s", url.ptr,
-                      answer.status, buf_str(&answer.text).ptr);
-    }
-    buf_clear(&answer.text);
-    return err;
-}
-
 /* What depends on more than one option. */
 static int check(const struct ctl *ctl, const struct args *a)
 {
-    if (!a->token_file == !a->sim)
-        return ctl_bad(ctl, "token", a->sim ? "several" : "",
-                       "one of --token-file FILE, --sim URL");
-    if (a->token_file && !strcmp(a->token_file, "-") && !strcmp(a->names[0], "-"))
+    if (!a->token_file)
+        return ctl_bad(ctl, "--token-file", "", "a file with the OIDC token, or -");
+    if (!strcmp(a->token_file, "-") && !strcmp(a->names[0], "-"))
         return ctl_bad(ctl, "--token-file", "-", "a file: standard input is the callback");
-    if (a->sim && !a->repo)
-        return ctl_bad(ctl, "--repo", "", "OWNER/REPO, whose token it is");
     if (a->conclusion && !conclusion_valid(str_of(a->conclusion)))
         return ctl_bad(ctl, "--conclusion", a->conclusion, "a conclusion of GitHub's");
     if (!a->state && (a->conclusion || a->workflow || a->job || a->run_id || a->run_attempt))
@@ -242,9 +183,7 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     enum err err = ctl_read_file(&body, args->names[0], &why);
     if (!err && args->state)
         err = workflow_add(args, &body, &why);
-    if (!err && args->sim)
-        err = token_of_sim(ctl, args, buf_str(&body), &token, &why);
-    else if (!err)
+    if (!err)
         err = ctl_read_file(&token, args->token_file, &why);
     if (err)
         return ctl_fail(ctl, err, &why);

@@ -63,15 +63,12 @@ const struct verb verbs[] = {
     VERB("send-callback", send_callback, CONFIG, "FILE", 1, 1,
          "send a file as a downstream job would",
          "FILE is sent byte for byte; - reads standard input. With --status it is what "
-         "repository_dispatch delivered (client_payload), and the workflow is put in.\n"
-         "The OIDC token comes from --token-file, or from --sim with --repo.",
+         "repository_dispatch delivered (client_payload), and the workflow is put in.",
          "0 the answer was 2xx, 1 another answer, 3 no answer",
          OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/callback",
              .value = "URL"),
-         OPT("token-file", TEXT, token_file, "the token, from a file; - reads standard input",
+         OPT("token-file", TEXT, token_file, "the OIDC token, from a file; - reads standard input",
              .value = "FILE"),
-         OPT("sim", TEXT, sim, "mint the token at this crcr-sim (deploy/try)", .value = "URL"),
-         OPT("repo", REPO, repo, "whose token it is"),
          OPT("status", CHOICE, state, "put a workflow in, with this status",
              .value = "in_progress|completed"),
          OPT("conclusion", TEXT, conclusion, "its conclusion; default success",

@@ -29,8 +29,8 @@ struct args {
     bool json, follow, all, dry_run, again, yes, wait, status, force, apply, items, partitions,
         markdown;
     const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
-    const char *token_file, *sim;                                           /* send-callback */
-    const char *state, *conclusion, *workflow, *job, *run_id, *run_attempt; /* the same */
+    /* send-callback */
+    const char *token_file, *state, *conclusion, *workflow, *job, *run_id, *run_attempt;
     int64_t pr, tier, rate, replication;
     int64_t since_ms, until_ms; /* wall clock; redeliver: how long ago */
     int64_t timeout_ms, every_ms;

@@ -87,9 +87,11 @@ def test_a_callback_sent_by_hand_is_a_row_like_any_other(fresh_relay):
         if one["repo"] == "org-two/backend-two" and one["client_payload"]["delivery_id"] == delivery])[0]
     file = relay.folder / "client_payload.json"
     file.write_text(json.dumps(dispatch["client_payload"]))
-    done = relay.ctl("send-callback", file, "--url", relay.url("ingest", "/github/callback"), "--sim",
-                     relay.url("github"), "--repo", "org-two/backend-two", "--status", "completed",
-                     "--conclusion", "failure", "--workflow", "CI", "--job", "by hand")
+    _, answer = http("POST", relay.url("github", "/_sim/oidc"), b'{"repo": "org-two/backend-two"}')
+    token = relay.folder / "token"
+    token.write_text(json.loads(answer)["token"])
+    done = relay.ctl("send-callback", file, "--url", relay.url("ingest", "/github/callback"), "--token-file", token,
+                     "--status", "completed", "--conclusion", "failure", "--workflow", "CI", "--job", "by hand")
     assert done.stdout.startswith("200 in ") and '"status":"completed"' in done.stdout
     wait_for("its row", lambda: [
         (job["job_name"], job["conclusion"]) for job in jobs_of(relay, delivery)

@@ -3,11 +3,10 @@ import json
 import ssl
 import subprocess
 
-import jwt
 import pytest
 
 from lib.ctl import Ctl
-from lib.sim import Inbox, Sim
+from lib.sim import Inbox
 
 PAYLOAD = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {"number": 7}, "callback_token": "t"}
 
@@ -66,25 +65,10 @@ def test_the_workflow_is_put_into_what_was_dispatched(send, inbox):
         "schema_version": "1", "status": "in_progress", "name": "crcrctl", "run_id": "1"}
 
 
-def test_a_token_of_the_simulator(send, inbox, tmp_path):
-    sim = Sim(tmp_path, inbox)
-    try:
-        send("--sim", f"http://127.0.0.1:{sim.port}", "--repo", "org/a")
-        claims = jwt.decode(sent(inbox)[0], options={"verify_signature": False})
-        assert claims["repository"] == "org/a" and claims["aud"] == "pytorch-cross-repo-ci-relay"
-        send("--sim", f"http://127.0.0.1:{sim.port}", "--repo", "org/a", "--status", "in_progress", "--run-id", "77",
-             "--attempt", "2")
-        claims = jwt.decode(sent(inbox)[0], options={"verify_signature": False})
-        assert (claims["run_id"], claims["run_attempt"]) == ("77", "2"), "those of the body: the relay compares them"
-    finally:
-        assert sim.process.stop() == 0
-
-
 def test_a_refusal_is_exit_1_and_no_answer_exit_3(send, inbox, tmp_path):
     inbox.answers.append((403, {}))
     assert send(*TOKEN, expect=1).stdout.startswith("403 in ")
     assert "is crcr-ingest running there?" in send(*TOKEN, "--url", "http://127.0.0.1:1/x", expect=3).stderr
-    assert send("--sim", "http://127.0.0.1:1", "--repo", "org/a", expect=3).stderr
     assert "not a JSON object" in send(*TOKEN, "--status", "completed", body=b"[]", expect=1).stderr
     assert "No such file" in send("--token-file", tmp_path / "none", expect=1).stderr
 
@@ -109,8 +93,7 @@ def test_standard_input_is_one_thing_only(inbox):
 
 
 @pytest.mark.parametrize("arguments", (
-    [], ["--token-file", "f", "--sim", "http://127.0.0.1:1", "--repo", "org/a"], ["--sim", "http://127.0.0.1:1"], ["--sim", "http://127.0.0.1:1", "--repo", "nowhere"],
-    [*TOKEN, "--status", "queued"], [*TOKEN, "--status", "completed", "--conclusion", "fine"],
+    [], [*TOKEN, "--status", "queued"], [*TOKEN, "--status", "completed", "--conclusion", "fine"],
     [*TOKEN, "--job", "a"], [*TOKEN, "--nonsense"], [*TOKEN, "second"]), ids=" ".join)
 def test_wrong_usage_of_send_callback_is_exit_2_and_sends_nothing(send, inbox, arguments):
     assert send(*arguments, expect=2).stderr.strip() and inbox.requests == []
