@@ -1,12 +1,9 @@
 #include "replay.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/base/mem.h"
-#include "../../common/base/table.h"
 #include "../../common/crypto/hmac.h"
 #include "scan.h"
 #include "summary.h"
@@ -16,85 +13,21 @@
 
 /* ---- which records, and as what: PURE ------------------------------------------------------- */
 
-struct chosen {
-    bool done;
-};
-
-struct replay {
-    struct replay_filter filter;
-    struct str id;
-    bool events;
-    struct table by_place;   /* of struct chosen; by place */
-    struct table deliveries; /* events: those that are chosen */
-};
-
-struct replay *replay_new(const struct replay_filter *filter, struct str id, bool events)
+bool replay_wants(struct replay_filter *f, const struct record *record)
 {
-    struct replay *r = mem_alloc(1, sizeof(*r));
-    *r = (struct replay){
-        .filter = *filter, .id = id, .events = events, .by_place.size = sizeof(struct chosen)
-    };
-    return r;
-}
-
-void replay_free(struct replay *r)
-{
-    if (!r)
-        return;
-    table_clear(&r->by_place);
-    table_clear(&r->deliveries);
-    free(r);
-}
-
-/* What this replay wrote before it was ended is done. A mark of it that comes before what it speaks
- * of, as offsets of other partitions may, makes the place known as done. */
-void replay_add(struct replay *r, const struct record *record)
-{
-    const struct replay_filter *f = &r->filter;
     const struct headers *h = &record->headers;
     struct str delivery = headers_get(h, "delivery");
-    struct dlq_place at = dlq_place_of(record);
-    char key[DLQ_PLACE_SIZE];
-    if (headers_get(h, "replay").ptr) {
-        if (!str_eq(headers_get(h, "replay"), r->id) ||
-            !dlq_place_parse(headers_get(h, "replay_of"), &at))
-            return;
-        dlq_place_text(at, key);
-        ((struct chosen *)table_make(&r->by_place, str_of(key)))->done = true;
-        return;
-    }
-    if (f->delivery.len && !str_eq(f->delivery, delivery))
-        return;
+    if (headers_get(h, "replay").ptr || (f->delivery.len && !str_eq(f->delivery, delivery)))
+        return false;
     if ((f->pr && headers_get_i64(h, "pr", 0) != f->pr) || record->timestamp_ms < f->since_ms ||
         record->timestamp_ms >= f->until_ms)
-        return;
-    /* What has no valid id is parked by the router, as it was before. */
-    if (r->events && delivery.len && delivery.len <= DELIVERY_MAX) {
-        if (table_get(&r->deliveries, delivery))
-            return;
-        (void)table_make(&r->deliveries, delivery);
-    }
-    dlq_place_text(at, key);
-    (void)table_make(&r->by_place, str_of(key));
-}
-
-size_t replay_todo(struct replay *r, size_t *done_before)
-{
-    size_t todo = 0;
-    *done_before = 0;
-    for (const struct chosen *c = NULL; (c = table_next(&r->by_place, c));)
-        *(c->done ? done_before : &todo) += 1;
-    return todo;
-}
-
-bool replay_take(struct replay *r, const struct record *record)
-{
-    char key[DLQ_PLACE_SIZE];
-    dlq_place_text(dlq_place_of(record), key);
-    struct chosen *c = table_get(&r->by_place, str_of(key));
-    if (!c || c->done)
         return false;
-    c->done = true;
+    /* What has no valid id is parked by the router, as it was before. */
+    if (f->events && delivery.len && delivery.len <= DELIVERY_MAX) {
+        if (table_get(&f->seen, delivery))
+            return false;
+        (void)table_make(&f->seen, delivery);
+    }
     return true;
 }
 
@@ -121,7 +54,6 @@ struct replaying {
     struct replay_filter filter;
     enum topic topic;
     char id[DELIVERY_MAX + 1];
-    struct replay *replay;
     struct topic_writer *writer; /* NULL in a dry run */
     struct pace pace;
     size_t todo, done;
@@ -131,7 +63,8 @@ struct replaying {
 
 static bool on_first_pass(void *opaque, const struct record *record)
 {
-    replay_add(opaque, record);
+    struct replaying *r = opaque;
+    r->todo += replay_wants(&r->filter, record);
     return true;
 }
 
@@ -162,7 +95,7 @@ static bool on_second_pass(void *opaque, const struct record *record)
 {
     struct replaying *r = opaque;
     struct headers headers;
-    if (!replay_take(r->replay, record))
+    if (!replay_wants(&r->filter, record))
         return true;
     if (r->writer && !pace_wait(&r->pace))
         return false;
@@ -181,10 +114,10 @@ static bool on_second_pass(void *opaque, const struct record *record)
     }
     r->done += !r->err;
     progress_show(r->ctl, "replayed … %zu of %zu", r->done, r->todo);
-    return !r->err && r->done < r->todo;
+    return !r->err;
 }
 
-/* How the same replay is continued: with moments in place of "2h ago". */
+/* How the same replay is run again: with moments in place of "2h ago". */
 static void print_resume(const struct replaying *r)
 {
     const struct replay_filter *f = &r->filter;
@@ -213,38 +146,37 @@ static void run(struct replaying *r)
     if (r->err)
         return;
     if (r->writer) {
-        fputs("should this be ended, the same goes on with: ", stderr);
+        fputs("should this be ended, run it again with: ", stderr);
         print_resume(r);
     }
+    table_clear(&r->filter.seen);
     enum err err = scan_run(&scan, r->ctl, on_second_pass, r, &r->why);
     progress_end();
     if (!r->err)
         r->err = err;
 }
 
-static int report(const struct replaying *r, size_t before)
+static int report(const struct replaying *r)
 {
     const struct args *a = r->args;
-    size_t left = r->todo - r->done;
+    size_t left = r->todo > r->done ? r->todo - r->done : 0;
     if (a->dry_run)
-        printf("%zu would be replayed, %zu replayed before; nothing was written\n", r->done,
-               before);
+        printf("%zu would be replayed; nothing was written\n", r->done);
     else
-        printf("%zu replayed as %s%s, %zu before\n", r->done, a->again ? "again " : "", r->id,
-               before);
+        printf("%zu replayed as %s%s\n", r->done, a->again ? "again " : "", r->id);
     if (r->err)
         (void)ctl_fail(r->ctl, r->err, &r->why);
     if (left && a->dry_run) {
         ctl_say(r->ctl, "%zu are left", left);
     } else if (left) {
-        fprintf(stderr, "crcrctl %s: %zu are left; go on with: ", r->ctl->verb, left);
+        fprintf(stderr, "crcrctl %s: %zu are left; run it again with: ", r->ctl->verb, left);
         print_resume(r);
     }
-    if (!r->todo && !before)
+    if (!r->todo)
         ctl_say(r->ctl, "nothing like that is in %s", r->ctl->topics.name[r->topic]);
     if (r->err == ERR_RETRY || r->err == ERR_UNKNOWN)
         return CTL_UNREACHABLE;
-    return r->err || left || (!r->todo && !before) ? CTL_PROBLEM : CTL_OK;
+    return r->err || left || !r->todo ? CTL_PROBLEM : CTL_OK;
 }
 
 /* What depends on more than one option. */
@@ -264,7 +196,6 @@ static int check(const struct ctl *ctl, const struct args *a, const struct repla
 int verb_replay(struct ctl *ctl, const struct args *args)
 {
     struct replaying r = { .ctl = ctl, .args = args, .pace.per_second = args->rate };
-    size_t before;
     r.filter =
         (struct replay_filter){ .delivery = str_of(args->delivery),
                                 .pr = args->pr,
@@ -274,26 +205,23 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     if (code != CTL_OK)
         return code;
     r.topic = args_topic(ctl, args->topic);
+    r.filter.events = r.topic == TOPIC_EVENTS;
     if (args->resume)
         (void)str_copy(r.id, sizeof(r.id), str_of(args->resume));
     else
         random_hex(r.id, 4);
-    r.replay = replay_new(&r.filter, str_of(r.id), r.topic == TOPIC_EVENTS);
     struct scan scan = { .topics = SCAN(r.topic), .from_ms = r.filter.since_ms };
-    enum err err = scan_all(&scan, ctl, on_first_pass, r.replay, &r.why);
+    enum err err = scan_all(&scan, ctl, on_first_pass, &r, &r.why);
     if (!err) {
-        r.todo = replay_todo(r.replay, &before);
-        if (args->resume && !before)
-            ctl_say(ctl, "nothing was replayed as %s before: is that its id?", r.id);
         code = is_confirmed(&r) ? CTL_OK : CTL_USAGE;
         if (code == CTL_OK && r.todo)
             run(&r);
         if (code == CTL_OK)
-            code = report(&r, before);
+            code = report(&r);
     } else {
         code = ctl_fail(ctl, err, &r.why);
     }
     topic_writer_free(r.writer);
-    replay_free(r.replay);
+    table_clear(&r.filter.seen);
     return code;
 }

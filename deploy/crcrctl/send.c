@@ -1,5 +1,4 @@
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../common/base/mem.h"

@@ -111,7 +111,8 @@ const struct verb verbs[] = {
              "request do not count; asks first"),
          OPT("yes", FLAG, yes, "answer --again where there is no terminal"), DRY_RUN, RATE,
          OPT("resume", DELIVERY, resume,
-             "go on with a replay that was ended; it printed the id and the whole command")),
+             "run a replay that was ended again, under the id that it printed: claims and the fold "
+             "make harmless what comes twice")),
     VERB("rebuild-hud", rebuild_hud, CONFIG, "", 0, 0,
          "build the view in Redis again from the topics",
          "Removes the view's epoch, so that crcr-reporter rebuilds the view. Nothing is lost by "
