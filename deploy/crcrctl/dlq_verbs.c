@@ -201,8 +201,6 @@ struct resolving {
     struct topic_writer *writer; /* NULL in a dry run */
     struct pace pace;
     size_t chosen, done, unfit, resolved_before, absent;
-    struct dlq_place in_doubt; /* maybe put back, and the queue does not say so */
-    bool has_doubt;
     enum err err; /* what ended it */
     struct why why;
 };
@@ -235,22 +233,20 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     enum err err = OK;
     if (r->to == DLQ_REPLAYED)
         err = dlq_unpark(&r->ctl->topics, record, &target, &headers, &r->why);
-    if (!err && r->writer && r->to == DLQ_REPLAYED) {
+    if (!err && r->writer && r->to == DLQ_REPLAYED)
         err = topic_writer_put_wait(r->writer, r->ctl->topics.name[target], record->key,
                                     record->value, &headers, NULL, &r->why);
-        r->has_doubt = !err || err == ERR_UNKNOWN;
-        r->in_doubt = entry->at;
-    }
     if (!err && r->writer) {
         dlq_resolution_headers(record, r->to, clock_wall_ms(), &headers);
         err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_DLQ], record->key,
                                     STR_LIT(""), &headers, NULL, &r->why);
+        if (err == ERR_REFUSE && r->to == DLQ_REPLAYED) /* the next run puts it back again */
+            return why_prefix(&r->why, ERR_STOP,
+                              "%" PRId32 "@%" PRId64 " is put back, but not noted",
+                              entry->at.partition, entry->at.offset);
     }
-    if (err == ERR_REFUSE && r->has_doubt) /* back in its topic, and nothing says so */
-        return why_prefix(&r->why, ERR_STOP, "put back, but not noted");
     if (err)
         return err;
-    r->has_doubt = false;
     progress_end();
     printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to),
            r->to == DLQ_REPLAYED ? " to " : "",
@@ -308,11 +304,6 @@ static int report(const struct resolving *r)
            r->args->dry_run ? " (dry run: nothing was written)" : "");
     if (r->err)
         code = ctl_fail(r->ctl, r->err, &r->why);
-    if (r->has_doubt)
-        ctl_say(r->ctl,
-                "%" PRId32 "@%" PRId64 " may be put back already, and the queue may not say so: "
-                "the next run would put it back again",
-                r->in_doubt.partition, r->in_doubt.offset);
     if (left)
         ctl_say(r->ctl, "%zu are left; run it again to go on", left);
     if (nothing)

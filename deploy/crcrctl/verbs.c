@@ -87,7 +87,7 @@ const struct verb verbs[] = {
          "put records back to where they came from",
          "Wants positions or a filter. Puts each record back as a first attempt, waits until it is "
          "stored, and then notes in the queue that it was. " NOTED
-         " Killed between storing and noting, it puts that one record back twice: claims make that "
+         " Ended between storing and noting, it puts that one record back twice: claims make that "
          "harmless for dispatches, and callbacks may come twice anyhow.\n"
          "A task of a pull request that has a newer dispatch is superseded, one older than "
          "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both. Rows of results do not go back: "
