@@ -1,7 +1,6 @@
 #include <inttypes.h>
 
 #include "../../common/base/clock.h"
-#include "../../common/io/topic_follower.h"
 #include "../../common/view/epoch.h"
 #include "verbs.h"
 
@@ -56,15 +55,8 @@ static int follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms)
 }
 
 /* One that is under way is left alone. */
-static int drop(struct ctl *ctl, struct redis *redis, bool force)
+static int drop(struct ctl *ctl, struct redis *redis)
 {
-    const char *const topics[] = { ctl->topics.name[TOPIC_DISPATCHES],
-                                   ctl->topics.name[TOPIC_RESULTS], ctl->topics.name[TOPIC_EVENTS],
-                                   ctl->topics.name[TOPIC_CALLBACKS] };
-    const struct topic_follower_options options = {
-        .kafka = ctl->kafka, .topics = topics, .n_topics = 4, .to_ends = true
-    };
-    struct topic_follower *reader = NULL;
     struct view_rebuild before;
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
@@ -73,11 +65,6 @@ static int drop(struct ctl *ctl, struct redis *redis, bool force)
                before.phase, before.done, before.total);
         return CTL_OK;
     }
-    /* What would be read: with one partition unavailable nothing is rebuilt, and nothing shown. */
-    if (!err && before.consistent && !force && ctl->kafka.brokers && *ctl->kafka.brokers &&
-        (err = topic_follower_start(&reader, &options, &why)))
-        (void)why_prefix(&why, err, "the view is left as it is (--force drops it all the same)");
-    topic_follower_free(reader);
     if (!err)
         err = view_epoch_drop(redis, &why);
     if (err)
@@ -100,7 +87,7 @@ int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (!args->status)
-        code = drop(ctl, redis, args->force);
+        code = drop(ctl, redis);
     if (code == CTL_OK && (args->wait || args->status))
         code = follow(ctl, redis, args->wait ? clock_mono_ms() + args->timeout_ms : 0);
     redis_free(redis);

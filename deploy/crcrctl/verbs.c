@@ -117,12 +117,12 @@ const struct verb verbs[] = {
          "build the view in Redis again from the topics",
          "Removes the view's epoch, so that crcr-reporter rebuilds the view. Nothing is lost by "
          "it, and dispatching goes on; check runs stop and pages answer 503 until it is complete. "
-         "Before, Kafka is asked whether all that it would be built from can be read.",
-         "1 it is not complete yet, 3 Redis or Kafka does not answer",
+         "It does not get there while a partition of the topics cannot be read: see `crcrctl lag` "
+         "before.",
+         "1 it is not complete yet, 3 Redis does not answer",
          OPT("wait", FLAG, wait, "follow it until it is complete, at most --timeout"),
          OPT("status", FLAG, status,
              "remove nothing: only say whether it is complete, or follow with --wait"),
-         OPT("force", FLAG, force, "do not ask Kafka before"),
          OPT("timeout", DURATION, timeout_ms, "of --wait", .initial = "30m")),
     VERB(
         "redeliver", redeliver, KAFKA, "", 0, 0, "fetch the webhooks that GitHub could not deliver",

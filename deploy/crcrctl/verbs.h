@@ -26,8 +26,7 @@ enum option_type {
 struct args {
     char **names; /* what is no option; n_names is within the row's min and max */
     size_t n_names;
-    bool json, follow, all, dry_run, again, yes, wait, status, force, apply, items, partitions,
-        markdown;
+    bool json, follow, all, dry_run, again, yes, wait, status, apply, items, partitions, markdown;
     const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
     /* send-callback */
     const char *token_file, *state, *conclusion, *workflow, *job, *run_id, *run_attempt;

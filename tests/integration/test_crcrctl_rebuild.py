@@ -4,7 +4,6 @@ import time
 import pytest
 
 from lib.ctl import Ctl
-from lib.kafka import create_topics
 from lib.processes import BIN, Process, wait_for
 from lib.redis_server import client_of, redis_server
 
@@ -42,29 +41,13 @@ def finish(redis, done):
 
 def test_the_epoch_is_taken_away_and_a_rebuild_wanted(ctl, redis):
     redis.set("crcr:epoch", 5)
-    assert "will be rebuilt" in ctl.rebuild("--force").stdout
+    assert "will be rebuilt" in ctl.rebuild().stdout
     assert redis.get("crcr:epoch") is None and redis.hget("crcr:rebuild", "state") == "wanted"
-
-
-def test_a_consistent_view_is_kept_where_nothing_can_be_read_to_build_it_anew(ctl, redis):
-    redis.set("crcr:epoch", 5)
-    said = ctl.rebuild(expect=3).stderr
-    assert "the view is left as it is (--force drops it all the same): cannot reach Kafka at 127.0.0.1:1" in said
-    assert redis.get("crcr:epoch") == "5"
-
-
-def test_a_consistent_view_is_built_anew_from_topics_that_can_be_read(redis, server, kafka_node):
-    one = Ctl(kafka_node.brokers, "rebuilt.")
-    create_topics(one.brokers, one.prefix)
-    redis = client_of(server, one.prefix)
-    redis.set("crcr:epoch", 5)
-    assert "will be rebuilt" in one("rebuild-hud", REDIS_ENDPOINT=server).stdout
-    assert redis.get("crcr:epoch") is None
 
 
 def test_wait_follows_until_it_is_whole(ctl, redis, server, tmp_path):
     redis.set("crcr:epoch", 5)
-    process = Process("rebuild-hud", [BIN / "crcrctl", "rebuild-hud", "--wait", "--force"], tmp_path,
+    process = Process("rebuild-hud", [BIN / "crcrctl", "rebuild-hud", "--wait"], tmp_path,
                       ctl.environment(REDIS_ENDPOINT=server))
     wait_for("the epoch to be dropped", lambda: redis.get("crcr:epoch") is None)
     hold(redis)
