@@ -4,7 +4,7 @@ import time
 
 from outside import L4
 
-ROW, NAME = "18", "HUD API and check-run API away"
+ROW, NAME = "18", "HUD API and check-run API unavailable"
 REACTION = [{"repo": "org-[abc]/*", "reports": False},
             {"repo": "*", "every": 3, "delay_ms": 200, "run_ms": 1500, "retries": 40, "retry_delay_ms": 500}]
 PATHS = ("/crcr/results", "*/check-runs*")

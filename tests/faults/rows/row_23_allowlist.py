@@ -1,10 +1,10 @@
-"""The allowlist is wrong, empty, away, not answered, unchanged or cut down; a restart meanwhile. A push that touches the file
+"""The allowlist is wrong, empty, unavailable, not answered, unchanged or cut down; a restart meanwhile. A push that touches the file
 has it fetched, so that no row waits for a time to pass, and what is held for one TTL stays held."""
 import dataclasses
 
 from lib.relay import http
 
-ROW, NAME = "23", "allowlist invalid, empty, away, hanging, 304, shrunk; restarts"
+ROW, NAME = "23", "allowlist invalid, empty, unavailable, hanging, 304, shrunk; restarts"
 CONTENTS = "*/contents/*allowlist.yml"
 TTL_S = 3600
 MEANWHILE = 5  # webhooks, and as many dispatches as go to all downstreams
