@@ -121,8 +121,8 @@ const struct property config_properties[] = {
         .type = PROPERTY_SOURCE,
         .daemons = DISPATCHER,
         .required = DISPATCHER,
-        .help = "The allowlist: a GitHub blob URL (read through the API as the App), another URL, "
-                "or a file.",
+        .help = "The allowlist (deploy/ALLOWLIST.md): a GitHub blob URL (read through the API as "
+                "the App), another URL, or a file.",
     },
     {
         .name = "ALLOWLIST_TTL_SECONDS",
@@ -137,8 +137,8 @@ const struct property config_properties[] = {
         .name = "CI_PROVIDERS_URL",
         .type = PROPERTY_SOURCE,
         .daemons = DISPATCHER,
-        .help = "The providers file, which maps Buildkite pipelines to repositories; forms as for "
-                "ALLOWLIST_URL.",
+        .help = "The providers file (deploy/ALLOWLIST.md), which maps Buildkite pipelines to "
+                "repositories; forms as for ALLOWLIST_URL.",
     },
     {
         .name = "CRCR_OIDC_ISSUERS",

@@ -5,6 +5,7 @@ import hmac
 import http.server
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from lib.ctl import Ctl
 from lib.kafka import create_topics, few_partitions, write_all
-from lib.processes import BIN, Process, wait_for
+from lib.processes import BIN, ROOT, Process, wait_for
 
 DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 SHA = "a" * 40
@@ -423,3 +424,13 @@ def test_allowlist_check_names_the_place_of_a_fault(ctl, tmp_path):
     assert "valid: 3 repositories (L1 2, L2 0, L3 1, L4 0)" in ctl("allowlist", "check", good).stdout
     assert f"{bad}:3:5: " in ctl("allowlist", "check", bad, expect=1).stderr
     ctl("allowlist", "check", tmp_path / "none.yml", expect=1)
+
+
+def test_allowlist_check_says_of_the_examples_what_their_page_says(ctl, tmp_path):
+    page = (ROOT / "deploy" / "ALLOWLIST.md").read_text()
+    good, _, bad = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (fault, summary), file = re.findall(r"    \$ crcrctl allowlist check allowlist.yml\n    (.*)", page), tmp_path / "allowlist.yml"
+    file.write_text(good)
+    assert ctl("allowlist", "check", file).stdout == f"{tmp_path}/{summary}\n"
+    file.write_text(bad)
+    assert ctl("allowlist", "check", file, expect=1).stderr == f"{tmp_path}/{fault}\n"

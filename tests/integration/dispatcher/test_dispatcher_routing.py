@@ -1,6 +1,7 @@
 """Where events go: behaviour.md, routing and sending; design.md, one dispatch and order."""
 import base64
 import json
+import re
 import subprocess
 import time
 import uuid
@@ -9,7 +10,7 @@ import pytest
 
 from dispatcher_env import REPOS, SHA
 from lib.kafka import configure_topic, write, write_all
-from lib.processes import BIN, wait_for
+from lib.processes import BIN, ROOT, wait_for
 from lib.relay import http, payload, pull_request
 
 
@@ -264,6 +265,18 @@ class TestCheckConfig:
         file.write_text("L1: [org/a, org/a]\n")
         done = self.check(bench, ALLOWLIST_URL=str(file))
         assert done.returncode == 2 and "list.yml:1:" in done.stderr
+
+    def test_reads_the_examples_of_the_page_about_both_files(self, bench, tmp_path):
+        page = (ROOT / "deploy" / "ALLOWLIST.md").read_text()
+        allowlist, providers, _ = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        (tmp_path / "allowlist.yml").write_text(allowlist)
+        (tmp_path / "providers.yml").write_text(providers)
+        files = {"ALLOWLIST_URL": str(tmp_path / "allowlist.yml"), "CI_PROVIDERS_URL": str(tmp_path / "providers.yml")}
+        done = self.check(bench, **files)
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "providers.yml").write_text(providers.replace("repo: org-four/backend-four", "repo: backend-four"))
+        done = self.check(bench, **files)
+        assert done.returncode == 2 and "providers.yml:7:15: " in done.stderr
 
     def test_refuses_a_private_key_that_is_none(self, bench, tmp_path):
         file = tmp_path / "key.pem"
