@@ -402,7 +402,12 @@ def test_a_long_line_and_an_uncommon_word_in_prose_are_found(tree):
     fails(tree, "prose", "a.md:2: 101 columns; prose ends at 100")
     tree.put("a.md", "The record is buried.\n")
     fails(tree, "prose", "a.md:1: say 'written to the DLQ', not 'buried'")
+    tree.put("a.md", "| Limits are judged first | `judged` |\n")
+    fails(tree, "prose", "a.md:1: say 'checked or classified', not 'judged'")
     tree.put("a.md", "fine\n")
+    tree.put("docker-compose.yml", "# The port is settled here.\n")
+    fails(tree, "prose", "docker-compose.yml:1: say 'finished', not 'settled'")
+    tree.put("docker-compose.yml", "services: {}\n")
     tree.put("reporter/a.c", "/* Told twice. */\n")
     fails(tree, "prose", "reporter/a.c:1: say 'reported, sent, stored or given', not 'told'")
 
