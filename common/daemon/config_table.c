@@ -137,8 +137,8 @@ const struct property config_properties[] = {
         .name = "CI_PROVIDERS_URL",
         .type = PROPERTY_SOURCE,
         .daemons = DISPATCHER,
-        .help = "The providers file, which maps Buildkite pipelines to repositories; forms as for "
-                "ALLOWLIST_URL.",
+        .help = "The providers file, which maps pipelines of other CIs to repositories; forms as "
+                "for ALLOWLIST_URL.",
     },
     {
         .name = "CRCR_OIDC_ISSUERS",
