@@ -70,7 +70,7 @@ static bool belongs(const struct expand_aggregate *of, const struct result_recor
 static uint64_t run_number(const struct result_record *job)
 {
     uint64_t number;
-    if (job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) != 0)
+    if (result_record_is_of_other_ci(job))
         return 0;
     return str_to_u64(str_of(job->run_id), &number) ? number : 0;
 }

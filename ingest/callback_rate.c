@@ -20,7 +20,7 @@
 struct account {
     char repo[REPO_MAX + 1]; /* lower case */
     int64_t requests_full_us, bytes_full_us;
-    int64_t day, day_bytes; /* days of the clock of callback_rate_take_alone */
+    int64_t day, day_bytes; /* days since 1970 */
     UT_hash_handle hh;
 };
 
@@ -113,5 +113,5 @@ struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *re
     struct rate_wait wait;
     struct why why;
     *alone = !!rate_take(redis, RATE_CALLBACKS, repo, &rate->limit, bytes, &wait, &why);
-    return *alone ? callback_rate_take_alone(rate, repo, bytes, clock_mono_us()) : wait;
+    return *alone ? callback_rate_take_alone(rate, repo, bytes, clock_wall_ms() * 1000) : wait;
 }

@@ -20,8 +20,8 @@ void callback_rate_free(struct callback_rate *rate);
  * for repos that the allowlist has. */
 struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *redis,
                                     struct str repo, int64_t bytes, bool *alone);
-/* The rule without Redis; PURE but for its lock. now_us: any clock that only rises; a day is 86,400
- * s of it, counted from its 0. */
+/* The rule without Redis; PURE but for its lock. now_us: the wall clock, as in rate.lua, since a
+ * day ends at midnight UTC. Set back, what was full before may be empty for as long. */
 struct rate_wait callback_rate_take_alone(struct callback_rate *rate, struct str repo,
                                           int64_t bytes, int64_t now_us);
 

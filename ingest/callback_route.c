@@ -110,16 +110,15 @@ static bool keys_are_missing(const struct visit *t)
            strcmp(t->verdict.reason, "issuer_keys") == 0;
 }
 
-/* Before the topic has been read no pipeline is registered: that is no reason to turn one away for
- * good. */
+/* Before the topic has been read no pipeline is registered and no issuer mapped: that is no reason
+ * to turn one away for good. */
 static bool step_identity(struct visit *t)
 {
     if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
                        &t->verdict))
         return oidc_owner_check(t->worker->route->options.oidc, str_of(t->issuer),
                                 str_of(t->request.repo), &t->verdict);
-    return t->verdict.status == 403 && !t->version->list &&
-           callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
+    return !t->version->list && callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
 static bool step_allowlist(struct visit *t)

@@ -4,23 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../common/base/buf.h"
 #include "../common/model/ids.h"
+
+#define KEY_MAX_BYTES 1024
 
 static struct str claim_text(const json_t *claims, const char *name)
 {
     const json_t *value = json_object_get(claims, name);
     return (struct str){ json_string_value(value), json_string_length(value) };
 }
-
-static bool repo_set(char repo[REPO_MAX + 1], struct str text, struct verdict *v)
-{
-    if (!repo_valid(text) || !str_copy(repo, REPO_MAX + 1, text))
-        return verdict_refuse(v, 401, "claims_malformed",
-                              "the token names no repository (owner/repo)");
-    return true;
-}
-
-/* ---- Buildkite ------------------------------------------------------------------------------ */
 
 /* A claim as text: strings as they are, numbers and truth values as JSON writes them. */
 static struct str claim_as_text(const json_t *value, char to[32])
@@ -36,31 +29,57 @@ static struct str claim_as_text(const json_t *value, char to[32])
     return STR_NONE;
 }
 
+/* ---- the repository -------------------------------------------------------------------------- */
+
+static bool repo_set(char repo[REPO_MAX + 1], struct str text, struct verdict *v)
+{
+    if (!repo_valid(text) || !str_copy(repo, REPO_MAX + 1, text))
+        return verdict_refuse(v, 401, "claims_malformed",
+                              "the token names no repository (owner/repo), and the providers file "
+                              "does not map its issuer");
+    return true;
+}
+
 static bool claim_matches(const json_t *claims, const struct provider_claim *wanted)
 {
-    char name[256], number[32];
-    if (!str_copy(name, sizeof(name), wanted->name))
-        return false;
-    struct str text = claim_as_text(json_object_get(claims, name), number);
+    char number[32];
+    struct str text =
+        claim_as_text(json_object_getn(claims, wanted->name.ptr, wanted->name.len), number);
     for (size_t i = 0; text.ptr && i < wanted->n_values; i++)
         if (str_eq(text, wanted->values[i]))
             return true;
     return false;
 }
 
-static bool buildkite_check(const json_t *claims, const struct providers *providers,
-                            char repo[REPO_MAX + 1], struct verdict *v)
+static bool key_read(const json_t *claims, const struct provider *provider, struct buf *key,
+                     struct verdict *v)
 {
-    struct str organization = claim_text(claims, "organization_id");
-    struct str pipeline = claim_text(claims, "pipeline_id");
-    if (organization.len == 0 || pipeline.len == 0)
-        return verdict_refuse(v, 401, "claims_missing",
-                              "the token lacks organization_id or pipeline_id");
+    for (size_t i = 0; i < PROVIDER_KEY_MAX && provider->key[i]; i++) {
+        char number[32];
+        struct str text = claim_as_text(json_object_get(claims, provider->key[i]), number);
+        if (text.len == 0)
+            return verdict_refuse(v, 401, "claims_missing", "the token lacks the claim %s",
+                                  provider->key[i]);
+        if (i > 0)
+            buf_putc(key, '/');
+        buf_put(key, text);
+    }
+    return true;
+}
+
+/* The claim `repository` of such a token counts for nothing. */
+static bool pipeline_check(const json_t *claims, const struct provider *provider,
+                           char repo[REPO_MAX + 1], struct verdict *v)
+{
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(KEY_MAX_BYTES);
+    if (!key_read(claims, provider, &key, v))
+        return false;
     const struct provider_pipeline *found =
-        !providers ? NULL : providers_find(providers, organization, pipeline);
+        buf_full(&key) ? NULL : providers_find(provider, buf_str(&key));
     if (!found)
         return verdict_refuse(v, 403, "pipeline_unregistered",
-                              "this Buildkite pipeline is registered for no repository");
+                              "the pipeline %.*s of %s is registered for no repository",
+                              STR_ARG(str_cut(buf_str(&key), 200)), provider->name);
     for (size_t i = 0; i < found->n_claims; i++)
         if (!claim_matches(claims, &found->claims[i]))
             return verdict_refuse(v, 403, "claim_mismatch",
@@ -78,9 +97,9 @@ bool identity_check(struct str issuer, struct str claims, const struct providers
         json_decref(document);
         return verdict_refuse(v, 401, "claims_malformed", "the token's claims are no JSON object");
     }
-    bool known = str_is(issuer, CALLBACK_ISSUER_BUILDKITE)
-                     ? buildkite_check(document, providers, repo, v)
-                     : repo_set(repo, claim_text(document, "repository"), v);
+    const struct provider *provider = providers_of(providers, issuer);
+    bool known = provider ? pipeline_check(document, provider, repo, v)
+                          : repo_set(repo, claim_text(document, "repository"), v);
     json_decref(document);
     return known;
 }

@@ -1,5 +1,5 @@
 /* Who is calling: from the claims of a verified OIDC token to a downstream repository
- * (behaviour.md, POST /github/callback, step 3), and to the run that the token was made for (point
+ * (behaviour.md, POST /github/callback, step 2), and to the run that the token was made for (point
  * 5). PURE. */
 #ifndef CRCR_INGEST_IDENTITY_H
 #define CRCR_INGEST_IDENTITY_H
@@ -11,8 +11,9 @@
 #include "../common/model/providers.h"
 #include "verdict.h"
 
-/* claims: the payload of the token, verified. providers may be NULL: nobody is registered. True:
- * repo says who it is. */
+/* claims: the payload of the token, verified. Of an issuer that the providers file maps (Buildkite
+ * always counts as one) the registered pipeline says who it is, of another the claim `repository`.
+ * providers may be NULL: there is no file. True: repo is set. */
 bool identity_check(struct str issuer, struct str claims, const struct providers *providers,
                     char repo[REPO_MAX + 1], struct verdict *v) MUST_CHECK;
 

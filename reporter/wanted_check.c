@@ -41,13 +41,26 @@ static char *text_of(const char *format, ...)
     return mem_dup(line);
 }
 
-/* GitHub Actions numbers its runs; other CIs name theirs and report the URL. */
-static char *details_url(const struct result_record *job)
+static bool is_number(const char *run_id)
 {
     uint64_t number;
-    if (job->run_id && str_to_u64(str_of(job->run_id), &number))
+    return run_id && str_to_u64(str_of(run_id), &number);
+}
+
+/* GitHub Actions numbers its runs; other CIs report the URL, and may number theirs, too. */
+static char *details_url(const struct result_record *job)
+{
+    if (is_number(job->run_id) && !result_record_is_of_other_ci(job))
         return text_of("https://github.com/%s/actions/runs/%s", job->repo, job->run_id);
     return job->run_url && url_is_plain(str_of(job->run_url)) ? mem_dup(job->run_url) : NULL;
+}
+
+/* What begins with a number is a run that GitHub can repeat when somebody presses "Re-run"
+ * (dispatcher/route.c). */
+static char *external_id(const struct result_record *job)
+{
+    bool may_mislead = is_number(job->run_id) && result_record_is_of_other_ci(job);
+    return text_of("%s%s:%" PRId64, may_mislead ? "ci:" : "", job->run_id, job->pr_number);
 }
 
 /* "<attempt>/<check_run_id>": which attempt of which job, among those of one name. With a slash in
@@ -106,7 +119,7 @@ void wanted_check_of_job(const struct result_record *job, bool may_start, struct
         .completed = states[job->state].completed,
         .conclusion = job_conclusion(job),
         .name = buf_take(&name, NULL),
-        .external_id = text_of("%s:%" PRId64, job->run_id, job->pr_number),
+        .external_id = external_id(job),
         .slot = text_of("%s:%" PRId64 "/%s", job->run_id, job->pr_number, attempt),
         .marker = text_of(MARKER_START "%s -->", attempt),
         .details_url = details_url(job),

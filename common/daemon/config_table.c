@@ -137,7 +137,7 @@ const struct property config_properties[] = {
         .name = "CI_PROVIDERS_URL",
         .type = PROPERTY_SOURCE,
         .daemons = DISPATCHER,
-        .help = "The providers file (deploy/ALLOWLIST.md), which maps Buildkite pipelines to "
+        .help = "The providers file (deploy/ALLOWLIST.md), which maps pipelines of other CIs to "
                 "repositories; forms as for ALLOWLIST_URL.",
     },
     {

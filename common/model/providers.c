@@ -6,24 +6,39 @@
 #include <uthash.h>
 
 #include "../base/mem.h"
+#include "callback.h"
 #include "ids.h"
 #include "yaml_doc.h"
 
-#define UUID_LEN     36
-#define KEY_LEN      (UUID_LEN + 1 + UUID_LEN)
-#define PIPELINE_MAX 10000
+#define UUID_LEN      36
+#define UUIDS_LEN     (UUID_LEN + 1 + UUID_LEN)
+#define PIPELINES_MAX 10000
+#define PROVIDERS_MAX 16
 
 struct pipeline {
     struct provider_pipeline shown;
     struct provider_claim *claims;
-    char key[KEY_LEN + 1]; /* organization/pipeline in lower case; the ids are borrowed from it */
+    char *key;
     int line;
     UT_hash_handle hh;
 };
 
+/* What the relay trusts is compiled in or configured: a file may repeat it, never change it. */
+enum { GITHUB, BUILDKITE, N_KNOWN };
+static const struct provider known[N_KNOWN] = {
+    [GITHUB] = { .name = "github",
+                 .issuer = CALLBACK_ISSUER_ACTIONS,
+                 .jwks_uri = "https://token.actions.githubusercontent.com/.well-known/jwks" },
+    [BUILDKITE] = { .name = "buildkite",
+                    .issuer = CALLBACK_ISSUER_BUILDKITE,
+                    .jwks_uri = "https://agent.buildkite.com/.well-known/jwks",
+                    .key = { "organization_id", "pipeline_id" } },
+};
+
 struct providers {
-    struct yaml_doc *doc; /* owns every other text */
-    struct pipeline *by_key;
+    struct yaml_doc *doc;               /* owns every text that is not compiled in */
+    struct provider all[PROVIDERS_MAX]; /* the known ones first */
+    size_t n;
 };
 
 struct reading {
@@ -33,6 +48,13 @@ struct reading {
 
 #define FAULT(r, at, ...) yaml_doc_fault((r)->providers->doc, at, (r)->why, __VA_ARGS__)
 #define EXCERPT(node)     yaml_doc_excerpt((node)->text).text
+
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+static bool is_buildkite(const struct provider *provider)
+{
+    return strcmp(provider->issuer, CALLBACK_ISSUER_BUILDKITE) == 0;
+}
 
 /* RFC 9562 section 4: 8-4-4-4-12 hex digits. */
 static bool is_uuid(const char *s)
@@ -46,34 +68,54 @@ static bool is_uuid(const char *s)
     return true;
 }
 
-/* Lower-cases "uuid/uuid" into to; false when it is something else. */
-static bool key_of(char to[KEY_LEN + 1], struct str text)
+/* One value for each claim. Where there are several, none may hold a '/': else two tokens could
+ * have one key. */
+static bool is_key(const struct provider *provider, struct str text)
 {
-    return text.len == KEY_LEN && str_lower(to, KEY_LEN + 1, text) && is_uuid(to) &&
+    for (size_t i = 1; i < PROVIDER_KEY_MAX && provider->key[i]; i++) {
+        ptrdiff_t slash = str_find(text, '/');
+        if (slash <= 0)
+            return false;
+        text = str_from(text, (size_t)slash + 1);
+    }
+    return text.len > 0 && (!provider->key[1] || str_find(text, '/') < 0);
+}
+
+/* Lower-cases "uuid/uuid" into to; false when it is something else. */
+static bool uuids_of(char to[UUIDS_LEN + 1], struct str text)
+{
+    return text.len == UUIDS_LEN && str_lower(to, UUIDS_LEN + 1, text) && is_uuid(to) &&
            to[UUID_LEN] == '/' && is_uuid(to + UUID_LEN + 1);
 }
 
-static enum err pipeline_add(struct reading *r, const struct yaml_doc_node *key,
-                             struct pipeline **ret)
+static enum err pipeline_add(struct reading *r, struct provider *provider,
+                             const struct yaml_doc_node *key, struct pipeline **ret)
 {
-    char text[KEY_LEN + 1];
+    char uuids[UUIDS_LEN + 1];
+    struct str text = key->text;
     struct pipeline *p;
-    if (!key_of(text, key->text))
+    if (is_buildkite(provider)) {
+        if (!uuids_of(uuids, text))
+            return FAULT(r, key,
+                         "\"%s\" is not a pipeline; accepted is <organization id>/<pipeline "
+                         "id>, two UUIDs (names can be changed, ids cannot)",
+                         EXCERPT(key));
+        text = str_of(uuids);
+    } else if (!is_key(provider, text)) {
         return FAULT(r, key,
-                     "\"%s\" is not a pipeline; accepted is <organization id>/<pipeline "
-                     "id>, two UUIDs (names can be changed, ids cannot)",
-                     EXCERPT(key));
-    HASH_FIND_STR(r->providers->by_key, text, p);
+                     "\"%s\" is not a pipeline of %s; accepted is one value for each claim of its "
+                     "key, joined by \"/\"; of several none may hold a \"/\"",
+                     EXCERPT(key), provider->name);
+    }
+    HASH_FIND(hh, provider->by_key, text.ptr, text.len, p);
     if (p)
         return FAULT(r, key, "%s is listed twice; the first is at line %d", EXCERPT(key), p->line);
-    if (HASH_COUNT(r->providers->by_key) == PIPELINE_MAX)
-        return FAULT(r, key, "more than %d pipelines", PIPELINE_MAX);
+    if (HASH_COUNT(provider->by_key) == PIPELINES_MAX)
+        return FAULT(r, key, "more than %d pipelines", PIPELINES_MAX);
     p = mem_alloc(1, sizeof(*p));
-    memcpy(p->key, text, sizeof(text));
+    p->key = str_dup(text);
     p->line = key->line;
-    p->shown.organization_id = (struct str){ p->key, UUID_LEN };
-    p->shown.pipeline_id = (struct str){ p->key + UUID_LEN + 1, UUID_LEN };
-    HASH_ADD_STR(r->providers->by_key, key, p);
+    HASH_ADD_KEYPTR(hh, provider->by_key, p->key, text.len, p);
     *ret = p;
     return OK;
 }
@@ -126,11 +168,12 @@ static enum err read_claims(struct reading *r, struct pipeline *p, const struct 
 }
 
 /* owner/repo, or {repo: owner/repo, required_claims: {…}}. */
-static enum err read_pipeline(struct reading *r, const struct yaml_doc_node *key)
+static enum err read_pipeline(struct reading *r, struct provider *provider,
+                              const struct yaml_doc_node *key)
 {
     struct pipeline *p = NULL;
     const struct yaml_doc_node *node = key->next;
-    enum err err = pipeline_add(r, key, &p);
+    enum err err = pipeline_add(r, provider, key, &p);
     if (err || node->kind != YAML_DOC_MAP)
         return err ? err : read_repo(r, p, node);
     for (const struct yaml_doc_node *at = node->first; at && !err; at = at->next->next) {
@@ -147,7 +190,8 @@ static enum err read_pipeline(struct reading *r, const struct yaml_doc_node *key
     return err;
 }
 
-static enum err read_repo_map(struct reading *r, const struct yaml_doc_node *key)
+static enum err read_repo_map(struct reading *r, struct provider *provider,
+                              const struct yaml_doc_node *key)
 {
     enum err err = OK;
     if (yaml_doc_is_null(key->next))
@@ -156,56 +200,114 @@ static enum err read_repo_map(struct reading *r, const struct yaml_doc_node *key
         return FAULT(r, key->next, "%s is %s; accepted is a mapping of pipeline to repository",
                      EXCERPT(key), yaml_doc_kind_name(key->next));
     for (const struct yaml_doc_node *at = key->next->first; at && !err; at = at->next->next)
-        err = read_pipeline(r, at);
+        err = read_pipeline(r, provider, at);
     return err;
 }
 
-/* What the relay trusts is compiled in or configured: a file may repeat it, never change it. */
-static const struct provider {
-    const char *name, *issuer, *jwks_uri;
-    bool has_repo_map;
-} known[] = {
-    { "github", "https://token.actions.githubusercontent.com",
-      "https://token.actions.githubusercontent.com/.well-known/jwks", false },
-    { "buildkite", "https://agent.buildkite.com", "https://agent.buildkite.com/.well-known/jwks",
-      true },
-};
+/* ---- providers ------------------------------------------------------------------------------- */
 
-static enum err read_provider_key(struct reading *r, const struct provider *provider,
-                                  const struct yaml_doc_node *key)
+/* What is compiled in may be repeated. */
+static enum err read_same(struct reading *r, const struct provider *provider,
+                          const struct yaml_doc_node *key, const char *must_be)
 {
-    bool issuer = str_is(key->text, "issuer");
-    if (issuer || str_is(key->text, "jwks_uri")) {
-        const char *must_be = issuer ? provider->issuer : provider->jwks_uri;
-        if (key->next->kind != YAML_DOC_TEXT || !str_is(key->next->text, must_be))
-            return FAULT(r, key->next, "the %s of %s cannot be changed here; accepted is %s",
-                         EXCERPT(key), provider->name, must_be);
-        return OK;
+    if (key->next->kind != YAML_DOC_TEXT || !str_is(key->next->text, must_be))
+        return FAULT(r, key->next, "the %s of %s cannot be changed here; accepted is %s",
+                     EXCERPT(key), provider->name, must_be);
+    return OK;
+}
+
+/* NULL for what is no text, or nothing. */
+static const char *text_in(const struct yaml_doc_node *node)
+{
+    bool is_text = node->kind == YAML_DOC_TEXT && !yaml_doc_is_null(node) && node->text.len > 0 &&
+                   strlen(node->text.ptr) == node->text.len;
+    return is_text ? node->text.ptr : NULL;
+}
+
+static enum err read_issuer(struct reading *r, struct provider *provider,
+                            const struct yaml_doc_node *node)
+{
+    const char *issuer = text_in(node);
+    if (!issuer)
+        return FAULT(r, node, "issuer is %s; accepted is the claim iss of the tokens, a text",
+                     yaml_doc_kind_name(node));
+    for (size_t i = 0; i < r->providers->n; i++)
+        if (r->providers->all[i].issuer && strcmp(r->providers->all[i].issuer, issuer) == 0)
+            return FAULT(r, node, "%s is the issuer of %s; accepted is one provider an issuer",
+                         EXCERPT(node), r->providers->all[i].name);
+    provider->issuer = issuer;
+    return OK;
+}
+
+static enum err read_key(struct reading *r, struct provider *provider,
+                         const struct yaml_doc_node *node)
+{
+    size_t n = 0;
+    if (node->kind != YAML_DOC_LIST || node->n == 0 || node->n > PROVIDER_KEY_MAX)
+        return FAULT(r, node,
+                     "key must name the claims that tell pipelines apart; accepted is a "
+                     "list of 1 to %d",
+                     PROVIDER_KEY_MAX);
+    for (const struct yaml_doc_node *at = node->first; at; at = at->next) {
+        provider->key[n] = text_in(at);
+        if (!provider->key[n++])
+            return FAULT(r, at, "%s in key; accepted are names of claims", yaml_doc_kind_name(at));
     }
-    if (provider->has_repo_map && str_is(key->text, "repo_map"))
-        return read_repo_map(r, key);
-    return FAULT(r, key, "unknown key \"%s\"; accepted are issuer, jwks_uri%s", EXCERPT(key),
-                 provider->has_repo_map ? ", repo_map" : "");
+    return OK;
+}
+
+/* *repo_map: to be read when issuer and key are known, whatever the order of the file. */
+static enum err read_member(struct reading *r, struct provider *provider,
+                            const struct yaml_doc_node *key, const struct yaml_doc_node **repo_map)
+{
+    bool fixed = provider->jwks_uri;
+    bool maps = !fixed || provider->key[0];
+    if (str_is(key->text, "issuer"))
+        return fixed ? read_same(r, provider, key, provider->issuer)
+                     : read_issuer(r, provider, key->next);
+    if (fixed && str_is(key->text, "jwks_uri"))
+        return read_same(r, provider, key, provider->jwks_uri);
+    if (!fixed && str_is(key->text, "key"))
+        return read_key(r, provider, key->next);
+    if (!maps || !str_is(key->text, "repo_map"))
+        return FAULT(r, key, "unknown key \"%s\"; accepted are issuer, %s%s", EXCERPT(key),
+                     fixed ? "jwks_uri" : "key", maps ? ", repo_map" : "");
+    *repo_map = key;
+    return OK;
+}
+
+static enum err provider_get(struct reading *r, const struct yaml_doc_node *key,
+                             struct provider **ret)
+{
+    struct providers *p = r->providers;
+    for (size_t i = 0; i < p->n; i++) {
+        *ret = &p->all[i];
+        if (str_is(key->text, (*ret)->name))
+            return OK;
+    }
+    if (p->n == PROVIDERS_MAX)
+        return FAULT(r, key, "more than %d providers", PROVIDERS_MAX);
+    *ret = &p->all[p->n++];
+    (*ret)->name = key->text.ptr;
+    return OK;
 }
 
 static enum err read_provider(struct reading *r, const struct yaml_doc_node *key)
 {
-    const struct provider *provider = NULL;
-    enum err err = OK;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (str_is(key->text, known[i].name))
-            provider = &known[i];
-    if (!provider)
-        return FAULT(r, key, "unknown provider \"%s\"; accepted are github and buildkite",
-                     EXCERPT(key));
-    if (yaml_doc_is_null(key->next))
-        return OK;
+    const struct yaml_doc_node *repo_map = NULL;
+    struct provider *provider;
+    enum err err = provider_get(r, key, &provider);
+    if (err || (provider->jwks_uri && yaml_doc_is_null(key->next)))
+        return err;
     if (key->next->kind != YAML_DOC_MAP)
-        return FAULT(r, key->next, "the provider %s is %s; accepted is a mapping", provider->name,
+        return FAULT(r, key->next, "the provider %s is %s; accepted is a mapping", EXCERPT(key),
                      yaml_doc_kind_name(key->next));
     for (const struct yaml_doc_node *at = key->next->first; at && !err; at = at->next->next)
-        err = read_provider_key(r, provider, at);
-    return err;
+        err = read_member(r, provider, at, &repo_map);
+    if (!err && !provider->jwks_uri && (!provider->issuer || !provider->key[0]))
+        return FAULT(r, key, "the provider %s has no %s; accepted are issuer, key, repo_map",
+                     EXCERPT(key), provider->issuer ? "key" : "issuer");
+    return err || !repo_map ? err : read_repo_map(r, provider, repo_map);
 }
 
 static enum err read_providers(struct reading *r, const struct yaml_doc_node *node)
@@ -229,7 +331,7 @@ static enum err read_root(struct reading *r, const struct yaml_doc_node *root)
                      yaml_doc_kind_name(root));
     for (const struct yaml_doc_node *key = root->first; key && !err; key = key->next->next) {
         if (str_is(key->text, "buildkite")) /* the older, flat form */
-            err = read_repo_map(r, key);
+            err = read_repo_map(r, &r->providers->all[BUILDKITE], key);
         else if (str_is(key->text, "providers"))
             err = read_providers(r, key->next);
         else
@@ -243,6 +345,8 @@ enum err providers_parse(struct providers **ret, const char *file, struct str ya
 {
     struct providers *p = mem_alloc(1, sizeof(*p));
     struct reading r = { .providers = p, .why = why };
+    memcpy(p->all, known, sizeof(known));
+    p->n = N_KNOWN;
     enum err err = yaml_doc_parse(&p->doc, file, yaml, why);
     if (!err && yaml_doc_root(p->doc))
         err = read_root(&r, yaml_doc_root(p->doc));
@@ -254,40 +358,57 @@ enum err providers_parse(struct providers **ret, const char *file, struct str ya
     return OK;
 }
 
-void providers_free(struct providers *p)
+static void pipelines_free(struct pipeline *by_key)
 {
     struct pipeline *at, *next;
-    if (!p)
-        return;
-    HASH_ITER(hh, p->by_key, at, next)
+    HASH_ITER(hh, by_key, at, next)
     {
-        HASH_DEL(p->by_key, at);
+        HASH_DEL(by_key, at);
         for (size_t i = 0; i < at->shown.n_claims; i++)
             free((void *)at->claims[i].values);
         free(at->claims);
+        free(at->key);
         free(at);
     }
+}
+
+void providers_free(struct providers *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        pipelines_free(p->all[i].by_key);
     yaml_doc_free(p->doc);
     free(p);
 }
 
 size_t providers_size(const struct providers *p)
 {
-    return HASH_COUNT(p->by_key);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n += HASH_COUNT(p->all[i].by_key);
+    return n;
 }
 
-const struct provider_pipeline *providers_find(const struct providers *p,
-                                               struct str organization_id, struct str pipeline_id)
+const struct provider *providers_of(const struct providers *p, struct str issuer)
 {
-    char text[KEY_LEN], key[KEY_LEN + 1];
+    const struct provider *all = p ? p->all : known;
+    size_t n = p ? p->n : N_KNOWN;
+    for (size_t i = 0; i < n; i++)
+        if (str_is(issuer, all[i].issuer))
+            return all[i].key[0] ? &all[i] : NULL;
+    return NULL;
+}
+
+const struct provider_pipeline *providers_find(const struct provider *provider, struct str key)
+{
+    char uuids[UUIDS_LEN + 1];
     struct pipeline *found;
-    if (organization_id.len != UUID_LEN || pipeline_id.len != UUID_LEN)
-        return NULL;
-    memcpy(text, organization_id.ptr, UUID_LEN);
-    text[UUID_LEN] = '/';
-    memcpy(text + UUID_LEN + 1, pipeline_id.ptr, UUID_LEN);
-    if (!key_of(key, (struct str){ text, KEY_LEN }))
-        return NULL;
-    HASH_FIND_STR(p->by_key, key, found);
+    if (is_buildkite(provider)) {
+        if (!uuids_of(uuids, key))
+            return NULL;
+        key = str_of(uuids);
+    }
+    HASH_FIND(hh, provider->by_key, key.ptr, key.len, found);
     return found ? &found->shown : NULL;
 }

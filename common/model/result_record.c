@@ -405,6 +405,11 @@ bool result_record_is_self(const struct result_record *r)
     return str_is(type, "nightly") || str_is(type, "periodic");
 }
 
+bool result_record_is_of_other_ci(const struct result_record *r)
+{
+    return r->issuer && strcmp(r->issuer, CALLBACK_ISSUER_ACTIONS) != 0;
+}
+
 static const char *wanted_conclusion(const struct result_record *row)
 {
     static const struct {

@@ -44,6 +44,8 @@ void result_record_clear(struct result_record *r);
 
 /* nightly and periodic: reported by a run that no dispatch started. */
 bool result_record_is_self(const struct result_record *r);
+/* Proved by an issuer other than GitHub Actions: a run id of digits is none that GitHub knows. */
+bool result_record_is_of_other_ci(const struct result_record *r);
 
 /* True when it has ended as it should (behaviour.md, Levels): with success. In the canary
  * repository a job named xfail, xcancel or xtimeout should fail, be cancelled, or time out. */

@@ -1,6 +1,6 @@
 /* The allowlist in force, read from the `allowlist` topic by a thread of its own, so that all
- * replicas agree and a bad file on GitHub changes nothing. Also carries `providers` (Buildkite
- * pipelines) and `demotions` (who gets no new L3 check runs). */
+ * replicas agree and a bad file on GitHub changes nothing. Also carries `providers` (pipelines
+ * of other CIs) and `demotions` (who gets no new L3 check runs). */
 #ifndef CRCR_VIEW_ALLOWLIST_FEED_H
 #define CRCR_VIEW_ALLOWLIST_FEED_H
 

@@ -1,4 +1,4 @@
-"""CIs other than GitHub Actions, on the whole relay: the providers file that maps Buildkite pipelines, fetched and changed
+"""CIs other than GitHub Actions, on the whole relay: the providers file that maps their pipelines, fetched and changed
 live, and crcr-report in the environments of Buildkite, GitLab and Jenkins as deploy/downstream/README.md shows it."""
 import json
 import os
@@ -10,6 +10,7 @@ import pytest
 
 from conftest import assert_conforms
 from lib.actions import FOLDER
+from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay
@@ -21,9 +22,20 @@ L2, L4 = "org-two/backend-two", "org-four/backend-four"
 FILE = ".github/crcr-providers.yml"
 
 
-def providers(**pipelines):
+def providers(pipelines):
+    """GitLab's projects are always the same."""
     rows = "".join(f"      {ORGANIZATION}/{pipeline}: {repo}\n" for pipeline, repo in pipelines.items())
-    return f"providers:\n  buildkite:\n    repo_map:\n{rows}"
+    return f"""\
+providers:
+  gitlab:
+    issuer: {GITLAB}
+    key: [project_path]
+    repo_map:
+      vendor/ci/oot: {L2}
+      vendor/gate: {{repo: {L4}, required_claims: {{ref_protected: "true"}}}}
+  buildkite:
+    repo_map:
+{rows}"""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +50,7 @@ def relay(kafka_node, tmp_path_factory):
                          (("https://token.actions.githubusercontent.com", ""), (BUILDKITE, ""),
                           (GITLAB, " org-two org-four"), (JENKINS, " org-four")))}
         one.providers = folder / "contents/pytorch/pytorch" / FILE
-        one.providers.write_text(providers(**{PIPELINE: L2}))
+        one.providers.write_text(providers({PIPELINE: L2}))
         try:
             yield one.start_all()
         finally:
@@ -55,6 +67,11 @@ def downstream(relay, tmp_path):
 def pipeline_claims(pipeline, **more):
     """The claims of Buildkite's tokens: no repository, the ids instead."""
     return {"iss": BUILDKITE, "repository": None, "organization_id": ORGANIZATION, "pipeline_id": pipeline, **more}
+
+
+def gitlab_claims(project="vendor/ci/oot", **more):
+    """The claims of GitLab's tokens: the project and its ref."""
+    return {"iss": GITLAB, "repository": None, "project_path": project, "ref_protected": "true", **more}
 
 
 def push_of(relay, text):
@@ -76,11 +93,11 @@ def test_a_new_mapping_is_in_force_without_a_restart(relay, downstream):
     wait_for("the first mapping", lambda: in_force(two, old, 200, PIPELINE))
     assert in_force(four, new, 403, OTHER)
     pids = {name: process.pid for name, process in relay.parts.items()}
-    push_of(relay, providers(**{PIPELINE: L2, OTHER: L4}))
+    push_of(relay, providers({PIPELINE: L2, OTHER: L4}))
     wait_for("the new mapping", lambda: in_force(four, new, 200, OTHER))
     assert four.report(new, "completed", "success", claims=pipeline_claims(OTHER))[0] == 200
     four.wait_rows(new["delivery_id"], ("completed", "success"))
-    push_of(relay, providers(**{PIPELINE: L2}))
+    push_of(relay, providers({PIPELINE: L2}))
     wait_for("the mapping to be gone", lambda: in_force(four, new, 403, OTHER))
     assert in_force(two, old, 200, PIPELINE)
     assert pids == {name: process.pid for name, process in relay.parts.items() if process.running()}
@@ -89,26 +106,37 @@ def test_a_new_mapping_is_in_force_without_a_restart(relay, downstream):
 def test_an_invalid_file_is_named_and_the_old_mapping_stays(relay, downstream):
     two = downstream(L2)
     payload = two.opened(6303)
-    push_of(relay, providers(**{PIPELINE: L2}) + f"  - {ORGANIZATION}: @org\n")
+    push_of(relay, providers({PIPELINE: L2}) + f"  - {ORGANIZATION}: @org\n")
     relay.parts["dispatcher"].wait_text("allowlist_refused", 30)
     assert relay.metric("dispatcher", "crcr_allowlist_valid", file="providers") == 0
     refused = next(json.loads(line) for line in relay.parts["dispatcher"].text().splitlines() if "allowlist_refused" in line)
-    assert refused["file"] == "providers" and refused["error"].startswith("crcr-providers.yml:5:")
+    assert refused["file"] == "providers" and refused["error"].startswith("crcr-providers.yml:11:")
     assert in_force(two, payload, 200, PIPELINE)
-    push_of(relay, providers(**{PIPELINE: L4}))
+    push_of(relay, providers({PIPELINE: L4}))
     wait_for("the mended file", lambda: relay.metric("dispatcher", "crcr_allowlist_valid", file="providers") == 1)
     wait_for("the pipeline to speak for another", lambda: in_force(two, payload, 403, PIPELINE))
-    push_of(relay, providers(**{PIPELINE: L2}))
+    push_of(relay, providers({PIPELINE: L2}))
     wait_for("the old mapping again", lambda: in_force(two, payload, 200, PIPELINE))
 
 
 def test_the_file_can_make_no_other_issuer_trusted(relay, downstream):
-    two = downstream(L2)
+    two, evil = downstream(L2), "https://evil.example"
     payload = two.opened(6304)
-    push_of(relay, providers(**{PIPELINE: L2}) + "  evil-ci:\n    issuer: https://evil.example\n")
-    wait_for("the file to be read again", lambda: in_force(two, payload, 200, PIPELINE))
-    assert two.report(payload, "in_progress", claims={"iss": "https://evil.example"})[0] == 401
-    push_of(relay, providers(**{PIPELINE: L2}))
+    push_of(relay, providers({OTHER: L2}) + f"  evil-ci: {{issuer: {evil}, key: [sub], repo_map: {{me: {L2}}}}}\n")
+    wait_for("the file to be in force", lambda: in_force(two, payload, 200, OTHER))
+    assert two.report(payload, "in_progress", claims={"iss": evil, "sub": "me"})[0] == 401
+    push_of(relay, providers({PIPELINE: L2}))
+
+
+def test_a_gitlab_project_speaks_for_the_repository_it_is_mapped_to(downstream):
+    two, four = downstream(L2), downstream(L4)
+    payload, gate = two.opened(6311), four.opened(6312)
+    wait_for("the mapping", lambda: two.report(payload, "in_progress", claims=gitlab_claims())[0] == 200)
+    two.wait_rows(payload["delivery_id"], ("in_progress", ""))
+    for claims, status in ((gitlab_claims("vendor/gate"), 200), (gitlab_claims("vendor/gate", ref_protected="false"), 403),
+                           (gitlab_claims("evil/oot"), 403), (gitlab_claims(None, repository=L4), 401)):
+        code, answer = four.report(gate, "in_progress", claims=claims)
+        assert code == status, (claims, answer)
 
 
 # ---- crcr-report ------------------------------------------------------------------------------------------
@@ -161,7 +189,7 @@ def test_gitlab_reports_from_jobs_beside_the_one_that_tests(downstream, crcr_rep
     payload = two.opened(6310)
     environment = {"GITLAB_CI": "true", "CI_PIPELINE_ID": "52", "CI_PROJECT_PATH": "vendor/oot", "CI_JOB_ID": "98",
                    "CI_JOB_NAME": "begin", "CI_JOB_URL": "https://gitlab.vendor.example/-/jobs/98", "CI_JOB_STATUS": "running",
-                   "CRCR_JOB_NAME": "test", "CRCR_CHECK_RUN_ID": "52", "CRCR_OIDC_TOKEN": two.token(iss=GITLAB)}
+                   "CRCR_JOB_NAME": "test", "CRCR_CHECK_RUN_ID": "52", "CRCR_OIDC_TOKEN": two.token(**gitlab_claims())}
     crcr_report(payload, environment, "in_progress")
     crcr_report(payload, {**environment, "CI_JOB_ID": "100", "CI_JOB_NAME": "failed"}, "completed", "--conclusion", "failure")
     row = the_row(two, payload, "completed", "failure")
@@ -173,7 +201,7 @@ def test_gitlab_reports_from_its_after_script(downstream, crcr_report):
     payload = two.opened(6307)
     environment = {"GITLAB_CI": "true", "CI_PIPELINE_ID": "51", "CI_PROJECT_PATH": "vendor/oot", "CI_JOB_ID": "99",
                    "CI_JOB_NAME": "test 1/2", "CI_JOB_URL": "https://gitlab.vendor.example/-/jobs/99",
-                   "CI_JOB_STATUS": "running", "CRCR_OIDC_TOKEN": two.token(iss=GITLAB)}
+                   "CI_JOB_STATUS": "running", "CRCR_OIDC_TOKEN": two.token(**gitlab_claims())}
     crcr_report(payload, environment, "in_progress")
     crcr_report(payload, {**environment, "CI_JOB_STATUS": "failed"}, "completed", "--junit", "results/*.xml")
     row = the_row(two, payload, "completed", "failure")
@@ -186,11 +214,32 @@ def test_a_run_id_may_be_a_uuid(downstream):
     four, run_id = downstream(L4), str(uuid.uuid4())
     payload = four.opened(6309)
     url = f"https://ci.example/{run_id}"
-    assert four.report(payload, "completed", "success", run_id=run_id, url=url, claims={"iss": GITLAB})[0] == 200
+    assert four.report(payload, "completed", "success", run_id=run_id, url=url, claims={"iss": JENKINS})[0] == 200
     row = the_row(four, payload, "completed", "success")
     assert (row["run_id"], row["check_run_id"]) == (run_id, f"{run_id}-1")
     run = wait_for("the check run", lambda: four.check_runs(sha_of(6309)))[0]
     assert run["external_id"] == f"{run_id}:6309" and run["details_url"] == url
+
+
+def test_a_numeric_pipeline_links_to_gitlab_and_its_button_asks_github_for_nothing(relay, downstream, crcr_report):
+    """GitHub would look for a run of Actions with that number."""
+    four = downstream(L4)
+    payload = four.opened(6313)
+    url = "https://gitlab.vendor.example/-/jobs/201"
+    crcr_report(payload, {"GITLAB_CI": "true", "CI_PIPELINE_ID": "53", "CI_PROJECT_PATH": "vendor/gate", "CI_JOB_ID": "201",
+                          "CI_JOB_NAME": "test", "CI_JOB_URL": url, "CI_JOB_STATUS": "failed",
+                          "CRCR_OIDC_TOKEN": four.token(**gitlab_claims("vendor/gate"))}, "completed")
+    assert the_row(four, payload, "completed", "failure")["run_id"] == "53"
+    run = wait_for("the check run", lambda: four.check_runs(sha_of(6313)))[0]
+    assert run["details_url"] == url
+    pressed = relay.press(check_run=run["id"])
+
+    def outcomes():
+        return [json.loads(row.value) for row in read_topic(relay.kafka, relay.topic("dispatches"))
+                if row.headers["delivery"] == pressed]
+    outcome = wait_for("the button's outcome", outcomes, 60)[0]
+    assert (outcome["repo"], outcome["outcome"]) == (L4, "skipped") and "no GitHub Actions run" in outcome["error"]
+    assert not [one for one in relay.requests() if "/runs/53" in one["path"]]
 
 
 def test_jenkins_reports_from_its_post_section(downstream, crcr_report):

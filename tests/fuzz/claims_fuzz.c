@@ -1,5 +1,6 @@
 /* Claims of verified tokens: what an issuer lets its users choose is theirs. Who is known is an
- * owner/repo, of Buildkite only what is registered. The first byte chooses the issuer. */
+ * owner/repo, of an issuer that is mapped only what is registered. The first byte chooses the
+ * issuer. */
 #include <stdint.h>
 #include <string.h>
 
@@ -16,9 +17,17 @@ static const char registered[] = "providers:\n"
                                  "018c1234-aaaa-4bbb-8ccc-1234567890ab:\n"
                                  "        repo: org/kite\n"
                                  "        required_claims:\n"
-                                 "          build_branch: [main]\n";
+                                 "          build_branch: [main]\n"
+                                 "  gitlab:\n"
+                                 "    issuer: https://gitlab.example\n"
+                                 "    key: [project_path, number]\n"
+                                 "    repo_map: {oot/7: org/lab}\n";
 
-static const char *const issuers[] = { CALLBACK_ISSUER_ACTIONS, "https://agent.buildkite.com" };
+static const struct {
+    const char *issuer, *repo; /* NULL: any */
+} issuers[] = { { CALLBACK_ISSUER_ACTIONS, NULL },
+                { "https://agent.buildkite.com", "org/kite" },
+                { "https://gitlab.example", "org/lab" } };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -32,14 +41,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(!providers_parse(&providers, "f.yml", str_of(registered), &why));
     if (size == 0)
         return 0;
-    struct str issuer = str_of(issuers[data[0] & 1]);
+    size_t which = data[0] % (sizeof(issuers) / sizeof(issuers[0]));
+    struct str issuer = str_of(issuers[which].issuer);
     struct str claims = { (const char *)data + 1, size - 1 };
     if (identity_check(issuer, claims, providers, repo, &v))
-        must(repo_valid(str_of(repo)) && (!(data[0] & 1) || strcmp(repo, "org/kite") == 0));
+        must(repo_valid(str_of(repo)) &&
+             (!issuers[which].repo || strcmp(repo, issuers[which].repo) == 0));
     else
         must(v.status == 401 || v.status == 403);
     run_claims_read(issuer, claims, &run);
-    must(run.wanted == !(data[0] & 1));
+    must(run.wanted == !which);
     if (run.wanted) /* no claim is equal to no field */
         must(!run_claims_check(&run, &none, &v) && v.status == 403);
     return 0;

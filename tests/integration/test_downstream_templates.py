@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lib.actions import FOLDER, Expression, fill, load
-from lib.processes import ROOT
+from lib.processes import BIN, ROOT
 from lib.relay import payload
 
 ENVELOPE = {"event_type", "delivery_id", "callback_token"}
@@ -202,10 +202,29 @@ def test_the_scripts_of_the_action_are_sound_shell(tmp_path):
         assert done.returncode == 0, done.stdout
 
 
-def snippet(mark):
+def block_of(mark):
     text = (FOLDER / "README.md").read_text()
     [block] = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if block.startswith(mark)]
-    return yaml.safe_load(block)
+    return block
+
+
+def snippet(mark):
+    return yaml.safe_load(block_of(mark))
+
+
+def test_the_relay_accepts_the_pages_providers_file(tmp_path):
+    key, file = tmp_path / "key.pem", tmp_path / "providers.yml"
+    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+    environment = {"KAFKA_BROKERS": "127.0.0.1:1", "REDIS_ENDPOINT": "127.0.0.1:1", "GITHUB_APP_ID": "1",
+                   "GITHUB_APP_PRIVATE_KEY_FILE": str(key), "ALLOWLIST_URL": "/dev/null", "CI_PROVIDERS_URL": str(file)}
+
+    def check(text):
+        file.write_text(text)
+        return subprocess.run([BIN / "crcr-dispatcher", "--check-config"], env=environment, capture_output=True, text=True)
+    page = block_of("# The relay's providers file")
+    assert check(page).returncode == 0
+    broken = check(page.replace("key:", "claim:"))
+    assert broken.returncode == 2 and 'providers.yml:5:5: unknown key "claim"; accepted are issuer, key' in broken.stderr
 
 
 def test_on_gitlab_too_no_job_that_may_mint_tokens_runs_anything_of_a_pull_request():

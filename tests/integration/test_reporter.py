@@ -67,11 +67,10 @@ class Reporter:
 
 class Job:
     """A job of one delivery, and the callbacks that it sends."""
-    issuer = "test"
 
-    def __init__(self, reporter, repo="org/four", level="L4", pr=7, **workflow):
+    def __init__(self, reporter, repo="org/four", level="L4", pr=7, issuer="test", **workflow):
         number = next(_numbers)
-        self.reporter, self.repo, self.level, self.pr = reporter, repo, level, pr
+        self.reporter, self.repo, self.level, self.pr, self.issuer = reporter, repo, level, pr, issuer
         self.delivery = f"d-{number}-{time.time_ns()}"
         self.sha = hashlib.sha1(self.delivery.encode()).hexdigest()
         self.started_ms = int(time.time() * 1000) - 60_000
@@ -130,7 +129,7 @@ def settled(reporter):
 
 
 def test_a_job_becomes_result_hud_post_and_check_run(reporter):
-    job = Job(reporter).call("in_progress", 1500)
+    job = Job(reporter, issuer="https://token.actions.githubusercontent.com").call("in_progress", 1500)
     job.wait_check("in_progress")
     job.call("completed", 11_750, conclusion="failure",
              test_results={"passed": 8, "failed": 1, "skipped": 1},

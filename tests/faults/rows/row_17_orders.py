@@ -72,7 +72,7 @@ class Story:
 
     def wanted(self):
         """(name, status, conclusion, external_id) of each check run that there should be."""
-        of_a_job = f"{self.run_id}:{self.number}"
+        of_a_job = f"ci:{self.run_id}:{self.number}"
         return collections.Counter({
             (f"crcr/{self.repo}/ci/build", "completed", "success", of_a_job): 1,
             (f"crcr/{self.repo}/ci/test", "completed", "failure", of_a_job): 1,

@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import json
 import random
+import re
 import socket
 import time
 import uuid
@@ -255,10 +256,13 @@ def test_an_absent_run_attempt_is_the_claims(ingest, issuer, redis_node):
 
 
 def test_without_an_allowlist_callbacks_wait(own, issuer):
-    one = own().start().wait_ready()
+    vendor = "https://ci.vendor.example"
+    one = own(CRCR_OIDC_ISSUERS=",".join(f"{iss}={issuer.url}{owner}" for iss, owner in (
+        (ACTIONS, ""), (BUILDKITE, ""), (vendor, " org")))).start().wait_ready()
     buildkite = issuer.token(issuer=BUILDKITE, organization_id=ORGANIZATION, pipeline_id=PIPELINE,
                              without=["repository"])
-    for token in issuer.token(), buildkite:
+    mapped = issuer.token(issuer=vendor, project_path="vendor/oot", without=["repository"])  # perhaps, once there is a file
+    for token in issuer.token(), buildkite, mapped:
         status, answer, headers = one.callback(callback(token=callback_token()), token)
         assert status == 503 and int(headers["Retry-After"]) > 0 and "allowlist" in detail(answer)
     one.publish_allowlist()
@@ -390,6 +394,17 @@ def test_redis_unavailable_local_limiter_decides_and_callbacks_are_pending(own, 
     assert one.records("callbacks", "away-1")[0].headers["provenance"] == "pending"
     send_until_429(one, issuer, 10)
     assert "crcr_ingest_limiter_fallbacks_total 12" in one.get_admin("/metrics")[1]
+
+
+def test_redis_unavailable_the_day_ends_at_midnight_utc_all_the_same(own, issuer):
+    one = own(redis_endpoint="127.0.0.1:1", CRCR_CALLBACK_BYTES_DAY="1MiB")
+    one.publish_allowlist()
+    one.start().wait_ready()
+    wait_for("the allowlist", lambda: one.callback(b"{}", issuer.token("org/one"))[0] == 200)
+    body = callback(token=callback_token())
+    body["payload"] = {"x": "x" * (2 * 1024 * 1024 - 2000)}
+    status, answer, _ = one.callback(body, issuer.token())
+    assert status == 429 and re.search(r"it ends at \d{4}-\d\d-\d\dT00:00:0[0-2]", detail(answer)), answer
 
 
 def test_new_key_of_an_issuer_is_fetched_at_once_but_not_all_the_time(own, kafka_node, redis_node, tmp_path):

@@ -114,7 +114,7 @@ static void another_cis_job_is_skipped_and_its_aggregate_is_expanded(void **stat
 {
     const struct check_asked checks[] = {
         OURS("crcr/org/four/CI/a", "0192-ab:17"),
-        OURS("crcr/org/four/CI/b", "0192-ab:17"),
+        OURS("crcr/org/four/CI/b", "ci:51:17"),
         OURS("crcr/org/four", "d:x:17"),
     };
     struct fixture *f = *state;

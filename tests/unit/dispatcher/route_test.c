@@ -186,6 +186,7 @@ static void reruns_that_cannot_be_are_skipped_with_the_reason(void **state)
     } cases[] = {
         { "crcr/org/two/build/test", "1:2", "levels 3 and 4" },
         { "crcr/org/three/build/test", "uuid-1:2", "no GitHub Actions run" },
+        { "crcr/org/three/build/test", "ci:51:2", "no GitHub Actions run" },
         { "crcr/org/three/build/test", "", "no GitHub Actions run" },
         { "crcr/org/three/build/test", "d:x:2", "no GitHub Actions run" },
         { "crcr/org/three", "1:2", "names no delivery" },

@@ -1,9 +1,10 @@
-/* behaviour.md, POST /github/callback, step 3. */
+/* behaviour.md, POST /github/callback, step 2. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -13,6 +14,8 @@
 #define ORG     "0190a1b2-0000-4000-8000-000000000001"
 #define PIPE    "0190a1b2-0000-4000-8000-000000000002"
 #define PIPE2   "0190a1b2-0000-4000-8000-000000000003"
+#define GITLAB  "https://gitlab.vendor.example"
+#define TWO     "https://ci.vendor.example" /* its key is two claims */
 
 static struct providers *providers;
 static char repo[REPO_MAX + 1];
@@ -30,7 +33,19 @@ static int providers_make(void **state)
                         "        repo: org/strict\n"
                         "        required_claims:\n"
                         "          build_branch: [main, release]\n"
-                        "          build_number: [7]\n";
+                        "          build_number: [7]\n"
+                        "  gitlab:\n"
+                        "    issuer: " GITLAB "\n"
+                        "    key: [project_path]\n"
+                        "    repo_map:\n"
+                        "      vendor/ci/oot: org/oot\n"
+                        "      vendor/main:\n"
+                        "        repo: org/main\n"
+                        "        required_claims: {ref_protected: 'true'}\n"
+                        "  two:\n"
+                        "    issuer: " TWO "\n"
+                        "    key: [folder, number]\n"
+                        "    repo_map: {oot/7: org/seven}\n";
     if (!providers_parse(&providers, "providers.yml", str_of(yaml), &why))
         return 0;
     print_error("%s\n", why.text);
@@ -120,6 +135,49 @@ static void required_claims_must_match(void **state)
     assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"main\"}", 403);
 }
 
+static void another_issuer_is_looked_up_by_the_claims_of_its_key(void **state)
+{
+    (void)state;
+    assert_true(judge(GITLAB, "{\"project_path\":\"vendor/ci/oot\",\"ref\":\"x\"}"));
+    assert_string_equal(repo, "org/oot");
+    assert_true(judge(TWO, "{\"folder\":\"oot\",\"number\":7}"));
+    assert_string_equal(repo, "org/seven");
+    assert_true(judge(GITLAB, "{\"project_path\":\"vendor/main\",\"ref_protected\":\"true\"}"));
+    assert_string_equal(repo, "org/main");
+    assert_status(GITLAB, "{\"project_path\":\"vendor/main\",\"ref_protected\":\"false\"}", 403);
+}
+
+static void another_issuer_that_is_mapped_cannot_claim_a_repository(void **state)
+{
+    (void)state;
+    assert_status(GITLAB, "{\"repository\":\"org/oot\"}", 401);
+    assert_non_null(strstr(verdict.text, "lacks the claim project_path"));
+    assert_status(GITLAB, "{\"repository\":\"org/oot\",\"project_path\":\"evil/oot\"}", 403);
+    assert_non_null(strstr(verdict.text, "evil/oot of gitlab is registered for no repository"));
+    assert_status(GITLAB, "{\"project_path\":\"\"}", 401);
+    assert_status(GITLAB, "{\"project_path\":[\"vendor/ci/oot\"]}", 401);
+}
+
+static void two_tokens_never_have_one_key(void **state)
+{
+    (void)state;
+    assert_status(TWO, "{\"folder\":\"\",\"number\":\"oot/7\"}", 401);
+    assert_status(TWO, "{\"folder\":\"oot/7\",\"number\":\"\"}", 401);
+    assert_status(TWO, "{\"folder\":\"oot/7\",\"number\":\"7\"}", 403);
+    char claims[4096];
+    snprintf(claims, sizeof(claims), "{\"folder\":\"oot\",\"number\":\"7%02000d\"}", 0);
+    assert_status(TWO, claims, 403);
+}
+
+static void of_an_issuer_that_is_not_mapped_the_claim_repository_counts(void **state)
+{
+    (void)state;
+    assert_true(judge("https://other.example", "{\"repository\":\"org/repo\"}"));
+    assert_string_equal(repo, "org/repo");
+    assert_status("https://other.example", "{\"project_path\":\"vendor/ci/oot\"}", 401);
+    assert_non_null(strstr(verdict.text, "providers file does not map its issuer"));
+}
+
 static int ids_status(const char *issuer, const char *claims, int64_t repo_id, int64_t owner_id)
 {
     const struct allowlist_entry entry = { .repo_id = repo_id, .owner_id = owner_id };
@@ -154,6 +212,10 @@ int main(void)
         cmocka_unit_test(buildkite_without_its_ids_is_401),
         cmocka_unit_test(unregistered_pipeline_is_403),
         cmocka_unit_test(required_claims_must_match),
+        cmocka_unit_test(another_issuer_is_looked_up_by_the_claims_of_its_key),
+        cmocka_unit_test(another_issuer_that_is_mapped_cannot_claim_a_repository),
+        cmocka_unit_test(two_tokens_never_have_one_key),
+        cmocka_unit_test(of_an_issuer_that_is_not_mapped_the_claim_repository_counts),
         cmocka_unit_test(a_name_that_was_registered_anew_is_403),
     };
     return cmocka_run_group_tests(tests, providers_make, providers_drop);

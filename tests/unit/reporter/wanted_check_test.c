@@ -100,6 +100,30 @@ static void a_run_that_is_not_of_actions_links_to_the_reported_url(void **state)
     result_record_clear(&job);
 }
 
+static void another_ci_that_numbers_its_runs_links_there_and_names_no_run_of_actions(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check check;
+    job_fill(&job, JOB_COMPLETED, "success");
+    text_set(&job.run_url, "https://gitlab.example/-/pipelines/77");
+    text_set(&job.issuer, "https://gitlab.example");
+    ask(&job, &check);
+    assert_string_equal(check.details_url, "https://gitlab.example/-/pipelines/77");
+    assert_string_equal(check.external_id, "ci:77:42");
+    wanted_check_clear(&check);
+    text_set(&job.run_url, NULL);
+    ask(&job, &check);
+    assert_null(check.details_url);
+    wanted_check_clear(&check);
+    text_set(&job.issuer, CALLBACK_ISSUER_ACTIONS);
+    ask(&job, &check);
+    assert_string_equal(check.details_url, "https://github.com/org/four/actions/runs/77");
+    assert_string_equal(check.external_id, "77:42");
+    wanted_check_clear(&check);
+    result_record_clear(&job);
+}
+
 static void another_attempt_is_another_check_run(void **state)
 {
     (void)state;
@@ -200,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_timed_out_job_completes_as_timed_out),
         cmocka_unit_test(name_and_external_id_are_as_documented),
         cmocka_unit_test(a_run_that_is_not_of_actions_links_to_the_reported_url),
+        cmocka_unit_test(another_ci_that_numbers_its_runs_links_there_and_names_no_run_of_actions),
         cmocka_unit_test(another_attempt_is_another_check_run),
         cmocka_unit_test(jobs_whose_names_join_to_the_same_text_are_told_apart),
         cmocka_unit_test(the_digest_follows_what_is_sent),

@@ -12,6 +12,12 @@
 #define PIPE "018c1234-aaaa-4bbb-8ccc-1234567890ab"
 #define KEY  ORG "/" PIPE
 
+#define BUILDKITE  "https://agent.buildkite.com"
+#define GITLAB     "https://gitlab.vendor.example"
+#define JENKINS    "https://ci.vendor.example/oidc"
+/* A provider with one more member. */
+#define CI(member) "providers: {ci: {issuer: " GITLAB ", " member "}}\n"
+
 static struct providers *parse(const char *yaml)
 {
     struct providers *p = NULL;
@@ -19,6 +25,15 @@ static struct providers *parse(const char *yaml)
     if (providers_parse(&p, "p.yml", str_of(yaml), &why))
         fail_msg("refused: %s", why.text);
     return p;
+}
+
+/* NULL when it is not registered. */
+static const struct provider_pipeline *look(const struct providers *p, const char *issuer,
+                                            const char *key)
+{
+    const struct provider *provider = providers_of(p, str_of(issuer));
+    assert_non_null(provider);
+    return providers_find(provider, str_of(key));
 }
 
 static void a_pipeline_is_found_in_every_form(void **state)
@@ -33,14 +48,55 @@ static void a_pipeline_is_found_in_every_form(void **state)
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         struct providers *p = parse(forms[i]);
         assert_int_equal(providers_size(p), 1);
-        const struct provider_pipeline *found = providers_find(p, STR_LIT(ORG), STR_LIT(PIPE));
+        const struct provider_pipeline *found = look(p, BUILDKITE, KEY);
         assert_non_null(found);
         assert_true(str_is(found->repo, "org/a"));
-        assert_true(str_is(found->organization_id, ORG));
-        assert_true(str_is(found->pipeline_id, PIPE));
         assert_int_equal(found->n_claims, 0);
         providers_free(p);
     }
+}
+
+static void any_issuer_may_be_mapped(void **state)
+{
+    (void)state;
+    struct providers *p = parse("providers:\n"
+                                "  gitlab:\n"
+                                "    repo_map:\n" /* before the key: the order is free */
+                                "      vendor/ci/oot: org/a\n"
+                                "      42: org/b\n"
+                                "    key: [project_path]\n"
+                                "    issuer: " GITLAB "\n"
+                                "  jenkins:\n"
+                                "    issuer: " JENKINS "\n"
+                                "    key: [folder, job]\n"
+                                "    repo_map: {oot/nightly: {repo: org/c}}\n"
+                                "buildkite: {" KEY ": org/d}\n");
+    assert_int_equal(providers_size(p), 4);
+    const struct provider *gitlab = providers_of(p, STR_LIT(GITLAB));
+    assert_string_equal(gitlab->name, "gitlab");
+    assert_string_equal(gitlab->key[0], "project_path");
+    assert_null(gitlab->key[1]);
+    assert_string_equal(providers_of(p, STR_LIT(JENKINS))->key[1], "job");
+    assert_true(str_is(look(p, GITLAB, "vendor/ci/oot")->repo, "org/a"));
+    assert_true(str_is(look(p, GITLAB, "42")->repo, "org/b"));
+    assert_true(str_is(look(p, JENKINS, "oot/nightly")->repo, "org/c"));
+    assert_true(str_is(look(p, BUILDKITE, KEY)->repo, "org/d"));
+    assert_null(look(p, JENKINS, "vendor/ci/oot"));
+    assert_null(look(p, GITLAB, "vendor/ci"));
+    assert_null(look(p, GITLAB, "Vendor/ci/oot"));
+    providers_free(p);
+}
+
+static void of_other_issuers_the_claim_repository_counts(void **state)
+{
+    (void)state;
+    struct providers *p = parse("providers: {github: , buildkite: }\n");
+    assert_null(providers_of(p, STR_LIT("https://token.actions.githubusercontent.com")));
+    assert_null(providers_of(p, STR_LIT(GITLAB)));
+    assert_null(providers_of(NULL, STR_LIT(GITLAB)));
+    assert_null(look(p, BUILDKITE, KEY));
+    assert_null(look(NULL, BUILDKITE, KEY)); /* never its claim */
+    providers_free(p);
 }
 
 static void the_case_of_ids_is_ignored(void **state)
@@ -48,8 +104,7 @@ static void the_case_of_ids_is_ignored(void **state)
     (void)state;
     struct providers *p =
         parse("buildkite: {0191F7A4-1C2D-7E3F-8A4B-5C6D7E8F9A0B/" PIPE ": org/a}");
-    assert_non_null(
-        providers_find(p, STR_LIT(ORG), STR_LIT("018C1234-AAAA-4BBB-8CCC-1234567890AB")));
+    assert_non_null(look(p, BUILDKITE, ORG "/018C1234-AAAA-4BBB-8CCC-1234567890AB"));
     providers_free(p);
 }
 
@@ -57,10 +112,12 @@ static void what_is_not_registered_is_not_found(void **state)
 {
     (void)state;
     struct providers *p = parse("buildkite: {" KEY ": org/a}");
-    assert_null(providers_find(p, STR_LIT(PIPE), STR_LIT(ORG)));
-    assert_null(providers_find(p, STR_LIT(ORG), STR_NONE));
-    assert_null(providers_find(p, STR_LIT(ORG), STR_LIT("x")));
-    assert_null(providers_find(p, STR_LIT(ORG), STR_LIT("018c1234-aaaa-4bbb-8ccc-1234567890a\0")));
+    const struct provider *buildkite = providers_of(p, STR_LIT(BUILDKITE));
+    assert_null(look(p, BUILDKITE, PIPE "/" ORG));
+    assert_null(look(p, BUILDKITE, ORG "/"));
+    assert_null(look(p, BUILDKITE, ORG "/x"));
+    assert_null(providers_find(buildkite, STR_LIT(ORG "/018c1234-aaaa-4bbb-8ccc-1234567890a\0")));
+    assert_null(providers_find(buildkite, STR_NONE));
     providers_free(p);
 }
 
@@ -72,7 +129,7 @@ static void required_claims_are_kept(void **state)
                                 "        required_claims:\n"
                                 "          pipeline_slug: [ci, release]\n"
                                 "          build_branch: main\n");
-    const struct provider_pipeline *found = providers_find(p, STR_LIT(ORG), STR_LIT(PIPE));
+    const struct provider_pipeline *found = look(p, BUILDKITE, KEY);
     assert_int_equal(found->n_claims, 2);
     assert_true(str_is(found->claims[0].name, "pipeline_slug"));
     assert_int_equal(found->claims[0].n_values, 2);
@@ -100,7 +157,7 @@ static void todays_file_without_a_mapping_is_read(void **state)
     for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
         struct providers *p = parse(empty[i]);
         assert_int_equal(providers_size(p), 0);
-        assert_null(providers_find(p, STR_LIT(ORG), STR_LIT(PIPE)));
+        assert_null(look(p, BUILDKITE, KEY));
         providers_free(p);
     }
 }
@@ -128,7 +185,27 @@ static void a_fault_names_its_place_and_what_is_accepted(void **state)
           "p.yml:4:27: ", "accepted are texts" },
         { "buildkite: {" KEY ": org/a}\nproviders: {buildkite: {repo_map: {" KEY ": org/b}}}\n",
           "p.yml:2:36: ", "the first is at line 1" },
-        { "providers: {gitlab: {}}\n", "p.yml:1:13: ", "accepted are github and buildkite" },
+        { "providers: {gitlab: {}}\n", "p.yml:1:13: ", "has no issuer; accepted are issuer, key" },
+        { "providers: {gitlab: }\n", "p.yml:1:21: ", "is nothing; accepted is a mapping" },
+        { CI("repo_map: {a: org/a}"), "p.yml:1:13: ", "has no key; accepted are issuer, key" },
+        { CI("jwks_uri: x"), "p.yml:1:57: ", "accepted are issuer, key, repo_map" },
+        { CI("key: project_path"), "p.yml:1:62: ", "accepted is a list of 1 to 4" },
+        { CI("key: []"), "p.yml:1:62: ", "accepted is a list of 1 to 4" },
+        { CI("key: [a, b, c, d, e]"), "p.yml:1:62: ", "accepted is a list of 1 to 4" },
+        { CI("key: [a, [b]]"), "p.yml:1:66: ", "accepted are names of claims" },
+        { CI("key: [a, \"\"]"), "p.yml:1:66: ", "accepted are names of claims" },
+        { CI("key: [a, b], repo_map: {x: org/a}"), "p.yml:1:81: ", "one value for each claim" },
+        { CI("key: [a, b], repo_map: {x/y/z: org/a}"), "p.yml:1:81: ", "one value for each claim" },
+        { CI("key: [a, b], repo_map: {/y: org/a}"), "p.yml:1:81: ", "one value for each claim" },
+        { CI("key: [a, b], repo_map: {x/: org/a}"), "p.yml:1:81: ", "one value for each claim" },
+        { CI("key: [a], repo_map: {x: a}"), "p.yml:1:81: ", "accepted is owner/repo" },
+        { "providers: {ci: {key: [a], issuer: }}\n", "p.yml:1:36: ", "accepted is the claim iss" },
+        { "providers: {gh: {issuer: https://token.actions.githubusercontent.com}}\n",
+          "p.yml:1:26: ", "is the issuer of github" },
+        { "providers: {bk: {issuer: " BUILDKITE "}}\n",
+          "p.yml:1:26: ", "is the issuer of buildkite" },
+        { "providers:\n  a: {issuer: x, key: [a]}\n  b: {issuer: x, key: [b]}\n",
+          "p.yml:3:15: ", "is the issuer of a; accepted is one provider an issuer" },
         { "providers: {github: {issuer: https://evil.example}}\n",
           "p.yml:1:30: ", "cannot be changed here" },
         { "providers: {buildkite: {jwks_uri: https://evil.example}}\n",
@@ -157,6 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_is_found_in_every_form),
+        cmocka_unit_test(any_issuer_may_be_mapped),
+        cmocka_unit_test(of_other_issuers_the_claim_repository_counts),
         cmocka_unit_test(the_case_of_ids_is_ignored),
         cmocka_unit_test(what_is_not_registered_is_not_found),
         cmocka_unit_test(required_claims_are_kept),
