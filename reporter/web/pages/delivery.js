@@ -1,7 +1,7 @@
 // "/delivery/<id>": what became of one event, a box for each back end; pr.js shows the same boxes.
 import { el, link, own, places } from "./dom.js";
-import { timeline } from "./timeline.js";
-import { copyButton, count, demoted, isBad, jobKey, jobName, jobState, newestAttempts, prLink, rank, repoLink, said, seconds, state,
+import { neverReported, timeline } from "./timeline.js";
+import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, prLink, rank, repoLink, said, seconds, state,
          stateName, tally, tier, when, worst } from "./values.js";
 
 // ?limit=: how many jobs are asked for.
@@ -74,12 +74,15 @@ function advice(row, delivery, labels) {
   const again = " “Re-run” there runs it again.";
   if (row.level === "L1") return "L1 gets the events and reports nothing.";
   if (row.level === "L2") return "L2: its results are only on these pages. A new push runs it again, or its owners do in their own CI.";
-  if (!delivery.pr_number || delivery.event_type !== "pull_request") return "";
-  if (row.level === "L4") return ["Its check ", el("code", `crcr/${row.repo}`), " can block the merge.", again];
+  const check = ["Its check ", el("code", `crcr/${row.repo}`), row.check_run ? ` is ${row.check_run} and` : "",
+    row.level === "L4" ? " can block the merge." : " does not block the merge."];
+  if (!delivery.pr_number || delivery.event_type !== "pull_request") return row.check_run ? check : "";
+  if (row.level === "L4") return [check, again];
   if (row.level !== "L3" || !row.device) return "";
-  if (row.demoted) return ["It gets no new check runs until it recovers: ", said(row.demoted)];
+  if (row.demoted) return [row.check_run ? [check, " "] : "", "It gets no new check runs until it recovers: ", said(row.demoted)];
   const label = `ciflow/crcr/${row.device}`;
-  if (labels && labels.includes(label)) return ["Its check is on the pull request, which has the label ", el("code", label), ".", again];
+  if (labels ? labels.includes(label) : row.check_run)
+    return [check, labels ? [" The pull request has the label ", el("code", label), "."] : "", again];
   return [labels ? "Add the label " : "Shown on the pull request when that has the label ", el("code", label),
           labels ? " to see its check on the pull request. " : ". ", labels ? copyButton(label, "the label") : null];
 }
@@ -94,16 +97,18 @@ function dispatch(row) {
 
 // What the back ends of a delivery came to, the worst first: [{ row, jobs, how }].
 export function backEnds(delivery) {
+  const byRepo = jobsByRepo(delivery.jobs);
   const all = delivery.downstreams.map((row) => {
-    const jobs = newestAttempts(delivery.jobs.filter((job) => job.downstream_repo.toLowerCase() === row.repo.toLowerCase()))
+    const jobs = newestAttempts(byRepo.get(row.repo.toLowerCase()) ?? [])
       .sort((a, b) => rank(stateName(a)) - rank(stateName(b)));
-    const undone = row.dispatch && row.dispatch.outcome !== "dispatched" ? row.dispatch.outcome : null;
+    const undone = row.dispatch && row.dispatch.outcome !== "dispatched" ? row.dispatch.outcome
+      : neverReported(row, delivery) ? "never_reported" : null;
     return { row, jobs, how: jobs.length ? worst(jobs.map(stateName)) : undone };
   });
   return all.sort((a, b) => rank(a.how) - rank(b.how) || a.row.repo.localeCompare(b.row.repo));
 }
 
-// What is said of a back end of which there is neither a job nor a failed dispatch.
+// What is said of a back end of which there is neither a job nor a failed dispatch, and that may still report.
 export const noJob = (row, delivery) => el("span", row.level === "L1" ? "sent"
   : delivery.more_jobs ? `none of the first ${count(delivery.jobs.length)} jobs` : "no job yet", { class: "quiet" });
 
@@ -140,7 +145,11 @@ export const summary = (delivery) => ["Jobs: ",
   ...(delivery.jobs.length ? tally(newestAttempts(delivery.jobs).map(stateName)) : ["none yet"]),
   ...(delivery.more_jobs ? [`. There may be more than these ${count(delivery.jobs.length)}`, delivery.jobs.length < JOBS_MAX
     ? [": ", own("show them", `/delivery/${delivery.delivery_id}?limit=${JOBS_MAX}`)] : ""] : [])];
-export const startOf = (delivery) => (delivery.downstreams.find((row) => row.dispatch) || { dispatch: {} }).dispatch.at;
+// When its webhook came; where that is not known, of its first dispatch.
+export function startOf(delivery) {
+  const sent = delivery.downstreams.find((row) => row.dispatch)?.dispatch;
+  return sent?.received_at || sent?.at;
+}
 
 // A nightly or periodic run names the commit itself: the relay looks whether the upstream has it.
 function selfReported(data) {
@@ -152,7 +161,7 @@ function selfReported(data) {
 // An id of which only the beginning was given.
 function several(ids) {
   return places([
-    el("h1", "Several deliveries begin so"),
+    el("h1", "Several deliveries start with these characters"),
     el("ul", ids.map((id) => el("li", el("code", own(id, `/delivery/${id}`)), { key: id }))),
     el("p", "At most 20 are shown, the newest days first.", { class: "quiet" })]);
 }

@@ -26,20 +26,22 @@ export function waits(role, waited) {
   return waited > long ? BAD : waited > long / 10 ? LOOK : GOOD;
 }
 
-const secondsSince = (text) => (text ? (Date.now() - Date.parse(text)) / 1000 : Infinity);
+const isOlder = (text, minutes) => text !== null && Date.now() - Date.parse(text) > minutes * MINUTE * 1000;
 const worstRole = (roles) => [...roles].sort((a, b) => waits(b.role, b.seconds) - waits(a.role, a.seconds) || b.seconds - a.seconds)[0];
 
 // ---- the cards ----------------------------------------------------------------------------------
 
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
-const READING = "Being read.";
+export const READING = "The topic is still being read; try again in a minute.";
+export const NOT_REACHED = "The relay has not reached Kafka since it started.";
+export const DLQ_OLDER = "Older entries are not counted here: ";
 
 // Each: [title, where one looks next, definition, (health) => [well, text, items of a list]].
 const CARDS = [
   ["Relay", "/pipeline", `How long the oldest record has waited that a role's consumer group has not committed; in delay topics since its time came. ${WAITS_HELP}`,
    ({ roles, error }) => {
      const worst = worstRole(roles);
-     if (!worst) return [error ? BAD : UNKNOWN, "Kafka was not seen yet."];
+     if (!worst) return [error ? BAD : UNKNOWN, NOT_REACHED];
      const shown = roles.filter((role) => role.records || waits(role.role, role.seconds));
      return [error ? BAD : waits(worst.role, worst.seconds), worst.seconds ? `${worst.role}: the oldest record has waited ${seconds(worst.seconds)}.` : "Nothing is late.",
        shown.map((role) => [wellness(waits(role.role, role.seconds)), ` ${role.role}: ${seconds(role.seconds)}, ${plural(role.records, "record", "records")}`])];
@@ -49,7 +51,7 @@ const CARDS = [
    ({ dispatches: one }) => (one.dispatched === null ? [UNKNOWN, READING]
      : [one.failed >= 5 && one.failed > one.dispatched ? BAD : one.p99_seconds > 30 ? LOOK : GOOD, [`${count(one.dispatched)} in 24 h, ${count(one.failed)} failed. `,
        one.p50_seconds === null ? "" : `From receipt to dispatch p50 ${seconds(one.p50_seconds)}, p99 ${seconds(one.p99_seconds)}.`]])],
-  ["GitHub budget", "/pipeline", "What may be asked at once of our own limits for GitHub, of the account that has least; refilled all the time. Needs a look when nothing " +
+  ["GitHub budget", "/pipeline", "Calls left before our own limit, for the account with the fewest; refilled all the time. Needs a look when nothing " +
     "is left for L1 to L3, or GitHub asked us to wait; not well when nothing is left for L4.",
    ({ budget: one }) => {
      if (one.error) return [UNKNOWN, ["Redis: ", said(one.error)]];
@@ -59,18 +61,19 @@ const CARDS = [
        one.buckets.map((bucket) => `${count(bucket.left)} of ${count(bucket.of)} ${bucket.bucket.replace("_", " an ").replace("an minute", "a minute")}, ${bucket.account}${
          bucket.left_l4 === 0 ? ": L4 waits" : bucket.left_rest === 0 ? ": L1 to L3 wait" : ""}`)];
    }],
-  ["Breakers", "/pipeline", "Downstreams that did not answer 5 calls in a row: a sender puts their tasks off. Needs a look while there is one; not well after 30 min without an answer.",
+  ["Breakers", "/pipeline", "Downstreams that did not answer 5 calls in a row: a sender puts their tasks off. Needs a look while there is one; not well 30 min after the last answer, where there was one in 24 h.",
    ({ breakers: one }) => (one.open === null ? [UNKNOWN, READING] : !one.open ? [GOOD, "Each downstream answers."]
-     : [one.downstreams.some((row) => secondsSince(row.answered_at) > 30 * MINUTE) ? BAD : LOOK,
+     : [one.downstreams.some((row) => isOlder(row.answered_at, 30)) ? BAD : LOOK,
        `${plural(one.open, "downstream does", "downstreams do")} not answer. One call every 30 s asks whether it is back.`,
        one.downstreams.map((row) => [own(row.repo, `/repo/${row.repo}`), ": last answer ", row.answered_at ? when(row.answered_at) : "more than 24 h ago"])])],
   ["Dead-letter queue", "/pipeline#dlq", "Records that could not be worked off, and that nobody has replayed or dropped, of the last 30 days.",
-   ({ dlq: one }) => (one.open === null ? [UNKNOWN, READING] : !one.open ? [GOOD, "Nothing is left over."]
+   ({ dlq: one }) => (one.open === null ? [UNKNOWN, READING] : !one.open && !one.more ? [GOOD, "Nothing is left over."]
+     : !one.open ? [LOOK, [DLQ_OLDER, el("code", "crcrctl dlq list")]]
      : [LOOK, [`${one.more ? "More than " : ""}${plural(one.open, "entry is", "entries are")} not resolved, the newest of `, when(one.newest_at), "."]])],
   ["Allowlist", "/", "Which version is in force, and when the file was last seen complete. Needs a look when the newest file is not in force, or none was seen " +
     "for 2 h; not well when there is none.",
    ({ allowlist: one }) => (!one.sha ? [BAD, "None has been published."]
-     : [one.error || (one.fetched_at && secondsSince(one.fetched_at) > 120 * MINUTE) ? LOOK : one.fetched_at ? GOOD : UNKNOWN,
+     : [one.error || isOlder(one.fetched_at, 120) ? LOOK : one.fetched_at ? GOOD : UNKNOWN,
        [el("code", one.sha.slice(0, 10)), `, ${plural(one.repositories, "repository", "repositories")}, fetched `, when(one.fetched_at),
         one.error ? [". The newest is not in force: ", said(one.error)] : ". Valid."]])],
 ];

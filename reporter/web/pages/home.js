@@ -2,7 +2,8 @@
 import { daysChoice, daysOf, spark } from "./charts.js";
 import { el, glossary, places, table } from "./dom.js";
 import { cards } from "./health.js";
-import { count, demoted, passRate, prLink, rank, repoLink, said, seconds, state, stateName, tally, tier, when } from "./values.js";
+import { count, demoted, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, prLink, QUEUE_HELP, rank, repoLink, said, seconds, state, stateName, tally, tier,
+         when } from "./values.js";
 
 export { more } from "./health.js";
 const DAYS = [7, 1, 30];
@@ -15,10 +16,10 @@ const COLUMNS = [
   { name: "Last run", help: "The worst job of the run that reported last, and how many of its jobs were not successful or still run." },
   { name: "When", look: "when", help: "When that job ended or began, by the clock of its CI." },
   { name: "Pull request", help: "That the last run was for." },
-  { name: "Pass rate", look: "number", help: "Successful of the finished jobs of pull requests and pushes in this span of time. The newest attempt of each counts; cancelled and timed out count against it; what still runs does not count. Green from 95 %, amber from 80 %." },
+  { name: "Pass rate", look: "number", help: `In this span of time. ${PASS_RATE_HELP} Green from 95 %, amber from 80 %.` },
   { name: "Failures", look: "number", help: "Finished jobs that were not successful: failed, cancelled, timed out. Below, by hour (1 day) or day, how many jobs ended, and from below how many of them were not successful." },
-  { name: "Queue", look: "number", help: "Mean and P95 from the dispatch to the first report, by the relay's clock; first attempts only. P95: 95 % took no longer, within 5 %." },
-  { name: "End to end", look: "number", help: "Mean and P95 of a run: its longest queue, and from the first start to the last end of its jobs, as its CI reported them." },
+  { name: "Queue", look: "number", help: `Mean and P95. ${QUEUE_HELP} ${P95_HELP}` },
+  { name: "End to end", look: "number", help: `Mean and P95. ${E2E_HELP}` },
   { name: "Nightly", look: "number", help: "The pass rate of the runs that it starts itself: nightly and periodic." },
 ];
 

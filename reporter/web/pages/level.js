@@ -1,14 +1,14 @@
 // Part of the page of a back end: whether its figures are good enough for L3, and its levels so far.
 import { el, table } from "./dom.js";
-import { seconds, tier, when } from "./values.js";
+import { E2E_HELP, QUEUE_HELP, seconds, tier, when } from "./values.js";
 
 // By the names of the API.
 const CRITERIA = {
   tenure: ["Time at L2", "Since the allowlist gave it this level."],
   pass_rate: ["Pass rate", "Successful of the jobs that ended; the newest attempt of each, cancelled and timed out count against it."],
-  e2e_p50: ["E2E, median", "Of a run: its longest queue, and from its first start to its last end. Half of the runs took less."],
+  e2e_p50: ["E2E, median", `${E2E_HELP} Half of the runs took less.`],
   overrun: ["Jobs over 3 h", "Of the jobs that ended and did not time out."],
-  queue_mean: ["Mean queue", "From the dispatch to the first report, by the relay's clock."],
+  queue_mean: ["Mean queue", QUEUE_HELP],
   timeouts: ["Time-outs", "Of the jobs that ended."],
 };
 

@@ -21,30 +21,34 @@ export function leave() {
 }
 
 // answers: [{ url, tag }], all that the page is made of; without a tag where there was none. From now
-// on changed() is called when one of them has another digest than its tag, and failed() when that
-// cannot be learned any more. The page is to call this after each time it asked: of two servers one
-// may know of a change before the other does.
-export function follow(answers, changed, failed) {
+// on changed() is called when one of them has another digest than its tag, unchanged() when the
+// server has said that none has, and failed() when that cannot be learned any more. The page is to
+// call this after each time it asked: of two servers one may know of a change before the other does.
+export function follow(answers, { changed, unchanged, failed }) {
   const of = answers.slice(0, OF_MAX), url = `/api/crcr/live?${of.map((one) => `of=${encodeURIComponent(one.url)}`).join("&")}`;
   const tags = of.map((one) => one.tag).join(".");
   if (source && followed === url && known === tags) return;
   leave();
   if (!of.every((one) => one.tag) || typeof EventSource === "undefined" || performance.now() < resting) return;
   const mine = source = new EventSource(`${url}&etag=${tags}`);
-  let opened = false;
+  let heard = null; // unchanged or changed, of an answer that has begun
   followed = url;
   known = tags;
-  mine.onopen = () => { opened = true; };
+  mine.onopen = () => { heard = unchanged; };
   mine.addEventListener("changed", (event) => {
     if (mine !== source) return;
     known = event.lastEventId;
+    heard = changed;
     setTimeout(changed, Math.random() * JITTER_MS);
   });
-  // Each answer ends with an error, too; one that never began is a failure.
+  // Each answer ends with an error, too; one that never began is a failure. One without an event says
+  // that nothing has changed.
   mine.onerror = () => {
-    const failure = !opened || mine.readyState === EventSource.CLOSED;
-    opened = false;
-    if (!failure || mine !== source) return;
+    const said = mine.readyState === EventSource.CLOSED ? null : heard;
+    heard = null;
+    if (mine !== source) return;
+    if (said === unchanged) unchanged();
+    if (said) return;
     leave();
     resting = performance.now() + AGAIN_MS;
     failed();

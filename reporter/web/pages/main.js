@@ -11,7 +11,7 @@ import * as prs from "./prs.js";
 import * as repo from "./repo.js";
 import * as since from "./since.js";
 
-const REFRESH_MS = 5000, ANSWER_MS = 15000;
+const REFRESH_MS = 5000, REDRAW_MS = 60000, ANSWER_MS = 15000;
 const byId = (id) => document.getElementById(id);
 const content = byId("main"), banner = byId("banner"), auto = byId("auto");
 
@@ -43,10 +43,10 @@ function pageOf(path) {
 }
 
 const address = () => location.pathname + location.search;
-let shown = null;   // the address that is on the page; null: no good data is
-let last = "";      // the JSON that it was made from
-let freshAt = null; // when that came
-let turn = 0;       // of the newest question: answers to others are not shown
+let shown = null;  // the address that is on the page; null: no good data is
+let drawn = null;  // what it was made from, and when: { page, data, json, at }; null: from no data
+let seenAt = null; // when the server last said that it is so; null: it has not
+let turn = 0;      // of the newest question: answers to others are not shown
 let asking = false;
 
 // ---- what is on the page ------------------------------------------------------------------------
@@ -54,6 +54,11 @@ let asking = false;
 function tell(text) {
   if (banner.textContent !== text) banner.textContent = text;
   banner.hidden = text === "";
+}
+
+function showFresh() {
+  const text = seenAt ? `${isLive() ? "Live, as of" : "As of"} ${seenAt.toLocaleTimeString()}.` : "", node = byId("fresh");
+  if (node.textContent !== text) node.textContent = text;
 }
 
 // Nobody reads, points or types there.
@@ -69,36 +74,46 @@ function put(nodes, isNew) {
 
 // The last good data stays below it.
 function problem(text) {
-  const since = shown === address() ? ` The data below is of ${freshAt.toLocaleString()}.` : "";
+  const stays = shown === address(), since = stays ? ` The data below is of ${seenAt.toLocaleString()}.` : "";
   tell(`${text}${since}${auto.checked ? " It is asked for again every 5 s." : ""}`);
-  if (shown === address()) return;
-  put([el("h1", "Nothing to show yet")], true);
-  shown = null;
+  if (!stays) {
+    put([el("h1", "Nothing to show yet")], true);
+    shown = drawn = seenAt = null;
+  }
+  showFresh();
 }
 
 function unknown(text) {
   tell("");
   put([el("h1", "Nothing to show"), el("p", text, { class: "error", role: "alert" })], true);
-  freshAt = new Date();
-  shown = null;
+  shown = drawn = null;
 }
 
 function noSuchPage() {
   if (shown === address()) return;
   tell("");
+  drawn = seenAt = null;
+  showFresh();
   put([el("h1", "No such page"), el("p", ["There is nothing at ", el("code", location.pathname), ". These are the pages:"], { class: "error", role: "alert" }),
     el("ul", [...LIST.map(([path, what]) => el("li", [own(path, path), `: ${what}`])),
               ...LIST_OF_ONE.map(([path, what]) => el("li", [el("code", path), `: ${what}`]))])], true);
   shown = address();
 }
 
+// Makes the page of drawn.data.
+function redraw(isNew) {
+  put(drawn.page.show(drawn.data, new URLSearchParams(location.search)), isNew);
+  drawn.at = Date.now();
+}
+
 function draw(page, data, entered) {
-  const same = JSON.stringify(data), isNew = shown !== address();
-  if (isNew || same !== last) put(page.show(data, new URLSearchParams(location.search)), isNew);
+  const json = JSON.stringify(data), isNew = shown !== address();
+  if (isNew || json !== drawn.json) {
+    drawn = { page, data, json };
+    redraw(isNew);
+  }
   tell("");
-  freshAt = new Date();
   shown = address();
-  last = same;
   if (!isNew) return;
   if (history.state?.top) window.scrollTo(0, history.state.top);
   else if (location.hash) location.replace(location.hash); // it could not be scrolled to before it was there
@@ -129,13 +144,19 @@ async function get(url, answers) {
 // What is on the page is now, until the server says that it has changed; where it cannot say that,
 // it is asked for every 5 s.
 function keepUp(answers) {
-  if (auto.checked && !document.hidden) follow(answers, () => ask(false), again);
-  byId("fresh").textContent = `${isLive() ? "Live, last change seen at" : "As of"} ${freshAt.toLocaleTimeString()}.`;
+  if (auto.checked && !document.hidden) follow(answers, { changed: () => ask(false), unchanged: confirmed, failed: again });
+  confirmed();
+}
+
+function confirmed() {
+  seenAt = new Date();
+  showFresh();
 }
 
 // entered: the reader has come here by a link of ours.
 async function ask(entered) {
   const found = pageOf(location.pathname), mine = ++turn;
+  byId("raw").hidden = !found;
   if (!found) {
     leave();
     noSuchPage();
@@ -160,11 +181,14 @@ async function ask(entered) {
   }
 }
 
-// A page that nobody sees is not kept up to date.
+// A page that nobody sees is not kept up to date. What is late or old becomes so without any news:
+// once a minute the same data is drawn again.
 function again() {
   ages();
   if (!auto.checked || document.hidden) leave();
   else if (!asking && !isLive()) ask(false);
+  if (!document.hidden && drawn && shown === address() && Date.now() - drawn.at >= REDRAW_MS) redraw(false);
+  showFresh();
 }
 
 // ---- going elsewhere ----------------------------------------------------------------------------

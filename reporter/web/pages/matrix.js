@@ -1,13 +1,12 @@
 // The matrix of a back end's jobs, 50 rows a page; part of repo.js.
 import { el, link, own, table } from "./dom.js";
-import { count, jobKey, jobName, newestAttempts, prLink, rank, said, seconds, state, stateName, tally, when } from "./values.js";
+import { count, jobKey, jobTitle, newestAttempts, prLink, rank, said, seconds, state, stateName, tally, when } from "./values.js";
 
 const ROWS = 50;
 
 const isNightly = (job) => job.event_type === "nightly" || job.event_type === "periodic";
 // A run that it starts itself names the commit as its delivery.
 const commitOf = (job) => job.pytorch_head_sha || (isNightly(job) && job.delivery_id) || "–";
-const columnOf = (job) => jobName({ ...job, run_attempt: 1 });
 const worse = (a, b) => (!a || rank(stateName(b)) < rank(stateName(a)) ? b : a);
 
 // ---- rows and pages -----------------------------------------------------------------------------
@@ -21,7 +20,7 @@ function rowsOf(data) {
     const key = [job.pr_number, job.pytorch_head_sha, job.pr_number ? "" : job.run_id].join(" ");
     if (!rows.has(key)) rows.set(key, { key, newest: job, at: at.get(job), jobs: new Map() });
     const row = rows.get(key);
-    row.jobs.set(columnOf(job), worse(row.jobs.get(columnOf(job)), job));
+    row.jobs.set(jobTitle(job), worse(row.jobs.get(jobTitle(job)), job));
   }
   const all = [...rows.values()];
   return data.more_jobs && all.length > 1 ? all.slice(0, -1) : all;
@@ -50,10 +49,15 @@ export async function fill(data, get, query) {
   }
 }
 
-function pageLinks(data, { all, first, rows }) {
-  const here = `/repo/${data.downstream.repo}`, end = first + rows.length;
-  const newer = first <= ROWS ? here : `${here}?before=${all[first - ROWS - 1].at}`;
-  const links = [first > 0 ? own("Newer", newer) : null, rows.length && end < all.length ? own("Older", `${here}?before=${all[end - 1].at}`) : null];
+function pageLinks(data, query, { all, first, rows }) {
+  const end = first + rows.length;
+  const to = (name, before) => { // the same page otherwise, of as many days
+    const address = new URLSearchParams(query);
+    if (before) address.set("before", before);
+    else address.delete("before");
+    return own(name, `/repo/${data.downstream.repo}?${address}`);
+  };
+  const links = [first > 0 ? to("Newer", all[first - ROWS - 1]?.at) : null, rows.length && end < all.length ? to("Older", all[end - 1].at) : null];
   return links.some(Boolean) ? el("nav", links, { "aria-label": "pages of the matrix", class: "pages" }) : null;
 }
 
@@ -97,5 +101,5 @@ export function matrices(data, query) {
   return [
     matrix("Pull requests and pushes", page.rows.filter((row) => !isNightly(row.newest))),
     matrix("Nightly and periodic", page.rows.filter((row) => isNightly(row.newest))),
-    pageLinks(data, page)];
+    pageLinks(data, query, page)];
 }

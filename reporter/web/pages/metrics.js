@@ -1,7 +1,7 @@
 // "/metrics-board": all back ends together.
 import { chart, daysChoice, daysOf, pointName } from "./charts.js";
 import { el, glossary, places, table } from "./dom.js";
-import { count, passRate, repoLink, tier } from "./values.js";
+import { count, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, repoLink, tier } from "./values.js";
 
 const DAYS = [30, 7, 90], LINES = 12;
 
@@ -10,7 +10,7 @@ export const api = (match, search) => `/api/crcr/trends?days=${daysOf(search, DA
 const COLUMNS = [
   { name: "Back end" },
   { name: "Level" },
-  { name: "Pass rate", look: "number", help: "Successful of the finished jobs of pull requests and pushes. The newest attempt of each counts; cancelled and timed out count against it." },
+  { name: "Pass rate", look: "number", help: PASS_RATE_HELP },
   { name: "Not successful", look: "number", help: "Finished jobs that ended otherwise: failed, cancelled, timed out and all else." },
   { name: "Finished", look: "number" },
 ];
@@ -55,9 +55,9 @@ export function show(data, query) {
       chart("Failures", "Finished jobs that were not successful, of each day, by back end.", bars(failures(repos, labels))),
       chart("Jobs", "Finished jobs of each day, by how they ended.", bars([
         { ...named("successful"), look: "good" }, { ...named("failed"), look: "bad" }, { ...named("cancelled"), look: "warn" }, { ...named("timed_out"), look: "quiet" }])),
-      chart("Queue", "From the dispatch to the first report of a job, by the relay's clock. P95: 95 % took no longer, within 5 %.",
+      chart("Queue", `${QUEUE_HELP} ${P95_HELP}`,
             line("seconds", spans(points, (point) => point.queue))),
-      chart("End to end", "Of a run: its longest queue, and from the first start to the last end of its jobs, as its CI reported them.",
+      chart("End to end", E2E_HELP,
             line("seconds", spans(points, (point) => point.e2e))),
       table("Back ends", `${repos.length} back ends, the worst first`, COLUMNS, repos.map((repo) => ({ key: repo.repo.toLowerCase(), cells: [
         repoLink(repo.repo), tier(repo.level), passRate(repo), count(repo.bad), count(repo.completed)] }))),

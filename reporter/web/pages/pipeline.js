@@ -1,6 +1,6 @@
 // "/pipeline": what waits, where, since when and why; what is in the dead-letter queue, and the command that puts it back.
 import { el, glossary, places, table } from "./dom.js";
-import { WAITS_HELP, waits, wellness } from "./health.js";
+import { DLQ_OLDER, NOT_REACHED, READING, WAITS_HELP, waits, wellness } from "./health.js";
 import { copyButton, count, deliveryLink, said, seconds, when } from "./values.js";
 
 export const api = () => "/api/crcr/pipeline";
@@ -50,7 +50,8 @@ const entryRow = (entry) => ({ key: entry.position, cells: [
   said(entry.error || "–"), [command(`crcrctl dlq replay ${entry.position}`), command(`crcrctl dlq show ${entry.position}`)]] });
 
 function queue(dlq) {
-  if (dlq.open === null) return el("p", "The queue is being read.", { class: "quiet" });
+  if (dlq.open === null) return el("p", READING, { class: "quiet" });
+  if (!dlq.open && dlq.more) return el("p", [DLQ_OLDER, el("code", "crcrctl dlq list")]);
   if (!dlq.open) return el("p", "Nothing is left over: every entry is replayed or dropped, or none came in 30 days.");
   const rest = dlq.open - dlq.entries.length;
   return table("Dead-letter queue", [`${dlq.more ? "More than " : ""}${count(dlq.open)} not resolved, the newest first`,
@@ -60,7 +61,7 @@ function queue(dlq) {
 export function show(data) {
   return places([
     el("h1", "Pipeline"),
-    el("p", data.looked_at ? ["Kafka as of ", when(data.looked_at)] : "Kafka was not seen yet.", { class: "quiet" }),
+    el("p", data.looked_at ? ["Kafka as of ", when(data.looked_at)] : NOT_REACHED, { class: "quiet" }),
     data.error ? el("p", ["Kafka could not be looked at again: ", said(data.error)], { class: "error", role: "alert" }) : null,
     el("h2", "What waits"),
     data.groups.length ? table("What waits", "What each role has not finished yet", GROUPS, groupRows(data.groups)) : null,

@@ -13,11 +13,14 @@ function chosen(deliveries) {
   return Math.max(found, 0);
 }
 
-// The list of deliveries leaves out failed tests and verdicts; this one is asked for with them.
+// The list of deliveries leaves out failed tests, verdicts and check runs; this one is asked for with them. How long a back end may
+// be silent is the same for all.
 export async function more(data, get) {
   const i = chosen(data.deliveries);
   const full = await get(`/api/crcr/deliveries/${data.deliveries[i].delivery_id}`);
-  if (full) data.deliveries[i] = full;
+  if (!full) return;
+  data.deliveries[i] = full;
+  for (const one of data.deliveries) one.silent_after_seconds = full.silent_after_seconds;
 }
 
 const title = (data, delivery) => [delivery.event_type || "event", " of ", shaLink(data.upstream_repo, delivery.head_sha),

@@ -54,7 +54,7 @@ export function show(data, query) {
   return places([
     el("h1", "Pull requests"), filter(query), states(query),
     data.prs.length ? table("Pull requests", "Newest first", COLUMNS, data.prs.map(row))
-      : el("p", data.before ? "None of those that were looked at is like that: there are older ones."
+      : el("p", data.before ? "No match in the 100 searched; older ones exist."
         : query.get("q") || query.get("state") || query.get("before") ? "No pull request of the newest 1,000 is like that."
         : ["No pull request has come yet. ", el("code", "crcrctl redeliver"), " fetches what GitHub could not deliver."]),
     older(data, query),

@@ -4,7 +4,7 @@ import { el, glossary, own, places } from "./dom.js";
 import { COLUMNS, fill, matrices } from "./matrix.js";
 import { level } from "./level.js";
 import { flakyGlossary, flakyTable } from "./since.js";
-import { copyButton, demoted, passRate, said, seconds, tier, when } from "./values.js";
+import { copyButton, demoted, E2E_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, said, seconds, tier, when } from "./values.js";
 
 const DAYS = [7, 30, 90];
 
@@ -18,8 +18,8 @@ export async function more(data, get, query) {
 }
 
 const NUMBERS = [
-  { name: "Pass rate", help: "Successful of the finished jobs of pull requests and pushes that ended in these days (UTC); nightly: the same of the runs that it starts itself." },
-  { name: "Mean queue", help: "From the dispatch to the first report, by the relay's clock; first attempts only." },
+  { name: "Pass rate", help: `${PASS_RATE_HELP} Of what ended in these days (UTC); nightly: the same of the runs that it starts itself.` },
+  { name: "Mean queue", help: QUEUE_HELP },
 ];
 
 function trends({ step, points }, days) {
@@ -38,9 +38,8 @@ function trends({ step, points }, days) {
         type: "bar", stacked: true, unit: "count", labels, sets: [
           set("failed", prs, (one) => one.failed, "bad"), set("cancelled", prs, (one) => one.cancelled, "warn"),
           set("timed out", prs, (one) => one.timed_out, "quiet")] }, "h3"),
-      chart("Queue", "From the dispatch to the first report, by the relay's clock; first attempts only.", line("seconds", spans("queue")), "h3"),
-      chart("Duration", "Of a run, end to end: its longest queue, and from the first start to the last end of its jobs, as its CI reported them.",
-            line("seconds", spans("e2e")), "h3")], { class: "charts" }),
+      chart("Queue", QUEUE_HELP, line("seconds", spans("queue")), "h3"),
+      chart("Duration", E2E_HELP, line("seconds", spans("e2e")), "h3")], { class: "charts" }),
   ], { id: "trends" });
 }
 

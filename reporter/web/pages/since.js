@@ -1,7 +1,7 @@
 // "/repo/<owner>/<name>/since": since when each job fails on the upstream's main, and what came in
 // between; also the table of flaky jobs, which repo.js shows.
 import { el, glossary, link, own, places, table } from "./dom.js";
-import { count, jobName, prLink, repoLink, said, shaLink, when } from "./values.js";
+import { count, jobTitle, prLink, repoLink, said, shaLink, when } from "./values.js";
 
 export const api = (match) => `/api/crcr/repos/${match[1]}/since`;
 
@@ -12,11 +12,10 @@ const COLUMNS = [
   { name: "First red commit", help: "The oldest commit of an unbroken run of failures, up to now. Commits on which the job did not run lie between." },
   { name: "Last green commit", help: "The newest commit before that on which the job succeeded." },
   { name: "Failing commits", look: "number", help: "On how many commits in a row it failed, of those that it ran on." },
-  { name: "What came in between", look: "title", help: "The commits after the last green one, up to and with the first red one: one of them broke the job, or its surroundings did." },
+  { name: "What came in between", look: "title", help: "The commits after the last green one, up to and with the first red one: one of them broke the job, or the CI environment did." },
 ];
 
 const flag = (text, title) => el("span", [el("span", "! ", { "aria-hidden": "true" }), text], { class: "state warn", title });
-const nameOf = (job) => said(jobName({ ...job, run_attempt: 1 }));
 const keyOf = (job) => `${job.event_type}\n${job.workflow_name}\n${job.job_name}`;
 const result = (text, job) => (!job ? null : job.workflow_run_url ? [" ", link(text, job.workflow_run_url)]
   : [" ", own(text, `/delivery/${job.delivery_id}`)]);
@@ -32,7 +31,7 @@ const pull = (upstream, one) => el("li", [one.pr_number ? prLink(one.pr_number) 
   { key: one.sha });
 
 function between(upstream, row) {
-  if (!row.last_green) return el("span", "It has not been green in what the relay knows.", { class: "quiet" });
+  if (!row.last_green) return el("span", "No successful run is known.", { class: "quiet" });
   if (row.n_commits === null) return el("span", "The order is not known.", { class: "quiet" });
   if (!row.n_commits) return el("span", "Nothing: the same commit has both results.", { class: "quiet" });
   const list = el("ul", row.commits.map((one) => pull(upstream, one)), { class: "plain-list" });
@@ -48,7 +47,7 @@ function rowOf(upstream, row) {
     row.flaky ? [" ", flag("flaky", "One commit has both results: the newest, or the last green one.")] : "",
     row.not_run_commits ? el("small", `Not run on the newest ${row.not_run_commits > 1 ? `${count(row.not_run_commits)} commits` : "commit"}.`, { class: "quiet about" }) : ""];
   return { key: keyOf(job), cells: [
-    [nameOf(job), ...notes], commit(upstream, row.first_red, "failure", job),
+    [said(jobTitle(job)), ...notes], commit(upstream, row.first_red, "failure", job),
     commit(upstream, row.last_green, "success", row.last_green?.success), count(row.failing_commits), between(upstream, row)] };
 }
 
@@ -60,7 +59,7 @@ const FLAKY = [
 
 export function flakyTable(data) {
   const rows = data.flaky.map((row) => ({ key: keyOf(row.failure), cells: [
-    nameOf(row.failure), `${count(row.flaky_commits)} of ${count(row.commits)}`, [result("failure", row.failure), result("success", row.success)]] }));
+    said(jobTitle(row.failure)), `${count(row.flaky_commits)} of ${count(row.commits)}`, [result("failure", row.failure), result("success", row.success)]] }));
   return rows.length ? table("Flaky jobs", `Flaky jobs, of the newest ${count(data.jobs_seen)} jobs`, FLAKY, rows) : null;
 }
 export const flakyGlossary = FLAKY.slice(1, 2);

@@ -1,11 +1,10 @@
 // What happened to a delivery, by the relay's clock, and what it waits for; part of delivery.js.
 import { el, places, table } from "./dom.js";
-import { count, jobKey, jobName, repoLink, said, seconds, state, when } from "./values.js";
+import { count, jobKey, jobName, jobsByRepo, repoLink, said, seconds, state, when } from "./values.js";
 
 const OPEN_MAX = 40; // steps that are shown without being asked for
 const LINES_MAX = 500; // of each list: a delivery may have ten thousand jobs, whose states are above
 const andMore = (list, where) => (list.length > LINES_MAX ? el("p", `And ${count(list.length - LINES_MAX)} more: ${where}.`, { class: "quiet" }) : null);
-const byRepo = (job, row) => job.downstream_repo.toLowerCase() === row.repo.toLowerCase();
 
 // A step: { at, what }. what() makes its elements, which not every step needs.
 function dispatched(row) {
@@ -19,30 +18,37 @@ const ended = (job, clock) => [
   clock.timed_out ? { at: clock.timed_out, what: () => [repoLink(job.downstream_repo), ": ", said(jobName(job)), " was silent for too long: ", state("timed_out")] } : null,
   clock.completed ? { at: clock.completed, what: () => [repoLink(job.downstream_repo), ": ", said(jobName(job)), " ended: ", state(job.conclusion || "neutral")] } : null];
 
-function steps(data) {
+// jobsOf(row): of that back end; clockOf: a Map, by job.
+function steps(data, jobsOf, clockOf) {
   const came = data.downstreams.map((row) => row.dispatch?.received_at).filter(Boolean).sort()[0];
   const first = data.downstreams.map((row) => {
-    const times = data.clocks.filter((_, i) => byRepo(data.jobs[i], row)).flatMap(Object.values).filter(Boolean).sort();
+    const times = jobsOf(row).flatMap((job) => Object.values(clockOf.get(job))).filter(Boolean).sort();
     return times.length ? { at: times[0], what: () => [repoLink(row.repo), ": first report"] } : null;
   });
   return [came ? { at: came, what: () => "The relay accepted the webhook." } : null, ...data.downstreams.flatMap(dispatched), ...first,
-          ...data.jobs.flatMap((job, i) => ended(job, data.clocks[i]))].filter(Boolean).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+          ...data.jobs.flatMap((job) => ended(job, clockOf.get(job)))].filter(Boolean).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 }
 
 // ---- what it waits for --------------------------------------------------------------------------
 
 const later = (at, wait) => (at ? new Date(Date.parse(at) + wait * 1000).toISOString() : null);
 
-// A list of functions that make the elements of one thing that is waited for.
-function waitsOf(row, data) {
+// Of a back end without a job: whether its first report should have come by now. Its check run, where it has one, is timed out then.
+export function neverReported(row, data) {
+  if (row.level === "L1" || data.more_jobs || !row.dispatch?.dispatched_at || !data.silent_after_seconds) return false;
+  return Date.parse(later(row.dispatch.dispatched_at, data.silent_after_seconds)) <= Date.now();
+}
+
+// A list of functions that make the elements of one thing that is waited for. jobs: of that back end.
+function waitsOf(row, jobs, clockOf, data) {
   const limit = data.silent_after_seconds, sent = row.dispatch;
-  const open = data.jobs.flatMap((job, i) => (byRepo(job, row) && job.status === "in_progress" ? [
-    () => [repoLink(row.repo), ": the end of ", said(jobName(job)), ", at the latest ", when(later(data.clocks[i].in_progress, limit)), "; then it is timed out."]] : []));
+  const open = jobs.filter((job) => job.status === "in_progress").map((job) =>
+    () => [repoLink(row.repo), ": the end of ", said(jobName(job)), ", at the latest ", when(later(clockOf.get(job).in_progress, limit)), "; then it is timed out."]);
   if (sent?.outcome === "waiting") open.push(() => [repoLink(row.repo), ": the dispatch itself. ", sent.error ? said(sent.error) : "It is tried again."]);
-  if (!sent?.dispatched_at || row.level === "L1" || data.jobs.some((job) => byRepo(job, row))) return open;
-  const blocks = row.level === "L3" || row.level === "L4";
-  return [...open, () => [repoLink(row.repo), ": its first report", blocks && row.check_run ? [", at the latest ", when(later(sent.dispatched_at, limit)),
-                    "; then its check run is timed out."] : "; nothing follows when it stays silent."]];
+  if (!sent?.dispatched_at || row.level === "L1" || jobs.length || data.more_jobs || neverReported(row, data)) return open;
+  return [...open, () => [repoLink(row.repo), ": its first report", row.check_run === "open"
+    ? [", at the latest ", when(later(sent.dispatched_at, limit)), "; then its check run is timed out."]
+    : row.check_run ? "; the check run of its commit has ended without it." : "; it has no check run, so no time-out is reported."]];
 }
 
 // ---- the clock of the CI ------------------------------------------------------------------------
@@ -57,17 +63,18 @@ function ownTimes(data) {
 }
 
 export function timeline(data) {
-  const all = steps(data), open = data.downstreams.flatMap((row) => waitsOf(row, data));
-  const checks = data.downstreams.filter((row) => row.check_run);
+  const byRepo = jobsByRepo(data.jobs), jobsOf = (row) => byRepo.get(row.repo.toLowerCase()) ?? [];
+  const clockOf = new Map(data.jobs.map((job, i) => [job, data.clocks[i]]));
+  const all = steps(data, jobsOf, clockOf), open = data.downstreams.flatMap((row) => waitsOf(row, jobsOf(row), clockOf, data));
+  const nothing = data.more_jobs ? `Nothing among the first ${count(data.jobs.length)} jobs.` : "Nothing: every job that reported has ended.";
   const list = el("ol", all.slice(0, LINES_MAX).map((step) => el("li", [when(step.at), " ", el("small", `+${seconds((Date.parse(step.at) - Date.parse(all[0].at)) / 1000)}`), " ", el("span", step.what())])),
                   { class: "steps" });
   return el("div", places([
     el("h2", "Waiting for"),
-    open.length ? el("ul", open.slice(0, LINES_MAX).map((one) => el("li", one()))) : el("p", "Nothing: every job that reported has ended.", { class: "quiet" }),
+    open.length ? el("ul", open.slice(0, LINES_MAX).map((one) => el("li", one()))) : el("p", nothing, { class: "quiet" }),
     andMore(open, "the jobs in progress above"),
     el("h2", "Timeline, by the relay's clock"),
     all.length ? el("details", [el("summary", `${count(all.length)} steps`), list, andMore(all, "crcrctl trace shows them")], { open: all.length <= OPEN_MAX ? "" : null }) : el("p", "No step is known.", { class: "quiet" }),
-    checks.length ? el("p", checks.map((row, i) => [i ? ", " : "Check runs of the commit, as last sent: ", el("code", `crcr/${row.repo}`), ` ${row.check_run}`]), { class: "quiet" }) : null,
     data.jobs.length ? ownTimes(data) : null,
   ]));
 }

@@ -1,9 +1,15 @@
-// How single values look: states, numbers, times, links.
+// How single values look: states, numbers, times, links; and what the numbers mean that several pages show.
 import { el, link, own } from "./dom.js";
+
+export const PASS_RATE_HELP = "Successful of the finished jobs of pull requests and pushes. The newest attempt of each counts; cancelled and timed out " +
+  "count against it; what still runs does not count.";
+export const QUEUE_HELP = "From the dispatch to the first report, by the relay's clock; first attempts only.";
+export const E2E_HELP = "Of a run, end to end: its longest queue, and from the first start to the last end of its jobs, as its CI reported them.";
+export const P95_HELP = "P95: 95 % took no longer, within 5 %.";
 
 // Worst first; those that run come before those that ended well.
 const MARKS = {
-  failure: ["bad", "✗"], failed: ["bad", "✗"], timed_out: ["bad", "✗"], cancelled: ["warn", "!"],
+  failure: ["bad", "✗"], failed: ["bad", "✗"], timed_out: ["bad", "✗"], never_reported: ["bad", "✗"], cancelled: ["warn", "!"],
   action_required: ["warn", "!"], unknown: ["warn", "?"], in_progress: ["busy", "●"], waiting: ["busy", "…"],
   dispatched: ["plain", "→"], success: ["good", "✓"], neutral: ["quiet", "–"], skipped: ["quiet", "–"],
   stale: ["quiet", "–"],
@@ -48,6 +54,7 @@ export function seconds(value) {
   if (value < 60) return `${value.toFixed(1)} s`;
   const whole = Math.round(value);
   const hours = Math.floor(whole / 3600), minutes = Math.floor((whole % 3600) / 60);
+  if (hours >= 48) return `${Math.floor(hours / 24)} days${hours % 24 ? ` ${hours % 24} h` : ""}`;
   return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
 
@@ -94,15 +101,17 @@ export function copyButton(text, what) {
     : null;
 }
 
-export function jobName(job) {
-  const attempt = job.run_attempt && String(job.run_attempt) !== "1" ? ` (attempt ${job.run_attempt})` : "";
-  return job.job_name === job.workflow_name ? job.job_name + attempt
-                                            : `${job.workflow_name} / ${job.job_name}${attempt}`;
-}
+// A job in all its attempts, and in one of them.
+export const jobTitle = (job) => (job.job_name === job.workflow_name ? job.job_name : `${job.workflow_name} / ${job.job_name}`);
+export const jobName = (job) =>
+  jobTitle(job) + (job.run_attempt && String(job.run_attempt) !== "1" ? ` (attempt ${job.run_attempt})` : "");
 
 // What one job of one attempt is known by.
 export const jobKey = (job) => [job.downstream_repo.toLowerCase(), job.delivery_id, job.run_id, job.workflow_name, job.job_name,
                                 job.check_run_id, job.run_attempt].join("\n");
+
+// The jobs of each back end, by its name in lower case.
+export const jobsByRepo = (jobs) => Map.groupBy(jobs, (job) => job.downstream_repo.toLowerCase());
 
 // Without those of which there is a later attempt. Several of one name in one attempt all stay.
 export function newestAttempts(jobs) {
