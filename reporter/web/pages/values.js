@@ -104,10 +104,5 @@ export function jobName(job) {
 export const jobKey = (job) => [job.downstream_repo.toLowerCase(), job.delivery_id, job.run_id, job.workflow_name, job.job_name,
                                 job.check_run_id, job.run_attempt].join("\n");
 
-// Without those of which there is a later attempt. Several of one name in one attempt all stay.
-export function newestAttempts(jobs) {
-  const nameOf = (job) => [job.downstream_repo.toLowerCase(), job.run_id, job.workflow_name, job.job_name].join("\n");
-  const newest = new Map();
-  for (const job of jobs) newest.set(nameOf(job), Math.max(newest.get(nameOf(job)) ?? 0, Number(job.run_attempt) || 0));
-  return jobs.filter((job) => !(Number(job.run_attempt) < newest.get(nameOf(job))));
-}
+// Without those that a later attempt or a newer run has replaced, as the aggregate check run counts.
+export const newestAttempts = (jobs) => jobs.filter((job) => !job.replaced);
