@@ -58,6 +58,7 @@ static enum err jobs_find(struct redis *r, const struct view_index *deliveries,
     enum err err = OK;
     for (size_t i = 0; !err && i < deliveries->n && jobs->n == 0; i++) {
         struct str id = str_of(deliveries->at[i].name);
+        job_list_clear(jobs);
         err = jobs_of_delivery(r, id, PR_JOBS, 0, jobs, why);
         if (i > 0 && jobs->n > 0 && !str_is(str_of(jobs->at[0].head_sha), head_sha)) {
             job_list_clear(jobs);
