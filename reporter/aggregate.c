@@ -5,6 +5,8 @@
 #include <strings.h>
 
 #include "../common/base/mem.h"
+#include "../common/base/table.h"
+#include "../common/model/limits.h"
 
 /* ---- conclusions ----------------------------------------------------------------------------- */
 
@@ -143,28 +145,39 @@ struct run_order {
     const char *run_id;
     uint64_t number;  /* of Actions, which counts its runs up; else 0 */
     int64_t first_ms; /* of its earliest job */
+    size_t from, to;  /* its jobs */
 };
 
-static bool is_newer(const struct run_order *than, const struct run_order *run)
+static int newest_first(const void *a, const void *b)
 {
-    if (than->number > 0 && run->number > 0)
-        return run->number > than->number;
-    if (than->first_ms != run->first_ms)
-        return run->first_ms > than->first_ms;
-    return strcmp(run->run_id, than->run_id) > 0;
+    const struct run_order *x = a, *y = b;
+    if (x->number > 0 && y->number > 0)
+        return (x->number < y->number) - (x->number > y->number);
+    if (x->first_ms != y->first_ms)
+        return x->first_ms > y->first_ms ? -1 : 1;
+    return strcmp(y->run_id, x->run_id);
 }
 
-/* Whether a job of a newer run, which began at first_ms, replaces this one. Of what a downstream
- * starts by itself each run is for itself. */
-static bool replaces(const struct result_record *newer, int64_t first_ms,
-                     const struct result_record *job)
+#define PART_MAX_BYTES (2 * NAME_MAX_BYTES + 2)
+
+/* What runs have: a workflow, or one job of it. */
+static struct str part_of(struct buf *to, const struct result_record *job, bool whole)
 {
-    if (strcmp(job->workflow_name, newer->workflow_name) != 0 || result_record_is_self(job) ||
-        result_record_is_self(newer))
-        return false;
-    if (job->state != JOB_COMPLETED || strcmp(job_conclusion(job), "cancelled") == 0)
-        return true;
-    return strcmp(job->job_name, newer->job_name) == 0 && first_ms > job_last_ms(job);
+    buf_reset(to);
+    buf_puts(to, job->workflow_name);
+    buf_putc(to, '\0');
+    if (!whole)
+        buf_puts(to, job->job_name);
+    buf_putc(to, whole ? 'w' : 'j');
+    return buf_str(to);
+}
+
+/* newer: part → when the latest of the newer runs that have it began. */
+static bool is_replaced(const struct table *newer, struct buf *key, const struct result_record *job)
+{
+    bool stopped = job->state != JOB_COMPLETED || strcmp(job_conclusion(job), "cancelled") == 0;
+    const int64_t *began_ms = table_get(newer, part_of(key, job, stopped));
+    return began_ms && (stopped || *began_ms > job_last_ms(job));
 }
 
 /* Drops what a newer run of the same workflow has replaced from the jobs of one delivery and
@@ -173,17 +186,20 @@ static bool replaces(const struct result_record *newer, int64_t first_ms,
  *   - what was cancelled or never ended there: a concurrency group cancels the older of two runs,
  *     which then cannot report;
  *   - a job that had ended before the newer run began and is run by it too: a re-run by a CI that
- *     gives it a new id. */
+ *     gives it a new id.
+ *
+ * Of what a downstream starts by itself each run is for itself. */
 static size_t drop_replaced(const struct result_record **jobs, size_t n)
 {
     struct run_order *runs = mem_alloc(n + 1, sizeof(*runs));
-    size_t *run_of = mem_alloc(n + 1, sizeof(*run_of)); /* of each job */
     bool *replaced = mem_alloc(n + 1, sizeof(*replaced));
+    struct table newer = { .size = sizeof(int64_t) };
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(PART_MAX_BYTES);
     size_t n_runs = 0, left = 0;
     for (size_t i = 0; i < n; i++) {
         const struct result_record *job = jobs[i];
         if (n_runs == 0 || strcmp(runs[n_runs - 1].run_id, job->run_id) != 0)
-            runs[n_runs++].run_id = job->run_id;
+            runs[n_runs++] = (struct run_order){ .run_id = job->run_id, .from = i };
         struct run_order *run = &runs[n_runs - 1];
         int64_t first_ms = job_first_ms(job);
         uint64_t number;
@@ -191,19 +207,22 @@ static size_t drop_replaced(const struct result_record **jobs, size_t n)
             run->first_ms = first_ms;
         if (is_of_actions(job) && str_to_u64(str_of(job->run_id), &number))
             run->number = number;
-        run_of[i] = n_runs - 1;
+        run->to = i + 1;
     }
-    for (size_t i = 0; n_runs > 1 && i < n; i++)
-        for (size_t k = 0; k < n && !replaced[i]; k++) {
-            const struct run_order *run = &runs[run_of[i]], *other = &runs[run_of[k]];
-            replaced[i] =
-                run != other && is_newer(run, other) && replaces(jobs[k], other->first_ms, jobs[i]);
-        }
+    if (n_runs > 1)
+        qsort(runs, n_runs, sizeof(*runs), newest_first);
+    for (const struct run_order *run = runs; n_runs > 1 && run < runs + n_runs; run++) {
+        for (size_t i = run->from; i < run->to; i++)
+            replaced[i] = !result_record_is_self(jobs[i]) && is_replaced(&newer, &key, jobs[i]);
+        for (size_t i = run->from; i < run->to; i++)
+            for (int whole = 0; !result_record_is_self(jobs[i]) && whole <= 1; whole++)
+                later(table_make(&newer, part_of(&key, jobs[i], whole)), run->first_ms);
+    }
     for (size_t i = 0; i < n; i++)
         if (!replaced[i])
             jobs[left++] = jobs[i];
+    table_clear(&newer);
     free(runs);
-    free(run_of);
     free(replaced);
     return left;
 }
