@@ -2,8 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../common/base/mem.h"
+#include "../common/base/table.h"
+#include "../common/model/limits.h"
 
 /* ---- conclusions ----------------------------------------------------------------------------- */
 
@@ -117,12 +120,21 @@ static int names_cmp(const struct result_record *a, const struct result_record *
     return order != 0 ? order : strcmp(a->job_name, b->job_name);
 }
 
-/* By run, workflow, job, newest attempt first. For qsort over pointers to records. */
+static int dispatches_cmp(const struct result_record *a, const struct result_record *b)
+{
+    int order = strcmp(a->delivery_id, b->delivery_id);
+    return order != 0 ? order : strcasecmp(a->repo, b->repo);
+}
+
+/* By delivery and downstream, then by run, workflow, job, newest attempt first. For qsort over
+ * pointers to records. */
 static int jobs_cmp(const void *a, const void *b)
 {
     const struct result_record *x = *(const struct result_record *const *)a;
     const struct result_record *y = *(const struct result_record *const *)b;
-    int order = names_cmp(x, y);
+    int order = dispatches_cmp(x, y);
+    if (order == 0)
+        order = names_cmp(x, y);
     if (order == 0)
         order = attempts_cmp(x->run_attempt, y->run_attempt);
     return order != 0 ? order : strcmp(x->check_run_id, y->check_run_id);
@@ -133,38 +145,61 @@ struct run_order {
     const char *run_id;
     uint64_t number;  /* of Actions, which counts its runs up; else 0 */
     int64_t first_ms; /* of its earliest job */
+    size_t from, to;  /* its jobs */
 };
 
-static bool is_newer(const struct run_order *than, const struct run_order *run)
+static int newest_first(const void *a, const void *b)
 {
-    if (than->number > 0 && run->number > 0)
-        return run->number > than->number;
-    if (than->first_ms != run->first_ms)
-        return run->first_ms > than->first_ms;
-    return strcmp(run->run_id, than->run_id) > 0;
+    const struct run_order *x = a, *y = b;
+    if (x->number > 0 && y->number > 0)
+        return (x->number < y->number) - (x->number > y->number);
+    if (x->first_ms != y->first_ms)
+        return x->first_ms > y->first_ms ? -1 : 1;
+    return strcmp(y->run_id, x->run_id);
 }
 
-/* Whether a job of a newer run, which began at first_ms, replaces this one. */
-static bool replaces(const struct result_record *newer, int64_t first_ms,
-                     const struct result_record *job)
+#define PART_MAX_BYTES (2 * NAME_MAX_BYTES + 2)
+
+/* What runs have: a workflow, or one job of it. */
+static struct str part_of(struct buf *to, const struct result_record *job, bool whole)
 {
-    if (strcmp(job->workflow_name, newer->workflow_name) != 0)
-        return false;
-    if (job->state != JOB_COMPLETED || strcmp(job_conclusion(job), "cancelled") == 0)
-        return true;
-    return strcmp(job->job_name, newer->job_name) == 0 && first_ms > job_last_ms(job);
+    buf_reset(to);
+    buf_puts(to, job->workflow_name);
+    buf_putc(to, '\0');
+    if (!whole)
+        buf_puts(to, job->job_name);
+    buf_putc(to, whole ? 'w' : 'j');
+    return buf_str(to);
 }
 
-static void drop_replaced(struct aggregate *a)
+/* newer: part → when the latest of the newer runs that have it began. */
+static bool is_replaced(const struct table *newer, struct buf *key, const struct result_record *job)
 {
-    struct run_order *runs = mem_alloc(a->n_jobs + 1, sizeof(*runs));
-    size_t *run_of = mem_alloc(a->n_jobs + 1, sizeof(*run_of)); /* of each job */
-    bool *replaced = mem_alloc(a->n_jobs + 1, sizeof(*replaced));
-    size_t n_runs = 0, n = 0;
-    for (size_t i = 0; i < a->n_jobs; i++) {
-        const struct result_record *job = a->jobs[i];
+    bool stopped = job->state != JOB_COMPLETED || strcmp(job_conclusion(job), "cancelled") == 0;
+    const int64_t *began_ms = table_get(newer, part_of(key, job, stopped));
+    return began_ms && (stopped || *began_ms > job_last_ms(job));
+}
+
+/* Drops what a newer run of the same workflow has replaced from the jobs of one delivery and
+ * downstream, in the order of jobs_cmp, and gives how many are left:
+ *
+ *   - what was cancelled or never ended there: a concurrency group cancels the older of two runs,
+ *     which then cannot report;
+ *   - a job that had ended before the newer run began and is run by it too: a re-run by a CI that
+ *     gives it a new id.
+ *
+ * Of what a downstream starts by itself each run is for itself. */
+static size_t drop_replaced(const struct result_record **jobs, size_t n)
+{
+    struct run_order *runs = mem_alloc(n + 1, sizeof(*runs));
+    bool *replaced = mem_alloc(n + 1, sizeof(*replaced));
+    struct table newer = { .size = sizeof(int64_t) };
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(PART_MAX_BYTES);
+    size_t n_runs = 0, left = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct result_record *job = jobs[i];
         if (n_runs == 0 || strcmp(runs[n_runs - 1].run_id, job->run_id) != 0)
-            runs[n_runs++].run_id = job->run_id;
+            runs[n_runs++] = (struct run_order){ .run_id = job->run_id, .from = i };
         struct run_order *run = &runs[n_runs - 1];
         int64_t first_ms = job_first_ms(job);
         uint64_t number;
@@ -172,52 +207,82 @@ static void drop_replaced(struct aggregate *a)
             run->first_ms = first_ms;
         if (is_of_actions(job) && str_to_u64(str_of(job->run_id), &number))
             run->number = number;
-        run_of[i] = n_runs - 1;
+        run->to = i + 1;
     }
-    for (size_t i = 0; n_runs > 1 && i < a->n_jobs; i++)
-        for (size_t k = 0; k < a->n_jobs && !replaced[i]; k++) {
-            const struct run_order *run = &runs[run_of[i]], *other = &runs[run_of[k]];
-            replaced[i] = run != other && is_newer(run, other) &&
-                          replaces(a->jobs[k], other->first_ms, a->jobs[i]);
-        }
-    for (size_t i = 0; i < a->n_jobs; i++)
+    if (n_runs > 1)
+        qsort(runs, n_runs, sizeof(*runs), newest_first);
+    for (const struct run_order *run = runs; n_runs > 1 && run < runs + n_runs; run++) {
+        for (size_t i = run->from; i < run->to; i++)
+            replaced[i] = !result_record_is_self(jobs[i]) && is_replaced(&newer, &key, jobs[i]);
+        for (size_t i = run->from; i < run->to; i++)
+            for (int whole = 0; !result_record_is_self(jobs[i]) && whole <= 1; whole++)
+                later(table_make(&newer, part_of(&key, jobs[i], whole)), run->first_ms);
+    }
+    for (size_t i = 0; i < n; i++)
         if (!replaced[i])
-            a->jobs[n++] = a->jobs[i];
-    a->n_replaced = a->n_jobs - n;
-    a->n_jobs = n;
+            jobs[left++] = jobs[i];
+    table_clear(&newer);
     free(runs);
-    free(run_of);
     free(replaced);
+    return left;
 }
 
-/* Fills a->jobs, n_jobs and n_replaced: of each job of each run the newest attempt, in the order of
- * jobs_cmp, without what a newer run of the same workflow has replaced:
- *
- *   - what was cancelled or never ended there: a concurrency group cancels the older of two runs,
- *     which then cannot report;
- *   - a job that had ended before the newer run began and is run by it too: a re-run by a CI that
- *     gives it a new id. */
+/* Drops all but the newest attempt of each job of each run; the same. */
+static size_t drop_attempts(const struct result_record **jobs, size_t n)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct result_record *job = jobs[i], *last = left > 0 ? jobs[left - 1] : NULL;
+        /* a matrix may report several jobs of one name in one attempt: all of the newest stay */
+        if (!last || names_cmp(last, job) != 0 || strcmp(last->run_attempt, job->run_attempt) == 0)
+            jobs[left++] = job;
+    }
+    return left;
+}
+
+/* It has reported, and what jobs_cmp compares is known. */
+static bool is_comparable(const struct result_record *job)
+{
+    return job->state != JOB_NONE && job->delivery_id && job->repo && job->run_id &&
+           job->workflow_name && job->job_name && job->run_attempt && job->check_run_id;
+}
+
+/* Fills a->jobs, n_jobs and n_replaced, in the order of jobs_cmp. */
 static void jobs_that_count(const struct aggregate_view *view, struct aggregate *a)
 {
     size_t n = 0;
     a->jobs = mem_alloc(view->n_jobs + 1, sizeof(*a->jobs));
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct result_record *job = &view->jobs[i];
-        if (job->state != JOB_NONE && job->delivery_id && job->repo && job->run_id &&
-            job->workflow_name && job->job_name && job->run_attempt && job->check_run_id &&
-            strcmp(job->delivery_id, view->dispatch->delivery) == 0)
+        if (is_comparable(job) && strcmp(job->delivery_id, view->dispatch->delivery) == 0)
             a->jobs[n++] = job;
     }
     if (n > 1)
         qsort(a->jobs, n, sizeof(*a->jobs), jobs_cmp);
+    n = drop_attempts(a->jobs, n);
+    a->n_jobs = drop_replaced(a->jobs, n);
+    a->n_replaced = n - a->n_jobs;
+}
+
+void jobs_mark_replaced(struct result_record *jobs, size_t n)
+{
+    const struct result_record **sorted = mem_alloc(n + 1, sizeof(*sorted));
+    size_t n_sorted = 0, end;
     for (size_t i = 0; i < n; i++) {
-        const struct result_record *job = a->jobs[i];
-        const struct result_record *last = a->n_jobs > 0 ? a->jobs[a->n_jobs - 1] : NULL;
-        /* a matrix may report several jobs of one name in one attempt: all of the newest stay */
-        if (!last || names_cmp(last, job) != 0 || strcmp(last->run_attempt, job->run_attempt) == 0)
-            a->jobs[a->n_jobs++] = job;
+        jobs[i].replaced = is_comparable(&jobs[i]);
+        if (jobs[i].replaced)
+            sorted[n_sorted++] = &jobs[i];
     }
-    drop_replaced(a);
+    if (n_sorted > 1)
+        qsort(sorted, n_sorted, sizeof(*sorted), jobs_cmp);
+    for (size_t at = 0; at < n_sorted; at = end) {
+        for (end = at + 1; end < n_sorted && dispatches_cmp(sorted[at], sorted[end]) == 0;)
+            end++;
+        size_t left = drop_replaced(sorted + at, drop_attempts(sorted + at, end - at));
+        for (size_t i = at; i < at + left; i++)
+            jobs[sorted[i] - jobs].replaced = false;
+    }
+    free(sorted);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */

@@ -82,6 +82,10 @@ struct aggregate {
 /* *ret is to be cleared before view's lists are. */
 void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret);
 void aggregate_clear(struct aggregate *a);
+/* Sets replaced of each job: an aggregate of its delivery and downstream, made of the jobs that are
+ * there, would not count it (check-runs.md, The aggregate). For the pages; jobs of any deliveries
+ * and downstreams, in any order. One that lacks a part of its name counts. */
+void jobs_mark_replaced(struct result_record *jobs, size_t n);
 /* When the job was first and last heard of; wall clock, 0 unknown. */
 int64_t job_first_ms(const struct result_record *job);
 int64_t job_last_ms(const struct result_record *job);

@@ -36,6 +36,8 @@ struct result_record {
     int64_t top_level; /* highest tier that a fact of this attempt came with; set by the fold */
     char *ranks;       /* which fact each field came from (fold.lua) */
     int64_t first_ms, last_ms; /* when the first and the last fact of the job were received */
+
+    bool replaced; /* no column: what the pages work out of several (reporter/aggregate.h) */
 };
 
 void result_record_init(struct result_record *r);

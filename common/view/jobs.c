@@ -255,39 +255,23 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
     return err ? err : jobs_get(r, &names, true, ret, why);
 }
 
-enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
-                             struct job_list *ret, int64_t *next_ms, struct why *why)
-{
-    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    char from[STR_NUMBER_SIZE + 1] = "+inf";
-    if (before_ms > 0)
-        snprintf(from, sizeof(from), "(%" PRId64, before_ms);
-    enum err err =
-        index_read(r,
-                   REDIS_ARGS(STR_LIT("ZRANGE"), key_repo(NEW_KEY, repo), str_of(from),
-                              STR_LIT("-inf"), STR_LIT("BYSCORE"), STR_LIT("REV"), STR_LIT("LIMIT"),
-                              STR_LIT("0"), STR_NUMBER((int64_t)limit + 1), STR_LIT("WITHSCORES")),
-                   &names, why);
-    if (err)
-        return err;
-    size_t end = names.n < limit ? names.n : limit;
-    while (end > 0 && end < names.n && names.at[end - 1].at_ms == names.at[end].at_ms)
-        end--; /* those of that time come together, with the next page */
-    end = end > 0 || names.n == 0 ? end : limit;
-    int64_t next = end < names.n ? names.at[end - 1].at_ms : 0;
-    while (names.n > end)
-        free(names.at[--names.n].name);
-    err = jobs_get(r, &names, true, ret, why);
-    if (!err)
-        *next_ms = next;
-    return err;
-}
-
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why)
 {
-    int64_t ignored;
-    return jobs_of_repo_before(r, repo, 0, limit, ret, &ignored, why);
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
+    enum err err = index_newest(r, key_repo(NEW_KEY, repo), limit, &names, why);
+    return err ? err : jobs_get(r, &names, true, ret, why);
+}
+
+size_t job_list_page(const struct job_list *list, int64_t before_ms, size_t limit, size_t *end)
+{
+    size_t begin = 0;
+    while (before_ms > 0 && begin < list->n && list->at[begin].last_ms >= before_ms)
+        begin++;
+    *end = list->n - begin > limit ? begin + limit : list->n;
+    while (*end > begin && *end < list->n && list->at[*end].last_ms == list->at[*end - 1].last_ms)
+        (*end)++;
+    return begin;
 }
 
 enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,

@@ -61,16 +61,15 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
  * runs that name the delivery. */
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, bool with_self,
                           size_t limit, struct job_list *ret, struct why *why) MUST_CHECK;
+#define REPO_JOBS_MAX 1000 /* of a downstream, as fold.lua keeps */
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
- */
+ * last_ms of each: when its newest fact was received. */
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
                       struct why *why) MUST_CHECK;
-
-/* The same, of those whose newest fact was received before before_ms (0: all); last_ms of each is
- * when that was. *next_ms: where the next ones begin, 0: there are none. It ends between two times,
- * so that none is passed over; more than limit of one millisecond are cut. */
-enum err jobs_of_repo_before(struct redis *r, struct str repo, int64_t before_ms, size_t limit,
-                             struct job_list *ret, int64_t *next_ms, struct why *why) MUST_CHECK;
+/* The page of that list that follows before_ms (0: the first), limit long: where it begins, and
+ * *end. It ends between two times, so that the next one, which follows the last_ms of its last job,
+ * passes none over. PURE. */
+size_t job_list_page(const struct job_list *list, int64_t before_ms, size_t limit, size_t *end);
 
 /* Jobs whose keys are every step-th of n strings of a reply; without failed tests and verdicts. */
 enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,

@@ -9,12 +9,20 @@ static void put_level(struct buf *to, int64_t level)
     json_put_string(to, "level", level_name((int)level));
 }
 
+void api_put_job(struct buf *to, const struct result_record *job)
+{
+    result_record_to_json(job, to);
+    to->len--; /* its last bracket */
+    json_put_bool(to, "replaced", job->replaced);
+    buf_putc(to, '}');
+}
+
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n)
 {
-    buf_putc(to, '[');
+    json_put_begin(to, "jobs", '[');
     for (size_t i = 0; i < n; i++) {
         json_put_comma(to);
-        result_record_to_json(&jobs[i], to);
+        api_put_job(to, &jobs[i]);
     }
     buf_putc(to, ']');
 }
@@ -40,15 +48,16 @@ static void put_counts(struct buf *to, const struct jobs_score *score)
     json_put_number(to, "running", (int64_t)score->running);
 }
 
-static void put_run(struct buf *to, const struct jobs_score *run)
+static void put_run(struct buf *to, const struct jobs_score *run, bool more)
 {
     json_put_name(to, "last_run");
     buf_puts(to, run->worst ? "{" : "null");
     if (!run->worst)
         return;
     put_counts(to, run);
+    json_put_bool(to, "more_jobs", more);
     json_put_name(to, "worst");
-    result_record_to_json(run->worst, to);
+    api_put_job(to, run->worst);
     buf_putc(to, '}');
 }
 
@@ -56,7 +65,8 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
                   const struct demotion *demotion, const struct result_record *jobs, size_t n,
                   const struct window *window)
 {
-    struct jobs_score run = score_of_newest_run(jobs, n);
+    size_t looked = n < RUN_JOBS ? n : RUN_JOBS;
+    struct jobs_score run = score_of_newest_run(jobs, looked);
     json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", entry ? entry->repo : repo);
     put_level(to, entry ? entry->level : 0);
@@ -69,7 +79,8 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
         buf_putc(to, '}');
     }
     window_put(to, window);
-    put_run(to, &run);
+    /* What it reported before the oldest of them is not seen. */
+    put_run(to, &run, n >= RUN_JOBS && run.began_ms <= jobs[looked - 1].last_ms);
     buf_putc(to, '}');
 }
 
@@ -175,7 +186,6 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     json_put_bool(to, "more_jobs", delivery->more_jobs);
     if (delivery->silent_ms > 0)
         put_clocks(to, delivery);
-    json_put_name(to, "jobs");
     api_put_jobs(to, delivery->jobs, delivery->n_jobs);
     buf_putc(to, '}');
 }
@@ -186,10 +196,12 @@ static void put_state(struct buf *to, const struct api_delivery *delivery, const
                       int64_t level, const struct dispatch_view *d)
 {
     struct jobs_score score = score_of_downstream(delivery->jobs, delivery->n_jobs, str_of(repo));
+    bool silent = d && delivery->silent && delivery->silent[d - delivery->dispatches];
+    enum job_state state = score.worst ? score.worst->state : silent ? JOB_TIMED_OUT : JOB_NONE;
     json_put_begin(to, NULL, '{');
     json_put_string(to, "repo", repo);
     put_level(to, level);
-    json_put_string(to, "status", score.worst ? job_state_name(score.worst->state) : NULL);
+    json_put_string(to, "status", state == JOB_NONE ? NULL : job_state_name(state));
     json_put_string(to, "conclusion", score.worst ? score.worst->conclusion : NULL);
     json_put_string(to, "dispatch", d ? d->outcome : NULL);
     put_counts(to, &score);
@@ -197,7 +209,7 @@ static void put_state(struct buf *to, const struct api_delivery *delivery, const
 }
 
 void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text *text,
-                const struct api_delivery *newest)
+                const struct api_delivery *shown)
 {
     json_put_begin(to, NULL, '{');
     json_put_number(to, "pr_number", pr);
@@ -205,7 +217,8 @@ void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text 
     json_put_string(to, "author", text->author);
     json_put_string(to, "head_sha", text->head_sha);
     json_put_time(to, "at", at_ms);
-    json_put_text(to, "delivery_id", newest->id);
-    put_downstreams(to, newest, put_state);
+    json_put_text(to, "delivery_id", shown->id);
+    json_put_bool(to, "more_jobs", shown->more_jobs);
+    put_downstreams(to, shown, put_state);
     buf_putc(to, '}');
 }

@@ -9,11 +9,18 @@
 #include "score.h"
 #include "trends.h"
 
-/* A downstream with its numbers. entry may be NULL (no longer listed), demotion too (it is not
- * demoted); jobs are newest first, of which its last run is shown. */
+#define RUN_JOBS 100 /* of a downstream, the newest; where its last run is looked for */
+
+/* In all of them jobs were marked by jobs_mark_replaced (aggregate.h).
+ *
+ * A downstream with its numbers. entry may be NULL (no longer listed), demotion too (it is not
+ * demoted); jobs are newest first, of which RUN_JOBS are looked at. */
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
                   const struct demotion *demotion, const struct result_record *jobs, size_t n,
                   const struct window *window);
+/* A row of results, and whether it is replaced. */
+void api_put_job(struct buf *to, const struct result_record *job);
+/* The member "jobs". */
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
 
 /* What became of one delivery: each downstream with its dispatch, and all jobs. */
@@ -30,11 +37,12 @@ struct api_delivery {
     int64_t silent_ms;
     /* With it: of each dispatch the commit's check run as it was last sent; NULL: there is none. */
     const char *const *checks;
+    const bool *silent; /* in the list: of each dispatch, that nobody has reported; NULL: none */
 };
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery);
-/* A pull request in the list of them. at_ms: of its newest event. newest: its newest delivery, with
- * the absent id where none is known. */
+/* A pull request in the list of them. at_ms: of its newest event. shown: the delivery that it is
+ * shown by, with the absent id where none is known. */
 void api_put_pr(struct buf *to, int64_t pr, int64_t at_ms, const struct pr_text *text,
-                const struct api_delivery *newest);
+                const struct api_delivery *shown);
 
 #endif

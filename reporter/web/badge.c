@@ -39,7 +39,7 @@ void badge_put_unknown(struct buf *to)
 static const struct result_record *nightly_worst(const struct result_record *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (result_record_is_self(&jobs[i]))
+        if (result_record_is_self(&jobs[i]) && !jobs[i].replaced)
             return score_of_newest_run(&jobs[i], n - i).worst;
     return NULL;
 }

@@ -10,6 +10,7 @@
 #include "../../common/view/checks.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/pull_requests.h"
+#include "../aggregate.h"
 #include "api.h"
 #include "paths.h"
 
@@ -53,6 +54,7 @@ static enum err put(const struct web_view *w, struct str id, size_t limit, size_
     size_t n = 0;
     enum commit_seen seen = COMMIT_UNKNOWN;
     enum err err = jobs_of_delivery(r, id, limit, full_max, &jobs, why);
+    jobs_mark_replaced(jobs.at, jobs.n);
     /* A nightly or periodic run names the commit itself, as its delivery. */
     if (!err && jobs.n > 0 && result_record_is_self(&jobs.at[0]) && sha_valid(id))
         err = commit_seen_get(r, id, &seen, why);

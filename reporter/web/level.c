@@ -8,8 +8,7 @@
 #include "../aggregate.h"
 #include "paths.h"
 
-#define JOBS_MAX 1000 /* of a downstream; the view keeps no more */
-#define HOUR_MS  3600000
+#define HOUR_MS 3600000
 
 /* What is asked of a repository at this level; NULL: nothing. */
 static const char *question_of(int level)
@@ -35,13 +34,13 @@ static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms
                             struct level_figures *ret, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    enum err err = jobs_of_repo(redis, repo, JOBS_MAX, &jobs, why);
+    enum err err = jobs_of_repo(redis, repo, REPO_JOBS_MAX, &jobs, why);
     if (err)
         return err;
     struct levels *levels = levels_new();
     for (size_t i = 0; i < jobs.n; i++)
         levels_put(levels, &jobs.at[i], job_last_ms(&jobs.at[i]));
-    if (jobs.n >= JOBS_MAX && job_last_ms(&jobs.at[jobs.n - 1]) > *from_ms)
+    if (jobs.n >= REPO_JOBS_MAX && job_last_ms(&jobs.at[jobs.n - 1]) > *from_ms)
         *from_ms = job_last_ms(&jobs.at[jobs.n - 1]);
     levels_figures(levels, repo, *from_ms, now_ms, level_rules_default.overrun_ms, ret);
     levels_free(levels);

@@ -41,7 +41,7 @@ struct reader {
     struct http_exchange *x;
     struct path_ask of[OF_MAX];
     size_t n;
-    int64_t due_ms;  /* of one who waits; monotonic, as the next */
+    int64_t due_ms;  /* until when it may be answered; monotonic, as the next */
     int64_t seen_ms; /* when the oldest answer was rendered that it was looked at with; 0: its turn
                         is now */
 };
@@ -172,14 +172,14 @@ static struct page render(struct live *l, const struct path_ask *ask)
     struct buf body = BUF_INIT(BODY_MAX_BYTES);
     struct why why = { "" };
     if (page.at_ms < l->down_until_ms && !ask->path->no_view) {
-        buf_puts(&body, "{\"detail\":\"the view is unavailable, try again\"}");
+        buf_puts(&body, "{\"detail\":\"" PATH_UNAVAILABLE "\"}");
     } else {
         page.status = path_render(&l->view, ask, &body, &why);
         bool up = redis_is_up(l->view.redis);
         if (up == l->down)
             reporter_redis_seen(l->role, up, why.text);
         l->down = !up;
-        if (!up)
+        if (!up && !ask->path->no_view) /* else it was not asked */
             l->down_until_ms = clock_mono_ms() + DOWN_MS;
     }
     if (*why.text)
@@ -245,7 +245,9 @@ static void *live_main(void *arg)
             wake_wait(&l->wake, n_waiting ? LOOK_EVERY_MS : TURN_MS);
             continue;
         }
-        if (asking)
+        if (asking && asking->due_ms <= now_ms) /* it has got 503 already */
+            web_reply_error(l->role, asking->x, asking->of[0].path->name, 503, "too late");
+        else if (asking)
             (void)page_now(l, &asking->of[0], asking->x);
         else
             look(l, waiting);
@@ -262,26 +264,31 @@ static void *live_main(void *arg)
 
 /* ---- the outside ----------------------------------------------------------------------------- */
 
+/* What is left once there is no thread, and nobody to answer. */
+static void live_destroy(struct live *l)
+{
+    wake_clear(&l->wake);
+    page_cache_free(l->cache);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
 enum err live_new(struct live **ret, const struct web_view *view, struct role_ctx *role,
                   struct why *why)
 {
     struct live *l = mem_alloc(1, sizeof(*l));
-    *l = (struct live){ .view = *view, .role = role };
+    *l = (struct live){ .view = *view, .role = role, .wake.fd = -1 };
     l->cache = page_cache_new(CACHE_BYTES, CACHE_PAGES);
     pthread_mutex_init(&l->lock, NULL);
     enum err err = wake_init(&l->wake, why);
     int failure = err ? 0 : pthread_create(&l->thread, NULL, live_main, l);
     if (failure)
         err = why_set(why, ERR_STOP, "pthread_create: %s", strerror(failure));
-    if (err) {
-        wake_clear(&l->wake);
-        page_cache_free(l->cache);
-        pthread_mutex_destroy(&l->lock);
-        free(l);
-        return err;
-    }
-    *ret = l;
-    return OK;
+    if (err)
+        live_destroy(l);
+    else
+        *ret = l;
+    return err;
 }
 
 void live_free(struct live *l)
@@ -299,10 +306,7 @@ void live_free(struct live *l)
         http_reply_error(r->x, 503, "shutting down");
         reader_free(r);
     }
-    wake_clear(&l->wake);
-    page_cache_free(l->cache);
-    pthread_mutex_destroy(&l->lock);
-    free(l);
+    live_destroy(l);
 }
 
 void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
@@ -315,6 +319,7 @@ void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
     } else {
         struct reader *r = mem_alloc(1, sizeof(*r));
         *r = (struct reader){ .x = x, .of[0] = *ask, .n = 1 };
+        r->due_ms = clock_mono_ms() + ANSWER_MS;
         DL_APPEND(l->asking, r);
     }
     pthread_mutex_unlock(&l->lock);

@@ -73,6 +73,7 @@ static const struct api_path api_paths[] = {
       .path = "/repo/*/badge.svg",
       .valid = repo_valid,
       .put = badge_page,
+      .with_list = true,
       .type = SVG_TYPE },
 };
 #define API_PATHS (sizeof(api_paths) / sizeof(api_paths[0]))
@@ -208,10 +209,14 @@ int path_render(const struct web_view *w, const struct path_ask *ask, struct buf
     enum err err = ask->path->no_view ? OK : view_epoch_get(w->redis, &epoch, why);
     if (!err && !ask->path->no_view && epoch == 0) /* it lacks what it will show again */
         return detail(to, 503, "the view is being rebuilt, try again");
+    if (ask->path->with_list && !allowlist_feed_caught_up(w->reporter->feed))
+        return detail(to, 503, "the allowlist is being read, try again");
     if (!err)
         err = ask->path->put(w, ask, to, &known, why);
     if (err)
-        return detail(to, 503, "the view is unavailable, try again");
+        return detail(to, 503,
+                      ask->path->no_view ? "the relay was not looked at yet, try again"
+                                         : PATH_UNAVAILABLE);
     if (!known && ask->path->type) /* an image says it itself */
         return 404;
     if (!known)

@@ -229,6 +229,7 @@ static size_t accounts_of(const struct pipeline *p, const struct allowlist *list
 
 static void render(struct pipeline *p)
 {
+    bool caught_up = allowlist_feed_caught_up(p->reporter->feed); /* before: what follows is so */
     const struct allowlist_version *version = allowlist_feed_get(p->reporter->feed);
     struct str accounts[ACCOUNTS_MAX];
     struct budget_used used[ACCOUNTS_MAX];
@@ -243,6 +244,7 @@ static void render(struct pipeline *p)
         .now_ms = clock_wall_ms(),
         .dlq = is_read(p, OF_DLQ) ? &p->open : NULL,
         .day = is_read(p, OF_DISPATCHES) ? p->day : NULL,
+        .caught_up = caught_up,
         .sha = version->sha,
         .repositories = version->list ? (int64_t)allowlist_size(version->list) : 0,
         .redis_error = "",

@@ -202,6 +202,7 @@ void health_put(struct buf *to, const struct pipeline_view *v)
     put_budget(to, v);
     put_dlq(to, v->dlq, 0);
     json_put_begin(to, "allowlist", '{');
+    json_put_bool(to, "caught_up", v->caught_up);
     json_put_string(to, "sha", v->sha);
     json_put_number(to, "repositories", v->repositories);
     json_put_time(to, "fetched_at", v->fetched_ms);

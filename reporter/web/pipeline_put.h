@@ -43,7 +43,8 @@ struct pipeline_view {
     int64_t now_ms;
     const struct dlq *dlq;          /* what is open, the newest first; NULL: not read yet */
     const struct dispatch_day *day; /* likewise */
-    const char *sha;                /* of the allowlist in force; "" */
+    bool caught_up;  /* what follows is the allowlist in force; else that is being read */
+    const char *sha; /* "": there is none */
     int64_t repositories;
     const char *redis_error; /* why what follows is not known; "" */
     int64_t fetched_ms;      /* the allowlist was seen complete; 0 */

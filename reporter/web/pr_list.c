@@ -2,19 +2,21 @@
  * 100 at most, so that there may be fewer, and more behind "before". */
 #include <stdlib.h>
 
+#include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "../aggregate.h"
 #include "api.h"
 #include "paths.h"
 
-#define PAGE_PRS 25
-#define PR_JOBS  400 /* of the newest delivery */
-#define LOOKS    100 /* pull requests whose jobs are read for one answer */
+#define PAGE_PRS      25
+#define PR_DELIVERIES 5   /* among which one with jobs is looked for */
+#define PR_JOBS       400 /* of that */
+#define LOOKS         100 /* pull requests whose jobs are read for one answer */
 
 /* What is asked for. */
 struct pr_query {
-    struct str text; /* in number, title or author, in any case; empty: all */
-    struct str
-        state; /* failing (a job failed), else running (one runs), else passing; empty: all */
+    struct str text;   /* in number, title or author, in any case; empty: all */
+    struct str state;  /* failing, running or passing, as state_of says; empty: all */
     struct str before; /* "before" of an answer: those that come behind it; empty: all */
 };
 
@@ -47,42 +49,91 @@ static bool is_wanted(const struct pr_query *query, const struct view_index_entr
            holds(str_of(text->title), query->text) || holds(str_of(text->author), query->text);
 }
 
-/* By the newest attempts of all downstreams. */
-static const char *state_of(const struct api_delivery *newest)
+/* The jobs that a pull request is shown by, and their delivery: of its newest commit the newest
+ * with jobs. (That it was closed is a delivery too, mostly without any.) Else the newest. */
+static enum err jobs_find(struct redis *r, const struct view_index *deliveries,
+                          const char *head_sha, struct str *delivery, struct job_list *jobs,
+                          struct why *why)
 {
-    struct jobs_score score = score_of_downstream(newest->jobs, newest->n_jobs, STR_NONE);
-    return score.failed ? "failing" : score.running ? "running" : score.jobs ? "passing" : "none";
+    enum err err = OK;
+    for (size_t i = 0; !err && i < deliveries->n && jobs->n == 0; i++) {
+        struct str id = str_of(deliveries->at[i].name);
+        job_list_clear(jobs);
+        err = jobs_of_delivery(r, id, PR_JOBS, 0, jobs, why);
+        if (i > 0 && jobs->n > 0 && !str_is(str_of(jobs->at[0].head_sha), head_sha)) {
+            job_list_clear(jobs);
+            break;
+        }
+        if (i == 0 || jobs->n > 0)
+            *delivery = id;
+    }
+    return err;
+}
+
+/* Which back ends at L3 and L4 were dispatched to and have not reported in time: their check runs
+ * are timed out (aggregate.c, by_dispatch). Closing a pull request has no check run. */
+static enum err silent_find(const struct web_view *w, const struct api_delivery *shown,
+                            bool *silent, struct why *why)
+{
+    const int64_t before_ms = clock_wall_ms() - w->reporter->times.overdue_ms;
+    enum err err = OK;
+    for (size_t i = 0; !err && i < shown->n_dispatches; i++) {
+        const struct dispatch_view *d = &shown->dispatches[i];
+        struct str repo = str_of(d->repo);
+        struct dispatch_view head = { .dispatched_ms = 0 };
+        bool found;
+        if (d->level < 3 || score_of_downstream(shown->jobs, shown->n_jobs, repo).jobs > 0)
+            continue;
+        err = dispatch_of_head(w->redis, str_of(d->head_sha), repo, &found, &head, why);
+        silent[i] = head.dispatched_ms > 0 && head.dispatched_ms <= before_ms;
+    }
+    return err;
+}
+
+/* By the jobs of all downstreams that count. Of more than were read nobody knows that they pass. */
+static const char *state_of(const struct api_delivery *shown)
+{
+    struct jobs_score score = score_of_downstream(shown->jobs, shown->n_jobs, STR_NONE);
+    for (size_t i = 0; i < shown->n_dispatches; i++)
+        score.failed += shown->silent[i];
+    return score.failed                      ? "failing"
+           : score.running                   ? "running"
+           : score.jobs && !shown->more_jobs ? "passing"
+                                             : "none";
 }
 
 /* *put: it is in that state, and was appended. */
-static enum err pr_put(struct redis *r, const struct view_index_entry *pr,
+static enum err pr_put(const struct web_view *w, const struct view_index_entry *pr,
                        const struct pr_text *text, struct str state, struct buf *to, bool *put,
                        struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
-    struct api_delivery newest = { .id = STR_NONE };
+    struct api_delivery shown = { .id = STR_NONE };
     int64_t number = 0;
     (void)str_to_i64(str_of(pr->name), &number);
-    enum err err = deliveries_of_pr(r, number, 1, &deliveries, why);
-    if (!err && deliveries.n > 0) {
-        newest.id = str_of(deliveries.at[0].name);
-        err = jobs_of_delivery(r, newest.id, PR_JOBS, 0, &jobs, why);
-        if (!err)
-            err = dispatches_of_delivery(r, newest.id, PR_JOBS, &dispatches, &newest.n_dispatches,
-                                         why);
-    }
-    if (err)
-        return err;
-    newest.jobs = jobs.at;
-    newest.n_jobs = jobs.n;
-    newest.dispatches = dispatches;
-    *put = !state.len || str_is(state, state_of(&newest));
+    enum err err = deliveries_of_pr(w->redis, number, PR_DELIVERIES, &deliveries, why);
+    if (!err)
+        err = jobs_find(w->redis, &deliveries, text->head_sha, &shown.id, &jobs, why);
+    if (!err && shown.id.ptr)
+        err = dispatches_of_delivery(w->redis, shown.id, PR_JOBS, &dispatches, &shown.n_dispatches,
+                                     why);
+    jobs_mark_replaced(jobs.at, jobs.n);
+    bool *silent = mem_alloc(shown.n_dispatches + 1, sizeof(*silent));
+    shown.jobs = jobs.at;
+    shown.n_jobs = jobs.n;
+    shown.more_jobs = jobs.n >= PR_JOBS;
+    shown.dispatches = dispatches;
+    shown.silent = silent;
+    if (!err && !shown.more_jobs) /* else they may have reported all the same */
+        err = silent_find(w, &shown, silent, why);
+    *put = !err && (!state.len || str_is(state, state_of(&shown)));
     if (*put)
-        api_put_pr(to, number, pr->at_ms, text, &newest);
+        api_put_pr(to, number, pr->at_ms, text, &shown);
     free(dispatches);
-    return OK;
+    free(silent);
+    return err;
 }
 
 enum err prs_page(const struct web_view *w, const struct path_ask *ask, struct buf *to, bool *known,
@@ -102,7 +153,7 @@ enum err prs_page(const struct web_view *w, const struct path_ask *ask, struct b
         bool put = false;
         if (!is_wanted(&query, &prs.at[i], &texts[i]))
             continue;
-        err = pr_put(w->redis, &prs.at[i], &texts[i], query.state, to, &put, why);
+        err = pr_put(w, &prs.at[i], &texts[i], query.state, to, &put, why);
         shown += put;
         looks++;
     }

@@ -1,39 +1,42 @@
 /* One back end: its object with its newest jobs, and its badge. */
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
+#include "../aggregate.h"
 #include "api.h"
 #include "badge.h"
 #include "paths.h"
 #include "summary.h"
 
-#define REPO_JOBS 200
+#define PAGE_JOBS 200
 
 enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                    bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    struct job_list CLEANUP(job_list_clear) newest = { NULL, 0 };
-    int64_t before_ms = 0, next_ms = 0; /* before 0: the newest jobs */
+    int64_t before_ms = 0;
+    size_t end;
     (void)str_to_i64(ask->params[0], &before_ms);
-    enum err err =
-        jobs_of_repo_before(w->redis, ask->id, before_ms, REPO_JOBS, &jobs, &next_ms, why);
-    if (!err)
-        err = jobs_of_repo(w->redis, ask->id, SUMMARY_JOBS, &newest, why);
+    /* All that there are: what replaces a job may be on another page. */
+    enum err err = jobs_of_repo(w->redis, ask->id, REPO_JOBS_MAX, &jobs, why);
     if (err)
         return err;
+    jobs_mark_replaced(jobs.at, jobs.n);
+    size_t begin = job_list_page(&jobs, before_ms, PAGE_JOBS, &end);
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    *known = allowlist_find(version->list, ask->id) || newest.n > 0;
+    *known = allowlist_find(version->list, ask->id) || jobs.n > 0;
     buf_puts(to, "{\"downstream\":");
-    err = summary_repo_put(w->redis, version, ask->id, &newest, &window, clock_wall_ms(), to, why);
+    err = summary_repo_put(w->redis, version, ask->id, &jobs, &window, clock_wall_ms(), to, why);
     allowlist_feed_release(w->reporter->feed, version);
-    json_put_bool(to, "more_jobs", next_ms > 0);
-    json_put_number(to, "before", next_ms ? next_ms : -1);
-    buf_puts(to, ",\"received_ms\":[");
-    for (size_t i = 0; i < jobs.n; i++)
-        buf_printf(to, "%s%lld", i ? "," : "", (long long)jobs.at[i].last_ms);
-    buf_puts(to, "],\"jobs\":");
-    api_put_jobs(to, jobs.at, jobs.n);
+    json_put_bool(to, "more_jobs", end < jobs.n);
+    json_put_number(to, "before", end < jobs.n ? jobs.at[end - 1].last_ms : -1);
+    json_put_begin(to, "received_ms", '[');
+    for (size_t i = begin; i < end; i++) {
+        json_put_comma(to);
+        buf_printf(to, "%lld", (long long)jobs.at[i].last_ms);
+    }
+    buf_putc(to, ']');
+    api_put_jobs(to, jobs.at + begin, end - begin);
     buf_putc(to, '}');
     return err;
 }
@@ -44,11 +47,12 @@ enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    enum err err = jobs_of_repo(w->redis, ask->id, SUMMARY_JOBS, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, RUN_JOBS, &jobs, why);
     if (!err)
         err = window_read(w->redis, ask->id, clock_wall_ms(), &window, why);
     if (err)
         return err;
+    jobs_mark_replaced(jobs.at, jobs.n);
     int64_t completed = 0, successful = 0;
     for (size_t i = 0; i < window.n; i++) {
         completed += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_COMPLETED];

@@ -18,7 +18,7 @@ struct commit {
 /* One result of one job. */
 struct seen {
     const struct result_record *job;
-    const struct commit *commit;
+    struct commit *commit;
     bool green, self, of_main;
 };
 
@@ -70,7 +70,7 @@ static size_t seen_fill(const struct result_record *jobs, size_t n, const struct
         to[kept++] = (struct seen){ job, commit, green, result_record_is_self(job), false };
     }
     for (struct seen *one = to; one < to + kept; one++) {
-        struct commit *commit = table_get(commits, str_of(one->commit->sha));
+        struct commit *commit = one->commit;
         bool push = strcmp(text_of(one->job->event_type), "push") == 0 && one->job->pr_number <= 0;
         one->of_main = one->self || commit->main || (push && commit->at_ms < oldest_ms);
         commit->ran[one->self] |= one->of_main;
@@ -112,11 +112,14 @@ static int by_name_and_commit(const void *a, const void *b)
 static struct since_commit commit_next(const struct seen *seen, size_t *at, size_t end)
 {
     const struct commit *of = seen[*at].commit;
-    struct since_commit commit = { of->sha, of->main, of->at_ms, NULL, NULL };
+    struct since_commit commit = { .sha = of->sha, .main = of->main, .at_ms = of->at_ms };
     for (; *at < end && seen[*at].commit == of; (*at)++) {
-        const struct result_record **result = seen[*at].green ? &commit.green : &commit.red;
+        bool green = seen[*at].green, counts = !seen[*at].job->replaced;
+        const struct result_record **result = green ? &commit.green : &commit.red;
         if (!*result)
             *result = seen[*at].job;
+        commit.succeeds |= green && counts;
+        commit.fails |= !green && counts;
     }
     return commit;
 }
@@ -163,14 +166,14 @@ static bool row_read(const struct seen *seen, size_t at, size_t end, const struc
         if (!first->of_main)
             continue;
         newest = newest ? newest : first;
-        if (commit.red && (!commit.green || !row->failing)) {
+        if (commit.fails && (!commit.succeeds || !row->failing)) {
             row->first_red = commit;
             row->failing++;
         }
-        if (commit.green) {
+        if (commit.succeeds)
             row->last_green = commit;
-            row->flaky = !!commit.red;
-        }
+        if (commit.succeeds || row->failing == 1)
+            row->flaky |= commit.green && commit.red;
     }
     if (!row->failing)
         return false;

@@ -21,6 +21,7 @@ struct since_commit {
     const struct main_commit *main; /* NULL: it is not in the list, so its order is not known */
     int64_t at_ms;                  /* when it was pushed; else when a job first reported of it */
     const struct result_record *green, *red; /* the newest job of each result, or NULL */
+    bool succeeds, fails; /* a job that counts did: what was replaced makes it flaky only */
 };
 /* A job that failed on the newest commit it ran on. Everything is borrowed from jobs and main. */
 struct since_row {
@@ -44,7 +45,8 @@ struct since {
     struct flaky_row *flaky;   /* the flakiest first */
     size_t n_failing, n_flaky;
 };
-/* jobs: of one downstream, any order; they and main are kept for as long as ret is. */
+/* jobs: of one downstream, any order, marked by jobs_mark_replaced (aggregate.h); they and main are
+ * kept for as long as ret is. */
 void since_init(struct since *ret, const struct result_record *jobs, size_t n,
                 const struct main_list *main);
 void since_clear(struct since *since);

@@ -1,9 +1,10 @@
 /* Which jobs of a downstream fail on the upstream's main and since when, and which are flaky. */
 #include "../../common/base/json_put.h"
+#include "../aggregate.h"
+#include "api.h"
 #include "paths.h"
 #include "since.h"
 
-#define SINCE_JOBS 1000 /* as many as the view keeps of a downstream */
 #define FLAKY_MAX  50
 #define PUSHES_MAX 100 /* commits between, of each job */
 
@@ -19,7 +20,7 @@ static void result_put(struct buf *to, const char *name, const struct result_rec
 {
     json_put_name(to, name);
     if (job)
-        result_record_to_json(job, to);
+        api_put_job(to, job);
     else
         buf_puts(to, "null");
 }
@@ -85,7 +86,7 @@ enum err since_page(const struct web_view *w, const struct path_ask *ask, struct
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct main_list CLEANUP(main_list_clear) main = { NULL, 0 };
     struct since since;
-    enum err err = jobs_of_repo(w->redis, ask->id, SINCE_JOBS, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, REPO_JOBS_MAX, &jobs, why);
     if (!err)
         err = main_commits_get(w->redis, &main, why);
     if (err)
@@ -97,6 +98,7 @@ enum err since_page(const struct web_view *w, const struct path_ask *ask, struct
     json_put_number(to, "jobs_seen", (int64_t)jobs.n);
     json_put_number(to, "main_commits", (int64_t)main.n);
     json_put_time(to, "main_from", main.n > 0 ? main.at[main.n - 1].pushed_ms : 0);
+    jobs_mark_replaced(jobs.at, jobs.n);
     since_init(&since, jobs.at, jobs.n, &main);
     rows_put(to, &since);
     since_clear(&since);

@@ -3,6 +3,7 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/view/indexes.h"
+#include "../aggregate.h"
 #include "api.h"
 #include "paths.h"
 
@@ -15,8 +16,8 @@ enum err summary_repo_put(struct redis *r, const struct allowlist_version *versi
     const struct allowlist_entry *entry = allowlist_find(version->list, repo);
     enum err err = window_read(r, repo, now_ms, window, why);
     if (!err)
-        api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at,
-                     jobs->n < SUMMARY_JOBS ? jobs->n : SUMMARY_JOBS, window);
+        api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at, jobs->n,
+                     window);
     return err;
 }
 
@@ -28,25 +29,31 @@ static bool is_indexed(const struct view_index *active, struct str repo)
     return false;
 }
 
-/* Those that did something last come first, then those that are only listed. */
+/* Those that did something last come first, then those that are only listed. One that is neither
+ * listed nor has jobs any more is left out: nothing takes it off the index. */
 static enum err repos_put(struct redis *r, const struct allowlist_version *version,
                           struct window *window, int64_t now_ms, struct buf *to, struct why *why)
 {
     static const struct job_list none = { NULL, 0 };
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
+    size_t n = allowlist_size(version->list), shown = 0;
     enum err err = repos_by_activity(r, SUMMARY_REPOS, &active, why);
     for (size_t i = 0; !err && i < active.n; i++) {
         struct str repo = str_of(active.at[i].name);
         struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-        err = jobs_of_repo(r, repo, SUMMARY_JOBS, &jobs, why);
-        if (!err)
-            err = summary_repo_put(r, version, repo, &jobs, window, now_ms, to, why);
+        err = jobs_of_repo(r, repo, RUN_JOBS, &jobs, why);
+        if (err || (jobs.n == 0 && !allowlist_find(version->list, repo)))
+            continue;
+        jobs_mark_replaced(jobs.at, jobs.n);
+        err = summary_repo_put(r, version, repo, &jobs, window, now_ms, to, why);
+        shown++;
     }
-    size_t n = allowlist_size(version->list);
-    for (size_t i = 0; !err && i < n && active.n + i < SUMMARY_REPOS; i++) {
+    for (size_t i = 0; !err && i < n && shown < SUMMARY_REPOS; i++) {
         struct str repo = allowlist_at(version->list, i)->repo;
-        if (!is_indexed(&active, repo))
-            err = summary_repo_put(r, version, repo, &none, window, now_ms, to, why);
+        if (is_indexed(&active, repo))
+            continue;
+        err = summary_repo_put(r, version, repo, &none, window, now_ms, to, why);
+        shown++;
     }
     return err;
 }
@@ -60,10 +67,12 @@ enum err summary_page(const struct web_view *w, const struct path_ask *ask, stru
     *known = true;
     if (err)
         return err;
+    bool caught_up = allowlist_feed_caught_up(w->reporter->feed); /* before: what follows is so */
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     buf_putc(to, '{');
     json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
     buf_puts(to, ",\"allowlist\":{");
+    json_put_bool(to, "caught_up", caught_up);
     json_put_text(to, "sha", *version->sha ? str_of(version->sha) : STR_NONE);
     json_put_text(to, "source", *version->source ? str_of(version->source) : STR_NONE);
     json_put_time(to, "fetched_at", version->fetched_ms);

@@ -13,8 +13,7 @@
 
 #define DRAIN_MS        5000
 #define TICK_MS         1000
-#define ANSWER_MS       12000 /* the pages give up after 15 s */
-#define MAX_CONNECTIONS 3000  /* 2,000 may wait for a change */
+#define MAX_CONNECTIONS 3000 /* 2,000 may wait for a change */
 
 /* What the pages are made of; all of it is in the program: name, text, …, NULL (CMakeLists.txt). */
 extern const char *const embedded_reporter[];
@@ -58,9 +57,9 @@ void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route
         snprintf(quoted, sizeof(quoted), "\"%s\"", etag);
         headers_put(&h, "ETag", str_of(quoted));
     }
-    snprintf(code, sizeof(code), "%d", status);
+    bool in_time = http_reply(x, status, type, &h, body);
+    snprintf(code, sizeof(code), "%d", in_time ? status : 503);
     metrics_add(role_metrics(role), METRIC_PAGES, METRIC_LABELS(str_of(route), str_of(code)), 1);
-    http_reply(x, status, type, &h, body);
 }
 
 void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *route,

@@ -6,6 +6,8 @@
 #include "../reporter.h"
 #include "page_cache.h"
 
+#define ANSWER_MS 12000 /* then it is 503, whatever is answered; the pages give up after 15 s */
+
 /* Answers x with the headers that every answer of the pages has, and counts it under that route.
  * type NULL: JSON. etag, bare, may be NULL. */
 void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,

@@ -143,6 +143,54 @@ def test_the_level_is_as_crcrctl_says_with_the_evidence(reporter, rich):
         assert told["history"] == [{"level": told["level"], "since": "1970-01-01T00:00:00.001Z"}]
 
 
+# ---- which jobs count, and which delivery -----------------------------------------------------------
+
+def listed(reporter, number, query=""):
+    """That pull request in the list, and of each back end how it is."""
+    row = next((one for one in reporter.relay.api(f"/api/crcr/prs?q={number}{query}")["prs"] if one["pr_number"] == number), None)
+    return row and (row, {one["repo"]: one["conclusion"] or one["status"] for one in row["downstreams"]})
+
+
+def test_what_a_newer_run_replaced_is_left_out_as_by_the_check_run(reporter):
+    """A CI that builds again under a new id."""
+    job = Job(reporter, pr=811).outcome("dispatched", action="opened")
+    label_event(job, "opened", [], "", 1)
+    job.call("in_progress", 1000).call("completed", 3000, conclusion="failure")
+    wait_for("the failure", lambda: (found := listed(reporter, 811, "&state=failing")) and found[1]["org/four"] == "failure")
+    again = {"run_id": job.workflow["run_id"] + 1, "check_run_id": "again"}
+    job.call("in_progress", 20_000, **again).call("completed", 30_000, conclusion="success", run_complete=True, **again)
+    wait_for("the check run", lambda: [one for one in reporter.checks(job.sha)
+                                       if one["name"] == "crcr/org/four" and one["conclusion"] == "success"])
+    row, how = wait_for("the list", lambda: (found := listed(reporter, 811, "&state=passing")) and found)
+    assert how == {"org/four": "success"} and [row["downstreams"][0][name] for name in ("jobs", "failed")] == [1, 0]
+    for path in (f"deliveries/{job.delivery}", "repos/org/four"):
+        jobs = [one for one in reporter.relay.api(f"/api/crcr/{path}")["jobs"] if one["delivery_id"] == job.delivery]
+        assert {one["conclusion"]: one["replaced"] for one in jobs} == {"failure": True, "success": False}, path
+
+
+def test_a_closed_pull_request_keeps_the_states_of_its_last_run(reporter):
+    job = Job(reporter, pr=812).outcome("dispatched", action="opened")
+    job.call("completed", 3000, conclusion="failure")
+    closed = Job(reporter, pr=812)
+    closed.sha = job.sha
+    closed.outcome("dispatched", 50_000, action="closed")
+    label_event(closed, "closed", [], "", 1)
+    wait_for("both", lambda: len((reporter.relay.api("/api/crcr/prs/812") or {"deliveries": []})["deliveries"]) == 2)
+    row, how = wait_for("the list", lambda: (found := listed(reporter, 812, "&state=failing")) and found)
+    assert (row["delivery_id"], how) == (job.delivery, {"org/four": "failure"})
+
+
+def test_a_back_end_that_blocks_and_never_reports_is_timed_out_in_the_list(reporter):
+    """Closing a pull request is not waited for."""
+    for number, action in ((813, "opened"), (814, "closed")):
+        job = Job(reporter, pr=number)
+        job.started_ms -= 2 * 86_400_000
+        job.outcome("dispatched", action=action)
+        label_event(job, action, [], "", 1)
+    assert wait_for("the list", lambda: (found := listed(reporter, 813, "&state=failing")) and found)[1] == {"org/four": "timed_out"}
+    assert wait_for("the other", lambda: (found := listed(reporter, 814)) and found[1]) == {"org/four": None}
+
+
 # ---- one rendering for all --------------------------------------------------------------------------
 
 def test_an_answer_that_the_client_has_is_304_and_one_of_the_last_2_s_is_not_made_again(reporter, rich):

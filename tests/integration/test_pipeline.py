@@ -5,7 +5,9 @@ import time
 import pytest
 
 from lib.kafka import Kafka
+from lib.ports import free_port
 from lib.processes import wait_for
+from lib.relay import http
 from test_pages_browser import NARROW, Page, chromium  # noqa: F401 (a fixture)
 from test_reporter import Job, Reporter
 
@@ -134,6 +136,23 @@ def test_what_is_dropped_or_answers_is_shown_no_more(reporter):
     Job(reporter, "org/five").outcome("dispatched", 59_000)
     wait_for("both to be gone", lambda: "d-dropped" not in open_entries(reporter) and health(reporter)["breakers"]["open"] == 0)
     assert "d-shown" in open_entries(reporter)
+
+
+def test_an_allowlist_that_is_still_being_read_is_not_known_and_not_missing(reporter, chromium, monkeypatch):  # noqa: F811
+    """After a start while Kafka is unavailable."""
+    relay, port = reporter.relay, free_port()
+    relay.start("reporter", "late", CRCR_ROLES="web", CRCR_HUD_LISTEN=f"127.0.0.1:{port}", KAFKA_BROKERS=f"127.0.0.1:{free_port()}")
+    monkeypatch.setitem(relay.ports, "hud", port)
+    try:
+        summary = wait_for("an answer", lambda: relay.api("/api/crcr/summary"))
+        assert summary["allowlist"]["caught_up"] is False
+        assert http("GET", relay.url("hud", "/repo/org/four/badge.svg")) == (503, b'{"detail":"the allowlist is being read, try again"}')
+        assert wait_for("a look", lambda: health(reporter))["allowlist"]["caught_up"] is False
+        Page(reporter, chromium).open("/", NARROW).wait("The allowlist is being read", "It is being read.")
+    finally:
+        relay.parts.pop("late").stop()
+    monkeypatch.undo()
+    assert health(reporter)["allowlist"]["caught_up"] and relay.api("/api/crcr/summary")["allowlist"]["caught_up"]
 
 
 @pytest.mark.long  # a Kafka of its own, which is frozen

@@ -72,7 +72,7 @@ const CARDS = [
      : [LOOK, [`${one.more ? "More than " : ""}${plural(one.open, "entry is", "entries are")} not resolved, the newest of `, when(one.newest_at), "."]])],
   ["Allowlist", "/", "Which version is in force, and when the file was last seen complete. Needs a look when the newest file is not in force, or none was seen " +
     "for 2 h; not well when there is none.",
-   ({ allowlist: one }) => (!one.sha ? [BAD, "None has been published."]
+   ({ allowlist: one }) => (!one.caught_up ? [UNKNOWN, "It is being read."] : !one.sha ? [BAD, "None has been published."]
      : [one.error || isOlder(one.fetched_at, 120) ? LOOK : one.fetched_at ? GOOD : UNKNOWN,
        [el("code", one.sha.slice(0, 10)), `, ${plural(one.repositories, "repository", "repositories")}, fetched `, when(one.fetched_at),
         one.error ? [". The newest is not in force: ", said(one.error)] : ". Valid."]])],

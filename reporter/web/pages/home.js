@@ -13,7 +13,7 @@ export const api = (match, search) => `/api/crcr/summary?days=${daysOf(search, D
 const COLUMNS = [
   { name: "Repository" },
   { name: "Level", help: "How far it is trusted. L1 gets the events. L2 reports, and its results are on these pages. L3 has check runs where a label asks for them, L4 always." },
-  { name: "Last run", help: "The worst job of the run that reported last, and how many of its jobs were not successful or still run." },
+  { name: "Last run", help: "The worst job of the run that reported last, and how many of its jobs were not successful or still run, of the newest 100 jobs." },
   { name: "When", look: "when", help: "When that job ended or began, by the clock of its CI." },
   { name: "Pull request", help: "That the last run was for." },
   { name: "Pass rate", look: "number", help: `In this span of time. ${PASS_RATE_HELP} Green from 95 %, amber from 80 %.` },
@@ -30,7 +30,7 @@ function lastRun(repo) {
   if (!run) return el("span", "nothing yet", { class: "quiet" });
   const more = [run.failed ? `${run.failed} not successful` : null, run.running ? `${run.running} running` : null].filter(Boolean);
   return [state(lastState(repo)), " ",
-          el("small", `${more.length ? `${more.join(", ")} of ` : ""}${run.jobs} ${run.jobs === 1 ? "job" : "jobs"}`, { class: "quiet" })];
+          el("small", `${more.length ? `${more.join(", ")} of ` : ""}${run.more_jobs ? "its newest " : ""}${run.jobs} ${run.jobs === 1 ? "job" : "jobs"}`, { class: "quiet" })];
 }
 
 function row(repo) {
@@ -58,7 +58,7 @@ export function show(data, query) {
                                                rateOf(a) - rateOf(b) || a.repo.localeCompare(b.repo));
   return places([
     el("h1", `Back ends of ${data.upstream_repo}`),
-    el("p", list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
+    el("p", !list.caught_up ? "The allowlist is being read: until then no level is known." : list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
                      : "No allowlist has been published yet: the log of the dispatcher's router says why.", { class: "quiet" }),
     cards(data.health),
     list.error ? el("p", ["The newest allowlist is not in force: ", said(list.error)], { class: "error", role: "alert" }) : null,

@@ -9,22 +9,23 @@ const stateOf = (row) => (row.status ? stateName(row) : row.dispatch === "dispat
 
 const COLUMNS = [
   { name: "Pull request" }, { name: "Title", look: "title" }, { name: "Author" },
-  { name: "Newest event", look: "when", help: "When its newest webhook came. The states are those of its newest delivery." },
-  { name: "Worst", help: "The worst job of all back ends." }, { name: "Back ends", look: "title" },
+  { name: "Newest event", look: "when", help: "When its newest webhook came. The states are those of its newest commit." },
+  { name: "Worst", help: "The worst job of all back ends, of the first 400; timed out, too, where a back end at L3 or L4 did not report in time." }, { name: "Back ends", look: "title" },
 ];
 
 function backEnds(pr) {
   const rows = pr.downstreams.filter((row) => stateOf(row)).sort((a, b) => rank(stateOf(a)) - rank(stateOf(b)));
   const silent = pr.downstreams.length - rows.length;
   return [rows.map((row, i) => [i ? ", " : "", own(row.repo, `/pr/${pr.pr_number}#${row.repo}`), " ", state(stateOf(row))]),
-          silent ? el("small", `${rows.length ? ", " : ""}${silent} without a job`, { class: "quiet" }) : null];
+          silent ? el("small", `${rows.length ? ", " : ""}${silent} without ${pr.more_jobs ? "one of the first 400 jobs" : "a job"}`, { class: "quiet" }) : null];
 }
 
 const row = (pr) => ({ key: pr.pr_number, cells: [
   prLink(pr.pr_number), said(pr.title || "–"), said(pr.author || "–"), when(pr.at),
-  state(worst(pr.downstreams.map(stateOf).filter(Boolean))), backEnds(pr)] });
+  [state(worst(pr.downstreams.map(stateOf).filter(Boolean))), pr.more_jobs ? el("small", " of the first 400 jobs", { class: "quiet" }) : null],
+  backEnds(pr)] });
 
-// Of the jobs of the newest delivery: one failed; else one runs; else all ended well.
+// One failed; else one runs; else all ended well.
 const STATES = ["all", "failing", "running", "passing"];
 
 function states(query) {

@@ -8,7 +8,7 @@ export const api = (match) => `/api/crcr/repos/${match[1]}/since`;
 const FEW = 5; // pull requests that are shown at once
 
 const COLUMNS = [
-  { name: "Job", help: "A job that failed on the newest commit of main that it ran on. Nightly runs are jobs of their own. Cancelled and skipped jobs say nothing." },
+  { name: "Job", help: "A job that failed on the newest commit of main that it ran on. Nightly runs are jobs of their own. Cancelled and skipped jobs say nothing; one whose re-run passed is flaky and does not fail." },
   { name: "First red commit", help: "The oldest commit of an unbroken run of failures, up to now. Commits on which the job did not run lie between." },
   { name: "Last green commit", help: "The newest commit before that on which the job succeeded." },
   { name: "Failing commits", look: "number", help: "On how many commits in a row it failed, of those that it ran on." },

@@ -113,10 +113,5 @@ export const jobKey = (job) => [job.downstream_repo.toLowerCase(), job.delivery_
 // The jobs of each back end, by its name in lower case.
 export const jobsByRepo = (jobs) => Map.groupBy(jobs, (job) => job.downstream_repo.toLowerCase());
 
-// Without those of which there is a later attempt. Several of one name in one attempt all stay.
-export function newestAttempts(jobs) {
-  const nameOf = (job) => [job.downstream_repo.toLowerCase(), job.run_id, job.workflow_name, job.job_name].join("\n");
-  const newest = new Map();
-  for (const job of jobs) newest.set(nameOf(job), Math.max(newest.get(nameOf(job)) ?? 0, Number(job.run_attempt) || 0));
-  return jobs.filter((job) => !(Number(job.run_attempt) < newest.get(nameOf(job))));
-}
+// Without those that a later attempt or a newer run has replaced, as the aggregate check run counts.
+export const newestAttempts = (jobs) => jobs.filter((job) => !job.replaced);

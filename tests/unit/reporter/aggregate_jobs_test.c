@@ -138,6 +138,37 @@ static void a_missing_or_stale_conclusion_is_neutral(void **state)
     assert_completed(s, "neutral");
 }
 
+/* One by one, among jobs of other deliveries and downstreams, and in another order. */
+static void the_same_jobs_are_marked_as_replaced(void **state)
+{
+    struct scene *s = *state;
+    const bool replaced[] = { true, false, true, false, false, false, false, false };
+    job(s, "u-1", "a", "1", "failure", 3000); /* a re-run under a new id passed */
+    job(s, "u-2", "a", "2", "success", 9000);
+    job(s, "u-2", "a", "1", "failure", 8000); /* an earlier attempt */
+    job(s, "u-2", "b", "1", "failure", 8000);
+    struct result_record *other = job(s, "u-0", "a", "1", "failure", 2000);
+    free(other->delivery_id);
+    other->delivery_id = mem_dup("d-2");
+    other = job(s, "u-0", "a", "1", "failure", 2000);
+    free(other->repo);
+    other->repo = mem_dup("org/five");
+    for (int night = 1; night <= 2; night++) { /* each run is one of its own */
+        char run[2] = { (char)('0' + night), '\0' };
+        other = job(s, run, "n", "1", night == 1 ? "failure" : "success", 1000 * night);
+        other->event_type = mem_dup("nightly");
+    }
+    jobs_mark_replaced(s->jobs, s->view.n_jobs);
+    for (size_t i = 0; i < s->view.n_jobs; i++)
+        assert_int_equal(s->jobs[i].replaced, replaced[i]);
+    s->view.n_jobs = 4;
+    sum(s);
+    assert_int_equal(s->a.n_jobs, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_false(s->a.jobs[i]->replaced);
+    s->view.n_jobs = 8; /* to be cleared */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -154,6 +185,7 @@ int main(void)
         TEST(a_run_of_another_workflow_replaces_nothing),
         TEST(a_rerun_under_a_new_id_replaces_the_same_job),
         TEST(more_jobs_than_are_looked_at_are_not_green),
+        TEST(the_same_jobs_are_marked_as_replaced),
         TEST(a_missing_or_stale_conclusion_is_neutral),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static void the_jobs_of_a_downstream_come_page_by_page(void **state)
     static const int64_t at[] = { NOW + 5, NOW + 4, NOW + 3, NOW + 3, NOW + 2, NOW + 1 };
     struct job_list jobs = { NULL, 0 };
     int64_t before = 0;
-    size_t seen = 0;
+    size_t seen = 0, end;
     for (size_t i = 0; i < 6; i++) {
         struct result_record fact, merged;
         enum fold_verdict verdict;
@@ -179,15 +179,19 @@ static void the_jobs_of_a_downstream_come_page_by_page(void **state)
         result_record_clear(&merged);
         result_record_clear(&fact);
     }
+    assert_int_equal(jobs_of_repo(f->redis, STR_LIT("Org/Four"), 10, &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 6);
     do {
-        assert_int_equal(
-            jobs_of_repo_before(f->redis, STR_LIT("Org/Four"), before, 3, &jobs, &before, NULL),
-            OK);
-        for (size_t i = 0; i < jobs.n; i++)
+        size_t i = job_list_page(&jobs, before, 3, &end);
+        assert_int_equal(i, seen);
+        for (; i < end; i++)
             assert_int_equal(jobs.at[i].last_ms, at[seen++]);
-        job_list_clear(&jobs);
-    } while (before);
+        before = jobs.at[end - 1].last_ms;
+    } while (end < jobs.n);
     assert_int_equal(seen, 6);
+    assert_int_equal(job_list_page(&jobs, at[5], 3, &end), 6); /* and nothing behind the last */
+    assert_int_equal(end, 6);
+    job_list_clear(&jobs);
 }
 
 int main(void)

@@ -91,6 +91,51 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
     json_decref(root);
 }
 
+/* Of the newest 100 jobs the last is of another run, and the run may have begun before it. */
+static void a_run_that_began_before_what_is_seen_may_have_more_jobs(void **state)
+{
+    (void)state;
+    static struct result_record jobs[RUN_JOBS];
+    const struct window none = { .days = 7 };
+    for (size_t i = 0; i < RUN_JOBS; i++) {
+        jobs[i] = job("org/three", "success");
+        jobs[i].run_id = i < RUN_JOBS - 1 ? "9" : "8";
+        jobs[i].dispatched_ms = 5000;
+        jobs[i].last_ms = 10000 - (int64_t)i;
+    }
+    for (int more = 0; more <= 1; more++) {
+        struct buf text;
+        buf_init(&text, 1 << 20);
+        jobs[RUN_JOBS - 1].last_ms = more ? 5000 : 4999;
+        api_put_repo(&text, STR_LIT("org/three"), NULL, NULL, jobs, RUN_JOBS, &none);
+        json_t *root = parsed(&text), *run = json_object_get(root, "last_run");
+        assert_int_equal(json_integer_value(json_object_get(run, "jobs")), RUN_JOBS - 1);
+        assert_int_equal(json_is_true(json_object_get(run, "more_jobs")), more);
+        json_decref(root);
+    }
+}
+
+static void a_silent_back_end_is_timed_out_in_the_list(void **state)
+{
+    (void)state;
+    const struct dispatch_view dispatches[] = { { .repo = "org/four", .level = 4 },
+                                                { .repo = "org/five", .level = 4 } };
+    const bool silent[] = { true, false };
+    const struct api_delivery shown = {
+        .id = STR_LIT("d-1"), .dispatches = dispatches, .n_dispatches = 2, .silent = silent
+    };
+    const struct pr_text of = { .title = "" };
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    api_put_pr(&text, 7, 1000, &of, &shown);
+    json_t *root = parsed(&text);
+    const json_t *rows = json_object_get(root, "downstreams");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rows, 0), "status")),
+                        "timed_out");
+    assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "status")));
+    json_decref(root);
+}
+
 static void a_delivery_names_each_downstream_once(void **state)
 {
     (void)state;
@@ -160,6 +205,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_repo_without_jobs_has_no_pass_rate),
         cmocka_unit_test(a_repo_tells_tier_rate_and_last_result),
+        cmocka_unit_test(a_run_that_began_before_what_is_seen_may_have_more_jobs),
+        cmocka_unit_test(a_silent_back_end_is_timed_out_in_the_list),
         cmocka_unit_test(a_delivery_names_each_downstream_once),
         cmocka_unit_test(a_delivery_tells_whether_its_commit_exists_and_null_while_nobody_knows),
     };

@@ -127,6 +127,7 @@ static void what_is_not_known_is_null(void **state)
     assert_int_equal(json_array_size(json_object_get(root, "roles")), 0);
     assert_true(json_is_null(json_object_get(json_object_get(root, "dlq"), "open")));
     assert_true(json_is_null(json_object_get(json_object_get(root, "breakers"), "open")));
+    assert_true(json_is_false(json_object_get(json_object_get(root, "allowlist"), "caught_up")));
     assert_true(json_is_null(json_object_get(json_object_get(root, "dispatches"), "dispatched")));
     json_decref(root);
     root = read(pipeline_put);

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "reporter/aggregate.h"
 #include "reporter/web/score.h"
 
 /* Records on the stack, with borrowed text: they are never cleared. */
@@ -14,6 +15,9 @@ static struct result_record job(char *run, char *attempt, enum job_state state, 
     result_record_init(&r);
     r.run_id = run;
     r.run_attempt = attempt;
+    r.repo = "org/one";
+    r.delivery_id = "d-1";
+    r.check_run_id = "1";
     r.workflow_name = "ci";
     r.job_name = "build";
     r.state = state;
@@ -31,6 +35,7 @@ static void the_newest_run_is_as_well_off_as_its_worst_job(void **state)
     };
     jobs[1].job_name = "other";
     jobs[2].job_name = jobs[3].job_name = "again";
+    jobs_mark_replaced(jobs, 5);
     struct jobs_score run = score_of_newest_run(jobs, 5);
     assert_ptr_equal(run.worst, &jobs[1]); /* one that runs is worse than a success */
     assert_int_equal(run.jobs, 3);
@@ -59,10 +64,30 @@ static void jobs_of_one_downstream_are_summed_up(void **state)
     assert_null(score_of_downstream(jobs, 3, STR_LIT("org/three")).worst);
 }
 
+/* The cancelled run's last word comes after the newer run's. */
+static void a_run_that_is_replaced_is_not_the_newest(void **state)
+{
+    (void)state;
+    struct result_record jobs[] = {
+        job("8", "1", JOB_COMPLETED, "cancelled"),
+        job("9", "1", JOB_COMPLETED, "success"),
+    };
+    jobs[0].in_progress_ms = 1000;
+    jobs[0].completed_ms = 9000;
+    jobs[1].in_progress_ms = 2000;
+    jobs[1].completed_ms = 8000;
+    jobs_mark_replaced(jobs, 2);
+    struct jobs_score run = score_of_newest_run(jobs, 2);
+    assert_ptr_equal(run.worst, &jobs[1]);
+    assert_int_equal(run.jobs, 1);
+    assert_int_equal(run.began_ms, 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_of_one_downstream_are_summed_up),
+        cmocka_unit_test(a_run_that_is_replaced_is_not_the_newest),
         cmocka_unit_test(the_newest_run_is_as_well_off_as_its_worst_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,32 @@ static void a_commit_with_both_results_is_flaky(void **state)
     assert_int_equal(row.failing, 1);
 }
 
+/* An attempt that a later one replaced is no failure of the commit any more; it was flaky. */
+static void a_job_whose_re_run_passed_does_not_fail(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct since since;
+    scene_init(&s);
+    run(&s, 3, "build", "success");
+    run(&s, 4, "build", "success");
+    run(&s, 4, "build", "failure")->replaced = true;
+    since_init(&since, s.jobs, s.n, &s.main);
+    assert_int_equal(since.n_failing, 0);
+    assert_int_equal(since.n_flaky, 1);
+    since_clear(&since);
+    run(&s, 5, "build", "failure"); /* since the flaky one */
+    struct since_row row = only_row(&s);
+    assert_string_equal(row.last_green.sha, sha_of(4));
+    assert_true(row.flaky);
+    s.jobs[1].replaced = true; /* and the other way round: since that one */
+    s.jobs[2].replaced = false;
+    row = only_row(&s);
+    assert_string_equal(row.first_red.sha, sha_of(4));
+    assert_string_equal(row.last_green.sha, sha_of(3));
+    assert_false(row.flaky);
+}
+
 static void a_job_that_vanished_says_on_how_many_commits_it_did_not_run(void **state)
 {
     (void)state;
@@ -244,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_job_that_is_green_again_does_not_fail),
         cmocka_unit_test(cancelled_and_running_jobs_say_nothing),
         cmocka_unit_test(a_commit_with_both_results_is_flaky),
+        cmocka_unit_test(a_job_whose_re_run_passed_does_not_fail),
         cmocka_unit_test(a_job_that_vanished_says_on_how_many_commits_it_did_not_run),
         cmocka_unit_test(an_unknown_commit_is_placed_by_its_time_and_nothing_is_between),
         cmocka_unit_test(a_push_to_another_branch_is_not_of_main),
