@@ -23,10 +23,10 @@ struct watched {
     const struct content_source *from;
     bool is_list;
     bool fetching;
-    bool again;     /* asked for while fetching */
-    int64_t due_ms; /* monotonic */
-    char *etag;     /* of the version read last; NULL: fetch whole */
-    char published[SHA256_HEX_SIZE];
+    bool again;                /* asked for while fetching */
+    int64_t due_ms;            /* monotonic */
+    char *etag;                /* of the answer that came last */
+    char sha[SHA256_HEX_SIZE]; /* of the last one that could be read */
     char held[SHA256_HEX_SIZE];
     int64_t held_since_ms;
     char error[512]; /* of the last fetch; "" when it was good */
@@ -136,12 +136,12 @@ static void report_fetched(const struct watched *w, int64_t at_ms)
 
 /* ---- a version that was fetched ---- */
 
-static void publish(struct watched *w, struct str body, const char *sha, size_t size)
+static void publish(const struct watched *w, struct str body, size_t size)
 {
     struct headers headers;
     headers_init(&headers);
     headers_put(&headers, "source", str_of(w->from->shown));
-    headers_put(&headers, "sha", str_of(sha));
+    headers_put(&headers, "sha", str_of(w->sha));
     headers_put_i64(&headers, "fetched_ms", clock_wall_ms());
     struct post post = {
         .topic = TOPIC_ALLOWLIST,
@@ -150,25 +150,28 @@ static void publish(struct watched *w, struct str body, const char *sha, size_t 
         .headers = &headers,
     };
     worker_put(w->source->worker, &post);
-    memcpy(w->published, sha, sizeof(w->published));
     log_info("allowlist_loaded", LOG_STR("file", str_of(w->name)),
-             LOG_STR("source", str_of(w->from->shown)), LOG_STR("sha", str_of(sha)),
+             LOG_STR("source", str_of(w->from->shown)), LOG_STR("sha", str_of(w->sha)),
              LOG_INT("entries", (int64_t)size));
 }
 
-static void hold(struct watched *w, const char *sha, const struct allowlist_candidate *c)
+static void hold(struct watched *w, const struct allowlist_candidate *c)
 {
-    if (strcmp(w->held, sha) != 0) {
-        memcpy(w->held, sha, sizeof(w->held));
-        w->held_since_ms = clock_mono_ms();
-        log_warn("allowlist_held", LOG_STR("source", str_of(w->from->shown)),
-                 LOG_STR("sha", str_of(sha)),
-                 LOG_INT("lost", (int64_t)allowlist_lost(c->in_force, c->list)),
-                 LOG_INT("of", (int64_t)allowlist_size(c->in_force)),
-                 LOG_INT("ttl_ms", w->source->d->ttl_ms));
-    }
-    free(w->etag); /* to see it again, it must be fetched whole */
-    w->etag = NULL;
+    if (strcmp(w->held, w->sha) == 0)
+        return;
+    memcpy(w->held, w->sha, sizeof(w->held));
+    w->held_since_ms = clock_mono_ms();
+    log_warn("allowlist_held", LOG_STR("source", str_of(w->from->shown)),
+             LOG_STR("sha", str_of(w->sha)),
+             LOG_INT("lost", (int64_t)allowlist_lost(c->in_force, c->list)),
+             LOG_INT("of", (int64_t)allowlist_size(c->in_force)),
+             LOG_INT("ttl_ms", w->source->d->ttl_ms));
+}
+
+/* Borrowed from the version. */
+static const char *in_force_sha(const struct watched *w, const struct allowlist_version *version)
+{
+    return w->is_list ? version->sha : version->providers_sha;
 }
 
 static void decide(struct watched *w, struct str body, const struct allowlist *list, size_t size)
@@ -177,29 +180,28 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         [ALLOWLIST_SAME] = "same", [ALLOWLIST_PUBLISH] = "new", [ALLOWLIST_HOLD] = "held"
     };
     struct allowlist_source *s = w->source;
-    char sha[SHA256_HEX_SIZE];
-    sha256_hex(body, sha);
+    sha256_hex(body, w->sha);
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
     struct allowlist_candidate c = {
         .in_force = w->is_list ? version->list : NULL,
         .list = list,
-        .in_force_sha = w->is_list ? version->sha : version->providers_sha,
-        .sha = sha,
+        .in_force_sha = in_force_sha(w, version),
+        .sha = w->sha,
         .held_sha = w->held,
         .held_since_ms = w->held_since_ms,
     };
     enum allowlist_verdict verdict = allowlist_classify(&c, clock_mono_ms(), s->d->ttl_ms);
     bool held = verdict == ALLOWLIST_HOLD;
     if (held)
-        hold(w, sha, &c);
+        hold(w, &c);
     else
         w->held[0] = 0;
     allowlist_feed_release(s->d->feed, version);
-    if (verdict == ALLOWLIST_PUBLISH && strcmp(w->published, sha) != 0)
-        publish(w, body, sha, size);
+    if (verdict == ALLOWLIST_PUBLISH)
+        publish(w, body, size);
     count(w, results[verdict]);
     set(w, M_ALLOWLIST_HELD, held);
-    store_in_redis(w, held ? NULL : sha);
+    store_in_redis(w, held ? NULL : w->sha);
 }
 
 static void came(struct watched *w, struct str body)
@@ -217,7 +219,6 @@ static void came(struct watched *w, struct str body)
         return;
     }
     w->error[0] = 0;
-    report_fetched(w, clock_wall_ms());
     decide(w, text, list, list ? allowlist_size(list) : providers_size(providers));
     allowlist_free(list);
     providers_free(providers);
@@ -234,13 +235,15 @@ static void fetched(void *opaque, const struct content_answer *answer)
     if (answer->err) {
         trouble(w, "allowlist_unreachable", "unreachable", answer->reason);
         wait_ms = d->ttl_ms < AGAIN_MS ? d->ttl_ms : AGAIN_MS;
-    } else if (answer->unchanged) {
-        count(w, "same");
-        report_fetched(w, clock_wall_ms());
     } else {
-        free(w->etag);
-        w->etag = str_dup(answer->etag);
-        came(w, answer->body);
+        report_fetched(w, clock_wall_ms());
+        if (answer->unchanged) {
+            count(w, "same");
+        } else {
+            free(w->etag);
+            w->etag = str_dup(answer->etag);
+            came(w, answer->body);
+        }
     }
     const struct allowlist_version *version = allowlist_feed_get(d->feed);
     if (w->is_list && !version->list && w->error[0] && wait_ms > AGAIN_FIRST_MS)
@@ -250,13 +253,19 @@ static void fetched(void *opaque, const struct content_answer *answer)
     w->again = false;
 }
 
+/* With the ETag only while what was read last is in force. Else (held, or another router published
+ * another version since) it is fetched whole, to be compared again. */
 static void fetch(struct watched *w)
 {
     struct allowlist_source *s = w->source;
     struct why why;
     w->fetching = true;
-    enum err err = content_fetch(w->from, s->clients->github, s->clients->http, str_of(w->etag),
-                                 ALLOWLIST_MAX_BYTES, fetched, w, &why);
+    const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
+    bool in_force = strcmp(w->sha, in_force_sha(w, version)) == 0;
+    allowlist_feed_release(s->d->feed, version);
+    enum err err =
+        content_fetch(w->from, s->clients->github, s->clients->http,
+                      in_force ? str_of(w->etag) : STR_NONE, ALLOWLIST_MAX_BYTES, fetched, w, &why);
     if (err) {
         struct content_answer answer = { .err = err, .reason = why.text };
         fetched(w, &answer);

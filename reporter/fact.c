@@ -86,10 +86,9 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
         break;
     case TOPIC_DISPATCHES:
         err = outcome_from_json(record->value, &fact->outcome, &why);
-        /* Re-runs show in their jobs; the dispatch itself stays as it was. */
-        fact->kind = !err && str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH))
+        fact->kind = str_is(str_of(fact->outcome.kind), task_kind_name(TASK_DISPATCH))
                          ? FACT_OUTCOME
-                         : FACT_NOTHING;
+                         : FACT_CLAIM;
         break;
     default:
         fact->kind = FACT_PULL_REQUEST;

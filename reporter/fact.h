@@ -10,7 +10,14 @@
 #include "callback_fact.h"
 #include "reporter.h"
 
-enum fact_kind { FACT_CALLBACK, FACT_OUTCOME, FACT_PULL_REQUEST, FACT_PUSH, FACT_NOTHING };
+enum fact_kind {
+    FACT_CALLBACK,
+    FACT_OUTCOME, /* of a dispatch: the view, and its claim */
+    FACT_CLAIM,   /* of a re-run: its claim alone. Its jobs show it; the dispatch stays as it was */
+    FACT_PULL_REQUEST,
+    FACT_PUSH,
+    FACT_NOTHING
+};
 
 /*        ┌──────────── one of its records was not stored ◀───────────┐
  *        ▼                                                           │
@@ -35,7 +42,7 @@ struct fact {
     int64_t give_up_ms;    /* FACT_WAITING; 0: it has not waited yet */
 
     struct callback_fact callback; /* FACT_CALLBACK */
-    struct outcome outcome;        /* FACT_OUTCOME */
+    struct outcome outcome;        /* FACT_OUTCOME, FACT_CLAIM */
     bool claim_queued;             /* its claim is asked for in this round trip */
     struct pr_fact pr;             /* FACT_PULL_REQUEST; labels: those of ciflow/crcr */
     char *label_changed;           /* of these: the one that came or went, or NULL */

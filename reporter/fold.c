@@ -169,10 +169,13 @@ static enum err fact_queue(struct fold *f, struct fact *fact, struct why *why)
     case FACT_CALLBACK:
         return job_fold_queue(f->redis, &fact->callback.job, fact->callback.received_ms, times,
                               why);
-    case FACT_OUTCOME: /* its claim as well: who called without Redis could not store it there */
+    case FACT_OUTCOME:
+    case FACT_CLAIM: /* who called without Redis could not store its claim there */
         err =
             claim_restore_queue(f->redis, o, clock_wall_ms() - o->at_ms, &fact->claim_queued, why);
-        return err ? err : dispatch_fold_queue(f->redis, o, times, why);
+        if (err || fact->kind == FACT_CLAIM)
+            return err;
+        return dispatch_fold_queue(f->redis, o, times, why);
     case FACT_PUSH:
         return main_fold_queue(f->redis, &fact->push, times, why);
     default:
@@ -184,6 +187,8 @@ static enum err outcome_collect(struct fold *f, const struct fact *fact, struct 
 {
     struct why of_fold;
     enum err claim = fact->claim_queued ? claim_end_collect(f->redis, why) : OK;
+    if (fact->kind == FACT_CLAIM)
+        return claim;
     enum err fold = view_fold_collect(f->redis, claim ? &of_fold : why);
     return claim ? claim : fold;
 }
@@ -191,10 +196,8 @@ static enum err outcome_collect(struct fold *f, const struct fact *fact, struct 
 static void folded(struct fold *f, const struct fact *fact, const char *verdict)
 {
     static const char *const kinds[] = {
-        [FACT_CALLBACK] = "callback",
-        [FACT_OUTCOME] = "dispatch",
-        [FACT_PULL_REQUEST] = "labels",
-        [FACT_PUSH] = "push",
+        [FACT_CALLBACK] = "callback",   [FACT_OUTCOME] = "dispatch", [FACT_CLAIM] = "claim",
+        [FACT_PULL_REQUEST] = "labels", [FACT_PUSH] = "push",
     };
     metrics_add(role_metrics(f->role), METRIC_FACTS,
                 METRIC_LABELS(str_of(kinds[fact->kind]), str_of(verdict)), 1);
@@ -233,9 +236,10 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
 static void fact_collect(struct fold *f, struct fact *fact)
 {
     struct why why;
-    enum err err = fact->kind == FACT_CALLBACK  ? callback_collect(f, fact, &why)
-                   : fact->kind == FACT_OUTCOME ? outcome_collect(f, fact, &why)
-                                                : view_fold_collect(f->redis, &why);
+    bool is_outcome = fact->kind == FACT_OUTCOME || fact->kind == FACT_CLAIM;
+    enum err err = fact->kind == FACT_CALLBACK ? callback_collect(f, fact, &why)
+                   : is_outcome                ? outcome_collect(f, fact, &why)
+                                               : view_fold_collect(f->redis, &why);
     if (err) {
         call_failed(f, fact, err, &why);
         return;
@@ -298,6 +302,10 @@ static void fold_batch(struct fold *f)
         if (err) {
             call_failed(f, fact, err, &why);
             break;
+        }
+        if (fact->kind == FACT_CLAIM && !fact->claim_queued) { /* skipped, say: no call, no claim */
+            fold_finish(f, fact);
+            continue;
         }
         batch[n++] = fact;
     }

@@ -12,7 +12,7 @@ bool labels_have_device(const char *lines, struct str device)
 {
     struct str rest = str_of(lines), line, found;
     while (str_split(&rest, '\n', &line))
-        if (ciflow_label_device(line, &found) && str_eq(found, device))
+        if (ciflow_label_device(line, &found) && str_eq_nocase(found, device))
             return true;
     return false;
 }

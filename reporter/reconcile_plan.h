@@ -29,7 +29,7 @@ struct commit_view {
     size_t n_jobs;
 };
 
-/* Whether one of the lines, which may be NULL, is ciflow/crcr/<device>. */
+/* Whether one of the lines, which may be NULL, is ciflow/crcr/<device>, in any case. */
 bool labels_have_device(const char *lines, struct str device);
 /* Whether a new check run may be started. L4: yes. L3: when the pull request carries
  * ciflow/crcr/<device>, and the repo is not demoted. L1, L2, unlisted: no. */

@@ -3,7 +3,7 @@
  *
  *   jobs in progress past their deadline ──leased──▶ callbacks ──acknowledged──▶ off the set
  *   commits that are to be looked at again ─leased─▶ reconcile ──acknowledged──▶ off crcr:due
- *   deliveries whose jobs have changed ─────leased─▶ counted (sweep_tally.c) ──▶ off crcr:tally
+ *   deliveries whose jobs have changed ─────leased─▶ counted ──▶ off crcr:tally
  *        ▲                                    │                └── fold and reconcile do the rest
  *        └── the lease ran out ◀── not acknowledged, or killed: the same record again */
 #include <stdlib.h>
@@ -13,13 +13,16 @@
 #include "../common/base/mem.h"
 #include "../common/io/topic_writer.h"
 #include "../common/view/due.h"
+#include "../common/view/hours.h"
+#include "../common/view/jobs.h"
 #include "../common/view/keys.h"
 #include "../common/view/overdue.h"
 #include "reporter.h"
 #include "sweep_callback.h"
-#include "sweep_tally.h"
+#include "tally.h"
 
 #define BATCH          100  /* leased at a time */
+#define JOBS_MAX       5000 /* of one delivery and downstream; later ones are not counted */
 #define DUE_MS         1000 /* between two looks for what is due */
 #define UNAVAILABLE_MS 1000 /* between two looks for jobs while Redis is unavailable */
 #define FLUSH_MS       1000
@@ -178,6 +181,54 @@ static size_t due_batch(struct sweep *s)
     }
     free(errands);
     return list.n;
+}
+
+/* ---- jobs into hours ---------------------------------------------------------------------------
+ */
+
+/* The lines are read before the jobs are: whoever counts later jobs meanwhile replaces them, and
+ * then this count is dropped. *done false: it is. */
+static enum err count(struct redis *r, struct str delivery, struct str repo, int64_t now_ms,
+                      int64_t ttl_s, bool *done, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) before = BUF_INIT(HOURS_TEXT_MAX);
+    struct buf CLEANUP(buf_clear) after = BUF_INIT(HOURS_TEXT_MAX);
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    *done = true;
+    enum err err = hours_tallied_get(r, delivery, repo, &before, why);
+    if (!err)
+        err = jobs_of_dispatch(r, delivery, repo, true, JOBS_MAX, &jobs, why);
+    if (err)
+        return err;
+    tally(jobs.at, jobs.n, &after);
+    if (str_eq(buf_str(&before), buf_str(&after)))
+        return OK;
+    return hours_replace(r, delivery, repo, buf_str(&before), buf_str(&after), now_ms, ttl_s, done,
+                         why);
+}
+
+enum err sweep_tally(struct redis *r, int64_t now_ms, int64_t ttl_s, size_t most, size_t *n,
+                     struct why *why)
+{
+    struct view_index CLEANUP(view_index_clear) list = { NULL, 0 };
+    int64_t past;
+    *n = 0;
+    enum err err = due_take(r, KEY_TALLY, now_ms, most, &list, &past, why);
+    for (size_t i = 0; !err && i < list.n; i++) {
+        struct str repo = str_of(list.at[i].name), delivery = STR_NONE;
+        bool done = true;
+        if (str_split(&repo, '/', &delivery))
+            err = count(r, delivery, repo, now_ms, ttl_s, &done, why);
+        if (!err && done)
+            err = due_remove(r, KEY_TALLY, &list.at[i], why);
+        if (err == ERR_REFUSE) {
+            log_warn("not_counted", LOG_STR("delivery", delivery), LOG_STR("repo", repo),
+                     LOG_STR("error", str_of(why->text)));
+            err = OK;
+        }
+        *n += !err;
+    }
+    return err;
 }
 
 /* One batch at a turn: after a rebuild there are many, and what is overdue must not wait. */

@@ -131,7 +131,9 @@ const struct property config_properties[] = {
         .fallback = "900",
         .min = 1,
         .max = 86400,
-        .help = "How often the allowlist and the providers file are asked for again.",
+        .help = "How often the allowlist and the providers file are asked for again. A push that "
+                "changes one has it asked for at once if it is in UPSTREAM_REPO and "
+                "CRCR_PUSH_REFS takes its branch.",
     },
     {
         .name = "CI_PROVIDERS_URL",

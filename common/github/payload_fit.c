@@ -6,17 +6,134 @@
 #include <string.h>
 
 #include "../model/json_scan.h"
-#include "payload_path.h"
 
 #define MARKER            "… [cut by crcr]"
 #define LABELS            "pull_request.labels"
 #define TRIMMED_MAX_BYTES 1500 /* it travels in client_payload too, and in a header */
 
+/* ---- where a value is, and whether it must stay ------------------------------------------------
+ */
+
+/* Members by name: "a.b", "a[].b"; NUL-terminated. All zero is the whole payload. */
+struct path {
+    char text[1024];
+    size_t len;
+};
+
+/* What workflows of downstreams read (behaviour.md, routing), and what identifies repositories and
+ * people. A star stands for every member that is no object or array. */
+static const char *const protected_paths[] = {
+    "action",
+    "number",
+    "ref",
+    "base_ref",
+    "before",
+    "after",
+    "created",
+    "deleted",
+    "forced",
+    "pull_request.id",
+    "pull_request.number",
+    "pull_request.state",
+    "pull_request.title",
+    "pull_request.html_url",
+    "pull_request.draft",
+    "pull_request.merged",
+    "pull_request.updated_at",
+    "pull_request.merge_commit_sha",
+    "pull_request.user.login",
+    "pull_request.labels[].name",
+    "pull_request.head.*",
+    "pull_request.head.user.login",
+    "pull_request.head.repo.id",
+    "pull_request.head.repo.name",
+    "pull_request.head.repo.full_name",
+    "pull_request.head.repo.html_url",
+    "pull_request.head.repo.clone_url",
+    "pull_request.head.repo.fork",
+    "pull_request.head.repo.private",
+    "pull_request.head.repo.default_branch",
+    "pull_request.base.*",
+    "pull_request.base.user.login",
+    "pull_request.base.repo.id",
+    "pull_request.base.repo.name",
+    "pull_request.base.repo.full_name",
+    "pull_request.base.repo.html_url",
+    "pull_request.base.repo.clone_url",
+    "pull_request.base.repo.fork",
+    "pull_request.base.repo.private",
+    "pull_request.base.repo.default_branch",
+    "label.name",
+    "head_commit.id",
+    "repository.id",
+    "repository.name",
+    "repository.full_name",
+    "repository.html_url",
+    "repository.clone_url",
+    "repository.default_branch",
+    "sender.id",
+    "sender.login",
+    "sender.html_url",
+    "installation.id",
+};
+
+static bool matches(const struct path *path, const char *pattern)
+{
+    size_t n = strlen(pattern);
+    if (!str_ends(str_of(pattern), ".*"))
+        return path->len == n && memcmp(path->text, pattern, n) == 0;
+    return path->len >= n && memcmp(path->text, pattern, n - 1) == 0 &&
+           !strpbrk(path->text + n - 1, ".[");
+}
+
+/* True for what fitting never touches. */
+static bool path_protected(const struct path *path)
+{
+    for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
+        if (matches(path, protected_paths[i]))
+            return true;
+    return false;
+}
+
+/* True also for what holds, or may hold, something protected. */
+static bool path_leads(const struct path *path)
+{
+    for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++) {
+        struct str below = str_of(protected_paths[i]);
+        if (below.len > path->len && memcmp(below.ptr, path->text, path->len) == 0 &&
+            strchr(".[", below.ptr[path->len]))
+            return true;
+    }
+    return path_protected(path);
+}
+
+/* Goes one member ("." and its name) or into the elements of an array ("" and "[]") deeper; gives
+ * what path_pop takes to come back. What finds no room is left out: nothing protected is that long.
+ */
+static size_t path_push(struct path *p, const char *separator, const char *name)
+{
+    size_t before = p->len;
+    int n =
+        snprintf(p->text + p->len, sizeof(p->text) - p->len, "%s%s", p->len ? separator : "", name);
+    p->len =
+        n >= 0 && (size_t)n < sizeof(p->text) - p->len ? p->len + (size_t)n : sizeof(p->text) - 1;
+    return before;
+}
+
+static void path_pop(struct path *p, size_t before)
+{
+    p->len = before;
+    p->text[before] = '\0';
+}
+
+/* ---- one fit ------------------------------------------------------------------------------------
+ */
+
 struct fit {
     json_t *root;
     json_t *trimmed; /* paths of what went, each once */
     size_t trimmed_bytes;
-    struct payload_path path; /* of the value that is looked at */
+    struct path path; /* of the value that is looked at */
 };
 
 /* ---- what went ---------------------------------------------------------------------------------
@@ -51,18 +168,18 @@ static void walk(struct fit *f, json_t *value, visit_fn visit, size_t limit)
     size_t i;
     json_object_foreach_safe(value, next, name, below)
     {
-        size_t before = payload_path_push(&f->path, ".", name);
+        size_t before = path_push(&f->path, ".", name);
         if (visit(f, value, name, below, limit))
             walk(f, below, visit, limit);
         else
             json_object_del(value, name);
-        payload_path_pop(&f->path, before);
+        path_pop(&f->path, before);
     }
     if (!json_is_array(value))
         return;
-    size_t before = payload_path_push(&f->path, "", "[]");
+    size_t before = path_push(&f->path, "", "[]");
     json_array_foreach(value, i, below) walk(f, below, visit, limit);
-    payload_path_pop(&f->path, before);
+    path_pop(&f->path, before);
 }
 
 /* ---- the steps, in their order -----------------------------------------------------------------
@@ -89,31 +206,19 @@ static bool drop_link(struct fit *f, json_t *owner, const char *name, json_t *va
     return false;
 }
 
-static bool is_long_text(const json_t *value, size_t limit)
-{
-    return json_is_string(value) && json_string_length(value) > limit + strlen(MARKER);
-}
-
-static void cut_text(json_t *value, size_t limit)
-{
-    struct buf text;
-    buf_init(&text, limit + strlen(MARKER));
-    buf_put(&text,
-            str_cut((struct str){ json_string_value(value), json_string_length(value) }, limit));
-    buf_puts(&text, MARKER);
-    json_string_setn(value, text.ptr, text.len);
-    buf_clear(&text);
-}
-
 /* Bodies, messages, descriptions. Not links: cut, they would lead elsewhere. */
 static bool cut_long_text(struct fit *f, json_t *owner, const char *name, json_t *value,
                           size_t limit)
 {
+    const struct str whole = { json_string_value(value), json_string_length(value) };
+    struct buf CLEANUP(buf_clear) cut = BUF_INIT(limit + strlen(MARKER));
     (void)owner;
-    if (!is_long_text(value, limit) || str_ends(str_of(name), "url") ||
-        payload_path_protected(&f->path))
+    if (whole.len <= limit + strlen(MARKER) || str_ends(str_of(name), "url") ||
+        path_protected(&f->path))
         return true;
-    cut_text(value, limit);
+    buf_put(&cut, str_cut(whole, limit));
+    buf_puts(&cut, MARKER);
+    json_string_setn(value, cut.ptr, cut.len);
     note(f, f->path.text);
     return true;
 }
@@ -125,10 +230,10 @@ static void keep_members(struct fit *f, json_t *object, const char *const *kept)
     json_t *value;
     json_object_foreach_safe(object, next, name, value)
     {
-        size_t before = payload_path_push(&f->path, ".", name);
-        if (!is_in(name, kept) && !payload_path_leads(&f->path))
+        size_t before = path_push(&f->path, ".", name);
+        if (!is_in(name, kept) && !path_leads(&f->path))
             json_object_del(object, name);
-        payload_path_pop(&f->path, before);
+        path_pop(&f->path, before);
     }
 }
 
@@ -159,9 +264,9 @@ static bool reduce_elements(struct fit *f, json_t *owner, const char *name, json
 {
     size_t i;
     json_t *element;
-    size_t before = payload_path_push(&f->path, "", "[]");
+    size_t before = path_push(&f->path, "", "[]");
     json_array_foreach(value, i, element) reduce(f, owner, name, element, limit);
-    payload_path_pop(&f->path, before);
+    path_pop(&f->path, before);
     return reduce(f, owner, name, value, limit);
 }
 
@@ -202,46 +307,29 @@ static bool strip_object(struct fit *f, json_t *object)
     size_t i;
     json_object_foreach_safe(object, next, name, value)
     {
-        size_t before = payload_path_push(&f->path, ".", name);
+        size_t before = path_push(&f->path, ".", name);
         bool labels = strcmp(f->path.text, LABELS) == 0;
         bool keep = json_is_object(value)  ? strip_object(f, value)
                     : json_is_array(value) ? labels
-                                           : payload_path_protected(&f->path);
-        size_t inner = payload_path_push(&f->path, "", "[]");
+                                           : path_protected(&f->path);
+        size_t inner = path_push(&f->path, "", "[]");
         json_array_foreach(keep ? value : NULL, i, element) strip_object(f, element);
-        payload_path_pop(&f->path, inner);
-        payload_path_pop(&f->path, before);
+        path_pop(&f->path, inner);
+        path_pop(&f->path, before);
         if (!keep)
             json_object_del(object, name);
     }
     return json_object_size(object) > 0;
 }
 
-static void strip(struct fit *f, size_t limit)
-{
-    (void)limit;
-    note(f, "*");
-    strip_object(f, f->root);
-}
-
-static void cut_title(struct fit *f, size_t limit)
-{
-    json_t *title = json_object_get(json_object_get(f->root, "pull_request"), "title");
-    if (!is_long_text(title, limit))
-        return;
-    cut_text(title, limit);
-    note(f, "pull_request.title");
-}
-
+/* Behind them strip_object, the last step. */
 static const struct step {
-    visit_fn visit;                             /* either */
-    void (*apply)(struct fit *f, size_t limit); /* or */
-    size_t limit;                               /* bytes of a text, elements of a list */
+    visit_fn visit;
+    size_t limit; /* bytes of a text, elements of a list */
 } steps[] = {
-    { drop_link, NULL, 0 },       { cut_long_text, NULL, 8192 }, { cut_long_text, NULL, 1024 },
-    { reduce_elements, NULL, 0 }, { cut_long_text, NULL, 200 },  { cut_list, NULL, 100 },
-    { cut_list, NULL, 20 },       { cut_list, NULL, 3 },         { NULL, strip, 0 },
-    { NULL, cut_title, 1024 },
+    { drop_link, 0 },       { cut_long_text, 8192 }, { cut_long_text, 1024 },
+    { reduce_elements, 0 }, { cut_long_text, 200 },  { cut_list, 100 },
+    { cut_list, 20 },       { cut_list, 3 },
 };
 
 /* ---- putting it together -----------------------------------------------------------------------
@@ -266,13 +354,14 @@ static enum err shrink(struct fit *f, size_t max_bytes, struct why *why)
     if (fits(f, max_bytes)) /* only blanks were too many */
         return OK;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        if (steps[i].visit)
-            walk(f, f->root, steps[i].visit, steps[i].limit);
-        else
-            steps[i].apply(f, steps[i].limit);
+        walk(f, f->root, steps[i].visit, steps[i].limit);
         if (fits(f, max_bytes))
             return OK;
     }
+    note(f, "*");
+    strip_object(f, f->root);
+    if (fits(f, max_bytes))
+        return OK;
     return why_set(why, ERR_REFUSE,
                    "payload: %zu bytes of what must stay are left; at most %zu are accepted",
                    json_dumpb(f->root, NULL, 0, JSON_COMPACT), max_bytes);

@@ -71,10 +71,10 @@ bool ciflow_tag_pr(struct str ref, int64_t *pr)
 
 bool ciflow_label_device(struct str label, struct str *device)
 {
-    const char prefix[] = "ciflow/crcr/";
-    if (!str_starts(label, prefix) || label.len == sizeof(prefix) - 1)
+    const struct str prefix = STR_LIT("ciflow/crcr/");
+    if (label.len <= prefix.len || !str_eq_nocase((struct str){ label.ptr, prefix.len }, prefix))
         return false;
-    *device = str_from(label, sizeof(prefix) - 1);
+    *device = str_from(label, prefix.len);
     return true;
 }
 

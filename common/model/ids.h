@@ -17,7 +17,8 @@ int level_parse(struct str s);
 const char *level_name(int level);
 /* refs/tags/ciflow/<anything>/<pr>: true and the number, for ciflow tag pushes. */
 bool ciflow_tag_pr(struct str ref, int64_t *pr);
-/* ciflow/crcr/<device>: true and the device (borrowed from label). */
+/* ciflow/crcr/<device>: true and the device (borrowed from label). Here and where devices are
+ * compared case is ignored, as GitHub does for labels. */
 bool ciflow_label_device(struct str label, struct str *device);
 /* The key of a result: the five parts percent-encoded (RFC 3986 unreserved characters stay) and
  * joined with a slash, so that parts may hold "/" and ":". */

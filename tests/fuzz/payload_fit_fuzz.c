@@ -31,6 +31,8 @@ static void check(struct str body, const struct buf *to, const struct buf *trimm
     check_same(before, after, "ref");
     check_same(json_object_get(before, "repository"), json_object_get(after, "repository"),
                "full_name");
+    check_same(json_object_get(before, "pull_request"), json_object_get(after, "pull_request"),
+               "title");
     check_same(json_object_get(json_object_get(before, "pull_request"), "head"),
                json_object_get(json_object_get(after, "pull_request"), "head"), "sha");
     json_decref(before);

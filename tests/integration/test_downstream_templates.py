@@ -13,7 +13,7 @@ from lib.processes import BIN, ROOT
 from lib.relay import payload
 
 ENVELOPE = {"event_type", "delivery_id", "callback_token"}
-PROTECTED = re.findall(r'^    "([a-z_.*\[\]]+)",$', (ROOT / "common/github/payload_path.c").read_text(), re.M)
+PROTECTED = re.findall(r'^    "([a-z_.*\[\]]+)",$', (ROOT / "common/github/payload_fit.c").read_text(), re.M)
 WORKFLOW = load("workflow.yml")
 LEG = load("leg.yml")
 TEXT = (FOLDER / "workflow.yml").read_text() + (FOLDER / "leg.yml").read_text()

@@ -203,3 +203,22 @@ def test_what_was_dispatched_is_not_dispatched_again(reporter):
     assert json.loads(claim["outcome"])["outcome"] == "duplicate"
     assert client.get("crcr:seq:org/four|pytorch/pytorch#171") == "1795231200000:3:17"
     assert 6 * 86_400 < client.ttl(f"crcr:claim:{job.delivery}|org/four|dispatch|") <= 7 * 86_400
+
+
+def test_the_claim_of_a_rerun_comes_back_while_the_view_stays(reporter):
+    """Redis was unavailable when it was called, and lost nothing: the fold restores the claim, and nothing else changes."""
+    job = Job(reporter, pr=172).outcome("dispatched")
+    settled(reporter)
+    client = reporter.client()
+    view = f"crcr:dispatch:{job.delivery}/org/four"
+    before, epoch = client.hgetall(view), client.get("crcr:epoch")
+    job.outcome("dispatched", kind="rerun_failed", run_id="171001")
+    job.outcome("skipped", kind="rerun_all", run_id="171002")  # no call, no claim
+    job.outcome("dispatched", kind="rerun_all", run_id="171003")
+    def claim(kind, run):
+        return client.hgetall(f"crcr:claim:{job.delivery}|org/four|{kind}|{run}")
+    wait_for("the last one's", lambda: claim("rerun_all", 171003))
+    assert claim("rerun_failed", 171001)["state"] == claim("rerun_all", 171003)["state"] == "done"
+    assert claim("rerun_all", 171002) == {}
+    settled(reporter)
+    assert before and client.hgetall(view) == before and client.get("crcr:epoch") == epoch

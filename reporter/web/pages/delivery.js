@@ -81,7 +81,8 @@ function advice(row, delivery, labels) {
   if (row.level !== "L3" || !row.device) return "";
   if (row.demoted) return [row.check_run ? [check, " "] : "", "It gets no new check runs until it recovers: ", said(row.demoted)];
   const label = `ciflow/crcr/${row.device}`;
-  if (labels ? labels.includes(label) : row.check_run)
+  const has = labels && labels.some((one) => one.toLowerCase() === label.toLowerCase()); // as GitHub compares them
+  if (labels ? has : row.check_run)
     return [check, labels ? [" The pull request has the label ", el("code", label), "."] : "", again];
   return [labels ? "Add the label " : "Shown on the pull request when that has the label ", el("code", label),
           labels ? " to see its check on the pull request. " : ". ", labels ? copyButton(label, "the label") : null];

@@ -1,5 +1,6 @@
 """When something is wrong: the allowlist's source, Redis, the process itself."""
 import datetime
+import hashlib
 import json
 import signal
 import time
@@ -23,6 +24,11 @@ def push_the_allowlist(bench):
     push["repository"].update(full_name="pytorch/pytorch", default_branch="main")
     push["commits"] = [{"id": SHA, "added": [], "removed": [], "modified": [".github/allowlist.yml"]}]
     bench.event(push, "push", key="pytorch/pytorch@refs/heads/main")
+
+
+def unchanged(bench):
+    """The requests for the allowlist that GitHub answered with 304: what was read last is in force."""
+    return [one for one in bench.relay.requests() if "/contents/" in one["path"] and one["status"] == 304]
 
 
 class TestAllowlist:
@@ -99,9 +105,22 @@ class TestAllowlist:
 
     def test_an_unchanged_file_is_asked_for_with_its_etag(self, own):
         bench = own(environment={"ALLOWLIST_TTL_SECONDS": "1"}).start().ready()
-        wait_for("a 304", lambda: [one for one in bench.relay.requests()
-                                   if "/contents/" in one["path"] and one["status"] == 304])
+        wait_for("a 304", lambda: unchanged(bench))
         assert len(bench.topic("allowlist")) == 1
+
+    def test_what_another_router_left_in_force_gives_way_to_what_github_has(self, own):
+        bench = own(environment={"ALLOWLIST_TTL_SECONDS": "1"}).start().ready()
+        wait_for("a 304", lambda: unchanged(bench))
+        left = ALLOWLIST + "  - org-four/another: dave\n"  # by a router that is gone; no longer at GitHub
+        write(bench.kafka.brokers, bench.relay.topic("allowlist"), "allowlist", left.encode(),
+              {"source": "test", "sha": hashlib.sha256(left.encode()).hexdigest(), "fetched_ms": "1"})
+        def versions():
+            return [one.value.decode() for one in bench.topic("allowlist")]
+        wait_for("GitHub's version again", lambda: versions()[2:])
+        assert versions()[:2] == [ALLOWLIST, left] and set(versions()[2:]) == {ALLOWLIST}
+        before = len(unchanged(bench))
+        wait_for("it to be in force", lambda: len(unchanged(bench)) > before)
+        assert bench.metric("crcr_allowlist_repositories") == 4
 
 
 class TestNothingIsLost:

@@ -48,6 +48,16 @@ static void l3_starts_with_its_own_label_only(void **state)
     assert_true(check_may_start(&view, 42));
 }
 
+static void the_case_of_a_label_does_not_matter(void **state)
+{
+    (void)state;
+    struct pr_labels labels = { 42, "ciflow/crcr/npu" };
+    struct commit_view view = { .level = 3, .device = STR_LIT("NPU"), .prs = &labels, .n_prs = 1 };
+    assert_true(check_may_start(&view, 42));
+    labels.lines = "CIFlow/crcr/Npu";
+    assert_true(check_may_start(&view, 42));
+}
+
 static void a_demoted_l3_starts_nothing_and_l4_is_never_demoted(void **state)
 {
     (void)state;
@@ -447,6 +457,7 @@ int main(void)
         cmocka_unit_test(l4_may_always_start),
         cmocka_unit_test(l1_l2_and_unlisted_never_start),
         cmocka_unit_test(l3_starts_with_its_own_label_only),
+        cmocka_unit_test(the_case_of_a_label_does_not_matter),
         cmocka_unit_test(a_demoted_l3_starts_nothing_and_l4_is_never_demoted),
         cmocka_unit_test(a_label_of_another_pull_request_with_the_same_head_opens_nothing),
         cmocka_unit_test(a_job_without_a_pull_request_has_no_check_run),

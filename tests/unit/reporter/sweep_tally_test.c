@@ -16,7 +16,7 @@
 #include "common/view/hours.h"
 #include "common/view/jobs.h"
 #include "common/view/keys.h"
-#include "reporter/sweep_tally.h"
+#include "reporter/reporter.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define SHA     "c000000000000000000000000000000000000001"

@@ -76,6 +76,8 @@ static void ciflow_label_names_its_device(void **state)
     struct str device = STR_NONE;
     assert_true(ciflow_label_device(STR_LIT("ciflow/crcr/npu"), &device));
     assert_true(str_is(device, "npu"));
+    assert_true(ciflow_label_device(STR_LIT("CIFlow/CRCR/Npu"), &device)); /* as GitHub does */
+    assert_true(str_is(device, "Npu"));
     assert_false(ciflow_label_device(STR_LIT("ciflow/crcr/"), &device));
     assert_false(ciflow_label_device(STR_LIT("ciflow/trunk"), &device));
 }
