@@ -115,20 +115,26 @@ static void take_file(struct config *c, struct str name, const char *path, struc
                STR_ARG(base));
 }
 
-static void refuse_unknown(struct str name, const char *value, struct buf *faults)
+/* …_PORT_<n>_TCP, …_PORT_<n>_TCP_ADDR and so on. */
+static bool has_numbered_port(struct str name)
 {
-    if (config_is_service_link(name, str_of(value)))
-        return;
-    const char *near = config_suggest(name), *removed = config_removed(name);
-    put_fault(faults, name, NULL);
-    if (removed) {
-        buf_printf(faults, "this setting was removed: %s; unset it\n", removed);
-        return;
-    }
-    buf_puts(faults, "unknown name");
-    if (near)
-        buf_printf(faults, "; did you mean %s?", near);
-    buf_puts(faults, near ? "\n" : "; --help lists the names\n");
+    ptrdiff_t at = str_find_str(name, STR_LIT("_PORT_"));
+    if (at < 0)
+        return false;
+    struct str rest = str_from(name, (size_t)at + strlen("_PORT_")), number;
+    uint64_t n;
+    return str_split(&rest, '_', &number) && str_to_u64(number, &n) && rest.len > 0;
+}
+
+/* True for names that Kubernetes puts into every container for each Service
+ * (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables). */
+static bool is_service_link(struct str name, struct str value)
+{
+    if (str_ends(name, "_SERVICE_HOST") || str_ends(name, "_SERVICE_PORT") ||
+        str_find_str(name, STR_LIT("_SERVICE_PORT_")) >= 0 || has_numbered_port(name))
+        return true;
+    /* Kubernetes writes an address here; a person who means CRCR_LISTEN writes a number. */
+    return str_ends(name, "_PORT") && str_find_str(value, STR_LIT("://")) >= 0;
 }
 
 static void take_variable(struct config *c, const char *variable, struct buf *faults)
@@ -146,8 +152,9 @@ static void take_variable(struct config *c, const char *variable, struct buf *fa
         take_value(c, name, value, faults);
     else if (file && is_known(base))
         take_file(c, name, value, faults);
-    else if (str_starts(name, "CRCR_"))
-        refuse_unknown(name, value, faults);
+    else if (str_starts(name, "CRCR_") && !is_service_link(name, str_of(value)))
+        buf_printf(faults, "%.*s: unknown name; --help lists those that are accepted\n",
+                   STR_ARG(name));
 }
 
 /* ---- judging it ---- */

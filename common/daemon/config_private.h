@@ -38,14 +38,4 @@ enum err config_kafka_add(struct config *c, struct str name, const char *value, 
 /* True when a librdkafka property is not to be printed. */
 bool config_kafka_is_secret(const char *name);
 
-/* ---- config_names.c: PURE ---- */
-
-/* True for names that Kubernetes puts into every container for each Service
- * (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables). */
-bool config_is_service_link(struct str name, struct str value);
-/* The known name that is most like this one, or NULL when none is close. */
-const char *config_suggest(struct str name);
-/* Why a setting of older versions was removed, or NULL when the name never was one. */
-const char *config_removed(struct str name);
-
 #endif
