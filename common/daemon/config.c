@@ -164,20 +164,21 @@ static void check_value(const struct config *c, size_t i, bool allow_http, struc
     const struct property *p = &config_properties[i];
     struct value *v = &c->values[i];
     struct str name = str_of(p->name);
-    const char *reason = NULL;
+    struct why why = { "" };
     if (!v->text) {
         if (!(p->required & c->daemon))
             return;
         put_fault(faults, name, NULL);
         buf_printf(faults, "missing. %s Accepted: ", p->help);
         config_accepted(p, faults);
-    } else if (!config_parse(p, v, allow_http, &reason)) {
+    } else if (!config_parse(p, v, allow_http, &why)) {
         struct buf CLEANUP(buf_clear) shown;
         buf_init(&shown, 4096);
         config_put_shown(p, str_of(v->text), &shown);
-        put_fault(faults, name, p->secret ? NULL : buf_str(&shown).ptr);
-        if (reason)
-            buf_printf(faults, "%s; ", reason);
+        bool said = why.text[0] != '\0';
+        put_fault(faults, name, p->secret || said ? NULL : buf_str(&shown).ptr);
+        if (said)
+            buf_printf(faults, "%s; ", why.text);
         buf_puts(faults, "accepted: ");
         config_accepted(p, faults);
     } else {

@@ -23,9 +23,9 @@ struct config {
 
 /* ---- config_value.c: PURE but for PROPERTY_FILE ---- */
 
-/* Reads v->text as p says: number, and text where it is normalised. On a fault returns false; the
- * reason is what config_accepted says, or *reason when that was set. */
-bool config_parse(const struct property *p, struct value *v, bool allow_http, const char **reason);
+/* Reads v->text as p says: number, and text where it is normalised. On a fault returns false; why
+ * may then say more than config_accepted. */
+bool config_parse(const struct property *p, struct value *v, bool allow_http, struct why *why);
 /* The value of p as it may be printed: "(set)" of a secret, URLs as url_shown has them. */
 void config_put_shown(const struct property *p, struct str text, struct buf *to);
 /* "a whole number from 1 to 1000000": what the property takes. */
