@@ -297,7 +297,6 @@ static const struct daemon_spec spec = {
     .name = "crcr-ingest",
     .summary =
         "takes GitHub's webhooks and the callbacks of downstream CI, and keeps them in Kafka",
-    .listen_property = "CRCR_LISTEN",
     .admin_default = "127.0.0.1:9101",
     .roles = roles,
     .n_roles = sizeof(roles) / sizeof(roles[0]),
