@@ -1,10 +1,9 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../base/file.h"
 #include "../base/json_text.h"
 #include "../base/mem.h"
 #include "config_private.h"
@@ -41,29 +40,16 @@ static void put_fault(struct buf *faults, struct str name, const char *value)
 
 /* ---- reading the environment ---- */
 
-/* The content of a small file as text, the caller's; NULL with *reason. */
-static char *read_text_file(const char *path, const char **reason)
+/* The content of a small file as text, the caller's; NULL with the reason. */
+static char *read_text_file(const char *path, struct why *why)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        *reason = strerror(errno);
-        return NULL;
-    }
     struct buf content;
     buf_init(&content, SECRET_FILE_MAX);
-    char chunk[4096];
-    ssize_t n;
-    while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-        buf_put(&content, (struct str){ chunk, (size_t)n });
-    explicit_bzero(chunk, sizeof(chunk));
-    *reason = n < 0 ? strerror(errno) : NULL;
-    close(fd);
+    enum err err = file_read(&content, open(path, O_RDONLY | O_CLOEXEC), why);
     struct str text = buf_str(&content);
-    if (!*reason && buf_full(&content))
-        *reason = "larger than 1 MiB";
-    if (!*reason && str_find(text, '\0') >= 0)
-        *reason = "not text";
-    if (*reason) {
+    if (!err && str_find(text, '\0') >= 0)
+        err = why_set(why, ERR_REFUSE, "not text");
+    if (err) {
         buf_clear(&content);
         return NULL;
     }
@@ -101,17 +87,17 @@ static void take_value(struct config *c, struct str name, const char *value, str
 /* NAME_FILE=path of a name that we know. */
 static void take_file(struct config *c, struct str name, const char *path, struct buf *faults)
 {
-    const char *reason;
+    struct why why;
     struct str base = { name.ptr, name.len - strlen("_FILE") };
     if (!*path)
         return;
-    char *CLEANUP(mem_free_secret_char) text = read_text_file(path, &reason);
+    char *CLEANUP(mem_free_secret_char) text = read_text_file(path, &why);
     if (text) {
         take_value(c, base, text, faults);
         return;
     }
     put_fault(faults, name, *path == '/' ? path : NULL); /* else it may be the secret itself */
-    buf_printf(faults, "%s; accepted: the path of a text file that holds %.*s\n", reason,
+    buf_printf(faults, "%s; accepted: the path of a text file that holds %.*s\n", why.text,
                STR_ARG(base));
 }
 
