@@ -128,7 +128,7 @@ static void swap_in(struct allowlist_store *s, enum part part, struct file *file
     version_unref(s, old);
 }
 
-static enum err file_read(struct file *f, enum part part, struct str value, struct why *why)
+static enum err file_parse(struct file *f, enum part part, struct str value, struct why *why)
 {
     if (part == PART_LIST)
         return allowlist_parse(&f->list, "allowlist", value, why);
@@ -149,7 +149,7 @@ enum err allowlist_store_apply(struct allowlist_store *s, struct str key, struct
         return why_set(why, ERR_REFUSE, "the %s record has no value", keys[part]);
     struct file *file = mem_alloc(1, sizeof(*file));
     file->refs = 1;
-    enum err err = file_read(file, (enum part)part, value, why);
+    enum err err = file_parse(file, (enum part)part, value, why);
     if (err) {
         file_free(file);
         return err;
