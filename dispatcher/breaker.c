@@ -1,14 +1,11 @@
 #include "breaker.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "../common/base/mem.h"
-#include "../common/model/limits.h"
+#include "../common/base/table.h"
 
 struct breaker {
-    UT_hash_handle hh;
-    char repo[REPO_MAX + 1];
     int failures;     /* in a row */
     int64_t probe_ms; /* open: when the next call may go */
     int64_t opened_ms;
@@ -16,35 +13,22 @@ struct breaker {
 };
 
 struct breakers {
-    struct breaker *failing;
+    struct table failing; /* of struct breaker by repository */
 };
 
 struct breakers *breakers_new(void)
 {
-    return mem_alloc(1, sizeof(struct breakers));
-}
-
-static void forget(struct breakers *b, struct breaker *one)
-{
-    HASH_DEL(b->failing, one);
-    free(one);
+    struct breakers *b = mem_alloc(1, sizeof(*b));
+    b->failing.size = sizeof(struct breaker);
+    return b;
 }
 
 void breakers_free(struct breakers *b)
 {
-    struct breaker *one, *next;
     if (!b)
         return;
-    HASH_ITER(hh, b->failing, one, next)
-    forget(b, one);
+    table_clear(&b->failing);
     free(b);
-}
-
-static struct breaker *find(const struct breakers *b, struct str repo)
-{
-    struct breaker *one;
-    HASH_FIND(hh, b->failing, repo.ptr, repo.len, one);
-    return one;
 }
 
 static bool is_open(const struct breaker *one)
@@ -56,19 +40,19 @@ void breakers_forget(struct breakers *b, int64_t unasked_since_ms, breaker_forgo
                      void *opaque)
 {
     struct breaker *one, *next;
-    HASH_ITER(hh, b->failing, one, next)
-    {
+    for (one = table_next(&b->failing, NULL); one; one = next) {
+        next = table_next(&b->failing, one);
         if (one->asked_ms > unasked_since_ms)
             continue;
         if (is_open(one))
-            forgotten(opaque, str_of(one->repo));
-        forget(b, one);
+            forgotten(opaque, table_key(one));
+        table_remove(&b->failing, one);
     }
 }
 
 bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms)
 {
-    struct breaker *one = find(b, repo);
+    struct breaker *one = table_get(&b->failing, repo);
     if (one)
         one->asked_ms = now_ms;
     if (!one || !is_open(one))
@@ -81,14 +65,14 @@ bool breaker_allows(struct breakers *b, struct str repo, int64_t now_ms)
 
 int64_t breaker_open_since(const struct breakers *b, struct str repo, int64_t now_ms)
 {
-    const struct breaker *one = find(b, repo);
+    const struct breaker *one = table_get(&b->failing, repo);
     return one && is_open(one) ? one->opened_ms : now_ms;
 }
 
 enum breaker_change breaker_answered(struct breakers *b, struct str repo,
                                      const struct github_answer *answer, int64_t now_ms)
 {
-    struct breaker *one = find(b, repo);
+    struct breaker *one = table_get(&b->failing, repo);
     bool was_open = one && is_open(one);
     if (one && !answer->sent_ms)
         one->probe_ms = now_ms;
@@ -96,14 +80,10 @@ enum breaker_change breaker_answered(struct breakers *b, struct str repo,
         return BREAKER_SAME;
     if (answer->err != ERR_UNKNOWN) {
         if (one)
-            forget(b, one);
+            table_remove(&b->failing, one);
         return was_open ? BREAKER_CLOSED : BREAKER_SAME;
     }
-    if (!one) {
-        one = mem_alloc(1, sizeof(*one));
-        str_copy(one->repo, sizeof(one->repo), repo);
-        HASH_ADD_KEYPTR(hh, b->failing, one->repo, strlen(one->repo), one);
-    }
+    one = table_make(&b->failing, repo);
     one->asked_ms = now_ms;
     if (was_open) /* the probe, or what was under way when it opened */
         return BREAKER_SAME;

@@ -1,13 +1,11 @@
 #include "callback_rate.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <uthash.h>
 
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
+#include "../common/base/table.h"
 #include "../common/model/limits.h"
 
 #define SECOND_US   INT64_C(1000000)
@@ -18,16 +16,14 @@
 
 /* A bucket is one number: when it will be full again. Before that it lacks so much of HELD_US. */
 struct account {
-    char repo[REPO_MAX + 1]; /* lower case */
     int64_t requests_full_us, bytes_full_us;
     int64_t day, day_bytes; /* days since 1970 */
-    UT_hash_handle hh;
 };
 
 struct callback_rate {
     struct rate_limit limit;
     pthread_mutex_t lock;
-    struct account *accounts; /* under lock */
+    struct table accounts; /* of struct account by repository in lower case; under lock */
 };
 
 struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min,
@@ -38,6 +34,7 @@ struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_
                                        .bytes = bytes_per_min * HELD_MIN,
                                        .period_s = HELD_MIN * 60,
                                        .bytes_a_day = bytes_a_day };
+    rate->accounts.size = sizeof(struct account);
     pthread_mutex_init(&rate->lock, NULL);
     return rate;
 }
@@ -46,12 +43,7 @@ void callback_rate_free(struct callback_rate *rate)
 {
     if (!rate)
         return;
-    struct account *account, *next;
-    HASH_ITER(hh, rate->accounts, account, next)
-    {
-        HASH_DEL(rate->accounts, account);
-        free(account);
-    }
+    table_clear(&rate->accounts);
     pthread_mutex_destroy(&rate->lock);
     free(rate);
 }
@@ -59,18 +51,9 @@ void callback_rate_free(struct callback_rate *rate)
 /* A new one has full buckets. */
 static struct account *account_of(struct callback_rate *rate, struct str repo)
 {
-    char name[REPO_MAX + 1] = "";
-    (void)str_copy(name, sizeof(name), repo);
-    for (char *c = name; *c != '\0'; c++)
-        *c = (char)tolower((unsigned char)*c);
-    struct account *account;
-    HASH_FIND_STR(rate->accounts, name, account);
-    if (account)
-        return account;
-    account = mem_alloc(1, sizeof(*account));
-    memcpy(account->repo, name, sizeof(name));
-    HASH_ADD_STR(rate->accounts, repo, account);
-    return account;
+    char name[REPO_MAX + 1];
+    (void)str_lower(name, sizeof(name), repo);
+    return table_make(&rate->accounts, str_of(name));
 }
 
 /* When a bucket would be full again after so much was taken from it. */

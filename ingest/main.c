@@ -6,7 +6,6 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/daemon/daemon.h"
-#include "../common/model/ids.h"
 #include "../common/model/topics.h"
 #include "callback_route.h"
 #include "metrics.h"
@@ -86,8 +85,6 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
         return err;
     s->webhook.rules.events.upstream_repo = str_of(config_text(c, "UPSTREAM_REPO"));
     s->webhook.rules.events.push_refs = str_of(config_text(c, "CRCR_PUSH_REFS"));
-    if (!repo_valid(s->webhook.rules.events.upstream_repo))
-        return why_set(why, ERR_STOP, "UPSTREAM_REPO is not owner/repo");
     /* Webhooks name the App's number; a client ID, which is accepted too, cannot be compared. */
     struct str app_id = str_of(config_text(c, "GITHUB_APP_ID"));
     uint64_t number;
@@ -300,7 +297,6 @@ static const struct daemon_spec spec = {
     .name = "crcr-ingest",
     .summary =
         "takes GitHub's webhooks and the callbacks of downstream CI, and keeps them in Kafka",
-    .listen_property = "CRCR_LISTEN",
     .admin_default = "127.0.0.1:9101",
     .roles = roles,
     .n_roles = sizeof(roles) / sizeof(roles[0]),

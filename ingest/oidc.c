@@ -286,17 +286,19 @@ static enum err issuers_read(struct oidc *o, const struct oidc_options *options,
     while (str_split(&rest, ',', &part)) {
         part = str_trim(part);
         ptrdiff_t equals = str_find(part, '=');
-        if (equals <= 0 || o->n == MAX_ISSUERS)
+        struct str owners = str_trim(str_from(part, (size_t)(equals + 1))), url;
+        if (equals <= 0 || o->n == MAX_ISSUERS || !str_split(&owners, ' ', &url) ||
+            str_find(owners, '/') >= 0)
             return why_set(why, ERR_REFUSE,
-                           "CRCR_OIDC_ISSUERS: up to %d issuer=jwks-url separated by commas, not "
-                           "'%.*s'",
-                           MAX_ISSUERS, STR_ARG(part));
+                           "CRCR_OIDC_ISSUERS: up to %d of issuer=jwks-url owner owner are "
+                           "accepted, separated by commas",
+                           MAX_ISSUERS);
         struct issuer *i = &o->issuers[o->n++];
         i->oidc = o;
-        i->name = str_dup(str_trim((struct str){ part.ptr, (size_t)equals }));
-        struct str owners = str_trim(str_from(part, (size_t)equals + 1)), url;
-        if (str_split(&owners, ' ', &url))
-            i->url = str_dup(url);
+        i->name = str_dup(str_trim(str_cut(part, (size_t)equals)));
+        i->url = str_dup(url);
+        if (http_url_check(i->name, true, why) || http_url_check(i->url, options->allow_http, why))
+            return why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
         if (str_trim(owners).len > 0)
             i->owners = str_dup(owners);
         else if (strcmp(i->name, CALLBACK_ISSUER_ACTIONS) != 0 &&
@@ -305,8 +307,6 @@ static enum err issuers_read(struct oidc *o, const struct oidc_options *options,
                            "CRCR_OIDC_ISSUERS: %s needs the owners that it may speak for: "
                            "issuer=jwks-url owner owner",
                            i->name);
-        if (http_url_check(i->url, options->allow_http, why))
-            return why_prefix(why, ERR_REFUSE, "CRCR_OIDC_ISSUERS");
     }
     return OK;
 }

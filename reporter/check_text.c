@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
+#include "../common/model/json_member.h"
 
 #define NAME_BYTES      300 /* of a job's check run */
 #define AGGREGATE_BYTES 200 /* of a name in the aggregate's */
@@ -131,18 +132,10 @@ static void put_seconds(struct buf *to, const char *what, int64_t ms)
         buf_printf(to, "%s %" PRId64 ".%" PRId64 " s", what, ms / 1000, ms % 1000 / 100);
 }
 
-static struct str member(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_string(value))
-        return STR_NONE;
-    return (struct str){ json_string_value(value), json_string_length(value) };
-}
-
 static void put_failed_test(struct buf *to, const json_t *row)
 {
-    struct str class = member(row, "classname"), name = member(row, "name");
-    struct str message = member(row, "message"), stack = member(row, "stacktrace");
+    struct str class = json_member(row, "classname"), name = json_member(row, "name");
+    struct str message = json_member(row, "message"), stack = json_member(row, "stacktrace");
     buf_puts(to, "- ");
     if (class.len > 0) {
         check_put_code(to, class, NAME_BYTES);
@@ -190,14 +183,14 @@ static void put_verdict(struct buf *to, const struct result_record *job)
     if (!job->triage_verdict)
         return;
     json_t *verdict = json_loads(job->triage_verdict, 0, NULL);
-    struct str category = member(verdict, "category");
+    struct str category = json_member(verdict, "category");
     if (category.len > 0) {
         buf_puts(to, "\nThe downstream's own analysis: ");
         check_put_code(to, category, 40);
         buf_puts(to, ", confidence ");
-        check_put_code(to, member(verdict, "confidence"), 40);
+        check_put_code(to, json_member(verdict, "confidence"), 40);
         buf_puts(to, ". ");
-        check_put_code(to, member(verdict, "summary"), MESSAGE_BYTES);
+        check_put_code(to, json_member(verdict, "summary"), MESSAGE_BYTES);
         buf_putc(to, '\n');
     }
     json_decref(verdict);

@@ -15,7 +15,6 @@ static const struct daemon_spec spec = {
     .daemon = DAEMON_REPORTER,
     .name = "crcr-reporter",
     .summary = "keeps the view of all downstream CI, and shows it: pages, HUD, check runs",
-    .listen_property = "CRCR_HUD_LISTEN",
     .admin_default = "127.0.0.1:9103",
     .roles = roles,
     .n_roles = sizeof(roles) / sizeof(roles[0]),

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#define uthash_fatal(message) abort() /* no memory: as mem.h says */
 #include <uthash.h>
 
 #include "mem.h"
@@ -19,9 +20,8 @@ static struct table_entry *entry_of(const void *value)
 
 void *table_get(const struct table *t, struct str key)
 {
-    struct table_entry *found = NULL;
-    if (key.len)
-        HASH_FIND(hh, t->entries, key.ptr, key.len, found);
+    struct table_entry *found;
+    HASH_FIND(hh, t->entries, key.len ? key.ptr : "", key.len, found);
     return found ? found->value : NULL;
 }
 
@@ -53,6 +53,13 @@ void *table_next(const struct table *t, const void *value)
 size_t table_count(const struct table *t)
 {
     return HASH_COUNT(t->entries);
+}
+
+void table_remove(struct table *t, void *value)
+{
+    struct table_entry *e = entry_of(value);
+    HASH_DEL(t->entries, e);
+    free(e);
 }
 
 void table_clear(struct table *t)

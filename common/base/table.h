@@ -10,7 +10,7 @@ struct table {
     struct table_entry *entries;
 };
 
-/* The value of the key; NULL: there is none. It stays where it is until table_clear. */
+/* The value of the key; NULL: there is none. It stays where it is until it is removed. */
 void *table_get(const struct table *t, struct str key);
 /* The same, but where there is none one is made, all zero. */
 void *table_make(struct table *t, struct str key);
@@ -19,6 +19,8 @@ struct str table_key(const void *value);
 /* The value made after that one; NULL: the first. NULL after the last. */
 void *table_next(const struct table *t, const void *value);
 size_t table_count(const struct table *t);
+/* Frees that value and its key. */
+void table_remove(struct table *t, void *value);
 void table_clear(struct table *t);
 
 #endif

@@ -1,10 +1,9 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../base/file.h"
 #include "../base/json_text.h"
 #include "../base/mem.h"
 #include "config_private.h"
@@ -41,29 +40,16 @@ static void put_fault(struct buf *faults, struct str name, const char *value)
 
 /* ---- reading the environment ---- */
 
-/* The content of a small file as text, the caller's; NULL with *reason. */
-static char *read_text_file(const char *path, const char **reason)
+/* The content of a small file as text, the caller's; NULL with the reason. */
+static char *read_text_file(const char *path, struct why *why)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        *reason = strerror(errno);
-        return NULL;
-    }
     struct buf content;
     buf_init(&content, SECRET_FILE_MAX);
-    char chunk[4096];
-    ssize_t n;
-    while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-        buf_put(&content, (struct str){ chunk, (size_t)n });
-    explicit_bzero(chunk, sizeof(chunk));
-    *reason = n < 0 ? strerror(errno) : NULL;
-    close(fd);
+    enum err err = file_read(&content, open(path, O_RDONLY | O_CLOEXEC), why);
     struct str text = buf_str(&content);
-    if (!*reason && buf_full(&content))
-        *reason = "larger than 1 MiB";
-    if (!*reason && str_find(text, '\0') >= 0)
-        *reason = "not text";
-    if (*reason) {
+    if (!err && str_find(text, '\0') >= 0)
+        err = why_set(why, ERR_REFUSE, "not text");
+    if (err) {
         buf_clear(&content);
         return NULL;
     }
@@ -101,34 +87,40 @@ static void take_value(struct config *c, struct str name, const char *value, str
 /* NAME_FILE=path of a name that we know. */
 static void take_file(struct config *c, struct str name, const char *path, struct buf *faults)
 {
-    const char *reason;
+    struct why why;
     struct str base = { name.ptr, name.len - strlen("_FILE") };
     if (!*path)
         return;
-    char *CLEANUP(mem_free_secret_char) text = read_text_file(path, &reason);
+    char *CLEANUP(mem_free_secret_char) text = read_text_file(path, &why);
     if (text) {
         take_value(c, base, text, faults);
         return;
     }
     put_fault(faults, name, *path == '/' ? path : NULL); /* else it may be the secret itself */
-    buf_printf(faults, "%s; accepted: the path of a text file that holds %.*s\n", reason,
+    buf_printf(faults, "%s; accepted: the path of a text file that holds %.*s\n", why.text,
                STR_ARG(base));
 }
 
-static void refuse_unknown(struct str name, const char *value, struct buf *faults)
+/* …_PORT_<n>_TCP, …_PORT_<n>_TCP_ADDR and so on. */
+static bool has_numbered_port(struct str name)
 {
-    if (config_is_service_link(name, str_of(value)))
-        return;
-    const char *near = config_suggest(name), *removed = config_removed(name);
-    put_fault(faults, name, NULL);
-    if (removed) {
-        buf_printf(faults, "this setting was removed: %s; unset it\n", removed);
-        return;
-    }
-    buf_puts(faults, "unknown name");
-    if (near)
-        buf_printf(faults, "; did you mean %s?", near);
-    buf_puts(faults, near ? "\n" : "; --help lists the names\n");
+    ptrdiff_t at = str_find_str(name, STR_LIT("_PORT_"));
+    if (at < 0)
+        return false;
+    struct str rest = str_from(name, (size_t)at + strlen("_PORT_")), number;
+    uint64_t n;
+    return str_split(&rest, '_', &number) && str_to_u64(number, &n) && rest.len > 0;
+}
+
+/* True for names that Kubernetes puts into every container for each Service
+ * (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables). */
+static bool is_service_link(struct str name, struct str value)
+{
+    if (str_ends(name, "_SERVICE_HOST") || str_ends(name, "_SERVICE_PORT") ||
+        str_find_str(name, STR_LIT("_SERVICE_PORT_")) >= 0 || has_numbered_port(name))
+        return true;
+    /* Kubernetes writes an address here; a person who means CRCR_LISTEN writes a number. */
+    return str_ends(name, "_PORT") && str_find_str(value, STR_LIT("://")) >= 0;
 }
 
 static void take_variable(struct config *c, const char *variable, struct buf *faults)
@@ -146,8 +138,9 @@ static void take_variable(struct config *c, const char *variable, struct buf *fa
         take_value(c, name, value, faults);
     else if (file && is_known(base))
         take_file(c, name, value, faults);
-    else if (str_starts(name, "CRCR_"))
-        refuse_unknown(name, value, faults);
+    else if (str_starts(name, "CRCR_") && !is_service_link(name, str_of(value)))
+        buf_printf(faults, "%.*s: unknown name; --help lists those that are accepted\n",
+                   STR_ARG(name));
 }
 
 /* ---- judging it ---- */
@@ -157,20 +150,21 @@ static void check_value(const struct config *c, size_t i, bool allow_http, struc
     const struct property *p = &config_properties[i];
     struct value *v = &c->values[i];
     struct str name = str_of(p->name);
-    const char *reason = NULL;
+    struct why why = { "" };
     if (!v->text) {
         if (!(p->required & c->daemon))
             return;
         put_fault(faults, name, NULL);
         buf_printf(faults, "missing. %s Accepted: ", p->help);
         config_accepted(p, faults);
-    } else if (!config_parse(p, v, allow_http, &reason)) {
+    } else if (!config_parse(p, v, allow_http, &why)) {
         struct buf CLEANUP(buf_clear) shown;
         buf_init(&shown, 4096);
         config_put_shown(p, str_of(v->text), &shown);
-        put_fault(faults, name, p->secret ? NULL : buf_str(&shown).ptr);
-        if (reason)
-            buf_printf(faults, "%s; ", reason);
+        bool said = why.text[0] != '\0';
+        put_fault(faults, name, p->secret || said ? NULL : buf_str(&shown).ptr);
+        if (said)
+            buf_printf(faults, "%s; ", why.text);
         buf_puts(faults, "accepted: ");
         config_accepted(p, faults);
     } else {

@@ -23,9 +23,9 @@ struct config {
 
 /* ---- config_value.c: PURE but for PROPERTY_FILE ---- */
 
-/* Reads v->text as p says: number, and text where it is normalised. On a fault returns false; the
- * reason is what config_accepted says, or *reason when that was set. */
-bool config_parse(const struct property *p, struct value *v, bool allow_http, const char **reason);
+/* Reads v->text as p says: number, and text where it is normalised. On a fault returns false; why
+ * may then say more than config_accepted. */
+bool config_parse(const struct property *p, struct value *v, bool allow_http, struct why *why);
 /* The value of p as it may be printed: "(set)" of a secret, URLs as url_shown has them. */
 void config_put_shown(const struct property *p, struct str text, struct buf *to);
 /* "a whole number from 1 to 1000000": what the property takes. */
@@ -37,15 +37,5 @@ void config_accepted(const struct property *p, struct buf *to);
 enum err config_kafka_add(struct config *c, struct str name, const char *value, struct why *why);
 /* True when a librdkafka property is not to be printed. */
 bool config_kafka_is_secret(const char *name);
-
-/* ---- config_names.c: PURE ---- */
-
-/* True for names that Kubernetes puts into every container for each Service
- * (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables). */
-bool config_is_service_link(struct str name, struct str value);
-/* The known name that is most like this one, or NULL when none is close. */
-const char *config_suggest(struct str name);
-/* Why a setting of older versions was removed, or NULL when the name never was one. */
-const char *config_removed(struct str name);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "../base/url.h"
 #include "../io/host_port.h"
+#include "../io/http_client.h"
+#include "../model/ids.h"
 #include "../model/limits.h"
 #include "config_private.h"
 
@@ -85,76 +87,7 @@ static bool are_endpoints(struct str text)
     return any;
 }
 
-/* 127.0.0.0/8 in digits: 127.example.org is somebody's. */
-static bool is_loopback(struct str host)
-{
-    if (str_is(host, "localhost") || str_is(host, "[::1]"))
-        return true;
-    for (size_t i = 0; i < host.len; i++)
-        if (host.ptr[i] != '.' && (host.ptr[i] < '0' || host.ptr[i] > '9'))
-            return false;
-    return str_starts(host, "127.");
-}
-
-/* A URL that we may call: no blanks, no login in it (it would be logged), http only where nobody
- * can listen in. */
-static bool is_url(struct str text, bool allow_http, const char **reason)
-{
-    bool https = str_starts(text, "https://"), http = str_starts(text, "http://");
-    if (!https && !http)
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] <= ' ' || text.ptr[i] == 0x7f)
-            return false;
-    struct str place = str_from(text, https ? 8 : 7);
-    size_t end = 0;
-    while (end < place.len && !strchr("/?#", place.ptr[end]))
-        end++;
-    place.len = end;
-    if (str_find(place, '@') >= 0) {
-        *reason = "a login in a URL ends up in logs; it is not accepted";
-        return false;
-    }
-    struct str host = place;
-    bool bracketed = str_starts(place, "[");
-    ptrdiff_t stop = str_find(place, bracketed ? ']' : ':');
-    if (stop >= 0)
-        host.len = (size_t)stop + (bracketed ? 1 : 0);
-    struct str port = str_from(place, host.len);
-    uint64_t number;
-    if (port.len && (port.ptr[0] != ':' || !str_to_u64(str_from(port, 1), &number) || number < 1 ||
-                     number > 65535))
-        return false;
-    return host.len > 0 && only_has(host, bracketed ? "[]:." : ".-_") &&
-           (https || allow_http || is_loopback(host));
-}
-
-static bool are_issuers(struct str text, bool allow_http, const char **reason)
-{
-    struct str pair;
-    bool any = false;
-    while (str_split(&text, ',', &pair)) {
-        pair = str_trim(pair);
-        ptrdiff_t equals = str_find(pair, '=');
-        struct str owners = str_from(pair, (size_t)(equals + 1)), jwks;
-        if (equals <= 0 || !is_url((struct str){ pair.ptr, (size_t)equals }, true, reason) ||
-            !str_split(&owners, ' ', &jwks) || !is_url(jwks, allow_http, reason) ||
-            !only_has(owners, "-_ "))
-            return false;
-        any = true;
-    }
-    return any;
-}
-
-static bool is_repo(struct str text)
-{
-    ptrdiff_t slash = str_find(text, '/');
-    return slash > 0 && (size_t)slash + 1 < text.len && text.len <= 140 &&
-           only_has((struct str){ text.ptr, (size_t)slash }, "-_.") &&
-           only_has(str_from(text, (size_t)slash + 1), "-_.");
-}
-
-bool config_parse(const struct property *p, struct value *v, bool allow_http, const char **reason)
+bool config_parse(const struct property *p, struct value *v, bool allow_http, struct why *why)
 {
     struct str text = str_of(v->text);
     switch (p->type) {
@@ -169,7 +102,7 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, co
         v->number = str_is(text, "1") || str_is(text, "true");
         return v->number || str_is(text, "0") || str_is(text, "false");
     case PROPERTY_URL:
-        if (!is_url(text, allow_http, reason))
+        if (http_url_check(v->text, allow_http, why))
             return false;
         while (str_ends(str_of(v->text), "/") && !strchr(v->text, '?'))
             v->text[strlen(v->text) - 1] = '\0';
@@ -183,17 +116,16 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, co
     case PROPERTY_SERVERS:
         return are_endpoints(text);
     case PROPERTY_SOURCE:
-        if (str_find_str(text, STR_LIT("://")) >= 0)
-            return is_url(text, allow_http, reason);
-        return true; /* read, and complained about, by the router: the file may come later */
+        /* A path is read, and complained about, by the router: the file may come later. */
+        return str_find_str(text, STR_LIT("://")) < 0 || !http_url_check(v->text, allow_http, why);
     case PROPERTY_FILE:
         return access(v->text, R_OK) == 0;
     case PROPERTY_REPO:
-        return is_repo(text);
+        return repo_valid(text);
     case PROPERTY_PREFIX:
         return text.len <= 100 && only_has(text, "._-");
     case PROPERTY_ISSUERS:
-        return are_issuers(text, allow_http, reason);
+        return true; /* what an issuer is, ingest knows; --check-config asks it, too */
     }
     return false;
 }

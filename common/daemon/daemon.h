@@ -23,11 +23,10 @@ struct role {
 
 struct daemon_spec {
     enum daemon daemon;
-    const char *name;            /* "crcr-ingest" */
-    const char *summary;         /* one line */
-    const char *listen_property; /* not used by ctl */
-    const char *admin_default;   /* "127.0.0.1:9101" */
-    const struct role *roles;    /* ingest: one role without choice */
+    const char *name;          /* "crcr-ingest" */
+    const char *summary;       /* one line */
+    const char *admin_default; /* "127.0.0.1:9101" */
+    const struct role *roles;  /* ingest: one role without choice */
     size_t n_roles;
     const struct metric_family *families;
     size_t n_families;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
+#include "../model/json_member.h"
 #include "../model/limits.h"
 
 struct rerun {
@@ -89,21 +90,15 @@ struct asking {
     void *opaque;
 };
 
-static struct str text_of(const json_t *object, const char *name)
-{
-    return str_of(json_string_value(json_object_get(object, name)));
-}
-
 static void run_came(void *opaque, const struct github_answer *answer)
 {
     struct asking *a = opaque;
     struct github_answer seen = *answer;
-    json_t *document = seen.err ? NULL
-                                : json_loadb(seen.body.ptr ? seen.body.ptr : "", seen.body.len,
-                                             JSON_REJECT_DUPLICATES, NULL);
+    json_t *document =
+        seen.err ? NULL : json_loadb(seen.body.ptr, seen.body.len, JSON_REJECT_DUPLICATES, NULL);
     const struct actions_run run = {
-        .status = text_of(document, "status"),
-        .conclusion = text_of(document, "conclusion"),
+        .status = json_member(document, "status"),
+        .conclusion = json_member(document, "conclusion"),
         .attempt = json_integer_value(json_object_get(document, "run_attempt")),
     };
     if (!seen.err && !run.status.len) {

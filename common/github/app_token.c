@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/table.h"
 #include "../model/limits.h"
 
 #define TOKEN_LIFE_MS       3600000 /* GitHub: "expires one hour from the time you create them" */
@@ -23,8 +23,6 @@
 
 /* The installation for one owner. */
 struct account {
-    UT_hash_handle hh;
-    char owner[REPO_MAX + 1]; /* lower case */
     int64_t installation;     /* 0: not known */
     int64_t limited_until_ms; /* monotonic */
     int limits_in_row;
@@ -33,9 +31,7 @@ struct account {
 
 /* The token for one repository and permission. */
 struct access {
-    UT_hash_handle hh;
-    char name[REPO_MAX + 24]; /* "owner/repo contents:write", lower case */
-    char repo[REPO_MAX + 1];  /* as it was asked for first */
+    char repo[REPO_MAX + 1]; /* as it was asked for first */
     enum github_permission permission;
     struct app_tokens *tokens;
     struct account *account;
@@ -77,9 +73,9 @@ static const struct {
 
 struct app_tokens {
     struct api api;
-    struct app_jwt *jwt; /* borrowed */
-    struct account *accounts;
-    struct access *accesses;
+    struct app_jwt *jwt;   /* borrowed */
+    struct table accounts; /* of struct account by owner in lower case */
+    struct table accesses; /* of struct access by "owner/repo contents:write" in lower case */
 };
 
 struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
@@ -87,6 +83,8 @@ struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
     struct app_tokens *t = mem_alloc(1, sizeof(*t));
     t->api = *api;
     t->jwt = jwt;
+    t->accounts.size = sizeof(struct account);
+    t->accesses.size = sizeof(struct access);
     return t;
 }
 
@@ -98,23 +96,15 @@ static void token_forget(struct access *s)
 
 void app_tokens_free(struct app_tokens *t)
 {
-    struct account *a, *a_next;
-    struct access *s, *s_next;
     if (!t)
         return;
-    HASH_ITER(hh, t->accesses, s, s_next)
-    {
+    for (struct access *s = NULL; (s = table_next(&t->accesses, s));) {
         if (s->lookup)
             s->lookup->access = NULL;
-        HASH_DEL(t->accesses, s);
         token_forget(s);
-        free(s);
     }
-    HASH_ITER(hh, t->accounts, a, a_next)
-    {
-        HASH_DEL(t->accounts, a);
-        free(a);
-    }
+    table_clear(&t->accesses);
+    table_clear(&t->accounts);
     free(t);
 }
 
@@ -123,41 +113,29 @@ void app_tokens_free(struct app_tokens *t)
 static struct account *account_of(struct app_tokens *t, struct str repo)
 {
     char owner[REPO_MAX + 1];
-    struct account *a;
     ptrdiff_t slash = str_find(repo, '/');
     if (slash >= 0)
         repo.len = (size_t)slash;
     if (!str_lower(owner, sizeof(owner), repo))
         owner[0] = 0; /* no repo of GitHub's is that long */
-    HASH_FIND_STR(t->accounts, owner, a);
-    if (a)
-        return a;
-    a = mem_alloc(1, sizeof(*a));
-    memcpy(a->owner, owner, sizeof(owner));
-    HASH_ADD_STR(t->accounts, owner, a);
-    return a;
+    return table_make(&t->accounts, str_of(owner));
 }
 
 static struct access *access_of(struct app_tokens *t, struct str repo,
                                 enum github_permission permission)
 {
-    char name[sizeof(((struct access *)0)->name)];
-    char lower[REPO_MAX + 1];
-    struct access *s;
+    char name[REPO_MAX + 24], lower[REPO_MAX + 1];
     if (!str_lower(lower, sizeof(lower), repo))
         lower[0] = 0; /* no repo of GitHub's is that long */
     snprintf(name, sizeof(name), "%s %s:%s", lower, permissions[permission].name,
              permissions[permission].value);
-    HASH_FIND_STR(t->accesses, name, s);
-    if (s)
+    struct access *s = table_make(&t->accesses, str_of(name));
+    if (s->tokens)
         return s;
-    s = mem_alloc(1, sizeof(*s));
-    memcpy(s->name, name, sizeof(name));
     str_copy(s->repo, sizeof(s->repo), repo);
     s->permission = permission;
     s->tokens = t;
     s->account = account_of(t, repo);
-    HASH_ADD_STR(t->accesses, name, s);
     return s;
 }
 
@@ -224,7 +202,7 @@ void app_token_answered(struct app_tokens *t, struct str repo, struct github_ans
 int64_t app_tokens_least_left(const struct app_tokens *t)
 {
     int64_t least = -1, now_ms = clock_mono_ms();
-    for (const struct account *a = t->accounts; a; a = a->hh.next) {
+    for (const struct account *a = NULL; (a = table_next(&t->accounts, a));) {
         int64_t left = a->reset_ms <= now_ms && a->limit > 0 ? a->limit : a->left;
         if (a->reset_ms && (least < 0 || left < least))
             least = left;
@@ -294,7 +272,7 @@ static void fail(struct access *s, const struct github_answer *answer)
 
 static bool id_read(struct str body, int64_t *id)
 {
-    json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
     *id = json_integer_value(json_object_get(document, "id"));
     json_decref(document);
     return *id > 0;
@@ -302,7 +280,7 @@ static bool id_read(struct str body, int64_t *id)
 
 static bool token_read(struct access *s, struct str body)
 {
-    json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
     const char *token = json_string_value(json_object_get(document, "token"));
     const char *end = json_string_value(json_object_get(document, "expires_at"));
     int64_t end_ms;

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "../base/table.h"
 #include "../model/limits.h"
 #include "../view/budget.h"
 
@@ -20,8 +20,6 @@
 
 /* All times are of the monotonic clock. */
 struct account {
-    UT_hash_handle hh;
-    char name[REPO_MAX + 1];          /* of the owner, lower case; "*": the whole App */
     struct budget_state state;        /* while Redis answers: what it said last */
     int64_t seen_limit;               /* x-ratelimit-limit; 0: unknown */
     int64_t seen_left, seen_reset_ms; /* GitHub's numbers, for the next call to take along */
@@ -29,8 +27,6 @@ struct account {
 
 /* Until then no such call is asked for. */
 struct refusal {
-    UT_hash_handle hh;
-    char key[KEY_SIZE];
     int64_t until_ms;
     int64_t next_ms, step_ms; /* the moment that the next one gets; and how much later one more */
     enum budget_bucket bucket;
@@ -39,9 +35,9 @@ struct refusal {
 
 struct github_budget {
     struct budget_rules rules;
-    pthread_mutex_t lock; /* of what follows; not held while Redis is asked */
-    struct account *accounts;
-    struct refusal *refusals;                      /* oldest first */
+    pthread_mutex_t lock;  /* of what follows; not held while Redis is asked */
+    struct table accounts; /* of struct account by owner in lower case; "*": the whole App */
+    struct table refusals; /* of struct refusal, oldest first */
     int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS]; /* since they were reported */
 };
 
@@ -49,28 +45,18 @@ struct github_budget *github_budget_new(const struct budget_rules *rules)
 {
     struct github_budget *b = mem_alloc(1, sizeof(*b));
     b->rules = *rules;
+    b->accounts.size = sizeof(struct account);
+    b->refusals.size = sizeof(struct refusal);
     pthread_mutex_init(&b->lock, NULL);
     return b;
 }
 
-static void refusal_forget(struct github_budget *b, struct refusal *r)
-{
-    HASH_DEL(b->refusals, r);
-    free(r);
-}
-
 void github_budget_free(struct github_budget *b)
 {
-    struct account *a, *next;
     if (!b)
         return;
-    HASH_ITER(hh, b->accounts, a, next)
-    {
-        HASH_DEL(b->accounts, a);
-        free(a);
-    }
-    while (b->refusals)
-        refusal_forget(b, b->refusals);
+    table_clear(&b->accounts);
+    table_clear(&b->refusals);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
@@ -79,18 +65,11 @@ void github_budget_free(struct github_budget *b)
 static struct account *account_of(struct github_budget *b, struct str repo)
 {
     char name[REPO_MAX + 1];
-    struct account *a;
     ptrdiff_t slash = str_find(repo, '/');
     if (slash >= 0)
         repo.len = (size_t)slash;
     str_lower(name, sizeof(name), b->rules.one_for_the_app ? STR_LIT("*") : repo);
-    HASH_FIND_STR(b->accounts, name, a);
-    if (a)
-        return a;
-    a = mem_alloc(1, sizeof(*a));
-    memcpy(a->name, name, strlen(name) + 1);
-    HASH_ADD_STR(b->accounts, name, a);
-    return a;
+    return table_make(&b->accounts, str_of(name));
 }
 
 /* Locked. The refusal that such a call would get, also one whose time is over, or NULL. Content has
@@ -99,13 +78,11 @@ static struct refusal *refusal_find(struct github_budget *b, const struct accoun
                                     struct str downstream, enum budget_call call,
                                     enum budget_class class, char key[KEY_SIZE])
 {
-    struct refusal *r;
     bool content = b->rules.content[call];
     const char *cost = content ? "content" : call == BUDGET_READ ? "read" : "write";
-    snprintf(key, KEY_SIZE, "%s|%s|%s|%.*s", a->name, budget_class_names[class], cost,
+    snprintf(key, KEY_SIZE, "%s|%s|%s|%.*s", table_key(a).ptr, budget_class_names[class], cost,
              STR_ARG(content ? downstream : STR_LIT("")));
-    HASH_FIND_STR(b->refusals, key, r);
-    return r;
+    return table_get(&b->refusals, str_of(key));
 }
 
 /* What a call gets that was not sent; r is NULL when GitHub asked us to wait. */
@@ -113,7 +90,7 @@ static struct github_answer answer_of(struct budget_payer *p, const struct accou
                                       const struct refusal *r, enum budget_class class,
                                       int64_t until_ms)
 {
-    const char *who = p->budget->rules.one_for_the_app ? "the App" : a->name;
+    const char *who = p->budget->rules.one_for_the_app ? "the App" : table_key(a).ptr;
     char until[CLOCK_TEXT_SIZE];
     clock_format(clock_wall_ms() + until_ms - clock_mono_ms(), until);
     if (r) {
@@ -156,7 +133,7 @@ static struct github_bill bill_of(struct github_budget *b, struct account *a, st
                                   enum budget_call call, enum budget_class class)
 {
     struct budget_rules rules = rules_of(b, a);
-    struct github_bill bill = { .shared = { .account = str_of(a->name), .downstream = downstream },
+    struct github_bill bill = { .shared = { .account = table_key(a), .downstream = downstream },
                                 .call = call,
                                 .class = class };
     price(a, &rules, &bill);
@@ -223,11 +200,9 @@ static bool answered(struct budget_payer *p, struct account *a, const struct git
         wait_ms = ALONE_AGAIN_MS;
     struct refusal *r = refusal_find(b, a, bill->shared.downstream, bill->call, bill->class, key);
     if (!r) {
-        if (HASH_COUNT(b->refusals) >= REFUSALS_MAX)
-            refusal_forget(b, b->refusals);
-        r = mem_alloc(1, sizeof(*r));
-        memcpy(r->key, key, strlen(key) + 1);
-        HASH_ADD_STR(b->refusals, key, r);
+        if (table_count(&b->refusals) >= REFUSALS_MAX)
+            table_remove(&b->refusals, table_next(&b->refusals, NULL));
+        r = table_make(&b->refusals, str_of(key));
     }
     struct budget_rules rules = rules_of(b, a);
     if (alone)
@@ -362,7 +337,7 @@ static int64_t least_left(const struct github_budget *b, enum budget_class class
                           enum budget_bucket bucket, int64_t now_us)
 {
     int64_t least = -1;
-    for (const struct account *a = b->accounts; a; a = a->hh.next) {
+    for (const struct account *a = NULL; (a = table_next(&b->accounts, a));) {
         struct budget_rules rules = rules_of(b, a);
         int64_t left = budget_left(&rules, bucket, class, a->state.full_us[bucket] - now_us);
         if (least < 0 || left < least)

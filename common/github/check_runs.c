@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/mem.h"
+#include "../model/json_member.h"
 #include "../model/json_scan.h"
 #include "../model/limits.h"
 
@@ -156,14 +157,9 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
     return github_start(f->g, &request, page_came, f, why);
 }
 
-static struct str text_of(json_t *object, const char *name)
-{
-    return str_of(json_string_value(json_object_get(object, name)));
-}
-
 static bool page_read(struct finding *f, struct str body)
 {
-    json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
     json_t *runs = json_object_get(document, "check_runs"), *run;
     bool good = json_is_array(runs);
     size_t i;
@@ -172,11 +168,11 @@ static bool page_read(struct finding *f, struct str body)
         struct check_run_found found = {
             .id = json_integer_value(json_object_get(run, "id")),
             .app_id = json_integer_value(json_object_get(json_object_get(run, "app"), "id")),
-            .name = text_of(run, "name"),
-            .external_id = text_of(run, "external_id"),
-            .status = text_of(run, "status"),
-            .conclusion = text_of(run, "conclusion"),
-            .summary = text_of(json_object_get(run, "output"), "summary"),
+            .name = json_member(run, "name"),
+            .external_id = json_member(run, "external_id"),
+            .status = json_member(run, "status"),
+            .conclusion = json_member(run, "conclusion"),
+            .summary = json_member(json_object_get(run, "output"), "summary"),
         };
         if (found.id > 0 && (!f->app_id || found.app_id == f->app_id))
             f->found(f->opaque, &found);

@@ -7,6 +7,7 @@
 
 #include "../base/buf.h"
 #include "../base/mem.h"
+#include "../model/json_member.h"
 #include "../model/json_scan.h"
 #include "../model/limits.h"
 
@@ -32,14 +33,6 @@ static void finding_free(struct finding *f)
     free(f);
 }
 
-static struct str text_of(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_string(value))
-        return STR_NONE;
-    return (struct str){ json_string_value(value), json_string_length(value) };
-}
-
 static bool is_ours(const json_t *comment, const char *app_id)
 {
     const json_t *app = json_object_get(comment, "performed_via_github_app");
@@ -48,20 +41,20 @@ static bool is_ours(const json_t *comment, const char *app_id)
         return false;
     if (str_to_i64(str_of(app_id), &number))
         return json_integer_value(json_object_get(app, "id")) == number;
-    return str_is(text_of(app, "client_id"), app_id);
+    return str_is(json_member(app, "client_id"), app_id);
 }
 
 bool comments_page_read(struct str page, const char *app_id, struct str marker, int64_t *id,
                         char **body)
 {
-    json_t *document = json_loadb(page.ptr ? page.ptr : "", page.len, 0, NULL), *comment;
+    json_t *document = json_loadb(page.ptr, page.len, 0, NULL), *comment;
     char *prefix = str_dup(marker);
     bool good = json_is_array(document);
     size_t i;
     *id = 0;
     json_array_foreach(document, i, comment)
     {
-        struct str text = str_trim(text_of(comment, "body"));
+        struct str text = str_trim(json_member(comment, "body"));
         int64_t number = json_integer_value(json_object_get(comment, "id"));
         if (*id || number <= 0 || !str_starts(text, prefix) || !is_ours(comment, app_id))
             continue;

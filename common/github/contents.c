@@ -1,13 +1,11 @@
 #include "contents.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "../base/buf.h"
+#include "../base/file.h"
 #include "../base/mem.h"
 #include "../base/url.h"
 #include "../model/ids.h"
@@ -122,43 +120,22 @@ static void url_answered(void *opaque, const struct http_answer *http)
     fetch_finish(opaque, &answer);
 }
 
-static enum err read_file(const char *path, size_t max_bytes, struct buf *to, struct why *why)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return why_set(why, ERR_RETRY, "%.300s: %s", path, strerror(errno));
-    char block[16384];
-    ssize_t n;
-    buf_init(to, max_bytes);
-    do {
-        n = read(fd, block, sizeof(block));
-        if (n > 0)
-            buf_put(to, (struct str){ block, (size_t)n });
-    } while (n > 0 && !buf_full(to));
-    int error = errno;
-    close(fd);
-    if (n >= 0 && !buf_full(to))
-        return OK;
-    bool full = buf_full(to);
-    buf_clear(to);
-    if (full)
-        return why_set(why, ERR_REFUSE, "%.300s has more than %zu bytes", path, max_bytes);
-    return why_set(why, ERR_RETRY, "%.300s: %s", path, strerror(error));
-}
-
 enum err content_fetch(const struct content_source *source, struct github *g,
                        struct http_client *client, struct str etag, size_t max_bytes,
                        content_fetched_fn *done, void *opaque, struct why *why)
 {
     if (source->kind == CONTENT_FILE) {
-        struct buf text = { 0 };
+        struct buf CLEANUP(buf_clear) text = BUF_INIT(max_bytes);
         struct why fault;
-        enum err err = read_file(source->text, max_bytes, &text, &fault);
+        /* A FIFO that nobody writes to does not hold us. */
+        int fd = open(source->text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        enum err err = file_read(&text, fd, &fault);
+        if (err)
+            err = why_prefix(&fault, err, "%.300s", source->text);
         const struct content_answer answer = { .err = err,
                                                .body = err ? STR_NONE : buf_str(&text),
                                                .reason = err ? fault.text : NULL };
         done(opaque, &answer);
-        buf_clear(&text);
         return OK;
     }
     enum err err;

@@ -334,8 +334,7 @@ static void written(void *opaque, const struct github_answer *answer)
     char reason[128];
     int64_t id = 0;
     if (!seen.err) {
-        json_t *document = json_loadb(seen.body.ptr ? seen.body.ptr : "", seen.body.len,
-                                      JSON_REJECT_DUPLICATES, NULL);
+        json_t *document = json_loadb(seen.body.ptr, seen.body.len, JSON_REJECT_DUPLICATES, NULL);
         id = json_integer_value(json_object_get(document, "id"));
         json_decref(document);
     }

@@ -370,7 +370,7 @@ static enum err shrink(struct fit *f, size_t max_bytes, struct why *why)
 enum err payload_fit(struct str body, size_t max_bytes, struct buf *to, struct buf *trimmed,
                      struct why *why)
 {
-    static const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
+    static const struct json_rules rules = { .nul_in_others = true };
     enum err err = json_scan(body, &rules, NULL, 0, NULL, why);
     if (err)
         return why_prefix(why, err, "payload");

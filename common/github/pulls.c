@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../base/clock.h"
+#include "../model/json_member.h"
 
 /* Its texts alone can be 64 KB each. */
 #define PULL_MAX_BYTES (4u << 20)
@@ -28,16 +29,11 @@ enum err pull_get(struct github *g, struct str repo, int64_t number, github_answ
 
 static json_t *object_of(struct str body)
 {
-    json_t *document = json_loadb(body.ptr ? body.ptr : "", body.len, JSON_ALLOW_NUL, NULL);
+    json_t *document = json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL);
     if (json_is_object(document))
         return document;
     json_decref(document);
     return NULL;
-}
-
-static struct str text_of(const json_t *object, const char *name)
-{
-    return str_of(json_string_value(json_object_get(object, name)));
 }
 
 enum err pull_read(struct str body, struct pull *ret, struct why *why)
@@ -45,11 +41,11 @@ enum err pull_read(struct str body, struct pull *ret, struct why *why)
     json_t *document = object_of(body);
     struct pull pull = {
         .number = json_integer_value(json_object_get(document, "number")),
-        .open = str_is(text_of(document, "state"), "open"),
+        .open = str_is(json_member(document, "state"), "open"),
     };
-    struct str sha = text_of(json_object_get(document, "head"), "sha");
+    struct str sha = json_member(json_object_get(document, "head"), "sha");
     bool good = pull.number > 0 && sha.len && str_copy(pull.head_sha, sizeof(pull.head_sha), sha) &&
-                !clock_parse(text_of(document, "updated_at"), &pull.updated_ms, why);
+                !clock_parse(json_member(document, "updated_at"), &pull.updated_ms, why);
     json_decref(document);
     if (!good)
         return why_set(why, ERR_REFUSE,

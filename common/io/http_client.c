@@ -471,7 +471,7 @@ static size_t deliver(struct http_client *c)
     return n;
 }
 
-void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
+size_t http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
 {
     struct curl_waitfd extra = { .fd = wake ? wake->fd : -1, .events = CURL_WAIT_POLLIN };
     int running;
@@ -481,9 +481,5 @@ void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
     curl_multi_poll(c->multi, &extra, wake ? 1 : 0, timeout_ms, NULL);
     curl_multi_perform(c->multi, &running);
     deliver(c);
-}
-
-size_t http_client_in_flight(const struct http_client *c)
-{
     return c->n_in_flight;
 }

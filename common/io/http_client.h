@@ -55,9 +55,8 @@ void http_client_free(struct http_client *c);
 enum err http_client_start(struct http_client *c, const struct http_request *request,
                            http_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* Moves requests on and calls their callbacks; waits up to timeout_ms for network activity or wake
- * (may be NULL; it is not reset here). */
-void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms);
-size_t http_client_in_flight(const struct http_client *c);
+ * (may be NULL; it is not reset here). Returns how many are in flight then. */
+size_t http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms);
 /* True for https, for http to a loopback host (127.0.0.0/8, ::1, localhost), and for http when
  * allow_http; else fills why. For configuration checks. */
 enum err http_url_check(const char *url, bool allow_http, struct why *why) MUST_CHECK;

@@ -1,11 +1,12 @@
 #include "topic_spec.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/file.h"
 #include "../base/mem.h"
 
 #define FILE_MAX_BYTES (64u << 10)
@@ -144,20 +145,10 @@ enum err topic_specs_parse(struct topic_specs *ret, const char *file, struct str
 
 enum err topic_specs_read(struct topic_specs *ret, const char *file, struct why *why)
 {
-    FILE *in = fopen(file, "r");
-
-    if (!in)
-        return why_set(why, ERR_REFUSE, "%s: %s", file, strerror(errno));
-    char *text = mem_alloc(FILE_MAX_BYTES + 1, 1);
-    size_t n = fread(text, 1, FILE_MAX_BYTES + 1, in);
-    bool failed = ferror(in);
-    fclose(in);
-    enum err err = failed ? why_set(why, ERR_REFUSE, "%s: cannot be read", file)
-                   : n > FILE_MAX_BYTES
-                       ? why_set(why, ERR_REFUSE, "%s: larger than 64 KiB", file)
-                       : topic_specs_parse(ret, file, (struct str){ text, n }, why);
-    free(text);
-    return err;
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(FILE_MAX_BYTES);
+    if (file_read(&text, open(file, O_RDONLY | O_CLOEXEC), why))
+        return why_prefix(why, ERR_REFUSE, "%s", file);
+    return topic_specs_parse(ret, file, buf_str(&text), why);
 }
 
 void topic_specs_clear(struct topic_specs *specs)

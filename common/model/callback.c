@@ -287,8 +287,7 @@ static bool on_row_end(void *opaque, size_t want, enum json_type type, struct st
 static enum err scan(struct reading *r, struct str body)
 {
     static const struct json_rules rules = { .reject_duplicates = true,
-                                             .max_members = CALLBACK_MAX_MEMBERS,
-                                             .must_be_object = true };
+                                             .max_members = CALLBACK_MAX_MEMBERS };
     struct json_want wants[N_WANTS];
     for (size_t i = 0; i < N_FIELDS; i++)
         wants[i] = (struct json_want){ .path = fields[i].path, .found = on_field };

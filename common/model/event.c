@@ -122,7 +122,7 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
     struct event_facts facts;
     memset(&facts, 0, sizeof(facts));
     reading.to = &facts;
-    const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
+    const struct json_rules rules = { .nul_in_others = true };
     enum err err = json_scan(body, &rules, wants, n, &reading, why);
     if (err)
         return err;
@@ -189,7 +189,7 @@ bool event_push_touches(struct str body, const char *path)
         { .path = "head_commit.removed[]", .found = search_found },
     };
     struct search search = { .path = str_of(path) };
-    const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
+    const struct json_rules rules = { .nul_in_others = true };
     enum err err = json_scan(body, &rules, wants, sizeof(wants) / sizeof(wants[0]), &search, NULL);
     return !err && search.found;
 }

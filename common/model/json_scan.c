@@ -6,7 +6,6 @@
 
 #include "../base/json_text.h"
 #include "../base/mem.h"
-#include "json_bytes.h"
 #include "limits.h"
 
 #define MAX_WANTS         64 /* one bit each */
@@ -42,10 +41,9 @@ struct scan {
     size_t n_names, names_cap;
     struct name_copy *name_copies; /* of names that were written with escapes */
     bool refused, stopped;
-    size_t max_depth;
     size_t depth;     /* open brackets */
     size_t n_members; /* so far */
-    size_t end;       /* where the outermost object or array closed; 0: not yet */
+    size_t end;       /* where the outermost object closed; 0: not yet */
     struct frame frames[JSON_MAX_DEPTH];
     struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS];
     /* By depth: the wants whose next segment is a member or an element, and those that end here. */
@@ -54,6 +52,99 @@ struct scan {
     want_set ending[JSON_MAX_DEPTH + 1];
     want_set all;
 };
+
+/* ---- bytes that yajl lets pass, and RFC 8259 or our rules do not ------------------------------
+ */
+
+/* Reads the four hex digits of a \u escape at p. */
+static bool hex4(const unsigned char *p, size_t left, unsigned *ret)
+{
+    if (left < 6 || p[0] != '\\' || p[1] != 'u')
+        return false;
+    unsigned value = 0;
+    for (size_t i = 2; i < 6; i++) {
+        unsigned char c = p[i];
+        unsigned digit;
+        if (c >= '0' && c <= '9')
+            digit = c - '0';
+        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+            digit = (c | 0x20u) - 'a' + 10;
+        else
+            return false;
+        value = value << 4 | digit;
+    }
+    *ret = value;
+    return true;
+}
+
+/* Bytes of the escape at p (a pair of surrogates is one); 0 and a reason when it is refused. Wrong
+ * letters and digits are left to the parser. */
+static size_t escape_length(const unsigned char *p, size_t left, bool escaped_nul,
+                            const char **reason)
+{
+    unsigned unit, low;
+    if (!hex4(p, left, &unit))
+        return left < 2 ? 1 : 2;
+    if (unit == 0 && !escaped_nul) {
+        *reason = "NUL in a string";
+        return 0;
+    }
+    if (unit < 0xD800 || unit > 0xDFFF)
+        return 6;
+    if (unit <= 0xDBFF && hex4(p + 6, left - 6, &low) && low >= 0xDC00 && low <= 0xDFFF)
+        return 12;
+    *reason = "half of a surrogate pair";
+    return 0;
+}
+
+/* Bytes at p that belong together; 0 and a reason when they are refused. */
+static size_t piece_length(const unsigned char *p, size_t left, bool escaped_nul,
+                           const char **reason)
+{
+    if (*p == '\\')
+        return escape_length(p, left, escaped_nul, reason);
+    if (*p == '\0' || (*p < 0x20 && *p != '\t' && *p != '\n' && *p != '\r')) {
+        *reason = "control character";
+        return 0;
+    }
+    if (*p < 0x80)
+        return 1;
+    *reason = "invalid UTF-8";
+    return json_text_utf8((struct str){ (const char *)p, left });
+}
+
+/* True when none of the eight bytes needs a look: all are ASCII, none is a control character or a
+ * backslash. (x - 0x20…) & ~x has the top bit of each byte below 0x20 set; a borrow from a lower
+ * byte can only set too many, which costs a look. */
+static bool word_is_plain(const unsigned char *p)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    uint64_t x;
+    memcpy(&x, p, sizeof(x));
+    uint64_t no_backslash = x ^ (ones * '\\');
+    return ((x | ((x - ones * 0x20) & ~x) | ((no_backslash - ones) & ~no_backslash)) & tops) == 0;
+}
+
+/* Refuses invalid UTF-8 (RFC 3629: also overlong forms and encoded surrogates), raw NUL, escaped
+ * NUL unless it is allowed, other raw control characters, and \u escapes of half a surrogate pair.
+ * ERR_REFUSE with the byte offset. */
+static enum err bytes_check(struct str text, bool escaped_nul, struct why *why)
+{
+    const unsigned char *p = (const unsigned char *)text.ptr;
+    size_t i = 0;
+    while (i < text.len) {
+        if (text.len - i >= 8 && word_is_plain(p + i)) {
+            i += 8;
+            continue;
+        }
+        const char *reason = "";
+        size_t n = piece_length(p + i, text.len - i, escaped_nul, &reason);
+        if (n == 0)
+            return why_set(why, ERR_REFUSE, "JSON, byte %zu: %s", i, reason);
+        i += n;
+    }
+    return OK;
+}
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
@@ -194,7 +285,7 @@ static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_t
 
 static int scan_scalar(struct scan *s, enum json_type type, struct str text)
 {
-    if (s->depth == 0 && s->rules->must_be_object)
+    if (s->depth == 0)
         return scan_refuse(s, "not an object");
     size_t index;
     want_set wants = scan_value(s, &index);
@@ -224,9 +315,9 @@ static int on_string(void *opaque, const unsigned char *text, size_t len)
 
 static int scan_open(struct scan *s, bool is_array)
 {
-    if (s->depth == 0 && is_array && s->rules->must_be_object)
+    if (s->depth == 0 && is_array)
         return scan_refuse(s, "not an object");
-    if (s->depth == s->max_depth)
+    if (s->depth == JSON_MAX_DEPTH)
         return scan_refuse(s, "nested too deeply");
     size_t index;
     want_set wants = scan_value(s, &index);
@@ -322,41 +413,13 @@ static enum err scan_fault(struct scan *s)
     return err;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static size_t blanks(struct str text)
-{
-    size_t n = 0;
-    while (n < text.len && is_blank(text.ptr[n]))
-        n++;
-    return n;
-}
-
-/* Where a text that is one string, number or word ends. */
-static size_t scalar_end(struct str text)
-{
-    size_t i = blanks(text);
-    if (i < text.len && text.ptr[i] == '"') {
-        for (i++; i < text.len && text.ptr[i] != '"'; i++)
-            i += text.ptr[i] == '\\';
-        return i + 1;
-    }
-    while (i < text.len && text.ptr[i] != '"' && !is_blank(text.ptr[i]))
-        i++;
-    return i;
-}
-
 /* yajl waits for the rest of a string that begins behind the value, and never misses it. */
 static enum err scan_behind(const struct scan *s)
 {
-    struct str rest = str_from(s->text, s->end ? s->end : scalar_end(s->text));
-    if (blanks(rest) == rest.len)
-        return OK;
-    return why_set(s->why, ERR_REFUSE, "JSON, byte %zu: something behind the value",
-                   s->text.len - rest.len);
+    for (size_t i = s->end; i < s->text.len; i++)
+        if (!memchr(" \t\r\n", s->text.ptr[i], 4))
+            return why_set(s->why, ERR_REFUSE, "JSON, byte %zu: something behind the value", i);
+    return OK;
 }
 
 static enum err scan_run(struct scan *s)
@@ -388,15 +451,13 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     static yajl_alloc_funcs memory = { yajl_take, yajl_resize, yajl_give_back, NULL };
     if (n > MAX_WANTS)
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
-    enum err err = json_bytes_check(text, rules->nul_in_others, why);
+    enum err err = bytes_check(text, rules->nul_in_others, why);
     if (err)
         return err;
     struct scan s = { .text = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
-    s.max_depth = rules->max_depth == 0 || rules->max_depth > JSON_MAX_DEPTH ? JSON_MAX_DEPTH
-                                                                             : rules->max_depth;
     paths_compile(&s, n);
     s.parser = yajl_alloc(&callbacks, &memory, &s);
-    yajl_config(s.parser, yajl_dont_validate_strings, 1); /* json_bytes_check did, and strictly */
+    yajl_config(s.parser, yajl_dont_validate_strings, 1); /* bytes_check did, and strictly */
     err = scan_run(&s);
     yajl_free(s.parser);
     names_free(&s);

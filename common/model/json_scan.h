@@ -1,4 +1,4 @@
-/* One pass over a JSON text (RFC 8259) without building a document: yajl underneath. Finds the
+/* One pass over a JSON object (RFC 8259) without building a document: yajl underneath. Finds the
  * values of the paths that are asked for, and the byte range of whole members. PURE. */
 #ifndef CRCR_MODEL_JSON_SCAN_H
 #define CRCR_MODEL_JSON_SCAN_H
@@ -17,7 +17,7 @@ enum json_type {
 };
 
 /* path: member names joined with dots, "[]" for every element of an array:
- * "pull_request.labels[].name", at most 8 of them; "" is the outermost value. Names that hold a dot
+ * "pull_request.labels[].name", at most 8 of them; "" is the whole object. Names that hold a dot
  * or a bracket cannot be asked for. */
 struct json_want {
     const char *path;
@@ -30,17 +30,16 @@ struct json_want {
 };
 
 struct json_rules {
-    size_t max_depth;       /* 0, or more than that: JSON_MAX_DEPTH */
     bool reject_duplicates; /* a member name twice in one object: ERR_REFUSE */
     size_t max_members;     /* of all objects together; 0: any number */
-    bool must_be_object;    /* the outermost value */
     bool nul_in_others;     /* an escaped NUL is refused only in what is wanted */
 };
 
-/* Validates the whole text (well-formed, valid UTF-8, nothing behind it, no raw NUL, no escaped one
- * either unless the rules say so, no escaped half of a surrogate pair) and reports what is wanted,
- * in the order of the text; a member that comes twice is reported twice unless duplicates are
- * refused. At most 64 wants. ERR_REFUSE with the byte offset and the reason. */
+/* Validates the whole text (an object, well-formed, valid UTF-8, nesting up to JSON_MAX_DEPTH,
+ * nothing behind it, no raw NUL, no escaped one either unless the rules say so, no escaped half of
+ * a surrogate pair) and reports what is wanted, in the order of the text; a member that comes twice
+ * is reported twice unless duplicates are refused. At most 64 wants. ERR_REFUSE with the byte
+ * offset and the reason. */
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why) MUST_CHECK;
 

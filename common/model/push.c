@@ -111,7 +111,7 @@ enum err push_read(struct str body, struct push *ret, struct why *why)
         [WANT_ID] = { "commits[].id", found, false },
         [WANT_MESSAGE] = { "commits[].message", found, true },
     };
-    const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
+    const struct json_rules rules = { .nul_in_others = true };
     struct reading r = { .pushed_s = 0 };
     struct push push = { 0, NULL, 0 };
     enum err err = json_scan(body, &rules, wants, sizeof(wants) / sizeof(wants[0]), &r, why);

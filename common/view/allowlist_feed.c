@@ -10,13 +10,37 @@
 #include "../base/mem.h"
 #include "../base/wake.h"
 #include "../io/topic_follower.h"
-#include "allowlist_store.h"
 
 #define TICK_MS  200 /* how long a stop may take to be seen */
 #define AGAIN_MS 500 /* between tries while the brokers or the topic are not there */
 
+/* What is under one key of the topic. */
+enum part { PART_LIST, PART_PROVIDERS, PART_DEMOTIONS, PARTS };
+
+static const char *const keys[PARTS] = {
+    [PART_LIST] = "allowlist",
+    [PART_PROVIDERS] = "providers",
+    [PART_DEMOTIONS] = DEMOTIONS_KEY,
+};
+
+/* A parsed record; versions share it when only another one changed. One of the three is set. */
+struct file {
+    size_t refs;
+    struct allowlist *list;
+    struct providers *providers;
+    struct demotions *demotions;
+};
+
+struct version {
+    struct allowlist_version shown; /* first: what readers hold is this */
+    size_t refs;
+    struct file *files[PARTS]; /* NULL: none yet */
+};
+
 struct allowlist_feed {
-    struct allowlist_store *store;
+    pthread_mutex_t lock; /* guards current, every refs and past */
+    struct version *current;
+    struct tenure *past; /* of all lists that have come */
     struct topic_follower_options options;
     const char *topic;
     struct topic_follower *follower; /* the thread's own */
@@ -27,6 +51,114 @@ struct allowlist_feed {
     allowlist_refused_fn *refused;
     atomic_llong *alive_ms;
 };
+
+/* ---- versions ---- */
+
+static void file_free(struct file *f)
+{
+    if (!f)
+        return;
+    allowlist_free(f->list);
+    providers_free(f->providers);
+    demotions_free(f->demotions);
+    free(f);
+}
+
+static struct version *version_new(void)
+{
+    struct version *v = mem_alloc(1, sizeof(*v));
+    v->refs = 1;
+    return v;
+}
+
+/* Freeing a list of 10,000 takes a while: the lock is given up before. */
+static void version_unref(struct allowlist_feed *f, struct version *v)
+{
+    struct file *files[PARTS] = { NULL };
+    pthread_mutex_lock(&f->lock);
+    bool last = --v->refs == 0;
+    for (size_t i = 0; last && i < PARTS; i++)
+        if (v->files[i] && --v->files[i]->refs == 0)
+            files[i] = v->files[i];
+    pthread_mutex_unlock(&f->lock);
+    for (size_t i = 0; i < PARTS; i++)
+        file_free(files[i]);
+    if (last)
+        free(v);
+}
+
+/* sha, source and time are the allowlist's. */
+static void describe(struct allowlist_version *v, enum part part, const struct headers *headers)
+{
+    struct str sha = headers_get(headers, "sha");
+    int64_t fetched_ms = headers_get_i64(headers, "fetched_ms", 0);
+    if (part == PART_PROVIDERS) {
+        str_copy(v->providers_sha, sizeof(v->providers_sha), sha);
+        v->providers_fetched_ms = fetched_ms;
+    }
+    if (part != PART_LIST)
+        return;
+    str_copy(v->sha, sizeof(v->sha), sha);
+    str_copy(v->source, sizeof(v->source),
+             str_cut(headers_get(headers, "source"), sizeof(v->source) - 1));
+    v->fetched_ms = fetched_ms;
+}
+
+/* Puts the file in force next to the other ones. */
+static void swap_in(struct allowlist_feed *f, enum part part, struct file *file,
+                    const struct headers *headers)
+{
+    struct version *new = version_new();
+    pthread_mutex_lock(&f->lock);
+    struct version *old = f->current;
+    new->shown = old->shown;
+    for (size_t i = 0; i < PARTS; i++) {
+        new->files[i] = i == part ? file : old->files[i];
+        if (i != part && new->files[i])
+            new->files[i]->refs++;
+    }
+    describe(&new->shown, part, headers);
+    if (part == PART_LIST)
+        tenure_add(f->past, file->list, new->shown.fetched_ms);
+    new->shown.list = part == PART_LIST ? file->list : old->shown.list;
+    new->shown.providers = part == PART_PROVIDERS ? file->providers : old->shown.providers;
+    new->shown.demotions = part == PART_DEMOTIONS ? file->demotions : old->shown.demotions;
+    f->current = new;
+    pthread_mutex_unlock(&f->lock);
+    version_unref(f, old);
+}
+
+static enum err file_parse(struct file *f, enum part part, struct str value, struct why *why)
+{
+    if (part == PART_LIST)
+        return allowlist_parse(&f->list, "allowlist", value, why);
+    if (part == PART_PROVIDERS)
+        return providers_parse(&f->providers, "providers", value, why);
+    return demotions_from_json(value, &f->demotions, why);
+}
+
+enum err allowlist_feed_apply(struct allowlist_feed *f, struct str key, struct str value,
+                              const struct headers *headers, struct why *why)
+{
+    size_t part = 0;
+    while (part < PARTS && !str_is(key, keys[part]))
+        part++;
+    if (part == PARTS)
+        return OK;
+    if (!value.ptr)
+        return why_set(why, ERR_REFUSE, "the %s record has no value", keys[part]);
+    struct file *file = mem_alloc(1, sizeof(*file));
+    file->refs = 1;
+    enum err err = file_parse(file, (enum part)part, value, why);
+    if (err) {
+        file_free(file);
+        return err;
+    }
+    swap_in(f, (enum part)part, file, headers);
+    return OK;
+}
+
+/* ---- the thread ---- */
 
 /* Whether to go on. Each turn of a loop asks, which is the thread's sign of life. */
 static bool goes_on(struct allowlist_feed *f)
@@ -64,8 +196,7 @@ static void *follow(void *opaque)
             f->refused(&why);
             return NULL;
         }
-        if (record &&
-            allowlist_store_apply(f->store, record->key, record->value, &record->headers, &why))
+        if (record && allowlist_feed_apply(f, record->key, record->value, &record->headers, &why))
             f->refused(&why);
         if (!topic_follower_caught_up(f->follower))
             continue;
@@ -75,27 +206,38 @@ static void *follow(void *opaque)
     return NULL;
 }
 
-enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
-                            const char *topic, allowlist_refused_fn *refused,
-                            atomic_llong *alive_ms, struct why *why)
+static enum err thread_start(struct allowlist_feed *f, const struct kafka_options *kafka,
+                             struct why *why)
 {
-    struct allowlist_feed *f = mem_alloc(1, sizeof(*f));
-    f->refused = refused;
-    f->alive_ms = alive_ms;
-    f->store = allowlist_store_new();
-    f->topic = topic;
-    f->wake.fd = -1;
     f->options =
         (struct topic_follower_options){ .kafka = *kafka, .topics = &f->topic, .n_topics = 1 };
     enum err err = wake_init(&f->wake, why);
     if (!err && pthread_create(&f->thread, NULL, follow, f) != 0)
         err = why_set(why, ERR_STOP, "no thread for the allowlist");
     f->started = !err;
+    if (f->started)
+        pthread_setname_np(f->thread, "allowlist");
+    return err;
+}
+
+enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
+                            const char *topic, allowlist_refused_fn *refused,
+                            atomic_llong *alive_ms, struct why *why)
+{
+    struct allowlist_feed *f = mem_alloc(1, sizeof(*f));
+    pthread_mutex_init(&f->lock, NULL);
+    f->current = version_new();
+    f->past = tenure_new();
+    f->refused = refused;
+    f->alive_ms = alive_ms;
+    f->topic = topic;
+    f->wake.fd = -1;
+    atomic_store(&f->caught_up, !kafka);
+    enum err err = kafka ? thread_start(f, kafka, why) : OK;
     if (err) {
         allowlist_feed_free(f);
         return err;
     }
-    pthread_setname_np(f->thread, "allowlist");
     *ret = f;
     return OK;
 }
@@ -111,9 +253,13 @@ void allowlist_feed_free(struct allowlist_feed *f)
     }
     wake_clear(&f->wake);
     topic_follower_free(f->follower);
-    allowlist_store_free(f->store);
+    version_unref(f, f->current);
+    tenure_free(f->past);
+    pthread_mutex_destroy(&f->lock);
     free(f);
 }
+
+/* ---- readers ---- */
 
 /* What takes the place of a version that is not known yet. */
 static const struct allowlist_version none;
@@ -122,13 +268,17 @@ const struct allowlist_version *allowlist_feed_get(struct allowlist_feed *f)
 {
     if (!atomic_load(&f->caught_up))
         return &none;
-    return allowlist_store_get(f->store);
+    pthread_mutex_lock(&f->lock);
+    struct version *v = f->current;
+    v->refs++;
+    pthread_mutex_unlock(&f->lock);
+    return &v->shown;
 }
 
 void allowlist_feed_release(struct allowlist_feed *f, const struct allowlist_version *v)
 {
-    if (v != &none)
-        allowlist_store_release(f->store, v);
+    if (v && v != &none)
+        version_unref(f, (struct version *)(uintptr_t)v);
 }
 
 const struct demotion *allowlist_version_demotion(const struct allowlist_version *v,
@@ -141,7 +291,12 @@ const struct demotion *allowlist_version_demotion(const struct allowlist_version
 size_t allowlist_feed_history(struct allowlist_feed *f, struct str repo,
                               struct level_change to[TENURE_CHANGES])
 {
-    return atomic_load(&f->caught_up) ? allowlist_store_history(f->store, repo, to) : 0;
+    if (!atomic_load(&f->caught_up))
+        return 0;
+    pthread_mutex_lock(&f->lock);
+    size_t n = tenure_history(f->past, repo, to);
+    pthread_mutex_unlock(&f->lock);
+    return n;
 }
 
 bool allowlist_feed_caught_up(struct allowlist_feed *f)

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "../base/headers.h"
 #include "../io/kafka.h"
 #include "../model/allowlist.h"
 #include "../model/demotions.h"
@@ -35,11 +36,15 @@ typedef void allowlist_refused_fn(const struct why *why);
  * there yet are waited for, and caught_up stays false. The strings of kafka and topic are kept:
  * they must outlive the feed. The thread's sign of life, of daemon_watch: *alive_ms is the
  * monotonic clock of the last turn of its loop, at least every few seconds, also while there is no
- * Kafka. */
+ * Kafka. kafka NULL, for tests: no thread, what allowlist_feed_apply takes is all there is. */
 enum err allowlist_feed_new(struct allowlist_feed **ret, const struct kafka_options *kafka,
                             const char *topic, allowlist_refused_fn *refused,
                             atomic_llong *alive_ms, struct why *why) MUST_CHECK;
 void allowlist_feed_free(struct allowlist_feed *f);
+/* The thread's own, and tests': takes one record of the topic, with the key allowlist, providers or
+ * demotions; others are passed over. ERR_REFUSE: unreadable; what was in force stays. */
+enum err allowlist_feed_apply(struct allowlist_feed *f, struct str key, struct str value,
+                              const struct headers *headers, struct why *why) MUST_CHECK;
 /* The version in force; release it soon. Any thread. Never NULL. While the topic is still being
  * read from its beginning there is none: an old version must not decide about a repository that a
  * later one added. */

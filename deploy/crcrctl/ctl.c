@@ -1,6 +1,6 @@
 #include "ctl.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/file.h"
 #include "out.h"
 
 #define CHECK_MS    5000
@@ -139,20 +140,9 @@ void progress_end(void)
 
 enum err ctl_read_file(struct buf *to, const char *name, struct why *why)
 {
-    char block[16384];
-    size_t n;
-    FILE *in = strcmp(name, "-") ? fopen(name, "r") : stdin;
-    if (!in)
-        return why_set(why, ERR_REFUSE, "%s: %s", name, strerror(errno));
-    while ((n = fread(block, 1, sizeof(block), in)) > 0)
-        buf_put(to, (struct str){ block, n });
-    bool failed = ferror(in);
-    if (in != stdin)
-        fclose(in);
-    if (failed)
-        return why_set(why, ERR_REFUSE, "%s: cannot be read", name);
-    if (buf_full(to))
-        return why_set(why, ERR_REFUSE, "%s: larger than %zu bytes", name, to->max);
+    int fd = strcmp(name, "-") == 0 ? dup(STDIN_FILENO) : open(name, O_RDONLY | O_CLOEXEC);
+    if (file_read(to, fd, why))
+        return why_prefix(why, ERR_REFUSE, "%s", name);
     return OK;
 }
 

@@ -153,7 +153,7 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
                               struct event_facts *facts, struct why *why)
 {
     static const struct json_want want = { .path = "request.payload", .found = on_payload };
-    static const struct json_rules rules = { .must_be_object = true, .nul_in_others = true };
+    static const struct json_rules rules = { .nul_in_others = true };
     struct str payload = STR_NONE;
     const char *reason;
     char path[64];

@@ -100,8 +100,7 @@ static void check_config(const struct config *c, enum daemon daemon)
         const struct oidc_options options = { .issuers = config_text(c, "CRCR_OIDC_ISSUERS"),
                                               .allow_http = allow_http,
                                               .check_only = true };
-        /* Whose owners are needed only oidc knows; --check-config asks it, too. */
-        must(!oidc_new(&oidc, &options, &why) || strstr(why.text, "needs the owners"));
+        must(!oidc_new(&oidc, &options, &why) || strstr(why.text, "CRCR_OIDC_ISSUERS"));
         oidc_free(oidc);
     }
     (void)config_redis(c, "crcr:");

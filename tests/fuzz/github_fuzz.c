@@ -80,13 +80,14 @@ static struct http_answer answer_next(struct http_client *c, struct headers *hea
     return answer;
 }
 
-void http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
+size_t http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms)
 {
     struct headers headers;
     (void)wake, (void)timeout_ms;
     const struct http_answer answer = answer_next(c, &headers);
     c->n--;
     c->at[c->n].done(c->at[c->n].opaque, &answer);
+    return c->n;
 }
 
 /* ---- an App whose key is no matter ---- */

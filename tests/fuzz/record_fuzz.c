@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/model/ids.h"
-#include "common/view/allowlist_store.h"
+#include "common/view/allowlist_feed.h"
 #include "input.h"
 #include "reporter/fact.h"
 
@@ -110,10 +110,11 @@ static void check_results(const struct record *record, struct headers *headers)
 
 static void check_allowlist(const struct record *record, const struct headers *headers)
 {
-    struct allowlist_store *store = allowlist_store_new();
+    struct allowlist_feed *store = NULL;
     struct why why;
-    enum err err = allowlist_store_apply(store, record->key, record->value, headers, &why);
-    const struct allowlist_version *v = allowlist_store_get(store);
+    must(!allowlist_feed_new(&store, NULL, NULL, NULL, NULL, &why));
+    enum err err = allowlist_feed_apply(store, record->key, record->value, headers, &why);
+    const struct allowlist_version *v = allowlist_feed_get(store);
     must(!err || (!v->list && !v->providers && !v->demotions));
     if (v->demotions) {
         struct demotions *same = NULL;
@@ -125,8 +126,8 @@ static void check_allowlist(const struct record *record, const struct headers *h
         demotions_free(same);
         buf_clear(&json);
     }
-    allowlist_store_release(store, v);
-    allowlist_store_free(store);
+    allowlist_feed_release(store, v);
+    allowlist_feed_free(store);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -32,8 +32,8 @@ static int run(struct http_client *c, const char *url, int n, struct str body)
             return 1;
         }
     }
-    while (http_client_in_flight(c))
-        http_client_poll(c, NULL, 1000);
+    while (http_client_poll(c, NULL, 1000) > 0)
+        ;
     return 0;
 }
 

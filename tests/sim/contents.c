@@ -1,15 +1,15 @@
 #include "contents.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "../../common/base/buf.h"
+#include "../../common/base/file.h"
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
-#include "file.h"
 #include "options.h"
 #include "sim.h"
 
@@ -35,11 +35,11 @@ static bool contents_find(const char *folder, const struct call *call, struct bu
     if (!folder || !path_safe(path) || !path_safe(call->repo))
         return false;
     snprintf(name, sizeof(name), "%s/%.*s/%.*s", folder, STR_ARG(call->repo), STR_ARG(path));
-    if (!file_read(name, to, NULL))
+    if (!file_read(to, open(name, O_RDONLY | O_CLOEXEC), NULL))
         return true;
     buf_reset(to);
     snprintf(name, sizeof(name), "%s/%.*s", folder, STR_ARG(path));
-    return !file_read(name, to, NULL);
+    return !file_read(to, open(name, O_RDONLY | O_CLOEXEC), NULL);
 }
 
 static char *base64(struct str data)

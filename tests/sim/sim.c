@@ -1,17 +1,17 @@
 #include "sim.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../common/base/buf.h"
+#include "../../common/base/file.h"
 #include "../../common/base/mem.h"
 #include "app.h"
 #include "callbacks.h"
 #include "checks.h"
 #include "comments.h"
 #include "downstream.h"
-#include "file.h"
 #include "history.h"
 #include "hook_deliveries.h"
 #include "inbox.h"
@@ -29,6 +29,13 @@
 #define TICK_MS           1000
 #define DRAIN_MS          500
 
+static enum err key_read(const char *path, struct buf *to, struct why *why)
+{
+    if (file_read(to, open(path, O_RDONLY | O_CLOEXEC), why))
+        return why_prefix(why, ERR_REFUSE, "%s", path);
+    return OK;
+}
+
 static enum err keys_load(struct sim *sim, struct why *why)
 {
     const struct options *o = sim->options;
@@ -37,9 +44,9 @@ static enum err keys_load(struct sim *sim, struct why *why)
 
     buf_init(&app_key, FILE_MAX_BYTES);
     buf_init(&oidc_key, FILE_MAX_BYTES);
-    err = file_read(o->app_key, &app_key, why);
+    err = key_read(o->app_key, &app_key, why);
     if (!err)
-        err = file_read(o->oidc_key ? o->oidc_key : o->app_key, &oidc_key, why);
+        err = key_read(o->oidc_key ? o->oidc_key : o->app_key, &oidc_key, why);
     if (!err)
         err = app_new(&sim->app,
                       &(struct app_options){ .app_id = o->app_id,

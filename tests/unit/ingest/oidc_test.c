@@ -254,8 +254,14 @@ static void only_trusted_issuers_and_rs256_get_past_a_glance(void **state)
 static void malformed_issuers_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "https://a",
+    static const char *const bad[] = { ",",
+                                       "https://a",
+                                       "https://a=",
+                                       "a=https://a/jwks owner",
                                        "=https://a/jwks",
+                                       "https://user:hush@a=https://a/jwks",
+                                       "https://a=https://user:hush@a/jwks",
+                                       "https://a=https://a/jwks owner/repo",
                                        "https://a=ftp://b",
                                        "https://a=http://example.com/jwks",
                                        "https://a=https://a/jwks",
@@ -266,6 +272,7 @@ static void malformed_issuers_are_refused(void **state)
         struct why why = { "" };
         assert_int_equal(oidc_new(&oidc, &options, &why), ERR_REFUSE);
         assert_non_null(strstr(why.text, "CRCR_OIDC_ISSUERS"));
+        assert_null(strstr(why.text, "hush"));
     }
 }
 

@@ -50,11 +50,29 @@ static void values_come_in_the_order_in_which_they_were_made(void **state)
     table_clear(&t);
 }
 
+static void what_is_removed_is_gone_and_the_others_stay(void **state)
+{
+    struct table t = { .size = sizeof(int) };
+    int *empty = table_make(&t, STR_LIT("")), *a = table_make(&t, STR_LIT("a"));
+
+    (void)state;
+    assert_ptr_equal(table_make(&t, STR_LIT("")), empty);
+    *a = 1;
+    table_remove(&t, empty);
+    assert_null(table_get(&t, STR_NONE));
+    assert_ptr_equal(table_next(&t, NULL), a);
+    table_remove(&t, a);
+    assert_int_equal(table_count(&t), 0);
+    assert_int_equal(*(int *)table_make(&t, STR_LIT("a")), 0);
+    table_clear(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_found_by_the_bytes_of_its_key_and_stays_where_it_is),
         cmocka_unit_test(values_come_in_the_order_in_which_they_were_made),
+        cmocka_unit_test(what_is_removed_is_gone_and_the_others_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

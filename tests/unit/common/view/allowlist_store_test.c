@@ -8,11 +8,20 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/view/allowlist_store.h"
+#include "common/view/allowlist_feed.h"
 
 #define PIPE "0191f7a4-1c2d-7e3f-8a4b-5c6d7e8f9a0b"
 
-static void apply(struct allowlist_store *s, const char *key, const char *yaml, const char *sha)
+static struct allowlist_feed *store_new(void)
+{
+    struct allowlist_feed *s;
+    struct why why;
+    if (allowlist_feed_new(&s, NULL, NULL, NULL, NULL, &why))
+        fail_msg("%s", why.text);
+    return s;
+}
+
+static void apply(struct allowlist_feed *s, const char *key, const char *yaml, const char *sha)
 {
     struct headers h;
     struct why why = { "" };
@@ -20,57 +29,57 @@ static void apply(struct allowlist_store *s, const char *key, const char *yaml, 
     headers_put(&h, "sha", str_of(sha));
     headers_put(&h, "source", STR_LIT("https://example.org/allowlist.yml"));
     headers_put_i64(&h, "fetched_ms", 77);
-    if (allowlist_store_apply(s, str_of(key), str_of(yaml), &h, &why))
+    if (allowlist_feed_apply(s, str_of(key), str_of(yaml), &h, &why))
         fail_msg("refused: %s", why.text);
 }
 
 static void before_the_first_record_there_is_no_list(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
-    const struct allowlist_version *v = allowlist_store_get(s);
+    struct allowlist_feed *s = store_new();
+    const struct allowlist_version *v = allowlist_feed_get(s);
     assert_non_null(v);
     assert_null(v->list);
     assert_null(v->providers);
     assert_string_equal(v->sha, "");
-    allowlist_store_release(s, v);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, v);
+    allowlist_feed_free(s);
 }
 
 static void a_record_takes_force_with_what_is_known_of_it(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     apply(s, "allowlist", "L1: [org/a]", "abc");
-    const struct allowlist_version *v = allowlist_store_get(s);
+    const struct allowlist_version *v = allowlist_feed_get(s);
     assert_int_equal(allowlist_size(v->list), 1);
     assert_string_equal(v->sha, "abc");
     assert_string_equal(v->source, "https://example.org/allowlist.yml");
     assert_int_equal(v->fetched_ms, 77);
-    allowlist_store_release(s, v);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, v);
+    allowlist_feed_free(s);
 }
 
 static void each_file_changes_without_the_other(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     apply(s, "providers", "buildkite: {" PIPE "/" PIPE ": org/a}", "p");
     apply(s, "allowlist", "L1: [org/a]", "abc");
     apply(s, "providers", "", "q");
     apply(s, "something else", "anything", "r");
-    const struct allowlist_version *v = allowlist_store_get(s);
+    const struct allowlist_version *v = allowlist_feed_get(s);
     assert_int_equal(allowlist_size(v->list), 1);
     assert_int_equal(providers_size(v->providers), 0);
     assert_string_equal(v->sha, "abc");
     apply(s, "allowlist", "L1: [org/a, org/b]", "def");
-    const struct allowlist_version *w = allowlist_store_get(s);
+    const struct allowlist_version *w = allowlist_feed_get(s);
     assert_int_equal(allowlist_size(w->list), 2);
     assert_ptr_equal(w->providers, v->providers);
     assert_int_equal(w->providers_fetched_ms, 77);
-    allowlist_store_release(s, v);
-    allowlist_store_release(s, w);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, v);
+    allowlist_feed_release(s, w);
+    allowlist_feed_free(s);
 }
 
 #define DEMOTED(repo)                                                                              \
@@ -80,97 +89,95 @@ static void each_file_changes_without_the_other(void **state)
 static void demotions_stand_next_to_the_list_and_outlive_its_versions(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     apply(s, "allowlist", "L3: {npu: {org/a: []}}", "abc");
     apply(s, "demotions", DEMOTED("org/a"), "r");
     apply(s, "allowlist", "L2: [org/b]\nL3: {npu: {Org/A: []}}", "def");
     apply(s, "providers", "", "p");
-    const struct allowlist_version *v = allowlist_store_get(s);
+    const struct allowlist_version *v = allowlist_feed_get(s);
     assert_string_equal(v->sha, "def");
     assert_int_equal(allowlist_size(v->list), 2);
     assert_string_equal(allowlist_version_demotion(v, STR_LIT("org/A"))->reason, "slow");
     assert_null(allowlist_version_demotion(v, STR_LIT("org/b")));
     apply(s, "demotions", "{\"schema_version\":1,\"demoted\":[]}", "r");
-    const struct allowlist_version *w = allowlist_store_get(s);
+    const struct allowlist_version *w = allowlist_feed_get(s);
     assert_null(allowlist_version_demotion(w, STR_LIT("org/a")));
     assert_non_null(allowlist_version_demotion(v, STR_LIT("org/a"))); /* held */
-    allowlist_store_release(s, v);
-    allowlist_store_release(s, w);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, v);
+    allowlist_feed_release(s, w);
+    allowlist_feed_free(s);
 }
 
 static void only_a_repository_at_l3_is_demoted(void **state)
 {
     (void)state;
     static const char *const lists[] = { "L2: [org/a]", "L4: [org/a]", "L1: [org/b]" };
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     apply(s, "demotions", DEMOTED("org/a"), "r");
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
         apply(s, "allowlist", lists[i], "abc");
-        const struct allowlist_version *v = allowlist_store_get(s);
+        const struct allowlist_version *v = allowlist_feed_get(s);
         assert_null(allowlist_version_demotion(v, STR_LIT("org/a")));
-        allowlist_store_release(s, v);
+        allowlist_feed_release(s, v);
     }
-    allowlist_store_free(s);
+    allowlist_feed_free(s);
 }
 
 static void demotions_that_cannot_be_read_change_nothing(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     struct headers h;
     struct why why = { "" };
     headers_init(&h);
     apply(s, "allowlist", "L3: {npu: {org/a: []}}", "abc");
     apply(s, "demotions", DEMOTED("org/a"), "r");
-    assert_int_equal(allowlist_store_apply(s, STR_LIT("demotions"), STR_LIT("[]"), &h, &why),
+    assert_int_equal(allowlist_feed_apply(s, STR_LIT("demotions"), STR_LIT("[]"), &h, &why),
                      ERR_REFUSE);
-    assert_int_equal(allowlist_store_apply(s, STR_LIT("demotions"), STR_NONE, &h, &why),
-                     ERR_REFUSE);
-    const struct allowlist_version *v = allowlist_store_get(s);
+    assert_int_equal(allowlist_feed_apply(s, STR_LIT("demotions"), STR_NONE, &h, &why), ERR_REFUSE);
+    const struct allowlist_version *v = allowlist_feed_get(s);
     assert_non_null(allowlist_version_demotion(v, STR_LIT("org/a")));
-    allowlist_store_release(s, v);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, v);
+    allowlist_feed_free(s);
 }
 
 static void a_held_version_outlives_its_successors(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     apply(s, "allowlist", "L1: [org/a]", "1");
-    const struct allowlist_version *old = allowlist_store_get(s);
+    const struct allowlist_version *old = allowlist_feed_get(s);
     apply(s, "allowlist", "L1: [org/b]", "2");
     apply(s, "allowlist", "L1: [org/c]", "3");
     assert_non_null(allowlist_find(old->list, STR_LIT("org/a")));
     assert_string_equal(old->sha, "1");
-    allowlist_store_release(s, old);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, old);
+    allowlist_feed_free(s);
 }
 
 static void an_unreadable_record_leaves_the_last_good_one(void **state)
 {
     (void)state;
-    struct allowlist_store *s = allowlist_store_new();
+    struct allowlist_feed *s = store_new();
     struct headers h;
     struct why why = { "" };
     headers_init(&h);
     apply(s, "allowlist", "L1: [org/a]", "good");
-    assert_int_equal(allowlist_store_apply(s, STR_LIT("allowlist"), STR_LIT("L9: []"), &h, &why),
+    assert_int_equal(allowlist_feed_apply(s, STR_LIT("allowlist"), STR_LIT("L9: []"), &h, &why),
                      ERR_REFUSE);
     assert_non_null(strstr(why.text, "allowlist:1:1: "));
-    assert_int_equal(allowlist_store_apply(s, STR_LIT("allowlist"), STR_NONE, &h, &why),
+    assert_int_equal(allowlist_feed_apply(s, STR_LIT("allowlist"), STR_NONE, &h, &why), ERR_REFUSE);
+    assert_int_equal(allowlist_feed_apply(s, STR_LIT("providers"), STR_LIT("[]"), &h, &why),
                      ERR_REFUSE);
-    assert_int_equal(allowlist_store_apply(s, STR_LIT("providers"), STR_LIT("[]"), &h, &why),
-                     ERR_REFUSE);
-    const struct allowlist_version *v = allowlist_store_get(s);
+    const struct allowlist_version *v = allowlist_feed_get(s);
     assert_string_equal(v->sha, "good");
     assert_non_null(allowlist_find(v->list, STR_LIT("org/a")));
-    allowlist_store_release(s, v);
-    allowlist_store_free(s);
+    allowlist_feed_release(s, v);
+    allowlist_feed_free(s);
 }
 
 struct readers {
-    struct allowlist_store *store;
+    struct allowlist_feed *store;
     atomic_bool stop;
     atomic_int torn;
 };
@@ -179,11 +186,11 @@ static void *read_all_the_time(void *opaque)
 {
     struct readers *r = opaque;
     while (!atomic_load(&r->stop)) {
-        const struct allowlist_version *v = allowlist_store_get(r->store);
+        const struct allowlist_version *v = allowlist_feed_get(r->store);
         bool odd = v->list && allowlist_find(v->list, STR_LIT("org/odd"));
         if (v->list && odd != (strcmp(v->sha, "odd") == 0))
             atomic_fetch_add(&r->torn, 1);
-        allowlist_store_release(r->store, v);
+        allowlist_feed_release(r->store, v);
     }
     return NULL;
 }
@@ -191,7 +198,7 @@ static void *read_all_the_time(void *opaque)
 static void readers_never_see_half_a_swap(void **state)
 {
     (void)state;
-    struct readers r = { .store = allowlist_store_new() };
+    struct readers r = { .store = store_new() };
     pthread_t threads[3];
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, read_all_the_time, &r), 0);
@@ -204,7 +211,7 @@ static void readers_never_see_half_a_swap(void **state)
     for (size_t i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&r.torn), 0);
-    allowlist_store_free(r.store);
+    allowlist_feed_free(r.store);
 }
 
 int main(void)
