@@ -74,15 +74,13 @@ static rd_kafka_AdminOptions_t *request(struct topic_admin *a, rd_kafka_admin_op
     return options;
 }
 
-/* The answer to what was just requested with options, which are freed; *err: ERR_RETRY no answer,
- * ERR_STOP the broker does not know this kind of request, ERR_REFUSE. */
-static rd_kafka_event_t *answer(struct topic_admin *a, rd_kafka_AdminOptions_t *options,
-                                enum err *err, struct why *why)
+/* The next answer to what was requested; *err: ERR_RETRY no answer, ERR_STOP the broker does not
+ * know this kind of request, ERR_REFUSE. */
+static rd_kafka_event_t *answer(struct topic_admin *a, enum err *err, struct why *why)
 {
     rd_kafka_event_t *event = rd_kafka_queue_poll(a->answers, a->timeout_ms + 1000);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
 
-    rd_kafka_AdminOptions_destroy(options);
     rd_kafka_poll(a->client.rk, 0); /* collects the reason */
     *err = OK;
     if (code == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
@@ -104,6 +102,11 @@ static void event_clear(rd_kafka_event_t **event)
 {
     if (*event)
         rd_kafka_event_destroy(*event);
+}
+
+static void options_clear(rd_kafka_AdminOptions_t **options)
+{
+    rd_kafka_AdminOptions_destroy(*options);
 }
 
 static void resource_clear(rd_kafka_ConfigResource_t **resource)
@@ -128,10 +131,11 @@ static enum err create(struct topic_admin *a, const struct topic_spec *spec, con
         rd_kafka_NewTopic_set_config(topic, spec->configs[i].name, spec->configs[i].value);
     if (!topic_spec_config(spec, "min.insync.replicas"))
         rd_kafka_NewTopic_set_config(topic, "min.insync.replicas", replication > 2 ? "2" : "1");
-    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_AdminOptions_t *options CLEANUP(options_clear) =
+        request(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
     rd_kafka_AdminOptions_set_operation_timeout(options, a->timeout_ms, text, sizeof(text));
     rd_kafka_CreateTopics(a->client.rk, &topic, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, options, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
     rd_kafka_NewTopic_destroy(topic);
     if (err)
         return err;
@@ -176,10 +180,11 @@ static enum err alter(struct topic_admin *a, rd_kafka_ConfigResource_t *resource
 {
     enum err err;
     size_t n;
-    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
+    rd_kafka_AdminOptions_t *options CLEANUP(options_clear) =
+        request(a, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
 
     rd_kafka_AlterConfigs(a->client.rk, &resource, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, options, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
     if (err)
         return err;
     const rd_kafka_ConfigResource_t **answered =
@@ -200,10 +205,11 @@ static enum err compare_settings(struct topic_admin *a, const struct topic_spec 
     bool raised = false;
     rd_kafka_ConfigResource_t *to CLEANUP(resource_clear) =
         rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
-    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+    rd_kafka_AdminOptions_t *options CLEANUP(options_clear) =
+        request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
 
     rd_kafka_DescribeConfigs(a->client.rk, &to, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, options, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
     if (err)
         return err;
     const rd_kafka_ConfigResource_t **found =
@@ -296,37 +302,63 @@ enum err topic_admin_compare(struct topic_admin *a, const struct topic_specs *sp
 
 /* ---- lag ------------------------------------------------------------------------------------ */
 
-/* The list's offsets become what the group has committed; -1: nothing. */
-static enum err ask_committed(struct topic_admin *a, const char *group,
-                              rd_kafka_topic_partition_list_t *list, struct why *why)
+/* One group's answer: into its part of lags, which are as many for each group as list has
+ * partitions. */
+static enum err committed_note(rd_kafka_event_t *event, const char *const *groups,
+                               const rd_kafka_topic_partition_list_t *list,
+                               struct partition_lag *lags, struct why *why)
 {
-    enum err err;
-    size_t n;
-    rd_kafka_ListConsumerGroupOffsets_t *of = rd_kafka_ListConsumerGroupOffsets_new(group, list);
-    rd_kafka_AdminOptions_t *options = request(a, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
-
-    rd_kafka_ListConsumerGroupOffsets(a->client.rk, &of, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, options, &err, why);
-    rd_kafka_ListConsumerGroupOffsets_destroy(of);
-    if (err)
-        return err;
-    const rd_kafka_group_result_t **groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
+    size_t n, g = 0;
+    const rd_kafka_group_result_t **answered = rd_kafka_ListConsumerGroupOffsets_result_groups(
         rd_kafka_event_ListConsumerGroupOffsets_result(event), &n);
-    const rd_kafka_error_t *error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
+    if (n != 1)
+        return why_set(why, ERR_RETRY, "Kafka answered about %zu groups, not one", n);
+    const char *name = rd_kafka_group_result_name(answered[0]);
+    const rd_kafka_error_t *error = rd_kafka_group_result_error(answered[0]);
     if (error)
-        return why_set(why, ERR_REFUSE, "group %s: %s", group, rd_kafka_error_string(error));
+        return why_set(why, ERR_REFUSE, "group %s: %s", name, rd_kafka_error_string(error));
+    while (strcmp(groups[g], name) != 0)
+        g++;
     for (int i = 0; i < list->cnt; i++) {
-        rd_kafka_topic_partition_t *p = &list->elems[i];
-        const rd_kafka_topic_partition_t *committed =
-            n == 1 ? rd_kafka_topic_partition_list_find(rd_kafka_group_result_partitions(groups[0]),
-                                                        p->topic, p->partition)
-                   : NULL;
+        const rd_kafka_topic_partition_t *p = &list->elems[i];
+        const rd_kafka_topic_partition_t *committed = rd_kafka_topic_partition_list_find(
+            rd_kafka_group_result_partitions(answered[0]), p->topic, p->partition);
+        struct partition_lag *to = &lags[g * (size_t)list->cnt + (size_t)i];
         if (committed && committed->err)
             return why_set(why, ERR_RETRY, "cannot get the committed offset of %s [%d]: %s",
                            p->topic, (int)p->partition, rd_kafka_err2str(committed->err));
-        p->offset = committed && committed->offset >= 0 ? committed->offset : -1;
+        to->partition = p->partition;
+        to->committed = committed && committed->offset >= 0 ? committed->offset : -1;
+        (void)str_copy(to->topic, sizeof(to->topic), str_of(p->topic));
     }
     return OK;
+}
+
+/* What the groups have committed of list's partitions, group after group; -1: nothing. All are
+ * asked at once: a broker that freezes while such a question waits ends the process
+ * (librdkafka#5397). */
+static enum err ask_committed(struct topic_admin *a, const char *const *groups, size_t n_groups,
+                              const rd_kafka_topic_partition_list_t *list,
+                              struct partition_lag *lags, struct why *why)
+{
+    enum err err = OK;
+    rd_kafka_AdminOptions_t *options CLEANUP(options_clear) =
+        request(a, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
+
+    for (size_t g = 0; g < n_groups; g++) {
+        rd_kafka_ListConsumerGroupOffsets_t *of =
+            rd_kafka_ListConsumerGroupOffsets_new(groups[g], list);
+        rd_kafka_ListConsumerGroupOffsets(a->client.rk, &of, 1, options, a->answers);
+        rd_kafka_ListConsumerGroupOffsets_destroy(of);
+    }
+    for (size_t g = 0; g < n_groups; g++) { /* all, so that none comes late */
+        enum err failed;
+        rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &failed, err ? NULL : why);
+        if (!failed && !err)
+            failed = committed_note(event, groups, list, lags, why);
+        err = err ? err : failed;
+    }
+    return err;
 }
 
 /* What retention has deleted is not waiting any more. Of a topic made anew, with an end before what
@@ -352,15 +384,8 @@ enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_
     struct topic_end *ends = mem_alloc(count + 1, sizeof(*ends));
 
     rd_kafka_topic_partition_list_sort(list, NULL, NULL);
-    for (size_t g = 0; !err && g < n_groups; g++) {
-        err = ask_committed(a, groups[g], list, why);
-        for (size_t i = 0; i < count; i++) {
-            struct partition_lag *p = &lags[g * count + i];
-            p->partition = list->elems[i].partition;
-            p->committed = list->elems[i].offset;
-            (void)str_copy(p->topic, sizeof(p->topic), str_of(list->elems[i].topic));
-        }
-    }
+    if (!err)
+        err = ask_committed(a, groups, n_groups, list, lags, why);
     if (!err)
         err = topic_client_ends(&a->client, list, a->timeout_ms, ends, why);
     for (size_t i = 0; !err && i < n_groups * count; i++)
