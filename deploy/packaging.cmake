@@ -7,8 +7,9 @@ install(PROGRAMS deploy/redis/make-users DESTINATION share/crcr/redis)
 install(FILES deploy/topics/users.conf DESTINATION share/crcr/topics)
 install(PROGRAMS deploy/topics/acls DESTINATION share/crcr/topics)
 install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
-install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_kubernetes.yml deploy/monitoring/dashboard.json
-              deploy/monitoring/prometheus.yml DESTINATION share/crcr/monitoring)
+install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_test.yml deploy/monitoring/alerts_kubernetes.yml
+              deploy/monitoring/alerts_kubernetes_test.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
+              deploy/monitoring/prometheus_compose.yml DESTINATION share/crcr/monitoring)
 # crcrctl prints its own manual page and completion.
 foreach(page manual completion)
   install(CODE "execute_process(COMMAND \"$<TARGET_FILE:crcrctl>\" ${page} COMMAND_ERROR_IS_FATAL ANY
@@ -16,10 +17,12 @@ foreach(page manual completion)
 endforeach()
 install(FILES ${CMAKE_BINARY_DIR}/crcrctl.manual DESTINATION share/man/man1 RENAME crcrctl.1)
 install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion DESTINATION share/bash-completion/completions RENAME crcrctl)
-install(FILES README.md LICENSE DESTINATION share/doc/crcr)
-install(FILES deploy/CONFIGURATION.md DESTINATION share/doc/crcr/deploy)
-foreach(folder ingest dispatcher reporter deploy deploy/crcrctl deploy/monitoring deploy/systemd)
-  install(FILES ${folder}/README.md DESTINATION share/doc/crcr/${folder})
+# All documents, and what they link to: in an installed tree, too, each link leads somewhere.
+file(GLOB_RECURSE documents RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
+     .github/*.md common/*.md ingest/*.md dispatcher/*.md reporter/*.md deploy/*.md tests/*README.md deploy/hud/*.webp)
+foreach(document README.md LICENSE ${documents} reporter/web/openapi.json deploy/redis/users deploy/topics/users.conf)
+  get_filename_component(folder ${document} DIRECTORY)
+  install(FILES ${document} DESTINATION share/doc/crcr/${folder})
 endforeach()
 
 # A Debian version begins with a digit and sorts: v1.2-3-gabc → 1.2+3+gabc; without a tag, abc → 0+git<its time in UTC>.abc.

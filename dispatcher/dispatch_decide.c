@@ -58,7 +58,7 @@ static const struct {
     { FACT_NO_RERUNS, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_NO_RERUNS },
     /* It would only take the room of others. */
     { FACT_SLOW, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
-      .reason = "the downstream is slow: all its places are taken" },
+      .reason = "the downstream is slow: all its slots are taken" },
     /* It was sent, is being sent, or has been overtaken. */
     { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_REPEAT, OUTCOME_DUPLICATE, .reason = NULL },
     { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_SKIP, OUTCOME_SUPERSEDED,

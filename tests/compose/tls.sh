@@ -18,6 +18,9 @@ readme_kcat_lists() { # the command of deploy/compose/tls/README.md as it stands
     line=$(sed -n '/^    kcat/,/ -L$/p' deploy/compose/tls/README.md | sed "s|…/secrets|$work/secrets|g; s|127.0.0.1:9094|$kafka|")
     bash -c "$line" >"$work/said" 2>&1 && says 'topic "crcr.events"'
 }
+tools_show_rights() {
+    compose run --rm --no-deps -T rights kafka-acls.sh --list </dev/null >"$work/said" 2>&1 && says "User:crcr-topics" ALTER_CONFIGS
+}
 plain_is_refused() {
     if timeout 60 "${compose[@]}" run --rm -T -e CRCR_KAFKA_SECURITY_PROTOCOL=PLAINTEXT crcrctl lag </dev/null \
         >"$work/said" 2>&1; then
@@ -64,6 +67,7 @@ tls() {
     check "TLS: a clean start, all healthy" comes_up || return
     check "TLS: Kafka and Redis present certificates of the example's authority" tls_is_spoken
     check "TLS: the README's kcat line lists the topics" readme_kcat_lists
+    check "TLS: the runbook's way to Kafka's own tools shows the rights" tools_show_rights
     check "TLS: neither Kafka nor Redis answers in the clear" plain_is_refused
     check "TLS: a webhook becomes dispatches, HUD rows and check runs" tls_demo_arrives
     check "TLS: a wrong Kafka password is named, with the setting" asks_with \

@@ -3,8 +3,10 @@ import concurrent.futures
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import textwrap
 
 import jsonschema
 import pytest
@@ -401,6 +403,16 @@ def test_the_topics_are_those_of_topics_conf(rendered):
     assert by_name["crcr.events"]["max.message.bytes"] == 26 << 20
     assert by_name["crcr.results"]["cleanup.policy"] == "compact,delete"
     assert by_name["crcr.allowlist"]["retention.ms"] == -1
+
+
+def test_the_readmes_patch_gives_the_ingress_its_host_and_class(tmp_path):
+    patch = re.search(r"^      patches:\n(?:      .*\n)+", (K8S / "README.md").read_text(), re.MULTILINE)[0]
+    shutil.copytree(K8S, tmp_path / "k8s")
+    mine = tmp_path / "k8s/overlays/full/kustomization.yaml"
+    mine.write_text(mine.read_text() + textwrap.dedent(patch))
+    [ingress] = of_kind(render(mine.parent), "Ingress")
+    hosts = ingress["spec"]["tls"][0]["hosts"] + [rule["host"] for rule in ingress["spec"]["rules"]]
+    assert hosts == ["crcr.example.com"] * 2 and ingress["spec"]["ingressClassName"] == "nginx"
 
 
 def test_strimzis_kafka_takes_what_the_topics_want_and_knows_our_users(rendered):

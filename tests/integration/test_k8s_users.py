@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from lib.kafka import Kafka
 from lib.manifests import K8S, of_kind, render
@@ -42,7 +42,7 @@ NOT_JOINED = {"crcr-ingest": "crcr-fold", "crcr-dispatcher": "crcr-fold", "crcr-
 
 
 def settings(user):
-    return {"CRCR_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "CRCR_KAFKA_SASL_MECHANISM": "PLAIN",
+    return {"CRCR_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "CRCR_KAFKA_SASL_MECHANISMS": "PLAIN",
             "CRCR_KAFKA_SASL_USERNAME": user, "CRCR_KAFKA_SASL_PASSWORD": "p"}
 
 
@@ -224,6 +224,20 @@ def test_a_user_cannot_join_a_group_of_others(brokers, user):
         wait_for("the group to be refused", refused)
     finally:
         consumer.close()
+
+
+def test_the_user_that_makes_topics_raises_a_value_and_reads_and_writes_nothing(brokers):
+    admin = AdminClient(client(brokers, "admin"))
+    lower = ConfigResource("topic", "crcr.reconcile", {"retention.ms": "86400000", "segment.ms": "86400000"})
+    admin.alter_configs([lower])[lower].result(30)
+
+    def raised():
+        code, said = ctl(brokers, "crcr-topics", "topics", "create")
+        assert code == 0, said
+        return "crcr.reconcile: retention.ms raised from 86400000 to 604800000" in said
+    wait_for("the value to be raised", raised)
+    wait_for("the topics to be as in their file", lambda: ctl(brokers, "crcrctl", "topics", "check")[0] == 0)
+    assert not may_read(brokers, "crcr-topics", "crcr.events") and not may_write(brokers, "crcr-topics", "crcr.events")
 
 
 def test_other_clusters_get_the_same_rights():

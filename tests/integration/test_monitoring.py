@@ -103,8 +103,28 @@ def test_the_readme_lists_every_metric_with_type_labels_and_daemon():
 
 
 def test_the_readme_says_of_every_alert_what_to_do():
-    text = (HERE / "README.md").read_text()
-    assert {rule["alert"] for rule in [*alerts(), *alerts(KUBERNETES)]} == set(re.findall(r"`(Crcr\w+)`", text))
+    """The runbook, in a section, not only in its index."""
+    index, sections = (HERE.parent / "README.md").read_text().split("| alert | section |")[1].split("\n\n", 1)
+    named = {rule["alert"] for rule in [*alerts(), *alerts(KUBERNETES)]}
+    assert set(re.findall(r"`(Crcr\w+)`", index)) == named == set(re.findall(r"`(Crcr\w+)`", sections))
+
+
+def test_the_readmes_prometheus_rules_are_those_of_the_files():
+    script = re.search(r"^      for file in alerts .*?^      done", (HERE / "README.md").read_text(), re.MULTILINE | re.DOTALL)[0]
+    made = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    rules = [one for one in yaml.safe_load_all(made) if one]
+    assert [one["kind"] for one in rules] == ["PrometheusRule"] * 2
+    assert [one["spec"] for one in rules] == [yaml.safe_load((HERE / file).read_text()) for file in ("alerts.yml", KUBERNETES)]
+
+
+def test_in_compose_prometheus_has_the_same_jobs_by_the_names_of_services():
+    here, composed = (yaml.safe_load((HERE / f"prometheus{kind}.yml").read_text()) for kind in ("", "_compose"))
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    for one, other in zip(here["scrape_configs"], composed["scrape_configs"], strict=True):
+        [found] = other["dns_sd_configs"]
+        assert one["job_name"] == other["job_name"] and found["names"] == [one["job_name"].removeprefix("crcr-")]
+        assert one["static_configs"][0]["targets"] == [f"127.0.0.1:{found['port']}"]
+        assert services[found["names"][0]]["environment"]["CRCR_ADMIN_LISTEN"] == f"0.0.0.0:{found['port']}"
 
 
 @pytest.mark.parametrize("file", ["alerts.yml", KUBERNETES])
@@ -215,7 +235,7 @@ def promtool(*arguments):
 
 
 def test_the_alert_rules_hold():
-    for arguments in (["check", "config", "prometheus.yml"],
+    for arguments in (["check", "config", "prometheus.yml", "prometheus_compose.yml"],
                       ["test", "rules", "alerts_test.yml", "alerts_kubernetes_test.yml"]):
         code, output = promtool(*arguments)
         assert code == 0, output

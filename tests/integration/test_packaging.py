@@ -37,7 +37,7 @@ def units(root, prefix=PREFIX):
 
 def environment_of(lines, credentials):
     """What systemd would hand to the unit: crcr.env and Environment=, with %d the credentials' folder."""
-    text = (ROOT / "deploy/systemd/crcr.env").read_text()
+    text = (ROOT / "deploy/systemd/crcr.env").read_text().replace("GITHUB_APP_ID=\n", "GITHUB_APP_ID=1\n")
     values = dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
     for key, value in lines:
         if key == "LoadCredential":
@@ -162,6 +162,19 @@ def test_topics_of_the_installed_tree_are_those_of_the_repository(installed):
                          ("monitoring/alerts.yml", "deploy"), ("redis/users", "deploy"), ("redis/make-users", "deploy"),
                          ("topics/users.conf", "deploy"), ("topics/acls", "deploy")):
         assert (share / name).read_bytes() == (ROOT / source / name).read_bytes()
+
+
+def test_links_of_installed_documents_lead_to_installed_files(installed):
+    doc = installed / PREFIX.lstrip("/") / "share/doc/crcr"
+    pages, links = sorted(doc.rglob("*.md")), 0
+    assert doc / "deploy/README.md" in pages
+    for page in pages:
+        for link in re.findall(r'\]\(([^)#\s]+)|(?:src|srcset|href)="([^"#\s]+)', page.read_text()):
+            path = "".join(link)
+            if ":" not in path:
+                links += 1
+                assert (page.parent / path).is_file(), f"{page.relative_to(doc)}: {path}"
+    assert links > 50
 
 
 def test_systemd_finds_no_fault_in_the_units_and_little_exposure(installed, tmp_path):

@@ -82,6 +82,15 @@ def test_one_round_of_the_relay_is_refused_nothing(kafka_node, server, tmp_path)
     assert denied == [], "\n".join(map(str, denied))
 
 
+def test_the_user_of_ingest_ends_a_quota_as_its_readme_says(server):
+    """But for it nobody may: there is no administrator in Redis."""
+    key = "crcr:rate:org/quota"
+    server.client().hset(key, "day_over", 1)
+    assert "`PEXPIRE crcr:rate:<repo> 1` as the Redis user `crcr-ingest`" in (ROOT / "ingest/README.md").read_text()
+    connect(server, "crcr-ingest").execute_command("PEXPIRE", key, 1)
+    wait_for("the quota to be gone", lambda: not server.client().exists(key))
+
+
 @pytest.mark.parametrize("user", USERS)
 def test_a_user_is_refused_what_is_dangerous_and_keys_of_others(server, user):
     client, admin = connect(server, user), server.client()

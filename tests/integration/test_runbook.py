@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from lib.ctl import Ctl
+from lib.manifests import K8S, render
 from lib.metric_families import all_families
 from lib.processes import BIN, ROOT
 
@@ -21,7 +22,9 @@ INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^    .*$", "", TEXT, flags=re.MULTI
 FILLED_IN = {"DELIVERY": "72d3162e-cc78-11e3-81ab-4c9367dc0958", "OWNER/REPO": "org/backend", "PARTITION@OFFSET": "3@17"}
 REFUSED = 2  # wrong arguments
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+OF_TLS = yaml.safe_load((ROOT / "deploy/compose/tls/compose.yml").read_text())["services"]
 [SYSTEMD] = [command for command in COMMANDS if command.startswith("set -a")]
+[LOGINS] = [command for command in COMMANDS if command.startswith("REDIS_LOGIN_FILE=")]
 
 
 def filled(command):
@@ -87,17 +90,33 @@ def test_a_command_that_is_not_understood_is_seen(ctl):
 
 
 def test_the_other_commands_are_of_programs_and_files_that_are_there():
-    for command in set(COMMANDS) - {SYSTEMD}:
+    # What the overlay `full` makes, and what Strimzi and Kubernetes make of it.
+    made = {one["metadata"]["name"] for one in render(K8S / "overlays/full")} | {"crcr-brokers-0", "data-redis-0"}
+    for command in set(COMMANDS) - {SYSTEMD, LOGINS}:
         word = next(part for part in shlex.split(command) if "=" not in part)
         if word.startswith("crcr-"):
             assert (BIN / word).exists() and "--check-config" in command, command
         elif "/" in word:
             assert (ROOT / word).exists(), command
         elif word == "kubectl":
-            named = re.search(r"scaledobject ([\w-]+) autoscaling\.keda\.sh/paused-replicas(=4|-)$", command)
-            assert named and f"name: {named[1]} " in (ROOT / "deploy/k8s/components/keda/tiers.yaml").read_text(), command
+            assert kubernetes_names(command) <= made, command
         else:
-            assert word in ("crcrctl", "curl", "kcat", "kafka-topics.sh", "kafka-configs.sh", "kafka-consumer-groups.sh"), command
+            assert word in ("crcrctl", "curl", "docker", "kafka-topics.sh", "kafka-configs.sh"), command
+
+
+def kubernetes_names(command):
+    """The names of things in a kubectl command: what stands behind their kind, and in a selector by name."""
+    words = shlex.split(command)
+    assert words[:3] == ["kubectl", "-n", "crcr"], command
+    selected = re.search(r"app\.kubernetes\.io/name in \(([^)]+)\)", command)
+    if selected:
+        return set(selected[1].split(",")) - {"crcr-dispatcher"} | {f"crcr-dispatcher-l{tier}" for tier in "1234"}
+    plain = [word for word in words[3:words.index("--") if "--" in words else None] if not word.startswith("-")]
+    keda = [word for word in plain if word.startswith("autoscaling.keda.sh/")]
+    assert all(re.fullmatch(r"autoscaling\.keda\.sh/paused-replicas(=\d|-)", word) for word in keda)
+    named = [word for word in plain if word not in keda][1 if plain[0] == "exec" else 2:]
+    assert named or "--all" in words, command
+    return set(named)
 
 
 # ---- where: what stands in front of the commands --------------------------------------------------------------------
@@ -109,7 +128,7 @@ def test_no_command_reads_a_file_that_a_container_does_not_have():
 
 def composed():
     """(subcommand, service) of each `docker compose` in the text; a service is scaled, or the first word that is no option."""
-    for text in INLINE:
+    for text in INLINE + COMMANDS:
         if not (found := re.search(r"docker[ -]compose (\w+)(.*)", text)):
             continue
         words = re.sub(r"--index \d+", "", found[2]).split()
@@ -119,8 +138,9 @@ def composed():
 
 def test_compose_commands_are_of_services_that_have_what_they_need():
     found = {one for one in composed() if one[1] not in (None, "SERVICE")}
-    assert {("exec", "ingest"), ("up", "reporter"), ("up", "dispatcher"), ("run", "topics")} <= found
-    assert {service for _, service in found} <= SERVICES.keys()
+    assert {("exec", "ingest"), ("up", "reporter"), ("up", "dispatcher"), ("run", "topics"), ("stop", "redis")} <= found
+    assert {service for _, service in found} - OF_TLS.keys() <= SERVICES.keys()
+    assert OF_TLS["rights"]["entrypoint"] == ["bash", "/etc/crcr-tls/kafka-rights"]  # with arguments it runs Kafka's tools
     # `docker compose run --rm -T crcrctl …`: the service is the program, with the keys that its verbs ask for.
     assert SERVICES["crcrctl"]["entrypoint"] == ["crcrctl"]
     assert {"GITHUB_APP_PRIVATE_KEY_FILE", "GITHUB_APP_SECRET_FILE", "REDIS_LOGIN_FILE"} <= SERVICES["crcrctl"]["environment"].keys()
@@ -147,7 +167,9 @@ def test_kubernetes_commands_are_of_deployments_that_have_what_they_need():
 def test_a_shell_on_a_machine_with_systemd_gets_what_the_units_get(tmp_path):
     folder = tmp_path / "etc"
     (folder / "secrets").mkdir(parents=True)
-    (folder / "crcr.env").write_text((ROOT / "deploy/systemd/crcr.env").read_text())
+    (folder / "crcr.env").write_text((ROOT / "deploy/systemd/crcr.env").read_text().replace("GITHUB_APP_ID=\n", "GITHUB_APP_ID=1\n"))
+    (folder / "secrets/redis_login_crcrctl").write_text("crcrctl:a-password\n")
+    (folder / "secrets/kafka_password_crcrctl").write_text("a-password\n")
     (folder / "secrets/app_private_key").write_text(key_of(tmp_path).read_text())
     (folder / "secrets/webhook_secret").write_text("a-secret\n")
 
@@ -159,6 +181,8 @@ def test_a_shell_on_a_machine_with_systemd_gets_what_the_units_get(tmp_path):
     assert code == 0, said
     code, said = shell("crcrctl send-webhook - --event ping --url http://127.0.0.1:1/github/webhook")
     assert code == 3, said
+    code, said = shell("crcr-dispatcher --check-config", f"{SYSTEMD}\n{LOGINS}".replace("/etc/crcr", str(folder)))
+    assert code == 0 and "REDIS_LOGIN=\n" not in said and "crcrctl" in said, said
     assert shell("crcr-dispatcher --check-config", f"set -a; . {folder}/crcr.env")[0] == REFUSED, "it lacks the key"
 
 
@@ -199,6 +223,7 @@ def settings():
 def test_every_setting_exists():
     known = settings() | {f"{name}_FILE" for name in settings()}
     known |= set(re.findall(r"\$\{(\w+)[:}]", (ROOT / "docker-compose.yml").read_text()))
+    known |= {name for service in OF_TLS.values() for name in service.get("environment", {})}
     prefixes = r"(?:CRCR|GITHUB|KAFKA|REDIS|HUD|ALLOWLIST|ZOMBIE|RATE|UPSTREAM|CI)_[A-Z_]+"
     for name in set(re.findall(rf"\b{prefixes}\b", TEXT)):
         assert name in known or any(name.rstrip("_") + "_" in one for one in known if name.endswith("_")), name

@@ -268,7 +268,7 @@ class TestBulkhead:
         for _ in range(200):
             bench.pull_request()
         wait_for("all of the other's", lambda: len(bench.dispatches(repo=quick)) == 200, 20)
-        put_off = [one for one in bench.topic("dispatches") if b"all its places are taken" in one.value]
+        put_off = [one for one in bench.topic("dispatches") if b"all its slots are taken" in one.value]
         assert put_off and all(one.headers["repo"] == slow for one in put_off)
         back = sorted(int(one.headers["not_before_ms"]) for topic in ("delay.10s", "delay.1m")
                       for one in bench.topic(topic) if one.headers["repos"] == slow)
