@@ -68,6 +68,8 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         repo,
         STR_LIT("event_type"),
         str_of(o->event_type),
+        STR_LIT("action"),
+        str_of(o->action),
         STR_LIT("head_sha"),
         str_of(o->head_sha),
         STR_LIT("error"),
@@ -107,7 +109,7 @@ static const struct field {
     FIELD(event_type, TEXT),    FIELD(head_sha, TEXT), FIELD(error, TEXT),
     FIELD(level, NUMBER),       FIELD(pr, NUMBER),     FIELD(http_status, NUMBER),
     FIELD(attempt, NUMBER),     FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
-    FIELD(received_ms, NUMBER),
+    FIELD(received_ms, NUMBER), FIELD(action, TEXT),
 };
 
 /* False when there is no such hash. */

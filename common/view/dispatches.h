@@ -11,6 +11,7 @@ struct dispatch_view {
     char outcome[16];                /* outcome_kind_name */
     char repo[REPO_MAX + 1];
     char event_type[16];
+    char action[64]; /* of the event; "" when it has none, or in hashes of before it was kept */
     char head_sha[SHA_MAX + 1];
     char error[512];
     int64_t level, pr, http_status, attempt;

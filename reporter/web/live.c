@@ -168,10 +168,10 @@ static void tell_changed(struct live *l, int64_t now_ms)
 /* The body is the caller's. */
 static struct page render(struct live *l, const struct path_ask *ask)
 {
-    struct page page = { .status = 503, .at_ms = clock_mono_ms() };
+    struct page page = { .status = 503 };
     struct buf body = BUF_INIT(BODY_MAX_BYTES);
     struct why why = { "" };
-    if (page.at_ms < l->down_until_ms && !ask->path->no_view) {
+    if (clock_mono_ms() < l->down_until_ms && !ask->path->no_view) {
         buf_puts(&body, "{\"detail\":\"" PATH_UNAVAILABLE "\"}");
     } else {
         page.status = path_render(&l->view, ask, &body, &why);
@@ -187,6 +187,7 @@ static struct page render(struct live *l, const struct path_ask *ask)
                  LOG_STR("error", str_of(why.text)));
     page.body.ptr = buf_take(&body, &page.body.len);
     page_etag(page.etag, page.body);
+    page.at_ms = clock_mono_ms(); /* its end: who asked for a slow page meanwhile gets this one */
     return page;
 }
 
@@ -234,6 +235,7 @@ static void *live_main(void *arg)
         wake_reset(&l->wake);
         int64_t now_ms = clock_mono_ms();
         pthread_mutex_lock(&l->lock);
+        l->leaving |= role_stopping(l->role);
         tell_due(l, now_ms);
         struct reader *asking = l->asking, *waiting = reader_next(l, now_ms);
         if (asking)
@@ -360,6 +362,8 @@ void live_wait(struct live *l, struct http_exchange *x)
         refuse(l, r, 503, "too many wait");
     else if (l->leaving)
         tell(l, r, LEAVING);
+    else
+        compare(l, r, clock_mono_ms());
     pthread_mutex_unlock(&l->lock);
 }
 

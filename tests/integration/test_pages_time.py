@@ -55,6 +55,17 @@ def test_a_back_end_that_never_reports_is_bad_once_its_time_is_over(reporter, pa
         assert "org/four ✗ never reported" in page.text(".commits"), "of each commit too"
 
 
+def test_of_what_was_closed_no_report_is_awaited(reporter, page):  # noqa: F811
+    job, limit = silent(reporter, 723)
+    closed = Job(reporter, pr=723)
+    closed.sha = job.sha
+    closed.outcome("dispatched", action="closed")
+    wait_for("it", lambda: (reporter.relay.api(f"/api/crcr/deliveries/{closed.delivery}") or {}).get("action") == "closed")
+    page.open(f"/delivery/{closed.delivery}").wait("no job yet", "Nothing: every job that reported has ended")
+    page.js(LATER, limit + 60)
+    assert "never reported" not in page.text()
+
+
 def test_the_allowlist_becomes_old_on_an_open_page(reporter, page):  # noqa: F811
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     reporter.redis.client(reporter.relay.prefix).hset("crcr:allowlist", "fetched_at", now)

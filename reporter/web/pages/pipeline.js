@@ -44,10 +44,14 @@ const topicRow = (topic) => ({ key: topic.topic, cells: [
 
 const command = (text) => el("div", [el("code", text), " ", copyButton(text, text)]);
 
+// A row does not go back: its job is folded once more, which publishes the newest one.
+const putBack = (entry) => ((entry.source_topic || "").endsWith("results") && entry.delivery
+  ? `crcrctl replay --topic callbacks --delivery ${entry.delivery}` : `crcrctl dlq replay ${entry.position}`);
+
 const entryRow = (entry) => ({ key: entry.position, cells: [
   el("code", entry.position), when(entry.parked_at), said(entry.class || "–"),
   [said(entry.source_topic || "–"), " ", entry.delivery ? deliveryLink(entry.delivery) : said(entry.key || ""), entry.repos ? [" ", said(entry.repos)] : ""],
-  said(entry.error || "–"), [command(`crcrctl dlq replay ${entry.position}`), command(`crcrctl dlq show ${entry.position}`)]] });
+  said(entry.error || "–"), [command(putBack(entry)), command(`crcrctl dlq show ${entry.position}`)]] });
 
 function queue(dlq) {
   if (dlq.open === null) return el("p", READING, { class: "quiet" });

@@ -34,8 +34,9 @@ function steps(data, jobsOf, clockOf) {
 const later = (at, wait) => (at ? new Date(Date.parse(at) + wait * 1000).toISOString() : null);
 
 // Of a back end without a job: whether its first report should have come by now. Its check run, where it has one, is timed out then.
+// Nobody tests what was closed.
 export function neverReported(row, data) {
-  if (row.level === "L1" || data.more_jobs || !row.dispatch?.dispatched_at || !data.silent_after_seconds) return false;
+  if (row.level === "L1" || data.action === "closed" || data.more_jobs || !row.dispatch?.dispatched_at || !data.silent_after_seconds) return false;
   return Date.parse(later(row.dispatch.dispatched_at, data.silent_after_seconds)) <= Date.now();
 }
 
@@ -45,7 +46,7 @@ function waitsOf(row, jobs, clockOf, data) {
   const open = jobs.filter((job) => job.status === "in_progress").map((job) =>
     () => [repoLink(row.repo), ": the end of ", said(jobName(job)), ", at the latest ", when(later(clockOf.get(job).in_progress, limit)), "; then it is timed out."]);
   if (sent?.outcome === "waiting") open.push(() => [repoLink(row.repo), ": the dispatch itself. ", sent.error ? said(sent.error) : "It is tried again."]);
-  if (!sent?.dispatched_at || row.level === "L1" || jobs.length || data.more_jobs || neverReported(row, data)) return open;
+  if (!sent?.dispatched_at || row.level === "L1" || jobs.length || data.action === "closed" || data.more_jobs || neverReported(row, data)) return open;
   return [...open, () => [repoLink(row.repo), ": its first report", row.check_run === "open"
     ? [", at the latest ", when(later(sent.dispatched_at, limit)), "; then its check run is timed out."]
     : row.check_run ? "; the check run of its commit has ended without it." : "; it has no check run, so no time-out is reported."]];
