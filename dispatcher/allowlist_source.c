@@ -239,6 +239,7 @@ static void fetched(void *opaque, const struct content_answer *answer)
         report_fetched(w, clock_wall_ms());
         if (answer->unchanged) {
             count(w, "same");
+            store_in_redis(w, w->sha);
         } else {
             free(w->etag);
             w->etag = str_dup(answer->etag);
@@ -253,15 +254,16 @@ static void fetched(void *opaque, const struct content_answer *answer)
     w->again = false;
 }
 
-/* With the ETag only while what was read last is in force. Else (held, or another router published
- * another version since) it is fetched whole, to be compared again. */
+/* With the ETag only while what was read last is in force, and was had at the last attempt. Else
+ * (refused, unreachable, held, or another router published another version since) it is fetched
+ * whole, to be compared again. */
 static void fetch(struct watched *w)
 {
     struct allowlist_source *s = w->source;
     struct why why;
     w->fetching = true;
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
-    bool in_force = strcmp(w->sha, in_force_sha(w, version)) == 0;
+    bool in_force = !w->error[0] && strcmp(w->sha, in_force_sha(w, version)) == 0;
     allowlist_feed_release(s->d->feed, version);
     enum err err =
         content_fetch(w->from, s->clients->github, s->clients->http,

@@ -148,22 +148,25 @@ struct run_order {
     size_t from, to;  /* its jobs */
 };
 
+/* Of Actions by number, of other CIs by time. Those two do not replace each other (part_of), so
+ * which come first is no matter. */
 static int newest_first(const void *a, const void *b)
 {
     const struct run_order *x = a, *y = b;
-    if (x->number > 0 && y->number > 0)
-        return (x->number < y->number) - (x->number > y->number);
+    if (x->number != y->number)
+        return x->number > y->number ? -1 : 1;
     if (x->first_ms != y->first_ms)
         return x->first_ms > y->first_ms ? -1 : 1;
     return strcmp(y->run_id, x->run_id);
 }
 
-#define PART_MAX_BYTES (2 * NAME_MAX_BYTES + 2)
+#define PART_MAX_BYTES (2 * NAME_MAX_BYTES + 3)
 
-/* What runs have: a workflow, or one job of it. */
+/* What runs have: a workflow of Actions or of another CI, or one job of it. */
 static struct str part_of(struct buf *to, const struct result_record *job, bool whole)
 {
     buf_reset(to);
+    buf_putc(to, is_of_actions(job) ? 'a' : 'o');
     buf_puts(to, job->workflow_name);
     buf_putc(to, '\0');
     if (!whole)

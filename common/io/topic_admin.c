@@ -304,7 +304,7 @@ enum err topic_admin_compare(struct topic_admin *a, const struct topic_specs *sp
 
 /* One group's answer: into its part of lags, which are as many for each group as list has
  * partitions. */
-static enum err committed_note(rd_kafka_event_t *event, const char *const *groups,
+static enum err committed_note(rd_kafka_event_t *event, const char *const *groups, size_t n_groups,
                                const rd_kafka_topic_partition_list_t *list,
                                struct partition_lag *lags, struct why *why)
 {
@@ -317,8 +317,11 @@ static enum err committed_note(rd_kafka_event_t *event, const char *const *group
     const rd_kafka_error_t *error = rd_kafka_group_result_error(answered[0]);
     if (error)
         return why_set(why, ERR_REFUSE, "group %s: %s", name, rd_kafka_error_string(error));
-    while (strcmp(groups[g], name) != 0)
+    while (g < n_groups && strcmp(groups[g], name) != 0)
         g++;
+    if (g == n_groups)
+        return why_set(why, ERR_RETRY, "Kafka answered about group %s, which was not asked for",
+                       name);
     for (int i = 0; i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &list->elems[i];
         const rd_kafka_topic_partition_t *committed = rd_kafka_topic_partition_list_find(
@@ -355,9 +358,12 @@ static enum err ask_committed(struct topic_admin *a, const char *const *groups, 
         enum err failed;
         rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &failed, err ? NULL : why);
         if (!failed && !err)
-            failed = committed_note(event, groups, list, lags, why);
+            failed = committed_note(event, groups, n_groups, list, lags, why);
         err = err ? err : failed;
     }
+    for (size_t g = 0; !err && list->cnt && g < n_groups; g++)
+        if (!lags[g * (size_t)list->cnt].topic[0])
+            err = why_set(why, ERR_RETRY, "Kafka did not answer about group %s", groups[g]);
     return err;
 }
 

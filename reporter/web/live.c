@@ -29,7 +29,8 @@
 #define EVENT_TYPE "text/event-stream"
 #define CHANGED    "retry: 500\nid: %s\nevent: changed\ndata: {}\n\n"
 #define UNREADABLE "retry: 2000\nevent: changed\ndata: {}\n\n"
-#define UNCHANGED  "retry: 500\n: nothing has changed\n\n"
+#define UNCHANGED  "retry: 500\nevent: unchanged\ndata: {}\n\n"
+#define NOT_SEEN   "retry: 500\n: nobody has looked\n\n"
 #define LEAVING    "retry: 2000\n: leaving\n\n"
 
 #define TAGS_SIZE (OF_MAX * PAGE_ETAG_SIZE + 1) /* digests, with a point between two */
@@ -99,14 +100,17 @@ static void refuse(struct live *l, struct reader *r, int status, const char *det
     wait_end(l, r);
 }
 
-/* Ends the wait of those who have waited long enough, and of all when we leave. */
+/* Ends the wait of those who have waited long enough, and of all when we leave. Only what was
+ * looked at meanwhile is known to be unchanged. */
 static void tell_due(struct live *l, int64_t now_ms)
 {
     struct reader *r, *after;
     DL_FOREACH_SAFE(l->waiting, r, after)
     {
-        if (r->due_ms <= now_ms || l->leaving)
-            tell(l, r, l->leaving ? LEAVING : UNCHANGED);
+        if (l->leaving)
+            tell(l, r, LEAVING);
+        else if (r->due_ms <= now_ms)
+            tell(l, r, r->seen_ms >= r->due_ms - WAIT_MS ? UNCHANGED : NOT_SEEN);
     }
 }
 

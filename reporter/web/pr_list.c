@@ -1,6 +1,7 @@
 /* The list of pull requests: the newest 25 of those that are asked for. With a state it looks at
  * 100 at most, so that there may be fewer, and more behind "before". */
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
@@ -82,6 +83,8 @@ static enum err silent_find(const struct web_view *w, const struct api_delivery 
         struct str repo = str_of(d->repo);
         struct dispatch_view head = { .dispatched_ms = 0 };
         bool found;
+        if (shown->n_jobs > 0 && !strcmp(d->action, "closed"))
+            continue; /* it may have reported on another delivery, which is not looked at */
         if (d->level < 3 || score_of_downstream(shown->jobs, shown->n_jobs, repo).jobs > 0)
             continue;
         err = dispatch_of_head(w->redis, str_of(d->head_sha), repo, &found, &head, why);
@@ -90,12 +93,17 @@ static enum err silent_find(const struct web_view *w, const struct api_delivery 
     return err;
 }
 
-/* By the jobs of all downstreams that count. Of more than were read nobody knows that they pass. */
+/* By the jobs of all downstreams that count, and at L3 and L4 by who reported nothing: silent, or
+ * not reached. Of more than were read nobody knows that they pass. */
 static const char *state_of(const struct api_delivery *shown)
 {
     struct jobs_score score = score_of_downstream(shown->jobs, shown->n_jobs, STR_NONE);
-    for (size_t i = 0; i < shown->n_dispatches; i++)
-        score.failed += shown->silent[i];
+    for (size_t i = 0; i < shown->n_dispatches; i++) {
+        const struct dispatch_view *d = &shown->dispatches[i];
+        bool refused = d->level >= 3 && !strcmp(d->outcome, outcome_kind_name(OUTCOME_FAILED)) &&
+                       !score_of_downstream(shown->jobs, shown->n_jobs, str_of(d->repo)).jobs;
+        score.failed += shown->silent[i] || refused;
+    }
     return score.failed                      ? "failing"
            : score.running                   ? "running"
            : score.jobs && !shown->more_jobs ? "passing"

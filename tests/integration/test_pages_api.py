@@ -191,6 +191,18 @@ def test_a_back_end_that_blocks_and_never_reports_is_timed_out_in_the_list(repor
     assert wait_for("the other", lambda: (found := listed(reporter, 814)) and found[1]) == {"org/four": None}
 
 
+def test_a_back_end_that_blocks_and_was_not_reached_fails_in_the_list(reporter):
+    job = Job(reporter, "org/two", "L2", pr=815).outcome("dispatched", action="opened")
+    job.call("completed", 3000, conclusion="success")
+    label_event(job, "opened", [], "", 1)
+    assert wait_for("the list", lambda: (found := listed(reporter, 815, "&state=passing")) and found)[1] == {"org/two": "success"}
+    four = Job(reporter, pr=815)
+    four.delivery, four.sha = job.delivery, job.sha
+    four.outcome("failed", action="opened", http_status=404)
+    wait_for("it to fail", lambda: listed(reporter, 815, "&state=failing"))
+    wait_for("it to pass no more", lambda: not listed(reporter, 815, "&state=passing"))  # an answer is kept for 2 s
+
+
 # ---- one rendering for all --------------------------------------------------------------------------
 
 def test_an_answer_that_the_client_has_is_304_and_one_of_the_last_2_s_is_not_made_again(reporter, rich):
@@ -278,7 +290,7 @@ def test_whoever_waits_is_sent_to_ask_when_redis_is_unavailable(reporter, rich):
 @pytest.mark.long  # 20 s
 def test_a_live_request_ends_after_20_s_without_a_change(reporter, rich):
     path = f"/api/crcr/deliveries/{rich.delivery}"
-    assert live(reporter, path, etag_of(reporter, path)).result()[2] == "retry: 500\n: nothing has changed\n\n"
+    assert live(reporter, path, etag_of(reporter, path)).result()[2] == "retry: 500\nevent: unchanged\ndata: {}\n\n"
 
 
 def test_live_requests_end_with_the_server(reporter, rich):

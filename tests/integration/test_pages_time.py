@@ -56,8 +56,8 @@ def test_a_back_end_that_never_reports_is_bad_once_its_time_is_over(reporter, pa
 
 
 def test_of_what_was_closed_no_report_is_awaited(reporter, page):  # noqa: F811
-    job, limit = silent(reporter, 723)
-    closed = Job(reporter, pr=723)
+    job, limit = silent(reporter, 724)
+    closed = Job(reporter, pr=724)
     closed.sha = job.sha
     closed.outcome("dispatched", action="closed")
     wait_for("it", lambda: (reporter.relay.api(f"/api/crcr/deliveries/{closed.delivery}") or {}).get("action") == "closed")
@@ -103,7 +103,7 @@ def test_the_footer_and_the_banner_say_of_when_the_page_is(reporter, tab):  # no
     tab.click("#auto")
     tab.wait("Live", selector="#fresh")
     tab.js(LATER, 3 * HOUR)
-    tab.js("window.source = counts.sources.at(-1); source.onopen(); source.onerror();")  # an answer that nothing has changed
+    tab.js("window.source = counts.sources.at(-1); source.onopen(); source.dispatchEvent(new MessageEvent('unchanged')); source.onerror();")
     assert tab.wait("Live", selector="#fresh") != first, "3 h later"
     tab.js("counts.fetch = window.fetch; window.fetch = async () => { throw new Error('cut'); };"
            "source.dispatchEvent(new MessageEvent('changed'))")

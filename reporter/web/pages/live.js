@@ -31,24 +31,21 @@ export function follow(answers, { changed, unchanged, failed }) {
   leave();
   if (!of.every((one) => one.tag) || typeof EventSource === "undefined" || performance.now() < resting) return;
   const mine = source = new EventSource(`${url}&etag=${tags}`);
-  let heard = null; // unchanged or changed, of an answer that has begun
+  let opened = false; // an answer has begun
   followed = url;
   known = tags;
-  mine.onopen = () => { heard = unchanged; };
+  mine.onopen = () => { opened = true; };
+  mine.addEventListener("unchanged", () => { if (mine === source) unchanged(); });
   mine.addEventListener("changed", (event) => {
     if (mine !== source) return;
     known = event.lastEventId;
-    heard = changed;
     setTimeout(changed, Math.random() * JITTER_MS);
   });
-  // Each answer ends with an error, too; one that never began is a failure. One without an event says
-  // that nothing has changed.
+  // Each answer ends with an error, too; one that never began is a failure.
   mine.onerror = () => {
-    const said = mine.readyState === EventSource.CLOSED ? null : heard;
-    heard = null;
-    if (mine !== source) return;
-    if (said === unchanged) unchanged();
-    if (said) return;
+    const failure = !opened || mine.readyState === EventSource.CLOSED;
+    opened = false;
+    if (!failure || mine !== source) return;
     leave();
     resting = performance.now() + AGAIN_MS;
     failed();

@@ -100,18 +100,15 @@ function noSuchPage() {
   shown = address();
 }
 
-// Makes the page of drawn.data.
-function redraw(isNew) {
-  put(drawn.page.show(drawn.data, new URLSearchParams(location.search)), isNew);
-  drawn.at = Date.now();
+// what: { page, data, json }.
+function redraw(what, isNew) {
+  put(what.page.show(what.data, new URLSearchParams(location.search)), isNew);
+  drawn = { ...what, at: Date.now() };
 }
 
 function draw(page, data, entered) {
   const json = JSON.stringify(data), isNew = shown !== address();
-  if (isNew || json !== drawn.json) {
-    drawn = { page, data, json };
-    redraw(isNew);
-  }
+  if (isNew || json !== drawn.json) redraw({ page, data, json }, isNew);
   tell("");
   shown = address();
   if (!isNew) return;
@@ -187,7 +184,7 @@ function again() {
   ages();
   if (!auto.checked || document.hidden) leave();
   else if (!asking && !isLive()) ask(false);
-  if (!document.hidden && drawn && shown === address() && Date.now() - drawn.at >= REDRAW_MS) redraw(false);
+  if (!document.hidden && drawn && shown === address() && Date.now() - drawn.at >= REDRAW_MS) redraw(drawn, false);
   showFresh();
 }
 

@@ -111,7 +111,15 @@ export const jobKey = (job) => [job.downstream_repo.toLowerCase(), job.delivery_
                                 job.check_run_id, job.run_attempt].join("\n");
 
 // The jobs of each back end, by its name in lower case.
-export const jobsByRepo = (jobs) => Map.groupBy(jobs, (job) => job.downstream_repo.toLowerCase());
+export function jobsByRepo(jobs) {
+  const byRepo = new Map();
+  for (const job of jobs) {
+    const repo = job.downstream_repo.toLowerCase();
+    if (!byRepo.has(repo)) byRepo.set(repo, []);
+    byRepo.get(repo).push(job);
+  }
+  return byRepo;
+}
 
 // Without those that a later attempt or a newer run has replaced, as the aggregate check run counts.
 export const newestAttempts = (jobs) => jobs.filter((job) => !job.replaced);

@@ -107,6 +107,9 @@ class TestAllowlist:
         bench = own(environment={"ALLOWLIST_TTL_SECONDS": "1"}).start().ready()
         wait_for("a 304", lambda: unchanged(bench))
         assert len(bench.topic("allowlist")) == 1
+        bench.redis.hset("crcr:allowlist", mapping={"fetched_at": "2020-01-01T00:00:00.000Z", "error": "no answer"})
+        wait_for("the pages to have it as new", lambda: bench.redis.hget("crcr:allowlist", "fetched_at") > "2021")
+        assert bench.redis.hget("crcr:allowlist", "error") == ""
 
     def test_what_another_router_left_in_force_gives_way_to_what_github_has(self, own):
         bench = own(environment={"ALLOWLIST_TTL_SECONDS": "1"}).start().ready()

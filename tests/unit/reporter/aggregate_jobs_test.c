@@ -112,6 +112,20 @@ static void a_run_of_another_workflow_replaces_nothing(void **state)
     assert_completed(s, "cancelled");
 }
 
+/* In whatever order they began: the newest run of Actions is that of the highest number. */
+static void runs_of_actions_and_of_another_ci_replace_nothing_of_each_other(void **state)
+{
+    struct scene *s = *state;
+    struct result_record *older = job(s, "10", "a", "1", "success", 4000);
+    struct result_record *newest = job(s, "20", "a", "1", "cancelled", 2000);
+    of_actions(older);
+    of_actions(newest);
+    job(s, "u-1", "a", "1", "cancelled", 3000);
+    jobs_mark_replaced(s->jobs, s->view.n_jobs);
+    for (size_t i = 0; i < s->view.n_jobs; i++)
+        assert_false(s->jobs[i].replaced);
+}
+
 static void a_rerun_under_a_new_id_replaces_the_same_job(void **state)
 {
     struct scene *s = *state;
@@ -183,6 +197,7 @@ int main(void)
         TEST(the_cancelled_newest_run_counts),
         TEST(a_failure_of_the_older_run_still_counts),
         TEST(a_run_of_another_workflow_replaces_nothing),
+        TEST(runs_of_actions_and_of_another_ci_replace_nothing_of_each_other),
         TEST(a_rerun_under_a_new_id_replaces_the_same_job),
         TEST(more_jobs_than_are_looked_at_are_not_green),
         TEST(the_same_jobs_are_marked_as_replaced),
