@@ -28,7 +28,7 @@ collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_
 # What takes longest goes first: files are given to workers in this order, and all workers end together.
 FIRST = ("test_dispatcher_breaker", "test_crcrctl_dlq", "test_reporter_rebuild_faults", "test_dispatcher_faults",
          "test_crcrctl_redeliver", "test_dispatcher_mark", "test_dispatcher_answers", "test_reporter", "test_reporter_aggregate",
-         "test_crcrctl", "test_crcrctl_replay", "test_broker_errors", "test_allowlist_alive", "test_k8s_manifests",
+         "test_crcrctl", "test_crcrctl_replay", "test_broker_errors", "test_k8s_manifests",
          "test_reporter_rebuild", "test_dispatcher_reruns", "test_dispatcher_budget", "test_reporter_comments",
          "test_reporter_pause", "test_topics", "test_runbook", "test_reporter_forward", "test_ingest_webhooks",
          "test_crcrctl_probe", "test_dispatcher_routing", "test_monitoring", "test_crcrctl_levels", "test_reporter_refusals",

@@ -41,6 +41,7 @@ def told(relay, part):
     return relay.metric(part, "crcr_role_healthy", role="allowlist")
 
 
+@pytest.mark.long  # a Kafka of its own, which is frozen
 def test_a_daemon_whose_follower_of_the_allowlist_hangs_says_so_within_30_s(relay):
     for part in DAEMONS:
         assert health(relay, part) == (200, []) and told(relay, part) == 1
@@ -60,6 +61,7 @@ def test_a_daemon_whose_follower_of_the_allowlist_hangs_says_so_within_30_s(rela
         wait_for(f"{part} to be healthy again", lambda: health(relay, part)[0] == 200 and told(relay, part) == 1)
 
 
+@pytest.mark.long  # likewise
 def test_while_kafka_is_unavailable_nobody_is_unhealthy(relay):
     """Neither who has read the list, nor who begins without a broker."""
     relay.node.freeze()

@@ -110,6 +110,7 @@ def test_killed_in_the_middle_another_run_ends_the_rebuild(fresh):
     assert differences(load_before(fresh), view_of_load(fresh)) == {}
 
 
+@pytest.mark.long
 def test_sigterm_in_the_middle_gives_the_lease_back(fresh):
     process = fresh.relay.parts["reporter"]
     with in_the_middle(fresh):
@@ -312,6 +313,7 @@ def test_lives_end_when_they_would_have(fresh):
     assert client.keys(f"crcr:job:*{older.delivery}*") == []
 
 
+@pytest.mark.long
 def test_progress_is_told_in_redis_and_in_the_log(fresh):
     with in_the_middle(fresh):
         pass
