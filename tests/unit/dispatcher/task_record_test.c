@@ -393,14 +393,16 @@ static void what_may_be_called_now_or_cannot_be_parked_goes_back_with_attempt_an
     }
 }
 
-static void what_is_anothers_already_is_dropped_also_after_its_call(void **state)
+static void what_is_anothers_already_is_dropped_at_once_also_after_its_call(void **state)
 {
-    struct fixture *f = take(state, "org/called");
+    struct fixture *f = take(state, "org/called,org/calling");
     was_called(f, 0, 8000);
+    f->r->tasks[1]->state = TASK_CALLING;
     worker.lost = true;
     all_are_given_back(f, 1);
     assert_int_equal(worker.n_written, 0);
     assert_int_equal(worker.dropped, 1);
+    ends(f, 1);
 }
 
 int main(void)
@@ -426,7 +428,7 @@ int main(void)
             what_waits_after_its_call_keeps_its_moment_its_attempt_and_its_mark, teardown),
         cmocka_unit_test_teardown(
             what_may_be_called_now_or_cannot_be_parked_goes_back_with_attempt_and_mark, teardown),
-        cmocka_unit_test_teardown(what_is_anothers_already_is_dropped_also_after_its_call,
+        cmocka_unit_test_teardown(what_is_anothers_already_is_dropped_at_once_also_after_its_call,
                                   teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
