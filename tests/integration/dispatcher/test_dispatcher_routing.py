@@ -1,4 +1,4 @@
-"""Where events go: behaviour.md, routing and sending; design.md, one dispatch and order."""
+"""Where events go: routing, one dispatch, and order."""
 import base64
 import json
 import re

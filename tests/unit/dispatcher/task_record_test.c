@@ -361,7 +361,7 @@ static void of_a_record_that_had_begun_the_rest_is_written_back(void **state)
     assert_int_equal(worker.done, 3);
 }
 
-static void what_waits_after_its_call_keeps_its_moment_its_attempt_and_its_mark(void **state)
+static void what_waits_after_its_call_keeps_moment_attempt_and_mark(void **state)
 {
     struct fixture *f = take(state, "org/new,org/called");
     was_called(f, 1, 8000);
@@ -376,7 +376,7 @@ static void what_waits_after_its_call_keeps_its_moment_its_attempt_and_its_mark(
     assert_string_equal(worker.at[1].mark, "answer_unseen");
 }
 
-static void what_may_be_called_now_or_cannot_be_parked_goes_back_with_attempt_and_mark(void **state)
+static void what_is_due_or_cannot_be_parked_goes_back_with_attempt_and_mark(void **state)
 {
     static const int64_t waits_ms[] = { -1, 8000 };
     for (size_t i = 0; i < 2; i++) {
@@ -424,10 +424,10 @@ int main(void)
         cmocka_unit_test_teardown(a_record_of_which_nothing_began_is_read_again_by_the_next_owner,
                                   teardown),
         cmocka_unit_test_teardown(of_a_record_that_had_begun_the_rest_is_written_back, teardown),
-        cmocka_unit_test_teardown(
-            what_waits_after_its_call_keeps_its_moment_its_attempt_and_its_mark, teardown),
-        cmocka_unit_test_teardown(
-            what_may_be_called_now_or_cannot_be_parked_goes_back_with_attempt_and_mark, teardown),
+        cmocka_unit_test_teardown(what_waits_after_its_call_keeps_moment_attempt_and_mark,
+                                  teardown),
+        cmocka_unit_test_teardown(what_is_due_or_cannot_be_parked_goes_back_with_attempt_and_mark,
+                                  teardown),
         cmocka_unit_test_teardown(what_is_anothers_already_is_dropped_at_once_also_after_its_call,
                                   teardown),
     };
