@@ -1,4 +1,4 @@
-#include "budget.h"
+#include "budget_payer.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * the rules) before it is sent. Redis is asked each time (view/budget.h), for a dispatch in one
  * step with its claim; a refusal is remembered by the process until its moment, so that who is
  * refused does not ask again and again. */
-#ifndef CRCR_GITHUB_BUDGET_H
-#define CRCR_GITHUB_BUDGET_H
+#ifndef CRCR_GITHUB_BUDGET_PAYER_H
+#define CRCR_GITHUB_BUDGET_PAYER_H
 
 #include "github.h"
 
