@@ -14,7 +14,7 @@
 #include "../base/metrics.h"
 #include "../crypto/jwt.h"
 #include "../io/http_client.h"
-#include "../view/budget.h"
+#include "../view/budget_shared.h"
 
 struct github;
 

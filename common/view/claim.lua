@@ -1,4 +1,4 @@
--- with: superseded.lua budget.lua
+-- with: superseded.lua budget_shared.lua
 -- Takes the claim of one dispatch and what its call costs, or says why not.
 -- KEYS: the claim; crcr:epoch; the lane's last seq (the claim again: it cannot be superseded); then,
 -- when something is to be paid, the keys of budget().

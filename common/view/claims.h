@@ -6,7 +6,7 @@
 
 #include "../io/redis.h"
 #include "../model/task.h"
-#include "budget.h"
+#include "budget_shared.h"
 
 #define CLAIM_SENDING_MS 60000
 /* A call is sent within half of that, or claimed again: the process may have been paused. */
