@@ -26,6 +26,7 @@ struct task_record *task_record_take(struct sender *s, struct work *work)
     }
     struct task_record *r = mem_alloc(1, sizeof(*r));
     r->s = s;
+    r->attempt = task.attempt;
     while (str_split(&repos, ',', &task.repo)) {
         struct task_in_hand *t = mem_alloc(1, sizeof(*t));
         t->s = s;
@@ -79,13 +80,13 @@ void task_record_end(struct task_in_hand *t, bool done)
     free(r);
 }
 
-/* True while nothing of it is under way or over, and none waits in its lane for its next attempt:
- * the record in the topic says all that there is to know. */
+/* True while nothing of it is under way or over, and no attempt is spent: the record in the topic
+ * says all that there is to know. */
 static bool is_untouched(const struct task_record *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct task_in_hand *t = r->tasks[i];
-        if (t && (t->state != TASK_IN_LANE || t->decision.next == DISPATCH_WAIT))
+        if (t && (t->state != TASK_IN_LANE || t->task.attempt != r->attempt))
             return false;
     }
     return !r->done;

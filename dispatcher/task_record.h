@@ -14,6 +14,7 @@ struct task_record {
     struct sender *s;
     struct task_in_hand *tasks[TASK_REPOS_MAX]; /* NULL: it is gone */
     size_t n;
+    int attempt; /* as the record came */
     bool done;   /* one is finished */
     bool listed; /* in sender.leaving */
     struct task_record *prev, *next;
@@ -28,10 +29,10 @@ void task_record_dead(struct task_in_hand *t, const char *class);
  * came from. */
 void task_record_leave(struct task_in_hand *t, enum task_exit exit);
 /* t is IN_LANE, was taken out of it, and its partition goes. A record of which no task was begun is
- * dropped, and read again by the next owner. Of any other what is left leaves, so that no call is
- * made twice and attempt and mark stay: what waits for its next attempt into a delay topic until
- * its moment (a record too large for that: back at once), the rest back to where it came from. What
- * is lost already is dropped. */
+ * dropped, and read again by the next owner, also where a limit made it wait: its order stays. Of
+ * any other what is left leaves, so that no call is made twice and attempt and mark stay: what
+ * waits until a moment into a delay topic (a record too large for that: back at once), the rest
+ * back to where it came from. What is lost already is dropped. */
 void task_record_give_back(struct task_in_hand *t);
 /* t is finished, or was given back; frees it, and the record after the last one. done: finished. */
 void task_record_end(struct task_in_hand *t, bool done);

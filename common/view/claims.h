@@ -1,6 +1,6 @@
 /* Claims: one dispatch per (delivery, downstream, kind, run). States sending(until, owner) →
- * done(outcome, at), written before the call; also the dispatch record that a fast callback needs
- * (design.md, delivery rules). Repository names in keys are lower-case. */
+ * done(outcome, at), written before the call; also the dispatch record that a fast callback needs.
+ * Repository names in keys are lower-case. */
 #ifndef CRCR_VIEW_CLAIMS_H
 #define CRCR_VIEW_CLAIMS_H
 

@@ -351,6 +351,17 @@ static void a_record_of_which_nothing_began_is_read_again_by_the_next_owner(void
     assert_int_equal(worker.done, 0);
 }
 
+static void what_waits_for_a_limit_is_read_again_in_its_order(void **state)
+{
+    struct fixture *f = take(state, "org/a,org/b");
+    wait_for(f, 0, 8000, FACT_LIMITED);
+    f->r->tasks[0]->decision.next = DISPATCH_WAIT;
+    f->r->tasks[0]->state = TASK_IN_LANE;
+    all_are_given_back(f, 2);
+    assert_int_equal(worker.n_written, 0);
+    assert_int_equal(worker.dropped, 2);
+}
+
 static void of_a_record_that_had_begun_the_rest_is_written_back(void **state)
 {
     struct fixture *f = take(state, "org/a,org/b,org/c");
@@ -423,6 +434,7 @@ int main(void)
         cmocka_unit_test_teardown(what_is_forgotten_leaves_nothing_behind, teardown),
         cmocka_unit_test_teardown(a_record_of_which_nothing_began_is_read_again_by_the_next_owner,
                                   teardown),
+        cmocka_unit_test_teardown(what_waits_for_a_limit_is_read_again_in_its_order, teardown),
         cmocka_unit_test_teardown(of_a_record_that_had_begun_the_rest_is_written_back, teardown),
         cmocka_unit_test_teardown(what_waits_after_its_call_keeps_moment_attempt_and_mark,
                                   teardown),
