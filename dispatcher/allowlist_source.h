@@ -1,5 +1,5 @@
 /* Fetches the allowlist and the providers file and publishes what differs from the version in force
- * (behaviour.md, routing). Every router does so: two that see the same new version at once publish
+ * (README.md, Allowlist). Every router does so: two that see the same new version at once publish
  * it twice, which changes nothing; a lease would be one more thing that can be lost.
  *
  *   fetch ─▶ read ─▶ the same as in force: nothing

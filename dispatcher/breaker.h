@@ -13,8 +13,8 @@
 
 #define BREAKER_FAILURES 5
 #define BREAKER_PROBE_MS 30000
-/* Unasked for so long: what waits for that downstream has come back meanwhile (dispatch_decide.h).
- */
+/* Nobody asked for 15 min (a parked task is back within 7.5): the downstream is gone or has no
+ * events. Forgotten, so that crcr_breaker_open does not stay 1. */
 #define BREAKER_IDLE_MS  900000
 
 /* One for each downstream that fails now; the others cost nothing. */

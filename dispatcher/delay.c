@@ -3,8 +3,8 @@
  * is counted here.
  *
  * Who parks a record chooses the partition by where it goes back to (topic_delay_place), so that a
- * tier waits behind no other. Records in hand are kept by due time: at most 256 of a partition, so
- * that a long wait in front does not hold up what is due behind it for long. */
+ * tier waits behind no other. Up to 256 records of a partition are in hand, by due time, so
+ * a long wait does not hold up what is due behind it. Behind 256 long waits it does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -62,7 +62,7 @@ static void returned(void *opaque)
     free(p);
 }
 
-/* By the topic that it was to go back to: what others wrote may be larger than that takes. */
+/* The target topic refused it: a record others wrote may be too large for it. */
 static bool refused(void *opaque, enum err err, const char *reason)
 {
     struct waiting *p = opaque;

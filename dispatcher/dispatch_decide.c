@@ -112,7 +112,7 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
  *   GitHub refuses it                 DLQ, refused
  *   a limit, GitHub's or our own      wait until it says; the attempt is not spent
  *   no answer seen, or 5xx            wait; the next attempt is marked answer_unseen
- *   surely not sent                   wait; the next attempt is not marked
+ *   surely without effect             wait; the next attempt is not marked
  *
  *   attempt 1 ─10 s─▶ 2 ─1 m─▶ 3 ─10 m─▶ 4 ─1 h─▶ 5 ──▶ DLQ, exhausted */
 struct dispatch_decision dispatch_decide_answer(const struct github_answer *answer, int attempt,

@@ -53,7 +53,7 @@ enum dispatch_fact {
     FACT_NOT_SURELY_OURS = 1 << 9,   /* the partition: worker_may_act; a claim says more */
     /* After the call. */
     FACT_LIMITED = 1 << 10, /* by GitHub, or by our own budget */
-    FACT_FAILED = 1 << 11,  /* not sent, or nobody knows what became of it */
+    FACT_FAILED = 1 << 11,  /* without effect, or nobody knows what became of it */
 };
 struct dispatch_facts {
     unsigned known; /* enum dispatch_fact, joined */

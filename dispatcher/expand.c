@@ -75,7 +75,7 @@ static uint64_t run_number(const struct result_record *job)
     return str_to_u64(str_of(job->run_id), &number) ? number : 0;
 }
 
-/* No job of its workflow is of a later run, and no earlier row of the same. */
+/* True for the first row of the newest run of its workflow. */
 static bool is_newest(const struct expand_aggregate *of, const struct result_record *jobs, size_t n,
                       size_t at)
 {

@@ -1,4 +1,4 @@
-/* What a wish to run many again becomes (behaviour.md, Re-runs). PURE.
+/* What a wish to run many again becomes (README.md, Re-runs). PURE.
  *
  *   check suite ──────▶ its check runs, newest of each name ──▶ rerun_all, one a (repo, run)
  *                            └─ aggregate of a repo without such a run ──▶ expand

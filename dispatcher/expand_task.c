@@ -21,7 +21,7 @@
 #include "metrics.h"
 #include "sender.h"
 
-#define WAIT_MS          9000 /* with its jitter still short enough to be held in hand */
+#define WAIT_MS          9000 /* short enough to be held in hand (DISPATCH_IN_HAND_MS) */
 #define TRIMMED_MAX      (16u << 10)
 #define PULL_EVENT_MAX   (4u << 20)
 #define FRESH_EVENT_KEY  512

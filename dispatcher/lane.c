@@ -27,7 +27,7 @@ struct downstream {
     struct lane *ready;             /* first come, first served */
     size_t n_out;
     struct downstream **in; /* open, full or NULL */
-    int64_t full_ms;        /* when its places were all taken last */
+    int64_t full_ms;        /* when its slots were all taken last */
     int64_t slow_ms;        /* since when it is slow; 0: it is not */
     size_t key_len;
     char key[];
@@ -36,8 +36,8 @@ struct downstream {
 struct lanes {
     size_t max_out;
     struct downstream *downstreams;
-    struct downstream *open; /* a lane is ready and a place is left; by turns */
-    struct downstream *full; /* a lane is ready and no place is left */
+    struct downstream *open; /* a lane is ready and a slot is left; by turns */
+    struct downstream *full; /* a lane is ready and no slot is left */
     struct lane *waiting;    /* by due_ms */
 };
 
@@ -80,7 +80,7 @@ static void move(struct downstream *d, struct downstream **to)
     d->in = to;
 }
 
-/* To where its lanes and its places say; one without lanes is gone. */
+/* To where its lanes and its slots say; one without lanes is gone. */
 static void file_again(struct lanes *l, struct downstream *d)
 {
     move(d, !d->ready ? NULL : d->n_out < l->max_out ? &l->open : &l->full);

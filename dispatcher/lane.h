@@ -1,6 +1,6 @@
 /* Lanes: tasks of one (downstream, event key) go out one at a time, in order of seq; different
- * lanes do not wait for each other, but for a place of their downstream: at most a fixed number of
- * its items are out at once (a bulkhead: one that answers slowly cannot take every place), and
+ * lanes do not wait for each other, but for a slot of their downstream: at most a fixed number of
+ * its items are out at once (a bulkhead: one that answers slowly cannot take every slot), and
  * downstreams take turns. Holds the order only; knows nothing of what a task is.
  *
  *            put                    take                     end
@@ -12,8 +12,8 @@
 
 #include "../common/model/task.h"
 
-/* A downstream whose places are all taken and give none back for so long is slow, until it is quick
- * again. */
+/* A downstream is slow when all its slots were taken for so long and none was freed. It stays slow
+ * until its slots fill again within that time. */
 #define LANES_SLOW_MS 5000
 
 struct lanes;
@@ -33,17 +33,17 @@ void lanes_free(struct lanes *l);
 /* Puts an item behind those of a lower or the same seq. The names are copied. */
 void lanes_put(struct lanes *l, struct str downstream, struct str event_key,
                struct lane_item *item);
-/* The first item of a lane that is due and whose downstream has a place left; the lane is busy
+/* The first item of a lane that is due and whose downstream has a slot left; the lane is busy
  * until hold or end. NULL: there is none. */
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
-/* An item that waits for a place of a slow downstream: to be parked rather than kept in hand, where
+/* An item that waits for a slot of a slow downstream: to be parked rather than kept in hand, where
  * it takes the room of others. *since_ms: since when it is slow. Taken beyond max_out; to be held
  * or ended as any other. NULL: there is none. */
 struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *since_ms);
 /* The first of those that wait behind a taken item, in order of seq (item->next); NULL: none does.
  */
 const struct lane_item *lanes_behind(const struct lane_item *item);
-/* A taken item goes back to its place; nothing of its lane is handed out before until_ms. */
+/* A taken item goes back into its lane; nothing of its lane is handed out before until_ms. */
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
 /* A taken item is finished with. */
 void lanes_end(struct lanes *l, struct lane_item *item);

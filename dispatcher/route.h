@@ -1,4 +1,4 @@
-/* Where an upstream event goes (behaviour.md, routing and sending). PURE. */
+/* Where an upstream event goes. PURE. */
 #ifndef CRCR_DISPATCHER_ROUTE_H
 #define CRCR_DISPATCHER_ROUTE_H
 
@@ -53,15 +53,15 @@ struct check_asked {
     struct str name, external_id;
 };
 /* Decides for both. NULL: *ret says what it becomes, a rerun_failed of its run, or an expand
- * of an aggregate check, or why it is skipped. Otherwise why no downstream is concerned at all. Of
- * in facts are not looked at. */
+ * of an aggregate check, or why it is skipped. Otherwise why no downstream is concerned at all.
+ * in->facts is not used. */
 const char *route_check(const struct route_input *in, const struct check_asked *check,
                         struct route *ret);
 /* The external_id of an aggregate check, "d:<delivery>:<pr>". */
 bool route_aggregate_id(struct str external_id, struct str *delivery, int64_t *pr);
 /* An expand of a whole check suite is the upstream's; any other is a downstream's. */
 bool route_is_suite(const struct task *task);
-/* Who replays an event --again knows how old it is: it never is. now_ms is the wall clock. */
+/* Never for a replay --again: the operator knows its age. now_ms is the wall clock. */
 bool route_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms);
 
 #endif

@@ -123,7 +123,7 @@ static void put_all(struct routing *g, const struct routes *routes, const char *
     if (!skipped && routes->n && !tasks)
         skipped = routes->at[0].skipped ? routes->at[0].skipped : unfit;
     const struct event *event = &g->of.event;
-    count(g, tasks ? "routed" : "skipped");
+    count(g, tasks ? "routed" : unfit ? "refused" : "skipped");
     log_info(
         "routed", LOG_STR("delivery", event->delivery),
         LOG_STR("kind", str_of(event_kind_name(event->kind))), LOG_STR("action", event->action),
@@ -179,10 +179,8 @@ static void route_event(struct routing *g)
                  payload_fit(body, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, &why);
     if (g->trimmed.len)
         g->of.payload_trimmed = buf_str(&g->trimmed);
-    if (unfit) {
+    if (unfit)
         work_dead(g->work, "refused", why.text);
-        count(g, "refused");
-    }
     put_all(g, &routes, unfit ? why.text : NULL);
     routes_clear(&routes);
     allowlist_feed_release(r->d->feed, version);

@@ -8,9 +8,10 @@
  *    │  │           │ another is calling      │ └───▶ LEAVING ──▶ gone, with the rest of its record
  *    └──┼───────────┴─────────────────────────┘            ▲
  *       │                wait ≤ 10 s                       │
- *       └─────── the partition goes, others had begun ─────┘
+ *       └─────── the partition goes, its record had begun ─┘
  *
- * What is no news (skipped, a duplicate) is gone after PUBLISHING.
+ * Only what was sent, and is published for the first time, passes STORED; all else is gone after
+ * PUBLISHING.
  *
  * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
  * decided or stored since the last turn. Everything is on the tier's own thread. */
@@ -24,11 +25,13 @@
 #include "dispatcher.h"
 #include "lane.h"
 
-/* Calls under way at once for one tier; GitHub's secondary limit is 100 for all of us. */
+/* At most so many calls at once, per tier and process. All together may pass GitHub's limit of 100;
+ * what GitHub then refuses waits, no attempt is spent. */
 #define SENDER_IN_FLIGHT_MAX   64
 /* Of these for one downstream: eight that hang leave the others theirs. */
 #define SENDER_DOWNSTREAM_MAX  8
-/* In hand of one partition; while Redis is unavailable nothing is read further past the oldest. */
+/* Records in hand per partition. While Redis is unavailable also the most that are read past the
+ * oldest open one: a crash repeats these calls. */
 #define SENDER_IN_HAND_RECORDS 200
 /* Tasks in hand of all partitions: about 2 KB each. */
 #define SENDER_IN_HAND_TASKS   4096
@@ -64,7 +67,7 @@ enum task_state {
 };
 enum task_exit {
     EXIT_PARK, /* into a delay topic, until decision.until_ms */
-    EXIT_BACK, /* into the topic of the tier, at once */
+    EXIT_BACK, /* into the topic of the tier, at once: its partition goes */
 };
 
 struct task_in_hand {
@@ -77,7 +80,8 @@ struct task_in_hand {
     enum task_state state;
     enum task_exit exit;               /* LEAVING */
     char owner[128];                   /* of the claim; "" while this attempt has asked for none */
-    struct dispatch_decision decision; /* from DECIDED on; its reason is in outcome.error */
+    struct dispatch_decision decision; /* from DECIDED on, also while it waits IN_LANE for its next
+                                          attempt; its reason is in outcome.error */
     struct outcome outcome;
     int64_t signed_ms;          /* wall clock: what the callback token says; 0: there is none */
     bool paid;                  /* its call, with the claim */
@@ -87,8 +91,8 @@ struct task_in_hand {
 /* A record of the tier's topic was read: its tasks go into their lanes, or the record to the DLQ.
  */
 void tasks_take(struct sender *s, struct work *work);
-/* Its partition is another's soon, or already: it is given back, unless something of it is under
- * way. */
+/* Its partition is another's soon, or already: it is given back (task_record_give_back), unless it
+ * is under way. */
 void task_drop(struct task_in_hand *t);
 /* Frees it; what is in hand is given back by the worker. NULL is fine. */
 void task_forget(struct task_in_hand *t);

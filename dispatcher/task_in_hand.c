@@ -24,20 +24,12 @@ void tasks_take(struct sender *s, struct work *work)
     }
 }
 
-/* A record of which nothing was begun is read again by the next owner. Of any other the rest
- * becomes a record of its own, so that what was called already is not asked for again. */
 void task_drop(struct task_in_hand *t)
 {
-    struct work *work = t->work;
     if (t->state != TASK_IN_LANE)
         return;
     lanes_remove(t->s->lanes, &t->item);
-    if (work_is_lost(work) || task_record_is_untouched(t->record)) {
-        task_record_end(t, false);
-        work_drop(work);
-    } else {
-        task_record_leave(t, EXIT_BACK);
-    }
+    task_record_give_back(t);
 }
 
 void task_forget(struct task_in_hand *t)
@@ -98,9 +90,10 @@ static void mark(struct task_in_hand *t, enum task_mark reason)
         t->task.maybe_duplicate = reason;
 }
 
-/* answer: GitHub's, to a call; else NULL. A repeated outcome is there already. */
-static void decide(struct task_in_hand *t, const struct dispatch_decision *decision,
-                   const struct github_answer *answer)
+/* Notes what was decided, with its outcome; tasks_finish goes on with it. answer: GitHub's, to a
+ * call; else NULL. A repeated outcome is there already. */
+static void decision_set(struct task_in_hand *t, const struct dispatch_decision *decision,
+                         const struct github_answer *answer)
 {
     struct outcome *o = &t->outcome;
     if (t->state == TASK_CALLING)
@@ -122,7 +115,7 @@ static void decide(struct task_in_hand *t, const struct dispatch_decision *decis
 
 void task_decided(struct task_in_hand *t, const struct dispatch_decision *decision)
 {
-    decide(t, decision, NULL);
+    decision_set(t, decision, NULL);
 }
 
 double sender_jitter(struct sender *s)
@@ -167,7 +160,7 @@ void task_answered(void *opaque, const struct github_answer *answer)
                         (double)(clock_wall_ms() - task->event.received_ms) / 1e3);
     const struct dispatch_decision decision =
         dispatch_decide_answer(answer, task->attempt, clock_mono_ms(), sender_jitter(t->s));
-    decide(t, &decision, answer);
+    decision_set(t, &decision, answer);
 }
 
 /* ---- calling ---- */
@@ -241,7 +234,7 @@ void task_follow(struct task_in_hand *t, const struct dispatch_decision *decisio
         mark(t, decision->mark);
         call(t);
     } else {
-        decide(t, decision, NULL);
+        decision_set(t, decision, NULL);
     }
 }
 
@@ -307,7 +300,7 @@ static enum claim_end claim_end_of(const struct task_in_hand *t)
         return KEEP;
     case DISPATCH_DONE:
         return FINISH;
-    default: /* it was surely not called, unless it is marked: then it is unknown */
+    default: /* surely without effect at GitHub, unless it is marked: then it is unknown */
         return t->task.maybe_duplicate ? FINISH : RELEASE;
     }
 }

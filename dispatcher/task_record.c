@@ -26,6 +26,7 @@ struct task_record *task_record_take(struct sender *s, struct work *work)
     }
     struct task_record *r = mem_alloc(1, sizeof(*r));
     r->s = s;
+    r->attempt = task.attempt;
     while (str_split(&repos, ',', &task.repo)) {
         struct task_in_hand *t = mem_alloc(1, sizeof(*t));
         t->s = s;
@@ -37,14 +38,6 @@ struct task_record *task_record_take(struct sender *s, struct work *work)
         r->tasks[r->n++] = t;
     }
     return r;
-}
-
-bool task_record_is_untouched(const struct task_record *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (r->tasks[i] && r->tasks[i]->state != TASK_IN_LANE)
-            return false;
-    return !r->done;
 }
 
 /* ---- what leaves ---- */
@@ -85,6 +78,30 @@ void task_record_end(struct task_in_hand *t, bool done)
     if (r->listed)
         DL_DELETE(r->s->leaving, r);
     free(r);
+}
+
+/* True while nothing of it is under way or over, and no attempt is spent: the record in the topic
+ * says all that there is to know. */
+static bool is_untouched(const struct task_record *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct task_in_hand *t = r->tasks[i];
+        if (t && (t->state != TASK_IN_LANE || t->task.attempt != r->attempt))
+            return false;
+    }
+    return !r->done;
+}
+
+void task_record_give_back(struct task_in_hand *t)
+{
+    struct work *work = t->work;
+    if (work_is_lost(work) || is_untouched(t->record)) {
+        task_record_end(t, false);
+        work_drop(work);
+        return;
+    }
+    bool parks = t->decision.until_ms > clock_mono_ms() && work_can_park(work);
+    task_record_leave(t, parks ? EXIT_PARK : EXIT_BACK);
 }
 
 /* Of a record of its own for t: repos instead of all of them, its attempt and its mark. */

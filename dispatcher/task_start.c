@@ -17,6 +17,12 @@ static struct dispatch_facts facts_of(struct task_in_hand *t, unsigned known)
                                     .jitter = sender_jitter(t->s) };
 }
 
+/* What its age and the allowlist in force say. */
+static unsigned known_of(const struct task_in_hand *t, const struct allowlist_version *version)
+{
+    return dispatch_facts_of(&t->task, version->list, clock_wall_ms(), t->s->d->max_age_ms);
+}
+
 static struct task_in_hand *taken(struct lane_item *item)
 {
     struct task_in_hand *t = (struct task_in_hand *)item;
@@ -31,7 +37,7 @@ static struct task_in_hand *taken(struct lane_item *item)
  * past it. */
 static void note_redis(struct sender *s, bool answers, const char *reason)
 {
-    if (answers != s->redis_unavailable)
+    if (answers == !s->redis_unavailable)
         return;
     if (!answers)
         log_warn("claims_unavailable", LOG_STR("tier", s->tier), LOG_STR("error", str_of(reason)));
@@ -39,9 +45,9 @@ static void note_redis(struct sender *s, bool answers, const char *reason)
     s->redis_unavailable = !answers;
 }
 
-/* Whether a later event of its pull request with the same action, no repeat of its own, waits
- * behind it: of a pull request that is closed and opened again and again, or pushed to, while a
- * call is out. What may have been called already is not overtaken: it runs under its name. */
+/* True when a newer event with the same action waits behind this one. Only the newest needs a CI
+ * run; a pull request that is pushed to often would start many. A task that may have been called is
+ * never skipped: its run reports under its delivery. */
 static bool is_overtaken(const struct task_in_hand *t)
 {
     const struct event *event = &t->task.event;
@@ -82,7 +88,7 @@ static bool make_bill(struct start *start)
     return false;
 }
 
-/* What Redis says of its claim. Its budget refused, no claim was taken, and it waits. */
+/* Reads the claim's answer. If the budget refused, no claim was taken and the task waits. */
 static void collect_claim(struct start *start, struct why *why)
 {
     static const char *const names[] = {
@@ -175,24 +181,23 @@ void tasks_start(struct sender *s)
     while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
            (item = lanes_take(s->lanes, clock_mono_ms()))) {
         struct task_in_hand *t = taken(item);
-        const struct dispatch_facts facts = facts_of(
-            t, dispatch_facts_of(&t->task, version->list, clock_wall_ms(), s->d->max_age_ms));
+        const struct dispatch_facts facts = facts_of(t, known_of(t, version));
         const struct dispatch_decision decision = dispatch_decide(&facts);
         if (decision.next == DISPATCH_CLAIM)
             batch[n++] = (struct start){ .t = t };
         else
             task_follow(t, &decision);
     }
-    allowlist_feed_release(s->d->feed, version);
     if (n)
         claim_and_call(s, batch, n);
     /* What waits for a slow downstream leaves the room in hand to others. */
     int64_t since_ms;
     while ((item = lanes_take_stuck(s->lanes, clock_mono_ms(), &since_ms))) {
         struct task_in_hand *t = taken(item);
-        struct dispatch_facts facts = facts_of(t, FACT_SLOW);
+        struct dispatch_facts facts = facts_of(t, FACT_SLOW | known_of(t, version));
         facts.since_ms = since_ms;
         const struct dispatch_decision decision = dispatch_decide(&facts);
         task_follow(t, &decision);
     }
+    allowlist_feed_release(s->d->feed, version);
 }

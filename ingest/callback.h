@@ -1,6 +1,5 @@
-/* What becomes of a callback (behaviour.md, POST /github/callback): one function a step, in the
- * order of the steps. PURE; callback_route.c asks Redis, the allowlist and the issuers in between.
- */
+/* What becomes of a callback: one function a step, numbered as in callback_route.c, which asks
+ * Redis, the allowlist and the issuers in between. PURE. */
 #ifndef CRCR_INGEST_CALLBACK_H
 #define CRCR_INGEST_CALLBACK_H
 

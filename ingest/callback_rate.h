@@ -1,8 +1,8 @@
-/* The callback rate of a downstream (behaviour.md, POST /github/callback, step 4): a bucket of
- * requests, one of bytes, and a quota of bytes a day. Each bucket is refilled by its rate a minute
- * and holds ten minutes' worth; a request that finds too little takes nothing. All replicas of
- * ingest share the buckets in Redis (common/view/rate.lua). While Redis is unavailable this process
- * decides alone, by the same rule. Any thread. */
+/* The callback rate of a downstream: a bucket of requests, one of bytes, and a quota of bytes a
+ * day. Each bucket is refilled by its rate a minute and holds ten minutes' worth; a request that
+ * finds too little takes nothing. All replicas of ingest share the buckets in Redis
+ * (common/view/rate.lua). While Redis is unavailable this process decides alone, by the same rule.
+ * Any thread. */
 #ifndef CRCR_INGEST_CALLBACK_RATE_H
 #define CRCR_INGEST_CALLBACK_RATE_H
 

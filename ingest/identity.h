@@ -1,6 +1,5 @@
-/* Who is calling: from the claims of a verified OIDC token to a downstream repository
- * (behaviour.md, POST /github/callback, step 2), and to the run that the token was made for (point
- * 5). PURE. */
+/* Who is calling: from the claims of a verified OIDC token to a downstream repository, and to the
+ * run that the token was made for. PURE. */
 #ifndef CRCR_INGEST_IDENTITY_H
 #define CRCR_INGEST_IDENTITY_H
 

@@ -17,12 +17,12 @@
 #define DRAIN_MS               10000
 #define BROKER_CHECK_MS        5000
 #define BROKER_WAIT_MS         1000
-#define REDIS_TIMEOUT_MS       300 /* a callback makes four calls of the 8 s that it has */
+#define REDIS_TIMEOUT_MS       300 /* a callback asks up to five times within its 8 s */
 #define CALLBACK_BYTES_PER_MIN (20 << 20)
 #define MAX_HTTP_THREADS       8
 #define N_NEEDED               3
+#define N_WRITTEN              2 /* the first two are written */
 #define WEBHOOK_PATH           "/github/webhook"
-#define N_WRITTEN              2 /* of these, the first */
 
 struct service {
     struct responder responder;

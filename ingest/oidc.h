@@ -1,7 +1,7 @@
-/* OIDC tokens of callers (behaviour.md, POST /github/callback, step 1): issuers, their keys, and
- * the check of a token. A thread of its own fetches the keys: at the start, every hour, and when a
- * token names a key that is not there (at most every 30 s an issuer). Keys are kept while their
- * issuer is down. All functions may be called from any thread. */
+/* OIDC tokens of callers: issuers, their keys, and the check of a token. A thread of its own
+ * fetches the keys: at the start, every hour, and when a token names a key that is not there (at
+ * most every 30 s an issuer). Keys are kept while their issuer is down. All functions may be called
+ * from any thread. */
 #ifndef CRCR_INGEST_OIDC_H
 #define CRCR_INGEST_OIDC_H
 

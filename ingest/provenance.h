@@ -1,6 +1,5 @@
-/* How we know that a callback answers a dispatch of ours, and for which pull request and commit
- * (behaviour.md, POST /github/callback, step 7). Nothing of it is ever taken from the callback's
- * body. PURE.
+/* How we know that a callback answers a dispatch of ours, and for which pull request and commit.
+ * Nothing of it is ever taken from the callback's body. PURE.
  *
  *   nightly, periodic ─▶ self       callback_token ─▶ token (a bad one: 403)
  *   otherwise the dispatch record in Redis: there ─▶ record

@@ -1,4 +1,4 @@
-/* Webhook signatures (behaviour.md, POST /github/webhook, step 1):
+/* Webhook signatures:
  * https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries PURE. */
 #ifndef CRCR_INGEST_SIGNATURE_H
 #define CRCR_INGEST_SIGNATURE_H

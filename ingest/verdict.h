@@ -14,7 +14,7 @@ struct verdict {
     char text[512];     /* what becomes {"detail": …}; below 400: the whole body, JSON */
 };
 
-/* The three return false, so that a judging function can end with them; true means go on. */
+/* The three return false, so that a checking function can end with them; true means go on. */
 bool verdict_refuse(struct verdict *v, int status, const char *reason, const char *format, ...)
     PRINTF_LIKE(4, 5);
 /* With Retry-After. */

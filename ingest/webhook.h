@@ -1,4 +1,4 @@
-/* POST /github/webhook (behaviour.md): what becomes of a webhook, and its way to the responder. */
+/* POST /github/webhook: what becomes of a webhook, and its way to the responder. */
 #ifndef CRCR_INGEST_WEBHOOK_H
 #define CRCR_INGEST_WEBHOOK_H
 

@@ -1,6 +1,6 @@
 /* What the aggregate check run of a commit and downstream should say now: the worst of all jobs and
- * runs of the newest delivery (behaviour.md, Check runs). It follows from the view and the clock
- * alone. PURE.
+ * runs of the newest delivery (check-runs.md, "The aggregate"). It follows from the view and the
+ * clock alone. PURE.
  *
  *   dispatched ──first job──▶ in progress ──all runs ended──▶ completed
  *       │                          ▲                              │

@@ -1,5 +1,5 @@
-/* A result as the HUD's API takes it (behaviour.md, Forward): what the relay vouches for, and what
- * the downstream says. PURE. */
+/* A result as the HUD's API takes it: what the relay vouches for, and what the downstream says.
+ * PURE. */
 #ifndef CRCR_REPORTER_FORWARD_BODY_H
 #define CRCR_REPORTER_FORWARD_BODY_H
 

@@ -1,7 +1,7 @@
 /* The on-call comment: who is asked to look at a downstream that fails on a pull request, and the
- * word that it passes again (behaviour.md, On-call comment). Depends on nothing but what the view
- * and the allowlist say now, so the same is said however often it is asked. What a downstream chose
- * is written so that it can mention nobody. PURE. */
+ * word that it passes again (check-runs.md). Depends on nothing but what the view and the allowlist
+ * say now, so the same is said however often it is asked. What a downstream chose is written so
+ * that it can mention nobody. PURE. */
 #ifndef CRCR_REPORTER_ONCALL_H
 #define CRCR_REPORTER_ONCALL_H
 

@@ -1,7 +1,7 @@
 /* What reconcile does about a commit and a downstream: which check runs there should be, and the
- * ordered list of actions that makes GitHub equal to that (behaviour.md, Check runs). It follows
- * from what is wanted and what GitHub has, so it may be worked out at any time, in any order, and
- * as often as one likes. PURE. reconcile_pass.c carries the list out. */
+ * ordered list of actions that makes GitHub equal to that (check-runs.md). It follows from what is
+ * wanted and what GitHub has, so it may be worked out at any time, in any order, and as often as
+ * one likes. PURE. reconcile_pass.c carries the list out. */
 #ifndef CRCR_REPORTER_RECONCILE_PLAN_H
 #define CRCR_REPORTER_RECONCILE_PLAN_H
 

@@ -1,7 +1,6 @@
 /* The callback_token: what a downstream job shows to prove that the relay dispatched this delivery
- * to this repository (behaviour.md, POST /github/callback, step 7). A compact JWS, HS256, kid in
- * its header. It is printed in public job logs, so it is no secret: it proves a dispatch to one
- * repo, no more. */
+ * to this repository. A compact JWS, HS256, kid in its header. It is printed in public job logs, so
+ * it is no secret: it proves a dispatch to one repo, no more. */
 #ifndef CRCR_CRYPTO_CALLBACK_TOKEN_H
 #define CRCR_CRYPTO_CALLBACK_TOKEN_H
 

@@ -4,8 +4,8 @@
 #include "../base/mem.h"
 #include "config_private.h"
 
-/* What the delivery rules fix (design.md, Delivery rules), and why one may not turn it. A name that
- * ends in a dot stands for all below it. */
+/* What the guarantees need as it is (README.md, "What is guaranteed"), and why one may not turn it.
+ * A name that ends in a dot stands for all below it. */
 static const struct {
     const char *name;
     const char *why;

@@ -11,7 +11,7 @@
 #include "../base/url.h"
 #include "../model/ids.h"
 #include "app_token.h"
-#include "budget.h"
+#include "budget_payer.h"
 
 /* One github_start. waiting: for a token, in tokens' hands; else the request is in http_client's.
  */

@@ -14,7 +14,7 @@
 #include "../base/metrics.h"
 #include "../crypto/jwt.h"
 #include "../io/http_client.h"
-#include "../view/budget.h"
+#include "../view/budget_shared.h"
 
 struct github;
 
@@ -71,7 +71,7 @@ struct github_request {
     bool paid;             /* by its bill: it takes nothing more, unless it is sent again or late */
 };
 
-/* err says what follows (behaviour.md, GitHub answers):
+/* err says what follows:
  * OK 2xx (and 304); ERR_REFUSE never (403 without a limit, 404, 410, 422, redirects elsewhere);
  * ERR_RETRY wait until wait_until_ms (limits: costs no attempt) or, when that is 0, it was surely
  * not sent; ERR_UNKNOWN no answer seen, or 5xx. */

@@ -20,8 +20,8 @@ struct path {
     size_t len;
 };
 
-/* What workflows of downstreams read (behaviour.md, routing), and what identifies repositories and
- * people. A star stands for every member that is no object or array. */
+/* What workflows of downstreams read, and what identifies repositories and people. A star stands
+ * for every member that is no object or array. */
 static const char *const protected_paths[] = {
     "action",
     "number",

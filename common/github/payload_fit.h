@@ -1,5 +1,4 @@
-/* Fits a webhook body into what repository_dispatch takes (client_payload < 64 KB; behaviour.md,
- * routing). PURE. */
+/* Fits a webhook body into what repository_dispatch takes (client_payload < 64 KB). PURE. */
 #ifndef CRCR_GITHUB_PAYLOAD_FIT_H
 #define CRCR_GITHUB_PAYLOAD_FIT_H
 

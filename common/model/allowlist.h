@@ -1,5 +1,5 @@
 /* The allowlist: which downstream repositories there are, and how far each is trusted
- * (behaviour.md, routing). A value that never changes once parsed; lookups ignore case. PURE. */
+ * (deploy/ALLOWLIST.md). A value that never changes once parsed; lookups ignore case. PURE. */
 #ifndef CRCR_MODEL_ALLOWLIST_H
 #define CRCR_MODEL_ALLOWLIST_H
 

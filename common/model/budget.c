@@ -166,7 +166,7 @@ void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket
              buckets[bucket].window);
 }
 
-/* budget.lua does the same. */
+/* budget_shared.lua does the same. */
 void budget_take(struct budget_state *state, const struct budget_ask *ask, int64_t now_us,
                  struct budget_answer *ret)
 {

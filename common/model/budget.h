@@ -36,9 +36,9 @@
  * x-ratelimit-reset, when GitHub gives all again. With 0 left, and while a rate limit of GitHub's
  * lasts, nothing is taken until then.
  *
- * Redis counts for all replicas (view/budget.lua, the same arithmetic, by its clock). While it is
- * unavailable each process counts alone with limit ÷ replicas, without shares, and begins at the
- * level that it saw last. Redis does not hear of that: in the window in which it comes back a
+ * Redis counts for all replicas (view/budget_shared.lua, the same arithmetic, by its clock). While
+ * it is unavailable each process counts alone with limit ÷ replicas, without shares, and begins at
+ * the level that it saw last. Redis does not hear of that: in the window in which it comes back a
  * quarter of the limit more than the limit can go out. */
 #ifndef CRCR_MODEL_BUDGET_H
 #define CRCR_MODEL_BUDGET_H

@@ -306,7 +306,7 @@ static enum err scan(struct reading *r, struct str body)
     return err ? err : r->err;
 }
 
-/* ---- the rules of behaviour.md, step 6 ---------------------------------------------------------
+/* ---- the rules of the fields -------------------------------------------------------------------
  */
 
 /* An id is shown, compared and put into URLs: no blanks, no controls. */

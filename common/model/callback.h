@@ -1,4 +1,4 @@
-/* A callback body: what a downstream job reports (behaviour.md, POST /github/callback). PURE. */
+/* A callback body: what a downstream job reports. PURE. */
 #ifndef CRCR_MODEL_CALLBACK_H
 #define CRCR_MODEL_CALLBACK_H
 

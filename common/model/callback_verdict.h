@@ -1,5 +1,4 @@
-/* Private to callback: workflow.triage_verdict, cut to what the relay keeps (behaviour.md). PURE.
- */
+/* Private to callback: workflow.triage_verdict, cut to what the relay keeps. PURE. */
 #ifndef CRCR_MODEL_CALLBACK_VERDICT_H
 #define CRCR_MODEL_CALLBACK_VERDICT_H
 

@@ -1,6 +1,6 @@
-/* The L3 repositories that get no new check runs until their figures are good again (behaviour.md,
- * Levels). The record of key `demotions` in the topic allowlist, written by `crcrctl levels
- * --apply`, read by every daemon:
+/* The L3 repositories that get no new check runs until their figures are good again
+ * (deploy/crcrctl/README.md, "Levels"). The record of key `demotions` in the topic allowlist,
+ * written by `crcrctl levels --apply`, read by every daemon:
  *
  *   {"schema_version":1,"at":"2026-11-21T03:20:00.000Z","demoted":[
  *     {"repo":"org/a","since":"2026-11-20T03:20:00.000Z","reason":"pass rate 85.0 %, …"}]}

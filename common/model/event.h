@@ -55,7 +55,7 @@ enum err event_scan(enum event_kind kind, struct str body, struct event_facts *r
 /* True when a push changed that path (commits[].added, modified, removed; head_commit too). */
 bool event_push_touches(struct str body, const char *path);
 
-/* The key in the events topic (design.md, topics). */
+/* The key in the events topic: <repo>#<pr>, else <repo>@<ref or commit>. */
 void event_key(struct buf *to, enum event_kind kind, const struct event_facts *facts);
 
 /* The headers of a record in the events topic; text is borrowed from the record. */

@@ -1,6 +1,5 @@
-/* Which of GitHub's webhooks are events of ours, and the record that each becomes (behaviour.md,
- * POST /github/webhook, steps 2 to 4). Ingest checks what comes in with it, `crcrctl redeliver`
- * what GitHub could not hand over. PURE. */
+/* Which of GitHub's webhooks are events of ours, and the record that each becomes. Ingest checks
+ * what comes in with it, `crcrctl redeliver` what GitHub could not hand over. PURE. */
 #ifndef CRCR_MODEL_EVENT_RULES_H
 #define CRCR_MODEL_EVENT_RULES_H
 

@@ -1,5 +1,5 @@
-/* What some jobs of a downstream come to (behaviour.md, Levels): counts, and their times as sums
- * and in buckets. Figures can be added and taken off again, in any order. PURE.
+/* What some jobs of a downstream come to: counts, and their times as sums and in buckets. Figures
+ * can be added and taken off again, in any order. PURE.
  *
  * A bucket holds what is at most 5 % from its middle: bucket 0 what took up to 0.1 s, bucket i up
  * to 0.1 s * g^i with g = 1.05 / 0.95 (DDSketch, arXiv 1908.10693). The last one, all beyond 209

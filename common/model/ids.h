@@ -24,8 +24,7 @@ bool ciflow_label_device(struct str label, struct str *device);
  * joined with a slash, so that parts may hold "/" and ":". */
 void job_key(struct buf *to, struct str repo, struct str delivery, struct str workflow,
              struct str job, struct str check_run_id);
-/* Appends the name of a job's check run, crcr/<repo>/<workflow>/<job> (behaviour.md, Check runs).
- */
+/* Appends the name of a job's check run, crcr/<repo>/<workflow>/<job>. */
 void check_run_name(struct buf *to, struct str repo, struct str workflow, struct str job);
 
 #endif

@@ -1,6 +1,6 @@
-/* How each downstream does: the figures that decide about levels (rfcs#102; behaviour.md, Levels).
- * Rows of the topic results go in, figures of a repository and a window of time come out; which
- * jobs and runs count: run_ends.h. PURE.
+/* How each downstream does: the figures that decide about levels (rfcs#102;
+ * deploy/crcrctl/README.md, "Levels"). Rows of the topic results go in, figures of a repository and
+ * a window of time come out; which jobs and runs count: run_ends.h. PURE.
  *
  *   overrun  a job whose execution took longer than a limit; those that timed out are counted there
  */
@@ -45,7 +45,7 @@ struct level_rules {
     int64_t ready_window_ms, demote_window_ms;
 };
 
-/* Those of behaviour.md; options of `crcrctl levels` change them. */
+/* The defaults; options of `crcrctl levels` change them. */
 extern const struct level_rules level_rules_default;
 
 enum level_unit { UNIT_PERCENT, UNIT_MS };

@@ -1,6 +1,6 @@
 /* CI providers whose tokens do not name a repository: which pipeline speaks for which downstream
- * repository (behaviour.md, POST /github/callback, step 2). A pipeline is named by some claims of
- * the token, the key of its provider. The file can never make an issuer trusted. PURE. */
+ * repository (deploy/ALLOWLIST.md, "The providers file"). A pipeline is named by some claims of the
+ * token, the key of its provider. The file can never make an issuer trusted. PURE. */
 #ifndef CRCR_MODEL_PROVIDERS_H
 #define CRCR_MODEL_PROVIDERS_H
 

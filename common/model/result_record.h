@@ -1,6 +1,6 @@
-/* A result: what is known of one job of one downstream, the row of the HUD and of ClickHouse
- * (behaviour.md, Reporter). The same value is a Redis hash (crcr:job:*) and the JSON of the topic
- * results; one table in result_record.c names the columns of both. PURE. */
+/* A result: what is known of one job of one downstream, the row of the HUD and of ClickHouse. The
+ * same value is a Redis hash (crcr:job:*) and the JSON of the topic results; one table in
+ * result_record.c names the columns of both. PURE. */
 #ifndef CRCR_MODEL_RESULT_RECORD_H
 #define CRCR_MODEL_RESULT_RECORD_H
 
@@ -49,8 +49,8 @@ bool result_record_is_self(const struct result_record *r);
 /* Proved by an issuer other than GitHub Actions: a run id of digits is none that GitHub knows. */
 bool result_record_is_of_other_ci(const struct result_record *r);
 
-/* True when it has ended as it should (behaviour.md, Levels): with success. In the canary
- * repository a job named xfail, xcancel or xtimeout should fail, be cancelled, or time out. */
+/* True when it has ended as it should: with success. In the canary repository a job named xfail,
+ * xcancel or xtimeout should fail, be cancelled, or time out. */
 #define CANARY_REPO "pytorch/crcr-test"
 bool result_record_is_successful(const struct result_record *r);
 
@@ -83,7 +83,8 @@ void result_record_to_headers(const struct result_record *r, struct headers *to)
 /* Takes them back; those that are absent stay as they are. */
 void result_record_from_headers(struct result_record *r, const struct headers *from);
 
-/* The columns in the order of behaviour.md; unknown is null; seconds have three decimals. */
+/* The columns in the order of the table in result_record.c; unknown is null; seconds have three
+ * decimals. */
 void result_record_to_json(const struct result_record *r, struct buf *to);
 /* ERR_REFUSE: not an object, or without dynamoKey, status or downstream_repo. ret is initialised
  * here and to be cleared only after OK. */

@@ -1,5 +1,5 @@
-/* Which jobs and runs count in the figures of a downstream, and how long they took (behaviour.md,
- * Levels). The levels and the hours of the pages are both made of it. PURE.
+/* Which jobs and runs count in the figures of a downstream, and how long they took. The levels and
+ * the hours of the pages are both made of it. PURE.
  *
  *   job   the newest attempt of each (run, job), once it has completed or timed out
  *   run   delivery, workflow and run id; once all its jobs have ended */

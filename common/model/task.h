@@ -73,7 +73,7 @@ void task_to_headers(const struct task *task, struct str repos, struct headers *
  */
 #define BREAKER_REASON "the downstream failed again and again: its breaker is open"
 
-/* What became of a task: the JSON value of the dispatches topic (design.md names the fields). */
+/* What became of a task: the JSON value of the dispatches topic. */
 enum outcome_kind {
     OUTCOME_DISPATCHED,
     OUTCOME_UNKNOWN,

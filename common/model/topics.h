@@ -59,7 +59,7 @@ const char *topic_base_name(enum topic topic);
 /* The group of that name, as it is or as the default prefix has it ("crcr-router"), or GROUP_COUNT.
  */
 enum group topics_find_group(const struct topics *t, struct str name);
-/* What the group reads (design.md, "Data flow"); *n: how many. */
+/* What the group reads; *n: how many. */
 #define GROUP_TOPICS_MAX 4
 const enum topic *topics_of_group(enum group group, size_t *n);
 /* The topic of a full name, or TOPIC_COUNT. */

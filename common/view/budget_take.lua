@@ -1,4 +1,4 @@
--- with: budget.lua
+-- with: budget_shared.lua
 -- KEYS: the account's, the share's. ARGV: the args of budget().
 local time = redis.call('TIME')
 return budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[1], KEYS[2], ARGV, 1)

@@ -1,10 +1,10 @@
--- with: superseded.lua budget.lua
+-- with: superseded.lua budget_shared.lua
 -- Takes the claim of one dispatch and what its call costs, or says why not.
 -- KEYS: the claim; crcr:epoch; the lane's last seq (the claim again: it cannot be superseded); then,
 -- when something is to be paid, the keys of budget().
 -- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms,
 -- '1' if a later event of the lane that makes this one needless waits already (it counts only where
--- this one was surely not called); then the args of budget().
+-- this one surely had no effect); then the args of budget().
 -- Returns {verdict, ms until another's claim runs out, outcome}, and what budget() returned if it was
 -- asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
@@ -13,7 +13,7 @@
 --
 --   (none) ──▶ sending ──▶ done        an outcome is known: never call again
 --                 │  └───▶ unknown     called, no answer seen: the next one is perhaps the second
---                 └──────▶ (none)      released: surely not called
+--                 └──────▶ (none)      released: surely without effect at GitHub
 --
 -- How long a claim holds is measured by Redis's own clock: those of the replicas may differ.
 local time = redis.call('TIME')

@@ -1,18 +1,19 @@
 /* Claims: one dispatch per (delivery, downstream, kind, run). States sending(until, owner) →
- * done(outcome, at), written before the call; also the dispatch record that a fast callback needs
- * (design.md, delivery rules). Repository names in keys are lower-case. */
+ * done(outcome, at), written before the call; also the dispatch record that a fast callback needs.
+ * Repository names in keys are lower-case. */
 #ifndef CRCR_VIEW_CLAIMS_H
 #define CRCR_VIEW_CLAIMS_H
 
 #include "../io/redis.h"
 #include "../model/task.h"
-#include "budget.h"
+#include "budget_shared.h"
 
 #define CLAIM_SENDING_MS 60000
 /* A call is sent within half of that, or claimed again: the process may have been paused. */
 #define CLAIM_HALF_MS    (CLAIM_SENDING_MS / 2)
 
 enum claim_verdict {
+    /* The first three, up to CLAIM_EXPIRED: the claim is ours. */
     CLAIM_TAKEN,      /* ours: call */
     CLAIM_FORGOTTEN,  /* ours, but Redis was emptied since the event was received: an earlier call
                          may have been forgotten */
@@ -37,7 +38,7 @@ struct claim_answer {
  * away and came back); the same owner may claim again. One Lua step each. queue/collect so that a
  * loop can pipeline many; collect in the order of queueing. supersede: compare and record seq
  * (pull_request dispatches only). overtaken: a later event of its lane makes it needless, and waits
- * already; with supersede it is superseded where it was surely not called: a repeat goes out, for
+ * already; with supersede it is superseded where it surely had no effect: a repeat goes out, for
  * what it may have started at the downstream goes on under its name. dispatched_ms: the moment of
  * the call, by the caller's wall clock; what a claim's time is measured with is Redis's. bill: what
  * the call costs, taken in the same step when the claim is; NULL: nothing. */
@@ -53,7 +54,7 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
                             const struct outcome *outcome, bool supersede,
                             struct why *why) MUST_CHECK;
-/* Gives a claim back because no call of this task was ever made (wait, parked). */
+/* Gives a claim back: no call of this task was made, or it was surely without effect at GitHub. */
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
                              struct why *why) MUST_CHECK;
 /* ERR_REFUSE when another owner has taken it since. */

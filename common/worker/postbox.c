@@ -22,8 +22,8 @@ struct letter {
     char *text;
     size_t bytes;   /* of key, value and headers */
     int64_t due_ms; /* monotonic */
-    enum err err;   /* set: failed() is to be asked */
-    char *reason;
+    enum err err;
+    char *reason; /* set: failed() is to be asked */
     post_failed_fn *failed;
     void *opaque, *owner;
     bool counts;

@@ -17,8 +17,8 @@
 #define DRAIN_TURN_MS  50
 #define FLUSH_MS       5000
 #define DRAIN_MS       20000 /* a daemon ends within 25 s */
-/* A turn that takes longer is a pause of the process: less than the least time in which a partition
- * is lost, a session (6 s) of which a heartbeat (1.5 s) was over. */
+/* A longer turn counts as a process pause. Kafka can give a partition away 4.5 s after the pause
+ * began at the earliest: our last heartbeat (one every 1.5 s) began a session of 6 s. */
 #define PAUSE_MS       3000
 #define HEAR_MS        3000 /* after a pause: until Kafka had time to say what is another's by now */
 #define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */

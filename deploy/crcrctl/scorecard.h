@@ -1,5 +1,5 @@
-/* The scorecard of a compute platform (PyTorch Compute Platform Quality Levels; behaviour.md):
- * nine sections, 124 points. What counts needs evidence: a link and a date. PURE.
+/* The scorecard of a compute platform (PyTorch Compute Platform Quality Levels; README.md,
+ * "Scorecard"): nine sections, 124 points. What counts needs evidence: a link and a date. PURE.
  *
  *     platform: MyNPU on Linux
  *     release: "2.12"

@@ -1,6 +1,6 @@
 /* The level of a downstream: since when, the levels before it, and whether its figures are good
- * enough for L3 (behaviour.md, Levels), with the evidence. The same rules as `crcrctl levels`,
- * over the newest 1,000 jobs that the view has. */
+ * enough for L3, with the evidence. The same rules as `crcrctl levels`, over the newest 1,000 jobs
+ * that the view has. */
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/model/ids.h"

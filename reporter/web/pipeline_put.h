@@ -6,7 +6,7 @@
 #include "../../common/io/kafka.h"
 #include "../../common/model/dlq_entry.h"
 #include "../../common/model/topics.h"
-#include "../../common/view/budget.h"
+#include "../../common/view/budget_shared.h"
 #include "dispatch_day.h"
 
 #define PIPELINE_DLQ_SHOWN 200

@@ -1,5 +1,4 @@
-"""Callbacks from the request to the row and the check run: issue 3, behaviour.md POST /github/callback. They are sent
-in the shape of the upstream's own action."""
+"""Callbacks from the request to the row and the check run. They are sent in the shape of the upstream's own action."""
 import json
 import os
 import signal

@@ -15,7 +15,7 @@ TEMPLATES = {"the upstream's": [ROOT / "tests/e2e/workflows/ci-integration.yml"]
              "ours": [FOLDER / "workflow.yml", FOLDER / "leg.yml"]}
 REPO = "org-four/backend-four"
 MIB = 1 << 20
-# What behaviour.md promises to keep.
+# What workflows of downstreams read: it is never cut.
 KEPT = ["action", "number", "pull_request.number", "pull_request.title", "pull_request.html_url", "pull_request.head.sha",
         "pull_request.head.ref", "pull_request.head.label", "pull_request.base.sha", "pull_request.base.ref",
         "pull_request.draft", "pull_request.merged", "pull_request.user.login", "repository.full_name", "after", "ref",

@@ -67,7 +67,7 @@ class Result:
 
 def left_unread(log):
     """What the watchdog said of partitions whose committed offsets the broker did not give: librdkafka (2.0.2; its issue 5586)
-    never asks for them again, so the daemon ends, to be started again. That is the guarantee (design.md, health is progress)."""
+    never asks for them again, so the daemon ends, to be started again. That is the guarantee: health is progress."""
     lines = (json.loads(line) for line in log.splitlines() if line.startswith("{") and line.endswith("}"))
     return [line["reason"] for line in lines
             if line.get("event") == "stalled" and "has records that are not read" in line.get("reason", "")]

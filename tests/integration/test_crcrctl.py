@@ -89,9 +89,9 @@ def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
     assert "retention.ms is 604800000, not 86400000" in line
 
 
-def test_what_a_back_end_can_fill_takes_a_fraction_of_the_disk(kafka_node, tmp_path):
+def test_what_a_back_end_can_fill_takes_a_fraction_of_the_disk(kafka_node):
     ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
-    create_topics(ctl.brokers, ctl.prefix, "--file", few_partitions(tmp_path, 1))
+    create_topics(ctl.brokers, ctl.prefix, few_partitions(1))
     body = json.dumps({"workflow": {"failed_tests_detail": [
         {"name": f"test_{n}", "message": "AssertionError: Tensor-likes are not close!"} for n in range(300)]}})
     for topic in ("callbacks", "dlq"):
@@ -277,7 +277,7 @@ def said_at(terminal):
 
 
 def test_tail_tells_how_far_it_is_and_an_interrupted_one_is_exit_1(kafka_node, tmp_path):
-    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
     # One record a fetch, and no fetch ahead: so long for all that a busy machine interrupts it in time.
     write_all(kafka_node.brokers, ctl.prefix + "events",
               [(f"k{number}", b"{}", {"delivery": f"d-{number}"}, 0) for number in range(500)], batch=1)
@@ -341,8 +341,8 @@ def steps(delivery, n):
 
 
 @pytest.mark.long
-def test_trace_prints_what_fits_delivery_by_delivery_and_says_what_does_not(kafka_node, tmp_path):
-    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+def test_trace_prints_what_fits_delivery_by_delivery_and_says_what_does_not(kafka_node):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
     write_all(ctl.brokers, ctl.prefix + "dlq", [*steps("a", 4000), *steps("b", 4000)])
     traces = [json.loads(line) for line in ctl("trace", "--json", "--pr", 9).stdout.splitlines()]
     assert [(trace["delivery"], len(trace["steps"])) for trace in traces] == [("a", 4000), ("b", 4000)]

@@ -48,8 +48,8 @@ class Queue(Ctl):
 
 
 @pytest.fixture
-def queue(kafka_node, tmp_path):
-    return Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+def queue(kafka_node):
+    return Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def nobody(kafka_node):
 
 
 @pytest.fixture(scope="module")
-def full(kafka_node, tmp_path_factory):
+def full(kafka_node):
     """A queue that is only looked at."""
-    one = Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path_factory.mktemp("full"))
+    one = Queue(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
     one.park(1)
     one.park(2, cls="poison", source="events")
     one.park(3, repos="org/b,org/c", cls="exhausted")

@@ -58,8 +58,8 @@ def at(sim):
 
 
 @pytest.fixture
-def ctl(kafka_node, sim, tmp_path):
-    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+def ctl(kafka_node, sim):
+    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
     one.more = at(sim)
     return one
 

@@ -28,8 +28,8 @@ class Topics(Ctl):
 
 
 @pytest.fixture
-def topics(kafka_node, tmp_path):
-    return Topics(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+def topics(kafka_node):
+    return Topics(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def card(tmp_path, example):
 
 
 def test_what_the_results_say_is_measured_whatever_the_file_says(kafka_node, tmp_path, card, example):
-    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(tmp_path)
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
     for run, conclusion in ((1, "success"), (2, "failure")):
         key = f"org/backend/d/CI/test/{run}"
         ctl.write("results", key, json.dumps({

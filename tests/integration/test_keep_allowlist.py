@@ -11,8 +11,8 @@ DAY_MS = 86_400_000
 LISTS = ("L1: [org/a]\n", "# two lines, \"quotes\", a tab\there, ü\nL2:\n  org/a: {}\n", '{"schema_version":1,"demoted":[]}')
 
 
-def relay(kafka_node, folder):
-    return Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(folder, partitions=1)
+def relay(kafka_node):
+    return Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(partitions=1)
 
 
 def keep(ctl, *arguments, given="", code=0):
@@ -23,8 +23,8 @@ def keep(ctl, *arguments, given="", code=0):
 
 
 @pytest.fixture(scope="module")
-def old(kafka_node, tmp_path_factory):
-    ctl = relay(kafka_node, tmp_path_factory.mktemp("old"))
+def old(kafka_node):
+    ctl = relay(kafka_node)
     for number, (key, text) in enumerate(zip(("allowlist", "allowlist", "demotions"), LISTS)):
         ctl.write("allowlist", key, text.encode(), source="https://example.org/a?b=c", sha=f"{number}" * 64,
                   fetched_ms=1_700_000_000_000 + number * DAY_MS)
@@ -35,17 +35,17 @@ def told(ctl):
     return [(r.key, r.value, r.headers) for r in ctl.read("allowlist")]
 
 
-def test_what_is_played_back_is_what_was_kept(old, kafka_node, tmp_path):
+def test_what_is_played_back_is_what_was_kept(old, kafka_node):
     kept = keep(old, "save")
-    new = relay(kafka_node, tmp_path)
+    new = relay(kafka_node)
     assert keep(new, "restore", given=kept) == f"3 records written to {new.prefix}allowlist\n"
     assert len(told(new)) == 3 and told(new) == told(old)
     assert "is not empty" in keep(new, "restore", given=kept, code=1), "twice would make tenure begin anew"
     assert told(new) == told(old)
 
 
-def test_an_empty_topic_is_not_taken_for_a_copy(kafka_node, tmp_path):
-    assert "nothing of" in keep(relay(kafka_node, tmp_path), "save", code=1)
+def test_an_empty_topic_is_not_taken_for_a_copy(kafka_node):
+    assert "nothing of" in keep(relay(kafka_node), "save", code=1)
 
 
 def test_wrong_usage(old):

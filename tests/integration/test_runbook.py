@@ -42,7 +42,7 @@ def of_crcrctl():
 @pytest.fixture(scope="module")
 def ctl(kafka_node, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runbook")
-    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics(folder)
+    one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
     for name, text in (("allowlist.yml", "L1: [org/a]\n"), ("ping.json", "{}")):
         (folder / name).write_text(text)
     one.folder = folder

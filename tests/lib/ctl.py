@@ -1,10 +1,9 @@
 """crcrctl as tests run it: its own prefix of topics, and nothing of the caller's environment."""
 import os
-import pathlib
 import subprocess
 
-from lib.kafka import create_topics, read_topic, write
-from lib.processes import BIN, ROOT
+from lib.kafka import TOPICS, create_topics, read_topic, write
+from lib.processes import BIN
 from lib.redis_server import login_of
 
 
@@ -27,13 +26,10 @@ class Ctl:
         assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
-    def create_topics(self, folder, partitions=2):
+    def create_topics(self, partitions=2):
         """All topics, with few partitions: a broker that many tests share tells of them sooner."""
-        file = pathlib.Path(folder) / "few.conf"
-        names = [line.split()[0] for line in (ROOT / "deploy" / "topics" / "topics.conf").read_text().splitlines()
-                 if line and not line.startswith(("#", "default"))]
-        file.write_text("".join(f"{name} {partitions} max.message.bytes=26MiB\n" for name in names))
-        create_topics(self.brokers, self.prefix, "--file", str(file))
+        names = [line.split()[0] for line in TOPICS.read_text().splitlines() if line and not line.startswith(("#", "default"))]
+        create_topics(self.brokers, self.prefix, "".join(f"{name} {partitions} max.message.bytes=26MiB\n" for name in names))
         return self
 
     def write(self, topic, key, value, timestamp_ms=None, **headers):

@@ -101,8 +101,7 @@ class Relay:
         if not self.key.exists():
             app_key(self.key)
         if not prefix:  # else the topics are there
-            few = ["--file", few_partitions(self.folder, self.partitions)] if self.partitions else []
-            create_topics(kafka, self.prefix, *few)
+            create_topics(kafka, self.prefix, few_partitions(self.partitions) if self.partitions else None)
 
     # ---- parts ------------------------------------------------------------------------------------
     def host(self, part):

@@ -153,7 +153,7 @@ static void sending_due(void *opaque)
     next_try(all);
 }
 
-/* The `workflow` object of behaviour.md, POST /github/callback. */
+/* The `workflow` object of a callback's body. */
 static json_t *workflow_of(const struct run *run, size_t job, const char *status)
 {
     const struct job_setting *setting = &run->settings->jobs[job];

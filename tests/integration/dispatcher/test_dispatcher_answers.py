@@ -1,4 +1,4 @@
-"""What follows each answer of GitHub's: behaviour.md, GitHub answers."""
+"""What follows each answer of GitHub's."""
 import datetime
 import json
 

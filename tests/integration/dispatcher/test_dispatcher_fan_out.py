@@ -1,4 +1,4 @@
-"""One record for up to 16 downstreams of a tier (design.md, topics): how it is written, what becomes of each of its
+"""One record for up to 16 downstreams of a tier: how it is written, what becomes of each of its
 tasks, and how what is left of it leaves together."""
 import concurrent.futures
 import time

@@ -1,4 +1,4 @@
-"""GitHub's re-run buttons: behaviour.md, re-runs. The check runs stand at the simulated GitHub; the jobs that the
+"""GitHub's re-run buttons. The check runs stand at the simulated GitHub; the jobs that the
 reporter would have folded are written into Redis."""
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Where events go: behaviour.md, routing and sending; design.md, one dispatch and order."""
+"""Where events go: routing, one dispatch, and order."""
 import base64
 import json
 import re
@@ -221,6 +221,17 @@ class TestPoison:
         wait_for("the foreign record in the dlq", lambda: [
             one for one in bench.topic("dlq") if one.headers.get("hello") == "x"
             and one.headers["class"] == "poison"])
+
+    def test_what_cannot_be_fitted_goes_to_the_dlq_and_counts_once_as_refused(self, bench):
+        def routed():
+            return {result: bench.metric("crcr_events_routed_total", event="pull_request", result=result) or 0
+                    for result in ("refused", "routed", "skipped")}
+        before = routed()
+        delivery = bench.event(pull_request(number=next(bench.numbers), labels=["x" * 70_000]))
+        assert {one["outcome"] for one in bench.wait_outcomes(delivery, 4)} == {"failed"}
+        assert routed() == {**before, "refused": before["refused"] + 1}
+        buried, = [one for one in bench.topic("dlq") if one.headers.get("delivery") == delivery]
+        assert buried.headers["class"] == "refused" and "must stay" in buried.headers["error"]
 
     def test_an_event_past_the_maximum_age_is_skipped_and_says_so(self, bench):
         body = pull_request(number=next(bench.numbers))

@@ -154,7 +154,7 @@ class Ingest:
             "CRCR_OIDC_ISSUERS": f"{ACTIONS}={issuer.url},{BUILDKITE}={issuer.url}",
             "CRCR_CALLBACK_TOKEN_KEY": TOKEN_KEY, **login_of("crcr-ingest", redis_endpoint), **environment}
         if create_topics and not prefix:
-            kafka_lib.create_topics(brokers, self.prefix, "--file", kafka_lib.few_partitions(self.folder, PARTITIONS))
+            kafka_lib.create_topics(brokers, self.prefix, kafka_lib.few_partitions(PARTITIONS))
         self.process = None
 
     def start(self):

@@ -1,4 +1,4 @@
-"""behaviour.md, POST /github/callback, against real Kafka and Redis and an OIDC issuer of the test's own."""
+"""POST /github/callback, against real Kafka and Redis and an OIDC issuer of the test's own."""
 import concurrent.futures
 import contextlib
 import json

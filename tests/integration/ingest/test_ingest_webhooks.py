@@ -1,4 +1,4 @@
-"""behaviour.md, POST /github/webhook, against real Kafka."""
+"""POST /github/webhook, against real Kafka."""
 import concurrent.futures
 import hashlib
 import hmac

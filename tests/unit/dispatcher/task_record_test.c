@@ -31,7 +31,7 @@ struct written {
 static struct {
     struct work parts[TASK_REPOS_MAX];
     size_t n, done, dropped;
-    bool lost;
+    bool lost, cannot_park;
     struct written at[TASK_REPOS_MAX];
     size_t n_written;
     char error[256]; /* of the first in the DLQ */
@@ -62,6 +62,12 @@ void work_put(struct work *work, const struct post *post)
     assert_int_equal(post->topic, TOPIC_DISPATCH_L4);
     assert_true(str_is(post->key, KEY));
     note("back", post->headers, 0, post->value.ptr);
+}
+
+bool work_can_park(const struct work *work)
+{
+    (void)work;
+    return !worker.cannot_park;
 }
 
 bool work_park(struct work *work, const struct park *park)
@@ -151,6 +157,16 @@ static void wait_for(struct fixture *f, size_t i, int64_t wait_ms, unsigned beca
                                               .because = because };
 }
 
+/* One that is in its lane again after its first call, which nobody knows the end of. */
+static void was_called(struct fixture *f, size_t i, int64_t wait_ms)
+{
+    wait_for(f, i, wait_ms, FACT_FAILED);
+    f->r->tasks[i]->state = TASK_IN_LANE;
+    f->r->tasks[i]->decision.next = DISPATCH_WAIT;
+    f->r->tasks[i]->task.attempt = 2;
+    f->r->tasks[i]->task.maybe_duplicate = MARK_ANSWER_UNSEEN;
+}
+
 static void parks(struct fixture *f, size_t i)
 {
     task_record_leave(f->r->tasks[i], EXIT_PARK);
@@ -179,7 +195,6 @@ static void each_downstream_is_a_task_of_its_own(void **state)
     assert_int_equal(f->r->n, 3);
     assert_int_equal(worker.n, 3);
     assert_true(str_is(f->r->tasks[2]->task.repo, "org/c"));
-    assert_true(task_record_is_untouched(f->r));
     for (size_t i = 0; i < 3; i++)
         ends(f, i);
 }
@@ -262,7 +277,6 @@ static void nothing_leaves_while_a_task_has_something_to_do_here(void **state)
     struct fixture *f = take(state, "org/a,org/b,org/c");
     wait_for(f, 0, MINUTE, FACT_FAILED);
     wait_for(f, 2, MINUTE, FACT_FAILED);
-    assert_false(task_record_is_untouched(f->r));
     parks(f, 0);
     parks(f, 2);
     task_records_finish(&f->s);
@@ -277,7 +291,6 @@ static void a_record_is_done_when_its_last_task_is(void **state)
 {
     struct fixture *f = take(state, "org/a,org/b,org/c");
     ends(f, 0);
-    assert_false(task_record_is_untouched(f->r)); /* it must not be read again as a whole */
     wait_for(f, 1, MINUTE, FACT_FAILED);
     parks(f, 1);
     assert_int_equal(worker.done, 1);
@@ -317,6 +330,92 @@ static void what_is_forgotten_leaves_nothing_behind(void **state)
     assert_null(f->s.leaving);
 }
 
+/* ---- its partition goes ---- */
+
+static void all_are_given_back(struct fixture *f, size_t n)
+{
+    struct task_in_hand *tasks[TASK_REPOS_MAX];
+    memcpy(tasks, f->r->tasks, sizeof(tasks));
+    for (size_t i = 0; i < n; i++)
+        if (tasks[i])
+            task_record_give_back(tasks[i]);
+    task_records_finish(&f->s);
+}
+
+static void a_record_of_which_nothing_began_is_read_again_by_the_next_owner(void **state)
+{
+    struct fixture *f = take(state, "org/a,org/b,org/c");
+    all_are_given_back(f, 3);
+    assert_int_equal(worker.n_written, 0);
+    assert_int_equal(worker.dropped, 3);
+    assert_int_equal(worker.done, 0);
+}
+
+static void what_waits_for_a_limit_is_read_again_in_its_order(void **state)
+{
+    struct fixture *f = take(state, "org/a,org/b");
+    wait_for(f, 0, 8000, FACT_LIMITED);
+    f->r->tasks[0]->decision.next = DISPATCH_WAIT;
+    f->r->tasks[0]->state = TASK_IN_LANE;
+    all_are_given_back(f, 2);
+    assert_int_equal(worker.n_written, 0);
+    assert_int_equal(worker.dropped, 2);
+}
+
+static void of_a_record_that_had_begun_the_rest_is_written_back(void **state)
+{
+    struct fixture *f = take(state, "org/a,org/b,org/c");
+    ends(f, 0);
+    all_are_given_back(f, 3);
+    assert_int_equal(worker.n_written, 1);
+    written_is(0, "back", "org/b,org/c");
+    assert_int_equal(worker.done, 3);
+}
+
+static void what_waits_after_its_call_keeps_moment_attempt_and_mark(void **state)
+{
+    struct fixture *f = take(state, "org/new,org/called");
+    was_called(f, 1, 8000);
+    all_are_given_back(f, 2);
+    assert_int_equal(worker.dropped, 0);
+    assert_int_equal(worker.n_written, 2);
+    written_is(0, "back", "org/new");
+    assert_int_equal(worker.at[0].attempt, 1);
+    written_is(1, "delay.10s", "org/called");
+    assert_in_range(worker.at[1].wait_ms, 3000, 8000);
+    assert_int_equal(worker.at[1].attempt, 2);
+    assert_string_equal(worker.at[1].mark, "answer_unseen");
+}
+
+static void what_is_due_or_cannot_be_parked_goes_back_with_attempt_and_mark(void **state)
+{
+    static const int64_t waits_ms[] = { -1, 8000 };
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture *f = take(state, "org/called");
+        worker.cannot_park = waits_ms[i] > 0;
+        was_called(f, 0, waits_ms[i]);
+        all_are_given_back(f, 1);
+        assert_int_equal(worker.n_written, 1);
+        written_is(0, "back", "org/called");
+        assert_int_equal(worker.at[0].attempt, 2);
+        assert_string_equal(worker.at[0].mark, "answer_unseen");
+        if (i == 0)
+            teardown(state);
+    }
+}
+
+static void what_is_anothers_already_is_dropped_at_once_also_after_its_call(void **state)
+{
+    struct fixture *f = take(state, "org/called,org/calling");
+    was_called(f, 0, 8000);
+    f->r->tasks[1]->state = TASK_CALLING;
+    worker.lost = true;
+    all_are_given_back(f, 1);
+    assert_int_equal(worker.n_written, 0);
+    assert_int_equal(worker.dropped, 1);
+    ends(f, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +432,16 @@ int main(void)
         cmocka_unit_test_teardown(a_record_is_done_when_its_last_task_is, teardown),
         cmocka_unit_test_teardown(what_is_anothers_by_now_is_dropped_and_not_written, teardown),
         cmocka_unit_test_teardown(what_is_forgotten_leaves_nothing_behind, teardown),
+        cmocka_unit_test_teardown(a_record_of_which_nothing_began_is_read_again_by_the_next_owner,
+                                  teardown),
+        cmocka_unit_test_teardown(what_waits_for_a_limit_is_read_again_in_its_order, teardown),
+        cmocka_unit_test_teardown(of_a_record_that_had_begun_the_rest_is_written_back, teardown),
+        cmocka_unit_test_teardown(what_waits_after_its_call_keeps_moment_attempt_and_mark,
+                                  teardown),
+        cmocka_unit_test_teardown(what_is_due_or_cannot_be_parked_goes_back_with_attempt_and_mark,
+                                  teardown),
+        cmocka_unit_test_teardown(what_is_anothers_already_is_dropped_at_once_also_after_its_call,
+                                  teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* behaviour.md, POST /github/callback: steps 1, 2, 4, 6 and 8, and the record. */
+/* The steps of callback.h, and the record. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* behaviour.md, POST /github/callback, step 2. */
+/* Which repository the claims of a token prove. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* behaviour.md, POST /github/callback, step 7. */
+/* Which dispatch a callback belongs to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* behaviour.md, POST /github/callback, point 5: a job of GitHub Actions reports on its own run. */
+/* A job of GitHub Actions reports on its own run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* behaviour.md, POST /github/webhook: each rule a test. */
+/* POST /github/webhook: each rule a test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

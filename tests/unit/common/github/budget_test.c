@@ -10,7 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/github/app_token.h"
-#include "common/github/budget.h"
+#include "common/github/budget_payer.h"
 #include "common/model/limits.h"
 #include "tests/unit/support/redis_fixture.h"
 

@@ -1,5 +1,4 @@
-/* behaviour.md, POST /github/webhook, steps 2 to 4; the single rules are in ingest/webhook_test.c.
- */
+/* POST /github/webhook after the signature; the single rules are in ingest/webhook_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

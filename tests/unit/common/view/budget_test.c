@@ -1,4 +1,4 @@
-/* budget.lua in a real Redis: the arithmetic of model/budget.c, and the fair share. */
+/* budget_shared.lua in a real Redis: the arithmetic of model/budget.c, and the fair share. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "common/base/buf.h"
-#include "common/view/budget.h"
+#include "common/view/budget_shared.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define ACCOUNT STR_LIT("org")
@@ -59,7 +59,7 @@ static void put_script(struct buf *to)
 {
     extern const char view_budget_take_lua[];
     struct str text = str_of(view_budget_take_lua);
-    ptrdiff_t end = str_find_str(text, STR_LIT("-- with: budget.lua"));
+    ptrdiff_t end = str_find_str(text, STR_LIT("-- with: budget_shared.lua"));
     assert_true(end > 0);
     buf_put(to, (struct str){ text.ptr, (size_t)end });
     buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], KEYS[2], ARGV, 2)");

@@ -1,4 +1,4 @@
-#include "budget.h"
+#include "budget_shared.h"
 
 #include <string.h>
 
@@ -51,7 +51,7 @@ enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
     if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != BUDGET_ANSWER)
-        return why_set(why, ERR_REFUSE, "budget.lua gave an answer of another shape");
+        return why_set(why, ERR_REFUSE, "budget_shared.lua gave an answer of another shape");
     budget_answer_read(v->items, ret);
     return OK;
 }

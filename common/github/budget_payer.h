@@ -1,9 +1,9 @@
 /* Private to common/github: each call takes what it costs of GitHub's limits (model/budget.h has
- * the rules) before it is sent. Redis is asked each time (view/budget.h), for a dispatch in one
- * step with its claim; a refusal is remembered by the process until its moment, so that who is
+ * the rules) before it is sent. Redis is asked each time (view/budget_shared.h), for a dispatch in
+ * one step with its claim; a refusal is remembered by the process until its moment, so that who is
  * refused does not ask again and again. */
-#ifndef CRCR_GITHUB_BUDGET_H
-#define CRCR_GITHUB_BUDGET_H
+#ifndef CRCR_GITHUB_BUDGET_PAYER_H
+#define CRCR_GITHUB_BUDGET_PAYER_H
 
 #include "github.h"
 

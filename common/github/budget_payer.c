@@ -1,4 +1,4 @@
-#include "budget.h"
+#include "budget_payer.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "../base/mem.h"
 #include "../base/table.h"
 #include "../model/limits.h"
-#include "../view/budget.h"
+#include "../view/budget_shared.h"
 
 #define REPORT_MS       1000
 #define ALONE_AGAIN_MS  10000   /* after that Redis may be back, and have more */

@@ -1,7 +1,7 @@
 /* GitHub's budget as all replicas share it (common/model/budget.h): crcr:budget:<account>. Redis's
  * clock counts, so that replicas need not agree on the time. */
-#ifndef CRCR_VIEW_BUDGET_H
-#define CRCR_VIEW_BUDGET_H
+#ifndef CRCR_VIEW_BUDGET_SHARED_H
+#define CRCR_VIEW_BUDGET_SHARED_H
 
 #include "../io/redis.h"
 #include "../model/budget.h"
