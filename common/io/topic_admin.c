@@ -10,11 +10,15 @@
 #include "topic_client.h"
 
 #define LOOK_AGAIN_MS 20
+#define NEVER_MS      3600000 /* the most that librdkafka takes */
+#define OPEN_MAX      120
 #define REPLICATION   3 /* where there are as many brokers */
 
 struct topic_admin {
     struct topic_client client; /* first: librdkafka's opaque */
     rd_kafka_queue_t *answers;
+    uintptr_t round; /* of questions about groups */
+    size_t n_open;   /* of these questions: librdkafka has not answered them yet */
     int timeout_ms;
 };
 
@@ -48,7 +52,7 @@ enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *o
 
 void topic_admin_free(struct topic_admin *a)
 {
-    if (!a)
+    if (!a || a->n_open) /* with open questions librdkafka's end may wait for ever */
         return;
     if (a->answers)
         rd_kafka_queue_destroy(a->answers);
@@ -60,8 +64,11 @@ void topic_admin_free(struct topic_admin *a)
 static void late_answers_drop(struct topic_admin *a)
 {
     rd_kafka_event_t *late;
-    while ((late = rd_kafka_queue_poll(a->answers, 0)))
+    while ((late = rd_kafka_queue_poll(a->answers, 0))) {
+        if (rd_kafka_event_type(late) == RD_KAFKA_EVENT_LISTCONSUMERGROUPOFFSETS_RESULT)
+            a->n_open--;
         rd_kafka_event_destroy(late);
+    }
 }
 
 static rd_kafka_AdminOptions_t *request(struct topic_admin *a, rd_kafka_admin_op_t op)
@@ -311,17 +318,15 @@ static enum err committed_note(rd_kafka_event_t *event, const char *const *group
     size_t n, g = 0;
     const rd_kafka_group_result_t **answered = rd_kafka_ListConsumerGroupOffsets_result_groups(
         rd_kafka_event_ListConsumerGroupOffsets_result(event), &n);
-    if (n != 1)
-        return why_set(why, ERR_RETRY, "Kafka answered about %zu groups, not one", n);
-    const char *name = rd_kafka_group_result_name(answered[0]);
-    const rd_kafka_error_t *error = rd_kafka_group_result_error(answered[0]);
-    if (error)
-        return why_set(why, ERR_REFUSE, "group %s: %s", name, rd_kafka_error_string(error));
+    const char *name = n == 1 ? rd_kafka_group_result_name(answered[0]) : "";
     while (g < n_groups && strcmp(groups[g], name) != 0)
         g++;
     if (g == n_groups)
-        return why_set(why, ERR_RETRY, "Kafka answered about group %s, which was not asked for",
+        return why_set(why, ERR_RETRY, "Kafka answered about group '%s', which was not asked for",
                        name);
+    const rd_kafka_error_t *error = rd_kafka_group_result_error(answered[0]);
+    if (error)
+        return why_set(why, ERR_REFUSE, "group %s: %s", name, rd_kafka_error_string(error));
     for (int i = 0; i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &list->elems[i];
         const rd_kafka_topic_partition_t *committed = rd_kafka_topic_partition_list_find(
@@ -339,7 +344,8 @@ static enum err committed_note(rd_kafka_event_t *event, const char *const *group
 
 /* What the groups have committed of list's partitions, group after group; -1: nothing. All are
  * asked at once: a broker that freezes while such a question waits ends the process
- * (librdkafka#5397). */
+ * (librdkafka#5397). So does a coordinator that comes back after librdkafka gave a question up. So
+ * it never does: we go on without an answer, and drop it when it comes after all. */
 static enum err ask_committed(struct topic_admin *a, const char *const *groups, size_t n_groups,
                               const rd_kafka_topic_partition_list_t *list,
                               struct partition_lag *lags, struct why *why)
@@ -348,18 +354,29 @@ static enum err ask_committed(struct topic_admin *a, const char *const *groups, 
     rd_kafka_AdminOptions_t *options CLEANUP(options_clear) =
         request(a, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
 
+    if (a->n_open > OPEN_MAX)
+        return topic_client_unreachable(&a->client, why);
+    rd_kafka_AdminOptions_set_request_timeout(options, NEVER_MS, NULL, 0);
+    rd_kafka_AdminOptions_set_opaque(options, (void *)++a->round);
     for (size_t g = 0; g < n_groups; g++) {
         rd_kafka_ListConsumerGroupOffsets_t *of =
             rd_kafka_ListConsumerGroupOffsets_new(groups[g], list);
         rd_kafka_ListConsumerGroupOffsets(a->client.rk, &of, 1, options, a->answers);
         rd_kafka_ListConsumerGroupOffsets_destroy(of);
+        a->n_open++;
     }
-    for (size_t g = 0; g < n_groups; g++) { /* all, so that none comes late */
+    for (size_t g = 0; g < n_groups;) {
         enum err failed;
         rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &failed, err ? NULL : why);
+        if (!event)
+            return err ? err : failed;
+        a->n_open--;
+        if ((uintptr_t)rd_kafka_event_opaque(event) != a->round)
+            continue;
         if (!failed && !err)
             failed = committed_note(event, groups, n_groups, list, lags, why);
         err = err ? err : failed;
+        g++;
     }
     for (size_t g = 0; !err && list->cnt && g < n_groups; g++)
         if (!lags[g * (size_t)list->cnt].topic[0])

@@ -11,6 +11,7 @@ struct topic_admin;
 /* Does not connect yet. */
 enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
                          int timeout_ms, struct why *why) MUST_CHECK;
+/* One of which topic_admin_lag was not answered may stay until the process ends. */
 void topic_admin_free(struct topic_admin *a);
 
 enum topic_state {

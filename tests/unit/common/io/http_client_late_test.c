@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "http_fixture.h"
 #include "tcp_fixture.h"
+#include "tests/unit/support/http_fixture.h"
 
 static void what_is_not_acknowledged_goes_before_a_request_is_given_up(void **state)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "common/base/buf.h"
-#include "http_fixture.h"
+#include "tests/unit/support/http_fixture.h"
 
 /* ---- a server that says exactly what a test wants, one request after the other ------ */
 

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "common/io/http_server.h"
-#include "http_fixture.h"
+#include "tests/unit/support/http_fixture.h"
 
 enum { HELD_MAX = 2000, SMALL_BODY = 1000, IN_FLIGHT = 4 << 20, DEADLINE_MS = 150, CROWD_MAX = 32 };
 

@@ -9,11 +9,11 @@
 #include <stdatomic.h>
 #include <cmocka.h>
 
-#include "../../common/io/http_fixture.h"
 #include "common/base/mem.h"
 #include "common/daemon/daemon_private.h"
 #include "reporter/web/paths.h"
 #include "reporter/web/web.h"
+#include "tests/unit/support/http_fixture.h"
 
 #define BEGIN_MS    1000000
 #define DEADLINE_MS 100
@@ -134,9 +134,9 @@ static void wait_hands(struct scene *s, int rendered, int asking, int waiting)
 {
     int64_t until_ms = clock_mono_ms() + TEST_LIMIT_MS;
     int n_asking = -1, n_waiting = -1;
-    while ((atomic_load(&world.rendered) != rendered || n_asking != asking ||
-            n_waiting != waiting) &&
-           clock_mono_ms() < until_ms) {
+    while (
+        (atomic_load(&world.rendered) != rendered || n_asking != asking || n_waiting != waiting) &&
+        clock_mono_ms() < until_ms) {
         struct reader *r;
         http_client_poll(s->client, NULL, 5);
         pthread_mutex_lock(&s->live->lock);
@@ -200,8 +200,8 @@ static void who_has_an_old_answer_is_sent_the_event_while_the_thread_is_busy(voi
     char etag[PAGE_ETAG_SIZE], event[128];
     first_page(s, etag);
     keep_busy(s, 2, &other);
-    struct got got = fetch(s->client, s->port, "GET",
-                           "/api/crcr/live?of=/api/crcr/prs/1&etag=old", STR_NONE);
+    struct got got =
+        fetch(s->client, s->port, "GET", "/api/crcr/live?of=/api/crcr/prs/1&etag=old", STR_NONE);
     snprintf(event, sizeof(event), "retry: 500\nid: %s\nevent: changed\ndata: {}\n\n", etag);
     assert_string_equal(got.body, event);
     assert_int_equal(other.calls, 0);
