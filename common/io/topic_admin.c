@@ -11,8 +11,8 @@
 
 #define LOOK_AGAIN_MS 20
 #define NEVER_MS      3600000 /* the most that librdkafka takes */
-#define OPEN_MAX      120
-#define REPLICATION   3 /* where there are as many brokers */
+#define OPEN_MAX      120     /* ten rounds of the pages; each holds a list of all partitions */
+#define REPLICATION   3       /* where there are as many brokers */
 
 struct topic_admin {
     struct topic_client client; /* first: librdkafka's opaque */

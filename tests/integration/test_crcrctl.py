@@ -81,6 +81,13 @@ def test_topics_are_created_once_and_then_found(kafka_node):
     assert all(line.startswith("ok ") for line in ctl("topics", "check").stdout.splitlines())
 
 
+def test_topics_that_tests_make_like_the_first_are_as_deploy_has_them(ctl):
+    copy = Ctl(ctl.brokers, f"t{secrets.token_hex(4)}.")
+    create_topics(copy.brokers, copy.prefix)
+    lines = copy("topics", "check").stdout.splitlines()
+    assert len(lines) == 15 and all(line.startswith("ok ") for line in lines)
+
+
 def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
     other = tmp_path / "topics.conf"
     other.write_text("events 6 retention.ms=1d\n")

@@ -163,19 +163,19 @@ def create_topics(brokers, prefix, text=None):
     for done in admin.create_topics(new, request_timeout=60).values():
         done.result(60)
 
-    def told():
+    def is_known():
         topic, = admin.list_topics(new[-1].topic, timeout=10).topics.values()
         return not topic.error and all(part.leader >= 0 for part in topic.partitions.values())
-    wait_for("the broker to tell of the topics", told, 60)
+    wait_for("the broker to know the topics", is_known, 60)
 
 
 def topics_of(brokers, prefix):
     """By their names without the prefix: (number of partitions, of copies), and what is configured."""
     admin = AdminClient({"bootstrap.servers": brokers})
     topics = {name: topic for name, topic in admin.list_topics(timeout=30).topics.items() if name.startswith(prefix)}
-    told = admin.describe_configs([ConfigResource("topic", name) for name in topics])
+    described = admin.describe_configs([ConfigResource("topic", name) for name in topics])
     configs = {topic.name: {name: entry.value for name, entry in done.result(30).items()
-                            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value} for topic, done in told.items()}
+                            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value} for topic, done in described.items()}
     return {name.removeprefix(prefix): ((len(topic.partitions), len(topic.partitions[0].replicas)), configs[name])
             for name, topic in topics.items()}
 

@@ -6,7 +6,7 @@
 #include "common/github/payload_fit.h"
 #include "common/model/limits.h"
 
-/* The fields that workflows of downstreams read, told once more on purpose. */
+/* The fields that workflows of downstreams read, named once more on purpose. */
 static const char *const must_stay[] = {
     "action",
     "number",

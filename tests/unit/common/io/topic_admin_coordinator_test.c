@@ -1,5 +1,5 @@
-/* A group's coordinator that is away when it is asked about, and what becomes of the question then:
- * once it ended the process, with librdkafka's assertion. */
+/* A group's coordinator that is unavailable when it is asked about, and what becomes of the
+ * question then: once it ended the process, with librdkafka's assertion. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
