@@ -11,7 +11,8 @@
 /* https://buildkite.com/docs/pipelines/security/oidc */
 #define CALLBACK_ISSUER_BUILDKITE "https://agent.buildkite.com"
 
-/* A job's state is a lattice: it only ever rises. */
+/* A job's state is a lattice: it only ever rises. JOB_TIMED_OUT: the relay ended it, because its
+ * time or its run was over; the conclusion says how. */
 enum job_state { JOB_NONE, JOB_DISPATCHED, JOB_IN_PROGRESS, JOB_TIMED_OUT, JOB_COMPLETED };
 const char *job_state_name(enum job_state state); /* "none", "dispatched", "in_progress", … */
 enum job_state job_state_of(struct str name);     /* JOB_NONE when unknown */

@@ -56,6 +56,8 @@ static const struct column columns[] = {
     { "triage_verdict_json", TEXT, AT(triage_verdict), 0, true },
     { "environment", TEXT, AT(environment), 0, true },
     { "dispatched_ms", MILLIS, AT(dispatched_ms), -1, false },
+    { "run_started_ms", MILLIS, AT(run_started_ms), -1, false },
+    { "ended_by", TEXT, AT(ended_by), 0, false },
     { "in_progress_ms", MILLIS, AT(in_progress_ms), -1, false },
     { "timed_out_ms", MILLIS, AT(timed_out_ms), -1, false },
     { "completed_ms", MILLIS, AT(completed_ms), -1, false },
@@ -245,8 +247,9 @@ static void fill_time(char **text, int64_t wall_ms)
 void result_record_times(struct result_record *r)
 {
     bool first_attempt = r->run_attempt && strcmp(r->run_attempt, "1") == 0;
-    if (first_attempt && r->dispatched_ms >= 0 && r->in_progress_ms >= 0)
-        r->queue_ms = between(r->dispatched_ms, r->in_progress_ms);
+    int64_t started_ms = r->run_started_ms >= 0 ? r->run_started_ms : r->in_progress_ms;
+    if (first_attempt && r->dispatched_ms >= 0 && started_ms >= 0)
+        r->queue_ms = between(r->dispatched_ms, started_ms);
     if (r->in_progress_ms >= 0 && r->completed_ms >= 0)
         r->execution_ms = between(r->in_progress_ms, r->completed_ms);
     fill_time(&r->started_at, r->in_progress_ms);
@@ -405,9 +408,14 @@ bool result_record_is_self(const struct result_record *r)
     return str_is(type, "nightly") || str_is(type, "periodic");
 }
 
+bool result_record_is_of_actions(const struct result_record *r)
+{
+    return r->issuer && strcmp(r->issuer, CALLBACK_ISSUER_ACTIONS) == 0;
+}
+
 bool result_record_is_of_other_ci(const struct result_record *r)
 {
-    return r->issuer && strcmp(r->issuer, CALLBACK_ISSUER_ACTIONS) != 0;
+    return r->issuer && !result_record_is_of_actions(r);
 }
 
 static const char *wanted_conclusion(const struct result_record *row)
@@ -427,9 +435,15 @@ static const char *wanted_conclusion(const struct result_record *row)
     return "success";
 }
 
+const char *result_record_conclusion(const struct result_record *r)
+{
+    if (r->state < JOB_TIMED_OUT)
+        return NULL;
+    return r->state == JOB_TIMED_OUT && !r->conclusion ? "timed_out" : r->conclusion;
+}
+
 bool result_record_is_successful(const struct result_record *r)
 {
-    const char *conclusion = r->state == JOB_TIMED_OUT ? "timed_out" : r->conclusion;
-    return (r->state == JOB_TIMED_OUT || r->state == JOB_COMPLETED) && conclusion &&
-           strcmp(conclusion, wanted_conclusion(r)) == 0;
+    const char *conclusion = result_record_conclusion(r);
+    return conclusion && strcmp(conclusion, wanted_conclusion(r)) == 0;
 }

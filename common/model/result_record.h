@@ -30,6 +30,8 @@ struct result_record {
 
     /* In the view only: the relay's own clock, and what the reporter needs besides. */
     int64_t dispatched_ms, in_progress_ms, timed_out_ms, completed_ms;
+    int64_t run_started_ms;   /* when the first job of the run's attempt 1 was in progress */
+    char *ended_by;           /* the job key under which its completed came, when not its own */
     int64_t failed_tests_cut; /* rows that are not in failed_tests */
     int64_t run_complete;     /* 1: the downstream said that nothing follows */
     char *issuer;             /* whose token proved it: which CI it runs on */
@@ -46,9 +48,13 @@ void result_record_clear(struct result_record *r);
 
 /* nightly and periodic: reported by a run that no dispatch started. */
 bool result_record_is_self(const struct result_record *r);
+/* Proved by GitHub Actions. */
+bool result_record_is_of_actions(const struct result_record *r);
 /* Proved by an issuer other than GitHub Actions: a run id of digits is none that GitHub knows. */
 bool result_record_is_of_other_ci(const struct result_record *r);
 
+/* How it ended; NULL: it has not, or without a conclusion. */
+const char *result_record_conclusion(const struct result_record *r);
 /* True when it has ended as it should: with success. In the canary repository a job named xfail,
  * xcancel or xtimeout should fail, be cancelled, or time out. */
 #define CANARY_REPO "pytorch/crcr-test"
@@ -61,7 +67,7 @@ struct result_field {
     struct str value;
     char text[24];
 };
-#define RESULT_FIELDS_MAX 40
+#define RESULT_FIELDS_MAX 44
 /* Strings stay borrowed from r. Gives the number of entries. */
 size_t result_record_fields(const struct result_record *r,
                             struct result_field to[RESULT_FIELDS_MAX]);
@@ -72,9 +78,9 @@ size_t result_record_names(struct str to[RESULT_FIELDS_MAX], bool brief);
  * so that a newer or older program can read the same view. */
 void result_record_set(struct result_record *r, struct str name, struct str value);
 
-/* queue_ms = in_progress - dispatched (attempt 1 only), execution_ms = completed - in_progress;
- * never negative; left as they are when a clock is missing. started_at and completed_at, when the
- * downstream reported none, are the relay's. */
+/* queue_ms = run started - dispatched (attempt 1 only; the same for every job of the run),
+ * execution_ms = completed - in_progress; never negative; left as they are when a clock is missing.
+ * started_at and completed_at, when the downstream reported none, are the relay's. */
 void result_record_times(struct result_record *r);
 
 /* What the JSON does not say and the view needs to be made anew goes into headers beside it, so

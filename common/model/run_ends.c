@@ -17,7 +17,7 @@ static int64_t time_ms(const char *text)
 
 void run_job_init(struct run_job *ret, const struct result_record *row, int64_t ended_ms)
 {
-    const char *conclusion = row->state == JOB_TIMED_OUT ? "timed_out" : row->conclusion;
+    const char *conclusion = result_record_conclusion(row);
     char repo[REPO_MAX + 1];
     struct buf run;
     *ret = (struct run_job){

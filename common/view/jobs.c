@@ -14,7 +14,7 @@ extern const char view_fold_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
-#define FOLD_KEYS 10
+#define FOLD_KEYS 11
 #define FOLD_ARGS 12 /* before the fields; fold.lua names them */
 
 static const char *const verdict_names[] = {
@@ -50,6 +50,9 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = key_spent(NEW_KEY, repo);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = STR_LIT(KEY_TALLY);
+    argv[n++] = result_record_is_self(fact)
+                    ? argv[0]
+                    : key_jobs(NEW_KEY, delivery, repo, str_of(fact->run_id));
     argv[n++] = str_of(job_state_name(fact->state));
     argv[n++] = STR_NUMBER(first_ms);
     argv[n++] = str_of(fact->run_attempt);

@@ -94,6 +94,12 @@ struct str key_job(struct key *to, struct str job_key)
     return of_text(to, "job", job_key);
 }
 
+struct str key_jobs(struct key *to, struct str delivery, struct str repo, struct str run_id)
+{
+    (void)of_both(to, "jobs", delivery, repo);
+    return add(to, "/", run_id);
+}
+
 struct str key_dispatch(struct key *to, struct str delivery, struct str repo)
 {
     return of_both(to, "dispatch", delivery, repo);

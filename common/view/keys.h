@@ -23,7 +23,10 @@
  *   (since 1970), and the bytes taken on it. |pending follows: of its pending callbacks;
  *   |commits: of the commits that reconcile asks for in its name
  * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
- *   one result record
+ *   one result record; or same_as, the key of the job that this one's completed ended (fold.lua)
+ * crcr:jobs:<delivery>/<repo>/<run id>      hash    fold        fold               CRCR_STATUS_TTL
+ *   started_ms: when the first job of the run's attempt 1 was in progress; <job key> → its attempt,
+ *   open or ended; of at most 1,000 jobs
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
  *   its weightiest outcome, and the earliest moment of the call (dispatched_ms, unknown_ms)
  * crcr:sent:<sha>/<repo>                    zset    fold        reconcile          CRCR_STATUS_TTL
@@ -119,6 +122,7 @@ struct str key_rate(struct key *to, struct str repo, const char *suffix);
 struct str key_budget(struct key *to, struct str account);
 struct str key_budget_share(struct key *to, struct str account, struct str downstream);
 struct str key_job(struct key *to, struct str job_key);
+struct str key_jobs(struct key *to, struct str delivery, struct str repo, struct str run_id);
 struct str key_dispatch(struct key *to, struct str delivery, struct str repo);
 struct str key_delivery(struct key *to, struct str delivery);
 struct str key_self(struct key *to, struct str delivery);

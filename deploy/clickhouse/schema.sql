@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS crcr.results
     run_attempt           Nullable(String),
     workflow_run_url      Nullable(String),
     artifact_url          Nullable(String),
-    queue_time            Nullable(Float64), -- seconds
+    queue_time            Nullable(Float64), -- seconds; of the run: the same on each of its jobs
     execution_time        Nullable(Float64), -- seconds
     started_at            Nullable(DateTime64(3, 'UTC')),
     completed_at          Nullable(DateTime64(3, 'UTC')),

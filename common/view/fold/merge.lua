@@ -27,7 +27,8 @@ local GROUP = {
 local LONG = { f = true, v = true } -- groups of long texts
 -- Neither facts nor identity: merged by rules of their own.
 local OWN_RULE = { status = true, ranks = true, first_ms = true, last_ms = true, top_level = true,
-                   in_progress_ms = true, timed_out_ms = true, completed_ms = true }
+                   in_progress_ms = true, timed_out_ms = true, completed_ms = true,
+                   run_started_ms = true }
 
 -- Plain digits only: tonumber would also take "nan", which equals nothing, and "0x2".
 local function number_of(attempt)

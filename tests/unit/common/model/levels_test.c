@@ -213,7 +213,9 @@ static void canary_jobs_succeed_by_ending_as_they_are_named(void **state)
     const char *repo = "PyTorch/crcr-test";
     put(l, (struct job){ .repo = repo, .name = "l2-xfail", .conclusion = "failure" });
     put(l, (struct job){ .repo = repo, .name = "XCancel (a)", .conclusion = "cancelled" });
-    put(l, (struct job){ .repo = repo, .name = "xtimeout", .state = JOB_TIMED_OUT });
+    put(l,
+        (struct job){
+            .repo = repo, .name = "xtimeout", .state = JOB_TIMED_OUT, .conclusion = "timed_out" });
     put(l, (struct job){ .repo = repo, .name = "plain", .conclusion = "success" });
     struct level_figures f = figures(l, CANARY_REPO, 7);
     assert_int_equal(f.jobs, 4);

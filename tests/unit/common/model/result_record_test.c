@@ -130,6 +130,22 @@ static void times_are_never_negative(void **state)
     result_record_clear(&r);
 }
 
+static void queue_time_is_that_of_the_run(void **state)
+{
+    (void)state;
+    struct result_record r;
+    result_record_init(&r);
+    r.run_attempt = mem_dup("1");
+    r.dispatched_ms = 1000;
+    r.run_started_ms = 3000;
+    result_record_times(&r); /* also of a job that reported only its end */
+    assert_int_equal(r.queue_ms, 2000);
+    r.in_progress_ms = 9000;
+    result_record_times(&r);
+    assert_int_equal(r.queue_ms, 2000);
+    result_record_clear(&r);
+}
+
 static void queue_time_belongs_to_the_first_attempt_only(void **state)
 {
     (void)state;
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(unknown_is_null_and_zero_is_zero),
         cmocka_unit_test(times_have_three_decimals),
         cmocka_unit_test(times_are_never_negative),
+        cmocka_unit_test(queue_time_is_that_of_the_run),
         cmocka_unit_test(queue_time_belongs_to_the_first_attempt_only),
         cmocka_unit_test(times_are_unknown_without_both_clocks),
         cmocka_unit_test(the_relays_clock_stands_in_for_times_that_nobody_told),
