@@ -41,6 +41,11 @@ bool conclusion_is_bad(const char *conclusion)
     return conclusions_by_weight[weight_of(conclusion)].bad;
 }
 
+const char *conclusion_shown(const char *conclusion)
+{
+    return conclusions_by_weight[weight_of(conclusion)].shown;
+}
+
 static const char *worse_of(const char *a, const char *b)
 {
     if (!a || !b)
@@ -85,18 +90,15 @@ int64_t job_last_ms(const struct result_record *job)
 
 const char *job_conclusion(const struct result_record *job)
 {
-    if (job->state == JOB_TIMED_OUT)
-        return "timed_out";
-    if (job->state != JOB_COMPLETED)
+    const char *conclusion = result_record_conclusion(job);
+    if (job->state < JOB_TIMED_OUT)
         return NULL;
-    if (!job->conclusion || strcmp(job->conclusion, "stale") == 0)
-        return "neutral";
-    return job->conclusion;
+    return conclusion && strcmp(conclusion, "stale") != 0 ? conclusion : "neutral";
 }
 
-static bool is_of_actions(const struct result_record *job)
+int64_t job_attempt(const struct result_record *job)
 {
-    return job->issuer && strcmp(job->issuer, CALLBACK_ISSUER_ACTIONS) == 0;
+    return attempt_number(job->run_attempt);
 }
 
 /* ---- which jobs count ------------------------------------------------------------------------ */
@@ -166,7 +168,7 @@ static int newest_first(const void *a, const void *b)
 static struct str part_of(struct buf *to, const struct result_record *job, bool whole)
 {
     buf_reset(to);
-    buf_putc(to, is_of_actions(job) ? 'a' : 'o');
+    buf_putc(to, result_record_is_of_actions(job) ? 'a' : 'o');
     buf_puts(to, job->workflow_name);
     buf_putc(to, '\0');
     if (!whole)
@@ -208,7 +210,7 @@ static size_t drop_replaced(const struct result_record **jobs, size_t n)
         uint64_t number;
         if (run->first_ms == 0 || (first_ms > 0 && first_ms < run->first_ms))
             run->first_ms = first_ms;
-        if (is_of_actions(job) && str_to_u64(str_of(job->run_id), &number))
+        if (result_record_is_of_actions(job) && str_to_u64(str_of(job->run_id), &number))
             run->number = number;
         run->to = i + 1;
     }
@@ -371,12 +373,12 @@ static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
                 (struct run_sum){ .run_id = job->run_id,
                                   .answer = run_answer_find(view->answers, job->run_id) };
         struct run_sum *run = &a->runs[a->n_runs - 1];
-        run->actions = run->actions || is_of_actions(job);
+        run->actions = run->actions || result_record_is_of_actions(job);
         run->busy = run->busy || !conclusion;
         run->said_complete = run->said_complete || job->run_complete > 0;
         run->conclusion = worse_of(run->conclusion, conclusion);
         later(&run->last_ms, job_last_ms(job));
-        later(&run->attempt, attempt_number(job->run_attempt));
+        later(&run->attempt, job_attempt(job));
     }
     for (size_t i = 0; i < a->n_runs; i++)
         if (a->runs[i].actions)
@@ -443,7 +445,7 @@ static void by_runs(struct aggregate *a, const struct aggregate_view *view)
     a->cause = busy ? AGGREGATE_BUSY : actions ? AGGREGATE_RUN_GOING : AGGREGATE_MAY_FOLLOW;
     if (!ended && !bad_at_once)
         return;
-    conclusion = conclusions_by_weight[weight_of(conclusion)].shown;
+    conclusion = conclusion_shown(conclusion);
     if (view->more_jobs &&
         !conclusion_is_bad(conclusion)) /* what is not looked at may have failed */
         conclusion = "action_required";

@@ -94,6 +94,10 @@ int64_t job_last_ms(const struct result_record *job);
 const char *job_conclusion(const struct result_record *job);
 /* How well off a job is: 0 is the worst end, then those that run, then the good ends. */
 size_t job_rank(const struct result_record *job);
+/* What a run came to, as a check run can say it; static. */
+const char *conclusion_shown(const char *conclusion);
+/* The number of its attempt; 0: it is no number. */
+int64_t job_attempt(const struct result_record *job);
 /* True when a job or run that ended so keeps the aggregate from being green. */
 bool conclusion_is_bad(const char *conclusion);
 

@@ -100,7 +100,7 @@ static void job_fill(struct result_record *job, const struct headers *h, const s
                "sweeper")) { /* the sweeper speaks for a job that fell silent; it does not know on
                                 which CI */
         job->state = JOB_TIMED_OUT;
-        job->conclusion = mem_dup("timed_out");
+        job->conclusion = text_of(c->conclusion);
     } else {
         job->issuer = text_of_header(h, "issuer");
         job->state = c->status;

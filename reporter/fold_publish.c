@@ -6,6 +6,7 @@
 #include "../common/model/ids.h"
 #include "../common/worker/park.h"
 #include "fold.h"
+#include "open_runs.h"
 #include "reconcile_plan.h"
 
 #define AGAIN_MS     100
@@ -83,7 +84,9 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
     result_record_to_headers(merged, &headers);
     if (merged->top_level >= 2) /* a row that was begun is ended, also after a demotion */
         put(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
-    if (merged->top_level >= 3) /* one that was started is ended, also after a demotion */
+    /* A check run that was started is ended, also after a demotion. GitHub is asked about the run
+     * of an open job. */
+    if (merged->top_level >= 3 || job_is_open(merged))
         mark_dirty(fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)), NULL);
     /* The commit is the delivery's name; whether it exists upstream is asked under the upstream's

@@ -17,10 +17,8 @@ static const char *const failures[] = { "failure", "cancelled", "timed_out" };
 /* How it failed, in our words; NULL: it did not, or has not ended. */
 static const char *failure_of(const struct result_record *job)
 {
-    const char *conclusion = job->state == JOB_TIMED_OUT ? "timed_out" : job->conclusion;
-    if (job->state < JOB_TIMED_OUT || !conclusion)
-        return NULL;
-    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+    const char *conclusion = result_record_conclusion(job);
+    for (size_t i = 0; conclusion && i < sizeof(failures) / sizeof(failures[0]); i++)
         if (strcmp(conclusion, failures[i]) == 0)
             return failures[i];
     return NULL;

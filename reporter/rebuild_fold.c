@@ -12,6 +12,7 @@
 #include "../common/view/pull_requests.h"
 #include "aggregate.h"
 #include "fold.h"
+#include "open_runs.h"
 #include "rebuild.h"
 
 /* A check run may be open for as long as its job may run, and some time around that. */
@@ -142,9 +143,9 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     if (err)
         return err;
     queued(f, job_collect, fact->record->value.len);
-    /* Its aggregate check run may wait for the end of the run, or for quiet: the times at which it
-     * was to be looked at again are lost with the view. */
-    if (job->level >= 3 && job->head_sha &&
+    /* Its aggregate check run may wait for the end of the run, or for quiet, and so may an open
+     * job: the times at which they were to be looked at again are lost with the view. */
+    if ((job->level >= 3 || job_is_open(job)) && job->head_sha &&
         f->now_ms - callback->received_ms < times.overdue_ms + AROUND_MS)
         rebuild_mark(f->rebuild, job->head_sha, job->repo, NULL);
     return OK;

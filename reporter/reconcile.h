@@ -8,6 +8,7 @@
 #include "../common/github/check_runs.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/runs.h"
+#include "open_runs.h"
 #include "outage.h"
 #include "reconcile_plan.h"
 #include "reporter.h"
@@ -105,6 +106,8 @@ struct pass {
     struct dispatch_view dispatch;
     struct run_answers answers;
     char asking[RUN_ID_MAX + 1]; /* the run that GitHub is being asked about */
+    struct open_runs open;       /* of jobs */
+    int64_t open_look_ms;        /* when to look at them again; 0: when something comes */
 
     /* What is wanted, and what was sent of each as the pass began: nobody else sends for this
      * target while it is ours (target_is_old). */
@@ -146,8 +149,9 @@ void pass_start(struct target *target);
 /* Reads the view: the jobs, what is wanted of them now, and what was sent before. */
 enum err pass_view_read(struct pass *p, struct why *why) MUST_CHECK;
 
-/* Makes the plan. False: GitHub is being asked about a run first, for the aggregate depends on it;
- * pass_step goes on from there. */
+/* Makes the plan, and ends the open jobs of runs that have ended. False: GitHub is being asked
+ * about a run first, for the aggregate or an open job depends on it; pass_step goes on from there.
+ */
 bool pass_plan(struct pass *p);
 
 /* Goes on after an answer; may end the pass, and free it. */

@@ -143,8 +143,8 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
         note(p, reason);
         p->refused = true;
         if (kinds[kind].check_run && wanted_at(p)->aggregate && !target_is_old(p->target)) {
-            p->look_ms = 0; /* no more looking for its sake */
-            look_later_try(p, 0);
+            p->look_ms = p->open_look_ms; /* no more looking for its sake */
+            look_later_try(p, p->look_ms);
         }
         pass_next(p);
         return false;

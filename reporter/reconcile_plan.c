@@ -211,7 +211,7 @@ size_t plan_actions(const struct plan_view *view, struct action *to)
 {
     size_t n = 0;
     /* Noted before anything is sent: a crash leaves a look too many, never one too few. */
-    if (view->n > 0 && view->wanted[view->n - 1].aggregate)
+    if (view->look || (view->n > 0 && view->wanted[view->n - 1].aggregate))
         to[n++] = (struct action){ .kind = ACTION_LOOK_AGAIN };
     for (int turn = 0; turn < TURNS; turn++)
         for (size_t i = 0; i < view->n; i++) {

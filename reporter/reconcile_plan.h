@@ -91,6 +91,7 @@ struct plan_view {
     const struct check_sent *sent;     /* of each */
     size_t n;
     bool comments; /* CRCR_ONCALL_COMMENTS */
+    bool look;     /* there is a time to look again */
 };
 
 /* The actions in their order: the time to look again, check runs (enum turn), comments. to has room

@@ -9,7 +9,9 @@
 #include "../common/github/actions.h"
 #include "../common/view/epoch.h"
 #include "../common/view/pull_requests.h"
+#include "aggregate.h"
 #include "reconcile.h"
+#include "sweep_callback.h"
 
 #define LABELS_MAX_BYTES   8192
 #define VIEW_NAME_MAX      512
@@ -176,48 +178,105 @@ static void run_came(void *opaque, const struct github_answer *answer,
     role_progress(p->target->reconcile->role);
     if (!target_is_old(p->target)) { /* else another may have asked later than we did */
         run_answer_keep(p, answer, run);
-        log_info("run_asked", LOG_STR("repo", str_of(p->dispatch.repo)),
+        log_info("run_asked", LOG_STR("repo", str_of(p->target->repo)),
                  LOG_STR("run_id", str_of(p->asking)), LOG_INT("status", answer->status),
                  LOG_STR("run", run ? run->status : STR_NONE));
     }
     pass_step(p);
 }
 
-/* Starts the question about the next run that is due for one; false: there is none. */
-static bool run_ask(struct pass *p, const struct aggregate *a)
+/* Starts the question about a run. False: it cannot be asked, which is its answer. */
+static bool run_ask(struct pass *p, const char *run_id)
 {
     struct why why;
-    for (size_t i = 0; i < a->n_runs; i++) {
-        if (!a->runs[i].ask)
-            continue;
-        snprintf(p->asking, sizeof(p->asking), "%s", a->runs[i].run_id);
-        enum err err = actions_run_get(p->target->reconcile->github, str_of(p->dispatch.repo),
-                                       str_of(p->asking), run_came, p, &why);
-        if (!err)
-            return true;
-        const struct github_answer unsent = { .err = err, .reason = why.text };
-        run_answer_keep(p, &unsent, NULL);
-    }
+    snprintf(p->asking, sizeof(p->asking), "%s", run_id);
+    enum err err = actions_run_get(p->target->reconcile->github, str_of(p->target->repo),
+                                   str_of(p->asking), run_came, p, &why);
+    if (!err)
+        return true;
+    const struct github_answer unsent = { .err = err, .reason = why.text };
+    run_answer_keep(p, &unsent, NULL);
     return false;
+}
+
+/* Of the runs that the aggregate depends on; false: nothing is to be asked. */
+static bool aggregate_ask(struct pass *p, const struct aggregate *a)
+{
+    for (size_t i = 0; i < a->n_runs; i++)
+        if (a->runs[i].ask && run_ask(p, a->runs[i].run_id))
+            return true;
+    return false;
+}
+
+/* The same of those with open jobs. */
+static bool open_ask(struct pass *p)
+{
+    const char *run_id;
+    while ((run_id = open_runs_ask(&p->open, &p->answers, clock_wall_ms(), &p->open_look_ms)))
+        if (run_ask(p, run_id))
+            return true;
+    return false;
+}
+
+/* ---- open jobs of runs that have ended --------------------------------------------------------
+ */
+
+static void job_end(struct pass *p, const struct result_record *job, const char *conclusion)
+{
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(DELIVERY_MAX + 1 + REPO_MAX);
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(SWEEP_BODY_MAX);
+    struct headers headers;
+    sweep_callback_key(job, &key);
+    sweep_callback_headers(job, run_answer_find(&p->answers, job->run_id)->asked_ms, &headers);
+    sweep_callback_body(job, conclusion, &body);
+    const struct post post = {
+        .topic = TOPIC_CALLBACKS, .key = buf_str(&key), .value = buf_str(&body), .headers = &headers
+    };
+    work_put(p->target->records->work, &post);
+    log_info("ended_with_its_run", LOG_STR("delivery", str_of(job->delivery_id)),
+             LOG_STR("repo", str_of(job->repo)), LOG_STR("job", str_of(job->job_name)),
+             LOG_STR("run_id", str_of(job->run_id)), LOG_STR("conclusion", str_of(conclusion)));
+}
+
+/* The fold takes them from the topic, and marks the commit again. */
+static void open_jobs_end(struct pass *p)
+{
+    int64_t now_ms = clock_wall_ms();
+    for (size_t i = 0; i < p->jobs.n; i++) {
+        const struct result_record *job = &p->jobs.at[i];
+        const char *conclusion = open_runs_end(&p->open, &p->answers, job, now_ms);
+        if (conclusion && sweep_callback_possible(job))
+            job_end(p, job, conclusion);
+    }
 }
 
 bool pass_plan(struct pass *p)
 {
     const struct reporter *r = p->target->reconcile->reporter;
     struct aggregate CLEANUP(aggregate_clear) a = { .jobs = NULL };
+    open_runs_find(p->jobs.at, p->jobs.n, &p->open);
+    if (open_ask(p))
+        return false;
+    open_jobs_end(p);
+    p->look_ms = p->open_look_ms;
     if (p->has_dispatch && (p->may_start || p->sent[p->n].id)) {
         struct aggregate_view view = aggregate_view_of(p);
         aggregate_work_out(&view, &a);
-        if (run_ask(p, &a))
+        if (aggregate_ask(p, &a))
             return false;
         aggregate_clear(&a);
         view = aggregate_view_of(p); /* with what could not be asked */
         aggregate_work_out(&view, &a);
-        p->look_ms = a.look_ms;
+        if (a.look_ms > 0 && (p->look_ms == 0 || a.look_ms < p->look_ms))
+            p->look_ms = a.look_ms;
         wanted_check_of_aggregate(&a, &view, p->may_start, &p->wanted[p->n++]);
     }
     const struct plan_view plan = {
-        .wanted = p->wanted, .sent = p->sent, .n = p->n, .comments = r->oncall_comments
+        .wanted = p->wanted,
+        .sent = p->sent,
+        .n = p->n,
+        .comments = r->oncall_comments,
+        .look = p->look_ms > 0,
     };
     p->actions = mem_alloc(plan_most_actions(p->n), sizeof(*p->actions));
     p->n_actions = plan_actions(&plan, p->actions);

@@ -122,7 +122,7 @@ static size_t jobs_batch(struct sweep *s)
             continue;
         sweep_callback_key(job, &key);
         sweep_callback_headers(job, list.at[i].deadline_ms, &headers);
-        sweep_callback_body(job, &body);
+        sweep_callback_body(job, "timed_out", &body);
         errands[i].event = "sweep_not_published";
         publish(s, TOPIC_CALLBACKS, buf_str(&key), buf_str(&body), &headers, &errands[i]);
     }

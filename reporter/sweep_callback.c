@@ -16,8 +16,7 @@ void sweep_callback_key(const struct result_record *job, struct buf *to)
     buf_puts(to, job->repo);
 }
 
-void sweep_callback_headers(const struct result_record *job, int64_t deadline_ms,
-                            struct headers *to)
+void sweep_callback_headers(const struct result_record *job, int64_t ended_ms, struct headers *to)
 {
     headers_init(to);
     headers_put(to, "repo", str_of(job->repo));
@@ -30,7 +29,7 @@ void sweep_callback_headers(const struct result_record *job, int64_t deadline_ms
     headers_put(to, "head_sha", str_of(job->head_sha));
     if (job->dispatched_ms > 0)
         headers_put_i64(to, "dispatched_ms", job->dispatched_ms);
-    headers_put_i64(to, "received_ms", deadline_ms);
+    headers_put_i64(to, "received_ms", ended_ms);
 }
 
 static void put(struct buf *to, const char *name, const char *value)
@@ -39,13 +38,13 @@ static void put(struct buf *to, const char *name, const char *value)
         json_put_text(to, name, str_of(value));
 }
 
-void sweep_callback_body(const struct result_record *job, struct buf *to)
+void sweep_callback_body(const struct result_record *job, const char *conclusion, struct buf *to)
 {
     const struct {
         const char *name, *value;
     } workflow[] = {
         { "schema_version", "1" },     { "status", "completed" },
-        { "conclusion", "timed_out" }, { "name", job->workflow_name },
+        { "conclusion", conclusion },  { "name", job->workflow_name },
         { "job_name", job->job_name }, { "check_run_id", job->check_run_id },
         { "run_id", job->run_id },     { "run_attempt", job->run_attempt },
         { "url", job->run_url },

@@ -42,7 +42,7 @@ static void publish(const struct result_record *job, struct headers *headers, st
 {
     sweep_callback_headers(job, DEADLINE_MS, headers);
     buf_init(body, SWEEP_BODY_MAX);
-    sweep_callback_body(job, body);
+    sweep_callback_body(job, "timed_out", body);
     assert_false(buf_full(body));
 }
 
@@ -72,6 +72,27 @@ static void it_times_the_attempt_out_at_its_deadline(void **state)
     assert_string_equal(fact.job.run_attempt, "3");
     assert_string_equal(fact.job.run_url, "https://ci.example/77");
     assert_string_equal(fact.job.event_type, "pull_request");
+    result_record_clear(&fact.job);
+    result_record_clear(&job);
+}
+
+static void it_ends_the_job_with_the_conclusion_of_its_run(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct callback_fact fact;
+    struct headers headers;
+    struct buf body;
+    struct why why;
+    job_init(&job, "ci", "build", "77-3");
+    sweep_callback_headers(&job, DEADLINE_MS, &headers);
+    buf_init(&body, SWEEP_BODY_MAX);
+    sweep_callback_body(&job, "cancelled", &body);
+    assert_int_equal(callback_fact_read(&headers, buf_str(&body), "pytorch/pytorch", &fact, &why),
+                     OK);
+    assert_int_equal(fact.job.state, JOB_TIMED_OUT); /* so that a completed still wins */
+    assert_string_equal(fact.job.conclusion, "cancelled");
+    buf_clear(&body);
     result_record_clear(&fact.job);
     result_record_clear(&job);
 }
@@ -200,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_times_the_attempt_out_at_its_deadline),
+        cmocka_unit_test(it_ends_the_job_with_the_conclusion_of_its_run),
         cmocka_unit_test(it_has_the_target_of_the_job),
         cmocka_unit_test(every_name_comes_back_under_its_own_key),
         cmocka_unit_test(the_longest_names_fit),
