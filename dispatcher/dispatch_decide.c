@@ -56,6 +56,7 @@ static const struct {
     { FACT_NIGHTLY_ONLY, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED,
       .reason = "the repository takes nightly runs only" },
     { FACT_NO_RERUNS, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_NO_RERUNS },
+    { FACT_OTHER_CI, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_OTHER_CI },
     /* It would only take the room of others. */
     { FACT_SLOW, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
       .reason = "the downstream is slow: all its slots are taken" },

@@ -51,6 +51,7 @@ enum dispatch_fact {
     FACT_BREAKER_OPEN = 1 << 7,      /* and this is not its probe */
     FACT_CLAIM_OLD = 1 << 8,         /* half of its lease is over: the process was paused */
     FACT_NOT_SURELY_OURS = 1 << 9,   /* the partition: worker_may_act; a claim says more */
+    FACT_OTHER_CI = 1 << 12,         /* the view says that the run to repeat is not Actions' */
     /* After the call. */
     FACT_LIMITED = 1 << 10, /* by GitHub, or by our own budget */
     FACT_FAILED = 1 << 11,  /* without effect, or nobody knows what became of it */

@@ -46,14 +46,17 @@ void expand_suite(const struct route_input *in, const struct check_asked *checks
         else if (!has_same(ret, &route))
             routes_add(ret, route);
     }
-    /* The aggregate of a repository whose runs are run again anyway adds nothing. */
-    size_t kept = 0;
-    for (size_t i = 0; i < ret->n; i++)
-        if (ret->at[i].kind != TASK_EXPAND || !has_rerun(ret, ret->at[i].repo))
-            ret->at[kept++] = ret->at[i];
-    ret->n = kept;
     if (ret->n)
         ret->nothing = NULL;
+}
+
+void expand_drop_aggregates(struct routes *routes)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < routes->n; i++)
+        if (routes->at[i].kind != TASK_EXPAND || !has_rerun(routes, routes->at[i].repo))
+            routes->at[kept++] = routes->at[i];
+    routes->n = kept;
 }
 
 /* ---- an aggregate check ---- */

@@ -15,6 +15,10 @@
 void expand_suite(const struct route_input *in, const struct check_asked *checks, size_t n,
                   struct routes *ret);
 
+/* Drops the aggregates of repositories of which a run is repeated anyway: they would add nothing.
+ * Routes that cannot be are marked as skipped before. */
+void expand_drop_aggregates(struct routes *routes);
+
 struct expand_aggregate {
     struct str repo;
     int level;

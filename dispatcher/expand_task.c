@@ -189,6 +189,10 @@ static void suite_listed(void *opaque, const struct github_answer *answer, int64
         wait_a_while(e, "there is no allowlist yet");
     } else {
         expand_suite(&in, e->checks, e->n_checks, &routes);
+        for (size_t i = 0; i < routes.n; i++)
+            if (!routes.at[i].skipped && rerun_is_of_other_ci(e->t, &routes.at[i]))
+                routes.at[i].skipped = ROUTE_OTHER_CI;
+        expand_drop_aggregates(&routes);
         put_routes(e, &routes);
         if (routes.n)
             work_then(e->t->work, stored, e);

@@ -92,8 +92,7 @@ const char *route_check(const struct route_input *in, const struct check_asked *
         return ROUTE_NOT_LISTED;
     *ret = (struct route){ .repo = entry->repo, .level = entry->level };
     if (!check_target(ret, aggregate, check->external_id))
-        ret->skipped = aggregate ? "the aggregate check names no delivery"
-                                 : "the check run names no GitHub Actions run";
+        ret->skipped = aggregate ? "the aggregate check names no delivery" : ROUTE_OTHER_CI;
     if (route_is_old(in->event, in->now_ms, in->max_age_ms))
         ret->skipped = ROUTE_TOO_OLD;
     if (entry->level < ROUTE_RERUN_LEVEL)

@@ -9,6 +9,7 @@
 #define ROUTE_TOO_OLD     "the event is older than CRCR_MAX_EVENT_AGE"
 #define ROUTE_NOT_LISTED  "the repository is not in the allowlist"
 #define ROUTE_NO_RERUNS   "re-runs are for levels 3 and 4"
+#define ROUTE_OTHER_CI    "the check run names no GitHub Actions run"
 #define ROUTE_RERUN_LEVEL 3 /* and above */
 
 struct route_input {

@@ -24,6 +24,7 @@
 #include "dispatch_decide.h"
 #include "dispatcher.h"
 #include "lane.h"
+#include "route.h"
 
 /* At most so many calls at once, per tier and process. All together may pass GitHub's limit of 100;
  * what GitHub then refuses waits, no attempt is spent. */
@@ -112,6 +113,11 @@ void tasks_finish(struct sender *s);
 void task_answered(void *opaque, const struct github_answer *answer);
 /* What is CALLING ends without an answer, or with what followed from one. The reason is copied. */
 void task_decided(struct task_in_hand *t, const struct dispatch_decision *decision);
+
+/* True when the view says that the run to repeat, on the commit of the task, is of a CI other than
+ * GitHub Actions: these may number their runs, too. False also without the view: then GitHub is
+ * asked, which knows no such run. */
+bool rerun_is_of_other_ci(const struct task_in_hand *t, const struct route *rerun);
 
 /* Begins to expand a task that is CALLING; ends in task_answered or task_decided. */
 void expand_task_start(struct task_in_hand *t);

@@ -5,6 +5,7 @@
 
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
+#include "../common/view/jobs.h"
 #include "metrics.h"
 #include "sender.h"
 
@@ -17,10 +18,27 @@ static struct dispatch_facts facts_of(struct task_in_hand *t, unsigned known)
                                     .jitter = sender_jitter(t->s) };
 }
 
-/* What its age and the allowlist in force say. */
+bool rerun_is_of_other_ci(const struct task_in_hand *t, const struct route *rerun)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    struct why ignored;
+    bool other = false;
+    if ((rerun->kind != TASK_RERUN_FAILED && rerun->kind != TASK_RERUN_ALL) ||
+        jobs_of_head(t->s->clients.redis, t->task.event.head_sha, rerun->repo, &jobs, &ignored))
+        return false;
+    for (size_t i = 0; i < jobs.n && !other; i++)
+        other = str_eq(str_of(jobs.at[i].run_id), rerun->run_id) &&
+                result_record_is_of_other_ci(&jobs.at[i]);
+    return other;
+}
+
+/* What its age, the allowlist in force and the view say. */
 static unsigned known_of(const struct task_in_hand *t, const struct allowlist_version *version)
 {
-    return dispatch_facts_of(&t->task, version->list, clock_wall_ms(), t->s->d->max_age_ms);
+    const struct task *task = &t->task;
+    const struct route rerun = { .repo = task->repo, .kind = task->kind, .run_id = task->run_id };
+    return dispatch_facts_of(task, version->list, clock_wall_ms(), t->s->d->max_age_ms) |
+           (rerun_is_of_other_ci(t, &rerun) ? FACT_OTHER_CI : 0);
 }
 
 static struct task_in_hand *taken(struct lane_item *item)

@@ -329,7 +329,9 @@ static void run_finish_actions(struct run_sum *run, const struct aggregate_view 
     int64_t silent_ms = run->last_ms + view->silent_ms;
     if (answer && answer->said == RUN_SAID_COMPLETED && answer->attempt >= run->attempt) {
         run->from_github = answer->conclusion[0] ? answer->conclusion : "neutral";
-        run_end(run, run->from_github);
+        /* The job that reports makes a success of a run in which there was nothing to do. */
+        bool skipped = run->conclusion && strcmp(run->conclusion, "skipped") == 0;
+        run_end(run, skipped && !conclusion_is_bad(run->from_github) ? NULL : run->from_github);
         return;
     }
     if (run->busy)
@@ -473,7 +475,9 @@ void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret
 {
     struct aggregate a = { .jobs = NULL };
     jobs_that_count(view, &a);
-    if (a.n_jobs == 0)
+    if (!view->required)
+        complete(&a, AGGREGATE_NOT_REQUIRED, "neutral", view->dispatch->at_ms);
+    else if (a.n_jobs == 0)
         by_dispatch(&a, view);
     else
         by_runs(&a, view);

@@ -2,6 +2,9 @@
  * runs of the newest delivery (check-runs.md, "The aggregate"). It follows from the view and the
  * clock alone. PURE.
  *
+ * It exists at L4 alone: at L3 whoever reads all checks of a commit would take it for a failed one.
+ * One that was made while the downstream was at L4 ends as neutral.
+ *
  *   dispatched ──first job──▶ in progress ──all runs ended──▶ completed
  *       │                          ▲                              │
  *       ├─refused, exhausted───────┼──▶ completed: failure        │
@@ -23,6 +26,7 @@
 /* What is known now; everything is borrowed. */
 struct aggregate_view {
     const struct dispatch_view *dispatch;
+    bool required;                    /* the downstream is at L4 now */
     const struct result_record *jobs; /* those of other deliveries are passed over */
     size_t n_jobs;
     bool more_jobs;     /* there are more than jobs holds */
@@ -46,6 +50,7 @@ enum aggregate_cause {
     AGGREGATE_RUN_GOING,  /* every job ended; GitHub says that the run has not */
     AGGREGATE_MAY_FOLLOW, /* every job ended; of another CI, which does not say that it was all */
     AGGREGATE_ENDED,
+    AGGREGATE_NOT_REQUIRED, /* the downstream is at L4 no more */
 };
 
 /* One run of the downstream's CI. */

@@ -309,6 +309,9 @@ char *aggregate_title(const struct aggregate *a, const struct aggregate_view *vi
     case AGGREGATE_ENDED:
         put_completed(&title, a, view);
         break;
+    case AGGREGATE_NOT_REQUIRED:
+        buf_puts(&title, "Not required: the back end is not at L4");
+        break;
     }
     return buf_take(&title, NULL);
 }

@@ -122,7 +122,7 @@ void fold_publish(struct fold *f, struct fact *fact, const struct result_record 
         publish_job(f, fact, merged);
     else if (fact->kind == FACT_PULL_REQUEST)
         publish_labels(f, fact);
-    else if (fact->kind == FACT_OUTCOME && fact->outcome.level >= 3)
+    else if (fact->kind == FACT_OUTCOME && fact->outcome.level >= 4)
         mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
                    str_of(outcome_kind_name(fact->outcome.outcome)), NULL);
     fact->state = FACT_PUBLISHING;

@@ -11,6 +11,7 @@
 #include "../common/model/ids.h"
 #include "../common/view/epoch.h"
 #include "../common/view/overdue.h"
+#include "open_runs.h"
 
 #define LOOK_MS    1000
 #define WORK_MS    100
@@ -133,7 +134,8 @@ static enum err open_jobs_mark(struct rebuild *b, struct why *why)
         if (err)
             return err;
         for (size_t i = 0; i < jobs.n; i++)
-            if (jobs.at[i].top_level >= 3 && jobs.at[i].head_sha && jobs.at[i].repo)
+            if ((jobs.at[i].top_level >= 3 || job_is_open(&jobs.at[i])) && jobs.at[i].head_sha &&
+                jobs.at[i].repo)
                 rebuild_mark(b, jobs.at[i].head_sha, jobs.at[i].repo, NULL);
         topic_writer_poll(b->writer, 0);
         role_alive(b->role);

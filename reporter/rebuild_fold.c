@@ -167,7 +167,7 @@ static enum err outcome_queue(struct rebuild_fold *f, const struct fact *fact, s
     err = dispatch_fold_queue(f->redis, o, &times, why);
     if (!err)
         queued(f, view_fold_collect, fact->record->value.len);
-    if (!err && o->level >= 3 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
+    if (!err && o->level >= 4 && *o->head_sha && age_ms < times.overdue_ms + AROUND_MS)
         rebuild_mark(f->rebuild, o->head_sha, o->repo, NULL);
     return err;
 }

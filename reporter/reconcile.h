@@ -114,7 +114,7 @@ struct pass {
     struct wanted_check *wanted; /* the aggregate's, if there is one, is the last */
     struct check_sent *sent;
     size_t n;
-    bool may_start;   /* the aggregate */
+    bool required;    /* the aggregate: the downstream is at L4 */
     size_t unchecked; /* (workflow, job) pairs beyond CRCR_JOB_CHECKS_MAX */
 
     /* The plan, once there is one, and how far it is. */
@@ -167,6 +167,9 @@ void pass_redis_failed(struct pass *p, enum err err, const struct why *why);
 /* What the answer to the action at hand means for the pass. True: it worked, and what follows is
  * the caller's. Otherwise it is noted, and the pass has moved on. */
 bool pass_answered(struct pass *p, const struct github_answer *answer);
+/* True when GitHub will refuse the action at hand each time: a content that it does not take, a
+ * comment on a locked pull request. It is noted, and not tried again. */
+bool pass_refused_for_good(const struct pass *p, const struct github_answer *answer);
 /* The action at hand is finished. */
 void pass_next(struct pass *p);
 

@@ -121,12 +121,23 @@ static enum err remember(struct pass *p, const struct comment_sent *sent, struct
                             &p->target->reconcile->reporter->times, why);
 }
 
+/* Whatever there is to say later, it would be refused again; known until the view forgets it. */
+static void remember_refusal(struct pass *p)
+{
+    struct comment_sent sent = { .known = true, .id = p->comment.sent.id, .refused = true };
+    struct why why;
+    if (remember(p, &sent, &why))
+        log_warn("comment_not_remembered", LOG_STR("error", str_of(why.text)));
+}
+
 static void comment_found(void *opaque, const struct github_answer *answer,
                           const struct comment_found *found)
 {
     struct pass *p = opaque;
     struct pass_comment *c = &p->comment;
     struct why why;
+    if (pass_refused_for_good(p, answer))
+        remember_refusal(p);
     if (pass_answered(p, answer)) {
         c->sent = (struct comment_sent){ .known = true, .id = found->id };
         oncall_digest(str_trim(found->body), c->sent.digest);
@@ -150,7 +161,12 @@ static void comment_written(void *opaque, const struct github_answer *answer, in
     if (gone && !c->searched) { /* somebody deleted it */
         pass_count(p, "comment_edit", false, answer);
         action_at(p)->kind = ACTION_COMMENT_FIND;
-    } else if (pass_answered(p, answer)) {
+        pass_step(p);
+        return;
+    }
+    if (pass_refused_for_good(p, answer))
+        remember_refusal(p);
+    if (pass_answered(p, answer)) {
         log_info("oncall_comment_set", LOG_STR("repo", str_of(c->repo)),
                  LOG_INT("pr", action_at(p)->pr), LOG_STR("head_sha", str_of(p->target->head_sha)),
                  LOG_INT("id", id),

@@ -117,6 +117,17 @@ static void held(struct pass *p, const struct github_answer *answer)
     look_later(p, p->look_ms);
 }
 
+/* 403 and 404 to a check run say that a right is missing: the DLQ keeps the record until it is
+ * there.
+ */
+bool pass_refused_for_good(const struct pass *p, const struct github_answer *answer)
+{
+    const enum action_kind kind = action_at(p)->kind;
+    bool refused = answer->err == ERR_REFUSE && !answer->no_token && answer->sent_ms > 0;
+    return refused && kind != ACTION_COMMIT_ASK &&
+           (!kinds[kind].check_run || answer->status == 422);
+}
+
 bool pass_answered(struct pass *p, const struct github_answer *answer)
 {
     struct reconcile *r = p->target->reconcile;
@@ -140,8 +151,13 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
     if (!answer->err)
         return true;
     if (answer->err == ERR_REFUSE && !answer->no_token) { /* the others are made all the same */
-        note(p, reason);
-        p->refused = true;
+        if (pass_refused_for_good(p, answer)) {
+            log_warn("refused_for_good", LOG_STR("key", str_of(p->target->key)),
+                     LOG_STR("call", str_of(kinds[kind].call)), LOG_STR("error", str_of(reason)));
+        } else {
+            note(p, reason);
+            p->refused = true;
+        }
         if (kinds[kind].check_run && wanted_at(p)->aggregate && !target_is_old(p->target)) {
             p->look_ms = p->open_look_ms; /* no more looking for its sake */
             look_later_try(p, p->look_ms);
@@ -226,9 +242,8 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
         p->has.sent = (struct check_sent){ .id = 0 };
         check_plan_again(p);
     } else {
-        bool for_good = refused && answer->status == 422; /* as it will each time */
         bool unknown = answer->err && sent && target_is_old(p->target);
-        if (for_good || unknown)
+        if (pass_refused_for_good(p, answer) || unknown)
             remember(p, p->has.sent.id, p->has.sent.completed);
         if (pass_answered(p, answer)) {
             log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),

@@ -151,6 +151,8 @@ enum action_kind plan_comment(enum oncall_word word, const char *digest,
         { FIND, SKIP, SKIP, EDIT }, /* ONCALL_RESOLVED: never in a new comment */
     };
     bool same = str_is(str_of(has->digest), digest);
+    if (has->refused)
+        return ACTION_NONE;
     int column = !has->known ? UNKNOWN : !has->id ? ABSENT : same ? SAME : OTHER;
     return (enum action_kind)table[word][column];
 }

@@ -31,7 +31,7 @@ struct commit_view {
 
 /* Whether one of the lines, which may be NULL, is ciflow/crcr/<device>, in any case. */
 bool labels_have_device(const char *lines, struct str device);
-/* Whether a new check run may be started. L4: yes. L3: when the pull request carries
+/* Whether a new check run of a job may be started. L4: yes. L3: when the pull request carries
  * ciflow/crcr/<device>, and the repo is not demoted. L1, L2, unlisted: no. */
 bool check_may_start(const struct commit_view *view, int64_t pr);
 /* One wanted check run a job, in the order of the jobs. Jobs without a pull request (pushes other

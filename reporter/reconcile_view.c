@@ -67,7 +67,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
     };
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
     p->n = plan_job_checks(&view, p->wanted);
-    p->may_start = p->has_dispatch && check_may_start(&view, p->dispatch.pr);
+    p->required = p->has_dispatch && view.level == 4;
     allowlist_feed_release(feed, version);
 }
 
@@ -135,6 +135,7 @@ static struct aggregate_view aggregate_view_of(const struct pass *p)
     const struct job_list *jobs = p->more.at ? &p->more : &p->jobs;
     return (struct aggregate_view){
         .dispatch = &p->dispatch,
+        .required = p->required,
         .jobs = jobs->at,
         .n_jobs = jobs->n,
         .more_jobs = p->more.n >= AGGREGATE_JOBS_MAX,
@@ -259,7 +260,7 @@ bool pass_plan(struct pass *p)
         return false;
     open_jobs_end(p);
     p->look_ms = p->open_look_ms;
-    if (p->has_dispatch && (p->may_start || p->sent[p->n].id)) {
+    if (p->has_dispatch && (p->required || p->sent[p->n].id)) {
         struct aggregate_view view = aggregate_view_of(p);
         aggregate_work_out(&view, &a);
         if (aggregate_ask(p, &a))
@@ -269,7 +270,7 @@ bool pass_plan(struct pass *p)
         aggregate_work_out(&view, &a);
         if (a.look_ms > 0 && (p->look_ms == 0 || a.look_ms < p->look_ms))
             p->look_ms = a.look_ms;
-        wanted_check_of_aggregate(&a, &view, p->may_start, &p->wanted[p->n++]);
+        wanted_check_of_aggregate(&a, &view, &p->wanted[p->n++]);
     }
     const struct plan_view plan = {
         .wanted = p->wanted,

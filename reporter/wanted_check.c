@@ -55,14 +55,6 @@ static char *details_url(const struct result_record *job)
     return job->run_url && url_is_plain(str_of(job->run_url)) ? mem_dup(job->run_url) : NULL;
 }
 
-/* What begins with a number is a run that GitHub can repeat when somebody presses "Re-run"
- * (dispatcher/route.c). */
-static char *external_id(const struct result_record *job)
-{
-    bool may_mislead = is_number(job->run_id) && result_record_is_of_other_ci(job);
-    return text_of("%s%s:%" PRId64, may_mislead ? "ci:" : "", job->run_id, job->pr_number);
-}
-
 /* "<attempt>/<check_run_id>": which attempt of which job, among those of one name. With a slash in
  * a name two jobs may have one: workflow CI, job a/b, and workflow CI/a, job b. Then the workflow
  * is named too. */
@@ -119,7 +111,7 @@ void wanted_check_of_job(const struct result_record *job, bool may_start, struct
         .completed = states[job->state].completed,
         .conclusion = job_conclusion(job),
         .name = buf_take(&name, NULL),
-        .external_id = external_id(job),
+        .external_id = text_of("%s:%" PRId64, job->run_id, job->pr_number),
         .slot = text_of("%s:%" PRId64 "/%s", job->run_id, job->pr_number, attempt),
         .marker = text_of(MARKER_START "%s -->", attempt),
         .details_url = details_url(job),
@@ -146,13 +138,13 @@ static char *aggregate_url(const struct aggregate *a, const struct aggregate_vie
 }
 
 void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
-                               bool may_start, struct wanted_check *to)
+                               struct wanted_check *to)
 {
     const struct dispatch_view *dispatch = view->dispatch;
     *to = (struct wanted_check){
         .aggregate = true,
         .delivery = dispatch->delivery,
-        .may_start = may_start && a->started,
+        .may_start = view->required && a->started,
         .completed = !!a->conclusion,
         .status = a->status,
         .conclusion = a->conclusion,

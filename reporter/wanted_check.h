@@ -28,10 +28,9 @@ struct wanted_check {
 /* What a job should have; job is borrowed and has its repo, names, ids and state. *to is to be
  * cleared. */
 void wanted_check_of_job(const struct result_record *job, bool may_start, struct wanted_check *to);
-/* The aggregate, as it was worked out from view. may_start: check_may_start of the dispatch's pull
- * request. *to is to be cleared. */
+/* The aggregate, as it was worked out from view. *to is to be cleared. */
 void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
-                               bool may_start, struct wanted_check *to);
+                               struct wanted_check *to);
 /* Where it is remembered what was sent: of a check run, borrowed from it; of the aggregate of that
  * repository, whose name is written to name. */
 struct check_slot wanted_check_slot(const struct wanted_check *check);

@@ -12,6 +12,8 @@ extern const char view_comment_release_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script release_script = { .source = view_comment_release_lua };
 
+#define REFUSED "refused" /* in place of a digest */
+
 /* "<id> <digest>" */
 static bool sent_parse(struct str text, struct comment_sent *ret)
 {
@@ -21,6 +23,7 @@ static bool sent_parse(struct str text, struct comment_sent *ret)
         return false;
     ret->known = true;
     ret->id = (int64_t)number;
+    ret->refused = str_is(text, REFUSED);
     return str_copy(ret->digest, sizeof(ret->digest), text);
 }
 
@@ -45,7 +48,8 @@ enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
     struct str key = key_comment(NEW_KEY, pr, repo);
     if (!sent->known)
         return redis_call(r, &reply, REDIS_ARGS(STR_LIT("DEL"), key), why);
-    snprintf(value, sizeof(value), "%" PRId64 " %s", sent->id, sent->digest);
+    snprintf(value, sizeof(value), "%" PRId64 " %s", sent->id,
+             sent->refused ? REFUSED : sent->digest);
     return view_field_put(r, key, STR_LIT("sent"), str_of(value), times, why);
 }
 

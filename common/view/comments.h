@@ -12,6 +12,7 @@ struct comment_sent {
     bool known;      /* false: nobody has looked at GitHub yet, or what was seen is lost */
     int64_t id;      /* at GitHub; 0: there is none */
     char digest[17]; /* of its text; "" when it is not known */
+    bool refused;    /* GitHub takes no comment there: the pull request is locked, say */
 };
 
 enum err comment_sent_get(struct redis *r, int64_t pr, struct str repo, struct comment_sent *ret,

@@ -72,6 +72,11 @@ def test_a_run_that_is_cancelled_before_its_test_is_reported_as_cancelled(relay,
     assert_one_job(relay, "cancelled")
 
 
+def test_a_leg_with_nothing_to_test_is_reported_as_skipped(relay, leg):
+    assert leg("exit 1", wanted=False).run() == {"begin": "success", "test": "skipped", "report": "success"}
+    assert "test_results" not in assert_one_job(relay, "skipped")[1]
+
+
 def test_a_report_that_fails_keeps_nothing_from_being_tested(relay, leg):
     relay.answers = [(403, {}, b"{}")]  # the token service
     assert leg("exit 0").run() == {"begin": "success", "test": "success", "report": "success"}

@@ -149,9 +149,11 @@ def test_both_reports_are_of_the_tested_job_and_the_conclusion_is_githubs():
     assert begin["with"]["job-name"] == end["with"]["job-name"] == "test (${{ inputs.leg }})"
     assert not {"check-run-id"} & (set(begin["with"]) | set(end["with"])), "the default: <run id>-<run attempt>"
     assert TEST["needs"] == "begin" and REPORT["needs"] == "test" and REPORT["if"] == "always()"
-    for result, conclusion in (("success", "success"), ("failure", "failure"), ("cancelled", "cancelled"),
-                               ("skipped", "cancelled")):
-        assert fill(end["with"]["conclusion"], {"needs": {"test": {"result": result}}}) == conclusion
+    for result, wanted, conclusion in (("success", True, "success"), ("failure", True, "failure"),
+                                       ("cancelled", True, "cancelled"), ("skipped", True, "cancelled"),
+                                       ("skipped", False, "skipped")):
+        contexts = {"needs": {"test": {"result": result}}, "inputs": {"wanted": wanted}}
+        assert fill(end["with"]["conclusion"], contexts) == conclusion
     declared = load("action.yml")["inputs"]
     for step in (begin, end):
         assert set(step["with"]) <= set(declared)

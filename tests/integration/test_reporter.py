@@ -333,12 +333,12 @@ def test_while_github_is_unavailable_no_commit_spends_its_attempts(reporter):
 
 def test_what_github_refuses_is_parked(reporter):
     settled(reporter)  # the next one is ours
-    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 422, "count": 1,
-                           "body": {"message": "No commit found for SHA"}})
+    reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 404, "count": 1,
+                           "body": {"message": "Not Found"}})
     job = Job(reporter).call("completed", 2000, conclusion="success")
     row = wait_for("the parked record", lambda: next(
         (r for r in reporter.topic("dlq") if (r.key or "").startswith(job.sha)), None))
-    assert row.headers["class"] == "refused" and "422" in row.headers["error"]
+    assert row.headers["class"] == "refused" and "404" in row.headers["error"]
 
 
 @pytest.mark.long

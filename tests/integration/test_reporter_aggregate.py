@@ -1,11 +1,12 @@
 """The aggregate check run of crcr-reporter, on real Kafka and Redis and the simulated GitHub: what a
 branch can require, as it is seen on the pull request."""
+import hashlib
 import time
 
 import pytest
 
 from lib.processes import wait_for
-from test_reporter import Job, Reporter, label_event, settled
+from test_reporter import ALLOWLIST, Job, Reporter, label_event, settled
 
 ACTIONS = "https://token.actions.githubusercontent.com"
 BUILDKITE = "https://agent.buildkite.com"
@@ -21,6 +22,13 @@ class Summing(Reporter):
                        "CRCR_RUN_QUIET_SECONDS": str(QUIET_S), **environment}
         self.relay.start("reporter", instance, **environment)
         self.relay.wait_ready(instance or "reporter")
+
+    def allow(self, repo, level, text):
+        """Another allowlist; waits until that repository has that level."""
+        self.put("allowlist", "allowlist", text, {"source": "test", "sha": hashlib.sha1(text).hexdigest(),
+                                                  "fetched_ms": str(int(time.time() * 1000))})
+        wait_for(f"{repo} to be at {level}", lambda: {"repo": repo, "level": level} in [
+            {"repo": one["repo"], "level": one["level"]} for one in self.relay.api("/api/crcr/summary")["repos"]])
 
     def aggregates(self, job):
         return [run for run in self.checks(job.sha) if run["name"] == f"crcr/{job.repo}"]
@@ -221,18 +229,32 @@ def test_a_ciflow_tag_push_has_one(reporter):
     Sum(reporter).sent(event_type="push", action=None).wait("queued")
 
 
-def test_l3_has_one_only_while_labelled_and_a_started_one_is_ended(reporter):
-    job = Sum(reporter, "org/three", "L3", pr=61).sent()
-    settled(reporter)
-    assert reporter.aggregates(job) == []
+@pytest.mark.parametrize("outcome", ["dispatched", "failed"])
+def test_l3_has_none_labelled_or_not(reporter, outcome):
+    job = Sum(reporter, "org/three", "L3", pr=61).sent(outcome)
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
-    job.wait("queued")
-    label_event(job, "unlabeled", [], "ciflow/crcr/npu", 2)
-    other = Sum(reporter, "org/three", "L3", pr=61).sent()
-    job.call("completed", 2000, conclusion="success", run_complete=True)
-    job.wait("completed", "success")
+    job.call("completed", 2000, conclusion="failure", run_complete=True).wait_check()
     settled(reporter)
-    assert reporter.aggregates(other) == []
+    assert [run["name"] for run in reporter.checks(job.sha)] == ["crcr/org/three/ci/build"]
+    assert reporter.redis.client().zscore("crcr:due", f"{job.sha}/org/three") is None
+
+
+@pytest.mark.parametrize("conclusion", [None, "failure"])
+def test_one_of_a_back_end_that_left_l4_ends_as_neutral_and_no_other_is_made(reporter, conclusion):
+    job = Sum(reporter, "org/five").sent().call("in_progress", 1000)
+    if conclusion:
+        job.call("completed", 2000, conclusion="failure", run_complete=True)
+    made = job.wait("completed" if conclusion else "in_progress", conclusion)
+    reporter.allow("org/five", "L3", ALLOWLIST.replace(b", { org/five: dave }", b"")
+                   .replace(b"alice]", b"alice], org/five: dave"))
+    try:
+        job.call("completed", 3000, conclusion="failure", job_name="other", run_complete=True)
+        assert job.wait("completed", "neutral", title="Not required")["id"] == made["id"]
+        job.call("in_progress", 4000, job_name="late")
+        settled(reporter)
+        assert [run["conclusion"] for run in reporter.aggregates(job)] == ["neutral"]
+    finally:
+        reporter.allow("org/five", "L4", ALLOWLIST)
 
 
 def test_l2_has_none(reporter):

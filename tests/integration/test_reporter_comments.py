@@ -227,14 +227,50 @@ def test_a_rate_limit_is_waited_for(reporter):
     assert posts[1]["at_ms"] - posts[0]["at_ms"] >= 2000
 
 
-def test_what_github_refuses_is_parked_and_the_check_run_is_there(reporter):
-    reporter.relay.script({"method": "POST", "path": "*/issues/116/comments", "status": 403,
+def of_issue(reporter, pr):
+    return [one for one in reporter.relay.requests() if f"/issues/{pr}/comments" in one["path"]]
+
+
+def of_dlq(reporter, *jobs):
+    return [r for r in reporter.topic("dlq") if (r.key or "").startswith(tuple(job.sha for job in jobs))]
+
+
+@pytest.mark.parametrize("pr, status", [(116, 403), (157, 404), (158, 410), (159, 422)])
+def test_a_comment_that_is_refused_for_good_is_tried_once_a_pull_request(reporter, pr, status):
+    reporter.relay.script({"method": "POST", "path": f"*/issues/{pr}/comments", "status": status,
                            "body": {"message": "Unable to create comment because issue is locked."}})
-    job = Job(reporter, pr=116).call("completed", 1000, conclusion="failure")
+    job, next_push = Job(reporter, pr=pr), Job(reporter, pr=pr)
+    job.call("completed", 1000, conclusion="failure").wait_check()
+    wait_for("the refusal", lambda: [one for one in of_issue(reporter, pr) if one["status"] == status])
+    job.call("completed", 2000, conclusion="failure", job_name="test", check_run_id="t").wait_check(count=2)
+    next_push.call("completed", 1000, conclusion="failure").wait_check()
+    settled(reporter)
+    assert [one["method"] for one in of_issue(reporter, pr)] == ["GET", "POST"]
+    assert of_dlq(reporter, job, next_push) == []
+    assert "refused_for_good" in reporter.relay.parts["reporter"].text()
+
+
+def test_an_edit_that_is_refused_for_good_is_tried_once(reporter):
+    job = Job(reporter, pr=160).call("completed", 1000, conclusion="failure")
     job.wait_check()
-    row = wait_for("the parked record", lambda: next(
-        (r for r in reporter.topic("dlq") if (r.key or "").startswith(job.sha)), None))
-    assert row.headers["class"] == "refused" and "locked" in row.headers["error"]
+    comment = wait_for("the comment", lambda: reporter.comments(160))[0]
+    reporter.relay.script({"method": "PATCH", "path": f"*/issues/comments/{comment['id']}", "status": 403,
+                           "body": {"message": "This conversation has been locked"}})
+    for n in range(3):
+        job.call("completed", 2000, conclusion="failure", job_name=f"test {n}", check_run_id=f"t{n}").wait_check(count=2 + n)
+        settled(reporter)
+    edits = [one for one in reporter.relay.requests() if one["method"] == "PATCH" and "/issues/comments/" in one["path"]
+             and one["path"].endswith(f"/{comment['id']}")]
+    assert len(edits) == 1 and of_dlq(reporter, job) == []
+
+
+def test_comments_that_github_does_not_list_are_asked_for_once(reporter):
+    reporter.relay.script({"method": "GET", "path": "*/issues/161/comments", "status": 404, "body": {"message": "Not Found"}})
+    job = Job(reporter, pr=161).call("completed", 1000, conclusion="failure")
+    job.wait_check()
+    job.call("completed", 2000, conclusion="failure", job_name="test", check_run_id="t").wait_check(count=2)
+    settled(reporter)
+    assert len(of_issue(reporter, 161)) == 1 and of_dlq(reporter, job) == []
 
 
 def test_only_the_newest_commit_of_a_pull_request_speaks(reporter):

@@ -226,14 +226,14 @@ class Leg:
     goes from one to the next are artifacts. `repository` is what a checkout of the back end's own repository gives,
     `pytorch` what a checkout of the commit under test gives."""
 
-    def __init__(self, folder, repo, event, token_url, callback_url, attempt="1", leg="cpu"):
+    def __init__(self, folder, repo, event, token_url, callback_url, attempt="1", leg="cpu", wanted=True):
         self.folder, self.repo, self.event, self.token_url = folder, repo, event, token_url
         self.repository, self.pytorch, self.artifacts = folder / "repository", folder / "pytorch", folder / "artifacts"
         self.jobs, self.results, self.logs = load("leg.yml")["jobs"], {}, {}
         self.contexts = {
             "github": {"event": json.loads(event), "run_id": "811", "run_attempt": attempt, "repository": repo,
                        "server_url": "https://github.com"},
-            "inputs": {"leg": leg}, "vars": {"CRCR_CALLBACK_URL": callback_url}}
+            "inputs": {"leg": leg, "wanted": wanted}, "vars": {"CRCR_CALLBACK_URL": callback_url}}
         reporter = self.repository / ".github" / "actions" / "crcr-report"
         shutil.copytree(FOLDER, reporter)
         for one in (self.pytorch, self.artifacts, self.repository / "ci"):

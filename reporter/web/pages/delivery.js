@@ -74,16 +74,16 @@ function advice(row, delivery, labels) {
   const again = " “Re-run” there runs it again.";
   if (row.level === "L1") return "L1 gets the events and reports nothing.";
   if (row.level === "L2") return "L2: its results are only on these pages. A new push runs it again, or its owners do in their own CI.";
-  const check = ["Its check ", el("code", `crcr/${row.repo}`), row.check_run ? ` is ${row.check_run} and` : "",
-    row.level === "L4" ? " can block the merge." : " does not block the merge."];
-  if (!delivery.pr_number || delivery.event_type !== "pull_request") return row.check_run ? check : "";
+  const check = row.level === "L4"
+    ? ["Its check ", el("code", `crcr/${row.repo}`), row.check_run ? ` is ${row.check_run} and` : "", " can block the merge."]
+    : ["Its checks ", el("code", `crcr/${row.repo}/…`), " do not block the merge."];
+  if (!delivery.pr_number || delivery.event_type !== "pull_request") return row.level === "L4" && row.check_run ? check : "";
   if (row.level === "L4") return [check, again];
   if (row.level !== "L3" || !row.device) return "";
-  if (row.demoted) return [row.check_run ? [check, " "] : "", "It gets no new check runs until it recovers: ", said(row.demoted)];
+  if (row.demoted) return ["It gets no new check runs until it recovers: ", said(row.demoted)];
   const label = `ciflow/crcr/${row.device}`;
   const has = labels && labels.some((one) => one.toLowerCase() === label.toLowerCase()); // as GitHub compares them
-  if (labels ? has : row.check_run)
-    return [check, labels ? [" The pull request has the label ", el("code", label), "."] : "", again];
+  if (has) return [check, " The pull request has the label ", el("code", label), ".", again];
   return [labels ? "Add the label " : "Shown on the pull request when that has the label ", el("code", label),
           labels ? " to see its check on the pull request. " : ". ", labels ? copyButton(label, "the label") : null];
 }

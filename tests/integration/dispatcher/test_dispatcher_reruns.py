@@ -57,13 +57,13 @@ class Buttons:
     def press_aggregate(self, repo, pr, of="d-1", **changes):
         return self.press_check(f"crcr/{repo}", f"d:{of}:{pr}", **changes)
 
-    def fold_job(self, repo, workflow, run_id, pr, delivery="d-1"):
+    def fold_job(self, repo, workflow, run_id, pr, delivery="d-1", issuer="https://token.actions.githubusercontent.com"):
         """One job in the view, as the reporter's fold leaves it."""
         redis, key = self.bench.redis, f"{repo.replace('/', '%2F')}/{delivery}/{workflow}/test/{uuid.uuid4().hex}"
         redis.hset(f"crcr:job:{key}", mapping={
             "dynamoKey": key, "status": "completed", "downstream_repo": repo, "event_type": "pull_request",
             "pr_number": pr, "pytorch_head_sha": self.sha, "delivery_id": delivery, "workflow_name": workflow,
-            "job_name": "test", "run_id": run_id, "run_attempt": "1"})
+            "job_name": "test", "run_id": run_id, "run_attempt": "1", "issuer": issuer})
         redis.sadd(f"crcr:head:{self.sha}/{repo}", key)
 
     def pull(self, number, sha=None, **changes):
@@ -94,6 +94,7 @@ class Buttons:
 
 
 runs = itertools.count(1_000_001)
+GITLAB = "https://gitlab.example"
 
 
 @pytest.fixture
@@ -178,6 +179,24 @@ class TestOneCheck:
         assert not [one for one in buttons.reruns() if one[1] == 77]
 
 
+    def test_of_another_ci_that_numbers_its_runs_is_skipped_with_the_reason(self, buttons):
+        run = next(runs)
+        buttons.fold_job(L4, "CI", run, 1, issuer=GITLAB)
+        delivery = buttons.press_check(f"crcr/{L4}/CI/test", f"{run}:1")
+        assert "no GitHub Actions run" in buttons.outcome(delivery, L4, "rerun_failed", "skipped")["error"]
+        buttons.fold_job(L4, "CI", run + 500, 1)
+        buttons.outcome(buttons.press_check(f"crcr/{L4}/CI/test", f"{run + 500}:1"), L4, "rerun_failed")
+        assert not [one for one in buttons.reruns() if one[1] == run]
+
+    def test_of_another_ci_is_refused_by_github_while_the_view_does_not_know_it(self, buttons):
+        run = next(runs)
+        buttons.bench.clear_script()
+        buttons.bench.script({"method": "POST", "path": f"*/actions/runs/{run}/*", "status": 404,
+                              "body": {"message": "Not Found"}})
+        delivery = buttons.press_check(f"crcr/{L4}/CI/test", f"{run}:1")
+        assert buttons.outcome(delivery, L4, "rerun_failed", "failed")["http_status"] == 404
+
+
 class TestAllChecks:
     def test_become_one_rerun_a_repository_and_run_in_the_tier_of_each(self, buttons):
         a, b, c = next(runs), next(runs), next(runs)
@@ -238,6 +257,15 @@ class TestAllChecks:
         delivery = buttons.press_all(suite)
         buttons.outcome(delivery, L4, "rerun_all")
         assert {one["kind"] for one in buttons.bench.outcomes(delivery, L4)} == {"rerun_all"}
+
+    def test_take_the_aggregate_where_the_runs_are_another_cis(self, buttons):
+        number, run = next(buttons.bench.numbers), next(runs)
+        buttons.pull(number)
+        buttons.fold_job(L4, "CI", run, number, issuer=GITLAB)
+        suite = buttons.checks((f"crcr/{L4}", f"d:x:{number}"), (f"crcr/{L4}/CI/test", f"{run}:{number}"))
+        delivery = buttons.press_all(suite)
+        buttons.outcome(delivery, L4, "dispatch")
+        assert "no GitHub Actions run" in buttons.outcome(delivery, L4, "rerun_all", "skipped")["error"]
 
     def test_dispatch_afresh_to_a_silent_repository(self, buttons):
         number, run = next(buttons.bench.numbers), next(runs)

@@ -57,6 +57,7 @@ static void expand(struct fixture *f, const struct check_asked *checks, size_t n
     };
     routes_clear(&f->routes);
     expand_suite(&in, checks, n, &f->routes);
+    expand_drop_aggregates(&f->routes);
 }
 
 static void is_rerun(const struct route *route, const char *repo, int level, const char *run_id)

@@ -35,6 +35,7 @@ static inline int start(void **state)
                                           .at_ms = SENT_MS };
     s->view = (struct aggregate_view){
         .dispatch = &s->dispatch,
+        .required = true,
         .jobs = s->jobs,
         .answers = &s->answers,
         .now_ms = SENT_MS + 60000,

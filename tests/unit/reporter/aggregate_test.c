@@ -181,6 +181,19 @@ static void the_conclusion_is_the_worst_of_run_and_jobs(void **state)
     assert_completed(s, "cancelled");
 }
 
+static void a_run_of_actions_whose_jobs_were_all_skipped_is_skipped(void **state)
+{
+    struct scene *s = *state;
+    of_actions(job(s, "77", "a", "1", "skipped", 2000));
+    said(s, RUN_SAID_COMPLETED, "success", 1, 7000); /* its report was a success */
+    assert_string_equal(sum(s)->conclusion, "skipped");
+    said(s, RUN_SAID_COMPLETED, "failure", 1, 7000);
+    assert_string_equal(sum(s)->conclusion, "failure");
+    said(s, RUN_SAID_COMPLETED, "success", 1, 7000);
+    of_actions(job(s, "77", "b", "1", "success", 2000));
+    assert_string_equal(sum(s)->conclusion, "success");
+}
+
 static void what_nobody_has_heard_of_is_never_green(void **state)
 {
     struct scene *s = *state;
@@ -281,6 +294,7 @@ int main(void)
         TEST(a_run_is_not_asked_about_while_a_job_is_in_progress),
         TEST(a_failed_job_of_actions_waits_for_its_run),
         TEST(the_conclusion_is_the_worst_of_run_and_jobs),
+        TEST(a_run_of_actions_whose_jobs_were_all_skipped_is_skipped),
         TEST(what_nobody_has_heard_of_is_never_green),
         TEST(a_new_attempt_opens_it_again_until_github_says_that_it_ended),
         TEST(a_refused_question_falls_back_to_the_quiet_rule),

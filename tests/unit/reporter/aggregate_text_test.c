@@ -147,16 +147,16 @@ static void the_summary_fits_and_counts_what_it_leaves_out(void **state)
 
 /* ---- the check run --------------------------------------------------------------------------- */
 
-static void want(struct scene *s, bool may_start, struct wanted_check *check)
+static void want(struct scene *s, struct wanted_check *check)
 {
-    wanted_check_of_aggregate(sum(s), &s->view, may_start, check);
+    wanted_check_of_aggregate(sum(s), &s->view, check);
 }
 
 static void name_external_id_and_marker_are_as_documented(void **state)
 {
     struct scene *s = *state;
     struct wanted_check check;
-    want(s, true, &check);
+    want(s, &check);
     assert_string_equal(check.name, "crcr/org/four");
     assert_string_equal(check.external_id, "d:d-1:42");
     assert_string_equal(check.status, "queued");
@@ -170,13 +170,34 @@ static void it_starts_only_where_a_check_run_may_and_a_dispatch_came(void **stat
 {
     struct scene *s = *state;
     struct wanted_check check;
-    want(s, false, &check);
+    s->view.required = false;
+    want(s, &check);
     assert_false(check.may_start);
     wanted_check_clear(&check);
+    s->view.required = true;
     strcpy(s->dispatch.outcome, "skipped");
-    want(s, true, &check);
+    want(s, &check);
     assert_false(check.may_start);
     wanted_check_clear(&check);
+}
+
+static void one_of_a_downstream_that_left_l4_ends_as_neutral_whatever_its_jobs_say(void **state)
+{
+    struct scene *s = *state;
+    struct wanted_check check, later;
+    s->view.required = false;
+    for (int jobs = 0; jobs < 2; jobs++) {
+        want(s, &check);
+        assert_true(check.completed);
+        assert_string_equal(check.conclusion, "neutral");
+        assert_string_equal(check.title, "Not required: the back end is not at L4");
+        now(s, 90000000); /* past every time-out: the same */
+        want(s, &later);
+        assert_string_equal(check.digest, later.digest);
+        wanted_check_clear(&check);
+        wanted_check_clear(&later);
+        of_actions(job(s, "77", "a", "1", "failure", 2000));
+    }
 }
 
 static void the_text_changes_only_when_something_happened(void **state)
@@ -185,13 +206,13 @@ static void the_text_changes_only_when_something_happened(void **state)
     struct wanted_check first, later, next;
     of_actions(job(s, "77", "a", "1", "success", 2000));
     said(s, RUN_SAID_GOING, "", 1, 7000);
-    want(s, true, &first);
+    want(s, &first);
     said(s, RUN_SAID_GOING, "", 1, 17000);
     now(s, 17000);
-    want(s, true, &later);
+    want(s, &later);
     assert_string_equal(first.digest, later.digest);
     strcpy(s->dispatch.delivery, "d-2"); /* it goes on under the next delivery's name */
-    want(s, true, &next);
+    want(s, &next);
     assert_string_not_equal(first.digest, next.digest);
     wanted_check_clear(&first);
     wanted_check_clear(&later);
@@ -204,7 +225,7 @@ static void it_links_to_the_run_that_is_worst_off(void **state)
     struct wanted_check check;
     job(s, "77", "a", "1", "success", 2000);
     job(s, "78", "b", "1", "failure", 2000);
-    want(s, true, &check);
+    want(s, &check);
     assert_string_equal(check.details_url, "https://github.com/org/four/actions/runs/78");
     assert_string_equal(check.started_at, "1970-01-01T00:16:40.000Z");
     assert_string_equal(check.completed_at, "1970-01-01T00:16:42.000Z");
@@ -217,11 +238,11 @@ static void with_pages_it_links_to_the_back_ends_box_there(void **state)
     struct wanted_check check;
     job(s, "77", "a", "1", "success", 2000);
     s->view.public_url = "https://hud.example";
-    want(s, true, &check);
+    want(s, &check);
     assert_string_equal(check.details_url, "https://hud.example/pr/42#org/four");
     wanted_check_clear(&check);
     s->dispatch.pr = 0; /* a push */
-    want(s, true, &check);
+    want(s, &check);
     assert_string_equal(check.details_url, "https://hud.example/delivery/d-1#org/four");
     wanted_check_clear(&check);
 }
@@ -240,6 +261,7 @@ int main(void)
         TEST(the_summary_fits_and_counts_what_it_leaves_out),
         TEST(name_external_id_and_marker_are_as_documented),
         TEST(it_starts_only_where_a_check_run_may_and_a_dispatch_came),
+        TEST(one_of_a_downstream_that_left_l4_ends_as_neutral_whatever_its_jobs_say),
         TEST(the_text_changes_only_when_something_happened),
         TEST(it_links_to_the_run_that_is_worst_off),
         TEST(with_pages_it_links_to_the_back_ends_box_there),

@@ -110,7 +110,7 @@ static void another_ci_that_numbers_its_runs_links_there_and_names_no_run_of_act
     text_set(&job.issuer, "https://gitlab.example");
     ask(&job, &check);
     assert_string_equal(check.details_url, "https://gitlab.example/-/pipelines/77");
-    assert_string_equal(check.external_id, "ci:77:42");
+    assert_string_equal(check.external_id, "77:42");
     wanted_check_clear(&check);
     text_set(&job.run_url, NULL);
     ask(&job, &check);

@@ -42,6 +42,7 @@ static void the_newest_run_is_as_well_off_as_its_worst_job(void **state)
     assert_int_equal(run.running, 1);
     assert_int_equal(run.failed, 0);
     jobs[2].state = JOB_TIMED_OUT;
+    jobs[2].conclusion = "timed_out";
     run = score_of_newest_run(jobs, 5);
     assert_ptr_equal(run.worst, &jobs[2]);
     assert_int_equal(run.failed, 1);
