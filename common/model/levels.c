@@ -82,42 +82,47 @@ static int64_t median(int64_t *values, size_t n)
     return low + (high - low) / 2;
 }
 
-static bool is_of(const struct run_job *job, struct str repo)
+static bool is_of(const struct run_job *job, struct str repo, enum level_runs runs)
 {
     struct str run = str_of(job->run), first;
+    if (runs == LEVEL_SELF_REPORTS ? !job->self : !job->of_pull)
+        return false;
     return str_split(&run, '\n', &first) && str_eq_nocase(first, repo);
 }
 
-void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
-                    int64_t overrun_ms, struct level_figures *ret)
+void levels_figures(struct levels *l, struct str repo, enum level_runs runs, int64_t from_ms,
+                    int64_t until_ms, int64_t overrun_ms, struct level_figures *ret)
 {
-    int64_t waited_ms = 0;
+    int64_t queue_ms = 0;
     if (!l->sorted)
         find(l);
     int64_t *e2e_ms = mem_alloc(l->n_runs + 1, sizeof(*e2e_ms));
     *ret = (struct level_figures){ .queue_mean_ms = -1 };
     for (const struct run_job *job = NULL; (job = table_next(&l->jobs, job));) {
         if (!job->counts || job->completed_ms <= from_ms || job->completed_ms > until_ms ||
-            !is_of(job, repo))
+            !is_of(job, repo, runs))
             continue;
         ret->jobs++;
         ret->successful += job->successful;
         ret->timed_out += job->timed_out;
-        if (job->waited_ms >= 0) {
-            ret->queued++;
-            waited_ms += job->waited_ms;
-        }
         if (!job->timed_out && job->execution_ms >= 0) {
             ret->timed++;
             ret->overrun += job->execution_ms > overrun_ms;
         }
     }
-    for (const struct run_end *run = l->runs; run < l->runs + l->n_runs; run++)
-        if (run->e2e_ms >= 0 && run->completed_ms > from_ms && run->completed_ms <= until_ms &&
-            is_of(run->job, repo))
+    for (const struct run_end *run = l->runs; run < l->runs + l->n_runs; run++) {
+        if (run->completed_ms <= from_ms || run->completed_ms > until_ms ||
+            !is_of(run->job, repo, runs))
+            continue;
+        if (run->e2e_ms >= 0)
             e2e_ms[ret->runs++] = run->e2e_ms;
+        if (run->queue_ms >= 0) {
+            ret->queued++;
+            queue_ms += run->queue_ms;
+        }
+    }
     if (ret->queued > 0)
-        ret->queue_mean_ms = waited_ms / (int64_t)ret->queued;
+        ret->queue_mean_ms = queue_ms / (int64_t)ret->queued;
     ret->e2e_median_ms = median(e2e_ms, ret->runs);
     free(e2e_ms);
 }
@@ -188,7 +193,7 @@ void level_ready(const struct level_rules *rules, const struct level_figures *f,
                 share("pass_rate", f->successful, f->jobs, rules->min_pass_pct, true),
                 span("e2e_p50", f->e2e_median_ms, rules->max_e2e_ms, false, f->runs, "runs"),
                 share("overrun", f->overrun, f->timed, rules->max_overrun_pct, false),
-                span("queue_mean", f->queue_mean_ms, rules->max_queue_ms, false, f->queued, "jobs"),
+                span("queue_mean", f->queue_mean_ms, rules->max_queue_ms, false, f->queued, "runs"),
                 share("timeouts", f->timed_out, f->jobs, rules->max_timeout_pct, false) },
     };
     sum_up(ret, false, f);

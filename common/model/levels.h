@@ -13,7 +13,7 @@ struct level_figures {
     size_t jobs;
     size_t successful; /* conclusion success; all else counts against */
     size_t timed_out;
-    size_t queued;         /* jobs whose queue time is known */
+    size_t queued;         /* runs whose queue time is known */
     int64_t queue_mean_ms; /* -1: none */
     size_t timed;          /* jobs whose execution time is known and that did not time out */
     size_t overrun;        /* of these */
@@ -29,10 +29,14 @@ void levels_free(struct levels *l);
  * written_ms is the record's time: a row that says it ended after that is taken to have ended then,
  * so that nobody reports out of a window. Text is copied. */
 void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms);
+/* Whose figures: runs of pull requests with a proven dispatch decide about levels; nightly and
+ * periodic runs, which anybody may start as often as he likes, stand beside. Others (pushes) count
+ * for neither. */
+enum level_runs { LEVEL_PULL_REQUESTS, LEVEL_SELF_REPORTS };
 /* Of what ended after from_ms, and not after until_ms. A re-run has no queue time of its own: it
  * keeps that of the first attempt. */
-void levels_figures(struct levels *l, struct str repo, int64_t from_ms, int64_t until_ms,
-                    int64_t overrun_ms, struct level_figures *ret);
+void levels_figures(struct levels *l, struct str repo, enum level_runs runs, int64_t from_ms,
+                    int64_t until_ms, int64_t overrun_ms, struct level_figures *ret);
 
 /* ---- what they mean -------------------------------------------------------------------------- */
 
@@ -70,7 +74,7 @@ struct level_verdict {
     bool no_jobs; /* nothing can be said: not ready, and no reason to demote */
 };
 
-/* tenure_ms: how long at L2; -1 unknown. */
+/* tenure_ms: how long at L2, all stays together; -1 unknown. */
 void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
                  struct level_verdict *ret);
 /* Demoted when there are jobs and not all_ok. */

@@ -24,6 +24,7 @@ void run_job_init(struct run_job *ret, const struct result_record *row, int64_t 
         .key = row->key,
         .job = mem_dup(row->job_name ? row->job_name : ""),
         .self = result_record_is_self(row),
+        .of_pull = row->pr_number > 0 && !result_record_is_self(row),
         .ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT,
         .successful = result_record_is_successful(row),
         .queue_ms = row->queue_ms,
@@ -80,8 +81,14 @@ static void latest(int64_t *to, int64_t ms)
 /* What is known so far of a run. */
 struct sums {
     bool going; /* a job has not ended */
-    int64_t waited_ms, started_ms, completed_ms, ended_ms;
+    int64_t queue_ms, started_ms, completed_ms, ended_ms;
 };
+
+static void earliest(int64_t *to, int64_t ms)
+{
+    if (ms >= 0 && (*to < 0 || ms < *to))
+        *to = ms;
+}
 
 /* The jobs of one name. Of the newest attempt all count: legs of a matrix may share a name. */
 static void name_add(struct sums *run, struct run_job **jobs, size_t n)
@@ -97,11 +104,10 @@ static void name_add(struct sums *run, struct run_job **jobs, size_t n)
         if (!job->counts)
             continue;
         job->waited_ms = job->queue_ms >= 0 ? job->queue_ms : first_queue_ms;
-        latest(&run->waited_ms, job->waited_ms);
+        earliest(&run->queue_ms, job->waited_ms);
+        earliest(&run->started_ms, job->started_ms);
         latest(&run->completed_ms, job->completed_ms);
         latest(&run->ended_ms, job->ended_ms);
-        if (job->started_ms >= 0 && (run->started_ms < 0 || job->started_ms < run->started_ms))
-            run->started_ms = job->started_ms;
     }
 }
 
@@ -124,11 +130,12 @@ size_t run_ends_find(struct run_job **jobs, size_t n, struct run_end *ret)
         if (run.going || run.ended_ms < 0)
             continue;
         int64_t took_ms = run.completed_ms > run.started_ms ? run.completed_ms - run.started_ms : 0;
-        int64_t waited_ms = run.waited_ms > 0 ? run.waited_ms : 0;
+        int64_t queue_ms = run.queue_ms > 0 ? run.queue_ms : 0;
         ret[n_runs++] = (struct run_end){ .job = jobs[first],
                                           .ended_ms = run.ended_ms,
                                           .completed_ms = run.completed_ms,
-                                          .e2e_ms = run.started_ms < 0 ? -1 : waited_ms + took_ms };
+                                          .queue_ms = run.queue_ms,
+                                          .e2e_ms = run.started_ms < 0 ? -1 : queue_ms + took_ms };
     }
     return n_runs;
 }

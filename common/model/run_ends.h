@@ -15,6 +15,7 @@ struct run_job {
     char *job;
     uint64_t attempt; /* 0 when it is no number: such attempts replace nothing */
     bool self;        /* of a nightly or periodic run */
+    bool of_pull;     /* of a pull request that was dispatched: levels go by these alone */
     bool ended, successful;
     bool cancelled, timed_out; /* ended so, and that is no success */
     int64_t queue_ms, execution_ms, started_ms;
@@ -33,7 +34,8 @@ void run_job_clear(struct run_job *job);
 struct run_end {
     const struct run_job *job;      /* one of its jobs */
     int64_t ended_ms, completed_ms; /* of the last one */
-    int64_t e2e_ms; /* max(waited) + (max(completed) - min(started)); -1: no start is known */
+    int64_t queue_ms;               /* of the run: the shortest of its jobs; -1: none is known */
+    int64_t e2e_ms; /* queue + (max(completed) - min(started)); -1: no start is known */
 };
 /* Sorts the jobs, sets counts and waited_ms of each, and gives how many runs have ended; ret has
  * room for n. The same jobs in another order give the same. */

@@ -6,11 +6,14 @@
 #include "../base/mem.h"
 #include "../base/table.h"
 
+#define LEVELS 5 /* 0: not listed */
+
 /* Of a repository, by its name in lower case. */
 struct stay {
     struct level_change changes[TENURE_CHANGES]; /* newest first */
     size_t n;
-    size_t version; /* the last one that was looked at with it */
+    int64_t before_ms[LEVELS]; /* at each level, in the stays that are over */
+    size_t version;            /* the last one that was looked at with it */
 };
 
 struct tenure {
@@ -34,8 +37,11 @@ void tenure_free(struct tenure *t)
 
 static void changed(struct stay *stay, int level, int64_t at_ms)
 {
-    if (stay->n && stay->changes[0].level == level)
+    const struct level_change *last = stay->n ? &stay->changes[0] : NULL;
+    if (last && last->level == level)
         return;
+    if (last && at_ms > last->since_ms)
+        stay->before_ms[last->level] += at_ms - last->since_ms;
     size_t kept = stay->n < TENURE_CHANGES ? stay->n : TENURE_CHANGES - 1;
     memmove(stay->changes + 1, stay->changes, kept * sizeof(stay->changes[0]));
     stay->changes[0] = (struct level_change){ level, at_ms };
@@ -68,6 +74,17 @@ int64_t tenure_since_ms(const struct tenure *t, struct str repo)
 {
     const struct stay *stay = find(t, repo);
     return stay && stay->changes[0].level > 0 ? stay->changes[0].since_ms : -1;
+}
+
+int64_t tenure_total_ms(const struct tenure *t, struct str repo, int level, int64_t now_ms)
+{
+    const struct stay *stay = find(t, repo);
+    if (!stay)
+        return -1;
+    const struct level_change *last = &stay->changes[0];
+    if (last->level != level)
+        return stay->before_ms[level] > 0 ? stay->before_ms[level] : -1;
+    return stay->before_ms[level] + (now_ms > last->since_ms ? now_ms - last->since_ms : 0);
 }
 
 size_t tenure_history(const struct tenure *t, struct str repo,

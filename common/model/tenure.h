@@ -20,6 +20,8 @@ void tenure_free(struct tenure *t);
 void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms);
 /* Since when the repo is at the level that the last version gives it; -1 when it is not listed. */
 int64_t tenure_since_ms(const struct tenure *t, struct str repo);
+/* How long the repo has been at that level until now_ms, all its stays together; -1: never. */
+int64_t tenure_total_ms(const struct tenure *t, struct str repo, int level, int64_t now_ms);
 /* The changes of a repo, newest first. Gives how many there are in to. */
 size_t tenure_history(const struct tenure *t, struct str repo,
                       struct level_change to[TENURE_CHANGES]);

@@ -299,6 +299,17 @@ size_t allowlist_feed_history(struct allowlist_feed *f, struct str repo,
     return n;
 }
 
+int64_t allowlist_feed_tenure_ms(struct allowlist_feed *f, struct str repo, int level,
+                                 int64_t now_ms)
+{
+    if (!atomic_load(&f->caught_up))
+        return -1;
+    pthread_mutex_lock(&f->lock);
+    int64_t ms = tenure_total_ms(f->past, repo, level, now_ms);
+    pthread_mutex_unlock(&f->lock);
+    return ms;
+}
+
 bool allowlist_feed_caught_up(struct allowlist_feed *f)
 {
     return atomic_load(&f->caught_up);

@@ -58,6 +58,9 @@ const struct demotion *allowlist_version_demotion(const struct allowlist_version
  * many changes there are in to; none while the topic is still being read. Any thread. */
 size_t allowlist_feed_history(struct allowlist_feed *f, struct str repo,
                               struct level_change to[TENURE_CHANGES]);
+/* tenure_total_ms of the same; -1 also while the topic is still being read. Any thread. */
+int64_t allowlist_feed_tenure_ms(struct allowlist_feed *f, struct str repo, int level,
+                                 int64_t now_ms);
 /* True once the topic has been read to its end: only then does "no list" mean that there is none.
  */
 bool allowlist_feed_caught_up(struct allowlist_feed *f);

@@ -36,6 +36,7 @@ struct row {
     int64_t since_ms;                /* at this level; -1 unknown */
     const struct demotion *demotion; /* in force, or NULL */
     struct level_verdict verdict;
+    struct level_figures self; /* of nightly and periodic runs: they decide nothing */
     enum state state;
 };
 
@@ -63,10 +64,12 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
     row->entry = entry;
     row->since_ms = tenure_since_ms(r->past.tenure, entry->repo);
     row->demotion = entry->level == 3 ? demotions_find(r->past.demotions, entry->repo) : NULL;
-    levels_figures(r->jobs, entry->repo, r->now_ms - window_ms, r->now_ms, rules->overrun_ms,
-                   &figures);
+    levels_figures(r->jobs, entry->repo, LEVEL_PULL_REQUESTS, r->now_ms - window_ms, r->now_ms,
+                   rules->overrun_ms, &figures);
+    levels_figures(r->jobs, entry->repo, LEVEL_SELF_REPORTS, r->now_ms - window_ms, r->now_ms,
+                   rules->overrun_ms, &row->self);
     if (readiness)
-        level_ready(rules, &figures, row->since_ms < 0 ? -1 : r->now_ms - row->since_ms,
+        level_ready(rules, &figures, tenure_total_ms(r->past.tenure, entry->repo, 2, r->now_ms),
                     &row->verdict);
     else
         level_keep(rules, &figures, &row->verdict);
@@ -149,13 +152,17 @@ static void put_row(struct buf *to, const struct row *row)
     buf_putc(to, '\n');
     for (size_t i = 0; i < row->verdict.n; i++)
         put_criterion(to, &row->verdict.at[i]);
+    if (row->self.jobs > 0)
+        buf_printf(to,
+                   "    nightly and periodic runs, which decide nothing: %zu of %zu jobs passed\n",
+                   row->self.successful, row->self.jobs);
 }
 
 static void put_level(struct buf *to, const struct report *r, int level, const char *title,
                       int64_t window_ms)
 {
     size_t n = 0;
-    buf_printf(to, "\n%s, jobs that ended in the last ", title);
+    buf_printf(to, "\n%s, jobs of pull requests that ended in the last ", title);
     level_value(to, UNIT_MS, (double)window_ms);
     buf_putc(to, '\n');
     for (size_t i = 0; i < r->n; i++)
@@ -236,6 +243,8 @@ static void put_json(const struct report *r, struct buf *to)
         json_int(to, "line", row->entry->line);
         json_put_string(to, "proposed", level ? level_name(level) : "");
         json_put_text(to, "device", row->entry->device);
+        json_int(to, "nightly_jobs", (int64_t)row->self.jobs);
+        json_int(to, "nightly_successful", (int64_t)row->self.successful);
         json_put_begin(to, "criteria", '[');
         for (size_t k = 0; k < row->verdict.n; k++)
             level_criterion_to_json(&row->verdict.at[k], to);

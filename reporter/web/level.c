@@ -42,7 +42,8 @@ static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms
         levels_put(levels, &jobs.at[i], job_last_ms(&jobs.at[i]));
     if (jobs.n >= REPO_JOBS_MAX && job_last_ms(&jobs.at[jobs.n - 1]) > *from_ms)
         *from_ms = job_last_ms(&jobs.at[jobs.n - 1]);
-    levels_figures(levels, repo, *from_ms, now_ms, level_rules_default.overrun_ms, ret);
+    levels_figures(levels, repo, LEVEL_PULL_REQUESTS, *from_ms, now_ms,
+                   level_rules_default.overrun_ms, ret);
     levels_free(levels);
     return OK;
 }
@@ -55,8 +56,8 @@ static int64_t hour_of(int64_t ms)
     return ms - ms % HOUR_MS;
 }
 
-static enum err criteria_put(struct redis *redis, struct str repo, int level, int64_t since_ms,
-                             int64_t now_ms, struct buf *to, struct why *why)
+static enum err criteria_put(const struct web_view *w, struct str repo, int level, int64_t now_ms,
+                             struct buf *to, struct why *why)
 {
     const struct level_rules *rules = &level_rules_default;
     const char *question = question_of(level);
@@ -65,11 +66,12 @@ static enum err criteria_put(struct redis *redis, struct str repo, int level, in
     struct level_verdict verdict = { .n = 0 };
     struct level_figures figures;
     if (question) {
-        enum err err = figures_get(redis, repo, now_ms, &from_ms, &figures, why);
+        enum err err = figures_get(w->redis, repo, now_ms, &from_ms, &figures, why);
         if (err)
             return err;
+        int64_t tenure_ms = allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms);
         if (level == 2)
-            level_ready(rules, &figures, since_ms > 0 ? hour_of(now_ms - since_ms) : -1, &verdict);
+            level_ready(rules, &figures, tenure_ms < 0 ? -1 : hour_of(tenure_ms), &verdict);
         else
             level_keep(rules, &figures, &verdict);
     }
@@ -95,8 +97,7 @@ enum err level_page(const struct web_view *w, const struct path_ask *ask, struct
     json_put_text(to, "repo", ask->id);
     json_put_text(to, "level", level ? str_of(level_name(level)) : STR_NONE);
     json_put_time(to, "level_since", level ? changes[0].since_ms : 0);
-    enum err err = criteria_put(w->redis, ask->id, level, level ? changes[0].since_ms : 0,
-                                clock_wall_ms(), to, why);
+    enum err err = criteria_put(w, ask->id, level, clock_wall_ms(), to, why);
     history_put(changes, n, to);
     buf_putc(to, '}');
     return err;

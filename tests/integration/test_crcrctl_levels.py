@@ -46,17 +46,18 @@ class Past:
         return headers["sha"]
 
     def job(self, repo, days_ago, conclusion="success", name="build", queue=300, ran=3600, took=HOUR,
-            status="completed"):
+            status="completed", event_type="pull_request"):
         """One run with one job that ended so many days ago; queue and ran in seconds, took in milliseconds."""
         end = self.now - int(days_ago * DAY)
         self.run += 1
+        more = {"event_type": event_type, "pr_number": 7 if event_type == "pull_request" else None}
         self.rows.append((f"{repo}/d{self.run}/ci/{name}/{self.run}-1", json.dumps({
             "dynamoKey": f"{repo}/d{self.run}/ci/{name}/{self.run}-1", "status": status,
             "conclusion": conclusion, "downstream_repo": repo, "downstream_repo_level": "L2",
             "delivery_id": f"d{self.run}", "workflow_name": "ci", "job_name": name,
             "check_run_id": f"{self.run}-1", "run_id": str(self.run), "run_attempt": "1",
             "queue_time": queue, "execution_time": ran, "started_at": iso(end - took),
-            "completed_at": iso(end)}).encode(), {}, end))
+            "completed_at": iso(end), **more}).encode(), {}, end))
 
     def jobs(self, repo, n=200, days=13, bad=0, **one):
         """n runs, one after the other over the days; `bad` of them with what `one` says, the rest good."""
@@ -91,6 +92,8 @@ def past(either_broker):
     past.jobs("org/l3slow", days=6, bad=101, took=4 * HOUR)
     past.jobs("org/l3timeouts", days=6, bad=2, conclusion="timed_out")
     past.jobs("org/four", days=6, bad=200, conclusion="failure")
+    past.jobs("org/l3flaky", 900, days=6, bad=900, event_type="nightly")  # a success each: they help nobody
+    past.jobs("org/stays", 60, days=6, bad=60, conclusion="failure", event_type="periodic")  # and harm nobody
     for days_ago in range(15, 30):  # outside both windows: nothing of it may count
         for repo in ("org/ready", "org/idle", "org/l3idle", "org/stays"):
             past.job(repo, days_ago, "failure", queue=9000, ran=9000, took=9 * HOUR)
@@ -169,6 +172,25 @@ def test_each_criterion_of_demotion_is_seen(report, repo, name):
 def test_what_ended_before_the_window_demotes_nobody(report):
     one = row(report, "org/stays")
     assert one["state"] == "good" and criterion(one, "pass_rate")["value"] == 100.0
+
+
+def test_nightly_runs_stand_beside_and_decide_nothing(past, report):
+    assert (row(report, "org/l3flaky")["nightly_jobs"], row(report, "org/l3flaky")["nightly_successful"]) == (900, 900)
+    assert (row(report, "org/stays")["nightly_jobs"], row(report, "org/stays")["nightly_successful"]) == (60, 0)
+    assert row(report, "org/stays")["state"] == "good" and row(report, "org/l3flaky")["state"] == "bad"
+    assert "which decide nothing: 900 of 900 jobs passed" in past.ctl("levels").stdout
+
+
+def test_the_stays_at_l2_add_up(kafka_node):
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
+    create_topics(ctl.brokers, ctl.prefix)
+    past = Past(ctl)
+    for days_ago, level in ((60, "l2"), (40, "l1"), (30, "l3"), (15, "l2")):
+        past.list(days_ago, allowlist(**{level: ["org/back"]}))
+    past.jobs("org/back")
+    past.write()
+    one = row(json.loads(ctl("levels", "--json").stdout), "org/back")
+    assert one["state"] == "ready" and 35 <= criterion(one, "tenure")["value"] / 86400 < 35.1
 
 
 def test_l4_shows_its_figures_and_is_left_to_people(report, past):
@@ -305,6 +327,27 @@ def test_a_demoted_repository_gets_no_new_check_run_until_it_recovers(reporter):
     assert "recovered  org/three" in reporter.ctl("levels", "--apply").stdout
     wait_for("the page to say so", lambda: is_demoted(reporter) is None)
     labelled(reporter, 504).call("completed", 2000, conclusion="success").wait_check()
+
+
+def test_the_page_and_crcrctl_measure_the_same(reporter):
+    """Pull requests, nightlies and pushes of one downstream: each with another pass rate."""
+    for n in range(20):
+        job = Job(reporter, "org/three", "L3", pr=520 + n)
+        job.call("in_progress", 1000 * n)
+        job.call("completed", 2000 * n + 1, conclusion="success" if n % 4 else "failure")
+    for n in range(30):
+        push = Job(reporter, "org/three", "L3", pr=0)
+        push.call("completed", 2000, conclusion="failure" if n % 2 else "success")
+    for n in range(40):
+        nightly = Job(reporter, "org/three", "L3", pr=0)
+        nightly.event_type = "nightly"
+        nightly.call("completed", 2000, conclusion="success")
+    settled(reporter)
+    page = reporter.relay.api("/api/crcr/repos/org/three/level")
+    told = row(json.loads(reporter.ctl("levels", "--json").stdout), "org/three")
+    assert criterion(told, "pass_rate")["over"] == 20 and criterion(told, "pass_rate")["value"] == 75.0
+    assert page["criteria"] == told["criteria"]
+    assert (page["answer"], told["state"]) == (False, "bad")
 
 
 def test_a_demoted_repository_without_jobs_stays_demoted_and_another_level_ends_it(reporter):

@@ -67,6 +67,7 @@ class Reporter:
 
 class Job:
     """A job of one delivery, and the callbacks that it sends."""
+    event_type = "pull_request"
 
     def __init__(self, reporter, repo="org/four", level="L4", pr=7, issuer="test", **workflow):
         number = next(_numbers)
@@ -84,7 +85,7 @@ class Job:
         if provenance != "pending":
             headers |= {"pr": str(self.pr), "head_sha": self.sha,
                         "dispatched_ms": str(self.started_ms)}
-        body = {"event_type": "pull_request", "delivery_id": self.delivery, "payload": {},
+        body = {"event_type": self.event_type, "delivery_id": self.delivery, "payload": {},
                 "workflow": {**self.workflow, "status": status, **workflow}}
         self.reporter.put("callbacks", f"{self.delivery}/{self.repo}", body, {**headers, **(more or {})},
                           compression="gzip" if more else "none")

@@ -22,6 +22,7 @@ struct job {
     enum job_state state;                         /* JOB_NONE: completed */
     int64_t started_ms, completed_ms, written_ms; /* before NOW; 0: an hour, none, when completed */
     int64_t queue_ms, execution_ms;               /* 0: unknown */
+    const char *event_type;                       /* NULL: pull_request */
 };
 
 static void put(struct levels *l, struct job job)
@@ -47,6 +48,9 @@ static void put(struct levels *l, struct job job)
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
         result_record_set(&r, str_of(fields[i][0]), str_of(fields[i][1]));
     r.state = job.state == JOB_NONE ? JOB_COMPLETED : job.state;
+    const char *type = job.event_type ? job.event_type : "pull_request";
+    result_record_set(&r, STR_LIT("event_type"), str_of(type));
+    r.pr_number = str_is(str_of(type), "pull_request") ? 7 : 0;
     r.queue_ms = job.queue_ms ? job.queue_ms : -1;
     r.execution_ms = job.execution_ms ? job.execution_ms : -1;
     levels_put(l, &r, NOW - (job.written_ms ? job.written_ms : job.completed_ms));
@@ -56,7 +60,7 @@ static void put(struct levels *l, struct job job)
 static struct level_figures figures(struct levels *l, const char *repo, int days)
 {
     struct level_figures f;
-    levels_figures(l, str_of(repo), NOW - days * DAY, NOW, 3 * HOUR, &f);
+    levels_figures(l, str_of(repo), LEVEL_PULL_REQUESTS, NOW - days * DAY, NOW, 3 * HOUR, &f);
     return f;
 }
 
@@ -150,6 +154,7 @@ static void queue_is_the_mean_and_a_rerun_keeps_that_of_the_first_attempt(void *
     put(l, (struct job){ .run = "2", .queue_ms = 20 * MINUTE, .conclusion = "failure" });
     put(l, (struct job){ .run = "2", .attempt = "2" });
     put(l, (struct job){ .run = "3" }); /* reports completed only: not known */
+    put(l, (struct job){ .run = "1", .name = "test", .queue_ms = 10 * MINUTE }); /* of the run */
     struct level_figures f = figures(l, "org/a", 7);
     assert_int_equal(f.queued, 2);
     assert_int_equal(f.queue_mean_ms, 15 * MINUTE); /* (10 + 20) / 2 */
@@ -157,11 +162,12 @@ static void queue_is_the_mean_and_a_rerun_keeps_that_of_the_first_attempt(void *
     levels_free(l);
 }
 
-static void e2e_of_a_run_is_its_longest_queue_and_the_span_of_its_jobs(void **state)
+static void e2e_of_a_run_is_its_queue_and_the_span_of_its_jobs(void **state)
 {
     (void)state;
     struct levels *l = levels_new();
-    /* 3 h to 1 h ago, and 2 h to 30 min ago: 2 h 30 min; the longer queue is 20 min */
+    /* 3 h to 1 h ago, and 2 h to 30 min ago: 2 h 30 min; the queue is 5 min: rows from before it
+     * was the run's differ */
     put(l, (struct job){ .name = "build",
                          .started_ms = 2 * HOUR,
                          .completed_ms = HOUR,
@@ -172,9 +178,34 @@ static void e2e_of_a_run_is_its_longest_queue_and_the_span_of_its_jobs(void **st
                          .queue_ms = 5 * MINUTE });
     struct level_figures f = figures(l, "org/a", 7);
     assert_int_equal(f.runs, 1);
-    assert_int_equal(f.e2e_median_ms, 170 * MINUTE);
+    assert_int_equal(f.e2e_median_ms, 155 * MINUTE);
     put(l, (struct job){ .name = "docs", .state = JOB_IN_PROGRESS });
     assert_int_equal(figures(l, "org/a", 7).runs, 0); /* it is not over */
+    levels_free(l);
+}
+
+static void levels_go_by_pull_requests_alone_and_nightlies_stand_beside(void **state)
+{
+    (void)state;
+    struct levels *l = levels_new();
+    struct level_figures beside;
+    char run[16];
+    for (int i = 0; i < 10; i++) {
+        snprintf(run, sizeof(run), "%d", i);
+        put(l, (struct job){ .run = run, .conclusion = i < 5 ? "failure" : "success" });
+    }
+    for (int i = 0; i < 90; i++) {
+        snprintf(run, sizeof(run), "n%d", i);
+        put(l, (struct job){ .run = run, .event_type = i % 2 ? "nightly" : "periodic" });
+    }
+    put(l, (struct job){ .run = "p", .event_type = "push", .conclusion = "failure" });
+    struct level_figures f = figures(l, "org/a", 7);
+    assert_int_equal(f.jobs, 10);
+    assert_int_equal(f.successful, 5);
+    assert_int_equal(f.runs, 10);
+    levels_figures(l, STR_LIT("org/a"), LEVEL_SELF_REPORTS, NOW - 7 * DAY, NOW, 3 * HOUR, &beside);
+    assert_int_equal(beside.jobs, 90);
+    assert_int_equal(beside.successful, 90);
     levels_free(l);
 }
 
@@ -242,7 +273,8 @@ int main(void)
         cmocka_unit_test(a_window_takes_what_ended_in_it),
         cmocka_unit_test(nobody_reports_out_of_the_window_by_an_end_in_the_future),
         cmocka_unit_test(queue_is_the_mean_and_a_rerun_keeps_that_of_the_first_attempt),
-        cmocka_unit_test(e2e_of_a_run_is_its_longest_queue_and_the_span_of_its_jobs),
+        cmocka_unit_test(levels_go_by_pull_requests_alone_and_nightlies_stand_beside),
+        cmocka_unit_test(e2e_of_a_run_is_its_queue_and_the_span_of_its_jobs),
         cmocka_unit_test(the_median_of_an_even_number_is_halfway),
         cmocka_unit_test(overrun_counts_jobs_over_the_limit_but_none_that_timed_out),
         cmocka_unit_test(canary_jobs_succeed_by_ending_as_they_are_named),

@@ -51,6 +51,25 @@ static void leaving_the_level_or_the_list_starts_the_time_anew(void **state)
     tenure_free(t);
 }
 
+static void the_stays_at_a_level_add_up(void **state)
+{
+    (void)state;
+    struct tenure *t = tenure_new();
+    add(t, "L1: [org/b]\nL2: [org/a]", 10);
+    add(t, "L3: {npu: {org/a: []}}", 20);
+    assert_int_equal(tenure_total_ms(t, STR_LIT("org/a"), 2, 50), 10);
+    add(t, "L2: [ORG/A]", 30);
+    assert_int_equal(tenure_total_ms(t, STR_LIT("org/a"), 2, 50),
+                     30); /* a demotion takes nothing */
+    assert_int_equal(tenure_total_ms(t, STR_LIT("org/a"), 3, 50), 10);
+    for (int i = 0; i < 60; i++) /* more changes than the history keeps */
+        add(t, i % 2 ? "L2: [org/a]" : "L1: [org/a]", 100 + i);
+    assert_int_equal(tenure_total_ms(t, STR_LIT("org/a"), 2, 160), 10 + 70 + 30);
+    assert_int_equal(tenure_total_ms(t, STR_LIT("org/b"), 2, 50), -1);
+    assert_int_equal(tenure_total_ms(t, STR_LIT("org/c"), 2, 50), -1);
+    tenure_free(t);
+}
+
 static void the_history_has_each_change_once_the_newest_first(void **state)
 {
     (void)state;
@@ -81,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tenure_begins_with_the_version_that_gave_the_level),
         cmocka_unit_test(leaving_the_level_or_the_list_starts_the_time_anew),
+        cmocka_unit_test(the_stays_at_a_level_add_up),
         cmocka_unit_test(the_history_has_each_change_once_the_newest_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
