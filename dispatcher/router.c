@@ -170,12 +170,13 @@ static void route_event(struct routing *g)
                               .max_age_ms = r->d->max_age_ms,
                               .app_id = r->d->app_number };
     route(&in, &routes);
-    /* Fitted once for all downstreams that take the payload, if there is one. */
+    /* Fitted once for all downstreams that take the payload, if there is one: GitHub takes neither
+     * one that is too large nor one with NUL. */
     const struct str body = g->work->record->value;
     bool takes = false;
     for (size_t i = 0; i < routes.n; i++)
         takes |= !routes.at[i].skipped && route_takes_payload(routes.at[i].kind);
-    bool unfit = takes && body.len > PAYLOAD_MAX_BYTES &&
+    bool unfit = takes && (body.len > PAYLOAD_MAX_BYTES || facts.has_nul) &&
                  payload_fit(body, PAYLOAD_MAX_BYTES, &g->payload, &g->trimmed, &why);
     if (g->trimmed.len)
         g->of.payload_trimmed = buf_str(&g->trimmed);

@@ -26,7 +26,8 @@ bool callback_body_read(struct str body, struct str attempt, struct callback_bod
         return true;
     /* A second look, only at what will be refused: is it the JSON, or what it says? */
     const struct json_rules rules = { .reject_duplicates = true,
-                                      .max_members = CALLBACK_MAX_MEMBERS };
+                                      .max_members = CALLBACK_MAX_MEMBERS,
+                                      .nul_in_others = true };
     struct why why;
     if (!json_scan(body, &rules, NULL, 0, NULL, &why))
         return true;

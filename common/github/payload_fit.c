@@ -370,10 +370,16 @@ static enum err shrink(struct fit *f, size_t max_bytes, struct why *why)
 enum err payload_fit(struct str body, size_t max_bytes, struct buf *to, struct buf *trimmed,
                      struct why *why)
 {
-    static const struct json_rules rules = { .nul_in_others = true };
+    bool has_nul = false;
+    const struct json_rules rules = { .nul_in_others = true, .has_nul = &has_nul };
+    struct buf CLEANUP(buf_clear) without = BUF_INIT(body.len);
     enum err err = json_scan(body, &rules, NULL, 0, NULL, why);
     if (err)
         return why_prefix(why, err, "payload");
+    if (has_nul) { /* GitHub would refuse it, or the callback that echoes it be refused */
+        json_replace_nul(&without, body, STR_LIT(""));
+        body = buf_str(&without);
+    }
     if (body.len <= max_bytes) {
         buf_put(to, body);
         return buf_full(to) ? why_set(why, ERR_REFUSE, "payload: no room for its text") : OK;

@@ -192,8 +192,11 @@ static bool on_verdict(void *opaque, size_t want, enum json_type type, struct st
 {
     struct reading *r = opaque;
     (void)want, (void)index;
-    if (type == JSON_SCAN_OBJECT && !r->c->triage_verdict)
-        r->c->triage_verdict = triage_verdict_read(text);
+    if (type != JSON_SCAN_OBJECT || r->c->triage_verdict)
+        return true;
+    struct buf CLEANUP(buf_clear) plain = BUF_INIT(text.len);
+    json_replace_nul(&plain, text, STR_LIT("\\ufffd"));
+    r->c->triage_verdict = triage_verdict_read(buf_str(&plain));
     return true;
 }
 
@@ -287,15 +290,17 @@ static bool on_row_end(void *opaque, size_t want, enum json_type type, struct st
 static enum err scan(struct reading *r, struct str body)
 {
     static const struct json_rules rules = { .reject_duplicates = true,
-                                             .max_members = CALLBACK_MAX_MEMBERS };
+                                             .max_members = CALLBACK_MAX_MEMBERS,
+                                             .nul_in_others = true };
     struct json_want wants[N_WANTS];
     for (size_t i = 0; i < N_FIELDS; i++)
         wants[i] = (struct json_want){ .path = fields[i].path, .found = on_field };
     for (size_t i = 0; i < N_COUNTS; i++)
         wants[WANT_COUNT + i] = (struct json_want){ .path = count_paths[i], .found = on_count };
     for (size_t i = 0; i < N_ROW_MEMBERS; i++)
-        wants[WANT_ROW + i] =
-            (struct json_want){ .path = row_members[i].path, .found = on_row_member };
+        wants[WANT_ROW + i] = (struct json_want){ .path = row_members[i].path,
+                                                  .found = on_row_member,
+                                                  .free_text = true };
     wants[WANT_ROW_END] = (struct json_want){ .path = ROWS, .found = on_row_end };
     wants[WANT_STATUS] = (struct json_want){ .path = "workflow.status", .found = on_status };
     wants[WANT_RUN_COMPLETE] =

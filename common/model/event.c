@@ -117,12 +117,12 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
         reading.fact[n] = &facts_table[i];
         wants[n++] = (struct json_want){ .path = facts_table[i].path,
                                          .found = fact_found,
-                                         .passes_nul = facts_table[i].type == FACT_WORDS };
+                                         .free_text = facts_table[i].type == FACT_WORDS };
     }
     struct event_facts facts;
     memset(&facts, 0, sizeof(facts));
     reading.to = &facts;
-    const struct json_rules rules = { .nul_in_others = true };
+    const struct json_rules rules = { .nul_in_others = true, .has_nul = &facts.has_nul };
     enum err err = json_scan(body, &rules, wants, n, &reading, why);
     if (err)
         return err;

@@ -40,6 +40,7 @@ struct event_facts {
     int64_t check_run_id, check_suite_id;
     char check_name[1024]; /* check_run.name */
     char external_id[256]; /* check_run.external_id */
+    bool has_nul;          /* anywhere in the body (json_scan.h) */
 };
 
 /* One pass. ERR_REFUSE: not a JSON object. A field of the wrong type or too long counts as absent.

@@ -12,6 +12,8 @@
 #define JSON_MAX_SEGMENTS 8  /* of a path */
 #define FEW_NAMES         16 /* are faster compared with each other than sorted */
 
+#define NUL_REASON "NUL in a string"
+
 /* Which wants a value can still lead to is a bit set. A value at depth d (the outermost: 0) has
  * passed the first d segments of each want in its set. */
 typedef uint64_t want_set;
@@ -51,6 +53,7 @@ struct scan {
     want_set by_element[JSON_MAX_DEPTH + 1];
     want_set ending[JSON_MAX_DEPTH + 1];
     want_set all;
+    struct buf replaced; /* a string that is free text, without its NUL */
 };
 
 /* ---- bytes that yajl lets pass, and RFC 8259 or our rules do not ------------------------------
@@ -77,40 +80,39 @@ static bool hex4(const unsigned char *p, size_t left, unsigned *ret)
     return true;
 }
 
-/* Bytes of the escape at p (a pair of surrogates is one); 0 and a reason when it is refused. Wrong
- * letters and digits are left to the parser. */
-static size_t escape_length(const unsigned char *p, size_t left, bool escaped_nul,
-                            const char **reason)
+/* Bytes of the escape at p; a pair of surrogates is one. *reason when it is NUL, or half a pair,
+ * which has 6. Wrong letters and digits are left to the parser. */
+static size_t escape_length(const unsigned char *p, size_t left, const char **reason)
 {
     unsigned unit, low;
     if (!hex4(p, left, &unit))
         return left < 2 ? 1 : 2;
-    if (unit == 0 && !escaped_nul) {
-        *reason = "NUL in a string";
-        return 0;
-    }
+    if (unit == 0)
+        *reason = NUL_REASON;
     if (unit < 0xD800 || unit > 0xDFFF)
         return 6;
     if (unit <= 0xDBFF && hex4(p + 6, left - 6, &low) && low >= 0xDC00 && low <= 0xDFFF)
         return 12;
     *reason = "half of a surrogate pair";
-    return 0;
+    return 6;
 }
 
-/* Bytes at p that belong together; 0 and a reason when they are refused. */
-static size_t piece_length(const unsigned char *p, size_t left, bool escaped_nul,
-                           const char **reason)
+/* Bytes at p that belong together; 0 and a reason when they are refused. *reason is set also by an
+ * escape that may be refused. */
+static size_t piece_length(const unsigned char *p, size_t left, const char **reason)
 {
     if (*p == '\\')
-        return escape_length(p, left, escaped_nul, reason);
+        return escape_length(p, left, reason);
     if (*p == '\0' || (*p < 0x20 && *p != '\t' && *p != '\n' && *p != '\r')) {
         *reason = "control character";
         return 0;
     }
     if (*p < 0x80)
         return 1;
-    *reason = "invalid UTF-8";
-    return json_text_utf8((struct str){ (const char *)p, left });
+    size_t n = json_text_utf8((struct str){ (const char *)p, left });
+    if (n == 0)
+        *reason = "invalid UTF-8";
+    return n;
 }
 
 /* True when none of the eight bytes needs a look: all are ASCII, none is a control character or a
@@ -125,10 +127,10 @@ static bool word_is_plain(const unsigned char *p)
     return ((x | ((x - ones * 0x20) & ~x) | ((no_backslash - ones) & ~no_backslash)) & tops) == 0;
 }
 
-/* Refuses invalid UTF-8 (RFC 3629: also overlong forms and encoded surrogates), raw NUL, escaped
- * NUL unless it is allowed, other raw control characters, and \u escapes of half a surrogate pair.
- * ERR_REFUSE with the byte offset. */
-static enum err bytes_check(struct str text, bool escaped_nul, struct why *why)
+/* Refuses invalid UTF-8 (RFC 3629: also overlong forms and encoded surrogates), raw control
+ * characters, and escaped NUL and halves of a surrogate pair unless they are allowed. *has_nul:
+ * there is one. ERR_REFUSE with the byte offset. */
+static enum err bytes_check(struct str text, bool escaped_nul, bool *has_nul, struct why *why)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
     size_t i = 0;
@@ -137,13 +139,31 @@ static enum err bytes_check(struct str text, bool escaped_nul, struct why *why)
             i += 8;
             continue;
         }
-        const char *reason = "";
-        size_t n = piece_length(p + i, text.len - i, escaped_nul, &reason);
-        if (n == 0)
+        const char *reason = NULL;
+        size_t n = piece_length(p + i, text.len - i, &reason);
+        if (n == 0 || (reason && !escaped_nul))
             return why_set(why, ERR_REFUSE, "JSON, byte %zu: %s", i, reason);
+        *has_nul = *has_nul || reason;
         i += n;
     }
     return OK;
+}
+
+void json_replace_nul(struct buf *to, struct str text, struct str with)
+{
+    const unsigned char *p = (const unsigned char *)text.ptr;
+    size_t kept = 0, i = 0;
+    while (i < text.len) {
+        const char *reason = NULL;
+        size_t n = p[i] == '\\' ? escape_length(p + i, text.len - i, &reason) : 1;
+        if (reason) {
+            buf_put(to, (struct str){ text.ptr + kept, i - kept });
+            buf_put(to, with);
+            kept = i + n;
+        }
+        i += n;
+    }
+    buf_put(to, str_from(text, kept));
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
@@ -264,6 +284,18 @@ static want_set scan_value(struct scan *s, size_t *index)
     return top->below;
 }
 
+static struct str without_nul(struct scan *s, struct str text)
+{
+    buf_clear(&s->replaced);
+    buf_init(&s->replaced, 3 * text.len);
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i])
+            buf_putc(&s->replaced, text.ptr[i]);
+        else
+            buf_puts(&s->replaced, "\xEF\xBF\xBD");
+    return buf_str(&s->replaced);
+}
+
 static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_type type,
                        struct str text, size_t index)
 {
@@ -271,11 +303,10 @@ static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_t
     bool nul = wants && type == JSON_SCAN_STRING && memchr(text.ptr, '\0', text.len);
     for (; wants != 0; wants &= wants - 1) {
         size_t w = (size_t)__builtin_ctzll(wants);
-        if (nul && s->wants[w].passes_nul)
-            continue;
-        if (nul)
-            return scan_refuse(s, "NUL in a string");
-        if (!s->wants[w].found(s->opaque, w, type, text, index)) {
+        if (nul && !s->wants[w].free_text)
+            return scan_refuse(s,
+                               NUL_REASON ", or half of a surrogate pair, in a field that is read");
+        if (!s->wants[w].found(s->opaque, w, type, nul ? without_nul(s, text) : text, index)) {
             s->stopped = true;
             return 0;
         }
@@ -451,9 +482,17 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     static yajl_alloc_funcs memory = { yajl_take, yajl_resize, yajl_give_back, NULL };
     if (n > MAX_WANTS)
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
-    enum err err = bytes_check(text, rules->nul_in_others, why);
+    struct buf CLEANUP(buf_clear) as_nul = BUF_INIT(text.len);
+    bool has_nul = false;
+    enum err err = bytes_check(text, rules->nul_in_others, &has_nul, why);
     if (err)
         return err;
+    if (rules->has_nul)
+        *rules->has_nul = has_nul;
+    if (has_nul) { /* yajl makes something of a half; each has the length of its escape */
+        json_replace_nul(&as_nul, text, STR_LIT("\\u0000"));
+        text = buf_str(&as_nul);
+    }
     struct scan s = { .text = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
     paths_compile(&s, n);
     s.parser = yajl_alloc(&callbacks, &memory, &s);
@@ -461,6 +500,7 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     err = scan_run(&s);
     yajl_free(s.parser);
     names_free(&s);
+    buf_clear(&s.replaced);
     return err;
 }
 

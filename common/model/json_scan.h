@@ -26,25 +26,32 @@ struct json_want {
      * False stops the scan early (json_scan then returns OK). index: of the innermost array on the
      * path, else 0. */
     bool (*found)(void *opaque, size_t want, enum json_type type, struct str text, size_t index);
-    bool passes_nul; /* a string that holds a NUL is passed over; else the text is refused */
+    bool free_text; /* NUL is reported as U+FFFD; else the text is refused */
 };
 
 struct json_rules {
     bool reject_duplicates; /* a member name twice in one object: ERR_REFUSE */
     size_t max_members;     /* of all objects together; 0: any number */
-    bool nul_in_others;     /* an escaped NUL is refused only in what is wanted */
+    bool nul_in_others;     /* NUL is refused only in what is wanted */
+    bool *has_nul;          /* set when there is one anywhere; NULL: not asked for */
 };
 
-/* Validates the whole text (an object, well-formed, valid UTF-8, nesting up to JSON_MAX_DEPTH,
- * nothing behind it, no raw NUL, no escaped one either unless the rules say so, no escaped half of
- * a surrogate pair) and reports what is wanted, in the order of the text; a member that comes twice
- * is reported twice unless duplicates are refused. At most 64 wants. ERR_REFUSE with the byte
- * offset and the reason. */
+/* NUL here is an escaped one, or an escaped half of a surrogate pair: neither is text that
+ * everybody takes (GitHub refuses a dispatch with it).
+ *
+ * Validates the whole text (an object, well-formed, valid UTF-8, nesting up to JSON_MAX_DEPTH,
+ * nothing behind it, no raw NUL, no escaped one either unless the rules say so) and reports what is
+ * wanted, in the order of the text; a member that comes twice is reported twice unless duplicates
+ * are refused. At most 64 wants. ERR_REFUSE with the byte offset and the reason. */
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why) MUST_CHECK;
 
-/* Appends s as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
+/* Appends text, which json_scan has taken, with another text in place of each NUL as above: "",
+ * or an escape. */
 struct buf;
+void json_replace_nul(struct buf *to, struct str text, struct str with);
+
+/* Appends s as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
 void json_quote(struct buf *to, struct str s);
 
 #endif

@@ -10,7 +10,7 @@ from conftest import assert_conforms
 from lib.kafka import read_topic
 from lib.processes import ROOT, wait_for
 from lib.redis_server import redis_server
-from lib.relay import Relay, http
+from lib.relay import Relay, http, pull_request
 
 SEED, WEBHOOKS = 20261121, 150
 ODD = [None, "", "x" * 5000, 0, -1, 2 ** 62, 1.5, True, [], {}, [[]], [None], {"a": {"b": []}}, "\u202e", "\x01", "a/b/c", "🚀" * 99,
@@ -94,3 +94,22 @@ def test_no_odd_webhook_fells_a_daemon_or_gets_lost(relay):
         assert process.running() and "Sanitizer" not in process.text(), f"seed {SEED}: {process.tail()}"
     for dispatch in relay.state()["dispatches"]:
         assert dispatch["client_payload"]["payload"]["repository"]["full_name"] == "pytorch/pytorch"
+
+
+def test_nul_and_half_a_surrogate_pair_go_out_as_text_that_may_come_back(relay):
+    """Into a title, a body and a member's name, at both doors: the downstream echoes what it was sent, and adds some of its own."""
+    http("POST", relay.url("github", "/_sim/downstreams"), json.dumps({"repo": "*", "reports": True}).encode())
+    body = pull_request(number=4711, sha="4" * 40)
+    body["pull_request"]["title"] = "before TITLE after"
+    raw = json.dumps(body).encode().replace(b"TITLE", b"\\u0000\\ud83d").replace(b'{"', b'{"odd\\u0000":"\\udc00","', 1)
+    status, _, delivery = relay.deliver(raw)
+    assert status == 202
+    rows = wait_for("every downstream to have reported", lambda: [
+        row for row in (relay.api(f"/api/crcr/deliveries/{delivery}") or {"jobs": []})["jobs"]
+        if row["status"] == "completed"][2:])
+    assert rows
+    for sent in (one for one in relay.state()["dispatches"] if one["client_payload"]["delivery_id"] == delivery):
+        assert sent["client_payload"]["payload"]["pull_request"]["title"] == "before  after"
+        assert sent["client_payload"]["payload"]["odd"] == ""
+    posted = [one for one in relay.state()["hud"] if one["untrusted"]["callback_payload"]["delivery_id"] == delivery]
+    assert posted, "the HUD got the rows"

@@ -65,7 +65,7 @@ def test_clocks_may_differ_by_60_s(ingest, issuer):
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"a":1,"a":2}', b'{"a":{"b":1,"\\u0062":2}}',
-                                  b'{"a":"\\u0000"}', b'{"a":"\xff"}', b'{"a":"\\ud83d"}',
+                                  b'{"a":"\xff"}', b'{"delivery_id":"\\u0000"}', b'{"delivery_id":"\\ud83d"}',
                                   b'{"a":' + b"[" * 64 + b"]" * 64 + b"}"])
 def test_callback_that_two_parsers_could_read_differently_is_400(ingest, issuer, body):
     status, answer, _ = ingest.callback(body, issuer.token())

@@ -69,7 +69,7 @@ static void body_that_is_no_json_object_is_400_at_once(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "", "[]", "{", "{\"a\":1,\"a\":2}", "{\"a\":\"\\u0000\"}", "{\"a\":\"\xff\"}",
+        "", "[]", "{", "{\"a\":1,\"a\":2}", "{\"a\":\"\xff\"}",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct callback_body body = { 0 };

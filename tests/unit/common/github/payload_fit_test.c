@@ -70,6 +70,21 @@ static void what_fits_goes_byte_for_byte(void **state)
     buf_clear(&trimmed);
 }
 
+static void nul_and_halves_of_surrogate_pairs_go_and_nothing_else(void **state)
+{
+    (void)state;
+    struct buf to, trimmed;
+    static const char body[] =
+        " {\"a\" : \"x\\u0000y \\\\u0000\", \"\\ud800b\":[\"\\udc00\\ud83d\\ude80\"]}";
+    buf_init(&to, 1000);
+    buf_init(&trimmed, 1000);
+    assert_int_equal(payload_fit(str_of(body), sizeof(body) - 1, &to, &trimmed, NULL), OK);
+    assert_string_equal(to.ptr, " {\"a\" : \"xy \\\\u0000\", \"b\":[\"\\ud83d\\ude80\"]}");
+    assert_int_equal(trimmed.len, 0);
+    buf_clear(&to);
+    buf_clear(&trimmed);
+}
+
 static void blanks_go_before_anything_else(void **state)
 {
     (void)state;
@@ -284,6 +299,7 @@ int main(void)
         cmocka_unit_test(what_workflows_read_stays_however_large_a_pull_request_gets),
         cmocka_unit_test(what_workflows_read_stays_however_large_a_push_gets),
         cmocka_unit_test(what_fits_goes_byte_for_byte),
+        cmocka_unit_test(nul_and_halves_of_surrogate_pairs_go_and_nothing_else),
         cmocka_unit_test(blanks_go_before_anything_else),
         cmocka_unit_test(api_links_go_first_and_alone_when_that_suffices),
         cmocka_unit_test(a_long_body_stays_when_the_links_suffice),

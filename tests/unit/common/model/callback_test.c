@@ -220,7 +220,8 @@ static void a_refusal_names_the_field_and_what_is_accepted(void **state)
         { BODY(NEEDED ",\"run_attempt\":\"a b\""), "workflow.run_attempt" },
         { BODY(NEEDED ",\"check_run_id\":\"a\\nb\""), "workflow.check_run_id" },
         { BODY(NEEDED ",\"job_name\":[]"), "workflow.job_name" },
-        { BODY(NEEDED ",\"x\":\"\\u0000\""), "NUL" },
+        { BODY(NEEDED ",\"job_name\":\"\\u0000\""), "NUL" },
+        { BODY(NEEDED ",\"environment\":\"\\ud800\""), "surrogate" },
         { BODY(NEEDED ",\"x\":\"\xff\""), "UTF-8" },
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -348,6 +349,25 @@ static const char *text_of(const json_t *row, const char *name)
     return json_string_value(json_object_get(row, name));
 }
 
+static void nul_and_half_a_surrogate_pair_are_refused_only_where_they_are_read(void **state)
+{
+    (void)state;
+    struct callback c =
+        parse("{" DELIVERY ",\"payload\":{\"title\":\"\\u0000 \\ud800\",\"\\u0000\":1},"
+              "\"workflow\":{" FINISHED ",\"other\":\"\\udfff\",\"failed_tests_detail\":[{"
+              "\"name\":\"t\\u0000\",\"message\":\"\\ud83d!\",\"stacktrace\":\"\\u0000\"}],"
+              "\"triage_verdict\":{\"schema_version\":\"1\",\"category\":\"infra\",\"confidence\":"
+              "\"low\","
+              "\"summary\":\"lost\\u0000\"}}}");
+    json_t *rows = rows_of(&c);
+    assert_string_equal(text_of(json_array_get(rows, 0), "name"), "t\xef\xbf\xbd");
+    assert_string_equal(text_of(json_array_get(rows, 0), "message"), "\xef\xbf\xbd!");
+    assert_string_equal(text_of(json_array_get(rows, 0), "stacktrace"), "\xef\xbf\xbd");
+    assert_non_null(strstr(c.triage_verdict, "lost\xef\xbf\xbd"));
+    json_decref(rows);
+    callback_clear(&c);
+}
+
 static void failed_tests_are_kept_with_their_known_members(void **state)
 {
     (void)state;
@@ -457,6 +477,7 @@ int main(void)
         cmocka_unit_test(information_that_cannot_be_used_is_passed_over),
         cmocka_unit_test(a_time_far_from_ours_is_passed_over),
         cmocka_unit_test(the_payload_is_not_read),
+        cmocka_unit_test(nul_and_half_a_surrogate_pair_are_refused_only_where_they_are_read),
         cmocka_unit_test(failed_tests_are_kept_with_their_known_members),
         cmocka_unit_test(rows_that_say_nothing_are_counted_out),
         cmocka_unit_test(the_thousand_and_first_failed_test_is_counted_out),

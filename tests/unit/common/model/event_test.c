@@ -89,11 +89,13 @@ static void words_for_people_cost_no_event(void **state)
 {
     (void)state;
     static const char *const titles[][2] = { { "Fix the build", "Fix the build" },
-                                             { "before \\u0000 after", "" } };
+                                             { "before \\u0000 after",
+                                               "before \xef\xbf\xbd after" },
+                                             { "half \\ud83d", "half \xef\xbf\xbd" } };
     struct event_facts facts;
     struct why why;
     char text[1024];
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         snprintf(text, sizeof(text),
                  "{\"action\":\"opened\",\"pull_request\":{\"number\":7,\"title\":\"%s\","
                  "\"user\":{\"login\":\"octocat\"},\"updated_at\":\"2026-11-21T03:20:00Z\","

@@ -276,6 +276,53 @@ static void an_escaped_nul_may_be_allowed_where_nobody_looks(void **state)
     assert_non_null(strstr(why.text, "NUL in a string"));
 }
 
+static void half_of_a_surrogate_pair_is_as_an_escaped_nul(void **state)
+{
+    (void)state;
+    const struct json_rules rules = { .nul_in_others = true };
+    static const char *const halves[] = { "\\ud800",        "\\udc00",  "\\ud83d\\u0041",
+                                          "\\ud83d\\ud83d", "\\udbffx", "x\\uDFFF" };
+    struct why why;
+    char text[128];
+    for (size_t i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
+        snprintf(text, sizeof(text), "{\"b%s\":[\"%s\"],\"a\":\"x\"}", halves[i], halves[i]);
+        assert_int_equal(scan(str_of(text), &rules, "a", NULL, &why), OK);
+        assert_refused_by(str_of(text), &lax, "surrogate");
+        snprintf(text, sizeof(text), "{\"a\":\"%s\"}", halves[i]);
+        assert_int_equal(scan(str_of(text), &rules, "a", NULL, &why), ERR_REFUSE);
+    }
+    assert_accepted(STR_LIT("{\"a\":\"\\ud83d\\ude80\"}")); /* a whole pair */
+}
+
+static void free_text_has_a_replacement_character_in_its_place(void **state)
+{
+    (void)state;
+    struct why why;
+    bool has_nul = false;
+    const struct json_rules rules = { .nul_in_others = true, .has_nul = &has_nul };
+    const struct json_want want = { .path = "a", .found = note, .free_text = true };
+    buf_reset(&seen);
+    assert_int_equal(
+        json_scan(STR_LIT("{\"a\":\"x\\u0000\\ud800y\"}"), &rules, &want, 1, NULL, &why), OK);
+    assert_true(has_nul);
+    assert_non_null(strstr(seen.ptr, "x\xef\xbf\xbd\xef\xbf\xbdy"));
+    assert_int_equal(json_scan(STR_LIT("{\"a\":\"x\"}"), &rules, &want, 1, NULL, &why), OK);
+    assert_false(has_nul);
+}
+
+static void nul_is_replaced_and_all_else_stays_byte_for_byte(void **state)
+{
+    (void)state;
+    buf_reset(&seen);
+    json_replace_nul(&seen,
+                     STR_LIT("{\"a\\u0000\": \"\\\\u0000 \\ud83d\\ude80\\uD800\\u00e9\\udc00\"}"),
+                     STR_LIT(""));
+    assert_seen("{\"a\": \"\\\\u0000 \\ud83d\\ude80\\u00e9\"}");
+    buf_reset(&seen);
+    json_replace_nul(&seen, STR_LIT("[\"\\u0000\"]"), STR_LIT("\\ufffd"));
+    assert_seen("[\"\\ufffd\"]");
+}
+
 static void members_are_counted_over_all_objects(void **state)
 {
     (void)state;
@@ -305,7 +352,10 @@ int main(void)
         TEST(name_twice_among_very_many_is_found),
         TEST(only_an_object_will_do),
         TEST(quoting_escapes_and_replaces),
-        cmocka_unit_test(an_escaped_nul_may_be_allowed_where_nobody_looks),
+        TEST(an_escaped_nul_may_be_allowed_where_nobody_looks),
+        TEST(half_of_a_surrogate_pair_is_as_an_escaped_nul),
+        TEST(free_text_has_a_replacement_character_in_its_place),
+        TEST(nul_is_replaced_and_all_else_stays_byte_for_byte),
         cmocka_unit_test(members_are_counted_over_all_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
