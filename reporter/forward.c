@@ -148,10 +148,10 @@ static int64_t wait_longer(int64_t wait_ms)
 /* Goes behind the others, and waits on its own besides: while one row is answered 5xx the next are
  * tried, and find out that the HUD is there. Only then is it the row's fault, and counts: an outage
  * costs nothing. */
-static void row_wait(struct row *row, int status, const char *reason)
+static void row_wait(struct row *row, bool may_be_the_row, const char *reason)
 {
     struct forward *f = row->forward;
-    bool about_the_row = status >= 500 && f->n_sent != row->sent_before; /* 408, 429: about us */
+    bool about_the_row = may_be_the_row && f->n_sent != row->sent_before;
     struct lane *lane = row->lane;
     row->wait_ms = wait_longer(row->wait_ms);
     row->not_before_ms = clock_mono_ms() + row->wait_ms;
@@ -174,16 +174,18 @@ static void hud_failed(struct forward *f, const char *reason)
     f->not_before_ms = clock_mono_ms() + f->wait_ms;
 }
 
-/* 408 and 429: the HUD says when all may go on (RFC 9110 section 10.2.3). */
-static void obey_retry_after(struct forward *f, const struct http_answer *answer)
+/* 408, 429 and 503: the HUD says when all may go on (RFC 9110 section 10.2.3). False: it does not.
+ */
+static bool obey_retry_after(struct forward *f, const struct http_answer *answer)
 {
     int64_t wall_ms = clock_wall_ms(), until_ms;
-    if (answer->err || (answer->status != 408 && answer->status != 429) ||
+    if (answer->err || (answer->status != 408 && answer->status != 429 && answer->status != 503) ||
         !retry_after(answer->headers, wall_ms, &until_ms))
-        return;
+        return false;
     until_ms += clock_mono_ms() - wall_ms;
     if (until_ms > f->not_before_ms)
         f->not_before_ms = until_ms;
+    return true;
 }
 
 static const char *const verdicts[] = {
@@ -215,14 +217,14 @@ static void answered(void *opaque, const struct http_answer *answer)
         f->unavailable = false;
         f->wait_ms = 0;
     }
-    obey_retry_after(f, answer);
+    bool about_all = obey_retry_after(f, answer);
     f->n_sent += verdict == FORWARD_SENT;
     if (verdict == FORWARD_SENT)
         row_done(row);
     else if (verdict == FORWARD_REFUSED)
         row_dead(row, "refused", reason);
     else
-        row_wait(row, status, reason);
+        row_wait(row, !about_all && status >= 500, reason);
 }
 
 static void row_post(struct row *row)

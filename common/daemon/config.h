@@ -38,6 +38,7 @@ struct property {
     bool secret;          /* never printed */
     int64_t min, max;     /* NUMBER, BYTES, SECONDS */
     const char *choices;
+    const char *adds; /* PROPERTY_URL: the path that we add; NULL: paths of the API */
     const char *help; /* one sentence, for --help and README */
 };
 extern const struct property config_properties[];

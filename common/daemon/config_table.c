@@ -284,7 +284,8 @@ const struct property config_properties[] = {
         .name = "HUD_API_URL",
         .type = PROPERTY_URL,
         .daemons = REPORTER,
-        .help = "The HUD that results are forwarded to; unset: none.",
+        .adds = "/crcr/results",
+        .help = "The HUD that results are forwarded to, without /crcr/results; unset: none.",
     },
     {
         .name = "HUD_BOT_KEY",

@@ -87,6 +87,26 @@ static bool are_endpoints(struct str text)
     return any;
 }
 
+/* What is added to it would be lost behind a query. Slashes at its end are dropped. */
+static bool is_base_url(const struct property *p, char *url, bool allow_http, struct why *why)
+{
+    char shown[URL_MAX + 1];
+    if (http_url_check(url, allow_http, why))
+        return false;
+    url_shown(shown, sizeof(shown), str_of(url));
+    if (strpbrk(url, "?#")) {
+        (void)why_set(why, ERR_REFUSE, "'%s': a base URL has no query and no fragment", shown);
+        return false;
+    }
+    while (str_ends(str_of(url), "/"))
+        url[strlen(url) - 1] = '\0';
+    if (p->adds && str_ends(str_of(url), p->adds)) {
+        (void)why_set(why, ERR_REFUSE, "'%s': leave out %s, which is added to it", shown, p->adds);
+        return false;
+    }
+    return true;
+}
+
 bool config_parse(const struct property *p, struct value *v, bool allow_http, struct why *why)
 {
     struct str text = str_of(v->text);
@@ -102,11 +122,7 @@ bool config_parse(const struct property *p, struct value *v, bool allow_http, st
         v->number = str_is(text, "1") || str_is(text, "true");
         return v->number || str_is(text, "0") || str_is(text, "false");
     case PROPERTY_URL:
-        if (http_url_check(v->text, allow_http, why))
-            return false;
-        while (str_ends(str_of(v->text), "/") && !strchr(v->text, '?'))
-            v->text[strlen(v->text) - 1] = '\0';
-        return true;
+        return is_base_url(p, v->text, allow_http, why);
     case PROPERTY_CHOICE:
         return is_choice(text, p->choices);
     case PROPERTY_LISTEN:
@@ -187,7 +203,7 @@ void config_accepted(const struct property *p, struct buf *to)
         [PROPERTY_SERVERS] = "host:port, comma-separated",
         [PROPERTY_SOURCE] = "an https:// URL, http:// to loopback, or the path of a file",
         [PROPERTY_FILE] = "the path of a readable file",
-        [PROPERTY_REPO] = "owner/name",
+        [PROPERTY_REPO] = REPO_ACCEPTED,
         [PROPERTY_PREFIX] = "up to 100 letters, digits, dots, dashes or underscores",
         [PROPERTY_ISSUERS] =
             "issuer=jwks-url owner owner, comma-separated; https:// or http:// to loopback",

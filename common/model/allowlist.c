@@ -54,7 +54,7 @@ static enum err item_add(struct reading *r, const struct yaml_doc_node *at, stru
 {
     struct allowlist *list = r->list;
     if (at->kind != YAML_DOC_TEXT || !repo_valid(at->text))
-        return FAULT(r, at, "%s is not a repository; accepted is owner/repo",
+        return FAULT(r, at, "%s is not a repository; accepted is " REPO_ACCEPTED,
                      yaml_doc_describe(at).text);
     const struct item *same = find(list, at->text);
     if (same)

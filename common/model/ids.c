@@ -38,7 +38,8 @@ bool repo_valid(struct str s)
     struct str owner = { s.ptr, (size_t)slash };
     struct str name = str_from(s, (size_t)slash + 1);
     return made_of(owner, "-", 39) && made_of(name, "-._", 100) && !str_is(name, ".") &&
-           !str_is(name, "..");
+           !str_is(name, "..") &&
+           !(name.len >= 4 && str_eq_nocase(str_from(name, name.len - 4), STR_LIT(".git")));
 }
 
 bool sha_valid(struct str s)

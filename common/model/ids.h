@@ -7,8 +7,11 @@
 
 /* X-GitHub-Delivery: [A-Za-z0-9-]{1,64}. */
 bool delivery_valid(struct str s);
-/* owner/repo: owner [A-Za-z0-9-]{1,39}, repo [A-Za-z0-9._-]{1,100}, not "." or "..". */
+/* owner/repo: owner [A-Za-z0-9-]{1,39}, repo [A-Za-z0-9._-]{1,100}, not "." or "..", and without
+ * ".git" at its end, which is of the address to clone from: GitHub has no such name. */
 bool repo_valid(struct str s);
+/* For people: what repo_valid takes. */
+#define REPO_ACCEPTED "owner/repo, without https://github.com/ before it and .git behind it"
 /* 7 to 64 hex digits. */
 bool sha_valid(struct str s);
 /* "L1" to "L4" as in headers and records: 1 to 4, or 0 when it is none of them. */

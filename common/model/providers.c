@@ -123,7 +123,7 @@ static enum err pipeline_add(struct reading *r, struct provider *provider,
 static enum err read_repo(struct reading *r, struct pipeline *p, const struct yaml_doc_node *node)
 {
     if (node->kind != YAML_DOC_TEXT || !repo_valid(node->text))
-        return FAULT(r, node, "%s is not a repository; accepted is owner/repo",
+        return FAULT(r, node, "%s is not a repository; accepted is " REPO_ACCEPTED,
                      yaml_doc_describe(node).text);
     p->shown.repo = node->text;
     return OK;

@@ -31,7 +31,8 @@ class Hud:
 
     def __init__(self):
         self.taken, self.refused, self.keys, self.refuse = [], [], set(), None
-        self.throttle_s, self.times = 0, []  # one 429 with Retry-After; when requests came
+        self.throttle_s, self.times = 0, []  # one answer with Retry-After; when requests came
+        self.throttle_status = 429
         hud = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -39,7 +40,7 @@ class Hud:
                 row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 hud.times.append(time.monotonic())
                 if hud.throttle_s:
-                    self.send_response(429)
+                    self.send_response(hud.throttle_status)
                     self.send_header("Retry-After", str(hud.throttle_s))
                     self.send_header("Content-Length", "0")
                     self.end_headers()
@@ -120,11 +121,12 @@ def test_while_the_hud_is_unavailable_lag_shows_it_and_then_all_but_the_refused_
     assert [(row.headers["class"], row.headers["error"]) for row in rows] == [("refused", "the HUD answered 400")] * 2
     assert [status for _, status in hud.refused] == ["in_progress", "completed"]
     assert [json.loads(row.value)["status"] for row in rows] == ["in_progress", "completed"]
-    hud.throttle_s = 4
-    late = Job(reporter, "org/two", "L2").call("in_progress", 1000)
-    wait_for("it to arrive", lambda: [one for one in hud.taken if one[0] == late.delivery])
-    throttled, *later = hud.times[-2:]
-    assert later and later[0] - throttled >= 4, "Retry-After is obeyed"
+    for status in (429, 503):
+        hud.throttle_s, hud.throttle_status = 4, status
+        late = Job(reporter, "org/two", "L2").call("in_progress", 1000)
+        wait_for("it to arrive", lambda late=late: [one for one in hud.taken if one[0] == late.delivery])
+        throttled, *later = hud.times[-2:]
+        assert later and later[0] - throttled >= 4, f"Retry-After of a {status} is obeyed"
 
 
 def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(reporter):

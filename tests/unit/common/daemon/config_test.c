@@ -136,8 +136,11 @@ static void bad_values_are_refused_with_what_is_accepted(void **state)
     refused("CRCR_LISTEN=8080", SAYS("host:port"));
     refused("CRCR_LISTEN=0.0.0.0:99999", SAYS("host:port"));
     refused("CRCR_LISTEN=[]:80", SAYS("host:port"));
-    refused("UPSTREAM_REPO=pytorch", SAYS("owner/name"));
-    refused("UPSTREAM_REPO=a/b/c", SAYS("owner/name"));
+    refused("UPSTREAM_REPO=pytorch", SAYS("owner/repo"));
+    refused("UPSTREAM_REPO=a/b/c", SAYS("owner/repo"));
+    refused("UPSTREAM_REPO=pytorch/pytorch.git", SAYS(".git behind it"));
+    refused("UPSTREAM_REPO=https://github.com/pytorch/pytorch",
+            SAYS("without https://github.com/"));
     refused("CRCR_TOPIC_PREFIX=a b", SAYS("letters"));
     refused("CRCR_CA_FILE=/nowhere", SAYS("/nowhere", "readable file"));
 }
@@ -211,10 +214,19 @@ static void plain_http_is_for_loopback_only(void **state)
         "HUD_API_URL=https://h:99999/hud",
         "HUD_API_URL=https://h:x/hud",
         "HUD_API_URL=i/hud",
+        "HUD_API_URL=https://i/hud/crcr/results",
+        "HUD_API_URL=https://i/crcr/results/",
+        "HUD_API_URL=https://i/hud?key=secret",
+        "HUD_API_URL=https://i/hud#top",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         refused_by(DAEMON_REPORTER, bad[i], SAYS("HUD_API_URL: ", "accepted: an https:// URL"));
     refused_by(DAEMON_REPORTER, "HUD_API_URL=https://user:word@h/", SAYS("user name or password"));
+    refused_by(DAEMON_REPORTER, "HUD_API_URL=https://h/crcr/results",
+               SAYS("leave out /crcr/results"));
+    refused_by(DAEMON_REPORTER, "CRCR_PUBLIC_URL=https://h/?x", SAYS("no query and no fragment"));
+    refused_by(DAEMON_REPORTER, "CRCR_GITHUB_API_URL=https://h/v3#x",
+               SAYS("no query and no fragment"));
 }
 
 static void allow_http_opens_every_url(void **state)
@@ -343,15 +355,15 @@ static void urls_are_printed_without_login_and_query(void **state)
                             "REDIS_ENDPOINT=r:1",
                             "GITHUB_APP_ID=1",
                             "GITHUB_APP_PRIVATE_KEY=x",
-                            "HUD_API_URL=https://h/a/?key=hush/",
+                            "ALLOWLIST_URL=https://h/a/?key=hush/",
                             NULL };
     struct buf CLEANUP(buf_clear) faults;
     buf_init(&faults, 1 << 16);
-    assert_int_equal(config_load(&c, DAEMON_REPORTER, environment, &faults), OK);
-    assert_string_equal(config_text(c, "HUD_API_URL"), "https://h/a/?key=hush/");
+    assert_int_equal(config_load(&c, DAEMON_DISPATCHER, environment, &faults), OK);
+    assert_string_equal(config_text(c, "ALLOWLIST_URL"), "https://h/a/?key=hush/");
     buf_reset(&text);
     config_print(c, &text);
-    assert_non_null(strstr(buf_str(&text).ptr, "\nHUD_API_URL=https://h/a/\n"));
+    assert_non_null(strstr(buf_str(&text).ptr, "\nALLOWLIST_URL=https://h/a/\n"));
     config_free(c);
 }
 

@@ -214,6 +214,10 @@ static void a_fault_names_its_place_and_what_is_accepted(void **state)
         /* not owner/repo */
         { "L1:\n  - noslash\n", "a.yml:2:5: ", "accepted is owner/repo" },
         { "L1:\n  - a/b/c\n", "a.yml:2:5: ", "accepted is owner/repo" },
+        { "L1:\n  - org/a.git\n", "a.yml:2:5: ", ".git behind it" },
+        { "L2:\n  - org/A.GIT: {events: [nightly]}\n", "a.yml:2:5: ", ".git behind it" },
+        { "L1:\n  - https://github.com/org/a\n", "a.yml:2:5: ", "without https://github.com/" },
+        { "L1:\n  - git@github.com:org/a.git\n", "a.yml:2:5: ", "accepted is owner/repo" },
         { "L1:\n  - \"a/b\\0\"\n", "a.yml:2:5: ", "accepted is owner/repo" },
         { "L1:\n  - [org/a]\n", "a.yml:2:5: ", "accepted is owner/repo" },
         { "L1:\n  -\n", "a.yml:2:4: ", "accepted is owner/repo" },

@@ -171,6 +171,7 @@ static void a_fault_names_its_place_and_what_is_accepted(void **state)
         { "buildkite:\n  vllm/ci: org/a\n", "p.yml:2:3: ", "two UUIDs" },
         { "buildkite:\n  " ORG ": org/a\n", "p.yml:2:3: ", "two UUIDs" },
         { "buildkite:\n  " KEY ": noslash\n", "p.yml:2:78: ", "accepted is owner/repo" },
+        { "buildkite:\n  " KEY ": org/a.git\n", "p.yml:2:78: ", ".git behind it" },
         { "buildkite:\n  " KEY ":\n", "p.yml:2:77: ", "accepted is owner/repo" },
         { "buildkite:\n  " KEY ": [org/a]\n", "p.yml:2:78: ", "a list is not a repository" },
         { "buildkite:\n  " KEY ": {}\n", "p.yml:2:3: ", "has no repo" },
