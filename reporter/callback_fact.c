@@ -105,6 +105,7 @@ static void job_fill(struct result_record *job, const struct headers *h, const s
         job->issuer = text_of_header(h, "issuer");
         job->state = c->status;
         job->conclusion = c->status == JOB_COMPLETED ? text_of(c->conclusion) : NULL;
+        job->no_conclusion = c->no_conclusion ? 1 : -1;
     }
     failed_tests_fill(job, c);
     if (c->has_tests) {

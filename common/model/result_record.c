@@ -61,6 +61,7 @@ static const struct column columns[] = {
     { "completed_ms", MILLIS, AT(completed_ms), -1, false },
     { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false },
     { "run_complete", NUMBER, AT(run_complete), -1, false },
+    { "no_conclusion", NUMBER, AT(no_conclusion), -1, false },
     { "issuer", TEXT, AT(issuer), 0, false },
     { "top_level", LEVEL, AT(top_level), -1, false },
     { "ranks", TEXT, AT(ranks), 0, false },
@@ -403,6 +404,16 @@ bool result_record_is_self(const struct result_record *r)
 {
     struct str type = str_of(r->event_type);
     return str_is(type, "nightly") || str_is(type, "periodic");
+}
+
+/* Records from before ingest named the commit have it as their delivery alone. */
+const char *result_record_claimed(const struct result_record *r)
+{
+    if (!result_record_is_self(r))
+        return NULL;
+    if (r->head_sha && *r->head_sha)
+        return r->head_sha;
+    return commit_valid(str_of(r->delivery_id)) ? r->delivery_id : NULL;
 }
 
 bool result_record_is_of_other_ci(const struct result_record *r)

@@ -32,6 +32,7 @@ struct result_record {
     int64_t dispatched_ms, in_progress_ms, timed_out_ms, completed_ms;
     int64_t failed_tests_cut; /* rows that are not in failed_tests */
     int64_t run_complete;     /* 1: the downstream said that nothing follows */
+    int64_t no_conclusion;    /* 1: conclusion is failure because none was reported */
     char *issuer;             /* whose token proved it: which CI it runs on */
     int64_t top_level; /* highest tier that a fact of this attempt came with; set by the fold */
     char *ranks;       /* which fact each field came from (fold.lua) */
@@ -46,6 +47,9 @@ void result_record_clear(struct result_record *r);
 
 /* nightly and periodic: reported by a run that no dispatch started. */
 bool result_record_is_self(const struct result_record *r);
+/* The upstream commit that a self-report claims to be of, borrowed; NULL: it names none, or is no
+ * self-report. Only whether it exists is looked up: it proves nothing. */
+const char *result_record_claimed(const struct result_record *r);
 /* Proved by an issuer other than GitHub Actions: a run id of digits is none that GitHub knows. */
 bool result_record_is_of_other_ci(const struct result_record *r);
 
@@ -61,7 +65,7 @@ struct result_field {
     struct str value;
     char text[24];
 };
-#define RESULT_FIELDS_MAX 40
+#define RESULT_FIELDS_MAX 48
 /* Strings stay borrowed from r. Gives the number of entries. */
 size_t result_record_fields(const struct result_record *r,
                             struct result_field to[RESULT_FIELDS_MAX]);

@@ -14,6 +14,7 @@ void api_put_job(struct buf *to, const struct result_record *job)
     result_record_to_json(job, to);
     to->len--; /* its last bracket */
     json_put_bool(to, "replaced", job->replaced);
+    json_put_bool(to, "no_conclusion", job->no_conclusion > 0);
     buf_putc(to, '}');
 }
 

@@ -29,13 +29,9 @@ static const char *text_of(const char *text)
     return text ? text : "";
 }
 
-/* A run that the downstream starts itself names the commit as its delivery. */
 static const char *commit_of(const struct result_record *job)
 {
-    if (job->head_sha && *job->head_sha)
-        return job->head_sha;
-    bool self = result_record_is_self(job) && sha_valid(str_of(job->delivery_id));
-    return self ? job->delivery_id : NULL;
+    return job->head_sha && *job->head_sha ? job->head_sha : result_record_claimed(job);
 }
 
 static bool has_failed(const struct result_record *job)
