@@ -83,18 +83,17 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
     result_record_to_headers(merged, &headers);
     if (merged->top_level >= 2) /* a row that was begun is ended, also after a demotion */
         put(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
-    const char *claimed = result_record_claimed(merged);
-    /* One that was started is ended, also after a demotion. Nightly and periodic runs have none. */
-    if (merged->top_level >= 3 && !result_record_is_self(merged))
+    bool self = result_record_is_self(merged); /* nightly and periodic: no check run anywhere */
+    if (merged->top_level >= 3 && !self) /* one that was started is ended, also after a demotion */
         mark_dirty(fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)), NULL);
     /* Whether it exists upstream is asked under the upstream's name, at the cost of the repository
      * in the header (pass_start). */
-    if (merged->level >= 2 && claimed) {
+    if (merged->level >= 2 && self) {
         headers_init(&headers);
         headers_put(&headers, "repo", str_of(merged->repo));
-        mark_dirty(fact, claimed, str_of(f->reporter->upstream_repo), str_of(merged->event_type),
-                   &headers);
+        mark_dirty(fact, result_record_commit(merged), str_of(f->reporter->upstream_repo),
+                   str_of(merged->event_type), &headers);
     }
 }
 

@@ -100,10 +100,9 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
         err = job_restore_queue(f->redis, &row, &times, why);
         if (!err)
             queued(f, job_collect, record->value.len);
-        if (!err && row.level >= 2 &&
-            result_record_claimed(&row)) /* whether it exists is asked again */
-            rebuild_mark(f->rebuild, result_record_claimed(&row), f->reporter->upstream_repo,
-                         row.repo);
+        const char *commit = result_record_is_self(&row) ? result_record_commit(&row) : NULL;
+        if (!err && row.level >= 2 && commit) /* whether it exists is asked again */
+            rebuild_mark(f->rebuild, commit, f->reporter->upstream_repo, row.repo);
     }
     result_record_clear(&row);
     return err;

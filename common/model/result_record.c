@@ -406,14 +406,12 @@ bool result_record_is_self(const struct result_record *r)
     return str_is(type, "nightly") || str_is(type, "periodic");
 }
 
-/* Records from before ingest named the commit have it as their delivery alone. */
-const char *result_record_claimed(const struct result_record *r)
+/* A self-report from before ingest wrote it down has it as its delivery. */
+const char *result_record_commit(const struct result_record *r)
 {
-    if (!result_record_is_self(r))
-        return NULL;
     if (r->head_sha && *r->head_sha)
         return r->head_sha;
-    return commit_valid(str_of(r->delivery_id)) ? r->delivery_id : NULL;
+    return result_record_is_self(r) && commit_valid(str_of(r->delivery_id)) ? r->delivery_id : NULL;
 }
 
 bool result_record_is_of_other_ci(const struct result_record *r)

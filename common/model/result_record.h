@@ -47,9 +47,9 @@ void result_record_clear(struct result_record *r);
 
 /* nightly and periodic: reported by a run that no dispatch started. */
 bool result_record_is_self(const struct result_record *r);
-/* The upstream commit that a self-report claims to be of, borrowed; NULL: it names none, or is no
- * self-report. Only whether it exists is looked up: it proves nothing. */
-const char *result_record_claimed(const struct result_record *r);
+/* The upstream commit that it is of, borrowed; NULL: not known. That of a self-report is a claim:
+ * whether it exists is looked up, and no check run goes by it. */
+const char *result_record_commit(const struct result_record *r);
 /* Proved by an issuer other than GitHub Actions: a run id of digits is none that GitHub knows. */
 bool result_record_is_of_other_ci(const struct result_record *r);
 

@@ -280,14 +280,16 @@ enum err jobs_of_self_run_add(struct redis *r, struct job_list *jobs, struct why
     struct buf CLEANUP(buf_clear) name = BUF_INIT(VIEW_KEY_MAX);
     if (jobs->n == 0 || !result_record_is_self(&jobs->at[0]))
         return OK;
+    struct str commit = str_of(result_record_commit(&jobs->at[0]));
     self_run_put(&name, &jobs->at[0]);
     enum err err =
         jobs_of_dispatch(r, buf_str(&name), str_of(jobs->at[0].repo), HEAD_JOBS_MAX, &run, why);
     jobs->at = mem_resize(jobs->at, jobs->n + run.n, sizeof(*jobs->at));
-    for (size_t i = 0, n = jobs->n, k; i < run.n; i++) {
-        for (k = 0; k < n && strcmp(run.at[i].key, jobs->at[k].key) != 0;)
-            k++;
-        if (k < n)
+    for (size_t i = 0, n = jobs->n; i < run.n; i++) {
+        bool passed = !str_eq(str_of(result_record_commit(&run.at[i])), commit);
+        for (size_t k = 0; k < n && !passed; k++)
+            passed = strcmp(run.at[i].key, jobs->at[k].key) == 0;
+        if (passed)
             continue;
         jobs->at[jobs->n++] = run.at[i];
         result_record_init(&run.at[i]); /* it is theirs now */

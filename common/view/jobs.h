@@ -61,8 +61,8 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
  * that nightly or periodic run, at most 1,000. */
 enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
                           struct job_list *ret, struct why *why) MUST_CHECK;
-/* Adds what the run of the first job has under other deliveries, when that is a nightly or periodic
- * one; without failed tests and verdicts. On an error jobs stay as they are. */
+/* Adds what the run of the first job has of its commit under other deliveries, when that is a
+ * nightly or periodic one; without failed tests and verdicts. On an error jobs stay as they are. */
 enum err jobs_of_self_run_add(struct redis *r, struct job_list *jobs, struct why *why) MUST_CHECK;
 #define REPO_JOBS_MAX 1000 /* of a downstream, as fold.lua keeps */
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.

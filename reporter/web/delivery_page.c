@@ -57,7 +57,8 @@ static enum err put(const struct web_view *w, struct str id, size_t limit, size_
     if (!err)
         err = jobs_of_self_run_add(r, &jobs, why);
     jobs_mark_replaced(jobs.at, jobs.n);
-    const char *claimed = !err && jobs.n > 0 ? result_record_claimed(&jobs.at[0]) : NULL;
+    bool self = !err && jobs.n > 0 && result_record_is_self(&jobs.at[0]);
+    const char *claimed = self ? result_record_commit(&jobs.at[0]) : NULL;
     if (claimed)
         err = commit_seen_get(r, str_of(claimed), &seen, why);
     if (!err)

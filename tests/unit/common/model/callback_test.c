@@ -180,115 +180,6 @@ static void a_self_report_is_completed_and_may_lack_a_conclusion(void **state)
                    "workflow.conclusion is unknown");
 }
 
-/* The step that would have set it failed before it did: the job has failed. */
-static void completed_without_a_conclusion_counts_as_failure(void **state)
-{
-    (void)state;
-    static const char *const without[] = { "", ",\"conclusion\":null", ",\"conclusion\":\"\"" };
-    char body[600];
-    struct callback c;
-    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
-        snprintf(body, sizeof(body), BODY("\"status\":\"completed\",\"name\":\"n\",\"run_id\":1%s"),
-                 without[i]);
-        c = parse(body);
-        assert_int_equal(c.status, JOB_COMPLETED);
-        assert_string_equal(c.conclusion, "failure");
-        assert_true(c.no_conclusion);
-        callback_clear(&c);
-        snprintf(body, sizeof(body),
-                 SELF("periodic", "\"status\":\"completed\",\"name\":\"n\",\"run_id\":1%s"),
-                 without[i]);
-        c = parse(body);
-        assert_string_equal(c.conclusion, ""); /* of a run of its own it may stay unknown */
-        assert_false(c.no_conclusion);
-        callback_clear(&c);
-        snprintf(body, sizeof(body), BODY(NEEDED "%s"), without[i]);
-        c = parse(body);
-        assert_string_equal(c.conclusion, "");
-        assert_false(c.no_conclusion);
-        callback_clear(&c);
-    }
-    c = parse(BODY(FINISHED));
-    assert_false(c.no_conclusion);
-    callback_clear(&c);
-}
-
-static void a_conclusion_that_is_none_is_refused_with_those_that_are(void **state)
-{
-    (void)state;
-    static const char *const wrong[] = { "\"won\"", "\" \"", "\"Success\"", "5", "0",
-                                         "true",    "false", "[]",          "{}" };
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        char body[600];
-        snprintf(body, sizeof(body),
-                 BODY("\"status\":\"completed\",\"conclusion\":%s,\"name\":\"n\",\"run_id\":1"),
-                 wrong[i]);
-        assert_refused(body, "accepted are success, failure, cancelled, timed_out, neutral, "
-                             "skipped, action_required and stale");
-        snprintf(body, sizeof(body),
-                 SELF("nightly",
-                      "\"status\":\"completed\",\"conclusion\":%s,\"name\":\"n\",\"run_id\":1"),
-                 wrong[i]);
-        assert_refused(body, "accepted are success, failure");
-    }
-}
-
-static void assert_claims(const char *members, const char *delivery, const char *commit)
-{
-    char body[1000];
-    snprintf(body, sizeof(body),
-             "{\"event_type\":\"nightly\",\"delivery_id\":\"%s\",%s\"workflow\":{" FINISHED "}}",
-             delivery, members);
-    struct callback c = parse(body);
-    assert_string_equal(callback_commit(&c), commit);
-    callback_clear(&c);
-}
-
-#define A40 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define B40 "BBBBBBBBBBbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define C64 "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
-
-static void a_self_report_claims_its_commit_by_the_first_that_is_one(void **state)
-{
-    (void)state;
-    assert_claims("\"payload\":{\"head_sha\":\"" A40 "\",\"after\":\"" B40 "\"},"
-                  "\"pytorch_head_sha\":\"" C64 "\",",
-                  "n-1", A40);
-    assert_claims("\"pytorch_head_sha\":\"" C64 "\",\"payload\":{\"after\":\"" B40 "\"},", A40,
-                  B40);
-    assert_claims("\"pytorch_head_sha\":\"" C64 "\",", A40, C64);
-    assert_claims("", A40, A40);
-    assert_claims("", C64, C64);
-    assert_claims("", "72d3162e-cc78-11e3-81ab-4c9367dc0958", "");
-    /* what is no commit is passed over, whatever it is */
-    static const char *const none[] = { "\"abcdef1\"",
-                                        "\"main\"",
-                                        "\"\"",
-                                        "null",
-                                        "7",
-                                        "{}",
-                                        "[]",
-                                        "\"" A40 "a\"",
-                                        "\"" A40 " \"",
-                                        "\"g"
-                                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"" };
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        char members[400];
-        snprintf(members, sizeof(members), "\"payload\":{\"head_sha\":%s,\"after\":\"" B40 "\"},",
-                 none[i]);
-        assert_claims(members, "n-1", B40);
-        snprintf(members, sizeof(members), "\"payload\":{\"after\":%s},\"pytorch_head_sha\":%s,",
-                 none[i], none[i]);
-        assert_claims(members, "n-1", "");
-        assert_claims(members, "abcdef1", ""); /* an abbreviation names no commit for good */
-    }
-    assert_claims("\"payload\":\"" A40 "\",", "n-1", "");
-    struct callback c = parse("{\"event_type\":\"pull_request\"," DELIVERY
-                              ",\"payload\":{\"after\":\"" A40 "\"},\"workflow\":{" FINISHED "}}");
-    assert_string_equal(callback_commit(&c), ""); /* of a dispatch it is proven elsewhere */
-    callback_clear(&c);
-}
-
 static void a_refusal_names_the_field_and_what_is_accepted(void **state)
 {
     (void)state;
@@ -557,9 +448,6 @@ int main(void)
         cmocka_unit_test(an_absent_attempt_is_the_proven_one),
         cmocka_unit_test(ids_may_be_numbers_or_strings),
         cmocka_unit_test(a_conclusion_before_the_end_is_not_believed),
-        cmocka_unit_test(completed_without_a_conclusion_counts_as_failure),
-        cmocka_unit_test(a_conclusion_that_is_none_is_refused_with_those_that_are),
-        cmocka_unit_test(a_self_report_claims_its_commit_by_the_first_that_is_one),
         cmocka_unit_test(a_self_report_is_completed_and_may_lack_a_conclusion),
         cmocka_unit_test(a_refusal_names_the_field_and_what_is_accepted),
         cmocka_unit_test(names_with_control_or_bidirectional_characters_are_refused),

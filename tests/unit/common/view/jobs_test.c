@@ -194,6 +194,45 @@ static void the_jobs_of_a_downstream_come_page_by_page(void **state)
     job_list_clear(&jobs);
 }
 
+static void done(struct redis_fixture *f, int64_t at_ms, int64_t no_conclusion,
+                 struct result_record *merged)
+{
+    struct result_record fact;
+    enum fold_verdict verdict;
+    result_record_init(&fact);
+    fact.key = mem_dup(KEY);
+    fact.state = JOB_COMPLETED;
+    fact.conclusion = mem_dup("failure");
+    fact.no_conclusion = no_conclusion;
+    fact.repo = mem_dup("org/four");
+    fact.delivery_id = mem_dup("d-1");
+    fact.run_attempt = mem_dup("1");
+    assert_int_equal(job_fold_queue(f->redis, &fact, at_ms, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &verdict, merged, NULL), OK);
+    result_record_clear(&fact);
+}
+
+/* The first report counts, whichever is folded first. */
+static void that_none_was_reported_goes_with_the_conclusion(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct result_record merged;
+    const int64_t first[] = { 1, -1 };
+    for (int turn = 0; turn < 4; turn++) {
+        int64_t wanted = first[turn / 2];
+        redis_fixture_consistent(state);
+        for (int i = 0; i < 2; i++) {
+            bool is_first = i == turn % 2;
+            done(f, is_first ? NOW : NOW + 1000, is_first ? wanted : -wanted, &merged);
+            if (i == 0)
+                result_record_clear(&merged);
+        }
+        assert_string_equal(merged.conclusion, "failure");
+        assert_int_equal(merged.no_conclusion, wanted);
+        result_record_clear(&merged);
+    }
+}
+
 static void report(struct redis_fixture *f, const char *delivery, const char *run, const char *repo,
                    int64_t pr)
 {
@@ -279,6 +318,8 @@ int main(void)
         cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(self_reports_push_no_job_out_of_a_delivery,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(that_none_was_reported_goes_with_the_conclusion,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(a_self_report_is_no_job_of_the_commit_that_it_claims,
                                redis_fixture_consistent),
