@@ -222,7 +222,7 @@ static bool step_provenance(struct visit *t)
 {
     const struct callback *fields = &t->body.fields;
     if (callback_is_self(fields)) {
-        provenance_of_self(&t->provenance);
+        provenance_of_self(fields, &t->provenance);
         return true;
     }
     if (fields->callback_token[0] != '\0' && t->worker->route->options.keys)

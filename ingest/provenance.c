@@ -22,9 +22,11 @@ static bool provenance_set(struct provenance *ret, enum provenance_kind kind, in
     return true;
 }
 
-void provenance_of_self(struct provenance *ret)
+/* Git writes commits in lower case: one commit, one name. */
+void provenance_of_self(const struct callback *fields, struct provenance *ret)
 {
     (void)provenance_set(ret, PROVENANCE_SELF, 0, "", 0);
+    (void)str_lower(ret->head_sha, sizeof(ret->head_sha), str_of(callback_commit(fields)));
 }
 
 bool provenance_of_token(const struct callback *fields, struct str repo,

@@ -1,5 +1,6 @@
 /* How we know that a callback answers a dispatch of ours, and for which pull request and commit.
- * Nothing of it is ever taken from the callback's body. PURE.
+ * Nothing of it is ever taken from the callback's body, but for the commit of a self-report: that
+ * is a claim, and `self` says so to whoever reads the record. PURE.
  *
  *   nightly, periodic ─▶ self       callback_token ─▶ token (a bad one: 403)
  *   otherwise the dispatch record in Redis: there ─▶ record
@@ -26,12 +27,12 @@ const char *provenance_name(enum provenance_kind kind); /* "token", "record", "p
 
 struct provenance {
     enum provenance_kind kind;
-    int64_t pr; /* 0: none, or not known yet */
-    char head_sha[SHA_MAX + 1];
-    int64_t dispatched_ms; /* 0: not known yet */
+    int64_t pr;                 /* 0: none, or not known yet */
+    char head_sha[SHA_MAX + 1]; /* SELF: claimed, "" when it names none; else proven */
+    int64_t dispatched_ms;      /* 0: not known yet */
 };
 
-void provenance_of_self(struct provenance *ret);
+void provenance_of_self(const struct callback *fields, struct provenance *ret);
 /* token: verified. 403 when it speaks of another delivery or repository. */
 bool provenance_of_token(const struct callback *fields, struct str repo,
                          const struct callback_token *token, struct provenance *ret,

@@ -122,14 +122,18 @@ static int names_cmp(const struct result_record *a, const struct result_record *
     return order != 0 ? order : strcmp(a->job_name, b->job_name);
 }
 
+/* What a downstream starts by itself may have a delivery a job. */
 static int dispatches_cmp(const struct result_record *a, const struct result_record *b)
 {
-    int order = strcmp(a->delivery_id, b->delivery_id);
+    bool self = result_record_is_self(a);
+    int order = self - result_record_is_self(b);
+    if (order == 0 && !self)
+        order = strcmp(a->delivery_id, b->delivery_id);
     return order != 0 ? order : strcasecmp(a->repo, b->repo);
 }
 
-/* By delivery and downstream, then by run, workflow, job, newest attempt first. For qsort over
- * pointers to records. */
+/* By delivery (self-reports: all) and downstream, then by run, workflow, job, newest attempt first.
+ * For qsort over pointers to records. */
 static int jobs_cmp(const void *a, const void *b)
 {
     const struct result_record *x = *(const struct result_record *const *)a;

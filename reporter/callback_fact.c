@@ -100,11 +100,12 @@ static void job_fill(struct result_record *job, const struct headers *h, const s
                "sweeper")) { /* the sweeper speaks for a job that fell silent; it does not know on
                                 which CI */
         job->state = JOB_TIMED_OUT;
-        job->conclusion = text_of(c->conclusion);
+        job->conclusion = text_of(c->no_conclusion ? "timed_out" : c->conclusion);
     } else {
         job->issuer = text_of_header(h, "issuer");
         job->state = c->status;
         job->conclusion = c->status == JOB_COMPLETED ? text_of(c->conclusion) : NULL;
+        job->no_conclusion = c->no_conclusion ? 1 : -1;
     }
     failed_tests_fill(job, c);
     if (c->has_tests) {

@@ -13,7 +13,8 @@
 #define STACK_BYTES     1500
 #define TESTS_MAX       (CHECK_SUMMARY_MAX - 10000) /* room for what follows the failed tests */
 #define JOBS_MAX        (CHECK_SUMMARY_MAX - 1000)  /* room for what follows the jobs */
-#define NOTES_MAX       20                          /* of runs */
+#define NO_CONCLUSION   "reported without a conclusion"
+#define NOTES_MAX       20 /* of runs */
 
 bool url_is_plain(struct str url)
 {
@@ -106,9 +107,11 @@ static bool put_link(struct buf *to, const char *separator, const char *what, co
 char *check_title(const struct result_record *job, const char *conclusion)
 {
     struct buf title;
+    bool without = job->no_conclusion > 0;
     buf_init(&title, 255);
     put_capitalised(&title, conclusion ? conclusion : job_state_name(job->state));
-    put_counts(&title, ": ", job);
+    buf_puts(&title, without ? ": " NO_CONCLUSION : "");
+    put_counts(&title, without ? ", " : ": ", job);
     return buf_take(&title, NULL);
 }
 
@@ -214,6 +217,10 @@ char *check_summary(const struct result_record *job, const char *marker)
         check_put_code(to, str_of(job->environment), NAME_BYTES);
     }
     buf_puts(to, "\n");
+    if (job->no_conclusion > 0)
+        buf_puts(
+            to, "\nIt completed and was " NO_CONCLUSION ", which counts as failure. Perhaps a step "
+                "failed before it set the output that the report takes the conclusion from.\n");
     put_tests(to, job);
     if (job->queue_ms >= 0 || job->execution_ms >= 0) {
         buf_putc(to, '\n');
@@ -353,6 +360,7 @@ static void put_job(struct buf *to, const struct result_record *job)
         buf_puts(to, " · attempt ");
         check_put_code(to, str_of(job->run_attempt), 40);
     }
+    buf_puts(to, job->no_conclusion > 0 ? " · " NO_CONCLUSION : "");
     put_counts(to, " · ", job);
     put_link(to, " · ", "Log", job->run_url);
     buf_putc(to, '\n');

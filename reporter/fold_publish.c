@@ -69,7 +69,7 @@ static void mark_dirty(struct fact *fact, const char *sha, struct str repo, stru
                        const struct headers *headers)
 {
     struct buf CLEANUP(buf_clear) key = BUF_INIT(DIRTY_KEY_MAX);
-    if (!sha || !*sha) /* nightly and periodic: no check run anywhere */
+    if (!sha || !*sha)
         return;
     reporter_put_dirty_key(&key, str_of(sha), repo);
     put(fact, TOPIC_RECONCILE, buf_str(&key), reason, headers);
@@ -84,18 +84,18 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
     result_record_to_headers(merged, &headers);
     if (merged->top_level >= 2) /* a row that was begun is ended, also after a demotion */
         put(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
+    bool self = result_record_is_self(merged); /* nightly and periodic: no check run anywhere */
     /* A check run that was started is ended, also after a demotion. GitHub is asked about the run
      * of an open job. */
-    if (merged->top_level >= 3 || job_is_open(merged))
+    if ((merged->top_level >= 3 && !self) || job_is_open(merged))
         mark_dirty(fact, merged->head_sha, str_of(merged->repo),
                    str_of(job_state_name(merged->state)), NULL);
-    /* The commit is the delivery's name; whether it exists upstream is asked under the upstream's
-     * name, at the cost of the repository in the header (pass_start). */
-    if (merged->level >= 2 && result_record_is_self(merged) &&
-        sha_valid(str_of(merged->delivery_id))) {
+    /* Whether it exists upstream is asked under the upstream's name, at the cost of the repository
+     * in the header (pass_start). */
+    if (merged->level >= 2 && self) {
         headers_init(&headers);
         headers_put(&headers, "repo", str_of(merged->repo));
-        mark_dirty(fact, merged->delivery_id, str_of(f->reporter->upstream_repo),
+        mark_dirty(fact, result_record_commit(merged), str_of(f->reporter->upstream_repo),
                    str_of(merged->event_type), &headers);
     }
 }

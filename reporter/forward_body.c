@@ -70,6 +70,8 @@ void forward_body(const struct result_record *r, struct buf *to)
         put(to, "sha", r->head_sha);
         buf_puts(to, "}}");
     } else {
+        if (result_record_is_self(r)) /* as it reports it */
+            put(to, "head_sha", r->head_sha);
         put(to, "after", r->head_sha);
     }
     buf_putc(to, '}');

@@ -101,9 +101,9 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
         err = job_restore_queue(f->redis, &row, &times, why);
         if (!err)
             queued(f, job_collect, record->value.len);
-        if (!err && row.level >= 2 && result_record_is_self(&row) &&
-            sha_valid(str_of(row.delivery_id))) /* whether that commit exists is asked again */
-            rebuild_mark(f->rebuild, row.delivery_id, f->reporter->upstream_repo, row.repo);
+        const char *commit = result_record_is_self(&row) ? result_record_commit(&row) : NULL;
+        if (!err && row.level >= 2 && commit) /* whether it exists is asked again */
+            rebuild_mark(f->rebuild, commit, f->reporter->upstream_repo, row.repo);
     }
     result_record_clear(&row);
     return err;
@@ -145,7 +145,7 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     queued(f, job_collect, fact->record->value.len);
     /* Its aggregate check run may wait for the end of the run, or for quiet, and so may an open
      * job: the times at which they were to be looked at again are lost with the view. */
-    if ((job->level >= 3 || job_is_open(job)) && job->head_sha &&
+    if (((job->level >= 3 && !result_record_is_self(job)) || job_is_open(job)) && job->head_sha &&
         f->now_ms - callback->received_ms < times.overdue_ms + AROUND_MS)
         rebuild_mark(f->rebuild, job->head_sha, job->repo, NULL);
     return OK;

@@ -98,7 +98,7 @@ static enum err view_read(struct pass *p, struct why *why)
         err = run_answers_get(redis, sha, repo, &p->answers, why);
     /* More jobs than the set of a commit holds: those of the dispatch are read by its own index. */
     if (!err && p->has_dispatch && p->jobs.n >= HEAD_JOBS_MAX)
-        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo), false,
+        err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo),
                                AGGREGATE_JOBS_MAX, &p->more, why);
     if (!err)
         err = label_sets_read(redis, p, &labels, why);

@@ -197,7 +197,7 @@ static enum err count(struct redis *r, struct str delivery, struct str repo, int
     *done = true;
     enum err err = hours_tallied_get(r, delivery, repo, &before, why);
     if (!err)
-        err = jobs_of_dispatch(r, delivery, repo, true, JOBS_MAX, &jobs, why);
+        err = jobs_of_dispatch(r, delivery, repo, JOBS_MAX, &jobs, why);
     if (err)
         return err;
     tally(jobs.at, jobs.n, &after);

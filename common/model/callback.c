@@ -50,6 +50,16 @@ bool callback_is_self(const struct callback *c)
     return strcmp(c->event_type, "nightly") == 0 || strcmp(c->event_type, "periodic") == 0;
 }
 
+const char *callback_commit(const struct callback *c)
+{
+    if (!callback_is_self(c))
+        return "";
+    for (size_t i = 0; i < sizeof(c->commits) / sizeof(c->commits[0]); i++)
+        if (c->commits[i][0])
+            return c->commits[i];
+    return commit_valid(str_of(c->delivery_id)) ? c->delivery_id : "";
+}
+
 void callback_clear(struct callback *c)
 {
     free(c->failed_tests);
@@ -81,6 +91,7 @@ enum takes {
     INFO,    /* a string, cut; anything else is passed over */
     INSTANT, /* RFC 3339, from 1970 to 2099; anything else is passed over */
     LINK,    /* an https URL; anything else is passed over */
+    COMMIT,  /* 40 or 64 hex digits; anything else is passed over */
 };
 struct field {
     const char *path;
@@ -106,8 +117,15 @@ static const struct field fields[] = {
     FIELD("workflow.started_at", INSTANT, started_at),
     FIELD("workflow.completed_at", INSTANT, completed_at),
     FIELD("workflow.environment", INFO, environment),
+    FIELD("payload.head_sha", COMMIT, commits[0]),
+    FIELD("payload.after", COMMIT, commits[1]),
+    FIELD("pytorch_head_sha", COMMIT, commits[2]),
 };
 #define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+#define CONCLUSIONS_ACCEPTED                                                                       \
+    "; accepted are success, failure, cancelled, timed_out, neutral, skipped, action_required "    \
+    "and stale"
 
 static bool is_link(struct str url)
 {
@@ -144,12 +162,15 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
         text = str_cut(text, f->size - 1);
     if ((f->takes == INFO && (!is_text || !plain)) ||
         (f->takes == LINK && (!is_text || !plain || !is_link(text))) ||
-        (f->takes == INSTANT && (!is_text || !is_instant(text))))
+        (f->takes == INSTANT && (!is_text || !is_instant(text))) ||
+        (f->takes == COMMIT && (!is_text || !commit_valid(text))))
         return true;
     if (!is_text && !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) &&
                       text.ptr[0] != '-')) { /* -0 is 0 to some, and text of its own to others */
         r->err = why_set(r->why, ERR_REFUSE, "%s must be a string%s", f->path,
-                         f->takes == ID ? " or a whole number from 0" : "");
+                         f->takes == ID ? " or a whole number from 0"
+                         : f->at == offsetof(struct callback, conclusion) ? CONCLUSIONS_ACCEPTED
+                                                                          : "");
         return false;
     }
     if (!plain) {
@@ -367,12 +388,14 @@ static enum err check_state(struct callback *c, struct why *why)
         c->conclusion[0] = '\0'; /* it has none yet, whatever is reported */
         return OK;
     }
-    if (conclusion_valid(str_of(c->conclusion)) || (!c->conclusion[0] && callback_is_self(c)))
+    if (!c->conclusion[0] &&
+        !callback_is_self(c)) { /* the step that sets it has failed, or one before */
+        c->no_conclusion = true;
+        strcpy(c->conclusion, "failure");
+    }
+    if (!c->conclusion[0] || conclusion_valid(str_of(c->conclusion)))
         return OK;
-    return why_set(why, ERR_REFUSE,
-                   "workflow.conclusion is %s; accepted are success, failure, cancelled, "
-                   "timed_out, neutral, skipped, action_required and stale",
-                   c->conclusion[0] ? "unknown" : "missing");
+    return why_set(why, ERR_REFUSE, "workflow.conclusion is unknown" CONCLUSIONS_ACCEPTED);
 }
 
 static void set_defaults(struct reading *r, struct str attempt)

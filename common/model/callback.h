@@ -27,7 +27,10 @@ struct callback {
     char delivery_id[DELIVERY_MAX + 1];
     char callback_token[4096]; /* "" when absent */
     enum job_state status;     /* JOB_IN_PROGRESS or JOB_COMPLETED */
-    char conclusion[32];       /* "" when absent or null */
+    char conclusion[32];       /* "" while in progress; of a self-report also when it has none */
+    bool no_conclusion;        /* completed without one: conclusion is failure */
+    /* What it says of its commit, "" where that is none; the first one counts: callback_commit. */
+    char commits[3][SHA_MAX + 1];
     char workflow_name[NAME_MAX_BYTES + 1];
     char job_name[NAME_MAX_BYTES + 1];
     char run_id[RUN_ID_MAX + 1];
@@ -46,13 +49,16 @@ struct callback {
 };
 
 /* Checks the whole body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and
- * reads it. payload is skipped. attempt: what an absent run_attempt is (a proven one, from the
- * claim or the header), "1" when it is no number. ERR_REFUSE with the field and what is accepted.
- * On an error nothing is to be cleared. */
+ * reads it; of payload only the commits. attempt: what an absent run_attempt is (a proven one, from
+ * the claim or the header), "1" when it is no number. ERR_REFUSE with the field and what is
+ * accepted. On an error nothing is to be cleared. */
 enum err callback_parse(struct str body, struct str attempt, struct callback *ret,
                         struct why *why) MUST_CHECK;
 void callback_clear(struct callback *c);
 /* nightly and periodic: self-reports. */
 bool callback_is_self(const struct callback *c);
+/* The upstream commit that a self-report claims to be of; "": it names none, or is no self-report.
+ * Nobody vouches for it. Borrowed from c. */
+const char *callback_commit(const struct callback *c);
 
 #endif

@@ -52,6 +52,11 @@ bool sha_valid(struct str s)
     return true;
 }
 
+bool commit_valid(struct str s)
+{
+    return sha_valid(s) && (s.len == 40 || s.len == 64);
+}
+
 bool ciflow_tag_pr(struct str ref, int64_t *pr)
 {
     const char prefix[] = "refs/tags/ciflow/";
@@ -79,7 +84,7 @@ bool ciflow_label_device(struct str label, struct str *device)
     return true;
 }
 
-static void put_encoded(struct buf *to, struct str part)
+void key_part(struct buf *to, struct str part)
 {
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < part.len; i++) {
@@ -100,7 +105,7 @@ void job_key(struct buf *to, struct str repo, struct str delivery, struct str wo
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (i > 0)
             buf_putc(to, '/');
-        put_encoded(to, parts[i]);
+        key_part(to, parts[i]);
     }
 }
 

@@ -14,6 +14,8 @@ bool repo_valid(struct str s);
 #define REPO_ACCEPTED "owner/repo, without https://github.com/ before it and .git behind it"
 /* 7 to 64 hex digits. */
 bool sha_valid(struct str s);
+/* 40 or 64 of them: a commit that is not abbreviated. */
+bool commit_valid(struct str s);
 /* "L1" to "L4" as in headers and records: 1 to 4, or 0 when it is none of them. */
 int level_parse(struct str s);
 /* The other way; "" for a level outside 1 to 4. */
@@ -27,6 +29,8 @@ bool ciflow_label_device(struct str label, struct str *device);
  * joined with a slash, so that parts may hold "/" and ":". */
 void job_key(struct buf *to, struct str repo, struct str delivery, struct str workflow,
              struct str job, struct str check_run_id);
+/* Appends one such part. */
+void key_part(struct buf *to, struct str part);
 /* Appends the name of a job's check run, crcr/<repo>/<workflow>/<job>. */
 void check_run_name(struct buf *to, struct str repo, struct str workflow, struct str job);
 

@@ -63,6 +63,7 @@ static const struct column columns[] = {
     { "completed_ms", MILLIS, AT(completed_ms), -1, false },
     { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false },
     { "run_complete", NUMBER, AT(run_complete), -1, false },
+    { "no_conclusion", NUMBER, AT(no_conclusion), -1, false },
     { "issuer", TEXT, AT(issuer), 0, false },
     { "top_level", LEVEL, AT(top_level), -1, false },
     { "ranks", TEXT, AT(ranks), 0, false },
@@ -411,6 +412,14 @@ bool result_record_is_self(const struct result_record *r)
 bool result_record_is_of_actions(const struct result_record *r)
 {
     return r->issuer && strcmp(r->issuer, CALLBACK_ISSUER_ACTIONS) == 0;
+}
+
+/* A self-report from before ingest wrote it down has it as its delivery. */
+const char *result_record_commit(const struct result_record *r)
+{
+    if (r->head_sha && *r->head_sha)
+        return r->head_sha;
+    return result_record_is_self(r) && commit_valid(str_of(r->delivery_id)) ? r->delivery_id : NULL;
 }
 
 bool result_record_is_of_other_ci(const struct result_record *r)

@@ -34,6 +34,7 @@ struct result_record {
     char *ended_by;           /* the job key under which its completed came, when not its own */
     int64_t failed_tests_cut; /* rows that are not in failed_tests */
     int64_t run_complete;     /* 1: the downstream said that nothing follows */
+    int64_t no_conclusion;    /* 1: conclusion is failure because none was reported */
     char *issuer;             /* whose token proved it: which CI it runs on */
     int64_t top_level; /* highest tier that a fact of this attempt came with; set by the fold */
     char *ranks;       /* which fact each field came from (fold.lua) */
@@ -50,6 +51,9 @@ void result_record_clear(struct result_record *r);
 bool result_record_is_self(const struct result_record *r);
 /* Proved by GitHub Actions. */
 bool result_record_is_of_actions(const struct result_record *r);
+/* The upstream commit that it is of, borrowed; NULL: not known. That of a self-report is a claim:
+ * whether it exists is looked up, and no check run goes by it. */
+const char *result_record_commit(const struct result_record *r);
 /* Proved by an issuer other than GitHub Actions: a run id of digits is none that GitHub knows. */
 bool result_record_is_of_other_ci(const struct result_record *r);
 
@@ -67,7 +71,7 @@ struct result_field {
     struct str value;
     char text[24];
 };
-#define RESULT_FIELDS_MAX 44
+#define RESULT_FIELDS_MAX 48
 /* Strings stay borrowed from r. Gives the number of entries. */
 size_t result_record_fields(const struct result_record *r,
                             struct result_field to[RESULT_FIELDS_MAX]);

@@ -22,7 +22,6 @@ void run_job_init(struct run_job *ret, const struct result_record *row, int64_t 
     struct buf run;
     *ret = (struct run_job){
         .key = row->key,
-        .job = mem_dup(row->job_name ? row->job_name : ""),
         .self = result_record_is_self(row),
         .of_pull = row->pr_number > 0 && !result_record_is_self(row),
         .ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT,
@@ -41,9 +40,13 @@ void run_job_init(struct run_job *ret, const struct result_record *row, int64_t 
     if (!str_to_u64(str_of(row->run_attempt), &ret->attempt))
         ret->attempt = 0;
     (void)str_lower(repo, sizeof(repo), str_of(row->repo));
+    struct str workflow = str_of(row->workflow_name), job = str_of(row->job_name);
     const struct str parts[] = { str_of(repo), ret->self ? STR_LIT("self") : STR_LIT("dispatched"),
-                                 str_of(row->delivery_id), str_of(row->workflow_name),
-                                 str_of(row->run_id) };
+                                 ret->self ? STR_NONE : str_of(row->delivery_id),
+                                 ret->self ? STR_NONE : workflow, str_of(row->run_id) };
+    buf_init(&run, RUN_MAX_BYTES);
+    buf_printf(&run, "%.*s\n%.*s", STR_ARG(workflow), STR_ARG(job));
+    ret->job = buf_take(&run, NULL);
     buf_init(&run, RUN_MAX_BYTES);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         buf_put(&run, parts[i]);

@@ -2,7 +2,8 @@
  * the hours of the pages are both made of it. PURE.
  *
  *   job   the newest attempt of each (run, job), once it has completed or timed out
- *   run   delivery, workflow and run id; once all its jobs have ended */
+ *   run   delivery, workflow and run id; of nightly and periodic runs the run id alone: their
+ *         deliveries are names of their own making; once all its jobs have ended */
 #ifndef CRCR_MODEL_RUN_ENDS_H
 #define CRCR_MODEL_RUN_ENDS_H
 
@@ -10,9 +11,9 @@
 
 /* What is needed of a job. Times are -1 when unknown. */
 struct run_job {
-    const char *key; /* borrowed from the row: the order where nothing else decides */
-    char *run;       /* begins with the repository in lower case and a newline */
-    char *job;
+    const char *key;  /* borrowed from the row: the order where nothing else decides */
+    char *run;        /* begins with the repository in lower case and a newline */
+    char *job;        /* workflow and name */
     uint64_t attempt; /* 0 when it is no number: such attempts replace nothing */
     bool self;        /* of a nightly or periodic run */
     bool of_pull;     /* of a pull request that was dispatched: levels go by these alone */

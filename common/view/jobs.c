@@ -14,6 +14,7 @@ extern const char view_fold_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
+#define SELF_RUN  "run:" /* no delivery has a colon */
 #define FOLD_KEYS 11
 #define FOLD_ARGS 12 /* before the fields; fold.lua names them */
 
@@ -29,6 +30,12 @@ const char *fold_verdict_name(enum fold_verdict verdict)
     return verdict_names[verdict];
 }
 
+static void self_run_put(struct buf *to, const struct result_record *job)
+{
+    buf_puts(to, SELF_RUN);
+    key_part(to, str_of(job->run_id));
+}
+
 /* What was received from first_ms to last_ms; ranks "" for one fact. */
 static enum err fold_queue(struct redis *r, const struct result_record *fact, int64_t first_ms,
                            int64_t last_ms, const char *ranks, const struct view_times *times,
@@ -37,29 +44,31 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
     struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
+    struct buf CLEANUP(buf_clear) run = BUF_INIT(VIEW_KEY_MAX);
+    bool self = result_record_is_self(fact);
     size_t n = 0;
 
+    self_run_put(&run, fact);
     argv[n++] = key_job(NEW_KEY, str_of(fact->key));
-    argv[n++] =
-        result_record_is_self(fact) ? key_self(NEW_KEY, delivery) : key_delivery(NEW_KEY, delivery);
+    argv[n++] = self ? key_self(NEW_KEY, delivery) : key_delivery(NEW_KEY, delivery);
     argv[n++] = key_repo(NEW_KEY, repo);
     argv[n++] = STR_LIT(KEY_REPOS);
     argv[n++] = STR_LIT(KEY_OVERDUE);
-    argv[n++] = fact->head_sha ? key_head(NEW_KEY, str_of(fact->head_sha), repo) : argv[0];
-    argv[n++] = fact->pr_number > 0 ? key_pr(NEW_KEY, fact->pr_number) : argv[0];
+    argv[n++] = self ? key_selfrun(NEW_KEY, buf_str(&run), repo) /* its commit is a claim */
+                : fact->head_sha ? key_head(NEW_KEY, str_of(fact->head_sha), repo)
+                                 : argv[0];
+    argv[n++] = !self && fact->pr_number > 0 ? key_pr(NEW_KEY, fact->pr_number) : argv[0];
     argv[n++] = key_spent(NEW_KEY, repo);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = STR_LIT(KEY_TALLY);
-    argv[n++] = result_record_is_self(fact)
-                    ? argv[0]
-                    : key_jobs(NEW_KEY, delivery, repo, str_of(fact->run_id));
+    argv[n++] = self ? argv[0] : key_jobs(NEW_KEY, delivery, repo, str_of(fact->run_id));
     argv[n++] = str_of(job_state_name(fact->state));
     argv[n++] = STR_NUMBER(first_ms);
     argv[n++] = str_of(fact->run_attempt);
     argv[n++] = STR_NUMBER(times->ttl_s);
     argv[n++] = STR_NUMBER(times->overdue_ms);
     argv[n++] = str_of(fact->key);
-    argv[n++] = delivery;
+    argv[n++] = self ? buf_str(&run) : delivery; /* what it is counted with */
     argv[n++] = repo;
     argv[n++] = times->fence ? STR_NUMBER(times->fence) : STR_LIT("");
     argv[n++] = STR_NUMBER(last_ms);
@@ -175,19 +184,25 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
-                      struct why *why)
+/* brief: as jobs_get. */
+static enum err jobs_of_set(struct redis *r, struct str key, bool brief, struct job_list *ret,
+                            struct why *why)
 {
     const struct redis_value *reply;
-    enum err err =
-        redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key_head(NEW_KEY, sha, repo)), why);
+    enum err err = redis_call(r, &reply, REDIS_ARGS(STR_LIT("SMEMBERS"), key), why);
     if (err)
         return err;
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     jobs_add(&names, reply, STR_LIT(""), SIZE_MAX);
     if (names.n > 0)
         qsort(names.at, names.n, sizeof(*names.at), by_name);
-    return jobs_get(r, &names, false, ret, why);
+    return jobs_get(r, &names, brief, ret, why);
+}
+
+enum err jobs_of_head(struct redis *r, struct str sha, struct str repo, struct job_list *ret,
+                      struct why *why)
+{
+    return jobs_of_set(r, key_head(NEW_KEY, sha, repo), false, ret, why);
 }
 
 /* with_self: and behind them those of nightly and periodic runs that name the delivery. */
@@ -246,16 +261,41 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
     return err;
 }
 
-enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, bool with_self,
-                          size_t limit, struct job_list *ret, struct why *why)
+enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
+                          struct job_list *ret, struct why *why)
 {
+    if (str_starts(delivery, SELF_RUN))
+        return jobs_of_set(r, key_selfrun(NEW_KEY, delivery, repo), true, ret, why);
     struct buf CLEANUP(buf_clear) prefix = BUF_INIT(VIEW_KEY_MAX);
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
     struct str none = STR_LIT("");
     job_key(&prefix, repo, delivery, none, none, none);
     prefix.len -= 2; /* what a job's own parts would stand between */
-    enum err err = names_of_delivery(r, delivery, buf_str(&prefix), with_self, limit, &names, why);
+    enum err err = names_of_delivery(r, delivery, buf_str(&prefix), false, limit, &names, why);
     return err ? err : jobs_get(r, &names, true, ret, why);
+}
+
+enum err jobs_of_self_run_add(struct redis *r, struct job_list *jobs, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) run = { NULL, 0 };
+    struct buf CLEANUP(buf_clear) name = BUF_INIT(VIEW_KEY_MAX);
+    if (jobs->n == 0 || !result_record_is_self(&jobs->at[0]))
+        return OK;
+    struct str commit = str_of(result_record_commit(&jobs->at[0]));
+    self_run_put(&name, &jobs->at[0]);
+    enum err err =
+        jobs_of_dispatch(r, buf_str(&name), str_of(jobs->at[0].repo), HEAD_JOBS_MAX, &run, why);
+    jobs->at = mem_resize(jobs->at, jobs->n + run.n, sizeof(*jobs->at));
+    for (size_t i = 0, n = jobs->n; i < run.n; i++) {
+        bool passed = !str_eq(str_of(result_record_commit(&run.at[i])), commit);
+        for (size_t k = 0; k < n && !passed; k++)
+            passed = strcmp(run.at[i].key, jobs->at[k].key) == 0;
+        if (passed)
+            continue;
+        jobs->at[jobs->n++] = run.at[i];
+        result_record_init(&run.at[i]); /* it is theirs now */
+    }
+    return err;
 }
 
 enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,

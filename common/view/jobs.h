@@ -57,10 +57,13 @@ enum err jobs_of_delivery(struct redis *r, struct str delivery, size_t limit, si
                           struct job_list *ret, struct why *why) MUST_CHECK;
 #define HEAD_JOBS_MAX 1000 /* of a commit and downstream, as fold.lua keeps */
 /* The first jobs of one downstream in a delivery by time, at most limit, however many its commit
- * has; without failed tests and verdicts. with_self: and behind them those of nightly and periodic
- * runs that name the delivery. */
-enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, bool with_self,
-                          size_t limit, struct job_list *ret, struct why *why) MUST_CHECK;
+ * has; without failed tests and verdicts. A delivery "run:<run id>", as in crcr:tally: those of
+ * that nightly or periodic run, at most 1,000. */
+enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo, size_t limit,
+                          struct job_list *ret, struct why *why) MUST_CHECK;
+/* Adds what the run of the first job has of its commit under other deliveries, when that is a
+ * nightly or periodic one; without failed tests and verdicts. On an error jobs stay as they are. */
+enum err jobs_of_self_run_add(struct redis *r, struct job_list *jobs, struct why *why) MUST_CHECK;
 #define REPO_JOBS_MAX 1000 /* of a downstream, as fold.lua keeps */
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
  * last_ms of each: when its newest fact was received. */

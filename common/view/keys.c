@@ -115,6 +115,11 @@ struct str key_self(struct key *to, struct str delivery)
     return of_text(to, "self", delivery);
 }
 
+struct str key_selfrun(struct key *to, struct str run, struct str repo)
+{
+    return of_both(to, "selfrun", run, repo);
+}
+
 struct str key_pr(struct key *to, int64_t pr)
 {
     return of_number(to, "pr", pr);

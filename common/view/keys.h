@@ -38,7 +38,8 @@
  * crcr:tally                                zset    fold,       sweep              -
  *   <delivery>/<repo> whose jobs are to be    sweep
  *   counted, by when (ms, even); odd: a sweeper has it until then, and a fact that is folded
- *   meanwhile marks it anew
+ *   meanwhile marks it anew. Of nightly and periodic runs, here and in the next, run:<run id> in
+ *   place of the delivery
  * crcr:tallied:<delivery>/<repo>            string  sweep       sweep              CRCR_STATUS_TTL
  *   what its jobs have added to the two below
  * crcr:hours:<repo>|<day>                   hash    sweep       web                8 d
@@ -50,6 +51,8 @@
  *   job keys and repos of one delivery, by time, the first 20,000
  * crcr:self:<delivery>                      zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys of nightly and periodic runs, which name any delivery they like: the first 20,000
+ * crcr:selfrun:run:<run id>/<repo>          set     fold        reporter           CRCR_STATUS_TTL
+ *   job keys of one such run, whatever its deliveries are, at most 1,000
  * crcr:ids:<day>                            zset    fold        web                CRCR_STATUS_TTL
  *   deliveries that came on that day (since 1970) and have a dispatch, all of score 0: they are
  *   looked up by prefix
@@ -126,6 +129,7 @@ struct str key_jobs(struct key *to, struct str delivery, struct str repo, struct
 struct str key_dispatch(struct key *to, struct str delivery, struct str repo);
 struct str key_delivery(struct key *to, struct str delivery);
 struct str key_self(struct key *to, struct str delivery);
+struct str key_selfrun(struct key *to, struct str run, struct str repo);
 struct str key_pr(struct key *to, int64_t pr);
 struct str key_ids(struct key *to, int64_t day);
 struct str key_repo(struct key *to, struct str repo);

@@ -1,8 +1,9 @@
 -- What the HUD asks. FINAL: of each job the newest state, also before ClickHouse has merged. Parameters: {name:Type}.
 
 -- name: commit
--- All jobs of a commit, those that failed first.
-SELECT downstream_repo, downstream_repo_level, workflow_name, job_name, status, conclusion, execution_time, workflow_run_url
+-- All jobs of a commit, those that failed first. Of nightly and periodic ones (event_type) the commit is what they claim.
+SELECT downstream_repo, downstream_repo_level, event_type, workflow_name, job_name, status, conclusion, execution_time,
+    workflow_run_url
 FROM crcr.results FINAL
 WHERE pytorch_head_sha = {sha:String}
 ORDER BY conclusion = 'failure' DESC, downstream_repo, workflow_name, job_name;

@@ -13,7 +13,7 @@ CREATE TABLE IF NOT EXISTS crcr.results
     upstream_repo         LowCardinality(Nullable(String)),
     event_type            LowCardinality(Nullable(String)),
     pr_number             Nullable(UInt64),
-    pytorch_head_sha      Nullable(String),
+    pytorch_head_sha      Nullable(String), -- event_type nightly, periodic: as the downstream claims it
     delivery_id           Nullable(String),
     workflow_name         Nullable(String),
     job_name              Nullable(String),

@@ -143,7 +143,7 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
         struct buf CLEANUP(buf_clear) name;
         const struct check_sent *newest = NULL;
         buf_init(&name, 2048);
-        if (!job->head_sha || !job->workflow_name || !job->job_name)
+        if (result_record_is_self(job) || !job->head_sha || !job->workflow_name || !job->job_name)
             continue;
         check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
         err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, &why);

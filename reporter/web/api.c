@@ -14,6 +14,7 @@ void api_put_job(struct buf *to, const struct result_record *job)
     result_record_to_json(job, to);
     to->len--; /* its last bracket */
     json_put_bool(to, "replaced", job->replaced);
+    json_put_bool(to, "no_conclusion", job->no_conclusion > 0);
     buf_putc(to, '}');
 }
 
@@ -179,7 +180,7 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     json_put_text(to, "delivery_id", delivery->id);
     json_put_string(to, "event_type", d ? d->event_type : job ? job->event_type : NULL);
     json_put_string(to, "action", d ? d->action : NULL);
-    json_put_string(to, "head_sha", d ? d->head_sha : job ? job->head_sha : NULL);
+    json_put_string(to, "head_sha", d ? d->head_sha : job ? result_record_commit(job) : NULL);
     json_put_number(to, "pr_number", pr > 0 ? pr : -1);
     json_put_name(to, "commit_exists");
     buf_puts(to, exists[delivery->commit]);

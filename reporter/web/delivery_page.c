@@ -54,10 +54,13 @@ static enum err put(const struct web_view *w, struct str id, size_t limit, size_
     size_t n = 0;
     enum commit_seen seen = COMMIT_UNKNOWN;
     enum err err = jobs_of_delivery(r, id, limit, full_max, &jobs, why);
+    if (!err)
+        err = jobs_of_self_run_add(r, &jobs, why);
     jobs_mark_replaced(jobs.at, jobs.n);
-    /* A nightly or periodic run names the commit itself, as its delivery. */
-    if (!err && jobs.n > 0 && result_record_is_self(&jobs.at[0]) && sha_valid(id))
-        err = commit_seen_get(r, id, &seen, why);
+    bool self = !err && jobs.n > 0 && result_record_is_self(&jobs.at[0]);
+    const char *claimed = self ? result_record_commit(&jobs.at[0]) : NULL;
+    if (claimed)
+        err = commit_seen_get(r, str_of(claimed), &seen, why);
     if (!err)
         err = dispatches_of_delivery(r, id, limit, &dispatches, &n, why);
     const char **checks = full_max > 0 && !err ? mem_alloc(n + 1, sizeof(*checks)) : NULL;

@@ -61,7 +61,9 @@ static enum err jobs_find(struct redis *r, const struct view_index *deliveries,
         struct str id = str_of(deliveries->at[i].name);
         job_list_clear(jobs);
         err = jobs_of_delivery(r, id, PR_JOBS, 0, jobs, why);
-        if (i > 0 && jobs->n > 0 && !str_is(str_of(jobs->at[0].head_sha), head_sha)) {
+        if (i > 0 && jobs->n > 0 &&
+            (result_record_is_self(&jobs->at[0]) ||
+             !str_is(str_of(jobs->at[0].head_sha), head_sha))) {
             job_list_clear(jobs);
             break;
         }

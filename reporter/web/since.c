@@ -29,15 +29,6 @@ static const char *text_of(const char *text)
     return text ? text : "";
 }
 
-/* A run that the downstream starts itself names the commit as its delivery. */
-static const char *commit_of(const struct result_record *job)
-{
-    if (job->head_sha && *job->head_sha)
-        return job->head_sha;
-    bool self = result_record_is_self(job) && sha_valid(str_of(job->delivery_id));
-    return self ? job->delivery_id : NULL;
-}
-
 static bool has_failed(const struct result_record *job)
 {
     const char *conclusion = job_conclusion(job);
@@ -58,7 +49,7 @@ static size_t seen_fill(const struct result_record *jobs, size_t n, const struct
     }
     for (size_t i = 0; i < n; i++) {
         const struct result_record *job = &jobs[i];
-        const char *sha = commit_of(job);
+        const char *sha = result_record_commit(job);
         bool green = result_record_is_successful(job);
         if (!sha || (!green && !has_failed(job)))
             continue;

@@ -47,6 +47,23 @@ def test_duplicates_and_reversals_leave_one_row_and_one_check_run(relay, downstr
     assert [(run["status"], run["conclusion"]) for run in four.check_runs(sha_of(6001))] == [("completed", "failure")]
 
 
+@pytest.mark.parametrize("conclusion", [None, "", ...], ids=["null", "empty", "absent"])
+def test_completed_without_a_conclusion_is_a_failure_that_says_why(relay, downstream, conclusion):
+    """A step that fails before it sets the output that the report takes the conclusion from."""
+    four, number = downstream(L4), {None: 6015, "": 6016, ...: 6017}[conclusion]
+    payload = four.opened(number)
+    assert four.report(payload, "in_progress")[0] == 200
+    assert four.report(payload, "completed", conclusion) == (200, {"ok": True, "status": "completed"})
+    [row] = four.wait_rows(payload["delivery_id"], ("completed", "failure"))
+    assert row["no_conclusion"] is True
+    says = lambda: [run for run in four.check_runs(sha_of(number)) if run["conclusion"] == "failure"]  # noqa: E731
+    [run] = wait_for("the check run", says)
+    assert run["output"]["title"] == "Failure: reported without a conclusion"
+    assert "reported without a conclusion" in run["output"]["summary"]
+    assert four.report(payload, "completed", "failure") == (200, {"ok": True, "status": "duplicate"})
+    assert four.report(payload, "completed", "success")[0] == 409
+
+
 def test_two_attempts_are_two_rows_and_only_the_first_was_queued(relay, downstream):
     two = downstream(L2)
     payload = two.opened(6002)
@@ -218,6 +235,23 @@ def test_a_self_report_has_a_row_and_never_a_check_run(relay, downstream, event_
     assert four.report(after, "completed", "success")[0] == 200
     wait_for("the check run", lambda: four.check_runs(sha_of(after["payload"]["number"])))
     assert not four.check_runs(sha)
+
+
+def test_the_commit_of_a_self_report_is_a_claim_that_no_check_run_follows(relay, downstream):
+    """One build, a delivery id a job; it claims to be of the head of an open pull request."""
+    four, head = downstream(L4), sha_of(6018)
+    opened = four.opened(6018)
+    ids = [f"build-7-job-{number}" for number in range(7)]
+    for number, delivery in enumerate(ids):
+        claim = {"event_type": "nightly", "delivery_id": delivery, "payload": {"head_sha": head}}
+        assert four.report(claim, "completed", "failure" if number else "success", job_name=f"job {number}",
+                           run_id="7007", check_run_id=f"7007-{number}")[0] == 200
+    wait_for("the whole run under each of its deliveries", lambda: all(len(four.rows(one)) == 7 for one in ids))
+    assert {row["pytorch_head_sha"] for row in four.rows(ids[0])} == {head}
+    assert {row["delivery_id"] for row in four.rows(ids[3])} == set(ids)
+    assert four.report(opened, "completed", "success", run_id="7008")[0] == 200
+    runs = lambda: [(run["name"].split("/")[-1], run["conclusion"]) for run in four.check_runs(head)]  # noqa: E731
+    wait_for("the check run of the dispatched job", lambda: runs() == [("test", "success")])
 
 
 # ---- failed tests and verdict -------------------------------------------------------------------------

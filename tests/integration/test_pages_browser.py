@@ -261,6 +261,11 @@ def test_the_matrix_has_pages_with_addresses_and_columns_in_groups(reporter, pag
     assert page.open(address).wait("#801") and shown() == second, "the address is a page's own"
 
 
+def test_a_job_that_reported_no_conclusion_says_so(reporter, page):
+    Job(reporter, "org/four", pr=719).outcome("dispatched").call("completed", 2000, conclusion=None).wait_result()
+    page.open("/pr/719").wait("failure", "reported without a conclusion")
+
+
 def test_a_delivery_has_a_timeline_and_is_found_by_a_part_of_its_id(reporter, page):
     job = Job(reporter, "org/four", pr=709).outcome("dispatched").call("in_progress", 1500)
     page.open(f"/delivery/{job.delivery[:-3]}").wait(job.delivery, "Timeline, by the relay's clock", "first report", "the end of ci / build")

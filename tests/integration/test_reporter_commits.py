@@ -38,6 +38,16 @@ def report(reporter, sha, repo="org/four", level="L4", event_type="nightly", **w
         "received_ms": str(int(time.time() * 1000))})
 
 
+def claim(reporter, delivery, sha, repo="org/four", level="L4", event_type="nightly", **workflow):
+    """A self-report that claims a commit and has a delivery id of its own: the header is ingest's."""
+    reporter.put("callbacks", f"{delivery}/{repo}", {
+        "event_type": event_type, "delivery_id": delivery, "payload": {"head_sha": sha},
+        "workflow": {"schema_version": "1", "name": "nightly", "job_name": "build", "run_id": 7, "run_attempt": 1,
+                     "status": "completed", "conclusion": "success", **workflow}}, {
+        "repo": repo, "level": level, "issuer": "test", "provenance": "self", "delivery": delivery, "head_sha": sha,
+        "received_ms": str(int(time.time() * 1000))})
+
+
 def push_event(reporter, before, commits, pushed_at=None):
     """A push to main. commits: (sha, message), oldest first."""
     now, after = time.time(), commits[-1][0]
@@ -138,6 +148,40 @@ def test_what_is_no_commit_is_not_asked_for(reporter):
     wait_for("the row", lambda: shown(reporter, delivery) is None)
     settled(reporter)
     assert asked(reporter, delivery) == []
+
+
+def test_a_commit_that_is_claimed_is_looked_up_once_whatever_the_deliveries_are(reporter):
+    exists, absent = sha_of("claimed"), "0000" + "b" * 36
+    for number in range(3):
+        claim(reporter, f"claims-{number}", exists, job_name=f"job {number}", check_run_id=f"c{number}", run_id="claimed")
+        claim(reporter, f"absent-{number}", absent, job_name=f"job {number}", check_run_id=f"c{number}", run_id="absent")
+    for number in range(3):
+        wait_for("the answer", lambda number=number: shown(reporter, f"claims-{number}") is True)
+        wait_for("the answer", lambda number=number: shown(reporter, f"absent-{number}") is False)
+    settled(reporter)
+    assert len(asked(reporter, exists)) == len(asked(reporter, absent)) == 1
+    page = reporter.relay.api("/api/crcr/deliveries/claims-0")
+    assert page["head_sha"] == exists and {job["pytorch_head_sha"] for job in page["jobs"]} == {exists}
+
+
+def test_a_claimed_commit_changes_no_check_run_of_that_commit(reporter):
+    job = Job(reporter)
+    job.outcome("dispatched", action="synchronize", received_ms=job.started_ms)
+    job.call("completed", 1000, conclusion="success", run_complete=True)
+    green = {"crcr/org/four": "success", "crcr/org/four/ci/build": "success"}
+    runs = lambda: {run["name"]: run["conclusion"] for run in reporter.checks(job.sha)}  # noqa: E731
+    wait_for("the check runs", lambda: runs() == green)
+    settled(reporter)
+    before = reporter.checks(job.sha)
+    for name in ("build", "another"):
+        claim(reporter, f"attack-{name}", job.sha, name="ci", job_name=name, conclusion="failure", run_id=job.workflow["run_id"])
+    claim(reporter, job.delivery, job.sha, name="ci", job_name="a third", conclusion="failure", run_id=job.workflow["run_id"])
+    wait_for("the rows", lambda: all(shown(reporter, f"attack-{name}") is True for name in ("build", "another")))
+    settled(reporter)
+    assert reporter.checks(job.sha) == before
+    assert len(reporter.redis.client().smembers(f"crcr:head:{job.sha}/org/four")) == 1
+    job.call("completed", 5000, conclusion="success", job_name="more", check_run_id="more")  # looks at all of them again
+    wait_for("the check runs", lambda: runs() == {**green, "crcr/org/four/ci/more": "success"})
 
 
 def test_a_self_report_never_makes_a_check_run(reporter):

@@ -8,7 +8,7 @@ from lib.processes import wait_for
 from lib.relay import http
 from rebuilding import Rebuilding
 from test_reporter import Job, settled
-from test_reporter_commits import report, sha_of
+from test_reporter_commits import claim, report, sha_of
 
 
 class Counting(Rebuilding):
@@ -65,6 +65,23 @@ def test_a_rerun_takes_the_place_of_what_its_first_attempt_counted(reporter):
     assert five["level"] == "L4" and sum(point["successful"] for point in five["points"]) == 1
     assert sum(point["pull_requests"]["runs"] for point in everyone["points"]) >= 2
     assert five["points"][-1]["at"] == everyone["points"][-1]["at"]
+
+
+def test_the_jobs_of_one_build_are_one_run_whatever_their_deliveries_are(reporter):
+    build, sha = "018e5c1a-7b1f-4a54-9e0a-0a1b2c3d4e5f", sha_of("one build")
+    for number in range(7):
+        claim(reporter, f"one-build-{number}", sha, "org/one-build", "L2", name=f"step {number % 2}", run_id=build,
+              job_name=f"job {number}", check_run_id=f"{build}-1", conclusion="failure" if number == 3 else "success")
+    reporter.wait_window("org/one-build", completed=0)
+    nightly = reporter.window("org/one-build")["nightly"]
+    assert (nightly["completed"], nightly["successful"], nightly["runs"]) == (7, 6, 1)
+    claim(reporter, "one-build-again", sha, "org/one-build", "L2", name="step 1", run_id=build, run_attempt=2,
+          job_name="job 3", check_run_id=f"{build}-2")
+    reporter.count()
+    nightly = wait_for("the newest attempt", lambda: (now := reporter.window("org/one-build")["nightly"])["successful"] == 7 and now)
+    assert (nightly["completed"], nightly["runs"]) == (7, 1)
+    [row] = [one for one in reporter.relay.api("/api/crcr/summary")["repos"] if one["repo"] == "org/one-build"]
+    assert (row["last_run"]["jobs"], row["last_run"]["failed"]) == (7, 0)
 
 
 @pytest.mark.parametrize("path, wanted", [("/api/crcr/summary?days=8", "1, 7 or 30"), ("/api/crcr/summary?days=x", "1, 7 or 30"),

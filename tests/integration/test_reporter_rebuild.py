@@ -8,7 +8,7 @@ import pytest
 from lib.processes import wait_for
 from rebuilding import Rebuilding, differences, dump
 from test_reporter import Job, label_event, settled
-from test_reporter_commits import push_event, sha_of
+from test_reporter_commits import claim, push_event, sha_of
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,9 @@ def all_kinds(reporter):
     jobs["timed_out"] = Job(reporter).call("in_progress", 1000).call("completed", 1500, "sweeper")
     jobs["timed_out_late"] = Job(reporter).call("in_progress", 1000) \
         .call("completed", 1500, "sweeper").call("completed", 9000, conclusion="success")
+    jobs["no_conclusion"] = Job(reporter).call("completed", 1000).call("completed", 2000, conclusion="success")
+    for night in ("one", "two"):  # of one run
+        claim(reporter, f"night-{night}-{time.time_ns()}", jobs["plain"].sha, job_name=night, check_run_id=night)
     jobs["open"] = Job(reporter).call("in_progress", 1000)
     demoted = jobs["demoted"] = Job(reporter).call("in_progress", 1000)
     demoted.level = "L1"
@@ -82,7 +85,7 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
     before = dump(reporter.client())
     kinds = {key.split(":")[1] for key in before}
     assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "prs", "dispatch", "sent", "labels", "ids", "main",
-                     "zombies", "claim"}
+                     "zombies", "claim", "self", "selfrun"}
     reporter.flush()
     reporter.wait_consistent()
     settled(reporter)
@@ -108,6 +111,8 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
     """A relay whose topics have the rows only: retention took all else."""
     Job(reporter).call("in_progress", 1000).call("completed", 2000, conclusion="success")
     Job(reporter).call("completed", 1000, conclusion="failure").call("in_progress", 3000, run_attempt=2)
+    Job(reporter).call("completed", 1000)
+    claim(reporter, "night-of-a-row", sha_of("night of a row"))
     settled(reporter)
     rows = reporter.topic("results")
     later = Rebuilding(tmp_path_factory.mktemp("later"), kafka_node.brokers)
@@ -121,10 +126,12 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
         settled(later)
         jobs = [dump(one.client()) for one in (reporter, later)]
         wanted = [{key: value for key, value in view.items()
-                   if key.startswith(("crcr:job:", "crcr:head:", "crcr:repo:", "crcr:zombies"))}
+                   if key.startswith(("crcr:job:", "crcr:head:", "crcr:selfrun:", "crcr:repo:", "crcr:zombies"))}
                   for view in jobs]
         assert len(wanted[0]) > 2
         assert differences(*wanted) == {}
+        wait_for("the claimed commit to be looked up again", lambda: (later.relay.api(
+            "/api/crcr/deliveries/night-of-a-row") or {}).get("commit_exists"))
     finally:
         later.close()
 

@@ -16,7 +16,7 @@ local CLOCK = { in_progress = 'in_progress_ms', timed_out = 'timed_out_ms',
                 completed = 'completed_ms' }
 local IS_CLOCK = { in_progress_ms = true, timed_out_ms = true, completed_ms = true }
 local GROUP = {
-    conclusion = 'c', downstream_repo_level = 'l', upstream_repo = 'u', event_type = 'e',
+    conclusion = 'c', no_conclusion = 'c', downstream_repo_level = 'l', upstream_repo = 'u', event_type = 'e',
     pr_number = 'p', pytorch_head_sha = 'p', run_id = 'r', workflow_run_url = 'w',
     artifact_url = 'a', queue_time = 'q', execution_time = 'x', started_at = 's',
     completed_at = 'd', total_tests = 't', passed_tests = 't', failed_tests = 't',

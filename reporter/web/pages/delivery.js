@@ -1,8 +1,8 @@
 // "/delivery/<id>": what became of one event, a box for each back end; pr.js shows the same boxes.
 import { el, link, own, places } from "./dom.js";
 import { neverReported, timeline } from "./timeline.js";
-import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, prLink, rank, repoLink, said, seconds, state,
-         stateName, tally, tier, when, worst } from "./values.js";
+import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, NO_CONCLUSION, prLink, rank, repoLink, said, seconds,
+         state, stateName, tally, tier, when, worst } from "./values.js";
 
 // ?limit=: how many jobs are asked for.
 export const api = (match, query) => `/api/crcr/deliveries/${match[1]}${query}`;
@@ -61,7 +61,7 @@ function jobItem(job) {
   const elsewhere = !more.length && isBad(stateName(job)) && job.failed_tests > 0;
   return el("li", [
     more.length ? el("details", [el("summary", title), ...more], { open: isBad(stateName(job)) ? "" : null }) : el("div", title),
-    el("small", [`queued ${seconds(job.queue_time)}, ran ${seconds(job.execution_time)}`, links(job),
+    el("small", [`queued ${seconds(job.queue_time)}, ran ${seconds(job.execution_time)}`, job.no_conclusion ? ` · ${NO_CONCLUSION}` : null, links(job),
                  elsewhere ? [" · ", own("failed tests", `/delivery/${job.delivery_id}`)] : null], { class: "quiet" })],
     { key: jobKey(job) });
 }
@@ -152,9 +152,10 @@ export function startOf(delivery) {
   return sent?.received_at || sent?.at;
 }
 
-// A nightly or periodic run names the commit itself: the relay looks whether the upstream has it.
+// A nightly or periodic run names the commit itself, if any: the relay looks whether the upstream has it.
 function selfReported(data) {
   if (data.event_type !== "nightly" && data.event_type !== "periodic") return [];
+  if (!data.head_sha) return ", no commit was reported";
   return [", ", data.commit_exists === null ? "not looked up yet whether the upstream has this commit"
     : data.commit_exists ? "the upstream has this commit" : el("span", "the upstream has no such commit", { class: "bad" })];
 }

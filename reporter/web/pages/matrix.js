@@ -1,26 +1,37 @@
 // The matrix of a back end's jobs, 50 rows a page; part of repo.js.
 import { el, link, own, table } from "./dom.js";
-import { count, jobKey, jobTitle, newestAttempts, prLink, rank, said, seconds, state, stateName, tally, when } from "./values.js";
+import { count, jobKey, jobTitle, newestAttempts, NO_CONCLUSION, prLink, rank, said, seconds, state, stateName, tally, when } from "./values.js";
 
 const ROWS = 50;
 
 const isNightly = (job) => job.event_type === "nightly" || job.event_type === "periodic";
-// A run that it starts itself names the commit as its delivery.
-const commitOf = (job) => job.pytorch_head_sha || (isNightly(job) && job.delivery_id) || "–";
+// A run that it starts itself claims its commit; where an older relay stored it, as its delivery.
+const COMMIT = /^([0-9a-f]{40}|[0-9a-f]{64})$/i;
+const commitOf = (job) => job.pytorch_head_sha || (isNightly(job) && COMMIT.test(job.delivery_id) ? job.delivery_id : null);
 const worse = (a, b) => (!a || rank(stateName(b)) < rank(stateName(a)) ? b : a);
 
 // ---- rows and pages -----------------------------------------------------------------------------
 
-// A row for each commit of a pull request, and for each run of a nightly, the newest first. Of
-// several jobs of one name the worst is shown. While there are older jobs the last row may lack some,
-// and is left out.
+// When each run ended, or began, by the clock of its CI.
+function runTimes(jobs) {
+  const at = new Map();
+  for (const job of jobs)
+    at.set(job.run_id, Math.max(at.get(job.run_id) || 0, Date.parse(job.completed_at || job.started_at) || 0));
+  return at;
+}
+
+// A row for each commit, of a pull request or of the nightly and periodic runs, the newest first; for
+// each run where the commit is not known. Of several jobs of one name the worst is shown; of nightly
+// and periodic ones only those of the newest run count. While there are older jobs the last row may
+// lack some, and is left out.
 function rowsOf(data) {
-  const rows = new Map(), at = new Map(data.jobs.map((job, i) => [job, data.received_ms[i]]));
+  const rows = new Map(), at = new Map(data.jobs.map((job, i) => [job, data.received_ms[i]])), ran = runTimes(data.jobs);
   for (const job of newestAttempts(data.jobs)) {
-    const key = [job.pr_number, job.pytorch_head_sha, job.pr_number ? "" : job.run_id].join(" ");
+    const key = [isNightly(job), job.pr_number, commitOf(job)?.toLowerCase() || job.run_id].join(" ");
     if (!rows.has(key)) rows.set(key, { key, newest: job, at: at.get(job), jobs: new Map() });
-    const row = rows.get(key);
-    row.jobs.set(jobTitle(job), worse(row.jobs.get(jobTitle(job)), job));
+    const { jobs } = rows.get(key), other = jobs.get(jobTitle(job));
+    const later = isNightly(job) && other ? ran.get(job.run_id) - ran.get(other.run_id) : 0; // 0: of one run
+    jobs.set(jobTitle(job), later > 0 ? job : later < 0 ? other : worse(other, job));
   }
   const all = [...rows.values()];
   return data.more_jobs && all.length > 1 ? all.slice(0, -1) : all;
@@ -65,7 +76,7 @@ function pageLinks(data, query, { all, first, rows }) {
 
 function cell(job) {
   if (!job) return el("span", "–", { class: "quiet" });
-  const title = [`ran ${seconds(job.execution_time)}`, job.failed_tests ? `${count(job.failed_tests)} tests failed` : ""]
+  const title = [`ran ${seconds(job.execution_time)}`, job.no_conclusion ? NO_CONCLUSION : "", job.failed_tests ? `${count(job.failed_tests)} tests failed` : ""]
     .filter(Boolean).join(", ");
   return job.workflow_run_url ? link(state(stateName(job)), job.workflow_run_url, { title })
                               : own(state(stateName(job)), `/delivery/${job.delivery_id}`, { title });
@@ -91,7 +102,7 @@ function matrix(name, rows) {
   return table(name, caption, [{ name: "For" }, ...COLUMNS, ...columnsOf(names)], rows.map((row) => ({
     key: row.key, cells: [
       row.newest.pr_number ? prLink(row.newest.pr_number) : own(said(row.newest.event_type || "run"), `/delivery/${row.newest.delivery_id}`),
-      el("code", commitOf(row.newest).slice(0, 10), { title: commitOf(row.newest) }),
+      el("code", (commitOf(row.newest) || "–").slice(0, 10), { title: commitOf(row.newest) }),
       when(row.newest.completed_at || row.newest.started_at), ...names.map((one) => cell(row.jobs.get(one)))] })));
 }
 

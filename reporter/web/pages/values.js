@@ -23,6 +23,7 @@ export function state(name) {
             { class: `state ${look}` });
 }
 
+export const NO_CONCLUSION = "reported without a conclusion";
 export const stateName = (job) => (job.status === "completed" ? job.conclusion || "neutral" : job.status);
 export const jobState = (job) => state(stateName(job));
 export const rank = (name) => (NAMES.includes(name) ? NAMES.indexOf(name) : name ? NAMES.length : NAMES.length + 1);

@@ -92,7 +92,7 @@ def test_unlisted_and_level_1_repos_are_ignored(ingest, issuer, repo):
 
 
 @pytest.mark.parametrize("changes", [
-    {"delivery": ""}, {"status": "queued"}, {"status": "completed"}, {"run_id": 0}, {"name": ""},
+    {"delivery": ""}, {"status": "queued"}, {"status": "completed", "conclusion": 1}, {"run_id": 0}, {"name": ""},
     {"status": "completed", "conclusion": "splendid"}, {"job_name": "build\u202egnp"}, {"name": "CI\x1b[31m"},
 ])
 def test_bad_fields_are_400(ingest, issuer, changes):
@@ -193,6 +193,16 @@ def test_view_tells_duplicates_and_contradictions(ingest, issuer, redis_node):
     failed = callback("completed", token=callback_token(), conclusion="failure")
     status, answer, _ = ingest.callback_checked(failed, issuer.token())
     assert status == 409 and "success" in detail(answer)
+
+
+def test_none_is_the_same_conclusion_as_failure(ingest, issuer, redis_node):
+    view = redis_node.client()
+    for known, reported, expected in [("failure", None, 200), ("failure", "failure", 200), ("success", None, 409)]:
+        view.hset(TWO_JOB, mapping={"status": "completed", "conclusion": known, "run_attempt": "1"})
+        body = callback("completed", token=callback_token(), conclusion=reported)
+        status, answer, _ = ingest.callback_checked(body, issuer.token())
+        assert status == expected, (known, reported, answer)
+        assert status == 409 or json.loads(answer)["status"] == "duplicate"
 
 
 def test_another_attempt_under_the_same_check_run_id_is_news(ingest, issuer, redis_node):

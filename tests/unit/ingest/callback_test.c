@@ -102,8 +102,10 @@ static void fields_are_judged_later_than_json(void **state)
     assert_string_equal(verdict.reason, "field_bad");
     assert_false(check_fields(BODY("pull_request", "queued", ""), "org/two"));
     assert_int_equal(verdict.status, 400);
-    assert_false(check_fields(BODY("pull_request", "completed", ""), "org/two"));
+    assert_false(
+        check_fields(BODY("pull_request", "completed", ",\"conclusion\":\"won\""), "org/two"));
     assert_int_equal(verdict.status, 400);
+    assert_true(check_fields(BODY("pull_request", "completed", ""), "org/two"));
     assert_true(check_fields(BODY("pull_request", "in_progress", ""), "org/two"));
     assert_true(
         check_fields(BODY("pull_request", "completed", ",\"conclusion\":\"success\""), "org/two"));

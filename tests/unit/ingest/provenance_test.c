@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
 #include <cmocka.h>
 
 #include "ingest/provenance.h"
@@ -117,9 +118,25 @@ static void delivery_time_is_read_from_version_1_ids_only(void **state)
 static void self_reports_know_nothing(void **state)
 {
     (void)state;
-    provenance_of_self(&provenance);
+    provenance_of_self(&fields, &provenance);
     assert_int_equal(provenance.kind, PROVENANCE_SELF);
     assert_int_equal(provenance.pr, 0);
+    assert_string_equal(provenance.head_sha, "");
+}
+
+static void a_self_report_claims_a_commit_and_nothing_else(void **state)
+{
+    (void)state;
+    struct callback c = { .event_type = "periodic",
+                          .delivery_id = SHA,
+                          .commits = { "", "ABCDEFabcdefABCDEFabcdefABCDEFabcdefABCD" } };
+    provenance_of_self(&c, &provenance);
+    assert_int_equal(provenance.kind, PROVENANCE_SELF);
+    assert_int_equal(provenance.pr, 0);
+    assert_int_equal(provenance.dispatched_ms, 0);
+    assert_string_equal(provenance.head_sha, "abcdefabcdefabcdefabcdefabcdefabcdefabcd");
+    strcpy(c.event_type, "pull_request"); /* nobody asks; it would have none */
+    provenance_of_self(&c, &provenance);
     assert_string_equal(provenance.head_sha, "");
 }
 
@@ -135,6 +152,7 @@ int main(void)
         cmocka_unit_test(record_may_be_late_within_60_s_of_the_delivery),
         cmocka_unit_test(delivery_time_is_read_from_version_1_ids_only),
         cmocka_unit_test(self_reports_know_nothing),
+        cmocka_unit_test(a_self_report_claims_a_commit_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

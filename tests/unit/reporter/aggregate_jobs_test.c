@@ -183,6 +183,23 @@ static void the_same_jobs_are_marked_as_replaced(void **state)
     s->view.n_jobs = 8; /* to be cleared */
 }
 
+static void an_attempt_of_a_nightly_run_replaces_the_one_before_under_any_delivery(void **state)
+{
+    struct scene *s = *state;
+    static const char *const attempts[] = { "1", "2", "1", "1" };
+    const bool replaced[] = { true, false, false, false };
+    for (int i = 0; i < 4; i++) {
+        struct result_record *one =
+            job(s, i == 3 ? "78" : "77", i == 2 ? "b" : "a", attempts[i], "success", 1000 * i);
+        free(one->delivery_id);
+        one->delivery_id = mem_dup((const char *[]){ "n-1", "n-2", "n-3", "n-4" }[i]);
+        one->event_type = mem_dup("periodic");
+    }
+    jobs_mark_replaced(s->jobs, s->view.n_jobs);
+    for (size_t i = 0; i < s->view.n_jobs; i++)
+        assert_int_equal(s->jobs[i].replaced, replaced[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -201,6 +218,7 @@ int main(void)
         TEST(a_rerun_under_a_new_id_replaces_the_same_job),
         TEST(more_jobs_than_are_looked_at_are_not_green),
         TEST(the_same_jobs_are_marked_as_replaced),
+        TEST(an_attempt_of_a_nightly_run_replaces_the_one_before_under_any_delivery),
         TEST(a_missing_or_stale_conclusion_is_neutral),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

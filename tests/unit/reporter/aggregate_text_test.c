@@ -33,6 +33,17 @@ static void assert_says(struct scene *s, const char *part)
     free(summary);
 }
 
+static void a_job_without_a_conclusion_is_listed_with_that(void **state)
+{
+    struct scene *s = *state;
+    job(s, "77", "a", "1", "failure", 2000);
+    char *summary = summary_of(s);
+    assert_null(strstr(summary, "without a conclusion"));
+    free(summary);
+    s->jobs[0].no_conclusion = 1;
+    assert_says(s, "reported without a conclusion");
+}
+
 static void each_state_has_its_title(void **state)
 {
     struct scene *s = *state;
@@ -252,6 +263,7 @@ static void with_pages_it_links_to_the_back_ends_box_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_job_without_a_conclusion_is_listed_with_that),
         TEST(each_state_has_its_title),
         TEST(each_job_is_listed_with_state_link_and_counts),
         TEST(the_reason_of_a_failed_dispatch_is_told),

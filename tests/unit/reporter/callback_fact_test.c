@@ -114,6 +114,34 @@ static void an_attempt_that_the_body_lacks_is_the_headers(void **state)
     result_record_clear(&fact.job);
 }
 
+static void none_is_failure_and_says_so(void **state)
+{
+    (void)state;
+    struct headers h;
+    struct callback_fact fact;
+    headers_fill(&h, "token");
+    assert_int_equal(read_fact(&h, BODY(""), &fact), OK);
+    assert_int_equal(fact.job.no_conclusion, -1);
+    result_record_clear(&fact.job);
+    assert_int_equal(read_fact(&h,
+                               "{\"delivery_id\":\"d-1\",\"workflow\":{\"status\":\"completed\","
+                               "\"conclusion\":null,\"name\":\"ci\",\"run_id\":77}}",
+                               &fact),
+                     OK);
+    assert_string_equal(fact.job.conclusion, "failure");
+    assert_int_equal(fact.job.no_conclusion, 1);
+    assert_false(result_record_is_successful(&fact.job));
+    result_record_clear(&fact.job);
+    assert_int_equal(read_fact(&h,
+                               "{\"delivery_id\":\"d-1\",\"workflow\":{\"status\":\"in_progress\","
+                               "\"name\":\"ci\",\"run_id\":77}}",
+                               &fact),
+                     OK);
+    assert_null(fact.job.conclusion);
+    assert_int_equal(fact.job.no_conclusion, -1);
+    result_record_clear(&fact.job);
+}
+
 static void what_was_not_told_stays_unknown(void **state)
 {
     (void)state;
@@ -200,6 +228,7 @@ int main(void)
         cmocka_unit_test(the_issuer_is_kept_but_not_the_sweeps),
         cmocka_unit_test(the_page_of_a_run_is_on_the_host_of_its_ci),
         cmocka_unit_test(an_attempt_that_the_body_lacks_is_the_headers),
+        cmocka_unit_test(none_is_failure_and_says_so),
         cmocka_unit_test(what_was_not_told_stays_unknown),
         cmocka_unit_test(the_sweeper_times_out_and_never_completes),
         cmocka_unit_test(the_view_keeps_twenty_failed_tests_and_counts_the_rest),

@@ -41,6 +41,30 @@ static void title_tells_conclusion_and_counts(void **state)
     result_record_clear(&job);
 }
 
+static void a_job_without_a_conclusion_says_so(void **state)
+{
+    (void)state;
+    struct result_record job;
+    job_fill(&job);
+    job.no_conclusion = 1;
+    char *title = check_title(&job, "failure");
+    assert_string_equal(title, "Failure: reported without a conclusion");
+    free(title);
+    job.failed = 1;
+    job.passed = 8;
+    title = check_title(&job, "failure");
+    assert_string_equal(title, "Failure: reported without a conclusion, 1 failed, 8 passed");
+    free(title);
+    char *text = check_summary(&job, "");
+    assert_non_null(strstr(text, "reported without a conclusion, which counts as failure"));
+    free(text);
+    job.no_conclusion = -1;
+    text = check_summary(&job, "");
+    assert_null(strstr(text, "without a conclusion"));
+    free(text);
+    result_record_clear(&job);
+}
+
 static void summary_begins_with_its_marker_and_shows_counts_and_links(void **state)
 {
     (void)state;
@@ -181,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(title_tells_conclusion_and_counts),
+        cmocka_unit_test(a_job_without_a_conclusion_says_so),
         cmocka_unit_test(summary_begins_with_its_marker_and_shows_counts_and_links),
         cmocka_unit_test(names_from_outside_cannot_format_link_or_mention),
         cmocka_unit_test(the_verdict_is_shown_as_the_downstreams_own),

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -82,6 +83,22 @@ static void a_push_names_its_commit(void **state)
     r.pr_number = 0;
     json_t *root = body_of(&r);
     json_t *callback = json_object_get(json_object_get(root, "untrusted"), "callback_payload");
+    assert_string_equal(text_at(callback, "payload", "after", NULL), "abc1234");
+    json_decref(root);
+    result_record_clear(&r);
+}
+
+static void a_self_report_names_its_commit_as_it_came(void **state)
+{
+    (void)state;
+    struct result_record r;
+    fill(&r);
+    r.pr_number = 0;
+    free(r.event_type);
+    r.event_type = mem_dup("nightly");
+    json_t *root = body_of(&r);
+    json_t *callback = json_object_get(json_object_get(root, "untrusted"), "callback_payload");
+    assert_string_equal(text_at(callback, "payload", "head_sha", NULL), "abc1234");
     assert_string_equal(text_at(callback, "payload", "after", NULL), "abc1234");
     json_decref(root);
     result_record_clear(&r);
@@ -172,6 +189,7 @@ int main(void)
         cmocka_unit_test(trusted_is_what_the_relay_measured_and_proved),
         cmocka_unit_test(the_payload_is_cut_to_what_the_hud_reads_and_holds_no_token),
         cmocka_unit_test(a_push_names_its_commit),
+        cmocka_unit_test(a_self_report_names_its_commit_as_it_came),
         cmocka_unit_test(a_time_out_is_completed_for_the_hud),
         cmocka_unit_test(failed_tests_and_verdict_are_documents_again),
         cmocka_unit_test(the_largest_row_has_less_than_2_mb),

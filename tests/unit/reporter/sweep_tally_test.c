@@ -35,7 +35,7 @@ struct one {
     const char *event_type; /* NULL: of a dispatch */
 };
 
-static void fold(struct redis_fixture *f, struct one one)
+static void fold_as(struct redis_fixture *f, struct one one, const char *delivery, const char *job)
 {
     const struct view_times times = { .ttl_s = TTL_S, .overdue_ms = 21600000, .quota = 1 << 30 };
     struct result_record fact, merged;
@@ -43,11 +43,9 @@ static void fold(struct redis_fixture *f, struct one one)
     struct buf CLEANUP(buf_clear) key;
     char check[64];
     int64_t at_ms = began_ms - one.ago_ms;
-    const char *delivery = one.event_type ? SHA : "d-1";
     buf_init(&key, 4096);
     snprintf(check, sizeof(check), "%s-%s", one.run, one.attempt);
-    job_key(&key, STR_LIT("Org/Four"), str_of(delivery), STR_LIT("ci"), STR_LIT("build"),
-            str_of(check));
+    job_key(&key, STR_LIT("Org/Four"), str_of(delivery), STR_LIT("ci"), str_of(job), str_of(check));
     result_record_init(&fact);
     fact.key = str_dup(buf_str(&key));
     fact.state = one.conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS;
@@ -56,7 +54,7 @@ static void fold(struct redis_fixture *f, struct one one)
     fact.event_type = mem_dup(one.event_type ? one.event_type : "pull_request");
     fact.delivery_id = mem_dup(delivery);
     fact.workflow_name = mem_dup("ci");
-    fact.job_name = mem_dup("build");
+    fact.job_name = mem_dup(job);
     fact.check_run_id = mem_dup(check);
     fact.run_id = mem_dup(one.run);
     fact.run_attempt = mem_dup(one.attempt);
@@ -64,6 +62,11 @@ static void fold(struct redis_fixture *f, struct one one)
     assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
     result_record_clear(&fact);
+}
+
+static void fold(struct redis_fixture *f, struct one one)
+{
+    fold_as(f, one, one.event_type ? SHA : "d-1", "build");
 }
 
 /* Counts all that is marked, as of so much later. */
@@ -128,10 +131,32 @@ static void nightly_runs_are_counted_apart(void **state)
     struct redis_fixture *f = *state;
     fold(f, (struct one){ "1", "1", "success", 5000, "nightly" });
     fold(f, (struct one){ "2", "1", "failure", 5000, "periodic" });
-    assert_int_equal(sweep(f, LATER), 1);
+    assert_int_equal(sweep(f, LATER), 2); /* each run by itself */
     assert_counts(f, 0, 0);
     assert_int_equal(count(f, true, 48, HOURS_SELF, FIGURE_COMPLETED), 2);
     assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_SUCCESSFUL), 1);
+}
+
+/* One build of another CI, whose jobs name a delivery each; also one that was dispatched. */
+static void a_nightly_run_is_one_run_whatever_its_deliveries_are(void **state)
+{
+    struct redis_fixture *f = *state;
+    static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g" };
+    static const char run[] = "018e5c1a/7b1f:4a54 %"; /* a run id may be any text */
+    for (size_t i = 0; i < 7; i++)
+        fold_as(f, (struct one){ run, "1", i ? "success" : "failure", 5000, "nightly" }, names[i],
+                names[i]);
+    fold_as(f, (struct one){ run, "1", "success", 5000, NULL }, "a", "h");
+    assert_int_equal(sweep(f, LATER), 2);
+    assert_counts(f, 1, 1);
+    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_RUNS), 1);
+    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_COMPLETED), 7);
+    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_SUCCESSFUL), 6);
+    fold_as(f, (struct one){ run, "2", "success", 4000, "nightly" }, "again", "a");
+    assert_int_equal(sweep(f, LATER), 1);
+    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_RUNS), 1);
+    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_COMPLETED), 7);
+    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_SUCCESSFUL), 7);
 }
 
 static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
@@ -291,6 +316,8 @@ int main(void)
         cmocka_unit_test_setup(what_is_folded_is_counted_once_and_a_rerun_takes_its_place,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(nightly_runs_are_counted_apart, redis_fixture_consistent),
+        cmocka_unit_test_setup(a_nightly_run_is_one_run_whatever_its_deliveries_are,
+                               redis_fixture_consistent),
         cmocka_unit_test_setup(a_sweeper_that_dies_anywhere_counts_nothing_twice,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(what_is_folded_while_a_sweeper_counts_is_counted_too,

@@ -165,6 +165,31 @@ static void nightly_and_periodic_runs_count_apart(void **state)
     assert_int_equal(value(&s, "n.runs"), 2);
 }
 
+/* Whatever they call their deliveries and workflows; a job is a name in a workflow. */
+static void the_jobs_of_one_nightly_run_are_one_run(void **state)
+{
+    (void)state;
+    struct scene s = { .n = 0 };
+    for (int i = 0; i < 4; i++) {
+        static char *const deliveries[] = { "n-1", "n-2", "n-3", "n-4" };
+        struct result_record *job = add(&s, "9", i < 2 ? "a" : "b", "1", "success", NOON);
+        job->event_type = "nightly";
+        job->delivery_id = deliveries[i];
+        job->workflow_name = i % 2 ? "gpu" : "cpu";
+    }
+    assert_int_equal(value(&s, "n.done"), 4);
+    assert_int_equal(value(&s, "n.runs"), 1);
+    struct result_record *again = add(&s, "9", "a", "2", "failure", NOON);
+    again->event_type = "nightly";
+    again->delivery_id = "n-5";
+    again->workflow_name = "gpu";
+    assert_int_equal(value(&s, "n.done"), 4);
+    assert_int_equal(value(&s, "n.ok"), 3);
+    for (size_t i = 0; i < s.n; i++)
+        s.jobs[i].event_type = "push"; /* of dispatches each has a run of its own */
+    assert_int_equal(value(&s, "p.runs"), 5);
+}
+
 static void an_end_that_the_ci_says_is_after_ours_is_not_believed(void **state)
 {
     (void)state;
@@ -186,6 +211,7 @@ int main(void)
         cmocka_unit_test(the_newest_attempt_of_each_job_counts_and_keeps_the_first_queue),
         cmocka_unit_test(legs_of_one_name_and_attempts_that_are_no_numbers_all_count),
         cmocka_unit_test(nightly_and_periodic_runs_count_apart),
+        cmocka_unit_test(the_jobs_of_one_nightly_run_are_one_run),
         cmocka_unit_test(an_end_that_the_ci_says_is_after_ours_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,17 @@ static void sha_is_seven_to_sixty_four_hex_digits(void **state)
     INVALID(sha_valid, "00000000000000000000000000000000000000000000000000000000000000000");
 }
 
+static void a_commit_is_not_abbreviated(void **state)
+{
+    (void)state;
+    VALID(commit_valid, "EC26C3E57CA3A959CA5AAD62DE7213C562F8C821");
+    VALID(commit_valid, "0000000000000000000000000000000000000000000000000000000000000000");
+    INVALID(commit_valid, "ec26c3e");
+    INVALID(commit_valid, "ec26c3e57ca3a959ca5aad62de7213c562f8c82");
+    INVALID(commit_valid, "ec26c3e57ca3a959ca5aad62de7213c562f8c8211");
+    INVALID(commit_valid, "zc26c3e57ca3a959ca5aad62de7213c562f8c821");
+}
+
 static void ciflow_tag_names_its_pull_request(void **state)
 {
     (void)state;
@@ -99,6 +110,7 @@ int main(void)
         cmocka_unit_test(delivery_is_letters_digits_and_dashes),
         cmocka_unit_test(repo_is_owner_slash_name),
         cmocka_unit_test(sha_is_seven_to_sixty_four_hex_digits),
+        cmocka_unit_test(a_commit_is_not_abbreviated),
         cmocka_unit_test(ciflow_tag_names_its_pull_request),
         cmocka_unit_test(ciflow_label_names_its_device),
         cmocka_unit_test(job_key_encodes_each_part),

@@ -217,13 +217,12 @@ static void the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit(void *
     assert_int_equal(list.n, HEAD_JOBS_MAX);
     job_list_clear(&list);
     assert_int_equal(
-        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/four"), false, 5000, &list, NULL),
-        OK);
+        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/four"), 5000, &list, NULL), OK);
     assert_int_equal(list.n, HEAD_JOBS_MAX + 5);
     assert_string_equal(list.at[0].issuer, "me");
     job_list_clear(&list);
-    assert_int_equal(
-        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT(REPO), false, 10, &list, NULL), OK);
+    assert_int_equal(jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT(REPO), 10, &list, NULL),
+                     OK);
     assert_int_equal(list.n, 10);
     job_list_clear(&list);
 }

@@ -148,7 +148,7 @@ static void self_reports_push_no_job_out_of_a_delivery(void **state)
     assert_string_equal(jobs.at[0].repo, "org/four");
     job_list_clear(&jobs);
     assert_int_equal(
-        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/bad"), false, 10, &jobs, NULL), OK);
+        jobs_of_dispatch(f->redis, STR_LIT("d-1"), STR_LIT("org/bad"), 10, &jobs, NULL), OK);
     assert_int_equal(jobs.n, 0);
     job_list_clear(&jobs);
     result_record_clear(&merged);
@@ -194,6 +194,119 @@ static void the_jobs_of_a_downstream_come_page_by_page(void **state)
     job_list_clear(&jobs);
 }
 
+static void done(struct redis_fixture *f, int64_t at_ms, int64_t no_conclusion,
+                 struct result_record *merged)
+{
+    struct result_record fact;
+    enum fold_verdict verdict;
+    result_record_init(&fact);
+    fact.key = mem_dup(KEY);
+    fact.state = JOB_COMPLETED;
+    fact.conclusion = mem_dup("failure");
+    fact.no_conclusion = no_conclusion;
+    fact.repo = mem_dup("org/four");
+    fact.delivery_id = mem_dup("d-1");
+    fact.run_attempt = mem_dup("1");
+    assert_int_equal(job_fold_queue(f->redis, &fact, at_ms, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &verdict, merged, NULL), OK);
+    result_record_clear(&fact);
+}
+
+/* The first report counts, whichever is folded first. */
+static void that_none_was_reported_goes_with_the_conclusion(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct result_record merged;
+    const int64_t first[] = { 1, -1 };
+    for (int turn = 0; turn < 4; turn++) {
+        int64_t wanted = first[turn / 2];
+        redis_fixture_consistent(state);
+        for (int i = 0; i < 2; i++) {
+            bool is_first = i == turn % 2;
+            done(f, is_first ? NOW : NOW + 1000, is_first ? wanted : -wanted, &merged);
+            if (i == 0)
+                result_record_clear(&merged);
+        }
+        assert_string_equal(merged.conclusion, "failure");
+        assert_int_equal(merged.no_conclusion, wanted);
+        result_record_clear(&merged);
+    }
+}
+
+static void report(struct redis_fixture *f, const char *delivery, const char *run, const char *repo,
+                   int64_t pr)
+{
+    struct result_record night, merged;
+    enum fold_verdict verdict;
+    char key[200];
+    result_record_init(&night);
+    snprintf(key, sizeof(key), "%s/%s/night/a/1-1",
+             strcmp(repo, "org/bad") ? "org%2Ffour" : "org%2Fbad", delivery);
+    night.key = mem_dup(key);
+    night.state = JOB_COMPLETED;
+    night.event_type = mem_dup("nightly");
+    night.head_sha = mem_dup("0123456789abcdef");
+    night.repo = mem_dup(repo);
+    night.delivery_id = mem_dup(delivery);
+    night.run_id = mem_dup(run);
+    night.run_attempt = mem_dup("1");
+    night.pr_number = pr;
+    assert_int_equal(job_fold_queue(f->redis, &night, NOW, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    result_record_clear(&merged);
+    result_record_clear(&night);
+}
+
+/* Its commit is a claim: no check run of that commit looks at it, nor does its pull request. */
+static void a_self_report_is_no_job_of_the_commit_that_it_claims(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct job_list jobs = { NULL, 0 };
+    const struct redis_value *v;
+    fold(f, JOB_COMPLETED, "success", "1");
+    report(f, "n-1", "9", "org/four", 42);
+    assert_int_equal(
+        jobs_of_head(f->redis, STR_LIT("0123456789abcdef"), STR_LIT("org/four"), &jobs, NULL), OK);
+    assert_int_equal(jobs.n, 1);
+    assert_string_equal(jobs.at[0].key, KEY);
+    job_list_clear(&jobs);
+    assert_int_equal(
+        redis_call(f->redis, &v, REDIS_ARGS(STR_LIT("EXISTS"), STR_LIT("pr:42")), NULL), OK);
+    assert_int_equal(v->integer, 0);
+}
+
+static size_t jobs_with_their_run(struct redis_fixture *f, const char *delivery)
+{
+    struct job_list jobs = { NULL, 0 };
+    assert_int_equal(jobs_of_delivery(f->redis, str_of(delivery), 10, 10, &jobs, NULL), OK);
+    assert_int_equal(jobs_of_self_run_add(f->redis, &jobs, NULL), OK);
+    size_t n = jobs.n;
+    assert_true(n == 0 || strcmp(jobs.at[0].delivery_id, delivery) == 0);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(jobs.at[i].key, jobs.at[k].key);
+    job_list_clear(&jobs);
+    return n;
+}
+
+static void the_jobs_of_a_nightly_run_are_found_under_each_of_its_deliveries(void **state)
+{
+    struct redis_fixture *f = *state;
+    report(f, "n-1", "b/7", "org/four", 0);
+    report(f, "n-2", "b/7", "ORG/four", 0);
+    report(f, "n-3", "b/8", "org/four", 0);
+    report(f, "n-4", "b/7", "org/bad", 0);
+    fold(f, JOB_COMPLETED, "success", "1"); /* of run 77, which was dispatched */
+    report(f, "n-5", "77", "org/four", 0);
+    assert_int_equal(jobs_with_their_run(f, "n-1"), 2);
+    assert_int_equal(jobs_with_their_run(f, "n-2"), 2);
+    assert_int_equal(jobs_with_their_run(f, "n-3"), 1);
+    assert_int_equal(jobs_with_their_run(f, "n-4"), 1);
+    assert_int_equal(jobs_with_their_run(f, "n-5"), 1);
+    assert_int_equal(jobs_with_their_run(f, "d-1"), 1);
+    assert_int_equal(jobs_with_their_run(f, "unknown"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +318,12 @@ int main(void)
         cmocka_unit_test_setup(one_unreadable_job_leaves_the_connection_usable,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(self_reports_push_no_job_out_of_a_delivery,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(that_none_was_reported_goes_with_the_conclusion,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(a_self_report_is_no_job_of_the_commit_that_it_claims,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(the_jobs_of_a_nightly_run_are_found_under_each_of_its_deliveries,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(many_jobs_of_a_delivery_come_without_their_long_texts,
                                redis_fixture_consistent),

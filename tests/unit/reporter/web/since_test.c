@@ -223,6 +223,27 @@ static void an_unknown_commit_is_placed_by_its_time_and_nothing_is_between(void 
     assert_null(row.between);
 }
 
+/* Its deliveries have names of their own; the commit that it claims is in the list. */
+static void a_claimed_commit_has_its_place_in_the_order_of_main(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s);
+    const char *const results[] = { NULL, "success", NULL, NULL, "failure", "failure" };
+    for (int commit = 0; commit < COMMITS; commit++) {
+        if (!results[commit])
+            continue;
+        struct result_record *job = run(&s, commit, "nightly", (char *)results[commit]);
+        job->event_type = "nightly";
+        job->delivery_id = "build-7-job-1";
+    }
+    struct since_row row = only_row(&s);
+    assert_string_equal(row.first_red.sha, sha_of(4));
+    assert_string_equal(row.last_green.sha, sha_of(1));
+    assert_int_equal(row.n_between, 3);
+    assert_int_equal(row.failing, 2);
+}
+
 static void a_push_to_another_branch_is_not_of_main(void **state)
 {
     (void)state;
@@ -273,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_job_whose_re_run_passed_does_not_fail),
         cmocka_unit_test(a_job_that_vanished_says_on_how_many_commits_it_did_not_run),
         cmocka_unit_test(an_unknown_commit_is_placed_by_its_time_and_nothing_is_between),
+        cmocka_unit_test(a_claimed_commit_has_its_place_in_the_order_of_main),
         cmocka_unit_test(a_push_to_another_branch_is_not_of_main),
         cmocka_unit_test(pull_requests_are_not_of_main_but_may_be_flaky),
     };
