@@ -61,8 +61,7 @@ static void later(int64_t *ms, int64_t than)
         *ms = than;
 }
 
-/* 0 for an attempt that is no number. */
-static int64_t attempt_number(const char *attempt)
+int64_t attempt_number(const char *attempt)
 {
     uint64_t number;
     return attempt && str_to_u64(str_of(attempt), &number) && number <= INT32_MAX ? (int64_t)number
@@ -90,15 +89,9 @@ int64_t job_last_ms(const struct result_record *job)
 
 const char *job_conclusion(const struct result_record *job)
 {
-    const char *conclusion = result_record_conclusion(job);
-    if (job->state < JOB_TIMED_OUT)
-        return NULL;
-    return conclusion && strcmp(conclusion, "stale") != 0 ? conclusion : "neutral";
-}
-
-int64_t job_attempt(const struct result_record *job)
-{
-    return attempt_number(job->run_attempt);
+    const char *said = job->state < JOB_TIMED_OUT ? NULL : result_record_conclusion(job);
+    bool neutral = job->state >= JOB_TIMED_OUT && (!said || strcmp(said, "stale") == 0);
+    return neutral ? "neutral" : said;
 }
 
 /* ---- which jobs count ------------------------------------------------------------------------ */
@@ -384,7 +377,7 @@ static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
         run->said_complete = run->said_complete || job->run_complete > 0;
         run->conclusion = worse_of(run->conclusion, conclusion);
         later(&run->last_ms, job_last_ms(job));
-        later(&run->attempt, job_attempt(job));
+        later(&run->attempt, attempt_number(job->run_attempt));
     }
     for (size_t i = 0; i < a->n_runs; i++)
         if (a->runs[i].actions)

@@ -29,8 +29,8 @@ void open_runs_find(const struct result_record *jobs, size_t n, struct open_runs
             continue;
         if (at == ret->n)
             ret->at[ret->n++] = (struct open_run){ .run_id = jobs[i].run_id };
-        if (job_attempt(&jobs[i]) > ret->at[at].attempt)
-            ret->at[at].attempt = job_attempt(&jobs[i]);
+        if (attempt_number(jobs[i].run_attempt) > ret->at[at].attempt)
+            ret->at[at].attempt = attempt_number(jobs[i].run_attempt);
     }
     for (size_t i = 0; i < n && ret->n > 0; i++) {
         size_t at = jobs[i].run_id ? run_index(ret, jobs[i].run_id) : ret->n;
@@ -78,5 +78,5 @@ const char *open_runs_end(const struct open_runs *runs, const struct run_answers
     size_t at = job_is_open(job) ? run_index(runs, job->run_id) : runs->n;
     if (at == runs->n || now_ms < runs->at[at].last_ms + OPEN_ASK_MS)
         return NULL;
-    return attempt_end(run_answer_find(answers, job->run_id), job_attempt(job));
+    return attempt_end(run_answer_find(answers, job->run_id), attempt_number(job->run_attempt));
 }
