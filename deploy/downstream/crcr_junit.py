@@ -2,6 +2,7 @@
 
 The files may be made by a pull request: no link is followed, and files, bytes and depth are bounded.
 """
+import codecs
 import fnmatch
 import json
 import os
@@ -64,13 +65,62 @@ def files_of(pattern):
                 yield root + "/".join(inner + [name])
 
 
+class Text:
+    """The pieces of a file as text that XML 1.0 allows: decoded as the file says of itself, and what is no text in it,
+    or is forbidden (ESC of coloured output, say), is U+FFFD. One bad byte would else end the file."""
+    MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
+             (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
+             (b"<\0?\0", "utf-16-le"), (b"\0<\0?", "utf-16-be"))
+    DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
+    FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+    REFERENCE = re.compile(r"&#(?:x([0-9A-Fa-f]{1,12})|([0-9]{1,12}));")
+    REFERENCE_MAX = 16  # the longest of these
+
+    def __init__(self, first):
+        """first: the beginning of the file."""
+        self.fault, self.tail, self.begun = None, "", False
+        self.decoder = codecs.getincrementaldecoder(self.encoding_of(first))("replace")
+
+    def encoding_of(self, first):
+        for mark, name in self.MARKS:
+            if first.startswith(mark):
+                return name
+        declared = self.DECLARED.match(first)
+        name = declared.group(1).decode() if declared else "utf-8"
+        try:
+            known = codecs.lookup(name)
+            # base64, zip and the like are codecs, too. That the declaration can be read says that it is not UTF-16.
+            names_only = known.name in ("idna", "punycode") or "escape" in known.name
+            if known._is_text_encoding and not names_only and "<?".encode(known.name) == b"<?":
+                return known.name
+        except (LookupError, UnicodeError):
+            pass
+        if not name.lower().replace("_", "-").startswith(("utf-16", "utf-32", "ucs-2")):
+            self.fault = "the encoding %s is not known: read as UTF-8" % name
+        return "utf-8"
+
+    def allowed(self, match):
+        number = int(match.group(1), 16) if match.group(1) else int(match.group(2))
+        return match.group() if number <= 0x10ffff and not self.FORBIDDEN.match(chr(number)) else "\ufffd"
+
+    def decode(self, piece, last=False):
+        text = self.tail + self.decoder.decode(piece, last)
+        if not self.begun: # a mark, or blanks before the declaration
+            text = text.lstrip("\ufeff \t\r\n")
+            self.begun = bool(text)
+        start = text.rfind("&", max(0, len(text) - self.REFERENCE_MAX))
+        whole = len(text) if last or start < 0 or ";" in text[start:] else start
+        text, self.tail = text[:whole], text[whole:]
+        return self.REFERENCE.sub(self.allowed, self.FORBIDDEN.sub("\ufffd", text))
+
+
 class JUnit:
     """Counts of test cases and the rows of failed ones, from any number of files.
 
     Read as a stream: neither a large file nor a long stack trace is ever in memory whole. A document type is refused,
     so entities cannot blow up. What stood before a fault in a file counts.
     """
-    BAD, SKIPPED = ("failure", "error"), ("skipped", "disabled")
+    BAD, SKIPPED, IDLE = ("failure", "error"), ("skipped", "disabled"), ("notrun", "disabled", "skipped", "suppressed")
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
@@ -78,11 +128,12 @@ class JUnit:
         self.faults = []  # texts for people
         self.rows, self.rows_bytes, self.rows_left_out = [], 0, 0
         self.case = None  # the one that is open
+        self.suites = []  # names of those that are open
         self.bytes_left = BYTES_MAX
 
     def read(self, path):
-        self.case = None
-        self.parser = xml.parsers.expat.ParserCreate()
+        self.case, self.suites = None, []
+        self.parser = xml.parsers.expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.on_start
         self.parser.EndElementHandler = self.on_end
@@ -90,20 +141,26 @@ class JUnit:
         self.parser.StartDoctypeDeclHandler = self.on_doctype
         try:
             with open_regular(path) as file:
-                self.parse(file)
+                self.parse(path, file)
             self.files += 1
         except (OSError, ValueError, xml.parsers.expat.ExpatError) as error:
             self.faults.append("%s: %s; what stood before it counts" % (path, error))
+            if self.case and self.case["bad"] is not None:  # its runner was killed while it wrote
+                self.end_case()
 
-    def parse(self, file):
-        left = min(FILE_BYTES_MAX, self.bytes_left)
+    def parse(self, path, file):
+        left, text = min(FILE_BYTES_MAX, self.bytes_left), None
         for piece in iter(lambda: file.read(PIECE_BYTES), b""):
             if len(piece) > left:
                 raise ValueError("more than %d MiB, or %d MiB in all" % (FILE_BYTES_MAX >> 20, BYTES_MAX >> 20))
             left -= len(piece)
             self.bytes_left -= len(piece)
-            self.parser.Parse(piece, False)
-        self.parser.Parse(b"", True)
+            if text is None:
+                text = Text(piece)
+                if text.fault:
+                    self.faults.append("%s: %s" % (path, text.fault))
+            self.parser.Parse(text.decode(piece), False)
+        self.parser.Parse(text.decode(b"", True) if text else "", True)
 
     def on_doctype(self, *_):
         raise ValueError("a document type is not accepted in JUnit XML")
@@ -111,14 +168,16 @@ class JUnit:
     def on_start(self, name, attributes):
         name = name.rsplit(":", 1)[-1]
         if name == "testcase":
-            # GoogleTest marks what did not run with attributes, not with an element.
-            idle = attributes.get("status") == "notrun" or attributes.get("result") in ("skipped", "suppressed")
+            # GoogleTest and CTest mark what did not run with attributes, not with an element.
+            idle = attributes.get("status") in self.IDLE or attributes.get("result") in self.IDLE
             self.case = {"attributes": attributes, "bad": None, "skipped": idle, "text": None}
-        elif self.case and name in self.BAD and not self.case["bad"]:
-            self.case["bad"] = attributes
-            self.case["text"] = []
-            self.case["open"] = name
-            self.case["room"] = STACKTRACE_MAX
+        elif name == "testsuite":
+            self.suites.append(attributes.get("name"))
+        elif name in self.BAD and not (self.case and self.case["bad"] is not None):
+            if not self.case:  # of a suite that could not even be begun: a test that failed
+                suite = self.suites[-1] if self.suites else None
+                self.case = {"attributes": {"name": suite or "(suite)"}, "skipped": False, "of_suite": name}
+            self.case.update(bad=attributes, text=[], open=name, room=STACKTRACE_MAX)
         elif self.case and name in self.SKIPPED:
             self.case["skipped"] = True
 
@@ -130,10 +189,14 @@ class JUnit:
 
     def on_end(self, name):
         name = name.rsplit(":", 1)[-1]
+        if name == "testsuite" and self.suites:
+            self.suites.pop()
         if self.case and name == self.case.get("open"):
             self.case["open"] = None
-        if name != "testcase" or not self.case:
-            return
+        if self.case and name in ("testcase", self.case.get("of_suite")):
+            self.end_case()
+
+    def end_case(self):
         case, self.case = self.case, None
         if case["bad"] is not None:
             self.failed += 1
