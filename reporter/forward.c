@@ -327,7 +327,11 @@ static enum err forward_open(struct forward *f, const struct reporter *r, struct
 /* There is no HUD: nothing to do, and nothing wrong. */
 static enum err forward_off(struct role_ctx *role)
 {
-    log_info("forward_off", LOG_STR("reason", STR_LIT("HUD_API_URL is empty")));
+    log_info(
+        "forward_off",
+        LOG_STR(
+            "reason",
+            STR_LIT("HUD_API_URL is unset, which has no default here: deploy/FROM_PYTORCH.md")));
     role_ready(role, NULL);
     role_waiting(role, true);
     while (!role_stopping(role))

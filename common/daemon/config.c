@@ -143,6 +143,18 @@ static void take_variable(struct config *c, const char *variable, struct buf *fa
                    STR_ARG(name));
 }
 
+void config_find_of_pytorch(char *const *environment, struct buf *to)
+{
+    for (; *environment; environment++) {
+        struct str value = str_of(*environment), name = STR_NONE;
+        if (!str_split(&value, '=', &name) || value.len == 0)
+            continue;
+        for (size_t i = 0; config_of_pytorch[i]; i++)
+            if (str_is(name, config_of_pytorch[i]))
+                buf_printf(to, "%s%s", to->len ? ", " : "", config_of_pytorch[i]);
+    }
+}
+
 /* ---- judging it ---- */
 
 static void check_value(const struct config *c, size_t i, bool allow_http, struct buf *faults)

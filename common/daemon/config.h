@@ -51,6 +51,10 @@ struct config;
  * accepted; unknown CRCR_* names too. */
 enum err config_load(struct config **ret, enum daemon daemon, char *const *environment,
                      struct buf *faults) MUST_CHECK;
+/* Settings of PyTorch's relay that mean nothing here (deploy/FROM_PYTORCH.md); NULL-terminated. */
+extern const char *const config_of_pytorch[];
+/* Appends those that are set, comma-separated. */
+void config_find_of_pytorch(char *const *environment, struct buf *to);
 void config_free(struct config *c);
 /* By name. Asking for a name that the table does not give to this daemon, or for another type, is a
  * bug and aborts. Text: NULL when unset and without a fallback. */

@@ -7,6 +7,10 @@
 #define DAEMONS    (INGEST | DISPATCHER | REPORTER)
 #define ALL        (DAEMONS | CTL)
 
+const char *const config_of_pytorch[] = { "SECRET_STORE_ARN",    "MAX_DISPATCH_WORKERS",
+                                          "MAX_CLEANUP_WORKERS", "IN_PROGRESS_WARN_THRESHOLD",
+                                          "OOT_STATUS_TTL",      NULL };
+
 /* Names without the CRCR_ prefix are those that the field already uses. The order is that of --help
  * and of the README. */
 const struct property config_properties[] = {

@@ -280,6 +280,12 @@ static enum err prepare(struct daemon_ctx *ctx, const struct args *args, char *c
     if (err)
         return err;
     begin_logs(ctx);
+    struct buf CLEANUP(buf_clear) unused = BUF_INIT(1024);
+    config_find_of_pytorch(environment, &unused);
+    if (unused.len)
+        log_warn("settings_not_read", LOG_STR("names", buf_str(&unused)),
+                 LOG_STR("reason", STR_LIT("they are of PyTorch's relay; deploy/FROM_PYTORCH.md "
+                                           "says what they become")));
     err = choose_roles(ctx, args->roles, &why);
     if (err)
         buf_printf(faults, "%s\n", why.text);
