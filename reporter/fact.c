@@ -14,6 +14,19 @@ void fact_refuse(struct fact *fact, const char *class, const char *error)
     snprintf(fact->error, sizeof(fact->error), "%s", error);
 }
 
+/* Only a branch of the upstream's own counts: anybody may open a pull request from a fork. */
+static char *demoted_by(const struct event_facts *facts, const char *upstream)
+{
+    struct str repo;
+    bool labelled = false;
+    for (size_t i = 0; i < facts->n_labels; i++)
+        labelled |= str_eq_nocase(str_of(facts->labels[i]), STR_LIT(DEMOTION_LABEL));
+    bool demotes = labelled && str_is(str_of(facts->state), "open") &&
+                   str_eq_nocase(str_of(facts->head_repo), str_of(upstream)) &&
+                   demotion_branch_repo(str_of(facts->head_ref), &repo);
+    return demotes ? str_dup(repo) : NULL;
+}
+
 static char *ciflow_labels(const struct event_facts *facts)
 {
     struct buf CLEANUP(buf_clear) text;
@@ -39,7 +52,8 @@ static void push_fact_read(struct fact *fact, int64_t received_ms)
         fact->push.pushed_s = received_ms / 1000;
 }
 
-static enum err event_fact_read(struct fact *fact, struct event_facts *facts, struct why *why)
+static enum err event_fact_read(struct fact *fact, struct event_facts *facts, const char *upstream,
+                                struct why *why)
 {
     struct event event;
     struct str device;
@@ -63,7 +77,8 @@ static enum err event_fact_read(struct fact *fact, struct event_facts *facts, st
                                  .labels = ciflow_labels(facts),
                                  .head_sha = mem_dup(facts->head_sha),
                                  .title = mem_dup(facts->title),
-                                 .author = mem_dup(facts->author) };
+                                 .author = mem_dup(facts->author),
+                                 .demotes = demoted_by(facts, upstream) };
     if (clock_parse(str_of(facts->updated_at), &fact->pr.updated_ms, &ignored))
         fact->pr.updated_ms = event.received_ms;
     if (ciflow_label_device(str_of(facts->label), &device))
@@ -92,7 +107,7 @@ struct fact *fact_new(const struct record *record, const struct reporter *report
         break;
     default:
         fact->kind = FACT_PULL_REQUEST;
-        err = event_fact_read(fact, scratch, &why);
+        err = event_fact_read(fact, scratch, reporter->upstream_repo, &why);
     }
     if (err) {
         fact->kind = FACT_NOTHING;

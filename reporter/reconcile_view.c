@@ -51,7 +51,8 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
     return OK;
 }
 
-static void wanted_work_out(struct pass *p, const struct label_sets *labels)
+static void wanted_work_out(struct pass *p, const struct label_sets *labels,
+                            const struct demotions *demoting)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
     const struct allowlist_version *version = allowlist_feed_get(feed);
@@ -59,7 +60,7 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels)
     const struct commit_view view = {
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,
-        .demoted = !!allowlist_version_demotion(version, str_of(p->target->repo)),
+        .demoted = !!demotion_in_force(version, demoting, str_of(p->target->repo)),
         .prs = labels->at,
         .n_prs = labels->n,
         .jobs = p->jobs.at,
@@ -100,11 +101,15 @@ static enum err view_read(struct pass *p, struct why *why)
     if (!err && p->has_dispatch && p->jobs.n >= HEAD_JOBS_MAX)
         err = jobs_of_dispatch(redis, str_of(p->dispatch.delivery), str_of(p->dispatch.repo),
                                AGGREGATE_JOBS_MAX, &p->more, why);
+    struct demotions *demoting = NULL;
     if (!err)
         err = label_sets_read(redis, p, &labels, why);
+    if (!err)
+        err = prs_demoting_get(redis, &demoting, why);
     if (err)
         return err;
-    wanted_work_out(p, &labels);
+    wanted_work_out(p, &labels, demoting);
+    demotions_free(demoting);
     err = sent_read(p, why);
     if (!err)
         p->unchecked = plan_limit(p->wanted, p->sent, p->n,

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/clock.h"
 #include "../base/json_put.h"
@@ -49,6 +50,14 @@ const struct demotion *demotions_find(const struct demotions *d, struct str repo
         if (str_eq_nocase(str_of(d->at[i].repo), repo))
             return &d->at[i];
     return NULL;
+}
+
+bool demotion_branch_repo(struct str branch, struct str *repo)
+{
+    if (!str_starts(branch, DEMOTION_BRANCH))
+        return false;
+    *repo = str_from(branch, strlen(DEMOTION_BRANCH));
+    return repo_valid(*repo);
 }
 
 bool demotions_equal(const struct demotions *a, const struct demotions *b)

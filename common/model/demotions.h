@@ -33,6 +33,14 @@ void demotions_add(struct demotions *d, struct str repo, struct str reason, int6
 size_t demotions_size(const struct demotions *d);
 /* NULL when the repo is not demoted, or there are no demotions (d NULL). */
 const struct demotion *demotions_find(const struct demotions *d, struct str repo);
+
+/* A pull request of the upstream's own demotes while it is open, as at PyTorch: its branch names
+ * the repository, and it has the label. */
+#define DEMOTION_LABEL  "crcr-auto-demotion"
+#define DEMOTION_BRANCH "crcr-demotion/"
+/* crcr-demotion/<owner>/<repo>: true and the repository, borrowed from branch. */
+bool demotion_branch_repo(struct str branch, struct str *repo);
+
 /* True when both name the same repositories; either may be NULL, which is an empty list. */
 bool demotions_equal(const struct demotions *a, const struct demotions *b);
 void demotions_to_json(const struct demotions *d, int64_t at_ms, struct buf *to);

@@ -32,6 +32,9 @@ struct event_facts {
     char title[PR_TITLE_MAX + 1];      /* pull_request.title */
     char author[PR_AUTHOR_MAX + 1];    /* pull_request.user.login */
     char ref[512];                     /* push */
+    char head_ref[256];                /* pull_request.head.ref: its branch */
+    char head_repo[REPO_MAX + 1];      /* pull_request.head.repo.full_name: whose branch */
+    char state[16];                    /* pull_request.state */
     bool deleted;                      /* push */
     char label[256];                   /* label.name of labeled, unlabeled */
     char labels[EVENT_MAX_LABELS][64]; /* pull_request.labels[].name; GitHub: 50 characters */

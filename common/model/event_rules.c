@@ -1,5 +1,6 @@
 #include "event_rules.h"
 
+#include "demotions.h"
 #include "ids.h"
 
 static bool is_label_action(struct str action)
@@ -68,7 +69,8 @@ static bool event_counts(const struct event_rules *rules, enum event_kind kind,
     if (kind == EVENT_PUSH)
         return push_counts(rules->push_refs, facts);
     if (kind == EVENT_PULL_REQUEST && is_label_action(action))
-        return ciflow_label_device(str_of(facts->label), &device);
+        return ciflow_label_device(str_of(facts->label), &device) ||
+               str_eq_nocase(str_of(facts->label), STR_LIT(DEMOTION_LABEL));
     return true;
 }
 

@@ -2,9 +2,9 @@
 -- Keeps the newest of what webhooks say of a pull request. The newest pull_request.updated_at wins;
 -- GitHub writes whole seconds there, so the arrival decides between two of the same second.
 --
--- KEYS  1 labels hash  2 prs zset  3 guard (may_fold)
+-- KEYS  1 labels hash  2 prs zset  3 guard (may_fold)  4 demoting hash
 -- ARGV  1 number  2 updated_ms  3 received_ms  4 ttl_s  5 fence or ''
---       6 labels, one a line  7 head commit  8 title  9 author
+--       6 labels, one a line  7 head commit  8 title  9 author  10 the repository that it demotes, or ''
 -- Gives 1 when these are the labels in force afterwards, else 0.
 local PRS_MAX = 1000 -- PRS_MAX of pull_requests.h
 if not may_fold(KEYS[3], ARGV[5]) then
@@ -22,4 +22,10 @@ end
 redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[2], 'labels', ARGV[6],
            'head_sha', ARGV[7], 'title', ARGV[8], 'author', ARGV[9])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
+if ARGV[10] ~= '' then
+    redis.call('HSET', KEYS[4], ARGV[1], ARGV[10])
+    keep(KEYS[4], ARGV[4])
+else
+    redis.call('HDEL', KEYS[4], ARGV[1])
+end
 return 1

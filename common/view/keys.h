@@ -72,6 +72,8 @@
  *   program)
  * crcr:prs                                  zset    fold        web                -
  *   pull requests by their newest event, newest 1,000
+ * crcr:demoting                             hash    fold        reconcile, web     CRCR_STATUS_TTL
+ *   pull request → the repository that it demotes, while it is open and has the label
  * crcr:main                                 zset    fold        web                -
  *   commits of the upstream's default branch in the order of their pushes, newest 1,000: sha, the
  *   one before, pull request, title
@@ -150,6 +152,7 @@ struct str key_day(struct key *to, struct str repo, int64_t day);
 #define KEY_REBUILD        "rebuild"
 #define KEY_REPOS          "repos"
 #define KEY_PRS            "prs"
+#define KEY_DEMOTING       "demoting"
 #define KEY_MAIN           "main"
 #define KEY_OVERDUE        "zombies"
 #define KEY_OVERDUE_LEASED "zombies:leased"

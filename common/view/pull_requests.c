@@ -1,5 +1,6 @@
 #include "pull_requests.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "keys.h"
@@ -14,6 +15,7 @@ enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct
     const struct str argv[] = { key_labels(NEW_KEY, fact->pr),
                                 STR_LIT(KEY_PRS),
                                 times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH),
+                                STR_LIT(KEY_DEMOTING),
                                 STR_NUMBER(fact->pr),
                                 STR_NUMBER(fact->updated_ms),
                                 STR_NUMBER(fact->received_ms),
@@ -22,8 +24,9 @@ enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct
                                 str_of(fact->labels),
                                 str_of(fact->head_sha),
                                 str_of(fact->title),
-                                str_of(fact->author) };
-    return redis_queue_script(r, &fold_script, 3, sizeof(argv) / sizeof(argv[0]), argv, why);
+                                str_of(fact->author),
+                                fact->demotes ? str_of(fact->demotes) : STR_LIT("") };
+    return redis_queue_script(r, &fold_script, 4, sizeof(argv) / sizeof(argv[0]), argv, why);
 }
 
 void pr_fact_clear(struct pr_fact *fact)
@@ -32,6 +35,7 @@ void pr_fact_clear(struct pr_fact *fact)
     free(fact->head_sha);
     free(fact->title);
     free(fact->author);
+    free(fact->demotes);
     *fact = (struct pr_fact){ .labels = NULL };
 }
 
@@ -44,6 +48,32 @@ enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf
     if (!err && reply->type == REDIS_STR)
         buf_put(to, reply->text);
     return err;
+}
+
+enum err prs_demoting_get(struct redis *r, struct demotions **ret, struct why *why)
+{
+    const struct redis_value *reply;
+    char reason[64];
+    enum err err =
+        redis_call(r, &reply, REDIS_ARGS(STR_LIT("HGETALL"), STR_LIT(KEY_DEMOTING)), why);
+    if (err)
+        return err;
+    struct demotions *list = demotions_new();
+    for (size_t i = 0; i + 1 < reply->n; i += 2) { /* pull request, repository, … */
+        snprintf(reason, sizeof(reason), "pull request #%.*s is open",
+                 STR_ARG(str_cut(reply->items[i].text, 20)));
+        demotions_add(list, reply->items[i + 1].text, str_of(reason), 0);
+    }
+    *ret = list;
+    return OK;
+}
+
+const struct demotion *demotion_in_force(const struct allowlist_version *version,
+                                         const struct demotions *prs, struct str repo)
+{
+    const struct demotion *by_figures = allowlist_version_demotion(version, repo);
+    const struct allowlist_entry *entry = allowlist_find(version->list, repo);
+    return by_figures || !entry || entry->level != 3 ? by_figures : demotions_find(prs, repo);
 }
 
 enum err prs_by_activity(struct redis *r, size_t limit, struct view_index *ret, struct why *why)

@@ -4,6 +4,8 @@
 #ifndef CRCR_VIEW_PULL_REQUESTS_H
 #define CRCR_VIEW_PULL_REQUESTS_H
 
+#include "../model/demotions.h"
+#include "allowlist_feed.h"
 #include "indexes.h"
 
 /* What one webhook says. received_ms decides between two of the same updated_ms. */
@@ -11,6 +13,7 @@ struct pr_fact {
     int64_t pr, updated_ms, received_ms;
     char *labels; /* one a line */
     char *head_sha, *title, *author;
+    char *demotes; /* the repository that it demotes (model/demotions.h), or NULL */
 };
 /* Frees the text; an empty fact is fine. */
 void pr_fact_clear(struct pr_fact *fact);
@@ -22,6 +25,14 @@ enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct
  * when it is not known. */
 enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
                       struct why *why) MUST_CHECK;
+
+/* The repositories that open pull requests demote; the reason of each names the pull request, and
+ * since_ms is 0. *ret is the caller's. One whose last event is older than the topic events reaches
+ * back is not known after a rebuild, until its next event. */
+enum err prs_demoting_get(struct redis *r, struct demotions **ret, struct why *why) MUST_CHECK;
+/* Why the repo, at L3, gets no new check runs now: its figures, or one of prs; NULL: it does. */
+const struct demotion *demotion_in_force(const struct allowlist_version *version,
+                                         const struct demotions *prs, struct str repo);
 
 /* For people; "" when it is not known. */
 struct pr_text {

@@ -14,7 +14,8 @@
 
 #define TEXT_MAX     (64u << 20)
 #define REASON_MAX   1000
-#define SLACK_MS     (24 * 3600 * (int64_t)1000)
+#define DAY_MS       (24 * 3600 * (int64_t)1000)
+#define SLACK_MS     DAY_MS
 #define DEFAULT_PATH ".github/allowlist.yml"
 
 enum state { READY, NOT_READY, GOOD, BAD, NO_JOBS };
@@ -253,6 +254,48 @@ static void put_json(const struct report *r, struct buf *to)
     buf_puts(to, "]}\n");
 }
 
+/* ---- --pull-request ------------------------------------------------------------------------- */
+
+/* Title, an empty line, body: what demotes the repository while it is open. */
+static enum err put_pull_request(const struct report *r, const char *repo, struct buf *to,
+                                 struct why *why)
+{
+    const struct row *row = NULL;
+    for (size_t i = 0; i < r->n && !row; i++)
+        if (r->rows[i].entry->level == 3 && str_eq_nocase(r->rows[i].entry->repo, str_of(repo)))
+            row = &r->rows[i];
+    if (!row)
+        return why_set(why, ERR_REFUSE, "%s is not at L3 in the allowlist in force", repo);
+    if (!is_bad(row))
+        return why_set(why, ERR_REFUSE, "%s is not to be demoted: %s", repo,
+                       states[row->state].text);
+    struct str name = row->entry->repo;
+    buf_printf(to, "Move %.*s from L3 to L2\n\n", STR_ARG(name));
+    buf_printf(to, "In the %lld days up to ", (long long)(r->rules->demote_window_ms / DAY_MS));
+    put_day(to, r->now_ms);
+    buf_printf(to,
+               " the pull requests tested by `%.*s` fell below what L3 asks:\n\n"
+               "| criterion | measured | L3 asks |\n|---|---|---|\n",
+               STR_ARG(name));
+    for (size_t i = 0; i < row->verdict.n; i++) {
+        const struct level_criterion *c = &row->verdict.at[i];
+        if (c->ok)
+            continue;
+        buf_printf(to, "| %s | ", c->name);
+        level_value(to, c->unit, c->value);
+        buf_printf(to, ", over %zu %s | %s ", c->over, c->of, c->at_least ? "at least" : "below");
+        level_value(to, c->unit, c->limit);
+        buf_puts(to, " |\n");
+    }
+    buf_printf(to, "\nIt is line %d of `%.*s`. ", row->entry->line, STR_ARG(r->path));
+    buf_puts(to, "While this is open the back end gets no new check runs; those that were started "
+                 "are ended. Close it when the figures are good again.\n");
+    for (size_t i = 0; i < row->entry->n_oncalls; i++)
+        buf_printf(to, "%s@%.*s", i ? " " : "\ncc ", STR_ARG(row->entry->oncalls[i]));
+    buf_puts(to, row->entry->n_oncalls ? "\n" : "");
+    return OK;
+}
+
 /* ---- --apply -------------------------------------------------------------------------------- */
 
 static enum err demotions_write(const struct ctl *ctl, const struct demotions *wanted,
@@ -357,9 +400,17 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     r.jobs = levels_new();
     enum err err = fill(ctl, &r, &why);
     if (!err) {
-        (args->json ? put_json : put_text)(&r, &text);
+        if (args->pull_request)
+            err = put_pull_request(&r, args->pull_request, &text, &why);
+        else
+            (args->json ? put_json : put_text)(&r, &text);
         ctl_put(&text);
     }
+    if (!err && args->pull_request)
+        ctl_say(ctl,
+                "to take effect it is on the upstream's own branch " DEMOTION_BRANCH
+                "%s, with the label " DEMOTION_LABEL,
+                args->pull_request);
     if (!err && args->apply)
         err = apply(ctl, &r, &why);
     if (r.unreadable + r.past.unreadable)

@@ -179,6 +179,8 @@ const struct verb verbs[] = {
          "ready for L3, of each at L3 whether it may stay, with the evidence, and proposes which "
          "lines of the allowlist to move.",
          "1 no allowlist or a topic is missing, 3 Kafka does not answer", JSON,
+         OPT("pull-request", REPO, pull_request,
+             "title and body of the pull request that demotes OWNER/REPO while it is open"),
          OPT("apply", FLAG, apply,
              "also write who is demoted and who has recovered to the topic allowlist: a demoted "
              "repository gets no new L3 check runs; started ones are finished"),

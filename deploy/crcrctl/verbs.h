@@ -26,6 +26,7 @@ enum option_type {
 struct args {
     char **names; /* what is no option; n_names is within the row's min and max */
     size_t n_names;
+    const char *pull_request;
     bool json, follow, all, dry_run, again, yes, wait, status, apply, items, partitions, markdown;
     const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
     /* send-callback */

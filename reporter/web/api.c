@@ -97,7 +97,7 @@ static void put_downstream(struct buf *to, const struct api_delivery *delivery, 
     const struct allowlist_version *version = delivery->version;
     bool listed = version && version->list;
     const struct demotion *demotion =
-        listed ? allowlist_version_demotion(version, str_of(repo)) : NULL;
+        listed ? demotion_in_force(version, delivery->demoting, str_of(repo)) : NULL;
     const char *const *checks = d ? delivery->checks : NULL;
     json_put_begin(to, NULL, '{');
     json_put_string(to, "repo", repo);

@@ -33,6 +33,7 @@ struct api_delivery {
     enum commit_seen commit; /* that a nightly or periodic run names; else COMMIT_UNKNOWN */
     bool more_jobs;          /* than these */
     const struct allowlist_version *version; /* NULL: devices and on-calls are not known */
+    const struct demotions *demoting;        /* by pull requests; NULL: none */
     /* For the timeline; 0: without it. How long a dispatch or a job may be silent. */
     int64_t silent_ms;
     /* With it: of each dispatch the commit's check run as it was last sent; NULL: there is none. */

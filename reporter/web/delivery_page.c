@@ -63,6 +63,9 @@ static enum err put(const struct web_view *w, struct str id, size_t limit, size_
         err = commit_seen_get(r, str_of(claimed), &seen, why);
     if (!err)
         err = dispatches_of_delivery(r, id, limit, &dispatches, &n, why);
+    struct demotions *demoting = NULL;
+    if (!err)
+        err = prs_demoting_get(r, &demoting, why);
     const char **checks = full_max > 0 && !err ? mem_alloc(n + 1, sizeof(*checks)) : NULL;
     if (checks)
         err = checks_get(r, dispatches, n, checks, why);
@@ -75,12 +78,14 @@ static enum err put(const struct web_view *w, struct str id, size_t limit, size_
                                            .commit = seen,
                                            .more_jobs = jobs.n >= limit,
                                            .version = version,
+                                           .demoting = demoting,
                                            .silent_ms = checks ? w->reporter->times.overdue_ms : 0,
                                            .checks = checks };
     *known = jobs.n + n > 0;
     if (!err)
         api_put_delivery(to, &delivery);
     allowlist_feed_release(w->reporter->feed, version);
+    demotions_free(demoting);
     free(checks);
     free(dispatches);
     return err;

@@ -56,25 +56,42 @@ static int64_t hour_of(int64_t ms)
     return ms - ms % HOUR_MS;
 }
 
+static int64_t window_of(int level)
+{
+    return level == 2 ? level_rules_default.ready_window_ms : level_rules_default.demote_window_ms;
+}
+
+/* What the figures of a repository say; nothing where nothing is asked of its level. *from_ms: as
+ * figures_get. */
+static enum err verdict_get(const struct web_view *w, struct str repo, int level, int64_t now_ms,
+                            int64_t *from_ms, struct level_verdict *ret, struct why *why)
+{
+    const struct level_rules *rules = &level_rules_default;
+    struct level_figures figures;
+    *ret = (struct level_verdict){ .n = 0 };
+    *from_ms = hour_of(now_ms) - window_of(level);
+    if (!question_of(level))
+        return OK;
+    enum err err = figures_get(w->redis, repo, now_ms, from_ms, &figures, why);
+    if (err)
+        return err;
+    int64_t tenure_ms = allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms);
+    if (level == 2)
+        level_ready(rules, &figures, tenure_ms < 0 ? -1 : hour_of(tenure_ms), ret);
+    else
+        level_keep(rules, &figures, ret);
+    return OK;
+}
+
 static enum err criteria_put(const struct web_view *w, struct str repo, int level, int64_t now_ms,
                              struct buf *to, struct why *why)
 {
-    const struct level_rules *rules = &level_rules_default;
     const char *question = question_of(level);
-    int64_t window_ms = level == 2 ? rules->ready_window_ms : rules->demote_window_ms;
-    int64_t from_ms = hour_of(now_ms) - window_ms;
-    struct level_verdict verdict = { .n = 0 };
-    struct level_figures figures;
-    if (question) {
-        enum err err = figures_get(w->redis, repo, now_ms, &from_ms, &figures, why);
-        if (err)
-            return err;
-        int64_t tenure_ms = allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms);
-        if (level == 2)
-            level_ready(rules, &figures, tenure_ms < 0 ? -1 : hour_of(tenure_ms), &verdict);
-        else
-            level_keep(rules, &figures, &verdict);
-    }
+    struct level_verdict verdict;
+    int64_t from_ms;
+    enum err err = verdict_get(w, repo, level, now_ms, &from_ms, &verdict, why);
+    if (err)
+        return err;
     json_put_string(to, "question", question);
     json_put_time(to, "measured_from", question ? from_ms : 0);
     json_put_name(to, "answer");
@@ -100,5 +117,70 @@ enum err level_page(const struct web_view *w, const struct path_ask *ask, struct
     enum err err = criteria_put(w, ask->id, level, clock_wall_ms(), to, why);
     history_put(changes, n, to);
     buf_putc(to, '}');
+    return err;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* "89.5 %", with the words before it. */
+static void value_put(struct buf *to, const char *name, const char *before,
+                      const struct level_criterion *c, double value)
+{
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(64);
+    buf_puts(&text, before);
+    level_value(&text, c->unit, value);
+    json_put_text(to, name, buf_str(&text));
+}
+
+/* The names are those of PyTorch's HUD, whose tool opens and closes pull requests by them. */
+static void status_put(struct buf *to, const struct allowlist_entry *entry,
+                       const struct level_verdict *verdict)
+{
+    bool asked = verdict->n > 0, measured = asked && !verdict->no_jobs;
+    const char *change = !measured                               ? NULL
+                         : entry->level == 2 && verdict->all_ok  ? "promote"
+                         : entry->level == 3 && !verdict->all_ok ? "demote"
+                                                                 : NULL;
+    json_put_begin(to, NULL, '{');
+    json_put_text(to, "repo", entry->repo);
+    json_put_string(to, "level", level_name(entry->level));
+    json_put_string(to, "change", change);
+    json_put_bool(to, "noData", !measured);
+    json_put_number(to, "windowDays", asked ? window_of(entry->level) / (24 * HOUR_MS) : -1);
+    json_put_begin(to, "criteria", '[');
+    for (size_t i = 0; i < verdict->n; i++) {
+        const struct level_criterion *c = &verdict->at[i];
+        json_put_begin(to, NULL, '{');
+        json_put_string(to, "criterion", c->name);
+        if (c->known)
+            value_put(to, "measured", "", c, c->value);
+        else
+            json_put_string(to, "measured", "–");
+        value_put(to, "target", c->at_least ? "at least " : "below ", c, c->limit);
+        json_put_name(to, "met");
+        buf_puts(to, !c->known ? "null" : c->ok ? "true" : "false");
+        buf_putc(to, '}');
+    }
+    buf_puts(to, "]}");
+}
+
+enum err level_status_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
+                           bool *known, struct why *why)
+{
+    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
+    enum err err = OK;
+    (void)ask;
+    *known = true;
+    buf_puts(to, "{\"repos\":[");
+    for (size_t i = 0; !err && i < allowlist_size(version->list); i++) {
+        const struct allowlist_entry *entry = allowlist_at(version->list, i);
+        struct level_verdict verdict;
+        int64_t from_ms;
+        err = verdict_get(w, entry->repo, entry->level, clock_wall_ms(), &from_ms, &verdict, why);
+        if (!err)
+            status_put(to, entry, &verdict);
+    }
+    buf_puts(to, "]}");
+    allowlist_feed_release(w->reporter->feed, version);
     return err;
 }

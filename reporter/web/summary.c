@@ -3,6 +3,7 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/view/indexes.h"
+#include "../../common/view/pull_requests.h"
 #include "../aggregate.h"
 #include "api.h"
 #include "paths.h"
@@ -14,10 +15,14 @@ enum err summary_repo_put(struct redis *r, const struct allowlist_version *versi
                           struct buf *to, struct why *why)
 {
     const struct allowlist_entry *entry = allowlist_find(version->list, repo);
+    struct demotions *demoting = NULL;
     enum err err = window_read(r, repo, now_ms, window, why);
     if (!err)
-        api_put_repo(to, repo, entry, allowlist_version_demotion(version, repo), jobs->at, jobs->n,
+        err = prs_demoting_get(r, &demoting, why);
+    if (!err)
+        api_put_repo(to, repo, entry, demotion_in_force(version, demoting, repo), jobs->at, jobs->n,
                      window);
+    demotions_free(demoting);
     return err;
 }
 

@@ -10,6 +10,7 @@ import pytest
 from lib.ctl import Ctl
 from lib.kafka import create_topics, read_topic, write_all
 from lib.processes import wait_for
+from lib.relay import pull_request
 from test_reporter import Job, Reporter, label_event, settled
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -327,6 +328,93 @@ def test_a_demoted_repository_gets_no_new_check_run_until_it_recovers(reporter):
     assert "recovered  org/three" in reporter.ctl("levels", "--apply").stdout
     wait_for("the page to say so", lambda: is_demoted(reporter) is None)
     labelled(reporter, 504).call("completed", 2000, conclusion="success").wait_check()
+
+
+DEMOTES = "crcr-auto-demotion"
+
+
+def demotion_event(reporter, action, second, labels=(DEMOTES,), number=900, branch="crcr-demotion/Org/three",
+                   head="pytorch/pytorch", state="open"):
+    """What GitHub says of the pull request that demotes, as ingest stores it."""
+    body = pull_request(action=action, number=number, sha="9" * 40, labels=labels,
+                        updated_at=f"2026-11-21T03:20:{second:02}Z")
+    body["pull_request"]["head"] |= {"ref": branch, "repo": {"full_name": head}}
+    body["pull_request"]["state"] = state
+    delivery = f"demotion-{number}-{second}"
+    reporter.put("events", f"pytorch/pytorch#{number}", body, {
+        "event": "pull_request", "action": action, "delivery": delivery, "pr": str(number), "head_sha": "9" * 40,
+        "received_ms": str(1_795_000_000_000 + second), "source": "webhook"})
+    settled(reporter)
+
+
+def test_an_open_pull_request_demotes_and_its_end_ends_it(reporter):
+    started = labelled(reporter, 601).call("in_progress", 1000)
+    started.wait_check("in_progress")
+    demotion_event(reporter, "opened", 1, labels=())
+    assert is_demoted(reporter) is None, "not without its label"
+    demotion_event(reporter, "labeled", 2)
+    told = wait_for("the page to say so", lambda: is_demoted(reporter))
+    assert told == {"since": None, "reason": "pull request #900 is open"}
+    job = labelled(reporter, 602).call("completed", 2000, conclusion="success")
+    job.wait_result()
+    started.call("completed", 3000, conclusion="success")
+    assert started.wait_check()[0]["conclusion"] == "success"
+    settled(reporter)
+    assert reporter.checks(job.sha) == []
+    demotion_event(reporter, "unlabeled", 3, labels=())
+    wait_for("its end", lambda: is_demoted(reporter) is None)
+    demotion_event(reporter, "labeled", 4)
+    wait_for("it again", lambda: is_demoted(reporter))
+    demotion_event(reporter, "closed", 5, state="closed")
+    wait_for("its end", lambda: is_demoted(reporter) is None)
+    demotion_event(reporter, "labeled", 4)  # again, and late: it says nothing any more
+    labelled(reporter, 603).call("completed", 2000, conclusion="success").wait_check()
+
+
+@pytest.mark.parametrize("change", [{"head": "mallory/pytorch"}, {"branch": "crcr-demotion/org"}, {"branch": "main"},
+                                    {"branch": "crcr-demotion/org/three/x"}, {"labels": ("bug",)}, {"state": "closed"},
+                                    {"branch": "crcr-demotion/org/four"}], ids=str)
+def test_no_other_pull_request_demotes(reporter, change):
+    """A fork's, another branch, without the label, closed; and L4 is not demoted."""
+    demotion_event(reporter, "opened", 10, **change)
+    assert is_demoted(reporter) is None
+    assert reporter.relay.api("/api/crcr/repos/org/four")["downstream"]["demoted"] is None
+
+
+def test_a_pull_request_demotes_also_after_the_view_was_lost(reporter):
+    demotion_event(reporter, "labeled", 20)
+    assert is_demoted(reporter)
+    reporter.redis.client().flushall()
+    wait_for("the view to be rebuilt", lambda: reporter.redis.client().exists("crcr:epoch"), 60)
+    assert wait_for("the page to say so", lambda: is_demoted(reporter))["reason"] == "pull request #900 is open"
+
+
+def test_the_pull_request_that_demotes_is_printed_with_its_evidence(past):
+    done = past.ctl("levels", "--pull-request", "org/l3flaky")
+    title, empty, *body = done.stdout.splitlines()
+    assert (title, empty) == ("Move org/l3flaky from L3 to L2", "")
+    assert "| pass_rate | 89.5 %, over 200 jobs | at least 90.0 % |" in body and "cc @alice" in body
+    assert not [line for line in body if "e2e_p50" in line or "timeouts" in line], "what is good is no reason"
+    assert "crcr-demotion/org/l3flaky" in done.stderr and DEMOTES in done.stderr
+    assert "not to be demoted: good" in past.ctl("levels", "--pull-request", "org/stays", expect=1).stderr
+    assert "not at L3" in past.ctl("levels", "--pull-request", "org/ready", expect=1).stderr
+
+
+def test_one_json_has_the_level_of_all_back_ends_with_the_names_of_pytorchs_hud(reporter):
+    reporter.past.list(0, "L1: [org/one]\nL2: [org/two]\n" + LIST)
+    for n in range(8):
+        for repo, level, bad in (("org/three", "L3", n < 2), ("org/four", "L4", True)):
+            Job(reporter, repo, level, pr=700 + n).call("in_progress", 0).call(
+                "completed", 1000, conclusion="failure" if bad else "success")
+    settled(reporter)
+    wait_for("the list", lambda: len(reporter.relay.api("/api/crcr/level-status")["repos"]) == 4)
+    status = {one["repo"]: one for one in reporter.relay.api("/api/crcr/level-status")["repos"]}
+    assert [(one["level"], one["change"], one["noData"], one["windowDays"]) for one in status.values()] == [
+        ("L1", None, True, None), ("L2", None, True, 14), ("L3", "demote", False, 7), ("L4", None, False, 7)]
+    rate = next(one for one in status["org/three"]["criteria"] if one["criterion"] == "pass_rate")
+    assert rate == {"criterion": "pass_rate", "measured": "75.0 %", "target": "at least 90.0 %", "met": False}
+    silent = {one["criterion"]: one["met"] for one in status["org/two"]["criteria"]}
+    assert silent.pop("tenure") is True and set(silent.values()) == {None}
 
 
 def test_the_page_and_crcrctl_measure_the_same(reporter):

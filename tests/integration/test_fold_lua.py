@@ -460,9 +460,9 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
     assert seen[0]["crcr:sent:" + SHA + "/org/four"] == [("d-1", 800.0)]
 
 
-def labels(db, updated_ms, received_ms, text, head="a" * 40, pr=42, title="A title"):
-    return db.eval(FOLD_PULL_REQUEST, 3, f"crcr:labels:{pr}", "crcr:prs", "crcr:epoch",
-                   pr, updated_ms, received_ms, 3000, "", text, head, title, "octocat")
+def labels(db, updated_ms, received_ms, text, head="a" * 40, pr=42, title="A title", demotes=""):
+    return db.eval(FOLD_PULL_REQUEST, 4, f"crcr:labels:{pr}", "crcr:prs", "crcr:epoch", "crcr:demoting",
+                   pr, updated_ms, received_ms, 3000, "", text, head, title, "octocat", demotes)
 
 
 def test_pull_requests_stand_by_their_newest_event_in_every_order(db):

@@ -1,10 +1,10 @@
-"""The jobs of a run in the fold (common/view/fold/run.lua): its start, and one job under two check run
-ids."""
+"""More of the fold's Lua: the jobs of a run (common/view/fold/run.lua), its start, one job under two check run
+ids; and pull requests that demote."""
 import itertools
 
 import pytest
 
-from test_fold_lua import KEYS, db, empty, everything, fact, server, step  # noqa: F401 (fixtures)
+from test_fold_lua import KEYS, db, empty, everything, fact, labels, server, step  # noqa: F401 (fixtures)
 
 
 def job_fact(name, check_run_id, state, received_ms, attempt="1", **fields):
@@ -108,3 +108,17 @@ def test_a_run_notes_no_more_than_a_thousand_jobs(db):
     db.hset(KEYS[10], mapping={f"old/{n}": "1 ended" for n in range(1001)})
     fold_job(db, *job_fact("build", "A", "in_progress", 2000))
     assert db.hlen(KEYS[10]) == 1002 and db.hget(KEYS[10], "started_ms") == "2000"
+
+
+# ---- pull requests that demote --------------------------------------------------------------------
+def test_who_is_demoted_by_a_pull_request_is_what_its_newest_event_says_in_every_order(db):
+    facts = [(1000, 50, ""), (2000, 60, "org/npu"), (3000, 70, ""), (4000, 80, "org/npu"), (4000, 81, "org/npu")]
+    for n in range(1, len(facts) + 1):
+        for order in itertools.permutations(facts[:n]):
+            empty(db)
+            labels(db, 500, 1, "", pr=43, demotes="org/other")
+            for updated_ms, received_ms, demotes in order:
+                labels(db, updated_ms, received_ms, "", demotes=demotes)
+            expected = {"43": "org/other", **({"42": facts[n - 1][2]} if facts[n - 1][2] else {})}
+            assert db.hgetall("crcr:demoting") == expected, order
+    assert 0 < db.ttl("crcr:demoting") <= 3000

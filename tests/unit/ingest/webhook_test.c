@@ -249,6 +249,8 @@ static void labels_count_when_they_are_ours(void **state)
     assert_accepted("pull_request", LABEL("labeled", "ciflow/crcr/npu"));
     assert_accepted("pull_request", LABEL("unlabeled", "ciflow/crcr/npu"));
     assert_accepted("pull_request", LABEL("labeled", "CIFlow/crcr/NPU"));
+    assert_accepted("pull_request", LABEL("labeled", "crcr-auto-demotion"));
+    assert_accepted("pull_request", LABEL("unlabeled", "CRCR-Auto-Demotion"));
     assert_ignored("pull_request", LABEL("labeled", "ciflow/trunk"));
     assert_ignored("pull_request", LABEL("labeled", "ciflow/crcr/"));
 }
