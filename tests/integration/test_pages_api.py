@@ -92,7 +92,7 @@ ONE = {"owner": "org", "repo": "two"}
     ("/api/crcr/summary", {}), ("/api/crcr/repos/{owner}/{repo}", ONE), ("/api/crcr/repos/{owner}/{repo}/since", ONE),
     ("/api/crcr/repos/{owner}/{repo}/trends", ONE), ("/api/crcr/repos/{owner}/{repo}/level", ONE), ("/api/crcr/trends", {}),
     ("/api/crcr/prs", {}), ("/api/crcr/prs/{number}", {"number": 801}), ("/api/crcr/deliveries/{id}", {"id": None}),
-    ("/api/crcr/pipeline", {}), ("/api/crcr/health", {})])
+    ("/api/crcr/level-status", {}), ("/api/crcr/pipeline", {}), ("/api/crcr/health", {})])
 def test_answers_are_as_they_are_described(reporter, rich, path, parts):
     """Every property is described, and there; so is each number's definition."""
     if "id" in parts:
@@ -121,7 +121,7 @@ def objects(node):
 
 
 def test_every_path_and_every_property_is_described(reporter):
-    in_code = set(re.findall(r'\.path = "(/api/crcr/[\w/*.]+)"', (WEB / "paths.c").read_text()))
+    in_code = set(re.findall(r'\.path = "(/api/crcr/[\w/*.-]+)"', (WEB / "paths.c").read_text()))
     in_code |= set(re.findall(r'"(/api/crcr/[\w/.]+)", \.handle', (WEB / "web.c").read_text()))
     assert in_code == {re.sub(r"\{.*\}", "*", path) for path in DOCUMENT["paths"]}
     for schema in objects(DOCUMENT):
@@ -139,7 +139,8 @@ def test_the_level_is_as_crcrctl_says_with_the_evidence(reporter, rich):
         assert (told["level"], told["level_since"]) == (said["level"], said["level_since"])
         assert [{**one, "value": None} if one["name"] == "tenure" else one for one in told["criteria"]] == \
             [{**one, "value": None} if one["name"] == "tenure" else one for one in said["criteria"]], repo
-        assert told["answer"] == (said["state"] in ("ready", "good"))
+        assert said["state"] == {"org/two": "no_jobs", "org/three": "bad"}[repo]  # of org/two: none for pull requests
+        assert told["answer"] is {"no_jobs": None, "bad": False}[said["state"]]
         assert told["history"] == [{"level": told["level"], "since": "1970-01-01T00:00:00.001Z"}]
 
 

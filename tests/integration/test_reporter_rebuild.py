@@ -85,7 +85,7 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
     before = dump(reporter.client())
     kinds = {key.split(":")[1] for key in before}
     assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "prs", "dispatch", "sent", "labels", "ids", "main",
-                     "zombies", "claim", "self", "selfrun"}
+                     "jobs", "zombies", "claim", "self", "selfrun"}
     reporter.flush()
     reporter.wait_consistent()
     settled(reporter)
