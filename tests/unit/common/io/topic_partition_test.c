@@ -221,7 +221,7 @@ static void compaction_and_markers_of_transactions_lose_nothing(void **state)
     assert_removed(f, 12, -1, 0); /* unknown */
 }
 
-static void what_was_removed_while_nobody_read_is_known_by_the_committed_offset(void **state)
+static void the_committed_offset_tells_what_was_removed_meanwhile(void **state)
 {
     struct fixture *f = *state;
 
@@ -304,8 +304,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(compaction_and_markers_of_transactions_lose_nothing, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(
-            what_was_removed_while_nobody_read_is_known_by_the_committed_offset, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_committed_offset_tells_what_was_removed_meanwhile,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_topic_made_anew_is_known_by_offsets_that_go_back, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(agrees_with_a_plain_model_in_any_order, setup, teardown),
