@@ -74,6 +74,10 @@ const struct metric_family dispatcher_metrics[] = {
                        .help =
                            "Records that the broker did not acknowledge; each is written again.",
                        .labels = { "topic" } },
+    [M_LOST] = { .name = "crcr_records_lost_total",
+                 .type = METRIC_COUNTER,
+                 .help = "Records that Kafka removed before the role had read them.",
+                 .labels = { "role", "topic" } },
     [M_ALLOWLIST_FETCHES] = { .name = "crcr_allowlist_fetches_total",
                               .type = METRIC_COUNTER,
                               .help = "Fetches of the allowlist and the providers file.",
@@ -113,9 +117,9 @@ const size_t dispatcher_n_metrics = sizeof(dispatcher_metrics) / sizeof(dispatch
 const struct budget_families dispatcher_budget_families = { M_BUDGET, M_BUDGET_LEFT,
                                                             M_BUDGET_WAITS };
 
-const struct worker_metrics dispatcher_worker_metrics = { .not_stored = M_NOT_STORED,
-                                                          .dlq = M_DLQ,
-                                                          .delayed = M_PARKED };
+const struct worker_metrics dispatcher_worker_metrics = {
+    .not_stored = M_NOT_STORED, .dlq = M_DLQ, .delayed = M_PARKED, .lost = M_LOST
+};
 
 void dispatcher_outcome_reason(const struct outcome *o, char *to)
 {

@@ -20,6 +20,7 @@ enum {
     M_DLQ,               /* role, class */
     M_BUDGET,            /* tier */
     M_NOT_STORED,        /* topic */
+    M_LOST,              /* role, topic */
     M_ALLOWLIST_FETCHES, /* file, result */
     M_ALLOWLIST_VALID,   /* file */
     M_ALLOWLIST_FETCHED, /* file */

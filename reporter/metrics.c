@@ -24,6 +24,10 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                             METRIC_COUNTER,
                             "Records that the broker did not acknowledge; each is written again.",
                             { "topic" } },
+    [METRIC_LOST] = { "crcr_records_lost_total",
+                      METRIC_COUNTER,
+                      "Records that Kafka removed before the role had read them.",
+                      { "role", "topic" } },
     [METRIC_REDIS_UP] = { "crcr_redis_up",
                           METRIC_GAUGE,
                           "1 while the role's last call to Redis worked.",
@@ -108,4 +112,5 @@ const struct budget_families reporter_budget_families = { METRIC_BUDGET, METRIC_
                                                           METRIC_BUDGET_WAITS };
 const struct worker_metrics reporter_worker_metrics = { .not_stored = METRIC_NOT_STORED,
                                                         .dlq = METRIC_DLQ,
-                                                        .delayed = METRIC_DELAYED };
+                                                        .delayed = METRIC_DELAYED,
+                                                        .lost = METRIC_LOST };

@@ -1,6 +1,7 @@
 /* Reads topics from some place on, without a group: every process sees every record. It follows
  * them (`allowlist`, and tools that look into a topic), or with to_ends ends where they ended (to
- * rebuild what was made of them). One thread. */
+ * rebuild what was made of them). What retention removes ahead of it is not reported: it never
+ * promised to have read all, and begun a moment later it would not have seen it. One thread. */
 #ifndef CRCR_IO_TOPIC_FOLLOWER_H
 #define CRCR_IO_TOPIC_FOLLOWER_H
 

@@ -6,13 +6,14 @@
 
 #include "../base/mem.h"
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id)
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, int64_t committed)
 {
     struct topic_partition *p = mem_alloc(1, sizeof(*p));
 
     p->topic = mem_dup(topic);
     p->id = id;
-    p->next = p->dropped = p->committing = -1;
+    p->next = p->committing = committed >= 0 ? committed : -1;
+    p->dropped = -1;
     return p;
 }
 
@@ -100,10 +101,20 @@ struct record *topic_partition_take(struct topic_partition *p, const struct reco
     return copy;
 }
 
+int64_t topic_partition_removed(const struct topic_partition *p, int64_t offset, int64_t first)
+{
+    int64_t end = offset < first ? offset : first;
+
+    if (offset < p->next)
+        return -1;
+    return p->next >= 0 && end > p->next ? end - p->next : 0;
+}
+
 void topic_partition_pass(struct topic_partition *p, int64_t offset)
 {
-    if (offset > p->next)
-        p->next = offset;
+    if (offset < p->next)
+        go_back(p, offset);
+    p->next = offset;
 }
 
 int64_t topic_partition_offset(const struct topic_partition *p)

@@ -27,7 +27,8 @@ struct topic_partition {
     struct held *held; /* in hand, in the order of taking, which is that of their offsets */
     size_t n_held;
     size_t held_bytes;
-    int64_t next;     /* one past the highest offset that was read; -1: nothing was */
+    /* One past the highest offset that was read; at first what is committed; -1: nothing is. */
+    int64_t next;
     uint64_t n_taken; /* and the number of the next one */
     int64_t dropped;  /* the lowest offset that was; -1: none. What is above is read again too */
     uint64_t dropped_number;
@@ -37,7 +38,8 @@ struct topic_partition {
     struct topic_partition *list_next; /* in the reader's list */
 };
 
-struct topic_partition *topic_partition_new(const char *topic, int32_t id);
+/* committed: of its group; negative: nothing is, or it is not known. */
+struct topic_partition *topic_partition_new(const char *topic, int32_t id, int64_t committed);
 /* Records still in hand stay valid where they are, but belong to nobody: done commits nothing. NULL
  * is fine. */
 void topic_partition_free(struct topic_partition *p);
@@ -46,7 +48,11 @@ struct topic_partition *topic_partition_find(struct topic_partition *list, const
                                              int32_t id);
 /* Copies the record; the copy is the caller's until record_done or record_drop. */
 struct record *topic_partition_take(struct topic_partition *p, const struct record *record);
-/* There is nothing more to read below that offset. */
+/* How many of the offsets between what was to come and this one, which came, are below first, where
+ * the log begins now: they were removed unread. What else is missing are markers of transactions,
+ * or it was compacted away. -1: the offsets went back. */
+int64_t topic_partition_removed(const struct topic_partition *p, int64_t offset, int64_t first);
+/* The end of the partition was read. */
 void topic_partition_pass(struct topic_partition *p, int64_t offset);
 /* The offset to commit: everything below it is done. -1 while nothing is known. */
 int64_t topic_partition_offset(const struct topic_partition *p);

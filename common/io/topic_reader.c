@@ -19,6 +19,7 @@
 #define MAX_SPAN_FACTOR   16
 #define COMMIT_EVERY_MS   1000
 #define COMMIT_WAIT_MS    5000
+#define COMMITTED_MS      2000
 #define REVOKE_MS         20000
 #define HOLDS_MS          500 /* the coordinator's clock is not ours */
 
@@ -92,6 +93,7 @@ struct topic_reader {
     size_t max_in_hand, max_in_hand_bytes, max_span;
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_mono_ms);
+    void (*removed)(void *opaque, const struct topic_position *from, int64_t records);
     void *opaque;
     bool paused;        /* by topic_reader_pause */
     bool revoking;      /* inside revoked(): next hands out nothing */
@@ -197,18 +199,22 @@ static bool trouble(struct topic_reader *r, rd_kafka_error_t *error)
 
 static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
 {
+    rd_kafka_topic_partition_list_t *known = rd_kafka_topic_partition_list_copy(list);
+
     r->was_assigned = true;
-    if (trouble(r, rd_kafka_incremental_assign(r->client.rk, list)))
-        return;
-    for (int i = 0; i < list->cnt; i++) {
-        struct topic_partition *p =
-            topic_partition_new(list->elems[i].topic, list->elems[i].partition);
+    /* librdkafka asks, too, and does not say when it begins elsewhere. */
+    topic_client_committed(&r->client, known, COMMITTED_MS);
+    int n = trouble(r, rd_kafka_incremental_assign(r->client.rk, list)) ? 0 : known->cnt;
+    for (int i = 0; i < n; i++) {
+        const rd_kafka_topic_partition_t *t = &known->elems[i];
+        struct topic_partition *p = topic_partition_new(t->topic, t->partition, t->offset);
         p->moved_ms = clock_mono_ms();
         LL_PREPEND2(r->partitions, p, list_next);
     }
     pause_and_resume(r);
-    r->state.now += (size_t)list->cnt;
-    r->state.taken += (uint64_t)list->cnt;
+    r->state.now += (size_t)n;
+    r->state.taken += (uint64_t)n;
+    rd_kafka_topic_partition_list_destroy(known);
 }
 
 static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
@@ -273,6 +279,7 @@ enum err topic_reader_new(struct topic_reader **ret, const struct topic_reader_o
         options->max_in_hand_bytes ? options->max_in_hand_bytes : MAX_IN_HAND_BYTES;
     topic_reader_limit_span(r, 0);
     r->revoked = options->revoked;
+    r->removed = options->removed;
     r->opaque = options->opaque;
     r->commit_due = clock_mono_ms() + COMMIT_EVERY_MS;
     enum err err = topic_client_configure(&r->client, &options->kafka, reader_defaults,
@@ -393,6 +400,11 @@ static struct record *take(struct topic_reader *r, const rd_kafka_message_t *mes
     if (!p)
         return NULL;
     p->moved_ms = clock_mono_ms();
+    int64_t at = message->offset, removed = 0;
+    if (at != p->next && r->removed)
+        removed = topic_partition_removed(p, at, topic_client_first(&r->client, p->topic, p->id));
+    if (removed)
+        r->removed(r->opaque, &(struct topic_position){ p->topic, p->id, p->next }, removed);
     if (message->err) { /* its end */
         topic_partition_pass(p, message->offset);
         return NULL;

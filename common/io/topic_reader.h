@@ -10,8 +10,11 @@
  * auto.offset.reset earliest.
  *
  * When offsets go back (a topic made anew) what is in hand from there on belongs to nobody, and
- * comes again. Inside revoked() topic_reader_next gives NULL and nothing else of the reader may be
- * called but record_done, record_drop and the counters.
+ * comes again. Records that were removed before they were read (retention, kafka-delete-records)
+ * are reported: removed(). Not seen: those of a group that has committed nothing in a partition, or
+ * nothing for so long that Kafka forgot it (offsets.retention.minutes). Inside revoked()
+ * topic_reader_next gives NULL and nothing else of the reader may be called but record_done,
+ * record_drop and the counters.
  *
  * All functions are for the one thread that owns the reader. */
 #ifndef CRCR_IO_TOPIC_READER_H
@@ -40,6 +43,10 @@ struct topic_reader_options {
      * drop at once. */
     void (*revoked)(void *opaque, const struct topic_position *partitions, size_t n,
                     int64_t deadline_mono_ms);
+    /* Called from topic_reader_next before the record that came instead: records were to come from
+     * `from` on, and so many are gone, those counted that would have been no records (markers of
+     * transactions, what was compacted away). -1: the offsets went back. May be NULL. */
+    void (*removed)(void *opaque, const struct topic_position *from, int64_t records);
     void *opaque;
 };
 

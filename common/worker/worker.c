@@ -340,6 +340,23 @@ static void revoked(void *opaque, const struct topic_position *partitions, size_
     mark_lost(w, partitions, n);
 }
 
+/* Called by the reader. */
+static void removed(void *opaque, const struct topic_position *from, int64_t records)
+{
+    struct worker *w = opaque;
+    struct str role = str_of(role_name(w->options.role)), topic = str_of(from->topic);
+    if (records < 0) {
+        log_warn("offsets_went_back", LOG_STR("role", role), LOG_STR("topic", topic),
+                 LOG_INT("partition", from->partition), LOG_INT("from", from->offset));
+        return;
+    }
+    log_error("records_lost", LOG_STR("role", role), LOG_STR("topic", topic),
+              LOG_INT("partition", from->partition), LOG_INT("from", from->offset),
+              LOG_INT("records", records));
+    metrics_add(role_metrics(w->options.role), w->options.metrics.lost, METRIC_LABELS(role, topic),
+                (double)records);
+}
+
 /* ---- life -------------------------------------------------------------------------------------
  */
 
@@ -365,8 +382,11 @@ enum err worker_new(struct worker **ret, const struct worker_options *options, s
     for (size_t i = 0; i < n; i++) /* a counter begins at 0: an alert sees the first failure */
         metrics_add(role_metrics(options->role), options->metrics.not_stored,
                     METRIC_LABELS(str_of(names[i])), 0);
-    for (size_t i = 0; i < options->n_reads; i++)
-        names[n++] = options->topics->name[options->reads[i]];
+    for (size_t i = 0; i < options->n_reads; i++) {
+        names[n] = options->topics->name[options->reads[i]];
+        metrics_add(role_metrics(options->role), options->metrics.lost,
+                    METRIC_LABELS(str_of(role_name(options->role)), str_of(names[n++])), 0);
+    }
     if (!err)
         err = role_wait_topics(options->role, postbox_writer(w->postbox), names, n, why);
     if (err) {
@@ -392,6 +412,7 @@ enum err worker_read(struct worker *w, struct why *why)
         .max_in_hand_bytes = o->max_in_hand_bytes,
         .wake = role_wake(o->role),
         .revoked = revoked,
+        .removed = removed,
         .opaque = w,
     };
     if (w->reader)

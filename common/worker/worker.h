@@ -9,7 +9,8 @@
  * The rules that live here and nowhere else: a record is finished only when everything that was put
  * for it is acknowledged by the brokers; what is not acknowledged is written again until it is; a
  * partition that is revoked is drained first, 20 s at most; a role that has enough in hand reads
- * nothing. Everything happens on the role's own thread. */
+ * nothing; what was removed before it was read is logged and counted. Everything happens on the
+ * role's own thread. */
 #ifndef CRCR_WORKER_WORKER_H
 #define CRCR_WORKER_WORKER_H
 
@@ -49,6 +50,7 @@ struct worker_metrics {
     size_t not_stored; /* label topic: what the brokers did not acknowledge */
     size_t dlq;        /* labels role, class: stored in the DLQ */
     size_t delayed;    /* one label, of park.label: stored in a delay topic */
+    size_t lost;       /* labels role, topic: removed before they were read */
 };
 
 struct worker_options {

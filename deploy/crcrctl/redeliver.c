@@ -1,7 +1,7 @@
 /* `crcrctl redeliver`: what GitHub could not deliver to ingest is fetched from GitHub and published
  * to `events`.
  *
- *   list attempts ─▶ group by GUID ─▶ look the missing up in `events` ─▶ fetch, classify, publish
+ *   list failures ─▶ group by GUID ─▶ look the missing up in `events` ─▶ fetch, classify, publish
  *
  * Nothing is remembered between rounds but what is in `events`: a round that was ended in the
  * middle is continued by the next. */
@@ -43,8 +43,11 @@ struct redeliver {
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
+/* Failed are to GitHub answers of 400 … 599, where 502 and 504 also stand for none. Without that
+ * filter every check run of the upstream would be listed again and again. */
 static enum err list_attempts(struct redeliver *r, struct deliveries *found, struct why *why)
 {
+    const char *which = r->args->all ? "" : "&status=failure";
     char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
     struct buf CLEANUP(buf_clear) page;
     bool older = false;
@@ -55,7 +58,8 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
             err = why_set(why, ERR_RETRY, "stopped");
             break;
         }
-        FORMAT(path, "/app/hook/deliveries?per_page=100%s%s", *cursor ? "&cursor=" : "", cursor);
+        FORMAT(path, "/app/hook/deliveries?per_page=100%s%s%s", which, *cursor ? "&cursor=" : "",
+               cursor);
         err = app_api_get(r->api, &(struct app_request){ .path = path, .cursor = cursor }, &page,
                           NULL, why);
         if (!err)

@@ -49,6 +49,14 @@ static void of_event(struct summary *s, const struct record *r)
     }
 }
 
+static void set_task(struct summary *s, struct str kind, struct str run_id, struct str again,
+                     struct str seq, int64_t attempt)
+{
+    FORMAT(s->task, "%.*s|%.*s|%.*s", STR_ARG(kind), STR_ARG(run_id), STR_ARG(again));
+    COPY(s->seq, seq);
+    s->attempt = attempt;
+}
+
 /* "rerun_failed of run 17"; a dispatch repeats no run. */
 static void put_kind(struct summary *s, struct str kind, struct str run_id)
 {
@@ -67,6 +75,8 @@ static void of_task(struct summary *s, const struct record *r)
     const struct headers *h = &r->headers;
     int64_t attempt = headers_get_i64(h, "attempt", 1);
     COPY(s->outcome, STR_LIT("routed"));
+    set_task(s, headers_get(h, "kind"), headers_get(h, "run_id"), headers_get(h, "again"),
+             headers_get(h, "dlq").len ? STR_NONE : headers_get(h, "seq"), attempt);
     put_kind(s, headers_get(h, "kind"), headers_get(h, "run_id"));
     say(s, ", %zu bytes", r->value.len);
     if (attempt > 1)
@@ -101,9 +111,10 @@ static void of_outcome(struct summary *s, const struct record *r)
     COPY(s->outcome, str_of(outcome_kind_name(o.outcome)));
     s->pr = o.pr_number;
     s->tier = o.level;
-    if (o.at_ms)
+    if (o.at_ms && o.outcome != OUTCOME_DUPLICATE) /* which has that of the first call */
         s->at_ms = o.at_ms;
     COPY(s->kind, str_of(o.kind));
+    set_task(s, str_of(o.kind), str_of(o.run_id), str_of(o.again), str_of(o.seq), o.attempt);
     if (*o.run_id) {
         put_kind(s, str_of(o.kind), str_of(o.run_id));
         say(s, ", ");

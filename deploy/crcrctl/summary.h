@@ -5,6 +5,7 @@
 #include "../../common/base/buf.h"
 #include "../../common/io/topic_reader.h"
 #include "../../common/model/callback.h"
+#include "../../common/model/task.h"
 #include "../../common/model/topics.h"
 
 /* Text that is not known is "", numbers 0; repos NULL. */
@@ -24,13 +25,18 @@ struct summary {
     char kind[16];    /* of a task and its outcome: dispatch, rerun_failed, … */
     char outcome[32]; /* one word: dispatched, in_progress, success, parked, … */
     char detail[400]; /* HTTP status, error, job, where to: what explains the outcome */
+    /* tasks and their outcomes: which of the delivery's tasks (kind, run, replay), and which try: a
+     * repeated event has another seq. "": an outcome of a push, or a task replayed from the DLQ,
+     * whose first try may be older than its topic keeps */
+    char task[16 + RUN_ID_MAX + DELIVERY_MAX + 3];
+    char seq[TASK_SEQ_TEXT_SIZE];
+    int64_t attempt; /* of a task, an outcome, a job's run */
     /* callbacks: which job, and how far it is; JOB_NONE: none that could be read */
     enum job_state job_state;
     char job[304]; /* "CI / linux", cut */
     char run_id[RUN_ID_MAX + 1];
     char check_run_id[RUN_ID_MAX + RUN_ATTEMPT_MAX +
                       2]; /* differs between jobs of a matrix, which share a name */
-    int64_t attempt;
 };
 
 /* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be

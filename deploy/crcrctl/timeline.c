@@ -8,6 +8,7 @@
 
 #include "../../common/base/mem.h"
 #include "out.h"
+#include "repos.h"
 
 void timeline_init(struct timeline *t)
 {
@@ -180,6 +181,11 @@ static void age(char to[32], int64_t since_ms, int64_t now_ms)
         snprintf(to, 32, "%" PRId64 " h", s / 3600);
 }
 
+static bool is_routing(const struct summary *s)
+{
+    return s->topic >= TOPIC_DISPATCH_L1 && s->topic <= TOPIC_DISPATCH_L4;
+}
+
 /* Whether a step says how far its downstreams are. A result repeats a callback, a dirty mark says
  * nothing to people, and what was replayed from the queue was routed again a moment before. */
 static bool counts(const struct summary *s)
@@ -214,7 +220,7 @@ static void explain(struct downstream_state *to, const struct summary *s, int64_
     char for_how_long[32];
     FORMAT(to->state, "%s", s->outcome);
     age(for_how_long, s->at_ms, now_ms);
-    if (s->topic >= TOPIC_DISPATCH_L1 && s->topic <= TOPIC_DISPATCH_L4) {
+    if (is_routing(s)) {
         FORMAT(to->why,
                "no outcome for %s: waits for its sender in %s[%d]@%" PRId64 " (crcrctl lag)",
                for_how_long, s->topic_name, (int)s->partition, s->offset);
@@ -307,6 +313,29 @@ static bool changes_nothing(const struct summary *s)
     return false;
 }
 
+/* Whether the routing at steps[at] has its outcome for repo. Not by time: hosts' clocks differ.
+ * What was sent is the outcome of every routing of that task, since its claim ends each later one
+ * as a duplicate. Else the first outcome of a try (seq, attempt) is that of its first routing, and
+ * so on: what comes back from a delay that cost no attempt is the same try. */
+static bool has_outcome(const struct timeline *t, size_t first, size_t end, size_t at,
+                        struct str repo)
+{
+    const struct summary *routing = &t->steps[at];
+    size_t routed = 0, outcomes = 0;
+    for (size_t i = first; i < end; i++) {
+        const struct summary *s = &t->steps[i];
+        bool same = *s->seq && !strcmp(s->seq, routing->seq) && s->attempt == routing->attempt;
+        if (strcmp(s->task, routing->task) != 0 || !repos_have(str_of(s->repos), repo))
+            continue;
+        if (s->topic == TOPIC_DISPATCHES &&
+            (str_is(str_of(s->outcome), "dispatched") || str_is(str_of(s->outcome), "duplicate")))
+            return true;
+        routed += same && i <= at && is_routing(s);
+        outcomes += same && s->topic == TOPIC_DISPATCHES;
+    }
+    return routed && outcomes >= routed;
+}
+
 static struct downstream *downstream_of(struct downstream *all, size_t *n, struct str repo)
 {
     for (size_t i = 0; i < *n; i++)
@@ -333,7 +362,8 @@ size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64
     for (size_t i = first; i < end; i++) {
         struct str rest = str_of(t->steps[i].repos), repo;
         while (counts(&t->steps[i]) && str_split(&rest, ',', &repo))
-            if ((one = downstream_of(all, &n, repo)))
+            if ((one = downstream_of(all, &n, repo)) &&
+                !(is_routing(&t->steps[i]) && has_outcome(t, first, end, i, repo)))
                 add_step(one, &t->steps[i]);
     }
     for (size_t i = n_jobs; i-- > 0;)

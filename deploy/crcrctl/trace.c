@@ -19,6 +19,7 @@
 #define JOBS_MAX  1000
 #define REPOS_MAX 2000
 #define NAME_SIZE 2048
+#define CLOCKS_MS (3600 * 1000LL) /* hosts' clocks may differ by that much */
 
 /* ---- what the view has of a delivery -------------------------------------------------------- */
 
@@ -335,6 +336,41 @@ static int print(const struct ctl *ctl, const struct args *args, const struct ti
     return CTL_OK;
 }
 
+/* When the delivery came, as far as Redis knows; 0: it does not. */
+static int64_t came_ms(const struct ctl *ctl, struct str delivery)
+{
+    const struct redis_options options = ctl_redis(ctl);
+    struct redis *redis = NULL;
+    struct dispatch_view *one = NULL;
+    struct why why;
+    size_t n = 0;
+    if (options.endpoint && *options.endpoint && !redis_new(&redis, &options, &why))
+        (void)!dispatches_of_delivery(redis, delivery, 1, &one, &n, &why);
+    int64_t ms = n ? one->received_ms : 0;
+    free(one);
+    redis_free(redis);
+    return ms;
+}
+
+/* Of one delivery nothing is read of before it came: some topics keep a year. Else `events` says
+ * when that was, which keeps a week; else all is read. */
+static enum err read_topics(struct scan *scan, struct collecting *c, struct why *why)
+{
+    int64_t ms = 0;
+    enum err err = OK;
+    if (c->filter.delivery.len && !scan->from_ms && !(ms = came_ms(c->ctl, c->filter.delivery))) {
+        struct scan events = { .topics = SCAN(TOPIC_EVENTS) };
+        err = scan_all(&events, c->ctl, collect, c, why);
+        scan->topics &= ~SCAN(TOPIC_EVENTS);
+        for (size_t i = 0; i < c->to.n; i++)
+            if (!ms || c->to.steps[i].received_ms < ms)
+                ms = c->to.steps[i].received_ms;
+    }
+    if (ms > CLOCKS_MS)
+        scan->from_ms = ms - CLOCKS_MS;
+    return err ? err : scan_all(scan, c->ctl, collect, c, why);
+}
+
 int verb_trace(struct ctl *ctl, const struct args *args)
 {
     struct collecting c = { .ctl = ctl, .filter.pr = args->pr, .repo = str_of(args->repo) };
@@ -350,7 +386,7 @@ int verb_trace(struct ctl *ctl, const struct args *args)
     if (args->n_names)
         c.filter.delivery = str_of(args->names[0]);
     timeline_init(&c.to);
-    enum err err = scan_all(&scan, ctl, collect, &c, &why);
+    enum err err = read_topics(&scan, &c, &why);
     if (err)
         code = ctl_fail(ctl, err, &why);
     timeline_sort(&c.to);

@@ -48,9 +48,10 @@ const struct verb verbs[] = {
          JSON, SINCE, DELIVERY, PR, REPO, OPT("tier", NUMBER, tier, "only of this tier", .max = 4)),
     VERB("trace", trace, KAFKA, "[DELIVERY]", 0, 1,
          "every step of one event, and where each downstream is",
-         "One of DELIVERY and --pr. Reads all topics, shows each step with the time since the one "
-         "before, where each downstream is and why, and, when REDIS_ENDPOINT is set, the check "
-         "runs and on-call comments at GitHub. A task record is for up to 16 downstreams.",
+         "One of DELIVERY and --pr. Shows each step with the time since the one before, where each "
+         "downstream is and why, and, when REDIS_ENDPOINT is set, the check runs and on-call "
+         "comments at GitHub. A task record is for up to 16 downstreams. Reads the topics from an "
+         "hour before the delivery came, if Redis or events knows that, else (and with --pr) all.",
          "1 nothing is known of it, 3 Kafka does not answer", JSON, PR, REPO, SINCE),
     VERB("send-webhook", send_webhook, CONFIG, "FILE", 1, 1, "send a file as GitHub would, signed",
          "FILE is sent byte for byte; - reads standard input. It is signed with the first secret "
@@ -126,17 +127,19 @@ const struct verb verbs[] = {
          OPT("timeout", DURATION, timeout_ms, "of --wait", .initial = "30m")),
     VERB(
         "redeliver", redeliver, KAFKA, "", 0, 0, "fetch the webhooks that GitHub could not deliver",
-        "Asks GitHub for the App's webhook deliveries and publishes to events each that no attempt "
-        "delivered, that is not there already, and that ingest would have accepted. A second run "
-        "publishes nothing; one that was ended in the middle is continued by the next.\n"
+        "Asks GitHub for the App's webhook deliveries that failed (4xx, 5xx, no answer) and "
+        "publishes to events each that is not there already, and that ingest would have accepted. "
+        "A second run publishes nothing; one that was ended in the middle is continued by the "
+        "next.\n"
         "Needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY. Events older than CRCR_MAX_EVENT_AGE are "
         "skipped by the router, and their outcome says so.",
         "1 some failed or it was stopped, 3 GitHub or Kafka does not answer",
         OPT("since", DURATION, since_ms, "how far back to look; GitHub keeps 3 days",
             .initial = "3d", .max = 30 * 86400000LL),
         OPT("all", FLAG, all,
-            "also what GitHub did deliver and events no longer holds: after Kafka was lost. What "
-            "was dispatched is not sent again while Redis holds its claims; without Redis it is"),
+            "also what GitHub did deliver (2xx, 3xx) and events no longer holds: after Kafka was "
+            "lost; a request for each 100 webhooks. What was dispatched is not sent again while "
+            "Redis holds its claims; without Redis it is"),
         DRY_RUN,
         OPT("rate", RATE, rate, "requests to GitHub a second; GitHub's limits are obeyed besides",
             .initial = "5/s"),

@@ -341,6 +341,24 @@ def test_trace_of_one_downstream_shows_its_steps_and_those_of_all(ctl, life):
     assert "org/old  routed" in ctl("trace", "--repo", "org/old", DELIVERY).stdout
 
 
+def test_trace_reads_nothing_of_before_the_delivery_came_where_events_knows_when(kafka_node):
+    """Nothing of it can be older: what is here stands for all that the topics keep of before."""
+    ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
+    now, hour = int(time.time() * 1000), 3_600_000
+    for minutes in (2 * 1440, 90, 30):
+        ctl.write("dlq", "k", b"x", now - minutes * 60_000, delivery="d-1", pr=7, repo="org/a", source_topic="x", error=minutes)
+
+    def parked(*arguments):
+        trace = json.loads(ctl("trace", "--json", *arguments).stdout)
+        return [step["detail"].rsplit(" ", 1)[1] for step in trace["steps"] if step["topic"].endswith("dlq")]
+    assert parked("d-1") == ["2880", "90", "30"], "nobody knows when it came"
+    ctl.write("events", "k", b"{}", now, event="pull_request", delivery="another", received_ms=now - 9 * hour, source="webhook")
+    for received_ms in (now, now - hour):  # replayed, and as it came: the earliest counts
+        ctl.write("events", "k", b"{}", now, event="pull_request", delivery="d-1", pr=7, received_ms=received_ms, source="replay")
+    assert parked("d-1") == ["90", "30"], "an hour before it came, for clocks may differ"
+    assert parked("d-1", "--since", "3d") == parked("--pr", "7") == ["2880", "90", "30"]
+
+
 def steps(delivery, n):
     """Parked records of one delivery, each as long in JSON as it can be: 2.6 kB."""
     return (("k", b"x", {"delivery": delivery, "pr": "9", "repo": "org/much", "error": "\x01" * 500},

@@ -196,6 +196,15 @@ def test_the_last_check_run_comes_from_the_view_and_trace_names_them_all(kafka_n
         assert f"crcr/org/four/ci/build  completed  id {run['id']}" in text
         blind = ctl("trace", job.delivery, REDIS_ENDPOINT="").stdout
         assert "not looked at: REDIS_ENDPOINT is not set" in blind
+        job.outcome("dispatched", received_ms=job.started_ms)  # events does not have it, and Redis knows when it came
+        reporter.put("dlq", "k", b"x", {"delivery": job.delivery, "source_topic": "x", "error": "old"},
+                     timestamp_ms=job.started_ms - 2 * 3_600_000)
+
+        def topics(endpoint):
+            trace = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT=endpoint).stdout)
+            return {step["topic"].removeprefix(reporter.relay.prefix) for step in trace["steps"]}
+        wait_for("trace to read from there on", lambda: topics(reporter.redis.endpoint) == {"dispatches", "callbacks", "results"})
+        assert topics("") == {"dispatches", "callbacks", "results", "dlq"}
         away = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT="127.0.0.1:1").stdout)
         assert away["check_runs"] is None and away["view"] is None
     finally:

@@ -18,6 +18,9 @@ from lib.sim import Inbox, Sim
 from openapi.validate import problems
 
 
+CREATED = {"action": "created", "check_run": {}, "repository": {"full_name": "pytorch/pytorch"}}
+
+
 class GitHub(Sim):
     """The simulator with a list of deliveries; what crcrctl asks is held to GitHub's description."""
 
@@ -100,28 +103,58 @@ def test_what_was_not_delivered_is_published_as_ingest_would_have_stored_it(ctl,
 def test_every_page_is_read(ctl, sim):
     lost = {}
     for number in range(250):
-        failed = number % 50 == 0
-        guid = sim.remember(500 if failed else 200, number=1000 + number)
-        if failed:
+        wanted = number % 50 == 0
+        guid = sim.remember(500, number=1000 + number, **({} if wanted else {"event": "check_run", "body": CREATED}))
+        if wanted:
             lost[guid] = f"pytorch/pytorch#{1000 + number}"
-    assert "250 deliveries (250 attempts): 245 delivered, 0 already here, 5 published" in redeliver(ctl).stdout
+    said = redeliver(ctl).stdout
+    assert "250 deliveries (250 attempts): 0 delivered, 0 already here, 5 published" in said
+    assert "245 skipped (other_action 245)" in said
     assert {r.headers["delivery"]: r.key for r in ctl.read("events")} == lost
     assert [r["query"].get("per_page") for r in sim.asked("")][:3] == ["100"] * 3
     assert len(sim.asked("/")) == 5, "a payload was fetched that was not needed"
 
 
+def test_what_was_delivered_is_not_even_listed(ctl, sim):
+    """GitHub sends the App every check run of the upstream: pages of what was delivered would use up its budget."""
+    for _ in range(250):
+        sim.remember(200, event="check_run", body=CREATED)
+    failed = [sim.remember(status, number=status) for status in (404, 500, 502, 504)]
+    assert "4 deliveries (4 attempts): 0 delivered, 0 already here, 4 published" in redeliver(ctl).stdout
+    assert sorted(guids(ctl)) == sorted(failed)
+    assert [r["query"].get("status") for r in sim.asked("") if r["path"] == "/app/hook/deliveries"] == ["failure"]
+    said = redeliver(ctl, "--all", "--dry-run").stdout
+    assert "254 deliveries (254 attempts): 0 delivered, 4 already here, 0 to publish" in said, "--all lists all"
+
+
+def test_a_github_that_does_not_know_the_filter_changes_nothing(ctl, sim):
+    delivered, failed = sim.remember(202, number=1), sim.remember(503, number=2)
+    everything = [one for one in sim.state()["deliveries"]]
+    assert {one["guid"] for one in everything} == {delivered, failed}
+    sim.script({"method": "GET", "path": "/app/hook/deliveries", "count": 1, "status": 200, "body": everything})
+    assert "2 deliveries (2 attempts): 1 delivered, 0 already here, 1 published" in redeliver(ctl).stdout
+    assert guids(ctl) == [failed]
+
+
+def stored(ctl, guid):
+    ctl.write("events", "pytorch/pytorch#1", json.dumps(pull_request(number=1)), event="pull_request", delivery=guid, pr=1,
+              source="webhook")
+
+
 def test_a_delivery_that_a_later_attempt_delivered_is_not_published(ctl, sim):
     guid = sim.remember(503)
     sim.remember(202, guid=guid, redelivery=True)
-    assert "1 deliveries (2 attempts): 1 delivered" in redeliver(ctl).stdout
-    assert guids(ctl) == []
+    stored(ctl, guid)
+    assert "1 deliveries (1 attempts): 0 delivered, 1 already here, 0 published" in redeliver(ctl).stdout
+    assert guids(ctl) == [guid]
 
 
 def test_a_delivery_that_was_delivered_and_then_redelivered_in_vain_is_not_published(ctl, sim):
     guid = sim.remember(202)
     sim.remember(503, guid=guid, redelivery=True)
-    assert "1 deliveries (2 attempts): 1 delivered" in redeliver(ctl).stdout
-    assert guids(ctl) == []
+    stored(ctl, guid)
+    assert "1 deliveries (1 attempts): 0 delivered, 1 already here, 0 published" in redeliver(ctl).stdout
+    assert guids(ctl) == [guid]
 
 
 def test_what_the_relay_stored_although_github_saw_no_2xx_is_already_here(ctl, sim):
@@ -146,7 +179,7 @@ def test_all_brings_back_what_github_delivered_and_kafka_lost_and_only_that(ctl,
     kept, lost, failed = sim.remember(202, 1), sim.remember(202, 2), sim.remember(503, 3)
     ctl.write("events", "pytorch/pytorch#1", json.dumps(pull_request(number=1)), event="pull_request",
               delivery=kept, pr=1, source="webhook")
-    assert "2 delivered, 0 already here, 1 published" in redeliver(ctl).stdout
+    assert "0 delivered, 0 already here, 1 published" in redeliver(ctl).stdout
     done = redeliver(ctl, "--all").stdout
     assert "0 delivered, 2 already here, 1 published" in done, done
     assert sorted(guids(ctl)) == sorted([kept, lost, failed])
@@ -181,7 +214,8 @@ def test_only_what_ingest_would_have_accepted_is_published(ctl, sim):
 def test_an_attempt_without_an_answer_yet_is_left_to_the_next_run(ctl, sim):
     sim.remember(0, number=1)
     gone = sim.remember(0, number=2, delivered_at=ago(minutes=5))
-    assert "1 published, 1 not answered yet" in redeliver(ctl).stdout
+    assert "0 deliveries (0 attempts)" in redeliver(ctl).stdout, "to GitHub neither has failed"
+    assert "1 published, 1 not answered yet" in redeliver(ctl, "--all").stdout
     assert guids(ctl) == [gone]
 
 

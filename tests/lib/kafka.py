@@ -1,5 +1,6 @@
 """A real Apache Kafka node of one's own, and what its topics hold."""
 import collections
+import ctypes
 import os
 import pathlib
 import re
@@ -236,6 +237,36 @@ def write_all(brokers, topic, records, batch=10_000, partition=-1):
                          on_delivery=lambda error, _: failures.append(error) if error else None)
         producer.poll(0)
     assert producer.flush(60) == 0 and not failures, failures
+
+
+def delete_records(brokers, topic, before):
+    """As kafka-delete-records does, and retention: each partition begins at before[partition] then. confluent_kafka cannot
+    (before 2.6); librdkafka can."""
+    c = ctypes.CDLL("librdkafka.so.1")
+    for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_queue_new", "rd_kafka_topic_partition_list_new",
+                 "rd_kafka_DeleteRecords_new", "rd_kafka_queue_poll", "rd_kafka_event_DeleteRecords_result",
+                 "rd_kafka_DeleteRecords_result_offsets"):
+        getattr(c, name).restype = ctypes.c_void_p
+    pointer, reason = ctypes.c_void_p, ctypes.create_string_buffer(256)
+    conf = pointer(c.rd_kafka_conf_new())
+    c.rd_kafka_conf_set(conf, b"bootstrap.servers", brokers.encode(), reason, 256)
+    client = pointer(c.rd_kafka_new(0, conf, reason, 256))
+    queue, offsets = pointer(c.rd_kafka_queue_new(client)), pointer(c.rd_kafka_topic_partition_list_new(len(before)))
+    for partition, offset in before.items():
+        c.rd_kafka_topic_partition_list_add(offsets, topic.encode(), partition)
+        assert not c.rd_kafka_topic_partition_list_set_offset(offsets, topic.encode(), partition, ctypes.c_int64(offset))
+    request = (pointer * 1)(c.rd_kafka_DeleteRecords_new(offsets))
+    c.rd_kafka_DeleteRecords(client, request, ctypes.c_size_t(1), None, queue)
+    event = pointer(c.rd_kafka_queue_poll(queue, 30_000))
+    assert event and not c.rd_kafka_event_error(event), f"{topic}: records were not deleted"
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "tests-read-only"})
+    for partition, offset in before.items():
+        assert consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)[0] == offset
+    consumer.close()
+    for free, what in ((c.rd_kafka_event_destroy, event), (c.rd_kafka_DeleteRecords_destroy, pointer(request[0])),
+                       (c.rd_kafka_topic_partition_list_destroy, offsets), (c.rd_kafka_queue_destroy, queue),
+                       (c.rd_kafka_destroy, client)):
+        free(what)
 
 
 def read_topic(brokers, topic, timeout=30):

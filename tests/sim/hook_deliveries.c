@@ -77,6 +77,16 @@ static json_t *delivery_find(const struct deliveries *d, int64_t id)
     return NULL;
 }
 
+/* status=failure: answers of 400 … 599; success: of 200 … 399; what is pending is neither. */
+static bool is_wanted(const json_t *row, struct str status)
+{
+    json_int_t code = json_integer_value(json_object_get(row, "status_code"));
+
+    if (!status.len)
+        return true;
+    return str_is(status, "failure") ? code >= 400 && code <= 599 : code >= 200 && code <= 399;
+}
+
 /* The list pages by cursor, newest first: "v1_<id>" goes on below that id. */
 void deliveries_list(struct sim *sim, const struct call *call, struct reply *reply)
 {
@@ -94,7 +104,7 @@ void deliveries_list(struct sim *sim, const struct call *call, struct reply *rep
     for (size_t i = json_array_size(sim->deliveries->rows); i > 0; i--) {
         const json_t *row = json_array_get(sim->deliveries->rows, i - 1);
 
-        if (id_of(row) >= below)
+        if (id_of(row) >= below || !is_wanted(row, headers_get(call->query, "status")))
             continue;
         if ((int64_t)json_array_size(list) == per_page) {
             reply_header(reply, "Link",

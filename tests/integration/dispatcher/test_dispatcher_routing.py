@@ -77,6 +77,9 @@ class TestOneDispatch:
         assert len(bench.dispatches(delivery)) == 4
         kinds = sorted(one["outcome"] for one in outcomes)
         assert kinds == ["dispatched"] * 4 + ["duplicate"] * 4
+        trace = json.loads(bench.relay.ctl("trace", "--json", delivery).stdout)
+        assert {one["repo"]: one["state"] for one in trace["downstreams"]} == dict.fromkeys(REPOS.values(), "dispatched")
+        assert [step["outcome"] for step in trace["steps"][-4:]] == ["duplicate"] * 4
 
     def test_costs_one_call_once_the_tokens_are_cached(self, bench):
         bench.wait_outcomes(bench.pull_request(), 4)

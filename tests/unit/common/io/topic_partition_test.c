@@ -20,7 +20,7 @@ static int setup(void **state)
 {
     static struct fixture f;
 
-    f = (struct fixture){ .p = topic_partition_new(TOPIC, 3) };
+    f = (struct fixture){ .p = topic_partition_new(TOPIC, 3, -1) };
     *state = &f;
     return 0;
 }
@@ -183,13 +183,79 @@ static void done_of_what_is_not_out_changes_nothing(void **state)
 
     take(f, 3, 4);
     struct topic_partition *gone = f->p;
-    f->p = topic_partition_new(TOPIC, 3); /* it came back */
+    f->p = topic_partition_new(TOPIC, 3, -1); /* it came back */
     topic_partition_free(gone);
     struct record *again = take_one(f, 3);
     done(f, 3, 4);
     assert_offset(f, 3);
     record_done(again);
     assert_offset(f, 4);
+}
+
+/* The log begins at `first` when the record or the end at `offset` comes. */
+#define assert_removed(f, offset, first, n)                                                        \
+    assert_int_equal(topic_partition_removed((f)->p, offset, first), n)
+
+static void what_the_log_lost_between_two_records_was_removed_unread(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 5, 9);
+    assert_removed(f, 10, 0, 0);
+    assert_removed(f, 10, 8, 0); /* read before it was removed */
+    assert_removed(f, 16, 16, 6);
+    assert_removed(f, 11, 11, 1);
+    assert_removed(f, 20, 16, 6); /* 16 … 19 are no records that were removed */
+    assert_removed(f, 12, 16, 2); /* the log was cut again while this one was on its way */
+}
+
+static void compaction_and_markers_of_transactions_lose_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 5, 9);
+    assert_removed(f, 12, 0, 0);
+    assert_removed(f, 500, 0, 0);
+    assert_removed(f, 12, 5, 0);
+    assert_removed(f, 12, 10, 0); /* all that was read is gone, and nothing else */
+    assert_removed(f, 12, -1, 0); /* unknown */
+}
+
+static void the_committed_offset_tells_what_was_removed_meanwhile(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_removed(f, 40, 40, 0); /* a group that begins */
+    topic_partition_free(f->p);
+    f->p = topic_partition_new(TOPIC, 3, 7);
+    assert_offset(f, 7);
+    assert_removed(f, 7, 0, 0);
+    assert_removed(f, 7, 7, 0);
+    assert_removed(f, 40, 40, 33);
+    topic_partition_pass(f->p, 40); /* there is nothing left at all */
+    assert_offset(f, 40);
+    assert_removed(f, 40, 40, 0);
+    topic_partition_free(f->p);
+    f->p = topic_partition_new(TOPIC, 3, 0);
+    assert_removed(f, 3, 3, 3);
+}
+
+static void a_topic_made_anew_is_known_by_offsets_that_go_back(void **state)
+{
+    struct fixture *f = *state;
+
+    topic_partition_free(f->p);
+    f->p = topic_partition_new(TOPIC, 3, 70);
+    assert_removed(f, 0, 0, -1);
+    topic_partition_pass(f->p, 4); /* its end */
+    assert_offset(f, 4);
+    assert_removed(f, 4, 0, 0);
+    take(f, 4, 5);
+    assert_removed(f, 5, 0, -1);
+    topic_partition_pass(f->p, 0);
+    assert_offset(f, 0); /* what is in hand was of the old one */
+    done(f, 4, 5);
+    assert_offset(f, 0);
 }
 
 /* A plain array is the model. */
@@ -234,6 +300,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(offsets_that_go_back_leave_out_what_is_below, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(done_of_what_is_not_out_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_log_lost_between_two_records_was_removed_unread,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(compaction_and_markers_of_transactions_lose_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_committed_offset_tells_what_was_removed_meanwhile,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_topic_made_anew_is_known_by_offsets_that_go_back, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(agrees_with_a_plain_model_in_any_order, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,9 @@ static const struct metric_family families[] = {
     { "not_stored", METRIC_COUNTER, "", { "topic" } },
     { "dlq", METRIC_COUNTER, "", { "role", "class" } },
     { "delayed", METRIC_COUNTER, "", { "label" } },
+    { "lost", METRIC_COUNTER, "", { "role", "topic" } },
 };
-enum { NOT_STORED, DLQ, DELAYED };
+enum { NOT_STORED, DLQ, DELAYED, LOST };
 
 /* A role whose doing each test chooses. */
 struct scene {
@@ -95,7 +96,7 @@ static void run(struct scene *s)
         .n_reads = 1,
         .writes = writes,
         .n_writes = 2,
-        .metrics = { NOT_STORED, DLQ, DELAYED },
+        .metrics = { NOT_STORED, DLQ, DELAYED, LOST },
         .does = &does,
         .opaque = s,
     };

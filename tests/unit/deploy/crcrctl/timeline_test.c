@@ -277,6 +277,109 @@ static void what_was_sent_before_changes_nothing(void **state)
     }
 }
 
+/* A step of dispatch.l3 (no outcome) or of dispatches. */
+static void add_task(struct timeline *t, int64_t at_ms, const char *outcome, const char *task,
+                     const char *seq, int64_t attempt)
+{
+    add(t, *outcome ? TOPIC_DISPATCHES : TOPIC_DISPATCH_L3, "o/r", at_ms,
+        *outcome ? outcome : "routed", "");
+    struct summary *s = &t->steps[t->n - 1];
+    snprintf(s->task, sizeof(s->task), "%s", task);
+    snprintf(s->seq, sizeof(s->seq), "%s", seq);
+    s->attempt = attempt;
+}
+
+#define TAKEN      "GitHub took the dispatch; no job has called back yet (for 90 s): "
+#define SUPERSEDED "a newer event of the pull request was sent (for 90 s): "
+#define WAITS_60_S                                                                                 \
+    "no outcome for 60 s: waits for its sender in crcr.dispatch.l3[0]@0 (crcrctl lag)"
+
+static void what_was_sent_is_the_outcome_of_every_routing_of_it(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t); /* redelivered; its outcome repeats the first, and its moment */
+    add_task(&t, 9000, "", "dispatch||", "5:0:1", 1);
+    add_task(&t, 10000, "dispatched", "dispatch||", "5:0:1", 1);
+    add_task(&t, 10000, "duplicate", "dispatch||", "5:0:1", 1);
+    add_task(&t, 40000, "", "dispatch||", "5:0:9", 1);
+    stands(&t, "dispatched", TAKEN);
+
+    timeline_init(&t); /* a push has no seq in its outcome */
+    add_task(&t, 10000, "dispatched", "dispatch||", "", 1);
+    add_task(&t, 40000, "", "dispatch||", "0:0:9", 1);
+    stands(&t, "dispatched", TAKEN);
+
+    timeline_init(&t); /* the jobs say more */
+    add_task(&t, 10000, "dispatched", "dispatch||", "5:0:1", 1);
+    add(&t, TOPIC_CALLBACKS, "o/r", 20000, "success", "CI / linux");
+    add_task(&t, 40000, "", "dispatch||", "5:0:9", 1);
+    stands(&t, "success", "CI / linux");
+
+    timeline_init(&t); /* replayed --again, or a re-run: another task */
+    add_task(&t, 10000, "dispatched", "dispatch||", "5:0:1", 1);
+    add_task(&t, 40000, "", "dispatch||abc", "5:0:9", 1);
+    stands(&t, "routed", WAITS_60_S);
+}
+
+static void an_outcome_belongs_to_its_routing_although_clocks_differ(void **state)
+{
+    struct timeline t;
+
+    (void)state;
+    timeline_init(&t);
+    add_task(&t, 10000, "superseded", "dispatch||", "5:0:1", 1);
+    add_task(&t, 10050, "", "dispatch||", "5:0:1", 1);
+    stands(&t, "superseded", SUPERSEDED);
+
+    timeline_init(&t);
+    add_task(&t, 10000, "waiting", "dispatch||", "5:0:1", 1);
+    add_task(&t, 10050, "", "dispatch||", "5:0:1", 1);
+    stands(&t, "waiting", "it is sent later (for 90 s): ");
+}
+
+static void a_routing_without_an_outcome_of_its_own_waits_for_its_sender(void **state)
+{
+    static const struct {
+        const char *first, *seq;
+        int64_t attempt;
+    } then[] = {
+        { "skipped", "5:0:9", 1 },    /* redelivered, and the repository is listed again */
+        { "superseded", "5:0:9", 1 }, /* redelivered */
+        { "failed", "5:0:1", 1 },     /* replayed from the DLQ */
+        { "waiting", "5:0:1", 1 },    /* back from a wait that costs no attempt */
+        { "unknown", "5:0:1", 2 },    /* back from one that does */
+    };
+    struct timeline t;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(then) / sizeof(*then); i++) {
+        timeline_init(&t);
+        add_task(&t, 9000, "", "dispatch||", "5:0:1", 1);
+        add_task(&t, 10000, then[i].first, "dispatch||", "5:0:1", 1);
+        add_task(&t, 40000, "", "dispatch||", then[i].seq, then[i].attempt);
+        stands(&t, "routed", WAITS_60_S);
+    }
+}
+
+static void what_another_downstream_got_is_no_outcome_of_this_one(void **state)
+{
+    struct timeline t;
+    struct downstream_state *all;
+
+    (void)state;
+    timeline_init(&t);
+    add(&t, TOPIC_DISPATCH_L3, "o/a,o/b", 40000, "routed", "");
+    add(&t, TOPIC_DISPATCHES, "O/A", 10000, "dispatched", "HTTP 204");
+    timeline_sort(&t);
+    assert_int_equal(timeline_states(&t, 0, t.n, 100000, &all), 2);
+    assert_string_equal(all[0].state, "dispatched");
+    assert_string_equal(all[1].state, "routed");
+    free(all);
+    timeline_clear(&t);
+}
+
 static void a_dispatch_that_is_told_again_does_not_deny_the_callbacks(void **state)
 {
     struct timeline t;
@@ -350,6 +453,10 @@ int main(void)
         cmocka_unit_test(many_names_are_cut_and_the_counts_stay),
         cmocka_unit_test(a_late_in_progress_lowers_nothing),
         cmocka_unit_test(what_was_sent_before_changes_nothing),
+        cmocka_unit_test(what_was_sent_is_the_outcome_of_every_routing_of_it),
+        cmocka_unit_test(an_outcome_belongs_to_its_routing_although_clocks_differ),
+        cmocka_unit_test(a_routing_without_an_outcome_of_its_own_waits_for_its_sender),
+        cmocka_unit_test(what_another_downstream_got_is_no_outcome_of_this_one),
         cmocka_unit_test(a_dispatch_that_is_told_again_does_not_deny_the_callbacks),
         cmocka_unit_test(what_goes_wrong_after_the_callbacks_is_told),
         cmocka_unit_test(of_a_job_the_newest_attempt_counts),
