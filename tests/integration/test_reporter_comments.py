@@ -235,7 +235,7 @@ def of_dlq(reporter, *jobs):
     return [r for r in reporter.topic("dlq") if (r.key or "").startswith(tuple(job.sha for job in jobs))]
 
 
-@pytest.mark.parametrize("pr, status", [(116, 403), (161, 404), (158, 410), (159, 422)])
+@pytest.mark.parametrize("pr, status", [(116, 403), (162, 404), (158, 410), (159, 422)])
 def test_a_comment_that_is_refused_for_good_is_tried_once_a_pull_request(reporter, pr, status):
     reporter.relay.script({"method": "POST", "path": f"*/issues/{pr}/comments", "status": status,
                            "body": {"message": "Unable to create comment because issue is locked."}})
