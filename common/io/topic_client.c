@@ -230,23 +230,6 @@ void topic_client_wake(rd_kafka_queue_t *queue, const struct wake *wake)
     rd_kafka_queue_io_event_enable(queue, wake->fd, &one, sizeof(one));
 }
 
-void topic_client_committed(struct topic_client *c, rd_kafka_topic_partition_list_t *list,
-                            int timeout_ms)
-{
-    if (!list->cnt || !rd_kafka_committed(c->rk, list, timeout_ms))
-        return;
-    for (int i = 0; i < list->cnt; i++)
-        list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
-}
-
-int64_t topic_client_first(struct topic_client *c, const char *topic, int32_t partition)
-{
-    int64_t first = -1, end;
-
-    (void)rd_kafka_get_watermark_offsets(c->rk, topic, partition, &first, &end);
-    return first;
-}
-
 void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause)
 {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);

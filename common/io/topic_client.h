@@ -67,12 +67,6 @@ struct rd_kafka_message_s *topic_client_poll(struct topic_client *c, int64_t unt
 void topic_client_record(const struct rd_kafka_message_s *message, struct record *record);
 /* Wakes whenever something comes into the empty queue. */
 void topic_client_wake(struct rd_kafka_queue_s *queue, const struct wake *wake);
-/* The list's offsets become those that the group has committed, negative where it has not, or no
- * answer came in timeout_ms. */
-void topic_client_committed(struct topic_client *c, struct rd_kafka_topic_partition_list_s *list,
-                            int timeout_ms);
-/* Where the log of a partition begins, as the last fetch has it; negative when that one failed. */
-int64_t topic_client_first(struct topic_client *c, const char *topic, int32_t partition);
 /* Stops fetching a partition, or goes on. */
 void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause);
 /* The metadata of the whole cluster; ERR_RETRY when no broker answers in timeout_ms. */

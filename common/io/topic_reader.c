@@ -200,10 +200,10 @@ static bool trouble(struct topic_reader *r, rd_kafka_error_t *error)
 static void assigned(struct topic_reader *r, const rd_kafka_topic_partition_list_t *list)
 {
     rd_kafka_topic_partition_list_t *known = rd_kafka_topic_partition_list_copy(list);
-
     r->was_assigned = true;
-    /* librdkafka asks, too, and does not say when it begins elsewhere. */
-    topic_client_committed(&r->client, known, COMMITTED_MS);
+    /* librdkafka asks, too, but does not say when it begins elsewhere. Unanswered: negative. */
+    if (list->cnt)
+        (void)rd_kafka_committed(r->client.rk, known, COMMITTED_MS);
     int n = trouble(r, rd_kafka_incremental_assign(r->client.rk, list)) ? 0 : known->cnt;
     for (int i = 0; i < n; i++) {
         const rd_kafka_topic_partition_t *t = &known->elems[i];
@@ -400,10 +400,10 @@ static struct record *take(struct topic_reader *r, const rd_kafka_message_t *mes
     if (!p)
         return NULL;
     p->moved_ms = clock_mono_ms();
-    int64_t at = message->offset, removed = 0;
-    if (at != p->next && r->removed)
-        removed = topic_partition_removed(p, at, topic_client_first(&r->client, p->topic, p->id));
-    if (removed)
+    int64_t removed, first, end; /* first: negative once a later fetch has failed */
+    if (r->removed && message->offset != p->next &&
+        !rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &first, &end) &&
+        (removed = topic_partition_removed(p, message->offset, first)))
         r->removed(r->opaque, &(struct topic_position){ p->topic, p->id, p->next }, removed);
     if (message->err) { /* its end */
         topic_partition_pass(p, message->offset);

@@ -125,27 +125,27 @@ const struct verb verbs[] = {
          OPT("status", FLAG, status,
              "remove nothing: only say whether it is complete, or follow with --wait"),
          OPT("timeout", DURATION, timeout_ms, "of --wait", .initial = "30m")),
-    VERB(
-        "redeliver", redeliver, KAFKA, "", 0, 0, "fetch the webhooks that GitHub could not deliver",
-        "Asks GitHub for the App's webhook deliveries that failed (4xx, 5xx, no answer) and "
-        "publishes to events each that is not there already, and that ingest would have accepted. "
-        "A second run publishes nothing; one that was ended in the middle is continued by the "
-        "next.\n"
-        "Needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY. Events older than CRCR_MAX_EVENT_AGE are "
-        "skipped by the router, and their outcome says so.",
-        "1 some failed or it was stopped, 3 GitHub or Kafka does not answer",
-        OPT("since", DURATION, since_ms, "how far back to look; GitHub keeps 3 days",
-            .initial = "3d", .max = 30 * 86400000LL),
-        OPT("all", FLAG, all,
-            "also what GitHub did deliver (2xx, 3xx) and events no longer holds: after Kafka was "
-            "lost; a request for each 100 webhooks. What was dispatched is not sent again while "
-            "Redis holds its claims; without Redis it is"),
-        DRY_RUN,
-        OPT("rate", RATE, rate, "requests to GitHub a second; GitHub's limits are obeyed besides",
-            .initial = "5/s"),
-        OPT("every", DURATION, every_ms,
-            "again and again, until SIGTERM; each round looks back to the last complete one, once "
-            "a day all of --since; ends by itself when Kafka takes nothing from it any more")),
+    VERB("redeliver", redeliver, KAFKA, "", 0, 0,
+         "fetch the webhooks that GitHub could not deliver",
+         "Asks GitHub for the App's webhook deliveries that failed (4xx, 5xx, no answer) and "
+         "publishes to events each that is not there already, and that ingest would have accepted. "
+         "A second run publishes nothing; one that was ended in the middle is continued by the "
+         "next.\n"
+         "Needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY. Events older than CRCR_MAX_EVENT_AGE are "
+         "skipped by the router, and their outcome says so.",
+         "1 some failed or it was stopped, 3 GitHub or Kafka does not answer",
+         OPT("since", DURATION, since_ms, "how far back to look; GitHub keeps 3 days",
+             .initial = "3d", .max = 30 * 86400000LL),
+         OPT("all", FLAG, all,
+             "also what GitHub did deliver (2xx, 3xx) and events no longer holds: after Kafka was "
+             "lost; a request for each 100 webhooks. What was dispatched is not sent again while "
+             "Redis holds its claims; without Redis it is"),
+         DRY_RUN,
+         OPT("rate", RATE, rate, "requests to GitHub a second; GitHub's limits are obeyed besides",
+             .initial = "5/s"),
+         OPT("every", DURATION, every_ms,
+             "again and again, until SIGTERM; each round looks back to the last complete one, once "
+             "a day all of --since; ends by itself when Kafka takes nothing from it any more")),
     VERB("allowlist check", allowlist, NOTHING, "FILE", 1, 1, "check an allowlist file",
          "- reads standard input. Prints the number of repositories a tier.",
          "1 refused (file:line:column: reason)", NONE),
