@@ -55,7 +55,7 @@ struct forward {
     struct worker *worker;
     struct http_client *client;
     char url[2048 + sizeof(RESULTS)];
-    char shown[2048]; /* the same without its query: for the log */
+    char shown[2048]; /* the same as it may be logged (url_shown) */
     const char *bot_key;
     struct lane *lanes;  /* by key; in the order in which they are tried */
     int64_t max_retries; /* 0: for ever */
@@ -347,10 +347,7 @@ enum err forward_run(struct role_ctx *role, void *reporter, struct why *why)
         return forward_off(role);
     f.bot_key = config_text(role_config(role), "HUD_BOT_KEY");
     f.max_retries = config_number(role_config(role), "HUD_MAX_RETRIES");
-    size_t root = strcspn(base, "?#"), path = root; /* the path goes before a query */
-    while (path > 0 && base[path - 1] == '/')
-        path--;
-    snprintf(f.url, sizeof(f.url), "%.*s" RESULTS "%s", (int)path, base, base + root);
+    snprintf(f.url, sizeof(f.url), "%s" RESULTS, base);
     url_shown(f.shown, sizeof(f.shown), str_of(f.url));
     for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++)
         metrics_add(role_metrics(role), METRIC_RESULTS_POSTED, METRIC_LABELS(str_of(verdicts[i])),

@@ -66,7 +66,7 @@ def round_played(kafka_node, tmp_path_factory):
     relay.extra = {
         "GITHUB_APP_SECRET": WEBHOOK, "HUD_BOT_KEY": HUD, "REDIS_LOGIN": f"default:{REDIS}",
         "CRCR_CALLBACK_TOKEN_KEY": f"k1:{CALLBACK_KEY}", "ALLOWLIST_TTL_SECONDS": "1",
-        "HUD_API_URL": relay.url("github", f"?key={QUERIES['Hud']}"),
+        "HUD_API_URL": relay.url("github"),
         "ALLOWLIST_URL": lists.url(QUERIES["List"]),
         "CI_PROVIDERS_URL": f"http://127.0.0.1:1/providers.yml?token={QUERIES['Providers']}",
         "CRCR_OIDC_ISSUERS": "https://token.actions.githubusercontent.com="
@@ -120,13 +120,13 @@ def play(relay, lists, said):
         assert relay.deliver(pull_request(number=next(numbers)), secret=WEBHOOK)[0] == 202
         return [one for one in relay.requests() if "installation" in one["path"] and one["status"] == 401]
     wait_for("GitHub to refuse the App's key", key_refused)
-    elsewhere = relay.url("github", f"/api?key={QUERIES['Api']}")
+    elsewhere = relay.url("github", "/api")
     relay.extra["CRCR_GITHUB_API_URL"] = elsewhere
     for arguments in (["probe", L4], ["trace", delivery], ["tail", "all"], ["dlq", "list"], ["redeliver"]):
         done = relay.ctl(*arguments, check=False)
         said.append((f"crcrctl {arguments[0]}", done.stdout + done.stderr))
     for name in DAEMONS:
-        for changes in ({}, {"HUD_API_URL": f"https://u:{WRONG}@hud.example", "ALLOWLIST_URL": f"ftp://x/?{QUERIES['List']}",
+        for changes in ({}, {"HUD_API_URL": f"https://u:{WRONG}@hud.example?{QUERIES['Hud']}", "ALLOWLIST_URL": f"ftp://x/?{QUERIES['List']}",
                              "CRCR_GITHUB_API_URL": f"http://api.example/?{QUERIES['Api']}",
                              "REDIS_ENDPOINT": f"redis://:{WRONG}@redis:6379",
                              "CRCR_OIDC_ISSUERS": f"https://a=http://b.example/?{QUERIES['Jwks']},{WRONG}",
@@ -200,5 +200,5 @@ def test_the_queries_went_out_all_the_same(round_played):
     """They are hidden, not dropped: whoever asked for them gets them."""
     relay, _ = round_played
     sent = {request["path"]: request["query"] for request in relay.requests()
-            if request["path"] in ("/crcr/results", "/.well-known/jwks")}
-    assert sent == {"/crcr/results": {"key": QUERIES["Hud"]}, "/.well-known/jwks": {"key": QUERIES["Jwks"]}}
+            if request["path"] == "/.well-known/jwks"}
+    assert sent == {"/.well-known/jwks": {"key": QUERIES["Jwks"]}}
