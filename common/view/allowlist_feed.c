@@ -9,6 +9,7 @@
 #include "../base/fault.h"
 #include "../base/mem.h"
 #include "../base/wake.h"
+#include "../crypto/hmac.h"
 #include "../io/topic_follower.h"
 
 #define TICK_MS  200 /* how long a stop may take to be seen */
@@ -87,25 +88,26 @@ static void version_unref(struct allowlist_feed *f, struct version *v)
         free(v);
 }
 
-/* sha, source and time are the allowlist's. */
-static void describe(struct allowlist_version *v, enum part part, const struct headers *headers)
+/* sha, source and time are the allowlist's. The sha is the value's own, not the header's: whoever
+ * fetches the file compares with it, and publishes it again over another one. */
+static void describe(struct allowlist_version *v, enum part part, struct str value,
+                     const struct headers *headers)
 {
-    struct str sha = headers_get(headers, "sha");
     int64_t fetched_ms = headers_get_i64(headers, "fetched_ms", 0);
     if (part == PART_PROVIDERS) {
-        str_copy(v->providers_sha, sizeof(v->providers_sha), sha);
+        sha256_hex(value, v->providers_sha);
         v->providers_fetched_ms = fetched_ms;
     }
     if (part != PART_LIST)
         return;
-    str_copy(v->sha, sizeof(v->sha), sha);
+    sha256_hex(value, v->sha);
     str_copy(v->source, sizeof(v->source),
              str_cut(headers_get(headers, "source"), sizeof(v->source) - 1));
     v->fetched_ms = fetched_ms;
 }
 
 /* Puts the file in force next to the other ones. */
-static void swap_in(struct allowlist_feed *f, enum part part, struct file *file,
+static void swap_in(struct allowlist_feed *f, enum part part, struct file *file, struct str value,
                     const struct headers *headers)
 {
     struct version *new = version_new();
@@ -117,7 +119,7 @@ static void swap_in(struct allowlist_feed *f, enum part part, struct file *file,
         if (i != part && new->files[i])
             new->files[i]->refs++;
     }
-    describe(&new->shown, part, headers);
+    describe(&new->shown, part, value, headers);
     if (part == PART_LIST)
         tenure_add(f->past, file->list, new->shown.fetched_ms);
     new->shown.list = part == PART_LIST ? file->list : old->shown.list;
@@ -154,7 +156,7 @@ enum err allowlist_feed_apply(struct allowlist_feed *f, struct str key, struct s
         file_free(file);
         return err;
     }
-    swap_in(f, (enum part)part, file, headers);
+    swap_in(f, (enum part)part, file, value, headers);
     return OK;
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "../../common/crypto/hmac.h"
 #include "scan.h"
 #include "verbs.h"
 
@@ -26,7 +27,7 @@ static bool take(void *opaque, const struct record *record)
         r->list = list;
         r->text = str_dup(record->value);
         r->source = str_dup(source.len ? source : STR_LIT("an unknown source"));
-        str_copy(r->sha, sizeof(r->sha), headers_get(&record->headers, "sha"));
+        sha256_hex(record->value, r->sha);
         r->fetched_ms = headers_get_i64(&record->headers, "fetched_ms", record->timestamp_ms);
         tenure_add(r->tenure, list, r->fetched_ms);
     } else if (str_is(record->key, DEMOTIONS_KEY) && record->value.ptr) {

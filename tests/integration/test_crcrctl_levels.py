@@ -1,6 +1,7 @@
 """`crcrctl levels` over 45 simulated days in a real Kafka: who is ready for L3, who is not good enough to
 stay there, the proposal, and what --apply does to the check runs of a real reporter."""
 import datetime
+import hashlib
 import json
 import secrets
 import time
@@ -41,7 +42,7 @@ class Past:
 
     def list(self, days_ago, text):
         at = self.now - int(days_ago * DAY)
-        headers = {"source": SOURCE, "sha": secrets.token_hex(32), "fetched_ms": str(at)}
+        headers = {"source": SOURCE, "sha": hashlib.sha256(text.encode()).hexdigest(), "fetched_ms": str(at)}
         write_all(self.ctl.brokers, self.ctl.prefix + "allowlist",
                   [("allowlist", text.encode(), headers, at)])
         return headers["sha"]
