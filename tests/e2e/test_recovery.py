@@ -47,7 +47,7 @@ def test_what_came_while_the_front_door_was_down_is_brought_back_and_sent_once(f
     wait_for("GitHub to have failed", lambda: all(
         row["status_code"] for row in relay.state()["deliveries"] if row["guid"] in down), 30)
     said = relay.ctl("redeliver", "--rate", "100").stdout
-    assert "25 deliveries (25 attempts): 5 delivered, 0 already here, 20 published" in said, said
+    assert "20 deliveries (20 attempts): 0 delivered, 0 already here, 20 published" in said, said
     wait_for("all that was lost", lambda: all(set(calls(relay, d)) == REPOS for d in down), 90)
     relay.start("ingest")
     relay.wait_ready("ingest")
