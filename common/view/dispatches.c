@@ -30,7 +30,7 @@ static const struct {
 static bool is_summed_up(const struct outcome *o)
 {
     struct str type = str_of(o->event_type), action = str_of(o->action);
-    if (o->level < 4 || o->pr_number <= 0 || !o->head_sha[0])
+    if (o->level < 3 || o->pr_number <= 0 || !o->head_sha[0])
         return false;
     if (str_is(type, event_kind_name(EVENT_PULL_REQUEST)))
         return action.len > 0 && !str_is(action, "closed");

@@ -168,7 +168,7 @@ post() { # delivery pr sha: as GitHub would, through the port of the host; print
     rm -f "$body"
 }
 send() { [ "$(post "$@")" = 202 ]; } # delivery pr sha
-# One dispatch a downstream; rows of L2 to L4 in the HUD API and in our pages; check runs of L3 and L4, of the job and the aggregate.
+# One dispatch a downstream; rows of L2 to L4 in the HUD API and in our pages; check runs of L3 and L4, of the job and at L4 the aggregate.
 arrived() { # delivery sha
     state | jq -e --arg d "$1" --arg sha "$2" --args '
         ([.dispatches[] | select(.client_payload.delivery_id == $d) | .repo] | sort) == ($ARGS.positional | sort)
@@ -176,7 +176,8 @@ arrived() { # delivery sha
                 and .untrusted.callback_payload.workflow.status == "completed")
               | .trusted.verified_repo] | sort) == ($ARGS.positional[1:] | sort)
         and ([.check_runs[] | select(.head_sha == $sha) | "\(.name) \(.status) \(.conclusion)"] | sort)
-            == ($ARGS.positional[2:] | map("crcr/\(.) completed success", "crcr/\(.)/CI/test completed success") | sort)' \
+            == (($ARGS.positional[2:] | map("crcr/\(.)/CI/test completed success"))
+                + ["crcr/\($ARGS.positional[3]) completed success"] | sort)' \
         "${repos[@]}" >/dev/null && in_view "$1"
 }
 in_view() { # delivery: the pages have it whole

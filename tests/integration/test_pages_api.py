@@ -181,15 +181,16 @@ def test_a_closed_pull_request_keeps_the_states_of_its_last_run(reporter):
     assert (row["delivery_id"], how) == (job.delivery, {"org/four": "failure"})
 
 
-def test_a_back_end_that_blocks_and_never_reports_is_timed_out_in_the_list(reporter):
-    """Closing a pull request is not waited for."""
-    for number, action in ((813, "opened"), (814, "closed")):
-        job = Job(reporter, pr=number)
+@pytest.mark.parametrize("repo, level, pr", [("org/four", "L4", 813), ("org/three", "L3", 816)])
+def test_a_back_end_that_never_reports_is_timed_out_in_the_list(reporter, repo, level, pr):
+    """At L3 no check run says so. Closing a pull request is not waited for."""
+    for number, action in ((pr, "opened"), (pr + 1000, "closed")):
+        job = Job(reporter, repo, level, pr=number)
         job.started_ms -= 2 * 86_400_000
         job.outcome("dispatched", action=action)
         label_event(job, action, [], "", 1)
-    assert wait_for("the list", lambda: (found := listed(reporter, 813, "&state=failing")) and found)[1] == {"org/four": "timed_out"}
-    assert wait_for("the other", lambda: (found := listed(reporter, 814)) and found[1]) == {"org/four": None}
+    assert wait_for("the list", lambda: (found := listed(reporter, pr, "&state=failing")) and found)[1] == {repo: "timed_out"}
+    assert wait_for("the other", lambda: (found := listed(reporter, pr + 1000)) and found[1]) == {repo: None}
 
 
 def test_a_back_end_that_blocks_and_was_not_reached_fails_in_the_list(reporter):

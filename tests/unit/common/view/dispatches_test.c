@@ -88,6 +88,15 @@ static void closed_pushes_and_lower_tiers_do_not_count(void **state)
     assert_found(f, "");
 }
 
+static void l3_counts_too(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct outcome l3 = outcome_of("d-1", "opened", NOW);
+    l3.level = 3;
+    fold(f, &l3);
+    assert_found(f, "d-1");
+}
+
 static void a_ciflow_tag_push_counts(void **state)
 {
     struct redis_fixture *f = *state;
@@ -234,6 +243,7 @@ int main(void)
                                redis_fixture_consistent),
         cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count,
                                redis_fixture_consistent),
+        cmocka_unit_test_setup(l3_counts_too, redis_fixture_consistent),
         cmocka_unit_test_setup(a_ciflow_tag_push_counts, redis_fixture_consistent),
         cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other,
                                redis_fixture_consistent),
