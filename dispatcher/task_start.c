@@ -22,14 +22,17 @@ bool rerun_is_of_other_ci(const struct task_in_hand *t, const struct route *reru
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct why ignored;
-    bool other = false;
+    bool other = false, actions = false;
     if ((rerun->kind != TASK_RERUN_FAILED && rerun->kind != TASK_RERUN_ALL) ||
         jobs_of_head(t->s->clients.redis, t->task.event.head_sha, rerun->repo, &jobs, &ignored))
         return false;
-    for (size_t i = 0; i < jobs.n && !other; i++)
-        other = str_eq(str_of(jobs.at[i].run_id), rerun->run_id) &&
-                result_record_is_of_other_ci(&jobs.at[i]);
-    return other;
+    for (size_t i = 0; i < jobs.n; i++)
+        if (str_eq(str_of(jobs.at[i].run_id), rerun->run_id)) {
+            bool is_other = result_record_is_of_other_ci(&jobs.at[i]);
+            other |= is_other;
+            actions |= !is_other;
+        }
+    return other && !actions; /* both may have a run of that number */
 }
 
 /* What its age, the allowlist in force and the view say. */

@@ -188,6 +188,13 @@ class TestOneCheck:
         buttons.outcome(buttons.press_check(f"crcr/{L4}/CI/test", f"{run + 500}:1"), L4, "rerun_failed")
         assert not [one for one in buttons.reruns() if one[1] == run]
 
+    def test_of_actions_goes_out_although_another_ci_has_a_run_of_that_number(self, buttons):
+        run = next(runs)
+        buttons.fold_job(L4, "CI", run, 1, issuer=GITLAB)
+        buttons.fold_job(L4, "CI", run, 1, delivery="d-2")
+        buttons.outcome(buttons.press_check(f"crcr/{L4}/CI/test", f"{run}:1"), L4, "rerun_failed")
+        assert [one for one in buttons.reruns() if one[1] == run]
+
     def test_of_another_ci_is_refused_by_github_while_the_view_does_not_know_it(self, buttons):
         run = next(runs)
         buttons.bench.clear_script()
