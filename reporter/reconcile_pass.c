@@ -223,6 +223,8 @@ static void search_ended(void *opaque, const struct github_answer *answer, int64
 {
     struct pass *p = opaque;
     (void)id;
+    if (pass_refused_for_good(p, answer))
+        remember(p, p->has.sent.id, p->has.sent.completed);
     if (pass_answered(p, answer))
         check_plan_again(p);
     pass_step(p);

@@ -32,6 +32,22 @@ def test_a_content_that_github_refused_is_not_sent_again_and_a_new_one_is(report
     job.call("completed", 2000, conclusion="success").wait_check()
 
 
+def test_a_search_that_github_refused_is_not_made_again_until_there_is_news(reporter):
+    """The commit is gone: GitHub knows none of that SHA."""
+    job = Job(reporter)
+    searches = lambda: [one for one in reporter.relay.requests() if f"/commits/{job.sha}/check-runs" in one["path"]]  # noqa: E731
+    reporter.relay.script({"method": "GET", "path": f"*/commits/{job.sha}/check-runs", "status": 422, "count": 9,
+                           "body": {"message": f"No commit found for SHA: {job.sha}"}})
+    job.call("in_progress", 1000)
+    wait_for("the refusal", searches)
+    for _ in range(3):
+        reporter.put("reconcile", f"{job.sha}/org/four", b"looked at again")
+        settled(reporter)
+    assert len(searches()) == 1
+    reporter.relay.script({"clear": True})
+    job.call("completed", 2000, conclusion="success").wait_check()
+
+
 @pytest.mark.parametrize("status", [404, 403])
 def test_a_check_run_that_takes_no_update_any_more_is_made_anew(reporter, status):
     job = Job(reporter).call("in_progress", 1000)
