@@ -100,8 +100,11 @@ static void digest_fill(struct wanted_check *check)
 void wanted_check_of_job(const struct result_record *job, bool may_start, struct wanted_check *to)
 {
     char *attempt = attempt_id(job);
-    struct buf name;
+    struct buf name, external_id;
     buf_init(&name, LINE_MAX_BYTES);
+    buf_init(&external_id, LINE_MAX_BYTES);
+    http_encode(&external_id, str_of(job->run_id)); /* readers split at the colon */
+    buf_printf(&external_id, ":%" PRId64, job->pr_number);
     check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
     *to = (struct wanted_check){
         .job = job,
@@ -111,11 +114,11 @@ void wanted_check_of_job(const struct result_record *job, bool may_start, struct
         .completed = states[job->state].completed,
         .conclusion = job_conclusion(job),
         .name = buf_take(&name, NULL),
-        .external_id = text_of("%s:%" PRId64, job->run_id, job->pr_number),
-        .slot = text_of("%s:%" PRId64 "/%s", job->run_id, job->pr_number, attempt),
+        .external_id = buf_take(&external_id, NULL),
         .marker = text_of(MARKER_START "%s -->", attempt),
         .details_url = details_url(job),
     };
+    to->slot = text_of("%s/%s", to->external_id, attempt);
     free(attempt);
     time_text(to->started_at, job->started_at);
     if (to->completed)

@@ -16,7 +16,8 @@ struct wanted_check {
     const char *status;     /* as GitHub names it */
     const char *conclusion; /* NULL unless completed */
     char *name;
-    char *external_id; /* "<run_id>:<pr>"; of the aggregate "d:<delivery>:<pr>" */
+    char *external_id; /* "<run_id>:<pr>", the first percent-encoded; of the aggregate
+                          "d:<delivery>:<pr>" */
     char *slot;        /* which of those with the same name: field in crcr:check:* */
     char *marker;      /* first line of the summary: finds it again at GitHub */
     char *details_url; /* or NULL */

@@ -93,6 +93,11 @@ static void a_run_that_is_not_of_actions_links_to_the_reported_url(void **state)
     assert_string_equal(check.details_url, "https://ci.example/1");
     assert_string_equal(check.external_id, "0190a1b2-uuid:42");
     wanted_check_clear(&check);
+    text_set(&job.run_id, "build:7/ x");
+    ask(&job, &check);
+    assert_string_equal(check.external_id, "build%3A7%2F%20x:42");
+    assert_memory_equal(check.slot, "build%3A7%2F%20x:42/", 20);
+    wanted_check_clear(&check);
     text_set(&job.run_url, "javascript:alert(1)");
     ask(&job, &check);
     assert_null(check.details_url);
