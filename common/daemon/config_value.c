@@ -100,7 +100,10 @@ static bool is_base_url(const struct property *p, char *url, bool allow_http, st
     }
     while (str_ends(str_of(url), "/"))
         url[strlen(url) - 1] = '\0';
-    if (p->adds && str_ends(str_of(url), p->adds)) {
+    struct str path = str_of(strchr(strstr(url, "://") + 3, '/'));
+    size_t adds = p->adds ? strlen(p->adds) : 0;
+    if (adds && path.len >= adds &&
+        str_eq_nocase(str_from(path, path.len - adds), str_of(p->adds))) {
         (void)why_set(why, ERR_REFUSE, "'%s': leave out %s, which is added to it", shown, p->adds);
         return false;
     }

@@ -30,13 +30,16 @@ static void the_path_that_is_added_is_left_out(void **state)
 {
     (void)state;
     static const char *const bad[] = { "HUD_API_URL=https://h/crcr/results",
-                                       "HUD_API_URL=https://h/api/crcr/results//" };
+                                       "HUD_API_URL=https://h/api/crcr/results//",
+                                       "HUD_API_URL=https://h/CRCR/Results/" };
     char value[200];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_non_null(strstr(said_of(bad[i], "HUD_API_URL", value),
                                "leave out /crcr/results, which is added to it"));
     assert_string_equal(said_of("HUD_API_URL=https://h/api/crcr/", "HUD_API_URL", value), "");
     assert_string_equal(value, "https://h/api/crcr");
+    assert_string_equal(said_of("HUD_API_URL=https://crcr/results", "HUD_API_URL", value), "");
+    assert_string_equal(said_of("HUD_API_URL=https://h", "HUD_API_URL", value), "");
 }
 
 static void a_query_or_fragment_is_refused_and_not_shown(void **state)
