@@ -20,7 +20,7 @@ PIECE_BYTES = 1 << 20
 
 
 def dump(value):
-    """Compact JSON as UTF-8; halves of surrogate pairs, which the relay refuses, become question marks."""
+    """Compact JSON as UTF-8; halves of surrogate pairs, which UTF-8 does not have, become question marks."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -71,14 +71,23 @@ class Text:
     MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
              (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
              (b"<\0?\0", "utf-16-le"), (b"\0<\0?", "utf-16-be"))
+    # Names of UTF-16 and UTF-32. That the declaration can be read says that it is neither: .NET writes it so.
+    WIDE = re.compile(r"utf.?(16|32)|ucs.?[24]|(cs)?unicode\Z", re.I)
+    # As in browsers (encoding.spec.whatwg.org): what is declared, and what has all its characters and is often meant.
+    SUPERSETS = {"ascii": "utf-8", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932",
+                 "euc_kr": "cp949"}
     DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
+    DECLARATION, DECLARATION_MAX = re.compile(r"\A<\?xml\s.*?\?>", re.S), 1000
     FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-    REFERENCE = re.compile(r"&#(?:x([0-9A-Fa-f]{1,12})|([0-9]{1,12}));")
-    REFERENCE_MAX = 16  # the longest of these
+    REFERENCE = re.compile(r"&#(?:x([0-9A-Fa-f]+)|([0-9]+));")
+    LITERAL = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}  # what begins and ends text without references
+    OPENING = re.compile(r"<!\[CDATA\[|<!--|<\?")
+    UNFINISHED = re.compile(r"(&#?x?[0-9A-Fa-f]*|<[!?\[A-Z-]{0,8}|\]{1,2}|-{1,2}|\?)\Z")  # what these begin with
 
     def __init__(self, first):
         """first: the beginning of the file."""
         self.fault, self.tail, self.begun = None, "", False
+        self.end = None  # of the LITERAL that is open
         self.decoder = codecs.getincrementaldecoder(self.encoding_of(first))("replace")
 
     def encoding_of(self, first):
@@ -89,29 +98,50 @@ class Text:
         name = declared.group(1).decode() if declared else "utf-8"
         try:
             known = codecs.lookup(name)
-            # base64, zip and the like are codecs, too. That the declaration can be read says that it is not UTF-16.
+            # base64, zip and the like are codecs, too.
             names_only = known.name in ("idna", "punycode") or "escape" in known.name
             if known._is_text_encoding and not names_only and "<?".encode(known.name) == b"<?":
-                return known.name
+                return self.SUPERSETS.get(known.name, known.name)
         except (LookupError, UnicodeError):
             pass
-        if not name.lower().replace("_", "-").startswith(("utf-16", "utf-32", "ucs-2")):
+        if not self.WIDE.search(name):
             self.fault = "the encoding %s is not known: read as UTF-8" % name
         return "utf-8"
 
     def allowed(self, match):
-        number = int(match.group(1), 16) if match.group(1) else int(match.group(2))
+        digits, base = (match.group(1), 16) if match.group(1) else (match.group(2), 10)
+        number = int(digits.lstrip("0")[:9] or "0", base)  # nine digits are beyond any character
         return match.group() if number <= 0x10ffff and not self.FORBIDDEN.match(chr(number)) else "\ufffd"
 
+    def references(self, text):
+        """Replaces those of forbidden characters, but not where "&#" is literal text."""
+        parts, at = [], 0
+        while at < len(text):
+            if self.end:
+                found = text.find(self.end, at)
+                stop = len(text) if found < 0 else found + len(self.end)
+                parts.append(text[at:stop])
+                self.end = self.end if found < 0 else None
+            else:
+                opening = self.OPENING.search(text, at)
+                stop = opening.end() if opening else len(text)
+                parts.append(self.REFERENCE.sub(self.allowed, text[at:stop]))
+                self.end = self.LITERAL[opening.group()] if opening else None
+            at = stop
+        return "".join(parts)
+
     def decode(self, piece, last=False):
-        text = self.tail + self.decoder.decode(piece, last)
-        if not self.begun: # a mark, or blanks before the declaration
+        text = self.tail + self.FORBIDDEN.sub("\ufffd", self.decoder.decode(piece, last))
+        if not self.begun:  # a mark or blanks, then the declaration: it has been read, and Expat may refuse it
             text = text.lstrip("\ufeff \t\r\n")
-            self.begun = bool(text)
-        start = text.rfind("&", max(0, len(text) - self.REFERENCE_MAX))
-        whole = len(text) if last or start < 0 or ";" in text[start:] else start
-        text, self.tail = text[:whole], text[whole:]
-        return self.REFERENCE.sub(self.allowed, self.FORBIDDEN.sub("\ufffd", text))
+            if not last and "<?xml"[:len(text)] == text[:5] and "?>" not in text and len(text) < self.DECLARATION_MAX:
+                self.tail = text
+                return ""
+            text, self.begun = self.DECLARATION.sub("", text), True
+        unfinished = None if last else self.UNFINISHED.search(text)
+        whole = unfinished.start() if unfinished else len(text)
+        self.tail = text[whole:]
+        return self.references(text[:whole])
 
 
 class JUnit:
@@ -128,13 +158,12 @@ class JUnit:
         self.faults = []  # texts for people
         self.rows, self.rows_bytes, self.rows_left_out = [], 0, 0
         self.case = None  # the one that is open
-        self.suites = []  # names of those that are open
+        self.parents = []  # of each element that is open: its name when it is a suite, or None
         self.bytes_left = BYTES_MAX
 
     def read(self, path):
-        self.case, self.suites = None, []
+        self.case, self.parents = None, []
         self.parser = xml.parsers.expat.ParserCreate("utf-8")
-        self.parser.buffer_text = True
         self.parser.StartElementHandler = self.on_start
         self.parser.EndElementHandler = self.on_end
         self.parser.CharacterDataHandler = self.on_text
@@ -145,14 +174,12 @@ class JUnit:
             self.files += 1
         except (OSError, ValueError, xml.parsers.expat.ExpatError) as error:
             self.faults.append("%s: %s; what stood before it counts" % (path, error))
-            if self.case and self.case["bad"] is not None:  # its runner was killed while it wrote
-                self.end_case()
+            self.end_case_cut_off()
 
     def parse(self, path, file):
         left, text = min(FILE_BYTES_MAX, self.bytes_left), None
         for piece in iter(lambda: file.read(PIECE_BYTES), b""):
-            if len(piece) > left:
-                raise ValueError("more than %d MiB, or %d MiB in all" % (FILE_BYTES_MAX >> 20, BYTES_MAX >> 20))
+            too_long, piece = len(piece) > left, piece[:left]
             left -= len(piece)
             self.bytes_left -= len(piece)
             if text is None:
@@ -160,6 +187,8 @@ class JUnit:
                 if text.fault:
                     self.faults.append("%s: %s" % (path, text.fault))
             self.parser.Parse(text.decode(piece), False)
+            if too_long:
+                raise ValueError("more than %d MiB, or %d MiB in all" % (FILE_BYTES_MAX >> 20, BYTES_MAX >> 20))
         self.parser.Parse(text.decode(b"", True) if text else "", True)
 
     def on_doctype(self, *_):
@@ -167,16 +196,16 @@ class JUnit:
 
     def on_start(self, name, attributes):
         name = name.rsplit(":", 1)[-1]
+        suite = self.parents[-1] if self.parents else None
+        self.parents.append((attributes.get("name") or "(suite)") if name == "testsuite" else None)
         if name == "testcase":
+            self.end_case_cut_off()
             # GoogleTest and CTest mark what did not run with attributes, not with an element.
             idle = attributes.get("status") in self.IDLE or attributes.get("result") in self.IDLE
             self.case = {"attributes": attributes, "bad": None, "skipped": idle, "text": None}
-        elif name == "testsuite":
-            self.suites.append(attributes.get("name"))
-        elif name in self.BAD and not (self.case and self.case["bad"] is not None):
+        elif name in self.BAD and (self.case["bad"] is None if self.case else suite):
             if not self.case:  # of a suite that could not even be begun: a test that failed
-                suite = self.suites[-1] if self.suites else None
-                self.case = {"attributes": {"name": suite or "(suite)"}, "skipped": False, "of_suite": name}
+                self.case = {"attributes": {"name": suite}, "skipped": False, "of_suite": name}
             self.case.update(bad=attributes, text=[], open=name, room=STACKTRACE_MAX)
         elif self.case and name in self.SKIPPED:
             self.case["skipped"] = True
@@ -189,11 +218,15 @@ class JUnit:
 
     def on_end(self, name):
         name = name.rsplit(":", 1)[-1]
-        if name == "testsuite" and self.suites:
-            self.suites.pop()
+        self.parents.pop()
         if self.case and name == self.case.get("open"):
             self.case["open"] = None
         if self.case and name in ("testcase", self.case.get("of_suite")):
+            self.end_case()
+
+    def end_case_cut_off(self):
+        """One that failed before its runner was killed counts: the file ends in it, or the next run was added to it."""
+        if self.case and self.case["bad"] is not None:
             self.end_case()
 
     def end_case(self):
