@@ -92,19 +92,33 @@ enum err json_bytes_check(struct str text, bool escaped_nul, bool *has_nul, stru
     return OK;
 }
 
+/* One past the closing quote of the string that begins at i. *is_name: it is a member's. */
+static size_t string_end(struct str text, size_t i, bool *is_name)
+{
+    for (i++; i < text.len && text.ptr[i] != '"'; i++)
+        i += text.ptr[i] == '\\';
+    size_t end = i + 1;
+    for (i++; i < text.len && memchr(" \t\r\n", text.ptr[i], 4);)
+        i++;
+    *is_name = i < text.len && text.ptr[i] == ':';
+    return end;
+}
+
 void json_replace_nul(struct buf *to, struct str text, struct str with)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
-    size_t kept = 0, i = 0;
-    while (i < text.len) {
+    size_t kept = 0, end = 0; /* end: of the string that was met last */
+    bool is_name = false;
+    for (size_t i = 0, n; i < text.len; i += n) {
         const char *reason = NULL;
-        size_t n = p[i] == '\\' ? escape_length(p + i, text.len - i, &reason) : 1;
-        if (reason) {
-            buf_put(to, (struct str){ text.ptr + kept, i - kept });
-            buf_put(to, with);
-            kept = i + n;
-        }
-        i += n;
+        n = p[i] == '\\' ? escape_length(p + i, text.len - i, &reason) : 1;
+        if (p[i] == '"' && i >= end)
+            end = string_end(text, i, &is_name);
+        if (!reason)
+            continue;
+        buf_put(to, (struct str){ text.ptr + kept, i - kept });
+        buf_put(to, is_name ? STR_LIT("\xEF\xBF\xBD") : with);
+        kept = is_name ? i + 3 : i + n;
     }
     buf_put(to, str_from(text, kept));
 }

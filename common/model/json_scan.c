@@ -32,7 +32,8 @@ struct name_copy {
 };
 
 struct scan {
-    struct str text;
+    struct str input; /* of json_scan */
+    struct str text;  /* what yajl reads: the same, or with NUL for halves of surrogate pairs */
     const struct json_rules *rules;
     const struct json_want *wants;
     void *opaque;
@@ -270,7 +271,7 @@ static int on_end(void *opaque)
     size_t index = !around ? 0 : around->is_array ? around->index - 1 : around->index;
     return scan_report(s, frame->wants, s->depth,
                        frame->is_array ? JSON_SCAN_ARRAY : JSON_SCAN_OBJECT,
-                       (struct str){ s->text.ptr + frame->start, end - frame->start }, index);
+                       (struct str){ s->input.ptr + frame->start, end - frame->start }, index);
 }
 
 static int on_start_map(void *opaque)
@@ -372,17 +373,18 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
     if (n > MAX_WANTS)
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
     struct buf CLEANUP(buf_clear) as_nul = BUF_INIT(text.len);
+    struct scan s = { .input = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
     bool has_nul = false;
     enum err err = json_bytes_check(text, rules->nul_in_others, &has_nul, why);
     if (err)
         return err;
     if (rules->has_nul)
         *rules->has_nul = has_nul;
-    if (has_nul) { /* yajl makes something of a half; each has the length of its escape */
+    if (has_nul) { /* yajl makes something of a half; the length stays */
         json_replace_nul(&as_nul, text, STR_LIT("\\u0000"));
         text = buf_str(&as_nul);
     }
-    struct scan s = { .text = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
+    s.text = text;
     paths_compile(&s, n);
     s.parser = yajl_alloc(&callbacks, &memory, &s);
     yajl_config(s.parser, yajl_dont_validate_strings, 1); /* bytes_check did, and strictly */

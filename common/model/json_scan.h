@@ -22,7 +22,8 @@ enum json_type {
 struct json_want {
     const char *path;
     /* text: a string decoded, a number as written, an object or array as the bytes of the input
-     * from its opening to its closing bracket (reported when it closes). Borrowed during the call.
+     * from its opening to its closing bracket (reported when it closes). Borrowed during the call;
+     * an object or array lies in the input, unchanged.
      * False stops the scan early (json_scan then returns OK). index: of the innermost array on the
      * path, else 0. */
     bool (*found)(void *opaque, size_t want, enum json_type type, struct str text, size_t index);
@@ -46,8 +47,9 @@ struct json_rules {
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why) MUST_CHECK;
 
-/* Appends text, which json_scan has taken, with another text in place of each NUL as above: "",
- * or an escape. */
+/* Appends text with another text in place of each NUL as above: "", or an escape. In a member's
+ * name it becomes U+FFFD and the last three digits of its escape, which is as long: names that
+ * differ stay different. Any bytes do as text; what is no JSON is none afterwards. */
 struct buf;
 void json_replace_nul(struct buf *to, struct str text, struct str with);
 

@@ -100,6 +100,19 @@ def test_what_was_not_delivered_is_published_as_ingest_would_have_stored_it(ctl,
     assert abs(int(record.headers["received_ms"]) - time.time() * 1000) < 60000
 
 
+def test_escaped_nul_and_halves_of_surrogate_pairs_are_published_byte_for_byte(ctl, sim):
+    body = pull_request(number=78)
+    body["pull_request"]["body"] = "a\0b\ud800c"
+    text = json.dumps({**body, "more\0": "\udc00"})
+    guid = sim.remember(502)
+    one, = (one["id"] for one in sim.state()["deliveries"] if one["guid"] == guid)
+    sim.script({"method": "GET", "path": f"/app/hook/deliveries/{one}", "count": 1, "status": 200,
+                "body": f'{{"id": {one}, "guid": "{guid}", "request": {{"headers": {{}}, "payload": {text}}}}}'})
+    redeliver(ctl)
+    record, = ctl.read("events")
+    assert record.value.decode() == text and record.headers["pr"] == "78"
+
+
 def test_every_page_is_read(ctl, sim):
     lost = {}
     for number in range(250):

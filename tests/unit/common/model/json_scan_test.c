@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/buf.h"
@@ -317,10 +318,58 @@ static void nul_is_replaced_and_all_else_stays_byte_for_byte(void **state)
     json_replace_nul(&seen,
                      STR_LIT("{\"a\\u0000\": \"\\\\u0000 \\ud83d\\ude80\\uD800\\u00e9\\udc00\"}"),
                      STR_LIT(""));
-    assert_seen("{\"a\": \"\\\\u0000 \\ud83d\\ude80\\u00e9\"}");
+    assert_seen("{\"a\xEF\xBF\xBD"
+                "000\": \"\\\\u0000 \\ud83d\\ude80\\u00e9\"}");
     buf_reset(&seen);
     json_replace_nul(&seen, STR_LIT("[\"\\u0000\"]"), STR_LIT("\\ufffd"));
     assert_seen("[\"\\ufffd\"]");
+}
+
+static bool keep(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
+{
+    (void)want, (void)type, (void)index;
+    *(struct str *)opaque = text;
+    return true;
+}
+
+static void an_object_stays_where_it_is_in_the_input(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"a\":{\"b\":\"\\ud800\\u0000\"},\"c\":[\"\\udc00\"]}";
+    static const char *const paths[] = { "a", "c" };
+    static const size_t at[] = { 5, 30 };
+    struct why why;
+    const struct json_rules rules = { .nul_in_others = true };
+    for (size_t i = 0; i < 2; i++) {
+        const struct json_want want = { .path = paths[i], .found = keep };
+        struct str kept = STR_NONE;
+        assert_int_equal(json_scan(str_of(text), &rules, &want, 1, &kept, &why), OK);
+        assert_ptr_equal(kept.ptr, text + at[i]);
+    }
+}
+
+static void names_that_differ_in_a_nul_stay_different(void **state)
+{
+    (void)state;
+    const struct json_rules rules = { .nul_in_others = true, .reject_duplicates = true };
+    struct why why;
+    struct str text =
+        STR_LIT("{\"a\":1,\"a\\u0000\":2,\"a\\ud800\" :3,\"a\\uD801\":{\"a\":\"\\u0000:\"}}");
+    buf_reset(&seen);
+    assert_int_equal(scan(text, &rules, "a", NULL, &why), OK);
+    assert_seen("0:0:1\n");
+    buf_reset(&seen);
+    json_replace_nul(&seen, text, STR_LIT(""));
+    assert_seen("{\"a\":1,\"a\xEF\xBF\xBD"
+                "000\":2,\"a\xEF\xBF\xBD"
+                "800\" :3,\"a\xEF\xBF\xBD"
+                "801\":{\"a\":\":\"}}");
+    static const char *const no_json[] = { "\"\\u0000", "\\u0000\"", "\"\\", "\"\"\\", "\\u00" };
+    for (size_t i = 0; i < sizeof(no_json) / sizeof(no_json[0]); i++) {
+        char *end = strdup(no_json[i]); /* ASan sees what is read behind it */
+        json_replace_nul(&seen, str_of(end), STR_LIT(""));
+        free(end);
+    }
 }
 
 static void members_are_counted_over_all_objects(void **state)
@@ -356,6 +405,8 @@ int main(void)
         TEST(half_of_a_surrogate_pair_is_as_an_escaped_nul),
         TEST(free_text_has_a_replacement_character_in_its_place),
         TEST(nul_is_replaced_and_all_else_stays_byte_for_byte),
+        TEST(an_object_stays_where_it_is_in_the_input),
+        TEST(names_that_differ_in_a_nul_stay_different),
         cmocka_unit_test(members_are_counted_over_all_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
