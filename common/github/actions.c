@@ -94,8 +94,7 @@ static void run_came(void *opaque, const struct github_answer *answer)
 {
     struct asking *a = opaque;
     struct github_answer seen = *answer;
-    json_t *document =
-        seen.err ? NULL : json_loadb(seen.body.ptr, seen.body.len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *document = seen.err ? NULL : json_document(seen.body, NULL);
     const struct actions_run run = {
         .status = json_member(document, "status"),
         .conclusion = json_member(document, "conclusion"),

@@ -10,6 +10,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../base/table.h"
+#include "../model/json_member.h"
 #include "../model/limits.h"
 
 #define TOKEN_LIFE_MS       3600000 /* GitHub: "expires one hour from the time you create them" */
@@ -272,7 +273,7 @@ static void fail(struct access *s, const struct github_answer *answer)
 
 static bool id_read(struct str body, int64_t *id)
 {
-    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
+    json_t *document = json_document(body, NULL);
     *id = json_integer_value(json_object_get(document, "id"));
     json_decref(document);
     return *id > 0;
@@ -280,7 +281,7 @@ static bool id_read(struct str body, int64_t *id)
 
 static bool token_read(struct access *s, struct str body)
 {
-    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
+    json_t *document = json_document(body, NULL);
     const char *token = json_string_value(json_object_get(document, "token"));
     const char *end = json_string_value(json_object_get(document, "expires_at"));
     int64_t end_ms;

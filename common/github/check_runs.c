@@ -159,7 +159,7 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
 
 static bool page_read(struct finding *f, struct str body)
 {
-    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
+    json_t *document = json_document(body, NULL);
     json_t *runs = json_object_get(document, "check_runs"), *run;
     bool good = json_is_array(runs);
     size_t i;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../io/retry_after.h"
+#include "../model/json_member.h"
 #include "github.h"
 
 #define DEFAULT_WAIT_MS 60000            /* GitHub: "wait for at least one minute" */
@@ -144,7 +145,7 @@ static void put_message(struct str body, char *to, size_t size)
     to[0] = 0;
     if (!body.ptr || body.len > 65536)
         return;
-    json_t *document = json_loadb(body.ptr, body.len, 0, NULL);
+    json_t *document = json_document(body, NULL);
     const char *message = json_string_value(json_object_get(document, "message"));
     if (message)
         snprintf(to, size, ": %.200s", message);

@@ -47,7 +47,7 @@ static bool is_ours(const json_t *comment, const char *app_id)
 bool comments_page_read(struct str page, const char *app_id, struct str marker, int64_t *id,
                         char **body)
 {
-    json_t *document = json_loadb(page.ptr, page.len, 0, NULL), *comment;
+    json_t *document = json_document(page, NULL), *comment;
     char *prefix = str_dup(marker);
     bool good = json_is_array(document);
     size_t i;

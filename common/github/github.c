@@ -10,6 +10,7 @@
 #include "../base/mem.h"
 #include "../base/url.h"
 #include "../model/ids.h"
+#include "../model/json_member.h"
 #include "app_token.h"
 #include "budget_payer.h"
 
@@ -334,7 +335,7 @@ static void written(void *opaque, const struct github_answer *answer)
     char reason[128];
     int64_t id = 0;
     if (!seen.err) {
-        json_t *document = json_loadb(seen.body.ptr, seen.body.len, JSON_REJECT_DUPLICATES, NULL);
+        json_t *document = json_document(seen.body, NULL);
         id = json_integer_value(json_object_get(document, "id"));
         json_decref(document);
     }

@@ -29,7 +29,7 @@ enum err pull_get(struct github *g, struct str repo, int64_t number, github_answ
 
 static json_t *object_of(struct str body)
 {
-    json_t *document = json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL);
+    json_t *document = json_document(body, NULL);
     if (json_is_object(document))
         return document;
     json_decref(document);

@@ -184,12 +184,12 @@ static bool search_found(void *opaque, size_t want, enum json_type type, struct 
 bool event_push_touches(struct str body, const char *path)
 {
     static const struct json_want wants[] = {
-        { .path = "commits[].added[]", .found = search_found },
-        { .path = "commits[].modified[]", .found = search_found },
-        { .path = "commits[].removed[]", .found = search_found },
-        { .path = "head_commit.added[]", .found = search_found },
-        { .path = "head_commit.modified[]", .found = search_found },
-        { .path = "head_commit.removed[]", .found = search_found },
+        { "commits[].added[]", search_found, true },
+        { "commits[].modified[]", search_found, true },
+        { "commits[].removed[]", search_found, true },
+        { "head_commit.added[]", search_found, true },
+        { "head_commit.modified[]", search_found, true },
+        { "head_commit.removed[]", search_found, true },
     };
     struct search search = { .path = str_of(path) };
     const struct json_rules rules = { .nul_in_others = true };

@@ -7,6 +7,7 @@
 #include "../../common/base/mem.h"
 #include "../../common/model/event_rules.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/json_member.h"
 
 /* GitHub waits 10 s for an answer; what has none after that will have none. */
 #define PENDING_MS 60000
@@ -67,7 +68,7 @@ static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_
 enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
                         bool *older, struct why *why)
 {
-    json_t *rows = json_loadb(page.ptr ? page.ptr : "", page.len, 0, NULL), *row;
+    json_t *rows = json_document(page, NULL), *row;
     enum err err = OK;
     size_t i;
     *older = false;

@@ -4,6 +4,7 @@
 
 #include "../../common/io/http_client.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/json_member.h"
 #include "../../common/view/checks.h"
 #include "allowlist.h"
 #include "app_api.h"
@@ -38,7 +39,7 @@ static void ask_app(struct app_api *api, struct probe_facts *f)
     FORMAT(f->app_text, "%s", why.text);
     if (f->app != PROBE_ANSWERED)
         return;
-    json_t *root = json_loadb(body.ptr, body.len, 0, NULL);
+    json_t *root = json_document(buf_str(&body), NULL);
     const char *suspended = json_string_value(json_object_get(root, "suspended_at"));
     FORMAT(f->app_text, "installation %lld",
            (long long)json_integer_value(json_object_get(root, "id")));
@@ -93,7 +94,7 @@ static void ask_workflows(struct app_api *api, struct probe_facts *f)
     FORMAT(f->workflows_text, "%s", status == 404 ? "there is no folder " FOLDER : why.text);
     if (f->workflows != PROBE_ANSWERED)
         return;
-    json_t *root = json_loadb(body.ptr, body.len, 0, NULL);
+    json_t *root = json_document(buf_str(&body), NULL);
     for (size_t i = 0; i < json_array_size(root) && f->n_workflows < WORKFLOWS; i++) {
         const char *name = json_string_value(json_object_get(json_array_get(root, i), "name"));
         if (!str_ends(str_of(name), ".yml") && !str_ends(str_of(name), ".yaml"))

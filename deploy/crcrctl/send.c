@@ -5,6 +5,7 @@
 #include "../../common/crypto/hmac.h"
 #include "../../common/io/http_client.h"
 #include "../../common/model/callback.h"
+#include "../../common/model/json_member.h"
 #include "out.h"
 #include "verbs.h"
 
@@ -126,15 +127,14 @@ static void put(json_t *to, const char *name, const char *value)
 /* The file is a client_payload: the workflow is put in. */
 static enum err workflow_add(const struct args *a, struct buf *body, struct why *why)
 {
-    json_error_t error;
-    json_t *root =
-        json_loadb(body->ptr ? body->ptr : "", body->len, JSON_REJECT_DUPLICATES, &error);
+    struct why fault = { "" };
+    json_t *root = json_document(buf_str(body), &fault);
     json_t *workflow = json_pack("{s:s, s:s}", "schema_version", "1", "status", a->state);
     char *CLEANUP(mem_free_char) text = NULL;
     if (!json_is_object(root)) {
         json_decref(root);
         json_decref(workflow);
-        return why_set(why, ERR_REFUSE, "%s: not a JSON object: %s", a->names[0], error.text);
+        return why_set(why, ERR_REFUSE, "%s: not a JSON object: %s", a->names[0], fault.text);
     }
     put(workflow, "name", a->workflow ? a->workflow : "crcrctl");
     put(workflow, "job_name", a->job);

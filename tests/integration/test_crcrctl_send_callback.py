@@ -65,6 +65,14 @@ def test_the_workflow_is_put_into_what_was_dispatched(send, inbox):
         "schema_version": "1", "status": "in_progress", "name": "crcrctl", "run_id": "1"}
 
 
+def test_nul_and_halves_of_surrogate_pairs_are_left_to_ingest(send, inbox):
+    send(*TOKEN, "--status", "completed", body=b'{"a": "\\u0000\\ud800b", "a\\u0000": 1, "a\\udc00": 2}')
+    said = json.loads(sent(inbox)[1])
+    assert said.pop("workflow") and said == {"a": "\0\0b", "a\ufffd000": 1, "a\ufffdc00": 2}
+    refused = send(*TOKEN, "--status", "completed", body=b'{"a": 1, "a": 2}', expect=1).stderr
+    assert "duplicate object key" in refused
+
+
 def test_a_refusal_is_exit_1_and_no_answer_exit_3(send, inbox, tmp_path):
     inbox.answers.append((403, {}))
     assert send(*TOKEN, expect=1).stdout.startswith("403 in ")

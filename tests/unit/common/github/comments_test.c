@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -61,6 +62,21 @@ static void an_app_that_is_configured_by_client_id_is_known_by_it(void **state)
     assert_int_equal(found(page, "Iv1.b"), 0);
 }
 
+static void nul_or_half_a_surrogate_pair_in_another_s_comment_hides_nothing(void **state)
+{
+    (void)state;
+    static const char *const odd[] = { "\\u0000", "\\ud800", "\\udc00", "\\ud800\\u0041" };
+    char page[512];
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        snprintf(page, sizeof(page),
+                 "[{\"id\":1,\"%s\":1,\"\":2,\"body\":\"%s<!-- m -->\","
+                 "\"performed_via_github_app\":{\"id\":7}},"
+                 "{\"id\":2,\"body\":\"<!-- m -->\",\"performed_via_github_app\":{\"id\":7}}]",
+                 odd[i], odd[i]);
+        assert_int_equal(found(page, "7"), 2);
+    }
+}
+
 static void what_is_no_page_of_comments_is_told(void **state)
 {
     (void)state;
@@ -82,6 +98,7 @@ int main(void)
         cmocka_unit_test(the_marker_in_another_s_comment_means_nothing),
         cmocka_unit_test(a_marker_that_is_quoted_is_none),
         cmocka_unit_test(an_app_that_is_configured_by_client_id_is_known_by_it),
+        cmocka_unit_test(nul_or_half_a_surrogate_pair_in_another_s_comment_hides_nothing),
         cmocka_unit_test(what_is_no_page_of_comments_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,22 @@ static void the_event_has_what_downstream_workflows_read(void **state)
     buf_clear(&text);
 }
 
+static void nul_and_halves_of_surrogate_pairs_are_no_hindrance(void **state)
+{
+    struct pull pull;
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(10000);
+    struct str odd = STR_LIT("{\"number\":17,\"state\":\"open\",\"title\":\"a\\u0000\\ud800b\","
+                             "\"x\\u0000\":{\"\\udc00\":1},\"head\":{\"sha\":\"" SHA
+                             "\"},\"updated_at\":\"2023-11-14T22:13:20Z\"}");
+    (void)state;
+    assert_int_equal(pull_read(odd, &pull, NULL), OK);
+    assert_int_equal(pull.number, 17);
+    assert_int_equal(pull_event(odd, STR_LIT("{\"sender\":{\"name\":\"\\udc00\"}}"), &text, NULL),
+                     OK);
+    assert_non_null(strstr(text.ptr, "\"title\":\"a\\u0000\\u0000b\""));
+    assert_non_null(strstr(text.ptr, "\"sender\":{\"name\":\"\\u0000\"}"));
+}
+
 static void what_is_no_object_makes_no_event(void **state)
 {
     struct buf text;
@@ -101,6 +117,7 @@ int main(void)
         cmocka_unit_test(a_closed_one_is_not_open),
         cmocka_unit_test(anything_else_is_refused),
         cmocka_unit_test(the_event_has_what_downstream_workflows_read),
+        cmocka_unit_test(nul_and_halves_of_surrogate_pairs_are_no_hindrance),
         cmocka_unit_test(what_is_no_object_makes_no_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,6 +221,8 @@ static void push_that_touches_a_file_is_seen(void **state)
     assert_true(event_push_touches(body, "c"));
     assert_true(event_push_touches(body, "d"));
     assert_false(event_push_touches(body, "a"));
+    assert_true(event_push_touches(
+        STR_LIT("{\"commits\":[{\"added\":[\"\\u0000\",\"\\ud800\",\"a\"]}]}"), "a"));
     assert_false(event_push_touches(STR_LIT("{"), "a"));
     assert_false(event_push_touches(STR_LIT("{\"head_commit\":null}"), "a"));
 }

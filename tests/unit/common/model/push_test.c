@@ -45,7 +45,7 @@ static struct push push_of(const char *ref, const char *pushed_at)
     struct push push;
     snprintf(body, sizeof(body),
              "{\"ref\":\"%s\",\"before\":\"" A "\",\"after\":\"" C "\",\"commits\":["
-             "{\"message\":\"One\\u0000 (#1)\\n\\nmore\",\"id\":\"" B "\"},"
+             "{\"message\":\"One\\u0000\\ud800 (#1)\\n\\n\\udc00more\",\"id\":\"" B "\"},"
              "{\"id\":\"no commit\",\"message\":\"x\"},"
              "{\"id\":\"" C "\",\"message\":\"%0*d\"}],"
              "\"repository\":{\"pushed_at\":%s,\"default_branch\":\"main\"}}",
@@ -61,6 +61,10 @@ static void commits_come_oldest_first_with_the_one_before(void **state)
     assert_int_equal(push.pushed_s, 1795231200);
     assert_int_equal(push.n, 2);
     assert_string_equal(push.commits[0].sha, B);
+    assert_string_equal(push.commits[0].title, "One\xEF\xBF\xBD"
+                                               "\xEF\xBF\xBD"
+                                               " (#1)");
+    assert_int_equal(push.commits[0].pr, 1);
     assert_string_equal(push.commits[0].parent, A);
     assert_string_equal(push.commits[1].sha, C);
     assert_string_equal(push.commits[1].parent, B);
