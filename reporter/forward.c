@@ -261,7 +261,7 @@ static int tick(void *opaque)
     int64_t now = clock_mono_ms();
     bool ours = worker_may_act(f->worker, clock_boot_ms());
     bool waiting = now < f->not_before_ms || !ours;
-    role_waiting(f->role, f->unavailable || !ours);
+    role_waiting(f->role, f->unavailable || waiting);
     HASH_ITER(hh, f->lanes, lane, next)
     {
         struct row *row = lane->rows;

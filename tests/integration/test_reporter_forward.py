@@ -33,12 +33,14 @@ class Hud:
         self.taken, self.refused, self.keys, self.refuse = [], [], set(), None
         self.throttle_s, self.times = 0, []  # one answer with Retry-After; when requests came
         self.throttle_status = 429
+        self.before_answer = lambda payload: None
         hud = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 hud.times.append(time.monotonic())
+                hud.before_answer(row["untrusted"]["callback_payload"])
                 if hud.throttle_s:
                     self.send_response(hud.throttle_status)
                     self.send_header("Retry-After", str(hud.throttle_s))
@@ -127,6 +129,41 @@ def test_while_the_hud_is_unavailable_lag_shows_it_and_then_all_but_the_refused_
         wait_for("it to arrive", lambda late=late: [one for one in hud.taken if one[0] == late.delivery])
         throttled, *later = hud.times[-2:]
         assert later and later[0] - throttled >= 4, f"Retry-After of a {status} is obeyed"
+
+
+def test_a_long_retry_after_is_no_stall_also_when_another_row_is_taken_meanwhile(reporter, hud):
+    """The watchdog counts from the end of the wait: 90 s without progress would end the reporter."""
+    wait_for("nothing to be left over", lambda: lag(reporter) == 0)
+    both, throttled, done = threading.Barrier(2, timeout=20), threading.Event(), threading.Event()
+    throttle_s, asked = 12, []
+
+    def before_answer(payload):
+        asked.append(payload["delivery_id"])
+        if len(asked) <= 2:
+            both.wait()
+        if len(asked) > 2:  # the second time; unanswered, so that nothing moves
+            done.wait(20)
+        elif payload["delivery_id"] == jobs[0].delivery:
+            hud.throttle_s = throttle_s
+            throttled.set()
+        else:
+            throttled.wait(20)
+            wait_for("the other's answer", lambda: not hud.throttle_s)
+    hud.before_answer = before_answer
+    hud.open()
+    restart(reporter, hud)
+    jobs = [Job(reporter, "org/two", "L2") for _ in range(2)]
+    for job in jobs:
+        job.call("in_progress", 1000)
+    wait_for("the other row to be taken", lambda: [one[0] for one in hud.taken] == [jobs[1].delivery], 40)
+    try:
+        wait_for("the first to come again", lambda: len(asked) == 3, throttle_s + 15)
+        assert hud.times[-1] - hud.times[0] >= throttle_s and lag(reporter) > 0
+        stalled = reporter.relay.metric("reporter", "crcr_role_stalled_seconds", role="forward")
+        assert stalled < throttle_s / 2
+    finally:
+        done.set()
+    wait_for("it to arrive", lambda: lag(reporter) == 0)
 
 
 def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(reporter):
