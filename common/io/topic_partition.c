@@ -12,7 +12,7 @@ struct topic_partition *topic_partition_new(const char *topic, int32_t id, int64
 
     p->topic = mem_dup(topic);
     p->id = id;
-    p->next = p->committing = committed >= 0 ? committed : -1;
+    p->next = p->expected = p->committing = committed >= 0 ? committed : -1;
     p->dropped = -1;
     return p;
 }
@@ -53,7 +53,19 @@ static void go_back(struct topic_partition *p, int64_t offset)
         unlink_held(p->held->prev);
     if (p->dropped >= offset)
         p->dropped = -1;
+    if (p->hole_end > offset)
+        p->hole_end = offset;
     p->committing = -1;
+}
+
+/* What came at offset was read; next comes that. */
+static void go_on(struct topic_partition *p, int64_t offset, int64_t next)
+{
+    if (offset < p->next)
+        go_back(p, offset);
+    p->next = next;
+    if (p->expected == offset || p->expected < 0)
+        p->expected = next;
 }
 
 static struct str move(char **to, struct str s)
@@ -76,9 +88,7 @@ struct record *topic_partition_take(struct topic_partition *p, const struct reco
     struct record *copy = &h->record;
     size_t topic_size = strlen(record->at.topic) + 1;
 
-    if (record->at.offset < p->next)
-        go_back(p, record->at.offset);
-    p->next = record->at.offset + 1;
+    go_on(p, record->at.offset, record->at.offset + 1);
     h->bytes = record->key.len + record->value.len + headers_bytes(headers);
     h->copy = mem_alloc(topic_size + h->bytes, 1);
     char *to = h->copy;
@@ -101,20 +111,24 @@ struct record *topic_partition_take(struct topic_partition *p, const struct reco
     return copy;
 }
 
-int64_t topic_partition_removed(const struct topic_partition *p, int64_t offset, int64_t first)
+int64_t topic_partition_removed(struct topic_partition *p, int64_t offset, int64_t first,
+                                int64_t end)
 {
-    int64_t end = offset < first ? offset : first;
+    int64_t from = p->expected;
 
-    if (offset < p->next)
+    if (offset > p->next)
+        p->hole_end = offset;
+    int64_t below = p->hole_end < first ? p->hole_end : first;
+    if (first >= 0 || offset <= from)
+        p->expected = offset;
+    if (offset < p->next && end >= 0 && end < p->next)
         return -1;
-    return p->next >= 0 && end > p->next ? end - p->next : 0;
+    return from >= 0 && below > from ? below - from : 0;
 }
 
 void topic_partition_pass(struct topic_partition *p, int64_t offset)
 {
-    if (offset < p->next)
-        go_back(p, offset);
-    p->next = offset;
+    go_on(p, offset, offset);
 }
 
 int64_t topic_partition_offset(const struct topic_partition *p)

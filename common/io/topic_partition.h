@@ -29,6 +29,9 @@ struct topic_partition {
     size_t held_bytes;
     /* One past the highest offset that was read; at first what is committed; -1: nothing is. */
     int64_t next;
+    /* As next; lower while it is not known whether what is missing from there on was removed. */
+    int64_t expected;
+    int64_t hole_end; /* what came behind the last hole */
     uint64_t n_taken; /* and the number of the next one */
     int64_t dropped;  /* the lowest offset that was; -1: none. What is above is read again too */
     uint64_t dropped_number;
@@ -48,10 +51,12 @@ struct topic_partition *topic_partition_find(struct topic_partition *list, const
                                              int32_t id);
 /* Copies the record; the copy is the caller's until record_done or record_drop. */
 struct record *topic_partition_take(struct topic_partition *p, const struct record *record);
-/* How many of the offsets between what was to come and this one, which came, are below first, where
- * the log begins now: they were removed unread. What else is missing are markers of transactions,
- * or it was compacted away. -1: the offsets went back. */
-int64_t topic_partition_removed(const struct topic_partition *p, int64_t offset, int64_t first);
+/* Before take or pass. How many of the offsets from expected to this one, which came, are below
+ * first, where the log begins now: they were removed unread. What else is missing are markers of
+ * transactions, or it was compacted away. first -1, unknown: expected stays until it is known. -1:
+ * the log ends (end; -1: unknown) below what was read: its offsets went back. */
+int64_t topic_partition_removed(struct topic_partition *p, int64_t offset, int64_t first,
+                                int64_t end);
 /* The end of the partition was read. */
 void topic_partition_pass(struct topic_partition *p, int64_t offset);
 /* The offset to commit: everything below it is done. -1 while nothing is known. */

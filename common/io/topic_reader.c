@@ -395,20 +395,20 @@ static struct record *take(struct topic_reader *r, const rd_kafka_message_t *mes
 {
     struct topic_partition *p =
         topic_partition_find(r->partitions, rd_kafka_topic_name(message->rkt), message->partition);
-    struct record record;
-
     if (!p)
         return NULL;
     p->moved_ms = clock_mono_ms();
-    int64_t removed, first, end; /* first: negative once a later fetch has failed */
-    if (r->removed && message->offset != p->next &&
-        !rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &first, &end) &&
-        (removed = topic_partition_removed(p, message->offset, first)))
-        r->removed(r->opaque, &(struct topic_position){ p->topic, p->id, p->next }, removed);
+    int64_t from = p->expected, first = -1, end = -1; /* both stay so once a later fetch failed */
+    if (message->offset != from)
+        (void)rd_kafka_get_watermark_offsets(r->client.rk, p->topic, p->id, &first, &end);
+    int64_t removed = topic_partition_removed(p, message->offset, first, end);
+    if (removed && r->removed)
+        r->removed(r->opaque, &(struct topic_position){ p->topic, p->id, from }, removed);
     if (message->err) { /* its end */
         topic_partition_pass(p, message->offset);
         return NULL;
     }
+    struct record record;
     topic_client_record(message, &record);
     return topic_partition_take(p, &record);
 }

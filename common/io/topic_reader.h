@@ -45,7 +45,8 @@ struct topic_reader_options {
                     int64_t deadline_mono_ms);
     /* Called from topic_reader_next before the record that came instead: records were to come from
      * `from` on, and so many are gone, those counted that would have been no records (markers of
-     * transactions, what was compacted away). -1: the offsets went back. May be NULL. */
+     * transactions, what was compacted away). -1: the offsets went back, the log ends below. May
+     * be NULL. */
     void (*removed)(void *opaque, const struct topic_position *from, int64_t records);
     void *opaque;
 };

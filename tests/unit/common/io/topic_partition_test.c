@@ -192,21 +192,30 @@ static void done_of_what_is_not_out_changes_nothing(void **state)
     assert_offset(f, 4);
 }
 
-/* The log begins at `first` when the record or the end at `offset` comes. */
-#define assert_removed(f, offset, first, n)                                                        \
-    assert_int_equal(topic_partition_removed((f)->p, offset, first), n)
+/* The log begins at `first` and ends at `end` when the record or the end at `offset` comes. */
+#define assert_seen(f, offset, first, end, n)                                                      \
+    assert_int_equal(topic_partition_removed((f)->p, offset, first, end), n)
+#define assert_removed(f, offset, first, n) assert_seen(f, offset, first, 1000, n)
+
+/* The same, if it came next. */
+static void assert_would_be(const struct fixture *f, int64_t offset, int64_t first, int64_t n)
+{
+    struct topic_partition copy = *f->p;
+
+    assert_int_equal(topic_partition_removed(&copy, offset, first, 1000), n);
+}
 
 static void what_the_log_lost_between_two_records_was_removed_unread(void **state)
 {
     struct fixture *f = *state;
 
     take(f, 5, 9);
-    assert_removed(f, 10, 0, 0);
-    assert_removed(f, 10, 8, 0); /* read before it was removed */
-    assert_removed(f, 16, 16, 6);
-    assert_removed(f, 11, 11, 1);
-    assert_removed(f, 20, 16, 6); /* 16 … 19 are no records that were removed */
-    assert_removed(f, 12, 16, 2); /* the log was cut again while this one was on its way */
+    assert_would_be(f, 10, 0, 0);
+    assert_would_be(f, 10, 8, 0); /* read before it was removed */
+    assert_would_be(f, 16, 16, 6);
+    assert_would_be(f, 11, 11, 1);
+    assert_would_be(f, 20, 16, 6); /* 16 … 19 are no records that were removed */
+    assert_would_be(f, 12, 16, 2); /* the log was cut again while this one was on its way */
 }
 
 static void compaction_and_markers_of_transactions_lose_nothing(void **state)
@@ -214,11 +223,41 @@ static void compaction_and_markers_of_transactions_lose_nothing(void **state)
     struct fixture *f = *state;
 
     take(f, 5, 9);
-    assert_removed(f, 12, 0, 0);
-    assert_removed(f, 500, 0, 0);
-    assert_removed(f, 12, 5, 0);
-    assert_removed(f, 12, 10, 0); /* all that was read is gone, and nothing else */
-    assert_removed(f, 12, -1, 0); /* unknown */
+    assert_would_be(f, 12, 0, 0);
+    assert_would_be(f, 500, 0, 0);
+    assert_would_be(f, 12, 5, 0);
+    assert_would_be(f, 12, 10, 0); /* all that was read is gone, and nothing else */
+    assert_would_be(f, 12, -1, 0); /* unknown */
+}
+
+static void while_the_beginning_is_unknown_a_hole_is_kept_in_mind(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 5, 9);
+    assert_removed(f, 20, -1, 0);
+    take(f, 20, 20);
+    assert_removed(f, 21, -1, 0);
+    take(f, 21, 21);
+    assert_int_equal(f->p->expected, 10);
+    assert_removed(f, 22, 22, 10); /* those that were read and removed since do not count */
+    take(f, 22, 22);
+    assert_int_equal(f->p->expected, 23);
+    assert_removed(f, 30, -1, 0);
+    topic_partition_pass(f->p, 30);
+    assert_removed(f, 30, 20, 0); /* compacted away */
+    take(f, 30, 30);
+    assert_int_equal(f->p->expected, 31);
+    assert_removed(f, 40, -1, 0);
+    take(f, 40, 40);
+    assert_removed(f, 31, -1, 0); /* librdkafka reads it again */
+    record_done(take_one(f, 31));
+    assert_int_equal(f->p->expected, 32);
+    topic_partition_free(f->p);
+    f->p = topic_partition_new(TOPIC, 3, -1);
+    assert_removed(f, 3, -1, 0); /* a group that begins */
+    record_done(take_one(f, 3));
+    assert_int_equal(f->p->expected, 4);
 }
 
 static void the_committed_offset_tells_what_was_removed_meanwhile(void **state)
@@ -246,16 +285,27 @@ static void a_topic_made_anew_is_known_by_offsets_that_go_back(void **state)
 
     topic_partition_free(f->p);
     f->p = topic_partition_new(TOPIC, 3, 70);
-    assert_removed(f, 0, 0, -1);
+    assert_seen(f, 0, 0, 4, -1);
     topic_partition_pass(f->p, 4); /* its end */
     assert_offset(f, 4);
     assert_removed(f, 4, 0, 0);
     take(f, 4, 5);
-    assert_removed(f, 5, 0, -1);
+    assert_seen(f, 5, 0, 5, -1);
     topic_partition_pass(f->p, 0);
     assert_offset(f, 0); /* what is in hand was of the old one */
     done(f, 4, 5);
     assert_offset(f, 0);
+}
+
+static void what_is_read_again_is_not_made_anew(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, 4, 9);
+    assert_seen(f, 7, 0, 10, 0);
+    assert_seen(f, 7, 0, 12, 0);
+    assert_seen(f, 7, -1, -1, 0); /* unknown */
+    assert_seen(f, 7, 0, 9, -1);
 }
 
 /* A plain array is the model. */
@@ -304,6 +354,9 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(compaction_and_markers_of_transactions_lose_nothing, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(while_the_beginning_is_unknown_a_hole_is_kept_in_mind,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_read_again_is_not_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(the_committed_offset_tells_what_was_removed_meanwhile,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_topic_made_anew_is_known_by_offsets_that_go_back, setup,
