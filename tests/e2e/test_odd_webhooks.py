@@ -101,7 +101,7 @@ def test_nul_and_half_a_surrogate_pair_go_out_as_text_that_may_come_back(relay):
     http("POST", relay.url("github", "/_sim/downstreams"), json.dumps({"repo": "*", "reports": True}).encode())
     body = pull_request(number=4711, sha="4" * 40)
     body["pull_request"]["title"] = "before TITLE after"
-    raw = json.dumps(body).encode().replace(b"TITLE", b"\\u0000\\ud83d").replace(b'{"', b'{"odd\\u0000":"\\udc00","', 1)
+    raw = json.dumps(body).encode().replace(b"TITLE", b"\\u0000\\ud83d").replace(b'{"', b'{"action\\u0000":"\\udc00","', 1)
     status, _, delivery = relay.deliver(raw)
     assert status == 202
     rows = wait_for("every downstream to have reported", lambda: [
@@ -110,6 +110,7 @@ def test_nul_and_half_a_surrogate_pair_go_out_as_text_that_may_come_back(relay):
     assert rows
     for sent in (one for one in relay.state()["dispatches"] if one["client_payload"]["delivery_id"] == delivery):
         assert sent["client_payload"]["payload"]["pull_request"]["title"] == "before  after"
-        assert sent["client_payload"]["payload"]["odd"] == ""
+        assert sent["client_payload"]["payload"]["action\ufffd000"] == ""
+        assert sent["client_payload"]["payload"]["action"] == "opened"
     posted = [one for one in relay.state()["hud"] if one["untrusted"]["callback_payload"]["delivery_id"] == delivery]
     assert posted, "the HUD got the rows"
