@@ -67,6 +67,11 @@ static void target_done(struct target *t)
     }
 }
 
+bool target_is_of_self_reports(const struct target *t)
+{
+    return str_eq_nocase(str_of(t->repo), str_of(t->reconcile->reporter->upstream_repo));
+}
+
 bool target_is_old(const struct target *t)
 {
     return t->leaving || !worker_may_act(t->reconcile->worker, t->began_ms);
@@ -240,11 +245,18 @@ static void take(void *opaque, struct work *work)
         work_done(work);
         return;
     }
-    struct dirty *d = mem_alloc(1, sizeof(*d));
-    d->target = t;
-    d->work = work;
-    work->user = d;
-    DL_APPEND(t->records, d);
+    /* One that waits for a pass already speaks for this one too: else a commit that is held fills
+     * the hand, and no other is read. Of self-reports each may pay for the pass. */
+    struct dirty *last = t->records ? t->records->prev : NULL;
+    if (last && !last->taken && !target_is_of_self_reports(t)) {
+        work_done(work);
+    } else {
+        struct dirty *d = mem_alloc(1, sizeof(*d));
+        d->target = t;
+        d->work = work;
+        work->user = d;
+        DL_APPEND(t->records, d);
+    }
     if (t->state == TARGET_WAITING && t->held)
         t->state = TARGET_DIRTY;
 }

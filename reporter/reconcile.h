@@ -75,6 +75,8 @@ enum pass_end {
 /* True when the partition of the target goes, or another replica may have it by now, and may have
  * sent GitHub more than the pass under way knows of: the pass writes no more. */
 bool target_is_old(const struct target *target);
+/* True when the upstream is asked whether it has the commit that self-reports name. */
+bool target_is_of_self_reports(const struct target *target);
 /* Ends the pass of a target; text for people. held_until_ms: of PASS_HELD; monotonic clock. */
 void pass_ended(struct target *target, enum pass_end end, int64_t held_until_ms,
                 const char *reason);
@@ -115,6 +117,7 @@ struct pass {
     struct check_sent *sent;
     size_t n;
     bool required;    /* the aggregate: the downstream is at L4 */
+    bool past;        /* likewise: the pull request went on to another head */
     size_t unchecked; /* (workflow, job) pairs beyond CRCR_JOB_CHECKS_MAX */
 
     /* The plan, once there is one, and how far it is. */

@@ -79,10 +79,10 @@ static bool text_make(struct pass *p)
 static enum err look(struct pass *p, enum action_kind *next, struct why *why)
 {
     struct pass_comment *c = &p->comment;
-    struct buf CLEANUP(buf_clear) head = BUF_INIT(SHA_MAX);
+    struct pr_now CLEANUP(pr_now_clear) pr = { .labels = NULL };
     *next = ACTION_NONE;
-    enum err err = pr_field_get(redis_of(p), action_at(p)->pr, "head_sha", &head, why);
-    if (err || (head.len > 0 && !str_eq_nocase(buf_str(&head), str_of(p->target->head_sha))))
+    enum err err = pr_now_get(redis_of(p), action_at(p)->pr, &pr, why);
+    if (err || (pr.head_sha[0] && !str_eq_nocase(str_of(pr.head_sha), str_of(p->target->head_sha))))
         return err;
     err = comment_sent_get(redis_of(p), action_at(p)->pr, str_of(c->repo), &c->sent, why);
     if (!err)

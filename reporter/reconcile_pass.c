@@ -24,7 +24,7 @@ static const struct {
     bool check_run;          /* says whether GitHub answers about check runs (outage.h) */
     enum budget_call budget; /* of check runs */
 } kinds[ACTION_KINDS] = {
-    [ACTION_CHECK_FIND] = { "find", true, BUDGET_READ },
+    [ACTION_CHECK_FIND] = { "find", true, BUDGET_SEARCH },
     [ACTION_CHECK_CREATE] = { "create", true, BUDGET_CHECK_RUN },
     [ACTION_CHECK_UPDATE] = { "update", true, BUDGET_WRITE },
     [ACTION_COMMENT_FIND] = { .call = "comment_find" },
@@ -268,10 +268,7 @@ static bool check_is_held(struct pass *p, struct github_answer *ret)
     const enum action_kind kind = action_at(p)->kind;
     struct str repo = str_of(p->target->repo);
     enum budget_class class = plan_class(wanted_at(p), &p->has.sent, kind);
-    if (kind != ACTION_CHECK_FIND)
-        return github_held(g, upstream_of(p), repo, kinds[kind].budget, class, ret);
-    return github_held(g, upstream_of(p), repo, BUDGET_CHECK_RUN, class, ret) ||
-           github_held(g, upstream_of(p), repo, BUDGET_READ, class, ret);
+    return github_held(g, upstream_of(p), repo, wanted_at(p)->pr, kinds[kind].budget, class, ret);
 }
 
 static enum err check_call(struct pass *p, struct why *why)
@@ -293,7 +290,10 @@ static enum err check_call(struct pass *p, struct why *why)
         .class = plan_class(w, &p->has.sent, kind),
         .send_by_ms = clock_boot_ms() + SEND_BY_MS,
         .downstream = str_of(p->target->repo),
+        .pr = w->pr,
+        .paid = p->has.paid_ms > 0 && clock_mono_ms() - p->has.paid_ms < BUDGET_SEARCH_PAYS_MS,
     };
+    p->has.paid_ms = kind == ACTION_CHECK_FIND ? clock_mono_ms() : 0;
     if (kind == ACTION_CHECK_FIND)
         return check_run_find(g, upstream_of(p), &run, check_found, search_ended, p, why);
     if (kind == ACTION_CHECK_CREATE) {
@@ -438,7 +438,7 @@ void pass_start(struct target *target)
     struct why why;
     enum err err;
     p->target = target;
-    if (!str_eq_nocase(str_of(target->repo), str_of(r->reporter->upstream_repo))) {
+    if (!target_is_of_self_reports(target)) {
         err = pass_view_read(p, &why);
     } else { /* of a self-report */
         enum commit_seen seen = COMMIT_UNKNOWN;

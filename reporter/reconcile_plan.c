@@ -17,14 +17,28 @@ bool labels_have_device(const char *lines, struct str device)
     return false;
 }
 
-bool check_may_start(const struct commit_view *view, int64_t pr)
+static const struct commit_pr *commit_pr_find(const struct commit_view *view, int64_t pr)
 {
-    if (view->level != 3 || view->demoted)
-        return view->level == 4;
     for (size_t i = 0; i < view->n_prs; i++)
         if (view->prs[i].pr == pr)
-            return labels_have_device(view->prs[i].lines, view->device);
-    return false;
+            return &view->prs[i];
+    return NULL;
+}
+
+bool commit_is_past(const struct commit_view *view, int64_t pr)
+{
+    const struct commit_pr *found = commit_pr_find(view, pr);
+    return found && found->past;
+}
+
+bool check_may_start(const struct commit_view *view, int64_t pr)
+{
+    const struct commit_pr *found = commit_pr_find(view, pr);
+    if (found && found->past)
+        return false;
+    if (view->level != 3 || view->demoted)
+        return view->level == 4;
+    return found && labels_have_device(found->labels, view->device);
 }
 
 size_t plan_job_checks(const struct commit_view *view, struct wanted_check *to)
@@ -35,7 +49,8 @@ size_t plan_job_checks(const struct commit_view *view, struct wanted_check *to)
         bool named = job->repo && job->workflow_name && job->job_name && job->run_id &&
                      job->run_attempt && job->check_run_id && job->state != JOB_NONE;
         if (named && job->pr_number > 0 && !result_record_is_self(job))
-            wanted_check_of_job(job, check_may_start(view, job->pr_number), &to[n++]);
+            wanted_check_of_job(job, check_may_start(view, job->pr_number),
+                                commit_is_past(view, job->pr_number), &to[n++]);
     }
     return n;
 }
@@ -161,6 +176,8 @@ enum budget_class plan_class(const struct wanted_check *wanted, const struct che
                              enum action_kind kind)
 {
     bool ends = wanted->completed && !sent->completed;
+    if (wanted->past)
+        return BUDGET_REST;
     if (wanted->aggregate && (ends || kind != ACTION_CHECK_UPDATE))
         return BUDGET_AGGREGATE;
     return wanted->completed ? BUDGET_URGENT : BUDGET_REST;

@@ -12,10 +12,11 @@
 
 /* ---- which check runs ------------------------------------------------------------------------ */
 
-/* The labels of one pull request, one a line. */
-struct pr_labels {
+/* One pull request that the commit belongs to. */
+struct commit_pr {
     int64_t pr;
-    const char *lines;
+    const char *labels; /* one a line */
+    bool past;          /* it went on to another head (pr_now_is_past) */
 };
 
 /* What the view and the allowlist say now; everything is borrowed. */
@@ -23,7 +24,7 @@ struct commit_view {
     int level;                   /* tier in force now; 0: no longer listed */
     struct str device;           /* of L3 */
     bool demoted;                /* L3 whose figures fell: no new check runs until they recover */
-    const struct pr_labels *prs; /* two pull requests may have the same head */
+    const struct commit_pr *prs; /* two pull requests may have the same head */
     size_t n_prs;
     const struct result_record *jobs;
     size_t n_jobs;
@@ -31,8 +32,9 @@ struct commit_view {
 
 /* Whether one of the lines, which may be NULL, is ciflow/crcr/<device>, in any case. */
 bool labels_have_device(const char *lines, struct str device);
-/* Whether a new check run of a job may be started. L4: yes. L3: when the pull request carries
- * ciflow/crcr/<device>, and the repo is not demoted. L1, L2, unlisted: no. */
+/* Whether a new check run may be started for that pull request. L4: yes. L3: when the pull request
+ * carries ciflow/crcr/<device>, and the repo is not demoted. L1, L2, unlisted: no; nor on a commit
+ * that the pull request has gone past. */
 bool check_may_start(const struct commit_view *view, int64_t pr);
 /* One wanted check run a job, in the order of the jobs. Jobs without a pull request (pushes other
  * than ciflow tags, nightly, periodic) have none. to has room for n_jobs; gives how many. Each is
@@ -62,7 +64,8 @@ enum action_kind {
 /* What GitHub has of one check run, as far as we know. */
 struct check_has {
     struct check_sent sent;
-    bool looked; /* GitHub was searched: without an id there is none */
+    bool looked;     /* GitHub was searched: without an id there is none */
+    int64_t paid_ms; /* when the search paid for the creation as well; monotonic clock; 0: not */
 };
 
 /* The next action about one check run; again after GitHub was searched. */
@@ -71,10 +74,13 @@ enum action_kind plan_check(const struct wanted_check *wanted, const struct chec
  * word. */
 enum action_kind plan_comment(enum oncall_word word, const char *digest,
                               const struct comment_sent *has);
+/* True when the pull request has gone past the commit. */
+bool commit_is_past(const struct commit_view *view, int64_t pr);
 /* What the call is for, when GitHub's budget is scarce: the first sign of an aggregate and its end
  * go first, then what completed. A job in progress may complete meanwhile, which then costs one
- * call instead of two. An aggregate that has completed and says something else now is no better
- * than a job: else a downstream could take everybody's calls by turning its own to and fro. */
+ * call instead of two. What is on a commit that its pull request has gone past goes last. An
+ * aggregate that has completed and says something else now is no better than a job: else a
+ * downstream could take everybody's calls by turning its own to and fro. */
 enum budget_class plan_class(const struct wanted_check *wanted, const struct check_sent *sent,
                              enum action_kind kind);
 

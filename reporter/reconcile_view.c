@@ -13,27 +13,26 @@
 #include "reconcile.h"
 #include "sweep_callback.h"
 
-#define LABELS_MAX_BYTES   8192
 #define VIEW_NAME_MAX      512
 #define AGGREGATE_JOBS_MAX 2000 /* looked at for an aggregate */
 
-/* Labels of the pull requests that the jobs and the dispatch belong to. */
-struct label_sets {
-    struct pr_labels *at;
+/* The pull requests that the jobs and the dispatch belong to. */
+struct commit_prs {
+    struct commit_pr *at;
     size_t n;
 };
 
-static void label_sets_clear(struct label_sets *sets)
+static void commit_prs_clear(struct commit_prs *prs)
 {
-    for (size_t i = 0; i < sets->n; i++)
-        free((char *)(uintptr_t)sets->at[i].lines);
-    free(sets->at);
+    for (size_t i = 0; i < prs->n; i++)
+        free((char *)(uintptr_t)prs->at[i].labels);
+    free(prs->at);
 }
 
-static enum err label_sets_read(struct redis *r, const struct pass *p, struct label_sets *ret,
+static enum err commit_prs_read(struct redis *r, const struct pass *p, struct commit_prs *ret,
                                 struct why *why)
 {
-    struct buf CLEANUP(buf_clear) lines = BUF_INIT(LABELS_MAX_BYTES);
+    int64_t heard_ms = p->has_dispatch ? p->dispatch.received_ms : 0;
     ret->at = mem_alloc(p->jobs.n + 1, sizeof(*ret->at));
     for (size_t i = 0; i <= p->jobs.n; i++) {
         int64_t pr = i < p->jobs.n ? p->jobs.at[i].pr_number : p->dispatch.pr;
@@ -42,16 +41,17 @@ static enum err label_sets_read(struct redis *r, const struct pass *p, struct la
             known = ret->at[k].pr == pr;
         if (known)
             continue;
-        buf_reset(&lines);
-        enum err err = pr_field_get(r, pr, "labels", &lines, why);
+        struct pr_now now;
+        enum err err = pr_now_get(r, pr, &now, why);
         if (err)
             return err;
-        ret->at[ret->n++] = (struct pr_labels){ pr, str_dup(buf_str(&lines)) };
+        bool past = pr_now_is_past(&now, str_of(p->target->head_sha), heard_ms);
+        ret->at[ret->n++] = (struct commit_pr){ pr, now.labels, past };
     }
     return OK;
 }
 
-static void wanted_work_out(struct pass *p, const struct label_sets *labels,
+static void wanted_work_out(struct pass *p, const struct commit_prs *prs,
                             const struct demotions *demoting)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
@@ -61,14 +61,15 @@ static void wanted_work_out(struct pass *p, const struct label_sets *labels,
         .level = entry ? entry->level : 0,
         .device = entry ? entry->device : STR_NONE,
         .demoted = !!demotion_in_force(version, demoting, str_of(p->target->repo)),
-        .prs = labels->at,
-        .n_prs = labels->n,
+        .prs = prs->at,
+        .n_prs = prs->n,
         .jobs = p->jobs.at,
         .n_jobs = p->jobs.n,
     };
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
     p->n = plan_job_checks(&view, p->wanted);
     p->required = p->has_dispatch && view.level == 4;
+    p->past = p->has_dispatch && commit_is_past(&view, p->dispatch.pr);
     allowlist_feed_release(feed, version);
 }
 
@@ -90,7 +91,7 @@ static enum err sent_read(struct pass *p, struct why *why)
 static enum err view_read(struct pass *p, struct why *why)
 {
     struct redis *redis = p->target->reconcile->redis;
-    struct label_sets CLEANUP(label_sets_clear) labels = { NULL, 0 };
+    struct commit_prs CLEANUP(commit_prs_clear) prs = { NULL, 0 };
     struct str sha = str_of(p->target->head_sha), repo = str_of(p->target->repo);
     enum err err = jobs_of_head(redis, sha, repo, &p->jobs, why);
     if (!err)
@@ -103,12 +104,12 @@ static enum err view_read(struct pass *p, struct why *why)
                                AGGREGATE_JOBS_MAX, &p->more, why);
     struct demotions *demoting = NULL;
     if (!err)
-        err = label_sets_read(redis, p, &labels, why);
+        err = commit_prs_read(redis, p, &prs, why);
     if (!err)
         err = prs_demoting_get(redis, &demoting, why);
     if (err)
         return err;
-    wanted_work_out(p, &labels, demoting);
+    wanted_work_out(p, &prs, demoting);
     demotions_free(demoting);
     err = sent_read(p, why);
     if (!err)
@@ -265,7 +266,7 @@ bool pass_plan(struct pass *p)
         return false;
     open_jobs_end(p);
     p->look_ms = p->open_look_ms;
-    if (p->has_dispatch && (p->required || p->sent[p->n].id)) {
+    if (p->has_dispatch && ((p->required && !p->past) || p->sent[p->n].id)) {
         struct aggregate_view view = aggregate_view_of(p);
         aggregate_work_out(&view, &a);
         if (aggregate_ask(p, &a))
@@ -275,7 +276,7 @@ bool pass_plan(struct pass *p)
         aggregate_work_out(&view, &a);
         if (a.look_ms > 0 && (p->look_ms == 0 || a.look_ms < p->look_ms))
             p->look_ms = a.look_ms;
-        wanted_check_of_aggregate(&a, &view, &p->wanted[p->n++]);
+        wanted_check_of_aggregate(&a, &view, p->past, &p->wanted[p->n++]);
     }
     const struct plan_view plan = {
         .wanted = p->wanted,

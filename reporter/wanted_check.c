@@ -97,7 +97,8 @@ static void digest_fill(struct wanted_check *check)
     snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, digest);
 }
 
-void wanted_check_of_job(const struct result_record *job, bool may_start, struct wanted_check *to)
+void wanted_check_of_job(const struct result_record *job, bool may_start, bool past,
+                         struct wanted_check *to)
 {
     char *attempt = attempt_id(job);
     struct buf name, external_id;
@@ -110,6 +111,8 @@ void wanted_check_of_job(const struct result_record *job, bool may_start, struct
         .job = job,
         .delivery = job->delivery_id,
         .may_start = may_start,
+        .past = past,
+        .pr = job->pr_number,
         .status = states[job->state].status,
         .completed = states[job->state].completed,
         .conclusion = job_conclusion(job),
@@ -141,13 +144,15 @@ static char *aggregate_url(const struct aggregate *a, const struct aggregate_vie
 }
 
 void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
-                               struct wanted_check *to)
+                               bool past, struct wanted_check *to)
 {
     const struct dispatch_view *dispatch = view->dispatch;
     *to = (struct wanted_check){
         .aggregate = true,
         .delivery = dispatch->delivery,
-        .may_start = view->required && a->started,
+        .may_start = view->required && a->started && !past,
+        .past = past,
+        .pr = dispatch->pr,
         .completed = !!a->conclusion,
         .status = a->status,
         .conclusion = a->conclusion,

@@ -12,6 +12,8 @@ struct wanted_check {
     const struct result_record *job; /* borrowed; NULL: of the aggregate */
     const char *delivery;            /* borrowed */
     bool may_start;                  /* false: only a check run that exists is kept up to date */
+    bool past;                       /* its commit is not the head of the pull request any more */
+    int64_t pr;
     bool completed;
     const char *status;     /* as GitHub names it */
     const char *conclusion; /* NULL unless completed */
@@ -28,10 +30,11 @@ struct wanted_check {
 
 /* What a job should have; job is borrowed and has its repo, names, ids and state. *to is to be
  * cleared. */
-void wanted_check_of_job(const struct result_record *job, bool may_start, struct wanted_check *to);
+void wanted_check_of_job(const struct result_record *job, bool may_start, bool past,
+                         struct wanted_check *to);
 /* The aggregate, as it was worked out from view. *to is to be cleared. */
 void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
-                               struct wanted_check *to);
+                               bool past, struct wanted_check *to);
 /* Where it is remembered what was sent: of a check run, borrowed from it; of the aggregate of that
  * repository, whose name is written to name. */
 struct check_slot wanted_check_slot(const struct wanted_check *check);

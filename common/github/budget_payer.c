@@ -1,5 +1,6 @@
 #include "budget_payer.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #define QUEUE_MAX_MS    3600000 /* no moment is later than that after the first */
 #define REFUSALS_MAX    1000
 #define LIMIT_WAVERS_US 1000000 /* a limit that ends so little later is the same */
-#define KEY_SIZE        (2 * REPO_MAX + 32)
+#define KEY_SIZE        (2 * REPO_MAX + 64)
 
 /* All times are of the monotonic clock. */
 struct account {
@@ -73,15 +74,15 @@ static struct account *account_of(struct github_budget *b, struct str repo)
 }
 
 /* Locked. The refusal that such a call would get, also one whose time is over, or NULL. Content has
- * one for each downstream: one may be over its share and another not. */
+ * one for each downstream and pull request: one may be over its share and another not. */
 static struct refusal *refusal_find(struct github_budget *b, const struct account *a,
-                                    struct str downstream, enum budget_call call,
+                                    struct str downstream, int64_t pr, enum budget_call call,
                                     enum budget_class class, char key[KEY_SIZE])
 {
     bool content = b->rules.content[call];
     const char *cost = content ? "content" : call == BUDGET_READ ? "read" : "write";
-    snprintf(key, KEY_SIZE, "%s|%s|%s|%.*s", table_key(a).ptr, budget_class_names[class], cost,
-             STR_ARG(content ? downstream : STR_LIT("")));
+    snprintf(key, KEY_SIZE, "%s|%s|%s|%.*s#%" PRId64, table_key(a).ptr, budget_class_names[class],
+             cost, STR_ARG(content ? downstream : STR_LIT("")), content ? pr : 0);
     return table_get(&b->refusals, str_of(key));
 }
 
@@ -130,10 +131,12 @@ static void price(const struct account *a, const struct budget_rules *rules,
 
 /* Locked. */
 static struct github_bill bill_of(struct github_budget *b, struct account *a, struct str downstream,
-                                  enum budget_call call, enum budget_class class)
+                                  int64_t pr, enum budget_call call, enum budget_class class)
 {
     struct budget_rules rules = rules_of(b, a);
-    struct github_bill bill = { .shared = { .account = table_key(a), .downstream = downstream },
+    struct github_bill bill = { .shared = { .account = table_key(a),
+                                            .downstream = downstream,
+                                            .pr = pr },
                                 .call = call,
                                 .class = class };
     price(a, &rules, &bill);
@@ -198,7 +201,8 @@ static bool answered(struct budget_payer *p, struct account *a, const struct git
     }
     if (alone && wait_ms > ALONE_AGAIN_MS)
         wait_ms = ALONE_AGAIN_MS;
-    struct refusal *r = refusal_find(b, a, bill->shared.downstream, bill->call, bill->class, key);
+    struct refusal *r =
+        refusal_find(b, a, bill->shared.downstream, bill->shared.pr, bill->call, bill->class, key);
     if (!r) {
         if (table_count(&b->refusals) >= REFUSALS_MAX)
             table_remove(&b->refusals, table_next(&b->refusals, NULL));
@@ -219,17 +223,17 @@ static bool answered(struct budget_payer *p, struct account *a, const struct git
 }
 
 /* Locked. False: it is known to be refused. */
-static bool make_bill(struct budget_payer *p, struct account *a, struct str downstream,
+static bool make_bill(struct budget_payer *p, struct account *a, struct str downstream, int64_t pr,
                       enum budget_call call, enum budget_class class, struct github_bill *ret,
                       struct github_answer *refused)
 {
     char key[KEY_SIZE];
-    struct refusal *r = refusal_find(p->budget, a, downstream, call, class, key);
+    struct refusal *r = refusal_find(p->budget, a, downstream, pr, call, class, key);
     if (r && r->until_ms > clock_mono_ms()) {
         refuse(p, a, r, class, refused);
         return false;
     }
-    *ret = bill_of(p->budget, a, downstream, call, class);
+    *ret = bill_of(p->budget, a, downstream, pr, call, class);
     return true;
 }
 
@@ -251,7 +255,7 @@ bool budget_bill(struct budget_payer *p, struct str repo, struct github_bill *re
         return true;
     pthread_mutex_lock(&p->budget->lock);
     bool made =
-        make_bill(p, account_of(p->budget, repo), repo, BUDGET_DISPATCH, p->class, ret, refused);
+        make_bill(p, account_of(p->budget, repo), repo, 0, BUDGET_DISPATCH, p->class, ret, refused);
     pthread_mutex_unlock(&p->budget->lock);
     return made;
 }
@@ -267,6 +271,11 @@ bool budget_bill_answered(struct budget_payer *p, const struct github_bill *bill
     return paid;
 }
 
+static enum budget_call call_of(const struct github_request *request)
+{
+    return request->creates_next ? BUDGET_SEARCH : budget_call_of(request->method, request->path);
+}
+
 bool budget_pay(struct budget_payer *p, const struct github_request *request,
                 struct github_answer *ret)
 {
@@ -277,7 +286,7 @@ bool budget_pay(struct budget_payer *p, const struct github_request *request,
         return true;
     pthread_mutex_lock(&p->budget->lock);
     struct account *a = account_of(p->budget, request->repo);
-    bool paid = make_bill(p, a, downstream, budget_call_of(request->method, request->path),
+    bool paid = make_bill(p, a, downstream, request->pr, call_of(request),
                           class_of(p, request->class), &bill, ret);
     if (paid) {
         bool alone = take(p, a, &bill, &answer);
@@ -287,7 +296,7 @@ bool budget_pay(struct budget_payer *p, const struct github_request *request,
     return paid;
 }
 
-bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
+bool budget_held(struct budget_payer *p, struct str repo, struct str downstream, int64_t pr,
                  enum budget_call call, enum budget_class class, struct github_answer *ret)
 {
     struct github_budget *b = p->budget;
@@ -297,7 +306,7 @@ bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
     class = class_of(p, class);
     pthread_mutex_lock(&b->lock);
     const struct account *a = account_of(b, repo);
-    const struct refusal *r = refusal_find(b, a, downstream, call, class, key);
+    const struct refusal *r = refusal_find(b, a, downstream, pr, call, class, key);
     bool held = r && r->until_ms > clock_mono_ms();
     if (held)
         *ret = answer_of(p, a, r, class, r->until_ms);
@@ -323,7 +332,7 @@ void budget_saw(struct budget_payer *p, struct str repo, const struct github_ans
     int64_t now_us = clock_mono_us();
     if (until_us > now_us && until_us > a->state.limited_us + LIMIT_WAVERS_US) {
         /* Of a read, which this very limit refuses: it takes nothing. */
-        struct github_bill bill = bill_of(b, a, repo, BUDGET_READ, BUDGET_AGGREGATE);
+        struct github_bill bill = bill_of(b, a, repo, 0, BUDGET_READ, BUDGET_AGGREGATE);
         struct budget_answer ignored;
         a->state.limited_us = until_us;
         bill.shared.ask.limited_us = until_us - now_us;

@@ -27,7 +27,7 @@ bool budget_bill(struct budget_payer *p, struct str repo, struct github_bill *re
 bool budget_bill_answered(struct budget_payer *p, const struct github_bill *bill,
                           const struct budget_answer *answer, struct github_answer *refused);
 /* As github_held. */
-bool budget_held(struct budget_payer *p, struct str repo, struct str downstream,
+bool budget_held(struct budget_payer *p, struct str repo, struct str downstream, int64_t pr,
                  enum budget_call call, enum budget_class class, struct github_answer *ret);
 /* What an answer for the repo's installation says: x-ratelimit-remaining goes with the next call;
  * a limit, and 0 remaining, stop all replicas at once

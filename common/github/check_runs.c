@@ -96,6 +96,8 @@ static enum err write_start(struct github *g, const char *method, struct str rep
         .path = path,
         .class = run->class,
         .downstream = run->downstream,
+        .pr = run->pr,
+        .paid = run->paid,
         .send_by_ms = run->send_by_ms,
     };
     buf_init(&body, BODY_MAX_BYTES);
@@ -127,6 +129,7 @@ struct finding {
     char *repo;
     int64_t app_id; /* 0: the App is configured by client id, so GitHub cannot filter for us */
     enum budget_class class;
+    const struct check_run *first; /* borrowed: the first page pays for its creation, too */
     int pages, max_pages;
     bool need_all; /* to miss one of them is a failure */
     check_run_found_fn *found;
@@ -153,6 +156,12 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
         .max_body_bytes = PAGE_MAX_BYTES,
         .class = f->class,
     };
+    if (f->first) {
+        request.downstream = f->first->downstream;
+        request.pr = f->first->pr;
+        request.creates_next = true;
+        f->first = NULL;
+    }
     f->pages++;
     return github_start(f->g, &request, page_came, f, why);
 }
@@ -226,6 +235,7 @@ enum err check_run_find(struct github *g, struct str repo, const struct check_ru
     struct buf path;
     struct finding *f = finding_new(g, repo, found, done, opaque);
     f->class = run->class;
+    f->first = run;
     if (!str_to_i64(str_of(github_app_id(g)), &f->app_id))
         f->app_id = 0;
     buf_init(&path, 8192);

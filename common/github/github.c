@@ -118,10 +118,10 @@ bool github_blocked(struct github *g, struct str repo, struct github_answer *ret
     return app_token_blocked(g->tokens, repo, GITHUB_CONTENTS_WRITE, ret);
 }
 
-bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
-                 enum budget_class class, struct github_answer *ret)
+bool github_held(struct github *g, struct str repo, struct str downstream, int64_t pr,
+                 enum budget_call call, enum budget_class class, struct github_answer *ret)
 {
-    return budget_held(&g->payer, repo, downstream, call, class, ret);
+    return budget_held(&g->payer, repo, downstream, pr, call, class, ret);
 }
 
 bool github_bill(struct github *g, struct str repo, struct github_bill *ret,

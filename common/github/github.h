@@ -67,7 +67,9 @@ struct github_request {
     size_t max_body_bytes;
     enum budget_class class;
     struct str downstream; /* whose share of the content it takes; absent: the repo's */
+    int64_t pr;            /* likewise; 0: of none */
     int64_t send_by_ms;    /* as in http_request: later it waits for its turn, no attempt spent */
+    bool creates_next;     /* it pays for a check run's creation, too (BUDGET_SEARCH) */
     bool paid;             /* by its bill: it takes nothing more, unless it is sent again or late */
 };
 
@@ -119,11 +121,11 @@ enum err github_write(struct github *g, const struct github_request *request, st
 /* True when every dispatch to that repo would fail now without being sent: *ret is the answer that
  * it would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
 bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
-/* True while such a call is known to find our budget used up; downstream and class as in
- * github_request: *ret is the answer, with the first moment at which one may go. Takes nothing,
+/* True while such a call is known to find our budget used up; downstream, pr and class as
+ * in github_request: *ret is the answer, with the first moment at which one may go. Takes nothing,
  * asks nobody. reason as above. */
-bool github_held(struct github *g, struct str repo, struct str downstream, enum budget_call call,
-                 enum budget_class class, struct github_answer *ret);
+bool github_held(struct github *g, struct str repo, struct str downstream, int64_t pr,
+                 enum budget_call call, enum budget_class class, struct github_answer *ret);
 /* What a dispatch is to pay, for who takes it out of the shared budget in one step with something
  * else (view/claims.h): github_bill, then that step, then github_bill_answered. */
 struct github_bill {

@@ -4,18 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CAPACITY_PART 4       /* of the limit; the rest is the refill of a window */
-#define ON_THE_WAY_US 2000000 /* BUDGET_TOKEN_WAIT_MS, and a second to GitHub */
-#define SHARE_PART    4       /* of the content, that is a downstream's share */
-#define OVER_PERCENT  25      /* left alone in addition by one that is over its share */
+#define CAPACITY_PART 4 /* of the limit; the rest is the refill of a window */
+/* From the moment that a call pays to GitHub: BUDGET_SEARCH_PAYS_MS, BUDGET_TOKEN_WAIT_MS, and a
+ * second for the way. */
+#define ON_THE_WAY_US 4000000
+#define OVER_PERCENT  25 /* left alone in addition for each share that is used up */
 
 static const struct {
     const char *unit, *window;
     int64_t window_us;
     int64_t most; /* that one call costs */
 } buckets[BUDGET_BUCKETS] = {
-    [BUDGET_REQUESTS_HOUR] = { "requests", "an hour", 3600000000, 1 },
-    [BUDGET_POINTS_MINUTE] = { "points", "a minute", 60000000, 5 },
+    [BUDGET_REQUESTS_HOUR] = { "requests", "an hour", 3600000000, 2 },
+    [BUDGET_POINTS_MINUTE] = { "points", "a minute", 60000000, 6 },
     [BUDGET_CONTENT_MINUTE] = { "contents", "a minute", 60000000, 1 },
     [BUDGET_CONTENT_HOUR] = { "contents", "an hour", 3600000000, 1 },
 };
@@ -24,6 +25,10 @@ static const int leaves_percent[BUDGET_CLASSES] = {
     [BUDGET_L4] = 10,
     [BUDGET_URGENT] = 25,
     [BUDGET_REST] = 50,
+};
+/* Of the content. */
+static const int share_part[BUDGET_SHARES] = {
+    [BUDGET_SHARE_DOWNSTREAM] = 4, [BUDGET_SHARE_PR] = 8
 };
 const char *const budget_bucket_names[BUDGET_BUCKETS] = {
     [BUDGET_REQUESTS_HOUR] = "requests_hour",
@@ -45,6 +50,7 @@ static const struct {
     [BUDGET_COMMENT] = { "comment", "POST", "/comments" },
     [BUDGET_WRITE] = { NULL, NULL, NULL },
     [BUDGET_READ] = { NULL, "GET", NULL },
+    [BUDGET_SEARCH] = { NULL, NULL, NULL },
 };
 
 bool budget_limits(const struct budget_rules *rules)
@@ -69,6 +75,7 @@ bool budget_content_parse(struct budget_rules *rules, struct str text)
         if (!known)
             return false;
     }
+    rules->content[BUDGET_SEARCH] = rules->content[BUDGET_CHECK_RUN];
     return true;
 }
 
@@ -125,8 +132,10 @@ void budget_price(const struct budget_rules *rules, enum budget_call call, enum 
 {
     int content = rules->content[call];
     const int cost[BUDGET_BUCKETS] = {
-        [BUDGET_REQUESTS_HOUR] = 1,
-        [BUDGET_POINTS_MINUTE] = call == BUDGET_READ ? 1 : 5,
+        [BUDGET_REQUESTS_HOUR] = call == BUDGET_SEARCH ? 2 : 1,
+        [BUDGET_POINTS_MINUTE] = call == BUDGET_READ     ? 1
+                                 : call == BUDGET_SEARCH ? 6
+                                                         : 5,
         [BUDGET_CONTENT_MINUTE] = content,
         [BUDGET_CONTENT_HOUR] = content,
     };
@@ -138,11 +147,12 @@ void budget_price(const struct budget_rules *rules, enum budget_call call, enum 
         int leaves = leaves_percent[class];
         ret->of[b].cost_us = cost[b] * us;
         ret->of[b].room_us = room(rules, b, leaves) * us;
-        ret->of[b].over_us = room(rules, b, leaves + OVER_PERCENT) * us;
+        ret->of[b].over_us = ret->of[b].room_us - room(rules, b, leaves + OVER_PERCENT) * us;
         ret->of[b].full_us = capacity(rules, b) * us;
     }
     int b = rules->limit[BUDGET_CONTENT_HOUR] ? BUDGET_CONTENT_HOUR : BUDGET_CONTENT_MINUTE;
-    ret->share_cost_us = ret->of[b].cost_us * SHARE_PART;
+    for (int s = 0; s < BUDGET_SHARES; s++)
+        ret->share_cost_us[s] = ret->of[b].cost_us * share_part[s];
     ret->share_room_us = ret->of[b].full_us; /* a part of the tokens, each a multiple of the time */
     b = BUDGET_REQUESTS_HOUR;
     if (rules->limit[b] && seen_left >= 0)

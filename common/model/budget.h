@@ -12,11 +12,13 @@
  * has a token bucket for each limit. It holds a quarter of the limit and is refilled evenly with
  * the other three quarters, so that no window, wherever it begins, holds more than the limit:
  *
- *     capacity + refill × (window + 2 s) ≤ limit        2 s: from here to GitHub at the latest
+ *     capacity + refill × (window + 4 s) ≤ limit        4 s: from here to GitHub at the latest
  *
  * A bucket is one number, the moment at which it is full again (GCRA). A call moves that moment on
  * by cost ÷ refill in all buckets, or in none: it is refused until every bucket has its cost, and
  * what its class leaves. A call that needs more than a full bucket may take a full one.
+ *
+ * A search that a creation follows pays for both: nobody searches for what cannot be made yet.
  *
  * Classes. Each leaves a part of the capacity to those above it. So a higher class finds tokens
  * when it comes, and has all the refill until it needs no more; one that is alone has all of it
@@ -27,9 +29,10 @@
  *     urgent     25 %   check runs of completed jobs
  *     rest       50 %   dispatches of L1 to L3, other check runs, comments
  *
- * Fair share. A downstream that has had more than a quarter of the content (the hour's; where that
- * has no limit, the minute's) leaves 25 % more, until it is within its share again. So it never
- * holds up one that has had little, and it loses nothing while it is alone.
+ * Fair shares. A downstream has a quarter of the content (the hour's; where that has no limit, the
+ * minute's), a pull request an eighth. Who is over a share leaves 25 % more until it is within it
+ * again, and 50 % more when both are. So one pull request that is pushed to all the time holds up
+ * no other, not even at its own downstreams; and who is alone still has all the refill.
  *
  * GitHub's word. The limit of requests is the lower of ours and x-ratelimit-limit.
  * x-ratelimit-remaining lowers the bucket of requests, and never raises it: so that it is full by
@@ -46,6 +49,9 @@
 #include "../base/str.h"
 
 #define BUDGET_TOKEN_WAIT_MS 1000 /* a call that is not sent by then takes again */
+#define BUDGET_SEARCH_PAYS_MS                                                                      \
+    2000 /* so long after a search the creation that it paid may begin                             \
+          */
 
 enum budget_bucket {
     BUDGET_REQUESTS_HOUR,
@@ -62,8 +68,10 @@ enum budget_call {
     BUDGET_COMMENT,   /* the same */
     BUDGET_WRITE,
     BUDGET_READ,
+    BUDGET_SEARCH, /* a read, and the creation of a check run that follows it */
     BUDGET_CALLS
 };
+enum budget_share { BUDGET_SHARE_DOWNSTREAM, BUDGET_SHARE_PR, BUDGET_SHARES };
 extern const char *const budget_bucket_names[BUDGET_BUCKETS]; /* "requests_hour" … for metrics */
 extern const char *const budget_class_names[BUDGET_CLASSES];  /* "aggregate" … */
 
@@ -79,10 +87,11 @@ struct budget_ask {
     struct {
         int64_t cost_us; /* 0: nothing of this bucket */
         int64_t room_us; /* the capacity less what the class leaves */
-        int64_t over_us; /* the same when the downstream is over its share */
+        int64_t over_us; /* so much less room for each share that is used up */
         int64_t full_us; /* the capacity */
     } of[BUDGET_BUCKETS];
-    int64_t share_cost_us, share_room_us; /* of the downstream's share; 0: not content */
+    int64_t share_room_us;
+    int64_t share_cost_us[BUDGET_SHARES]; /* 0: not content */
     int64_t lower_us;   /* at least so much of the requests is used, says GitHub */
     int64_t limited_us; /* for how much longer GitHub asked us to wait; 0: it did not */
 };

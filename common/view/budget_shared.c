@@ -9,17 +9,21 @@ extern const char view_budget_take_lua[];
 void budget_args(const struct budget_bill *bill, struct budget_args *ret)
 {
     const struct budget_ask *ask = &bill->ask;
-    int64_t numbers[BUDGET_ARGS] = { ask->limited_us, ask->lower_us, ask->share_cost_us,
-                                     ask->share_room_us };
+    int64_t numbers[BUDGET_ARGS] = { ask->limited_us, ask->lower_us, ask->share_room_us,
+                                     ask->share_cost_us[BUDGET_SHARE_DOWNSTREAM],
+                                     bill->pr > 0 ? ask->share_cost_us[BUDGET_SHARE_PR] : 0 };
+    char pr[STR_NUMBER_SIZE + 1] = "#";
+    str_number(pr + 1, bill->pr);
     for (size_t b = 0; b < BUDGET_BUCKETS; b++) {
-        int64_t *to = numbers + 4 + 4 * b;
+        int64_t *to = numbers + 3 + BUDGET_SHARES + 4 * b;
         to[0] = ask->of[b].cost_us;
         to[1] = ask->of[b].room_us;
         to[2] = ask->of[b].over_us;
         to[3] = ask->of[b].full_us;
     }
     ret->key[0] = key_budget(&ret->account, bill->account);
-    ret->key[1] = key_budget_share(&ret->share, bill->account, bill->downstream);
+    ret->key[1] = key_budget_share(&ret->share[0], bill->account, bill->downstream);
+    ret->key[2] = key_budget_share(&ret->share[1], bill->account, str_of(pr));
     for (size_t i = 0; i < BUDGET_ARGS; i++)
         ret->arg[i] = str_number(ret->text[i], numbers[i]);
 }

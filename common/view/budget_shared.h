@@ -7,13 +7,15 @@
 #include "../model/budget.h"
 #include "keys.h"
 
-/* Who pays what for a call. downstream may be absent when the call is no content. */
+/* Who pays what for a call. downstream may be absent when the call is no content. pr 0: for none.
+ */
 struct budget_bill {
     struct str account, downstream;
+    int64_t pr;
     struct budget_ask ask;
 };
 
-/* One Lua step: takes the call's cost of the account, and of the downstream's share, or nothing.
+/* One Lua step: takes the call's cost of the account, and of its shares, or nothing.
  * Errors: Redis is unavailable; after ERR_UNKNOWN it may have been taken. */
 enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
                             struct budget_answer *ret, struct why *why) MUST_CHECK;
@@ -29,12 +31,12 @@ enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
 
 /* For a script that takes it in the same step as something else (claim.lua): its keys, its
  * arguments, and what it returns. */
-#define BUDGET_KEYS   2
-#define BUDGET_ARGS   (4 + 4 * BUDGET_BUCKETS)
+#define BUDGET_KEYS   (1 + BUDGET_SHARES)
+#define BUDGET_ARGS   (3 + BUDGET_SHARES + 4 * BUDGET_BUCKETS)
 #define BUDGET_ANSWER (2 + BUDGET_BUCKETS)
 struct budget_args {
     struct str key[BUDGET_KEYS], arg[BUDGET_ARGS];
-    struct key account, share;
+    struct key account, share[BUDGET_SHARES];
     char text[BUDGET_ARGS][STR_NUMBER_SIZE];
 };
 /* ret must not move. */

@@ -40,7 +40,8 @@ if lane then
 end
 local paid = {}
 if KEYS[4] then
-  paid = budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[4], KEYS[5], ARGV, 12)
+  paid = budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[4],
+                { KEYS[5], KEYS[6] }, ARGV, 12)
   if paid[1] > 0 then
     return { 'unpaid', '0', '', unpack(paid) }
   end

@@ -19,8 +19,8 @@ local now = redis.call('HGET', KEYS[1], 'rank')
 if now and now > rank then
     return 0
 end
-redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[2], 'labels', ARGV[6],
-           'head_sha', ARGV[7], 'title', ARGV[8], 'author', ARGV[9])
+redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[2], 'received_ms', ARGV[3],
+           'labels', ARGV[6], 'head_sha', ARGV[7], 'title', ARGV[8], 'author', ARGV[9])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 if ARGV[10] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], ARGV[10])

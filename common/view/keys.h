@@ -68,8 +68,8 @@
  * crcr:head:<sha>/<repo>                    set     fold        reconcile, senders CRCR_STATUS_TTL
  *   job keys of a commit and downstream, at most 1,000
  * crcr:labels:<pr>                          hash    fold        reconcile, web     CRCR_STATUS_TTL
- *   updated_at, the ciflow/crcr labels, head commit, title and author (absent: folded by an older
- *   program)
+ *   updated_ms, received_ms, the ciflow/crcr labels, head commit, title and author (absent: folded
+ *   by an older program)
  * crcr:prs                                  zset    fold        web                -
  *   pull requests by their newest event, newest 1,000
  * crcr:demoting                             hash    fold        reconcile, web     CRCR_STATUS_TTL
@@ -95,7 +95,9 @@
  *   when each bucket of GitHub's limits is full again, for an owner's installation (* is the whole
  *   App), and until when GitHub asked one of us to wait, in us
  * crcr:budget:<account>|<repo>              string  dispatcher, reporter           until full
- *   when the share of that downstream in the account's content is full again, in us
+ * crcr:budget:<account>|#<pr>
+ *   when the share of that downstream, or pull request, in the account's content is full again, in
+ *   us
  * crcr:allowlist                            hash    router      web                -
  *   source, sha, fetched_at, error of the last fetch
  *

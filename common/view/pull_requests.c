@@ -39,15 +39,34 @@ void pr_fact_clear(struct pr_fact *fact)
     *fact = (struct pr_fact){ .labels = NULL };
 }
 
-enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
-                      struct why *why)
+void pr_now_clear(struct pr_now *now)
+{
+    free(now->labels);
+    now->labels = NULL;
+}
+
+enum err pr_now_get(struct redis *r, int64_t pr, struct pr_now *ret, struct why *why)
 {
     const struct redis_value *reply;
-    enum err err = redis_call(
-        r, &reply, REDIS_ARGS(STR_LIT("HGET"), key_labels(NEW_KEY, pr), str_of(field)), why);
-    if (!err && reply->type == REDIS_STR)
-        buf_put(to, reply->text);
-    return err;
+    *ret = (struct pr_now){ .labels = NULL };
+    enum err err =
+        redis_call(r, &reply,
+                   REDIS_ARGS(STR_LIT("HMGET"), key_labels(NEW_KEY, pr), STR_LIT("labels"),
+                              STR_LIT("head_sha"), STR_LIT("received_ms")),
+                   why);
+    if (err)
+        return err;
+    ret->labels = str_dup(reply->items[0].text);
+    (void)str_copy(ret->head_sha, sizeof(ret->head_sha), reply->items[1].text);
+    if (!str_to_i64(reply->items[2].text, &ret->received_ms))
+        ret->received_ms = 0;
+    return OK;
+}
+
+bool pr_now_is_past(const struct pr_now *now, struct str sha, int64_t heard_ms)
+{
+    return now->head_sha[0] && heard_ms > 0 && heard_ms < now->received_ms &&
+           !str_eq_nocase(str_of(now->head_sha), sha);
 }
 
 enum err prs_demoting_get(struct redis *r, struct demotions **ret, struct why *why)

@@ -21,10 +21,18 @@ void pr_fact_clear(struct pr_fact *fact);
 enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct view_times *times,
                        struct why *why) MUST_CHECK;
 
-/* "labels" (one a line), "head_sha", "title" or "author" of a pull request, appended to to; nothing
- * when it is not known. */
-enum err pr_field_get(struct redis *r, int64_t pr, const char *field, struct buf *to,
-                      struct why *why) MUST_CHECK;
+/* What the newest webhook said. Of a pull request that is not known all is empty. */
+struct pr_now {
+    char *labels; /* one a line */
+    char head_sha[SHA_MAX + 1];
+    int64_t received_ms; /* of that webhook; 0: not known, folded by an older program */
+};
+void pr_now_clear(struct pr_now *now);
+/* *ret is to be cleared, also after a failure. */
+enum err pr_now_get(struct redis *r, int64_t pr, struct pr_now *ret, struct why *why) MUST_CHECK;
+/* True when the pull request went on to another head after that commit was heard of last, at
+ * heard_ms (wall clock; 0: not known). Nobody reads the check runs of such a commit. */
+bool pr_now_is_past(const struct pr_now *now, struct str sha, int64_t heard_ms);
 
 /* The repositories that open pull requests demote; the reason of each names the pull request, and
  * since_ms is 0. *ret is the caller's. One whose last event is older than the topic events reaches

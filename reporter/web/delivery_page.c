@@ -120,14 +120,14 @@ enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct bu
                  struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
-    struct buf CLEANUP(buf_clear) labels = BUF_INIT(LABELS_BYTES);
+    struct pr_now CLEANUP(pr_now_clear) now = { .labels = NULL };
     int64_t pr = pr_number(ask->id);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
     if (!err)
-        err = pr_field_get(w->redis, pr, "labels", &labels, why);
+        err = pr_now_get(w->redis, pr, &now, why);
     if (err)
         return err;
-    struct str rest = buf_str(&labels), line;
+    struct str rest = str_of(now.labels), line;
     *known = deliveries.n > 0;
     buf_putc(to, '{');
     json_put_number(to, "pr_number", pr);

@@ -160,7 +160,7 @@ static void the_summary_fits_and_counts_what_it_leaves_out(void **state)
 
 static void want(struct scene *s, struct wanted_check *check)
 {
-    wanted_check_of_aggregate(sum(s), &s->view, check);
+    wanted_check_of_aggregate(sum(s), &s->view, false, check);
 }
 
 static void name_external_id_and_marker_are_as_documented(void **state)

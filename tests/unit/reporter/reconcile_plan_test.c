@@ -26,7 +26,7 @@ static void l1_l2_and_unlisted_never_start(void **state)
     (void)state;
     static const int levels[] = { 0, 1, 2 };
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        const struct pr_labels labels = { 42, "ciflow/crcr/npu" };
+        const struct commit_pr labels = { 42, "ciflow/crcr/npu", false };
         const struct commit_view view = {
             .level = levels[i], .device = STR_LIT("npu"), .prs = &labels, .n_prs = 1
         };
@@ -37,31 +37,31 @@ static void l1_l2_and_unlisted_never_start(void **state)
 static void l3_starts_with_its_own_label_only(void **state)
 {
     (void)state;
-    struct pr_labels labels = { 42, "" };
+    struct commit_pr labels = { 42, "", false };
     const struct commit_view view = {
         .level = 3, .device = STR_LIT("npu"), .prs = &labels, .n_prs = 1
     };
     assert_false(check_may_start(&view, 42));
-    labels.lines = "ciflow/crcr/npu2\nciflow/npu";
+    labels.labels = "ciflow/crcr/npu2\nciflow/npu";
     assert_false(check_may_start(&view, 42));
-    labels.lines = "ciflow/crcr/xpu\nciflow/crcr/npu";
+    labels.labels = "ciflow/crcr/xpu\nciflow/crcr/npu";
     assert_true(check_may_start(&view, 42));
 }
 
 static void the_case_of_a_label_does_not_matter(void **state)
 {
     (void)state;
-    struct pr_labels labels = { 42, "ciflow/crcr/npu" };
+    struct commit_pr labels = { 42, "ciflow/crcr/npu", false };
     struct commit_view view = { .level = 3, .device = STR_LIT("NPU"), .prs = &labels, .n_prs = 1 };
     assert_true(check_may_start(&view, 42));
-    labels.lines = "CIFlow/crcr/Npu";
+    labels.labels = "CIFlow/crcr/Npu";
     assert_true(check_may_start(&view, 42));
 }
 
 static void a_demoted_l3_starts_nothing_and_l4_is_never_demoted(void **state)
 {
     (void)state;
-    const struct pr_labels labels = { 42, "ciflow/crcr/npu" };
+    const struct commit_pr labels = { 42, "ciflow/crcr/npu", false };
     struct commit_view view = {
         .level = 3, .device = STR_LIT("npu"), .demoted = true, .prs = &labels, .n_prs = 1
     };
@@ -73,13 +73,37 @@ static void a_demoted_l3_starts_nothing_and_l4_is_never_demoted(void **state)
 static void a_label_of_another_pull_request_with_the_same_head_opens_nothing(void **state)
 {
     (void)state;
-    const struct pr_labels labels[] = { { 41, "ciflow/crcr/npu" }, { 42, "" } };
+    const struct commit_pr labels[] = { { 41, "ciflow/crcr/npu", false }, { 42, "", false } };
     const struct commit_view view = {
         .level = 3, .device = STR_LIT("npu"), .prs = labels, .n_prs = 2
     };
     assert_true(check_may_start(&view, 41));
     assert_false(check_may_start(&view, 42));
     assert_false(check_may_start(&view, 43));
+}
+
+static void nothing_starts_on_a_commit_that_its_pull_request_has_gone_past(void **state)
+{
+    (void)state;
+    const struct commit_pr prs[] = { { 41, "ciflow/crcr/npu", true },
+                                     { 42, "ciflow/crcr/npu", false } };
+    for (int level = 3; level <= 4; level++) {
+        const struct commit_view view = {
+            .level = level, .device = STR_LIT("npu"), .prs = prs, .n_prs = 2
+        };
+        assert_false(check_may_start(&view, 41));
+        assert_true(check_may_start(&view, 42));
+    }
+}
+
+static void what_is_on_such_a_commit_goes_last(void **state)
+{
+    (void)state;
+    struct wanted_check wanted = { .aggregate = true, .completed = true };
+    const struct check_sent sent = { .id = 7 };
+    assert_int_equal(plan_class(&wanted, &sent, ACTION_CHECK_UPDATE), BUDGET_AGGREGATE);
+    wanted.past = true;
+    assert_int_equal(plan_class(&wanted, &sent, ACTION_CHECK_UPDATE), BUDGET_REST);
 }
 
 static void a_job_without_a_pull_request_has_no_check_run(void **state)
@@ -460,6 +484,8 @@ int main(void)
         cmocka_unit_test(the_case_of_a_label_does_not_matter),
         cmocka_unit_test(a_demoted_l3_starts_nothing_and_l4_is_never_demoted),
         cmocka_unit_test(a_label_of_another_pull_request_with_the_same_head_opens_nothing),
+        cmocka_unit_test(nothing_starts_on_a_commit_that_its_pull_request_has_gone_past),
+        cmocka_unit_test(what_is_on_such_a_commit_goes_last),
         cmocka_unit_test(a_job_without_a_pull_request_has_no_check_run),
         cmocka_unit_test(nightly_and_periodic_jobs_have_no_check_run),
         cmocka_unit_test(a_job_has_one_check_run_an_attempt),

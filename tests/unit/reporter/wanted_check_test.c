@@ -11,7 +11,7 @@
 /* One job that may start; check is to be cleared. */
 static void ask(struct result_record *job, struct wanted_check *check)
 {
-    wanted_check_of_job(job, true, check);
+    wanted_check_of_job(job, true, false, check);
 }
 
 static void a_job_in_progress_is_in_progress_without_conclusion(void **state)

@@ -22,13 +22,15 @@ static const struct budget_rules github = {
     .content = { [BUDGET_CHECK_RUN] = true },
 };
 
+static int64_t of_pr; /* of the calls that follow */
+
 static struct budget_answer take(void **state, const struct budget_rules *rules,
                                  struct str downstream, enum budget_call call,
                                  enum budget_class class, int64_t limited_us)
 {
     struct redis_fixture *f = *state;
     struct budget_answer answer;
-    struct budget_bill bill = { .account = ACCOUNT, .downstream = downstream };
+    struct budget_bill bill = { .account = ACCOUNT, .downstream = downstream, .pr = of_pr };
     budget_price(rules, call, class, -1, 0, &bill.ask);
     bill.ask.limited_us = limited_us;
     assert_int_equal(budget_take_shared(f->redis, &bill, &answer, NULL), OK);
@@ -62,13 +64,13 @@ static void put_script(struct buf *to)
     ptrdiff_t end = str_find_str(text, STR_LIT("-- with: budget_shared.lua"));
     assert_true(end > 0);
     buf_put(to, (struct str){ text.ptr, (size_t)end });
-    buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], KEYS[2], ARGV, 2)");
+    buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], { KEYS[2], KEYS[3] }, ARGV, 2)");
 }
 
 /* Redis and memory answer alike, whatever is asked when. */
 static void it_counts_as_memory_does(void **state)
 {
-    enum { FIXED = 2, NUMBERS = 5 + 4 * BUDGET_BUCKETS };
+    enum { FIXED = BUDGET_KEYS, NUMBERS = 1 + BUDGET_ARGS, BUCKETS = 4 + BUDGET_SHARES };
     struct redis_fixture *f = *state;
     struct budget_rules rules = github;
     struct budget_state memory = { { 0 }, 0 };
@@ -76,7 +78,7 @@ static void it_counts_as_memory_does(void **state)
     int64_t now = 1000 * HOUR_US;
     int taken = 0, refused[BUDGET_BUCKETS + 1] = { 0 };
     rules.limit[BUDGET_REQUESTS_HOUR] = 20000; /* so that each bucket refuses now and then */
-    rules.limit[BUDGET_CONTENT_HOUR] = 60;
+    rules.limit[BUDGET_CONTENT_HOUR] = 120;
     buf_init(&script, 1 << 16);
     put_script(&script);
     struct redis_script eval = { .source = buf_str(&script).ptr };
@@ -86,19 +88,19 @@ static void it_counts_as_memory_does(void **state)
         struct budget_answer wanted;
         const struct redis_value *v;
         char text[NUMBERS][24];
-        struct str argv[FIXED + NUMBERS] = { STR_LIT("a"), STR_LIT("b") };
+        struct str argv[FIXED + NUMBERS] = { STR_LIT("a"), STR_LIT("b"), STR_LIT("c") };
         now += rand() % 20 ? rand() % 300000 : (i % 3 ? HOUR_US / 50 : -HOUR_US / 100);
         budget_price(&rules, (enum budget_call)(rand() % BUDGET_CALLS),
                      (enum budget_class)(rand() % BUDGET_CLASSES), rand() % 50 ? -1 : rand() % 1500,
                      HOUR_US, &ask);
         ask.limited_us = rand() % 100 ? 0 : rand() % 5000000;
-        int64_t numbers[NUMBERS] = { now, ask.limited_us, ask.lower_us, 0, 0 };
-        memcpy(numbers + 5, ask.of, sizeof(ask.of));
+        int64_t numbers[NUMBERS] = { now, ask.limited_us, ask.lower_us };
+        memcpy(numbers + BUCKETS, ask.of, sizeof(ask.of));
         for (size_t n = 0; n < NUMBERS; n++) {
             snprintf(text[n], sizeof(text[n]), "%lld", (long long)numbers[n]);
             argv[FIXED + n] = str_of(text[n]);
         }
-        assert_int_equal(redis_call_script(f->redis, &eval, 2, FIXED + NUMBERS, argv, &v, NULL),
+        assert_int_equal(redis_call_script(f->redis, &eval, FIXED, FIXED + NUMBERS, argv, &v, NULL),
                          OK);
         budget_take(&memory, &ask, now, &wanted);
         assert_int_equal(v->items[0].integer, wanted.wait_us);
@@ -122,7 +124,7 @@ static void it_is_taken_once_for_all_who_ask(void **state)
     struct budget_answer answer =
         take(state, &github, STR_LIT("org/b"), BUDGET_CHECK_RUN, BUDGET_AGGREGATE, 0);
     assert_int_equal(answer.bucket, BUDGET_CONTENT_MINUTE);
-    assert_in_range(answer.wait_us, 1, 1100000);
+    assert_in_range(answer.wait_us, 1, 1200000);
     assert_int_equal(take(state, &github, STR_LIT("org/b"), BUDGET_WRITE, BUDGET_REST, 0).wait_us,
                      0);
 }
@@ -161,7 +163,27 @@ static void one_that_is_alone_loses_nothing_by_its_share(void **state)
     assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 1000), 93, 94); /* less 25 % */
     /* And what it took beyond its share does not keep it over it for longer. */
     assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org|org/a")), 1,
-                    125 * 3602000LL / 375 + 100);
+                    125 * 3604000LL / 375 + 100);
+}
+
+/* Not even at the downstreams that both go to. */
+static void a_pull_request_that_floods_holds_up_no_other(void **state)
+{
+    of_pr = 1;
+    assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 40), 40, 40);
+    assert_in_range(all(state, &hour, "org/b", BUDGET_AGGREGATE, 1000), 31, 32); /* until it is over both */
+    of_pr = 2;
+    assert_in_range(all(state, &hour, "org/b", BUDGET_AGGREGATE, 1000), 15, 16);
+    of_pr = 0;
+}
+
+static void over_both_shares_it_leaves_half(void **state)
+{
+    of_pr = 1;
+    assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 1000), 61, 63);
+    of_pr = 2; /* 31 are left to it, of which 15 are its share */
+    assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 1000), 15, 16);
+    of_pr = 0;
 }
 
 static void case_of_the_names_does_not_matter(void **state)
@@ -182,7 +204,7 @@ static void without_a_limit_an_hour_the_share_is_of_the_minute_s(void **state)
 static void the_keys_go_when_the_buckets_are_full(void **state)
 {
     (void)take(state, &github, STR_LIT("org/a"), BUDGET_CHECK_RUN, BUDGET_REST, 0);
-    int64_t token_ms = 3602000 / 375;
+    int64_t token_ms = 3604000 / 375;
     assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org")), token_ms - 500,
                     token_ms + 2);
     assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org|org/a")), 4 * token_ms - 500,
@@ -204,6 +226,8 @@ int main(void)
         cmocka_unit_test_setup(one_that_floods_holds_up_none_that_has_had_little,
                                redis_fixture_empty),
         cmocka_unit_test_setup(one_that_is_alone_loses_nothing_by_its_share, redis_fixture_empty),
+        cmocka_unit_test_setup(a_pull_request_that_floods_holds_up_no_other, redis_fixture_empty),
+        cmocka_unit_test_setup(over_both_shares_it_leaves_half, redis_fixture_empty),
         cmocka_unit_test_setup(case_of_the_names_does_not_matter, redis_fixture_empty),
         cmocka_unit_test_setup(without_a_limit_an_hour_the_share_is_of_the_minute_s,
                                redis_fixture_empty),
