@@ -141,6 +141,16 @@ const struct level_rules level_rules_default = {
     .demote_window_ms = 7 * DAY_MS,
 };
 
+int64_t level_window_ms(const struct level_rules *rules, int level)
+{
+    return level == 2 ? rules->ready_window_ms : rules->demote_window_ms;
+}
+
+int64_t level_measured_from(const struct level_rules *rules, int level, int64_t now_ms)
+{
+    return now_ms - now_ms % HOUR_MS - level_window_ms(rules, level);
+}
+
 static struct level_criterion share(const char *name, size_t part, size_t whole, double limit,
                                     bool at_least)
 {
@@ -187,6 +197,8 @@ static void sum_up(struct level_verdict *v, bool unknown_is_ok, const struct lev
 void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
                  struct level_verdict *ret)
 {
+    if (tenure_ms > 0)
+        tenure_ms -= tenure_ms % HOUR_MS;
     *ret = (struct level_verdict){
         .n = 6,
         .at = { span("tenure", tenure_ms, rules->min_tenure_ms, true, 0, ""),

@@ -52,6 +52,11 @@ struct level_rules {
 /* The defaults; options of `crcrctl levels` change them. */
 extern const struct level_rules level_rules_default;
 
+/* What decides about a repository of this level: jobs that ended within so long. */
+int64_t level_window_ms(const struct level_rules *rules, int level);
+/* Where that begins: with a full hour, so that all who look within an hour see the same. */
+int64_t level_measured_from(const struct level_rules *rules, int level, int64_t now_ms);
+
 enum level_unit { UNIT_PERCENT, UNIT_MS };
 
 /* One criterion: what was measured against what. */
@@ -74,7 +79,7 @@ struct level_verdict {
     bool no_jobs; /* nothing can be said: not ready, and no reason to demote */
 };
 
-/* tenure_ms: how long at L2, all stays together; -1 unknown. */
+/* tenure_ms: how long at L2, all stays together, of which full hours count; -1 unknown. */
 void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
                  struct level_verdict *ret);
 /* Demoted when there are jobs and not all_ok. */

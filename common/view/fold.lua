@@ -18,7 +18,7 @@
 
 -- What a job costs Redis besides its fields: its hash, and its key there and in the indexes and its run
 -- (measured, test_fold_lua.py).
-local JOB_BYTES = 3100 + 7 * #ARGV[6]
+local JOB_BYTES = 3200 + 8 * #ARGV[6]
 local ttl = ARGV[4]
 local fact = { state = ARGV[1], received = tonumber(ARGV[2]), attempt = ARGV[3], ranks = ARGV[11],
                fields = { unpack(ARGV, 13) } }

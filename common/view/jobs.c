@@ -51,7 +51,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     self_run_put(&run, fact);
     argv[n++] = key_job(NEW_KEY, str_of(fact->key));
     argv[n++] = self ? key_self(NEW_KEY, delivery) : key_delivery(NEW_KEY, delivery);
-    argv[n++] = key_repo(NEW_KEY, repo);
+    argv[n++] = key_repo(NEW_KEY, repo, "");
     argv[n++] = STR_LIT(KEY_REPOS);
     argv[n++] = STR_LIT(KEY_OVERDUE);
     argv[n++] = self ? key_selfrun(NEW_KEY, buf_str(&run), repo) /* its commit is a claim */
@@ -298,11 +298,11 @@ enum err jobs_of_self_run_add(struct redis *r, struct job_list *jobs, struct why
     return err;
 }
 
-enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
-                      struct why *why)
+enum err jobs_of_repo(struct redis *r, struct str repo, bool pulls, size_t limit,
+                      struct job_list *ret, struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    enum err err = index_newest(r, key_repo(NEW_KEY, repo), limit, &names, why);
+    enum err err = index_newest(r, key_repo(NEW_KEY, repo, pulls ? "|pr" : ""), limit, &names, why);
     return err ? err : jobs_get(r, &names, true, ret, why);
 }
 

@@ -66,9 +66,9 @@ enum err jobs_of_dispatch(struct redis *r, struct str delivery, struct str repo,
 enum err jobs_of_self_run_add(struct redis *r, struct job_list *jobs, struct why *why) MUST_CHECK;
 #define REPO_JOBS_MAX 1000 /* of a downstream, as fold.lua keeps */
 /* The newest jobs of a downstream, at most limit, newest first; without failed tests and verdicts.
- * last_ms of each: when its newest fact was received. */
-enum err jobs_of_repo(struct redis *r, struct str repo, size_t limit, struct job_list *ret,
-                      struct why *why) MUST_CHECK;
+ * pulls: of pull requests alone. last_ms of each: when its newest fact was received. */
+enum err jobs_of_repo(struct redis *r, struct str repo, bool pulls, size_t limit,
+                      struct job_list *ret, struct why *why) MUST_CHECK;
 /* The page of that list that follows before_ms (0: the first), limit long: where it begins, and
  * *end. It ends between two times, so that the next one, which follows the last_ms of its last job,
  * passes none over. PURE. */

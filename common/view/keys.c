@@ -130,9 +130,10 @@ struct str key_ids(struct key *to, int64_t day)
     return of_number(to, "ids", day);
 }
 
-struct str key_repo(struct key *to, struct str repo)
+struct str key_repo(struct key *to, struct str repo, const char *suffix)
 {
-    return of_repo(to, "repo", repo);
+    (void)of_repo(to, "repo", repo);
+    return add(to, suffix, STR_LIT(""));
 }
 
 struct str key_spent(struct key *to, struct str repo)

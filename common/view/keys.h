@@ -59,7 +59,7 @@
  * crcr:pr:<n>                               zset    fold        reporter           CRCR_STATUS_TTL
  *   deliveries of a pull request, by time
  * crcr:repo:<repo>                          zset    fold        reporter           CRCR_STATUS_TTL
- *   job keys of a downstream, newest 1,000
+ *   job keys of a downstream, newest 1,000. |pr follows: of pull requests alone, which levels go by
  * crcr:spent:<repo>                         hash    fold        fold               CRCR_STATUS_TTL
  *   day (since 1970) → bytes that the downstream's callbacks wrote into the view; fold.lua refuses
  *   new jobs beyond 1 GiB within the TTL. A count of writes: it depends on their order
@@ -136,7 +136,7 @@ struct str key_self(struct key *to, struct str delivery);
 struct str key_selfrun(struct key *to, struct str run, struct str repo);
 struct str key_pr(struct key *to, int64_t pr);
 struct str key_ids(struct key *to, int64_t day);
-struct str key_repo(struct key *to, struct str repo);
+struct str key_repo(struct key *to, struct str repo, const char *suffix);
 struct str key_spent(struct key *to, struct str repo);
 struct str key_head(struct key *to, struct str sha, struct str repo);
 struct str key_sent(struct key *to, struct str sha, struct str repo);

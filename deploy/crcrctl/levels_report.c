@@ -35,6 +35,7 @@ static const struct {
 struct row {
     const struct allowlist_entry *entry;
     int64_t since_ms;                /* at this level; -1 unknown */
+    int64_t from_ms;                 /* measured over what ended since */
     const struct demotion *demotion; /* in force, or NULL */
     struct level_verdict verdict;
     struct level_figures self; /* of nightly and periodic runs: they decide nothing */
@@ -60,14 +61,14 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
 {
     const struct level_rules *rules = r->rules;
     bool readiness = entry->level == 2;
-    int64_t window_ms = readiness ? rules->ready_window_ms : rules->demote_window_ms;
     struct level_figures figures;
     row->entry = entry;
+    row->from_ms = level_measured_from(rules, entry->level, r->now_ms);
     row->since_ms = tenure_since_ms(r->past.tenure, entry->repo);
     row->demotion = entry->level == 3 ? demotions_find(r->past.demotions, entry->repo) : NULL;
-    levels_figures(r->jobs, entry->repo, LEVEL_PULL_REQUESTS, r->now_ms - window_ms, r->now_ms,
+    levels_figures(r->jobs, entry->repo, LEVEL_PULL_REQUESTS, row->from_ms, r->now_ms,
                    rules->overrun_ms, &figures);
-    levels_figures(r->jobs, entry->repo, LEVEL_SELF_REPORTS, r->now_ms - window_ms, r->now_ms,
+    levels_figures(r->jobs, entry->repo, LEVEL_SELF_REPORTS, row->from_ms, r->now_ms,
                    rules->overrun_ms, &row->self);
     if (readiness)
         level_ready(rules, &figures, tenure_total_ms(r->past.tenure, entry->repo, 2, r->now_ms),
@@ -241,6 +242,7 @@ static void put_json(const struct report *r, struct buf *to)
         json_put_time(to, "level_since", row->since_ms);
         json_put_text(to, "state", str_of(states[row->state].name));
         json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
+        json_put_time(to, "measured_from", row->from_ms);
         json_int(to, "line", row->entry->line);
         json_put_string(to, "proposed", level ? level_name(level) : "");
         json_put_text(to, "device", row->entry->device);

@@ -137,14 +137,14 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
     }
     enum err err = redis_new(&redis, &options, &why);
     if (!err)
-        err = jobs_of_repo(redis, f->repo, JOBS_MAX, &jobs, &why);
+        err = jobs_of_repo(redis, f->repo, true, JOBS_MAX, &jobs, &why);
     for (size_t i = 0; !err && !*f->check_text && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
         struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
         struct buf CLEANUP(buf_clear) name;
         const struct check_sent *newest = NULL;
         buf_init(&name, 2048);
-        if (result_record_is_self(job) || !job->head_sha || !job->workflow_name || !job->job_name)
+        if (!job->head_sha || !job->workflow_name || !job->job_name)
             continue;
         check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
         err = checks_sent_list(redis, str_of(job->head_sha), buf_str(&name), &list, &why);

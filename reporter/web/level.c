@@ -1,6 +1,6 @@
 /* The level of a downstream: since when, the levels before it, and whether its figures are good
  * enough for L3, with the evidence. The same rules as `crcrctl levels`, over the newest 1,000 jobs
- * that the view has. */
+ * of pull requests that the view has. */
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/model/ids.h"
@@ -8,7 +8,7 @@
 #include "../aggregate.h"
 #include "paths.h"
 
-#define HOUR_MS 3600000
+#define DAY_MS 86400000
 
 /* What is asked of a repository at this level; NULL: nothing. */
 static const char *question_of(int level)
@@ -34,7 +34,7 @@ static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms
                             struct level_figures *ret, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    enum err err = jobs_of_repo(redis, repo, REPO_JOBS_MAX, &jobs, why);
+    enum err err = jobs_of_repo(redis, repo, true, REPO_JOBS_MAX, &jobs, why);
     if (err)
         return err;
     struct levels *levels = levels_new();
@@ -48,19 +48,6 @@ static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms
     return OK;
 }
 
-/* Times begin with an hour: an answer that changes with each look would be sent to each reader
- * again.
- */
-static int64_t hour_of(int64_t ms)
-{
-    return ms - ms % HOUR_MS;
-}
-
-static int64_t window_of(int level)
-{
-    return level == 2 ? level_rules_default.ready_window_ms : level_rules_default.demote_window_ms;
-}
-
 /* What the figures of a repository say; nothing where nothing is asked of its level. *from_ms: as
  * figures_get. */
 static enum err verdict_get(const struct web_view *w, struct str repo, int level, int64_t now_ms,
@@ -69,15 +56,15 @@ static enum err verdict_get(const struct web_view *w, struct str repo, int level
     const struct level_rules *rules = &level_rules_default;
     struct level_figures figures;
     *ret = (struct level_verdict){ .n = 0 };
-    *from_ms = hour_of(now_ms) - window_of(level);
+    *from_ms = level_measured_from(rules, level, now_ms);
     if (!question_of(level))
         return OK;
     enum err err = figures_get(w->redis, repo, now_ms, from_ms, &figures, why);
     if (err)
         return err;
-    int64_t tenure_ms = allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms);
     if (level == 2)
-        level_ready(rules, &figures, tenure_ms < 0 ? -1 : hour_of(tenure_ms), ret);
+        level_ready(rules, &figures, allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms),
+                    ret);
     else
         level_keep(rules, &figures, ret);
     return OK;
@@ -146,7 +133,8 @@ static void status_put(struct buf *to, const struct allowlist_entry *entry,
     json_put_string(to, "level", level_name(entry->level));
     json_put_string(to, "change", change);
     json_put_bool(to, "noData", !measured);
-    json_put_number(to, "windowDays", asked ? window_of(entry->level) / (24 * HOUR_MS) : -1);
+    json_put_number(to, "windowDays",
+                    asked ? level_window_ms(&level_rules_default, entry->level) / DAY_MS : -1);
     json_put_begin(to, "criteria", '[');
     for (size_t i = 0; i < verdict->n; i++) {
         const struct level_criterion *c = &verdict->at[i];

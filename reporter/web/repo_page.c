@@ -17,7 +17,7 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
     size_t end;
     (void)str_to_i64(ask->params[0], &before_ms);
     /* All that there are: what replaces a job may be on another page. */
-    enum err err = jobs_of_repo(w->redis, ask->id, REPO_JOBS_MAX, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, false, REPO_JOBS_MAX, &jobs, why);
     if (err)
         return err;
     jobs_mark_replaced(jobs.at, jobs.n);
@@ -47,7 +47,7 @@ enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    enum err err = jobs_of_repo(w->redis, ask->id, RUN_JOBS, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, false, RUN_JOBS, &jobs, why);
     if (!err)
         err = window_read(w->redis, ask->id, clock_wall_ms(), &window, why);
     if (err)

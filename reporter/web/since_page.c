@@ -86,7 +86,7 @@ enum err since_page(const struct web_view *w, const struct path_ask *ask, struct
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct main_list CLEANUP(main_list_clear) main = { NULL, 0 };
     struct since since;
-    enum err err = jobs_of_repo(w->redis, ask->id, REPO_JOBS_MAX, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, false, REPO_JOBS_MAX, &jobs, why);
     if (!err)
         err = main_commits_get(w->redis, &main, why);
     if (err)

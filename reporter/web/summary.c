@@ -46,7 +46,7 @@ static enum err repos_put(struct redis *r, const struct allowlist_version *versi
     for (size_t i = 0; !err && i < active.n; i++) {
         struct str repo = str_of(active.at[i].name);
         struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-        err = jobs_of_repo(r, repo, RUN_JOBS, &jobs, why);
+        err = jobs_of_repo(r, repo, false, RUN_JOBS, &jobs, why);
         if (err || (jobs.n == 0 && !allowlist_find(version->list, repo)))
             continue;
         jobs_mark_replaced(jobs.at, jobs.n);

@@ -142,7 +142,7 @@ enum err repo_trends_page(const struct web_view *w, const struct path_ask *ask, 
     int64_t days = trends_days(ask->params[0]);
     bool by_hour = days <= BY_HOUR_DAYS;
     size_t n = (size_t)days * (by_hour ? DAY_HOURS : 1);
-    enum err err = jobs_of_repo(w->redis, ask->id, 1, &newest, why);
+    enum err err = jobs_of_repo(w->redis, ask->id, false, 1, &newest, why);
     *known = newest.n > 0;
     if (err)
         return err;

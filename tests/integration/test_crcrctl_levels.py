@@ -418,25 +418,47 @@ def test_one_json_has_the_level_of_all_back_ends_with_the_names_of_pytorchs_hud(
     assert silent.pop("tenure") is True and set(silent.values()) == {None}
 
 
+class Batch:
+    """In place of a reporter: keeps what jobs put, for one write."""
+
+    def __init__(self):
+        self.rows = []
+
+    def put(self, topic, key, value, headers, **_):
+        self.rows.append((key, json.dumps(value).encode(), headers, int(time.time() * 1000)))
+
+
 def test_the_page_and_crcrctl_measure_the_same(reporter):
-    """Pull requests, nightlies and pushes of one downstream: each with another pass rate."""
-    for n in range(20):
-        job = Job(reporter, "org/three", "L3", pr=520 + n)
-        job.call("in_progress", 1000 * n)
-        job.call("completed", 2000 * n + 1, conclusion="success" if n % 4 else "failure")
+    """Pull requests, nightlies and pushes of one downstream: each with another pass rate, and with the nightlies more
+    jobs than the view keeps of all kinds."""
+    batch = Batch()
+    for n in range(100):
+        job = Job(batch, "org/three", "L3", pr=520 + n)
+        job.call("in_progress", 100 * n)
+        job.call("completed", 200 * n + 1, conclusion="success" if n % 4 else "failure")
     for n in range(30):
-        push = Job(reporter, "org/three", "L3", pr=0)
+        push = Job(batch, "org/three", "L3", pr=0)
         push.call("completed", 2000, conclusion="failure" if n % 2 else "success")
-    for n in range(40):
-        nightly = Job(reporter, "org/three", "L3", pr=0)
+    for n in range(950):
+        nightly = Job(batch, "org/three", "L3", pr=0)
         nightly.event_type = "nightly"
-        nightly.call("completed", 2000, conclusion="success")
+        nightly.call("completed", 30_000, conclusion="success")
+    write_all(reporter.relay.kafka, reporter.relay.topic("callbacks"), batch.rows)
     settled(reporter)
-    page = reporter.relay.api("/api/crcr/repos/org/three/level")
-    told = row(json.loads(reporter.ctl("levels", "--json").stdout), "org/three")
-    assert criterion(told, "pass_rate")["over"] == 20 and criterion(told, "pass_rate")["value"] == 75.0
+
+    def measured():
+        page = reporter.relay.api("/api/crcr/repos/org/three/level")
+        told = row(json.loads(reporter.ctl("levels", "--json").stdout), "org/three")
+        return (page, told) if page["measured_from"] == told["measured_from"] else None  # else an hour ended between
+    page, told = wait_for("both from one hour on", measured, 5)
+    assert criterion(told, "pass_rate")["over"] == 100 and criterion(told, "pass_rate")["value"] == 75.0
+    assert (told["nightly_jobs"], told["nightly_successful"]) == (950, 950)
     assert page["criteria"] == told["criteria"]
     assert (page["answer"], told["state"]) == (False, "bad")
+    status = {one["repo"]: one for one in reporter.relay.api("/api/crcr/level-status")["repos"]}["org/three"]
+    assert (status["change"], status["noData"]) == ("demote", False)
+    assert {one["criterion"]: one["met"] for one in status["criteria"]} == \
+        {one["name"]: one["ok"] if one["value"] is not None else None for one in told["criteria"]}
 
 
 def test_a_demoted_repository_without_jobs_stays_demoted_and_another_level_ends_it(reporter):

@@ -12,9 +12,12 @@ local function indexes_write(keys, names, job, first, last, overdue, ttl)
     redis.call('ZADD', keys.delivery, 'LT', first, names.job)
     redis.call('ZREMRANGEBYRANK', keys.delivery, DELIVERY_MAX, -1)
     keep(keys.delivery, ttl)
-    redis.call('ZADD', keys.repo, 'GT', last, names.job)
-    redis.call('ZREMRANGEBYRANK', keys.repo, 0, -1 - REPO_MAX)
-    keep(keys.repo, ttl)
+    local newest = keys.pr and { keys.repo, keys.repo .. '|pr' } or { keys.repo }
+    for _, index in ipairs(newest) do
+        redis.call('ZADD', index, 'GT', last, names.job)
+        redis.call('ZREMRANGEBYRANK', index, 0, -1 - REPO_MAX)
+        keep(index, ttl)
+    end
     redis.call('ZADD', keys.repos, 'GT', last, names.repo)
     if job.status == 'in_progress' then
         redis.call('ZADD', keys.overdue,
@@ -33,5 +36,5 @@ local function indexes_write(keys, names, job, first, last, overdue, ttl)
         keep(keys.pr, ttl)
     end
     return redis.call('ZSCORE', keys.delivery, names.job) or nil,
-        redis.call('ZSCORE', keys.repo, names.job) or nil
+        redis.call('ZSCORE', newest[#newest], names.job) or nil
 end

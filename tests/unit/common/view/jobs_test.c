@@ -179,7 +179,7 @@ static void the_jobs_of_a_downstream_come_page_by_page(void **state)
         result_record_clear(&merged);
         result_record_clear(&fact);
     }
-    assert_int_equal(jobs_of_repo(f->redis, STR_LIT("Org/Four"), 10, &jobs, NULL), OK);
+    assert_int_equal(jobs_of_repo(f->redis, STR_LIT("Org/Four"), false, 10, &jobs, NULL), OK);
     assert_int_equal(jobs.n, 6);
     do {
         size_t i = job_list_page(&jobs, before, 3, &end);

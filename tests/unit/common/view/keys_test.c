@@ -35,7 +35,8 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_dispatch(b, delivery, repo), "dispatch:d-1/org/a");
     assert_key(key_delivery(b, delivery), "delivery:d-1");
     assert_key(key_pr(b, 123), "pr:123");
-    assert_key(key_repo(b, repo), "repo:org/a");
+    assert_key(key_repo(b, repo, ""), "repo:org/a");
+    assert_key(key_repo(b, repo, "|pr"), "repo:org/a|pr");
     assert_key(key_spent(b, repo), "spent:org/a");
     assert_key(key_head(b, STR_LIT("abc"), repo), "head:abc/org/a");
     assert_key(key_labels(b, 5), "labels:5");
@@ -57,7 +58,7 @@ static void the_case_of_a_repository_makes_no_difference(void **state)
     assert_key(key_seq(b, repo, STR_LIT("U/S#7")), "seq:org/a.b-z|U/S#7");
     assert_key(key_rate(b, repo, ""), "rate:org/a.b-z");
     assert_key(key_dispatch(b, delivery, repo), "dispatch:D-1/org/a.b-z");
-    assert_key(key_repo(b, repo), "repo:org/a.b-z");
+    assert_key(key_repo(b, repo, ""), "repo:org/a.b-z");
     assert_key(key_head(b, STR_LIT("abc"), repo), "head:abc/org/a.b-z");
 }
 
