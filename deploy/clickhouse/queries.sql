@@ -9,14 +9,15 @@ WHERE pytorch_head_sha = {sha:String}
 ORDER BY conclusion = 'failure' DESC, downstream_repo, workflow_name, job_name;
 
 -- name: pass_rate
--- Of each downstream, the share of jobs that passed in the last days, and how many were decided. A job that the relay gave up
--- has the status timed_out. `crcrctl levels` counts otherwise: of each job the newest attempt alone, and of all that ended, also
--- those that were cancelled or skipped.
+-- Of each downstream, the share of jobs of pull requests that passed in the last days, and how many were decided. Pushes,
+-- nightly and periodic runs do not count. A job that the relay gave up has the status timed_out. `crcrctl levels` counts
+-- otherwise: of each job the newest attempt alone, and of all that ended, also those that were cancelled or skipped.
 SELECT downstream_repo, any(downstream_repo_level) AS level,
     countIf(conclusion = 'success') / count() AS pass_rate, count() AS decided
 FROM crcr.results FINAL
 WHERE status IN ('completed', 'timed_out') AND conclusion IN ('success', 'failure', 'timed_out')
     AND completed_at > now() - toIntervalDay({days:UInt32})
+    AND pr_number > 0 AND ifNull(event_type, '') NOT IN ('nightly', 'periodic')
 GROUP BY downstream_repo
 ORDER BY pass_rate;
 

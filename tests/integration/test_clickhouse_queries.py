@@ -53,6 +53,8 @@ def test_each_job_is_one_row_in_its_newest_state_and_the_queries_answer(clickhou
     assert [(row["job_name"], row["status"], row["conclusion"]) for row in rows] == [
         ("flaky", "completed", "failure"), ("build", "completed", "success"), ("flaky", "completed", "success")]
     put(clickhouse, "silent", "timed_out", "timed_out", sha="b" * 40, **done)  # as the sweep writes it
+    for kind, pr in (("nightly", 7), ("periodic", None), ("push", None), ("push", 0)):  # of no pull request
+        put(clickhouse, f"{kind} {pr}", "completed", "failure", sha="c" * 40, **{**done, "event_type": kind, "pr_number": pr})
     rate, = ask(clickhouse, "pass_rate", days=7)
     assert rate["downstream_repo"] == "o/r" and int(rate["decided"]) == 4 and abs(rate["pass_rate"] - 2 / 4) < 1e-9
     times, = ask(clickhouse, "times", days=7)
