@@ -223,6 +223,14 @@ void level_keep(const struct level_rules *rules, const struct level_figures *f,
     sum_up(ret, true, f);
 }
 
+void level_show(const struct level_rules *rules, const struct level_figures *f,
+                struct level_verdict *ret)
+{
+    level_keep(rules, f, ret);
+    for (size_t i = 0; i < ret->n; i++)
+        ret->at[i].shown = true;
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 void level_value(struct buf *to, enum level_unit unit, double value)
@@ -254,7 +262,8 @@ void level_criterion_to_json(const struct level_criterion *c, struct buf *to)
     json_put_string(to, "wanted", c->at_least ? ">=" : "<");
     json_put_name(to, "threshold");
     buf_printf(to, "%.3f", c->limit / unit);
-    json_put_bool(to, "ok", c->ok);
+    json_put_name(to, "ok");
+    buf_puts(to, c->shown ? "null" : c->ok ? "true" : "false");
     json_put_number(to, "over", (int64_t)c->over);
     json_put_string(to, "of", c->of);
     buf_putc(to, '}');

@@ -69,6 +69,7 @@ struct level_criterion {
     size_t over;    /* how many `of` it was measured over */
     const char *of; /* "jobs", "runs", "" */
     bool ok;        /* readiness: known and within. Demotion: not known, or within */
+    bool shown;     /* alone: nothing follows, and ok says nothing */
 };
 #define LEVEL_CRITERIA_MAX 6
 
@@ -85,10 +86,14 @@ void level_ready(const struct level_rules *rules, const struct level_figures *f,
 /* Demoted when there are jobs and not all_ok. */
 void level_keep(const struct level_rules *rules, const struct level_figures *f,
                 struct level_verdict *ret);
+/* The same figures of L4, where nothing follows from them: people decide. */
+void level_show(const struct level_rules *rules, const struct level_figures *f,
+                struct level_verdict *ret);
 /* "pass rate 85.0 %, at least 90 % wanted, over 20 jobs; …": the criteria that are not ok. */
 void level_reason(const struct level_verdict *verdict, struct buf *to);
 /* An element of an array: {"name", "value": null where nothing was measured, "unit": percent or
- * seconds, "wanted": ">=" or "<", "threshold", "ok", "over", "of": null or "jobs", "runs"}. */
+ * seconds, "wanted": ">=" or "<", "threshold", "ok": null where
+ * it is shown alone, "over", "of": null or "jobs", "runs"}. */
 void level_criterion_to_json(const struct level_criterion *c, struct buf *to);
 /* "85.0 %", "2 h 05 min", "41.2 d". */
 void level_value(struct buf *to, enum level_unit unit, double value);

@@ -18,7 +18,7 @@
 #define SLACK_MS     DAY_MS
 #define DEFAULT_PATH ".github/allowlist.yml"
 
-enum state { READY, NOT_READY, GOOD, BAD, NO_JOBS };
+enum state { READY, NOT_READY, GOOD, BAD, SHOWN, NO_JOBS };
 static const struct {
     const char *name, *text; /* in JSON; for people */
 } states[] = {
@@ -26,6 +26,7 @@ static const struct {
     [NOT_READY] = { "not_ready", "not ready" },
     [GOOD] = { "good", "good" },
     [BAD] = { "bad", "not good enough for L3" },
+    [SHOWN] = { "shown", "shown; L4 is decided by people" },
     [NO_JOBS] = { "no_jobs", "no jobs in that time" },
 };
 
@@ -74,16 +75,17 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
         level_ready(rules, &figures, tenure_total_ms(r->past.tenure, entry->repo, 2, r->now_ms),
                     &row->verdict);
     else
-        level_keep(rules, &figures, &row->verdict);
+        (entry->level == 3 ? level_keep : level_show)(rules, &figures, &row->verdict);
     row->state = row->verdict.no_jobs  ? NO_JOBS
-                 : entry->level != 2   ? row->verdict.all_ok ? GOOD : BAD
+                 : entry->level == 4   ? SHOWN
+                 : entry->level == 3   ? row->verdict.all_ok ? GOOD : BAD
                  : row->verdict.all_ok ? READY
                                        : NOT_READY;
 }
 
 static bool is_bad(const struct row *row)
 {
-    return row->entry->level == 3 && row->state == BAD;
+    return row->state == BAD;
 }
 
 /* 0: it stays where it is. */
@@ -129,8 +131,11 @@ static void put_criterion(struct buf *to, const struct level_criterion *c)
         level_value(&value, c->unit, c->value);
     else
         buf_puts(&value, "not known");
-    buf_printf(to, "    %-6s %-11s %-14.*s", c->ok ? "ok" : "NOT OK", c->name,
-               STR_ARG(buf_str(&value)));
+    buf_printf(to, "    %-6s %-11s %-14.*s",
+               c->shown ? ""
+               : c->ok  ? "ok"
+                        : "NOT OK",
+               c->name, STR_ARG(buf_str(&value)));
     buf_puts(to, c->at_least ? " at least " : " below ");
     level_value(to, c->unit, c->limit);
     if (*c->of)
@@ -140,9 +145,7 @@ static void put_criterion(struct buf *to, const struct level_criterion *c)
 
 static void put_row(struct buf *to, const struct row *row)
 {
-    bool of_l4 = row->entry->level == 4 && row->state == BAD;
-    buf_printf(to, "  %.*s  %s", STR_ARG(row->entry->repo),
-               of_l4 ? "below what L3 asks; L4 is decided by people" : states[row->state].text);
+    buf_printf(to, "  %.*s  %s", STR_ARG(row->entry->repo), states[row->state].text);
     if (row->since_ms >= 0) {
         buf_printf(to, ", %s since ", level_name(row->entry->level));
         put_day(to, row->since_ms);

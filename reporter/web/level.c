@@ -10,10 +10,10 @@
 
 #define DAY_MS 86400000
 
-/* What is asked of a repository at this level; NULL: nothing. */
+/* What is asked of a repository at this level; NULL: nothing. The figures of L4 are shown. */
 static const char *question_of(int level)
 {
-    return level == 2 ? "ready_for_l3" : level >= 3 ? "stays_at_l3" : NULL;
+    return level == 2 ? "ready_for_l3" : level == 3 ? "stays_at_l3" : NULL;
 }
 
 static void history_put(const struct level_change *changes, size_t n, struct buf *to)
@@ -57,7 +57,7 @@ static enum err verdict_get(const struct web_view *w, struct str repo, int level
     struct level_figures figures;
     *ret = (struct level_verdict){ .n = 0 };
     *from_ms = level_measured_from(rules, level, now_ms);
-    if (!question_of(level))
+    if (level < 2)
         return OK;
     enum err err = figures_get(w->redis, repo, now_ms, from_ms, &figures, why);
     if (err)
@@ -66,7 +66,7 @@ static enum err verdict_get(const struct web_view *w, struct str repo, int level
         level_ready(rules, &figures, allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms),
                     ret);
     else
-        level_keep(rules, &figures, ret);
+        (level == 3 ? level_keep : level_show)(rules, &figures, ret);
     return OK;
 }
 
@@ -80,7 +80,7 @@ static enum err criteria_put(const struct web_view *w, struct str repo, int leve
     if (err)
         return err;
     json_put_string(to, "question", question);
-    json_put_time(to, "measured_from", question ? from_ms : 0);
+    json_put_time(to, "measured_from", verdict.n ? from_ms : 0);
     json_put_name(to, "answer");
     buf_puts(to, !question || verdict.no_jobs ? "null" : verdict.all_ok ? "true" : "false");
     json_put_begin(to, "criteria", '[');
@@ -121,7 +121,7 @@ static void value_put(struct buf *to, const char *name, const char *before,
 
 /* The names are those of PyTorch's HUD, whose tool opens and closes pull requests by them. */
 static void status_put(struct buf *to, const struct allowlist_entry *entry,
-                       const struct level_verdict *verdict)
+                       const struct level_verdict *verdict, int64_t from_ms)
 {
     bool asked = verdict->n > 0, measured = asked && !verdict->no_jobs;
     const char *change = !measured                               ? NULL
@@ -133,6 +133,7 @@ static void status_put(struct buf *to, const struct allowlist_entry *entry,
     json_put_string(to, "level", level_name(entry->level));
     json_put_string(to, "change", change);
     json_put_bool(to, "noData", !measured);
+    json_put_time(to, "measuredFrom", asked ? from_ms : 0);
     json_put_number(to, "windowDays",
                     asked ? level_window_ms(&level_rules_default, entry->level) / DAY_MS : -1);
     json_put_begin(to, "criteria", '[');
@@ -146,7 +147,7 @@ static void status_put(struct buf *to, const struct allowlist_entry *entry,
             json_put_string(to, "measured", "–");
         value_put(to, "target", c->at_least ? "at least " : "below ", c, c->limit);
         json_put_name(to, "met");
-        buf_puts(to, !c->known ? "null" : c->ok ? "true" : "false");
+        buf_puts(to, !c->known || c->shown ? "null" : c->ok ? "true" : "false");
         buf_putc(to, '}');
     }
     buf_puts(to, "]}");
@@ -166,7 +167,7 @@ enum err level_status_page(const struct web_view *w, const struct path_ask *ask,
         int64_t from_ms;
         err = verdict_get(w, entry->repo, entry->level, clock_wall_ms(), &from_ms, &verdict, why);
         if (!err)
-            status_put(to, entry, &verdict);
+            status_put(to, entry, &verdict, from_ms);
     }
     buf_puts(to, "]}");
     allowlist_feed_release(w->reporter->feed, version);

@@ -196,7 +196,8 @@ def test_the_stays_at_l2_add_up(kafka_node):
 
 
 def test_l4_shows_its_figures_and_is_left_to_people(report, past):
-    assert row(report, "org/four")["state"] == "bad"
+    assert row(report, "org/four")["state"] == "shown"
+    assert [(one["value"], one["ok"]) for one in row(report, "org/four")["criteria"]] == [(0, None), (0, None), (3900, None)]
     assert row(report, "org/four")["proposed"] is None
     assert "L4 is decided by people" in past.ctl("levels").stdout
 
@@ -414,6 +415,13 @@ def test_one_json_has_the_level_of_all_back_ends_with_the_names_of_pytorchs_hud(
         ("L1", None, True, None), ("L2", None, True, 14), ("L3", "demote", False, 7), ("L4", None, False, 7)]
     rate = next(one for one in status["org/three"]["criteria"] if one["criterion"] == "pass_rate")
     assert rate == {"criterion": "pass_rate", "measured": "75.0 %", "target": "at least 90.0 %", "met": False}
+    assert {one["measured"] for one in status["org/four"]["criteria"]} >= {"0.0 %"}
+    assert {one["met"] for one in status["org/four"]["criteria"]} == {None}
+    assert status["org/one"]["measuredFrom"] is None
+    for repo in ("org/two", "org/three", "org/four"):
+        page = reporter.relay.api(f"/api/crcr/repos/{repo}/level")
+        assert page["measured_from"] == status[repo]["measuredFrom"] and page["measured_from"], repo
+    assert (page["question"], page["answer"], {one["ok"] for one in page["criteria"]}) == (None, None, {None})
     silent = {one["criterion"]: one["met"] for one in status["org/two"]["criteria"]}
     assert silent.pop("tenure") is True and set(silent.values()) == {None}
 

@@ -14,8 +14,8 @@ const CRITERIA = {
 
 const value = (n, unit) => (n === null ? "not measured" : unit === "percent" ? `${n.toFixed(n > 0 && n < 1 ? 2 : 1)} %` : seconds(n));
 
-const verdict = (ok) => el("span", [el("span", ok ? "✓ " : "✗ ", { "aria-hidden": "true" }), ok ? "met" : "not met"],
-                           { class: `state ${ok ? "good" : "bad"}` });
+const verdict = (ok) => (ok === null ? "–" : el("span", [el("span", ok ? "✓ " : "✗ ", { "aria-hidden": "true" }), ok ? "met" : "not met"],
+                           { class: `state ${ok ? "good" : "bad"}` }));
 
 const COLUMNS = [
   { name: "Criterion" }, { name: "Measured", look: "number" }, { name: "Wanted", look: "number" }, { name: "Over", look: "number" }, { name: "Verdict" },
@@ -42,7 +42,7 @@ export function level(data) {
   return el("section", [
     el("h2", data.question ? `${TITLES[data.question]} ${answer(data)}` : "Level"),
     el("p", [data.level ? ["At ", tier(data.level), " since ", when(data.level_since)] : "Not listed any more",
-             data.question ? [". Measured over jobs since ", when(data.measured_from), "."] : "."], { class: "quiet" }),
+             data.measured_from ? [". Measured over jobs since ", when(data.measured_from), "."] : "."], { class: "quiet" }),
     data.criteria.length ? table("Criteria", "As crcrctl levels says, with the thresholds of rfcs#102", COLUMNS, data.criteria.map(row)) : null,
     history(data),
   ], { id: "level" });
