@@ -24,7 +24,6 @@ redis.call('HSET', KEYS[1], 'rank', rank, 'updated_ms', ARGV[2], 'received_ms', 
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 if ARGV[10] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], ARGV[10])
-    keep(KEYS[4], ARGV[4])
 else
     redis.call('HDEL', KEYS[4], ARGV[1])
 end

@@ -72,7 +72,7 @@
  *   by an older program)
  * crcr:prs                                  zset    fold        web                -
  *   pull requests by their newest event, newest 1,000
- * crcr:demoting                             hash    fold        reconcile, web     CRCR_STATUS_TTL
+ * crcr:demoting                             hash    fold        reporter, crcrctl  -
  *   pull request → the repository that it demotes, while it is open and has the label
  * crcr:main                                 zset    fold        web                -
  *   commits of the upstream's default branch in the order of their pushes, newest 1,000: sha, the

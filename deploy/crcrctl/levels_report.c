@@ -7,6 +7,7 @@
 #include "../../common/github/contents.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/levels.h"
+#include "../../common/view/pull_requests.h"
 #include "allowlist.h"
 #include "out.h"
 #include "scan.h"
@@ -38,6 +39,7 @@ struct row {
     int64_t since_ms;                /* at this level; -1 unknown */
     int64_t from_ms;                 /* measured over what ended since */
     const struct demotion *demotion; /* in force, or NULL */
+    const struct demotion *by_pr;    /* the same by an open pull request */
     struct level_verdict verdict;
     struct level_figures self; /* of nightly and periodic runs: they decide nothing */
     enum state state;
@@ -48,6 +50,7 @@ struct report {
     const struct level_rules *rules;
     int64_t now_ms;
     struct allowlist_read past;
+    struct demotions *prs; /* what open pull requests demote; NULL: not known */
     struct levels *jobs;
     size_t unreadable; /* rows */
     struct content_source source;
@@ -67,6 +70,7 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
     row->from_ms = level_measured_from(rules, entry->level, r->now_ms);
     row->since_ms = tenure_since_ms(r->past.tenure, entry->repo);
     row->demotion = entry->level == 3 ? demotions_find(r->past.demotions, entry->repo) : NULL;
+    row->by_pr = entry->level == 3 ? demotions_find(r->prs, entry->repo) : NULL;
     levels_figures(r->jobs, entry->repo, LEVEL_PULL_REQUESTS, row->from_ms, r->now_ms,
                    rules->overrun_ms, &figures);
     levels_figures(r->jobs, entry->repo, LEVEL_SELF_REPORTS, row->from_ms, r->now_ms,
@@ -154,6 +158,8 @@ static void put_row(struct buf *to, const struct row *row)
         buf_puts(to, ", demoted since ");
         put_day(to, row->demotion->since_ms);
     }
+    if (row->by_pr)
+        buf_printf(to, ", demoted: %s", row->by_pr->reason);
     buf_putc(to, '\n');
     for (size_t i = 0; i < row->verdict.n; i++)
         put_criterion(to, &row->verdict.at[i]);
@@ -245,6 +251,10 @@ static void put_json(const struct report *r, struct buf *to)
         json_put_time(to, "level_since", row->since_ms);
         json_put_text(to, "state", str_of(states[row->state].name));
         json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
+        json_put_string(to, "demoted_reason",
+                        row->demotion ? row->demotion->reason
+                        : row->by_pr  ? row->by_pr->reason
+                                      : NULL);
         json_put_time(to, "measured_from", row->from_ms);
         json_int(to, "line", row->entry->line);
         json_put_string(to, "proposed", level ? level_name(level) : "");
@@ -368,6 +378,18 @@ static bool result_found(void *opaque, const struct record *record)
     return true;
 }
 
+/* What demotes besides the topic is only in the view. */
+static void ask_view(const struct ctl *ctl, struct report *r)
+{
+    const struct redis_options options = ctl_redis(ctl);
+    struct redis *redis = NULL;
+    struct why why = { "REDIS_ENDPOINT is not set" };
+    if (!options.endpoint || !*options.endpoint || redis_new(&redis, &options, &why) ||
+        prs_demoting_get(redis, &r->prs, &why))
+        ctl_say(ctl, "pull requests that demote are not known: %s", why.text);
+    redis_free(redis);
+}
+
 /* Results from a day before the longer window: a row is written when its job ends, or later. */
 static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
 {
@@ -387,6 +409,7 @@ static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
     if (!content_source_parse(&r->source, str_of(r->past.source), why) &&
         r->source.kind == CONTENT_GITHUB)
         r->path = str_of(r->source.path);
+    ask_view(ctl, r);
     r->rows = mem_alloc(allowlist_size(list) + 1, sizeof(*r->rows));
     for (int level = 2; level <= 4; level++)
         for (size_t i = 0; i < allowlist_size(list); i++)
@@ -421,6 +444,7 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     if (r.unreadable + r.past.unreadable)
         ctl_say(ctl, "%zu records could not be read and were skipped",
                 r.unreadable + r.past.unreadable);
+    demotions_free(r.prs);
     allowlist_read_clear(&r.past);
     levels_free(r.jobs);
     free(r.rows);

@@ -128,7 +128,8 @@ static void check_allowlist(const struct probe_facts *f, struct probe_line *line
         return;
     size_t used = strlen(line->text);
     snprintf(line->text + used, sizeof(line->text) - used, "%s", f->demotion->reason);
-    DO(line, "let the figures recover: `crcrctl levels` shows them");
+    DO(line, "let the figures recover: `crcrctl levels` shows them. A pull request that demotes is "
+             "then to be closed");
 }
 
 static void check_workflow(const struct probe_facts *f, struct probe_line *line)

@@ -6,6 +6,7 @@
 #include "../../common/model/ids.h"
 #include "../../common/model/json_member.h"
 #include "../../common/view/checks.h"
+#include "../../common/view/pull_requests.h"
 #include "allowlist.h"
 #include "app_api.h"
 #include "out.h"
@@ -124,11 +125,12 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
 
 /* ---- the view -------------------------------------------------------------------------------- */
 
-/* The newest check run of the newest job that has one. */
-static void ask_view(const struct ctl *ctl, struct probe_facts *f)
+/* The newest check run of the newest job that has one. *prs: by whom others are demoted. */
+static void ask_view(const struct ctl *ctl, struct probe_facts *f, struct demotions **prs)
 {
     const struct redis_options options = ctl_redis(ctl);
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    const struct allowlist_entry *entry = allowlist_find(f->list, f->repo);
     struct redis *redis = NULL;
     struct why why;
     if (!options.endpoint || !*options.endpoint) {
@@ -136,6 +138,10 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f)
         return;
     }
     enum err err = redis_new(&redis, &options, &why);
+    if (!err)
+        err = prs_demoting_get(redis, prs, &why);
+    if (!f->demotion && entry && entry->level == 3)
+        f->demotion = demotions_find(*prs, f->repo);
     if (!err)
         err = jobs_of_repo(redis, f->repo, true, JOBS_MAX, &jobs, &why);
     for (size_t i = 0; !err && !*f->check_text && i < jobs.n; i++) {
@@ -210,6 +216,7 @@ int verb_probe(struct ctl *ctl, const struct args *args)
     struct probe_line lines[PROBE_LINES];
     struct buf CLEANUP(buf_clear) text;
     struct allowlist_read past;
+    struct demotions *prs = NULL;
     struct why why;
     buf_init(&text, TEXT_MAX);
     if (!repo_valid(f.repo))
@@ -220,10 +227,11 @@ int verb_probe(struct ctl *ctl, const struct args *args)
         return ctl_fail(ctl, err, &why);
     }
     ask_github(ctl, &f);
-    ask_view(ctl, &f);
+    ask_view(ctl, &f, &prs);
     probe_check(&f, lines);
     (args->json ? probe_json : probe_text)(&f, lines, &text);
     ctl_put(&text);
+    demotions_free(prs);
     allowlist_read_clear(&past);
     if (f.app == PROBE_NO_ANSWER || f.workflows == PROBE_NO_ANSWER || f.check == PROBE_NO_ANSWER)
         return CTL_UNREACHABLE;

@@ -5,6 +5,7 @@
 #include "../../common/base/json_put.h"
 #include "../../common/model/ids.h"
 #include "../../common/model/levels.h"
+#include "../../common/view/pull_requests.h"
 #include "../aggregate.h"
 #include "paths.h"
 
@@ -121,7 +122,8 @@ static void value_put(struct buf *to, const char *name, const char *before,
 
 /* The names are those of PyTorch's HUD, whose tool opens and closes pull requests by them. */
 static void status_put(struct buf *to, const struct allowlist_entry *entry,
-                       const struct level_verdict *verdict, int64_t from_ms)
+                       const struct demotion *demotion, const struct level_verdict *verdict,
+                       int64_t from_ms)
 {
     bool asked = verdict->n > 0, measured = asked && !verdict->no_jobs;
     const char *change = !measured                               ? NULL
@@ -132,6 +134,7 @@ static void status_put(struct buf *to, const struct allowlist_entry *entry,
     json_put_text(to, "repo", entry->repo);
     json_put_string(to, "level", level_name(entry->level));
     json_put_string(to, "change", change);
+    json_put_string(to, "demotedReason", demotion ? demotion->reason : NULL);
     json_put_bool(to, "noData", !measured);
     json_put_time(to, "measuredFrom", asked ? from_ms : 0);
     json_put_number(to, "windowDays",
@@ -157,7 +160,8 @@ enum err level_status_page(const struct web_view *w, const struct path_ask *ask,
                            bool *known, struct why *why)
 {
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    enum err err = OK;
+    struct demotions *demoting = NULL;
+    enum err err = prs_demoting_get(w->redis, &demoting, why);
     (void)ask;
     *known = true;
     buf_puts(to, "{\"repos\":[");
@@ -167,9 +171,11 @@ enum err level_status_page(const struct web_view *w, const struct path_ask *ask,
         int64_t from_ms;
         err = verdict_get(w, entry->repo, entry->level, clock_wall_ms(), &from_ms, &verdict, why);
         if (!err)
-            status_put(to, entry, &verdict, from_ms);
+            status_put(to, entry, demotion_in_force(version, demoting, entry->repo), &verdict,
+                       from_ms);
     }
     buf_puts(to, "]}");
+    demotions_free(demoting);
     allowlist_feed_release(w->reporter->feed, version);
     return err;
 }

@@ -357,6 +357,14 @@ def test_an_open_pull_request_demotes_and_its_end_ends_it(reporter):
     demotion_event(reporter, "labeled", 2)
     told = wait_for("the page to say so", lambda: is_demoted(reporter))
     assert told == {"since": None, "reason": "pull request #900 is open"}
+    assert reporter.redis.client().ttl("crcr:demoting") == -1, "it may be open for longer than the view keeps jobs"
+    view = {"REDIS_ENDPOINT": reporter.redis.endpoint}
+    assert row(json.loads(reporter.ctl("levels", "--json", **view).stdout), "org/three")["demoted_reason"] == told["reason"]
+    assert ", demoted: pull request #900 is open" in reporter.ctl("levels", **view).stdout
+    assert "no new check runs: pull request #900 is open" in reporter.ctl("probe", "org/three", expect=1, **view).stdout
+    assert "not known: REDIS_ENDPOINT is not set" in reporter.ctl("levels").stderr
+    status = {one["repo"]: one["demotedReason"] for one in reporter.relay.api("/api/crcr/level-status")["repos"]}
+    assert status == {"org/three": told["reason"], "org/four": None}
     job = labelled(reporter, 602).call("completed", 2000, conclusion="success")
     job.wait_result()
     started.call("completed", 3000, conclusion="success")

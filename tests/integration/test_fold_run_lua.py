@@ -121,4 +121,4 @@ def test_who_is_demoted_by_a_pull_request_is_what_its_newest_event_says_in_every
                 labels(db, updated_ms, received_ms, "", demotes=demotes)
             expected = {"43": "org/other", **({"42": facts[n - 1][2]} if facts[n - 1][2] else {})}
             assert db.hgetall("crcr:demoting") == expected, order
-    assert 0 < db.ttl("crcr:demoting") <= 3000
+    assert db.ttl("crcr:demoting") == -1, "it may be open for longer than the view keeps jobs"
