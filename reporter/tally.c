@@ -11,7 +11,7 @@
 /* What one hour and kind gets. */
 struct part {
     int64_t hour;
-    enum hours_kind kind;
+    enum run_kind kind;
     struct figures figures;
 };
 
@@ -20,9 +20,8 @@ struct parts {
     size_t n;
 };
 
-static struct figures *part_of(struct parts *parts, int64_t at_ms, bool self)
+static struct figures *part_of(struct parts *parts, int64_t at_ms, enum run_kind kind)
 {
-    enum hours_kind kind = self ? HOURS_SELF : HOURS_DISPATCHED;
     int64_t hour = at_ms / HOUR_MS;
     for (size_t i = 0; i < parts->n; i++)
         if (parts->at[i].hour == hour && parts->at[i].kind == kind)
@@ -55,7 +54,7 @@ static int64_t ended_ms(const struct result_record *job)
 
 static void job_add(struct parts *parts, const struct run_job *job)
 {
-    struct figures *to = part_of(parts, job->ended_ms, job->self);
+    struct figures *to = part_of(parts, job->ended_ms, job->kind);
     to->count[FIGURE_COMPLETED]++;
     to->count[FIGURE_SUCCESSFUL] += job->successful;
     to->count[FIGURE_CANCELLED] += job->cancelled;
@@ -66,7 +65,7 @@ static void job_add(struct parts *parts, const struct run_job *job)
 
 static void run_add(struct parts *parts, const struct run_end *run)
 {
-    struct figures *to = part_of(parts, run->ended_ms, run->job->self);
+    struct figures *to = part_of(parts, run->ended_ms, run->job->kind);
     to->count[FIGURE_RUNS]++;
     figures_add_time(to, FIGURE_E2E, run->e2e_ms);
 }

@@ -82,15 +82,13 @@ static int64_t median(int64_t *values, size_t n)
     return low + (high - low) / 2;
 }
 
-static bool is_of(const struct run_job *job, struct str repo, enum level_runs runs)
+static bool is_of(const struct run_job *job, struct str repo, enum run_kind runs)
 {
     struct str run = str_of(job->run), first;
-    if (runs == LEVEL_SELF_REPORTS ? !job->self : !job->of_pull)
-        return false;
-    return str_split(&run, '\n', &first) && str_eq_nocase(first, repo);
+    return job->kind == runs && str_split(&run, '\n', &first) && str_eq_nocase(first, repo);
 }
 
-void levels_figures(struct levels *l, struct str repo, enum level_runs runs, int64_t from_ms,
+void levels_figures(struct levels *l, struct str repo, enum run_kind runs, int64_t from_ms,
                     int64_t until_ms, int64_t overrun_ms, struct level_figures *ret)
 {
     int64_t queue_ms = 0;

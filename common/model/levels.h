@@ -7,7 +7,7 @@
 #ifndef CRCR_MODEL_LEVELS_H
 #define CRCR_MODEL_LEVELS_H
 
-#include "result_record.h"
+#include "run_ends.h"
 
 struct level_figures {
     size_t jobs;
@@ -29,13 +29,9 @@ void levels_free(struct levels *l);
  * written_ms is the record's time: a row that says it ended after that is taken to have ended then,
  * so that nobody reports out of a window. Text is copied. */
 void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms);
-/* Whose figures: runs of pull requests with a proven dispatch decide about levels; nightly and
- * periodic runs, which anybody may start as often as he likes, stand beside. Others (pushes) count
- * for neither. */
-enum level_runs { LEVEL_PULL_REQUESTS, LEVEL_SELF_REPORTS };
 /* Of what ended after from_ms, and not after until_ms. A re-run has no queue time of its own: it
  * keeps that of the first attempt. */
-void levels_figures(struct levels *l, struct str repo, enum level_runs runs, int64_t from_ms,
+void levels_figures(struct levels *l, struct str repo, enum run_kind runs, int64_t from_ms,
                     int64_t until_ms, int64_t overrun_ms, struct level_figures *ret);
 
 /* ---- what they mean -------------------------------------------------------------------------- */

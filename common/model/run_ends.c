@@ -18,12 +18,14 @@ static int64_t time_ms(const char *text)
 void run_job_init(struct run_job *ret, const struct result_record *row, int64_t ended_ms)
 {
     const char *conclusion = result_record_conclusion(row);
+    bool self = result_record_is_self(row);
     char repo[REPO_MAX + 1];
     struct buf run;
     *ret = (struct run_job){
         .key = row->key,
-        .self = result_record_is_self(row),
-        .of_pull = row->pr_number > 0 && !result_record_is_self(row),
+        .kind = self                 ? RUN_SELF
+                : row->pr_number > 0 ? RUN_PULL
+                                     : RUN_PUSH,
         .ended = row->state == JOB_COMPLETED || row->state == JOB_TIMED_OUT,
         .successful = result_record_is_successful(row),
         .queue_ms = row->queue_ms,
@@ -41,9 +43,9 @@ void run_job_init(struct run_job *ret, const struct result_record *row, int64_t 
         ret->attempt = 0;
     (void)str_lower(repo, sizeof(repo), str_of(row->repo));
     struct str workflow = str_of(row->workflow_name), job = str_of(row->job_name);
-    const struct str parts[] = { str_of(repo), ret->self ? STR_LIT("self") : STR_LIT("dispatched"),
-                                 ret->self ? STR_NONE : str_of(row->delivery_id),
-                                 ret->self ? STR_NONE : workflow, str_of(row->run_id) };
+    const struct str parts[] = { str_of(repo), self ? STR_LIT("self") : STR_LIT("dispatched"),
+                                 self ? STR_NONE : str_of(row->delivery_id),
+                                 self ? STR_NONE : workflow, str_of(row->run_id) };
     buf_init(&run, RUN_MAX_BYTES);
     buf_printf(&run, "%.*s\n%.*s", STR_ARG(workflow), STR_ARG(job));
     ret->job = buf_take(&run, NULL);

@@ -9,14 +9,17 @@
 
 #include "result_record.h"
 
+/* Of a pull request that was dispatched: levels go by these alone. Of another dispatch, a push. Of
+ * a nightly or periodic run, which anybody may start as often as he likes. */
+enum run_kind { RUN_PULL, RUN_PUSH, RUN_SELF, RUN_KINDS };
+
 /* What is needed of a job. Times are -1 when unknown. */
 struct run_job {
     const char *key;  /* borrowed from the row: the order where nothing else decides */
     char *run;        /* begins with the repository in lower case and a newline */
     char *job;        /* workflow and name */
     uint64_t attempt; /* 0 when it is no number: such attempts replace nothing */
-    bool self;        /* of a nightly or periodic run */
-    bool of_pull;     /* of a pull request that was dispatched: levels go by these alone */
+    enum run_kind kind;
     bool ended, successful;
     bool cancelled, timed_out; /* ended so, and that is no success */
     int64_t queue_ms, execution_ms, started_ms;

@@ -16,11 +16,11 @@ extern const char view_hours_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script hours_script = { .source = view_hours_lua };
 
-static const char letters[HOURS_KINDS] = { [HOURS_DISPATCHED] = 'p', [HOURS_SELF] = 'n' };
+static const char letters[RUN_KINDS] = { [RUN_PULL] = 'p', [RUN_PUSH] = 'u', [RUN_SELF] = 'n' };
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct figures *f)
+void hours_put(struct buf *to, int64_t hour, enum run_kind kind, const struct figures *f)
 {
     char before[STR_NUMBER_SIZE + 4];
     snprintf(before, sizeof(before), "%" PRId64 " %c.", hour, letters[kind]);
@@ -98,7 +98,7 @@ static void field_add(struct hours_point *to, struct str field, struct str value
     int64_t n;
     if (field.len < 3 || field.ptr[1] != '.' || !str_to_i64(value, &n))
         return;
-    for (size_t kind = 0; kind < HOURS_KINDS; kind++)
+    for (size_t kind = 0; kind < RUN_KINDS; kind++)
         if (field.ptr[0] == letters[kind])
             figures_put(&to->of[kind], str_from(field, 2), n);
 }

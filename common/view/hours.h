@@ -1,6 +1,6 @@
 /* What the jobs of each downstream came to, by the hour and by the day, in UTC (crcr:hours:*,
  * crcr:day:*), and what each delivery has added to that (crcr:tallied:*), so that a recount adds
- * only what differs (hours.lua). Jobs of dispatches and those of nightly and periodic runs apart.
+ * only what differs (hours.lua). Each kind of run apart.
  *
  *   the fold marks <delivery>/<repo> in crcr:tally ─▶ sweep: jobs ─tally()─▶ lines ─▶ hours.lua */
 #ifndef CRCR_VIEW_HOURS_H
@@ -9,18 +9,17 @@
 #include "../base/buf.h"
 #include "../io/redis.h"
 #include "../model/figures.h"
+#include "../model/run_ends.h"
 
 #define HOUR_MS    3600000
 #define DAY_HOURS  24
 #define HOURS_DAYS 8  /* that hours are kept */
 #define DAYS_KEPT  90 /* today among them, as above */
 
-enum hours_kind { HOURS_DISPATCHED, HOURS_SELF, HOURS_KINDS };
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Appends the lines of one hour (counted from 1970) and kind, in a fixed order. */
-void hours_put(struct buf *to, int64_t hour, enum hours_kind kind, const struct figures *f);
+void hours_put(struct buf *to, int64_t hour, enum run_kind kind, const struct figures *f);
 
 /* As many lines as the jobs of a delivery can give. */
 #define HOURS_TEXT_MAX (4u << 20)
@@ -38,7 +37,7 @@ enum err hours_replace(struct redis *r, struct str delivery, struct str repo, st
 
 struct hours_point {
     int64_t at_ms; /* when the hour or the day begins */
-    struct figures of[HOURS_KINDS];
+    struct figures of[RUN_KINDS];
 };
 
 /* The last n hours or days, oldest first, with nothing in them; the last is the one that now_ms

@@ -44,7 +44,7 @@
  *   what its jobs have added to the two below
  * crcr:hours:<repo>|<day>                   hash    sweep       web                8 d
  *   <hour><kind>.<name of model/figures.h> → number; the day (since 1970) and the hour are UTC;
- *   kind: p of dispatches, n of nightly and periodic runs
+ *   kind: p of pull requests, u of pushes, n of nightly and periodic runs
  * crcr:day:<repo>|<day>                     hash    sweep       web                90 d
  *   <kind>.<name> → number: the same of the whole day
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL

@@ -71,10 +71,10 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
     row->since_ms = tenure_since_ms(r->past.tenure, entry->repo);
     row->demotion = entry->level == 3 ? demotions_find(r->past.demotions, entry->repo) : NULL;
     row->by_pr = entry->level == 3 ? demotions_find(r->prs, entry->repo) : NULL;
-    levels_figures(r->jobs, entry->repo, LEVEL_PULL_REQUESTS, row->from_ms, r->now_ms,
-                   rules->overrun_ms, &figures);
-    levels_figures(r->jobs, entry->repo, LEVEL_SELF_REPORTS, row->from_ms, r->now_ms,
-                   rules->overrun_ms, &row->self);
+    levels_figures(r->jobs, entry->repo, RUN_PULL, row->from_ms, r->now_ms, rules->overrun_ms,
+                   &figures);
+    levels_figures(r->jobs, entry->repo, RUN_SELF, row->from_ms, r->now_ms, rules->overrun_ms,
+                   &row->self);
     if (readiness)
         level_ready(rules, &figures, tenure_total_ms(r->past.tenure, entry->repo, 2, r->now_ms),
                     &row->verdict);

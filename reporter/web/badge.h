@@ -5,9 +5,8 @@
 #include "../../common/model/result_record.h"
 #include "score.h"
 
-/* level: 0: not listed. completed, successful: jobs of pull requests and pushes. jobs: newest
- * first. Says the level and the pass rate; where none has finished, how its newest nightly run
- * ended. */
+/* level: 0: not listed. completed, successful: jobs of pull requests. jobs: newest first.
+ * Says the level and the pass rate; where none has finished, how its newest nightly run ended. */
 void badge_put(struct buf *to, int level, int64_t completed, int64_t successful,
                const struct result_record *jobs, size_t n);
 /* Of a back end that is not known. */

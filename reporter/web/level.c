@@ -43,8 +43,7 @@ static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms
         levels_put(levels, &jobs.at[i], job_last_ms(&jobs.at[i]));
     if (jobs.n >= REPO_JOBS_MAX && job_last_ms(&jobs.at[jobs.n - 1]) > *from_ms)
         *from_ms = job_last_ms(&jobs.at[jobs.n - 1]);
-    levels_figures(levels, repo, LEVEL_PULL_REQUESTS, *from_ms, now_ms,
-                   level_rules_default.overrun_ms, ret);
+    levels_figures(levels, repo, RUN_PULL, *from_ms, now_ms, level_rules_default.overrun_ms, ret);
     levels_free(levels);
     return OK;
 }

@@ -55,8 +55,8 @@ enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct
     jobs_mark_replaced(jobs.at, jobs.n);
     int64_t completed = 0, successful = 0;
     for (size_t i = 0; i < window.n; i++) {
-        completed += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_COMPLETED];
-        successful += window.at[i].of[HOURS_DISPATCHED].count[FIGURE_SUCCESSFUL];
+        completed += window.at[i].of[RUN_PULL].count[FIGURE_COMPLETED];
+        successful += window.at[i].of[RUN_PULL].count[FIGURE_SUCCESSFUL];
     }
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
     const struct allowlist_entry *entry = allowlist_find(version->list, ask->id);

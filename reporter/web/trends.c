@@ -14,9 +14,10 @@
 #define DEFAULT_DAYS 7
 #define BY_HOUR_DAYS 7 /* up to so many days are shown by the hour */
 
-static const char *const kind_names[HOURS_KINDS] = {
-    [HOURS_DISPATCHED] = "pull_requests",
-    [HOURS_SELF] = "nightly",
+static const char *const kind_names[RUN_KINDS] = {
+    [RUN_PULL] = "pull_requests",
+    [RUN_PUSH] = "pushes",
+    [RUN_SELF] = "nightly",
 };
 static const char *const time_names[FIGURE_TIMES] = {
     [FIGURE_QUEUE] = "queue",
@@ -46,7 +47,7 @@ int64_t trends_days(struct str text)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static void put_figures(struct buf *to, enum hours_kind kind, const struct figures *f)
+static void put_figures(struct buf *to, enum run_kind kind, const struct figures *f)
 {
     int64_t done = f->count[FIGURE_COMPLETED], ok = f->count[FIGURE_SUCCESSFUL];
     int64_t cancelled = f->count[FIGURE_CANCELLED], timed_out = f->count[FIGURE_TIMED_OUT];
@@ -71,20 +72,20 @@ static void put_figures(struct buf *to, enum hours_kind kind, const struct figur
     buf_putc(to, '}');
 }
 
-/* brief: of pull requests and pushes alone, and how many ended well. */
+/* brief: of pull requests alone, and how many ended well. */
 static void put_points(struct buf *to, const char *name, const struct hours_point *at, size_t n,
                        bool brief)
 {
     json_put_begin(to, name, '[');
     for (size_t i = 0; i < n; i++) {
-        const int64_t *count = at[i].of[HOURS_DISPATCHED].count;
+        const int64_t *count = at[i].of[RUN_PULL].count;
         json_put_begin(to, NULL, '{');
         json_put_time(to, "at", at[i].at_ms);
         if (brief) {
             json_put_number(to, "completed", count[FIGURE_COMPLETED]);
             json_put_number(to, "successful", count[FIGURE_SUCCESSFUL]);
         }
-        for (enum hours_kind kind = 0; kind < HOURS_KINDS && !brief; kind++)
+        for (enum run_kind kind = 0; kind < RUN_KINDS && !brief; kind++)
             put_figures(to, kind, &at[i].of[kind]);
         buf_putc(to, '}');
     }
@@ -112,14 +113,14 @@ enum err window_read(struct redis *r, struct str repo, int64_t now_ms, struct wi
 
 void window_put(struct buf *to, const struct window *w)
 {
-    struct figures sums[HOURS_KINDS];
+    struct figures sums[RUN_KINDS];
     memset(sums, 0, sizeof(sums));
     for (size_t i = 0; i < w->n; i++)
-        for (size_t kind = 0; kind < HOURS_KINDS; kind++)
+        for (size_t kind = 0; kind < RUN_KINDS; kind++)
             figures_add(&sums[kind], &w->at[i].of[kind]);
     json_put_begin(to, "window", '{');
     json_put_number(to, "days", w->days);
-    for (enum hours_kind kind = 0; kind < HOURS_KINDS; kind++)
+    for (enum run_kind kind = 0; kind < RUN_KINDS; kind++)
         put_figures(to, kind, &sums[kind]);
     buf_putc(to, '}');
     put_points(to, "spark", w->at, w->n, true);
@@ -166,7 +167,7 @@ static void put_repo(struct buf *to, const struct allowlist_version *version, st
     buf_putc(to, '}');
 }
 
-/* All together, by day, and of each how many ended well: pull requests and pushes alone. */
+/* All together, by day, and of each how many ended well: pull requests alone. */
 enum err trends_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                      bool *known, struct why *why)
 {
@@ -189,7 +190,7 @@ enum err trends_page(const struct web_view *w, const struct path_ask *ask, struc
             break;
         put_repo(to, version, repo, one, n);
         for (size_t at = 0; at < n; at++)
-            for (size_t kind = 0; kind < HOURS_KINDS; kind++)
+            for (size_t kind = 0; kind < RUN_KINDS; kind++)
                 figures_add(&all[at].of[kind], &one[at].of[kind]);
     }
     buf_putc(to, ']');

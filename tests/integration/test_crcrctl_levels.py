@@ -471,6 +471,12 @@ def test_the_page_and_crcrctl_measure_the_same(reporter):
     assert (told["nightly_jobs"], told["nightly_successful"]) == (950, 950)
     assert page["criteria"] == told["criteria"]
     assert (page["answer"], told["state"]) == (False, "bad")
+    counted = {"pull_requests": (100, 75), "pushes": (30, 15), "nightly": (950, 950)}
+
+    def beside():
+        window = reporter.relay.api("/api/crcr/repos/org/three")["downstream"]["window"]
+        return {kind: (window[kind]["completed"], window[kind]["successful"]) for kind in counted}
+    wait_for("each kind of run to be counted by itself", lambda: beside() == counted, 60)
     status = {one["repo"]: one for one in reporter.relay.api("/api/crcr/level-status")["repos"]}["org/three"]
     assert (status["change"], status["noData"]) == ("demote", False)
     assert {one["criterion"]: one["met"] for one in status["criteria"]} == \

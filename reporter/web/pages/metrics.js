@@ -48,7 +48,7 @@ export function show(data, query) {
   return places([
     el("h1", "All back ends"), daysChoice(DAYS, days),
     el("p", [passRate(all), ` ${count(total("completed"))} jobs of ${count(total("runs"))} runs: ${count(total("successful"))} successful, `,
-             `${count(total("failed"))} failed, ${count(total("cancelled"))} cancelled, ${count(total("timed_out"))} timed out. Pull requests and pushes; days are UTC.`]),
+             `${count(total("failed"))} failed, ${count(total("cancelled"))} cancelled, ${count(total("timed_out"))} timed out. Pull requests; days are UTC.`]),
     ...(repos.length ? [
       chart("Pass rate", `Successful of the finished jobs of each day; the ${Math.min(LINES, repos.length)} back ends with the lowest, worst first.`,
             line("percent", repos.slice(0, LINES).map((repo) => ({ name: repo.repo, values: repo.points.map(rate) })))),

@@ -18,13 +18,13 @@ export async function more(data, get, query) {
 }
 
 const NUMBERS = [
-  { name: "Pass rate", help: `${PASS_RATE_HELP} Of what ended in these days (UTC); nightly: the same of the runs that it starts itself.` },
+  { name: "Pass rate", help: `${PASS_RATE_HELP} Of what ended in these days (UTC); pushes: the same of pushes; nightly: of the runs that it starts itself.` },
   { name: "Mean queue", help: QUEUE_HELP },
 ];
 
 function trends({ step, points }, days) {
   const labels = points.map((point) => pointName(point.at, step)), by = step === "hour" ? "hour" : "day";
-  const prs = points.map((point) => point.pull_requests), nightly = points.map((point) => point.nightly);
+  const prs = points.map((point) => point.pull_requests), nightly = points.map((point) => point.nightly), pushes = points.map((point) => point.pushes);
   const rate = (one) => (one.pass_rate === null ? null : 100 * one.pass_rate);
   const set = (name, list, of, look) => ({ name, values: list.map(of), look });
   const line = (unit, sets) => ({ type: "line", unit, labels, sets });
@@ -33,8 +33,8 @@ function trends({ step, points }, days) {
     el("h2", "Trends"), daysChoice(DAYS, days, "#trends"),
     el("div", [
       chart("Pass rate", `Successful of the jobs that ended in each ${by}.`,
-            line("percent", [set("Pull requests and pushes", prs, rate), set("Nightly and periodic", nightly, rate)]), "h3"),
-      chart("Failures", `Jobs of pull requests and pushes that ended in each ${by} and were not successful.`, {
+            line("percent", [set("Pull requests", prs, rate), set("Pushes", pushes, rate), set("Nightly and periodic", nightly, rate)]), "h3"),
+      chart("Failures", `Jobs of pull requests that ended in each ${by} and were not successful.`, {
         type: "bar", stacked: true, unit: "count", labels, sets: [
           set("failed", prs, (one) => one.failed, "bad"), set("cancelled", prs, (one) => one.cancelled, "warn"),
           set("timed out", prs, (one) => one.timed_out, "quiet")] }, "h3"),
@@ -55,7 +55,7 @@ export function show(data, query) {
   return places([
     el("h1", [repo.repo, " ", tier(repo.level), " ", demoted(repo.demoted?.reason)]),
     repo.demoted ? el("p", ["Demoted ", when(repo.demoted.since), ": no new check runs until it recovers. ", said(repo.demoted.reason)]) : null,
-    el("p", [`Newest ${repo.window.days} days: pass rate `, passRate(prs), ", nightly ", passRate(repo.window.nightly), ", mean queue ", seconds(prs.queue.mean),
+    el("p", [`Newest ${repo.window.days} days: pass rate `, passRate(prs), ", pushes ", passRate(repo.window.pushes), ", nightly ", passRate(repo.window.nightly), ", mean queue ", seconds(prs.queue.mean),
              repo.oncalls.length ? `, on call: ${repo.oncalls.join(", ")}` : ""], { class: "quiet" }),
     data.since ? el("p", [failing ? `${failing} ${failing === 1 ? "job fails" : "jobs fail"} on main: ` : "No job fails on main: ",
                           own("since when?", `/repo/${repo.repo}/since`)]) : null,

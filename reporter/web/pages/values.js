@@ -1,7 +1,7 @@
 // How single values look: states, numbers, times, links; and what the numbers mean that several pages show.
 import { el, link, own } from "./dom.js";
 
-export const PASS_RATE_HELP = "Successful of the finished jobs of pull requests and pushes. The newest attempt of each counts; cancelled and timed out " +
+export const PASS_RATE_HELP = "Successful of the finished jobs of pull requests. The newest attempt of each counts; cancelled and timed out " +
   "count against it; what still runs does not count.";
 export const QUEUE_HELP = "From the dispatch to the first report, by the relay's clock; first attempts only.";
 export const E2E_HELP = "Of a run, end to end: its longest queue, and from the first start to the last end of its jobs, as its CI reported them.";

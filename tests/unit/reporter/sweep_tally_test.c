@@ -52,6 +52,7 @@ static void fold_as(struct redis_fixture *f, struct one one, const char *deliver
     fact.conclusion = mem_dup(one.conclusion);
     fact.repo = mem_dup("Org/Four");
     fact.event_type = mem_dup(one.event_type ? one.event_type : "pull_request");
+    fact.pr_number = 7;
     fact.delivery_id = mem_dup(delivery);
     fact.workflow_name = mem_dup("ci");
     fact.job_name = mem_dup(job);
@@ -85,7 +86,7 @@ static int64_t marks(struct redis_fixture *f)
 }
 
 /* The sum of so many hours or days. */
-static int64_t count(struct redis_fixture *f, bool by_hour, size_t n, enum hours_kind kind,
+static int64_t count(struct redis_fixture *f, bool by_hour, size_t n, enum run_kind kind,
                      enum figure_count what)
 {
     struct hours_point *points = mem_alloc(n, sizeof(*points));
@@ -100,10 +101,10 @@ static int64_t count(struct redis_fixture *f, bool by_hour, size_t n, enum hours
 
 static void assert_counts(struct redis_fixture *f, int64_t done, int64_t ok)
 {
-    assert_int_equal(count(f, true, 48, HOURS_DISPATCHED, FIGURE_COMPLETED), done);
-    assert_int_equal(count(f, true, 48, HOURS_DISPATCHED, FIGURE_SUCCESSFUL), ok);
-    assert_int_equal(count(f, false, 3, HOURS_DISPATCHED, FIGURE_COMPLETED), done);
-    assert_int_equal(count(f, false, 3, HOURS_DISPATCHED, FIGURE_SUCCESSFUL), ok);
+    assert_int_equal(count(f, true, 48, RUN_PULL, FIGURE_COMPLETED), done);
+    assert_int_equal(count(f, true, 48, RUN_PULL, FIGURE_SUCCESSFUL), ok);
+    assert_int_equal(count(f, false, 3, RUN_PULL, FIGURE_COMPLETED), done);
+    assert_int_equal(count(f, false, 3, RUN_PULL, FIGURE_SUCCESSFUL), ok);
 }
 
 static void what_is_folded_is_counted_once_and_a_rerun_takes_its_place(void **state)
@@ -116,7 +117,7 @@ static void what_is_folded_is_counted_once_and_a_rerun_takes_its_place(void **st
     assert_int_equal(sweep(f, LATER), 1);
     assert_int_equal(marks(f), 0);
     assert_counts(f, 1, 0);
-    assert_int_equal(count(f, true, 48, HOURS_DISPATCHED, FIGURE_RUNS), 1);
+    assert_int_equal(count(f, true, 48, RUN_PULL, FIGURE_RUNS), 1);
     fold(f, (struct one){ "1", "2", NULL, 7000, NULL });
     assert_int_equal(sweep(f, LATER), 1);
     assert_counts(f, 0, 0); /* it runs again: its end is not known */
@@ -133,8 +134,8 @@ static void nightly_runs_are_counted_apart(void **state)
     fold(f, (struct one){ "2", "1", "failure", 5000, "periodic" });
     assert_int_equal(sweep(f, LATER), 2); /* each run by itself */
     assert_counts(f, 0, 0);
-    assert_int_equal(count(f, true, 48, HOURS_SELF, FIGURE_COMPLETED), 2);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_SUCCESSFUL), 1);
+    assert_int_equal(count(f, true, 48, RUN_SELF, FIGURE_COMPLETED), 2);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_SUCCESSFUL), 1);
 }
 
 /* One build of another CI, whose jobs name a delivery each; also one that was dispatched. */
@@ -149,14 +150,14 @@ static void a_nightly_run_is_one_run_whatever_its_deliveries_are(void **state)
     fold_as(f, (struct one){ run, "1", "success", 5000, NULL }, "a", "h");
     assert_int_equal(sweep(f, LATER), 2);
     assert_counts(f, 1, 1);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_RUNS), 1);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_COMPLETED), 7);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_SUCCESSFUL), 6);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_RUNS), 1);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_COMPLETED), 7);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_SUCCESSFUL), 6);
     fold_as(f, (struct one){ run, "2", "success", 4000, "nightly" }, "again", "a");
     assert_int_equal(sweep(f, LATER), 1);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_RUNS), 1);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_COMPLETED), 7);
-    assert_int_equal(count(f, false, 3, HOURS_SELF, FIGURE_SUCCESSFUL), 7);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_RUNS), 1);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_COMPLETED), 7);
+    assert_int_equal(count(f, false, 3, RUN_SELF, FIGURE_SUCCESSFUL), 7);
 }
 
 static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
@@ -180,7 +181,7 @@ static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
         hours_tallied_get(f->redis, STR_LIT("d-1"), STR_LIT("org/four"), &before, NULL), OK);
     int64_t hour = clock_wall_ms() / HOUR_MS;
     struct figures two = { .count = { [FIGURE_COMPLETED] = 2, [FIGURE_SUCCESSFUL] = 1 } };
-    hours_put(&after, hour, HOURS_DISPATCHED, &two);
+    hours_put(&after, hour, RUN_PULL, &two);
     for (int i = 0; i < 2; i++) { /* and one that read before it, and writes after it, is refused */
         assert_int_equal(hours_replace(f->redis, STR_LIT("d-1"), STR_LIT("org/four"),
                                        buf_str(&before), buf_str(&after), now_ms, TTL_S, &done,
@@ -289,7 +290,7 @@ static void hours_and_days_end_with_their_time_and_older_ones_are_not_written(vo
     bool done = false;
     buf_init(&lines, LINES);
     for (size_t i = 5; i-- > 0;)
-        hours_put(&lines, (today - ago[i]) * DAY_HOURS + 5, HOURS_DISPATCHED, &one);
+        hours_put(&lines, (today - ago[i]) * DAY_HOURS + 5, RUN_PULL, &one);
     assert_int_equal(hours_replace(f->redis, STR_LIT("d"), STR_LIT("org/four"), STR_LIT(""),
                                    buf_str(&lines), now_ms, TTL_S, &done, NULL),
                      OK);
@@ -307,7 +308,7 @@ static void hours_and_days_end_with_their_time_and_older_ones_are_not_written(vo
             else
                 assert_int_equal(v->integer, -2);
         }
-    assert_int_equal(count(f, false, 90, HOURS_DISPATCHED, FIGURE_COMPLETED), 4);
+    assert_int_equal(count(f, false, 90, RUN_PULL, FIGURE_COMPLETED), 4);
 }
 
 int main(void)

@@ -36,6 +36,7 @@ static struct result_record *add(struct scene *s, char *run, char *name, char *a
     job->started_at = s->text[s->n][0];
     job->completed_at = s->text[s->n][1];
     job->repo = "org/a";
+    job->pr_number = 7;
     job->workflow_name = "ci";
     job->run_id = run;
     job->job_name = name;
@@ -163,6 +164,10 @@ static void nightly_and_periodic_runs_count_apart(void **state)
     assert_int_equal(value(&s, "p.done"), 1);
     assert_int_equal(value(&s, "n.done"), 2);
     assert_int_equal(value(&s, "n.runs"), 2);
+    add(&s, "8", "a", "1", "failure", NOON)->pr_number = 0; /* a push */
+    assert_int_equal(value(&s, "u.done"), 1);
+    assert_int_equal(value(&s, "u.runs"), 1);
+    assert_int_equal(value(&s, "n.done"), 2);
 }
 
 /* Whatever they call their deliveries and workflows; a job is a name in a workflow. */

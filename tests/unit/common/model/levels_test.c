@@ -60,7 +60,7 @@ static void put(struct levels *l, struct job job)
 static struct level_figures figures(struct levels *l, const char *repo, int days)
 {
     struct level_figures f;
-    levels_figures(l, str_of(repo), LEVEL_PULL_REQUESTS, NOW - days * DAY, NOW, 3 * HOUR, &f);
+    levels_figures(l, str_of(repo), RUN_PULL, NOW - days * DAY, NOW, 3 * HOUR, &f);
     return f;
 }
 
@@ -203,7 +203,7 @@ static void levels_go_by_pull_requests_alone_and_nightlies_stand_beside(void **s
     assert_int_equal(f.jobs, 10);
     assert_int_equal(f.successful, 5);
     assert_int_equal(f.runs, 10);
-    levels_figures(l, STR_LIT("org/a"), LEVEL_SELF_REPORTS, NOW - 7 * DAY, NOW, 3 * HOUR, &beside);
+    levels_figures(l, STR_LIT("org/a"), RUN_SELF, NOW - 7 * DAY, NOW, 3 * HOUR, &beside);
     assert_int_equal(beside.jobs, 90);
     assert_int_equal(beside.successful, 90);
     levels_free(l);

@@ -65,7 +65,7 @@ static void a_repo_tells_tier_rate_and_last_result(void **state)
                                        .reason = (char *)(uintptr_t) "slow",
                                        .since_ms = 1000 };
     struct hours_point day = {
-        .of[HOURS_DISPATCHED]
+        .of[RUN_PULL]
             .count = { [FIGURE_COMPLETED] = 8, [FIGURE_SUCCESSFUL] = 4, [FIGURE_CANCELLED] = 1 }
     };
     const struct window window = { .days = 7, .n = 1, .at = &day };
