@@ -231,17 +231,6 @@ def test_the_indexes_name_the_job(db):
     assert 0 < db.ttl(KEYS[0]) <= 3000
 
 
-def test_jobs_of_pull_requests_stand_in_an_index_of_their_own_that_no_nightly_pushes_out(db):
-    db.zadd("crcr:repo:org/four", {f"nightly{i}": 3000 + i for i in range(1000)})
-    reply = step(db, KEYS, "in_progress", 2000, "1", fact("in_progress", 2000)["fields"])
-    assert db.zrange("crcr:repo:org/four|pr", 0, -1, withscores=True) == [(JOB, 2000)]
-    assert dict(zip(reply[1::2], reply[2::2]))["last_ms"] == "2000"
-    assert db.zscore("crcr:repo:org/four", JOB) is None and 0 < db.ttl("crcr:repo:org/four|pr") <= 3000
-    db.zadd("crcr:repo:org/four|pr", {f"newer{i}": 3000 + i for i in range(1000)})
-    fold(db, fact("completed", 2500, conclusion="success"))
-    assert db.zcard("crcr:repo:org/four|pr") == 1000 and db.zscore("crcr:repo:org/four|pr", JOB) is None
-
-
 def test_what_changed_is_counted_once_for_all_of_a_moment_and_anew_while_a_sweeper_has_it(db):
     """An odd score is a sweeper's lease (due.lua)."""
     fold(db, fact("in_progress", 2000))

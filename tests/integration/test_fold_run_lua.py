@@ -1,10 +1,10 @@
 """More of the fold's Lua: the jobs of a run (common/view/fold/run.lua), its start, one job under two check run
-ids; and pull requests that demote."""
+ids; the jobs of pull requests; and pull requests that demote."""
 import itertools
 
 import pytest
 
-from test_fold_lua import KEYS, db, empty, everything, fact, labels, server, step  # noqa: F401 (fixtures)
+from test_fold_lua import JOB, KEYS, db, empty, everything, fact, fold, labels, server, step  # noqa: F401 (fixtures)
 
 
 def job_fact(name, check_run_id, state, received_ms, attempt="1", **fields):
@@ -108,6 +108,17 @@ def test_a_run_notes_no_more_than_a_thousand_jobs(db):
     db.hset(KEYS[10], mapping={f"old/{n}": "1 ended" for n in range(1001)})
     fold_job(db, *job_fact("build", "A", "in_progress", 2000))
     assert db.hlen(KEYS[10]) == 1002 and db.hget(KEYS[10], "started_ms") == "2000"
+
+
+def test_jobs_of_pull_requests_stand_in_an_index_of_their_own_that_no_nightly_pushes_out(db):
+    db.zadd("crcr:repo:org/four", {f"nightly{i}": 3000 + i for i in range(1000)})
+    reply = step(db, KEYS, "in_progress", 2000, "1", fact("in_progress", 2000)["fields"])
+    assert db.zrange("crcr:repo:org/four|pr", 0, -1, withscores=True) == [(JOB, 2000)]
+    assert dict(zip(reply[1::2], reply[2::2]))["last_ms"] == "2000"
+    assert db.zscore("crcr:repo:org/four", JOB) is None and 0 < db.ttl("crcr:repo:org/four|pr") <= 3000
+    db.zadd("crcr:repo:org/four|pr", {f"newer{i}": 3000 + i for i in range(1000)})
+    fold(db, fact("completed", 2500, conclusion="success"))
+    assert db.zcard("crcr:repo:org/four|pr") == 1000 and db.zscore("crcr:repo:org/four|pr", JOB) is None
 
 
 # ---- pull requests that demote --------------------------------------------------------------------
