@@ -13,10 +13,10 @@
 static const struct {
     const char *unit, *window;
     int64_t window_us;
-    int64_t most; /* that one call costs */
+    int64_t most; /* that one call costs; a search takes a full bucket where that is less */
 } buckets[BUDGET_BUCKETS] = {
-    [BUDGET_REQUESTS_HOUR] = { "requests", "an hour", 3600000000, 2 },
-    [BUDGET_POINTS_MINUTE] = { "points", "a minute", 60000000, 6 },
+    [BUDGET_REQUESTS_HOUR] = { "requests", "an hour", 3600000000, 1 },
+    [BUDGET_POINTS_MINUTE] = { "points", "a minute", 60000000, 5 },
     [BUDGET_CONTENT_MINUTE] = { "contents", "a minute", 60000000, 1 },
     [BUDGET_CONTENT_HOUR] = { "contents", "an hour", 3600000000, 1 },
 };

@@ -82,28 +82,18 @@ static void a_label_of_another_pull_request_with_the_same_head_opens_nothing(voi
     assert_false(check_may_start(&view, 43));
 }
 
-static void nothing_starts_on_a_commit_that_its_pull_request_has_gone_past(void **state)
+static void on_a_commit_that_is_past_nothing_starts_and_the_rest_goes_last(void **state)
 {
     (void)state;
-    const struct commit_pr prs[] = { { 41, "ciflow/crcr/npu", true },
-                                     { 42, "ciflow/crcr/npu", false } };
-    for (int level = 3; level <= 4; level++) {
-        const struct commit_view view = {
-            .level = level, .device = STR_LIT("npu"), .prs = prs, .n_prs = 2
-        };
-        assert_false(check_may_start(&view, 41));
-        assert_true(check_may_start(&view, 42));
-    }
-}
-
-static void what_is_on_such_a_commit_goes_last(void **state)
-{
-    (void)state;
-    struct wanted_check wanted = { .aggregate = true, .completed = true };
-    const struct check_sent sent = { .id = 7 };
-    assert_int_equal(plan_class(&wanted, &sent, ACTION_CHECK_UPDATE), BUDGET_AGGREGATE);
-    wanted.past = true;
-    assert_int_equal(plan_class(&wanted, &sent, ACTION_CHECK_UPDATE), BUDGET_REST);
+    const struct commit_pr prs[] = { { 41, "ciflow/crcr/a", true },
+                                     { 42, "ciflow/crcr/a", false } };
+    struct commit_view view = { .level = 3, .device = STR_LIT("a"), .prs = prs, .n_prs = 2 };
+    assert_true(!check_may_start(&view, 41) && check_may_start(&view, 42));
+    view.level = 4;
+    assert_true(!check_may_start(&view, 41) && check_may_start(&view, 42));
+    const struct wanted_check end = { .aggregate = true, .completed = true, .past = true };
+    assert_int_equal(plan_class(&end, &(struct check_sent){ .id = 7 }, ACTION_CHECK_UPDATE),
+                     BUDGET_REST);
 }
 
 static void a_job_without_a_pull_request_has_no_check_run(void **state)
@@ -484,8 +474,7 @@ int main(void)
         cmocka_unit_test(the_case_of_a_label_does_not_matter),
         cmocka_unit_test(a_demoted_l3_starts_nothing_and_l4_is_never_demoted),
         cmocka_unit_test(a_label_of_another_pull_request_with_the_same_head_opens_nothing),
-        cmocka_unit_test(nothing_starts_on_a_commit_that_its_pull_request_has_gone_past),
-        cmocka_unit_test(what_is_on_such_a_commit_goes_last),
+        cmocka_unit_test(on_a_commit_that_is_past_nothing_starts_and_the_rest_goes_last),
         cmocka_unit_test(a_job_without_a_pull_request_has_no_check_run),
         cmocka_unit_test(nightly_and_periodic_jobs_have_no_check_run),
         cmocka_unit_test(a_job_has_one_check_run_an_attempt),

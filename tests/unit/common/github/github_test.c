@@ -268,7 +268,7 @@ static void a_refused_token_is_a_wait_for_its_repository(void **state)
 /* Who knows what others have sent in the meantime. */
 static void a_call_that_waited_long_for_its_token_pays_again(void **state)
 {
-    const struct budget_rules rules = { .limit = { [BUDGET_POINTS_MINUTE] = 20 }, .replicas = 1 };
+    const struct budget_rules rules = { .limit = { [BUDGET_REQUESTS_HOUR] = 2 }, .replicas = 1 };
     struct silent s;
     (void)state;
     budget = github_budget_new(&rules);

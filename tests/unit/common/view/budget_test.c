@@ -171,7 +171,8 @@ static void a_pull_request_that_floods_holds_up_no_other(void **state)
 {
     of_pr = 1;
     assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 40), 40, 40);
-    assert_in_range(all(state, &hour, "org/b", BUDGET_AGGREGATE, 1000), 31, 32); /* until it is over both */
+    assert_in_range(all(state, &hour, "org/b", BUDGET_AGGREGATE, 1000), 31,
+                    32); /* until it is over both */
     of_pr = 2;
     assert_in_range(all(state, &hour, "org/b", BUDGET_AGGREGATE, 1000), 15, 16);
     of_pr = 0;
