@@ -116,7 +116,7 @@ def test_what_is_removed_while_they_run_is_reported(relay):
             daemon.signal(signal.SIGCONT)
     for part, role in (("dispatcher", "router"), ("reporter", "fold")):
         holes = wait_for(f"{role} to say what is gone", lambda: lost(relay, part))
-        assert list(holes) == [(role, "events")] and holes[role, "events"] in (3, 4)
+        assert list(holes) == [(role, "events")] and 1 <= holes[role, "events"] <= 4
         assert counted(relay, part, role, "events") == holes[role, "events"]
     send(relay, 5)
     wait_for("it to be dispatched", lambda: 5 in dispatched(relay))
