@@ -1,6 +1,8 @@
 """deploy/local and the in-memory broker: what deploy/try and these tests start."""
+import hashlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,6 +50,71 @@ def test_a_node_takes_its_classes_from_the_archive_that_fetch_kafka_made(kafka_n
     pid = (kafka_node.folder / "kafka.pid").read_text().strip()
     with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
         assert any(re.search(r"/classes-[0-9.]+\.jsa$", line) for line in maps)
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """fetch-kafka with a version of two small jars, and a Maven that copies them out of a folder, as from ~/.m2."""
+    class Mirror:
+        here, jars = tmp_path / "local", tmp_path / "home/.m2/repository/org"
+        kept = tmp_path / "cache/kafka-0.0.0"
+        good = {name: f"the right {name}".encode() for name in ("kafka_2.13-0.0.0.jar", "slf4j.jar")}
+        sums = {name: hashlib.sha256(content).hexdigest() for name, content in good.items()}
+
+        def fetch(self, *options, version="0.0.0"):
+            return run(self.here / "fetch-kafka", *options, env={
+                **os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "KAFKA_VERSION": version,
+                "CRCR_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home"), "MIRROR": str(self.jars)})
+
+        def put(self):
+            for name, content in self.good.items():
+                (self.jars / name).write_bytes(content)
+    for folder in (Mirror.here, Mirror.jars, tmp_path / "bin"):
+        folder.mkdir(parents=True)
+    for name in ("fetch-kafka", "lib.sh"):
+        shutil.copy(LOCAL / name, Mirror.here)
+    (tmp_path / "bin/mvn").write_text(
+        '#!/bin/sh\nfor word; do case $word in -DoutputDirectory=*) to=${word#*=} ;; esac; done\n'
+        'mkdir -p "$to" && cp "$MIRROR"/* "$to"\n')
+    (tmp_path / "bin/mvn").chmod(0o755)
+    one = Mirror()
+    one.put()
+    (one.here / "kafka-0.0.0.sha256").write_text("".join(f"{value}  {name}\n" for name, value in one.sums.items()))
+    return one
+
+
+@pytest.mark.parametrize("jar", ["kafka_2.13-0.0.0.jar", "slf4j.jar", "another.jar"])
+def test_a_jar_with_another_sum_than_the_trees_is_named_removed_and_not_used(mirror, jar):
+    (mirror.jars / jar).write_bytes(b"tampered")
+    found, wanted = hashlib.sha256(b"tampered").hexdigest(), mirror.sums.get(jar, "none")
+    for _ in "fetched", "already kept":
+        done = mirror.fetch()
+        assert done.returncode == 1 and done.stdout == "", done.stderr
+        assert re.search(rf"{jar}: wanted SHA-256 {wanted}.*, found {found}; removed", done.stderr), done.stderr
+        assert not (mirror.kept / "jars" / jar).exists()
+        assert b"tampered" not in [path.read_bytes() for path in mirror.jars.iterdir()]
+        mirror.put()
+        done = mirror.fetch()
+        assert done.returncode == 0 and done.stdout == f"{mirror.kept}\n", done.stderr
+        assert {path.name for path in (mirror.kept / "jars").iterdir()} == set(mirror.good)
+        (mirror.kept / "jars" / jar).write_bytes(b"tampered")
+
+
+def test_a_jar_that_is_missing_and_a_version_without_sums_are_refused(mirror):
+    (mirror.jars / "slf4j.jar").unlink()
+    done = mirror.fetch()
+    assert done.returncode == 1 and f"slf4j.jar is missing (wanted SHA-256 {mirror.sums['slf4j.jar']})" in done.stderr
+    done = mirror.fetch(version="0.0.1")
+    assert done.returncode == 1 and "kafka-0.0.1.sha256 is not there: make it with" in done.stderr
+    assert not mirror.kept.exists()
+
+
+def test_one_command_prints_the_sums_of_another_version(mirror):
+    done = mirror.fetch("--sums")
+    assert done.returncode == 0 and done.stdout == (mirror.here / "kafka-0.0.0.sha256").read_text(), done.stderr
+    assert not mirror.kept.exists()
+    version = re.search(r"KAFKA_VERSION:-([0-9.]+)", (LOCAL / "lib.sh").read_text())[1]
+    assert (LOCAL / f"kafka-{version}.sha256").exists()
 
 
 @pytest.mark.long
