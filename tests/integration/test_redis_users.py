@@ -2,6 +2,7 @@
 import itertools
 import re
 import subprocess
+import threading
 
 import pytest
 import redis as redis_client
@@ -25,7 +26,7 @@ SETS = {"zombies": (ALL - REPORTER, ALL), "due": (ALL - REPORTER, ALL), "tally":
         "delivery:d": (ALL - REPORTER, ALL - REPORTER - CTL)}
 DANGEROUS = ("FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG GET *", "CONFIG SET maxmemory 1", "ACL LIST", "ACL SETUSER default +@all",
              "SHUTDOWN", "REPLICAOF 127.0.0.1 1", "MONITOR", "SAVE", "SCAN 0", "RANDOMKEY", "CLIENT LIST",
-             "SCRIPT FLUSH", "FUNCTION FLUSH", "MODULE LIST", "DUMP crcr:epoch", "RENAME crcr:epoch crcr:x", "SUBSCRIBE x",
+             "SCRIPT FLUSH", "FUNCTION FLUSH", "FUNCTION KILL", "MODULE LIST", "DUMP crcr:epoch", "RENAME crcr:epoch crcr:x", "SUBSCRIBE x",
              "GET other:epoch", "SET other:epoch 1", "EVAL return(redis.call('FLUSHALL')) 0",
              "EVAL return(redis.call('GET','other:epoch')) 0", "EVAL return(1) 1 other:epoch")
 
@@ -111,6 +112,41 @@ def test_a_user_is_refused_what_is_dangerous_and_keys_of_others(server, user):
     assert admin.get("other:epoch") == "1"
 
 
+def test_one_user_may_end_a_script_that_holds_up_redis_as_the_runbook_says(server):
+    admin, answers = server.client(), []
+    admin.config_set("busy-reply-threshold", 100)
+
+    def hang():
+        try:
+            server.client().eval("while true do end", 0)
+        except redis_client.ResponseError as error:
+            answers.append(str(error))
+    hanging = threading.Thread(target=hang)
+    hanging.start()
+    clients = {user: connect(server, user) for user in USERS}
+
+    def busy():
+        try:
+            return not admin.ping()
+        except redis_client.ResponseError as error:
+            return "BUSY" in str(error)
+    try:
+        wait_for("Redis to be busy", busy)
+        for user in ALL - CTL:
+            assert refused(clients[user], "SCRIPT KILL"), user
+        command = re.search(r"docker compose exec redis (redis-cli --user (\w+) .* script kill)", (ROOT / "deploy/README.md").read_text())
+        said = subprocess.run(["redis-cli", "-p", str(server.port), *command[1].split()[1:]],
+                              input=f"of {command[2]}\n", capture_output=True, text=True, timeout=60)
+        assert "OK" in said.stdout.splitlines(), said
+    finally:
+        hanging.join(10)
+        if hanging.is_alive():
+            admin.execute_command("SCRIPT KILL")
+            hanging.join(60)
+    assert len(answers) == 1 and "killed by user" in answers[0], answers
+    assert refused(clients["crcrctl"], "SCRIPT FLUSH") and not refused(clients["crcrctl"], "SCRIPT KILL")  # NOTBUSY
+
+
 def test_the_default_user_of_the_acl_file_may_only_ping(server, tmp_path):
     made = subprocess.run([ROOT / "deploy/compose/make-secrets", "--demo", "--dir", tmp_path], capture_output=True, text=True,
                           timeout=60)
@@ -133,6 +169,7 @@ def test_the_users_have_the_commands_that_the_code_uses_and_no_other():
     used = set(itertools.chain.from_iterable(
         re.findall(r"redis\.call\('([A-Z]+)'" if file.suffix == ".lua" else r'REDIS_ARGS\(STR_LIT\("([A-Z]+)"\)',
                    file.read_text()) for file in files))
+    used |= {"SCRIPT|KILL"}  # by people, deploy/README.md
     used |= {"EVAL", "EVALSHA", "SCRIPT|LOAD", "PING", "HMGET", "HGETALL", "HSET"}  # redis.c; jobs.c; allowlist_source.c
     given = set(re.findall(r"\+([a-z|]+)", (ROOT / "deploy/redis/users").read_text()))
     assert {command.upper() for command in given} == used

@@ -91,7 +91,7 @@ def test_a_command_that_is_not_understood_is_seen(ctl):
 
 def test_the_other_commands_are_of_programs_and_files_that_are_there():
     # What the overlay `full` makes, and what Strimzi and Kubernetes make of it.
-    made = {one["metadata"]["name"] for one in render(K8S / "overlays/full")} | {"crcr-brokers-0", "data-redis-0"}
+    made = {one["metadata"]["name"] for one in render(K8S / "overlays/full")} | {"crcr-brokers-0", "data-redis-0", "redis-0"}
     for command in set(COMMANDS) - {SYSTEMD, LOGINS}:
         word = next(part for part in shlex.split(command) if "=" not in part)
         if word.startswith("crcr-"):
