@@ -1,5 +1,6 @@
 """What `cmake --install` and cpack make: the programs start, the units name what is there. What needs systemd-analyze or
 dpkg-shlibdeps is skipped where they are missing, but not in tests/run --all, which installs them."""
+import ipaddress
 import os
 import re
 import subprocess
@@ -175,6 +176,40 @@ def test_links_of_installed_documents_lead_to_installed_files(installed):
                 links += 1
                 assert (page.parent / path).is_file(), f"{page.relative_to(doc)}: {path}"
     assert links > 50
+
+
+def addresses_of(lines, key):
+    return [ipaddress.ip_network(one) for name, value in lines if name == key for one in value.split()]
+
+
+def test_a_unit_reaches_no_private_address_but_this_machine(installed):
+    """What deploy/k8s shuts, too; ports are not in systemd's hands. The README's drop-in opens the relay's own."""
+    [policy] = [p for p in of_kind(render(K8S / "overlays/full"), "NetworkPolicy") if p["metadata"]["name"] == "crcr-to-the-internet"]
+    shut = {ipaddress.ip_network(one) for rule in policy["spec"]["egress"] for to in rule["to"] for one in to["ipBlock"]["except"]}
+    shut |= {ipaddress.ip_network(one) for one in ("fc00::/7", "fe80::/10", "::ffff:0:0/96", "64:ff9b::/96")}
+    for unit, lines in units(installed).items():
+        denied = addresses_of(lines, "IPAddressDeny")
+        assert set(denied) == shut and not addresses_of(lines, "IPAddressAllow"), unit
+        for address in ("127.0.0.1", "::1", "140.82.112.3", "2606:50c0:8000::153"):
+            assert not any(ipaddress.ip_address(address) in one for one in denied), f"{unit}: {address}"
+        assert ("RestrictAddressFamilies", "AF_INET AF_INET6 AF_UNIX") in lines, unit
+
+
+def test_the_readmes_drop_in_opens_addresses_for_all_units(installed, tmp_path):
+    path, text = re.search(r"^    # /etc/systemd/system/(\S+)\n((?:    .+\n)+)", (ROOT / "deploy/systemd/README.md").read_text(),
+                           re.MULTILINE).groups()
+    assert re.fullmatch(r"    \[Service\]\n    IPAddressAllow=[0-9./ ]+\n", text)
+    folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
+    drop_in = tmp_path / path
+    drop_in.parent.mkdir()
+    drop_in.write_text(text.replace("    ", "") + "NoSuchKey=1\n")  # to be seen that it is read
+    for unit in folder.glob("*.service"):
+        (tmp_path / unit.name).write_text(unit.read_text().replace(PREFIX, f"{installed}{PREFIX}"))
+    for unit in ("crcr-ingest", "crcr-dispatcher", "crcr-reporter", "crcr-redeliver@6h"):
+        said = run("systemd-analyze", "verify", "--man=no", tmp_path / f"{unit}.service",
+                   env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"})
+        assert [line for line in said.splitlines() if "crcr-" in line and "NoSuchKey" not in line] == [], said
+        assert f"{drop_in}:3: Unknown key 'NoSuchKey'" in said, said
 
 
 def test_systemd_finds_no_fault_in_the_units_and_little_exposure(installed, tmp_path):
