@@ -111,6 +111,19 @@ def test_redis_may_take_its_time_to_read_its_file_and_refuses_writes_when_it_is_
         assert options["--maxmemory"] == "${REDIS_MAXMEMORY:-4608mb}" and options["--maxmemory-policy"] == "noeviction"
 
 
+def test_only_who_calls_outside_is_on_a_network_that_leads_there():
+    networks = STACK["networks"]
+    assert networks["data"] == {"internal": True}
+    masquerade = "com.docker.network.bridge.enable_ip_masquerade"
+    closed = {"data"} | {name for name, one in networks.items() if one.get("driver_opts") == {masquerade: "false"}}
+    tls = yaml.safe_load((COMPOSE / "tls" / "compose.yml").read_text())["services"]
+    services = {name: {**tls.get(name, {}), **SERVICES.get(name, {})} for name in tls.keys() | SERVICES.keys()}
+    out = {name for name, service in services.items() if set(service["networks"]) - closed}
+    assert out == {"ingest", "dispatcher", "reporter", "redeliver", "crcrctl"} | {"github", "webhook"}  # the demo's: they are outside
+    for name, service in services.items():  # Docker publishes no port of what is in internal networks alone
+        assert "ports" not in service or set(service["networks"]) != {"data"}, name
+
+
 @pytest.mark.parametrize("publish", ["0.0.0.0:9094", "[::]:9094"])
 def test_kafka_names_the_setting_when_clients_would_be_sent_nowhere(publish, tmp_path):
     environment = {"KAFKA_PUBLISH": publish, "KAFKA_ADVERTISE": "", "TMPDIR": str(tmp_path)}
