@@ -87,8 +87,9 @@ static void set(const struct watched *w, size_t family, double to)
     metrics_set(role_metrics(w->source->role), family, METRIC_LABELS(str_of(w->name)), to);
 }
 
-/* For the pages; Redis may be unavailable, the metrics and the log say the same. */
-static void store_in_redis(const struct watched *w, const char *sha)
+/* For the pages, which strangers read: error names no host. Redis may be unavailable, the metrics
+ * and the log say the same. */
+static void store_in_redis(const struct watched *w, const char *error, const char *sha)
 {
     const struct redis_value *v;
     char at[CLOCK_TEXT_SIZE];
@@ -97,9 +98,9 @@ static void store_in_redis(const struct watched *w, const char *sha)
         return;
     clock_format(clock_wall_ms(), at);
     struct str argv[10] = { STR_LIT("HSET"),        STR_LIT(KEY_ALLOWLIST), STR_LIT("source"),
-                            str_of(w->from->shown), STR_LIT("error"),       str_of(w->error) };
+                            str_of(w->from->shown), STR_LIT("error"),       str_of(error) };
     size_t n = 6;
-    if (!w->error[0]) {
+    if (!*error) {
         argv[n++] = STR_LIT("fetched_at");
         argv[n++] = str_of(at);
     }
@@ -126,7 +127,7 @@ static void trouble(struct watched *w, const char *event, const char *result, co
     if (news)
         log_error(event, LOG_STR("file", str_of(w->name)),
                   LOG_STR("source", str_of(w->from->shown)), LOG_STR("error", str_of(error)));
-    store_in_redis(w, NULL);
+    store_in_redis(w, strcmp(result, "refused") ? "it cannot be fetched" : error, NULL);
 }
 
 static void report_fetched(const struct watched *w, int64_t at_ms)
@@ -201,7 +202,7 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         publish(w, body, size);
     count(w, results[verdict]);
     set(w, M_ALLOWLIST_HELD, held);
-    store_in_redis(w, held ? NULL : w->sha);
+    store_in_redis(w, "", held ? NULL : w->sha);
 }
 
 static void came(struct watched *w, struct str body)
@@ -239,7 +240,7 @@ static void fetched(void *opaque, const struct content_answer *answer)
         report_fetched(w, clock_wall_ms());
         if (answer->unchanged) {
             count(w, "same");
-            store_in_redis(w, w->sha);
+            store_in_redis(w, w->error, w->sha);
         } else {
             free(w->etag);
             w->etag = str_dup(answer->etag);

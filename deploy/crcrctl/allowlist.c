@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../../common/crypto/hmac.h"
+#include "out.h"
 #include "scan.h"
 #include "verbs.h"
 
@@ -72,7 +73,9 @@ int verb_allowlist(struct ctl *ctl, const struct args *args)
     if (!err)
         err = allowlist_parse(&list, file, buf_str(&text), &why);
     if (err) {
-        fprintf(stderr, "%s\n", why.text); /* file:line:column first, as compilers do */
+        buf_reset(&text);
+        clean_line(&text, str_of(why.text));
+        fprintf(stderr, "%s\n", text.ptr); /* file:line:column first, as compilers do */
         return CTL_PROBLEM;
     }
     for (size_t i = 0; i < allowlist_size(list); i++)

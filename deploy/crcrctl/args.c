@@ -19,7 +19,7 @@ static const struct {
     [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO" },
     [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
     [OPTION_TOPIC] = { "TOPIC", ARGS_TOPICS },
-    [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z" },
+    [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z, after 1970" },
     [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
     [OPTION_NUMBER] = { "N", "a number" },
     [OPTION_RATE] = { "N/s", "a number a second, such as 5 or 5/s, at most 10000" },
@@ -90,10 +90,11 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
         *(bool *)to = true;
         return true;
     case OPTION_TIME:
-        if (!duration_parse(text, number))
-            return !clock_parse(value, number, NULL);
-        *number = clock_wall_ms() - *number;
-        return true;
+        if (duration_parse(text, number))
+            *number = clock_wall_ms() - *number;
+        else if (clock_parse(value, number, NULL))
+            return false;
+        return *number > 0; /* 0: not given; below: librdkafka's "from the end" and the like */
     case OPTION_DURATION:
         return duration_parse(text, number) && *number > 0 && (!row->max || *number <= row->max);
     case OPTION_RATE:

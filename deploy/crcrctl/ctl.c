@@ -12,6 +12,7 @@
 #include "../../common/base/file.h"
 #include "out.h"
 
+#define SAID_MAX    65536 /* of one line that is said */
 #define CHECK_MS    5000
 #define TERMINAL_MS 200
 #define LINES_MS    5000
@@ -71,21 +72,18 @@ enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer
 
 void ctl_say(const struct ctl *ctl, const char *format, ...)
 {
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(SAID_MAX); /* may quote what somebody answered */
     va_list args;
-    progress_end();
-    fprintf(stderr, "crcrctl %s: ", ctl->verb);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    clean_vprintf(&text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    progress_end();
+    fprintf(stderr, "crcrctl %s: %.*s\n", ctl->verb, STR_ARG(buf_str(&text)));
 }
 
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
 {
-    struct buf CLEANUP(buf_clear) text; /* may quote what somebody answered */
-    buf_init(&text, sizeof(why->text));
-    clean_line(&text, str_of(why->text));
-    ctl_say(ctl, "%.*s", STR_ARG(buf_str(&text)));
+    ctl_say(ctl, "%s", why->text);
     return err == ERR_RETRY || err == ERR_UNKNOWN ? CTL_UNREACHABLE : CTL_PROBLEM;
 }
 

@@ -123,7 +123,7 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
                         const struct event_facts *facts, struct why *why)
 {
     struct topic_position at = { .topic = NULL };
-    struct buf key CLEANUP(buf_clear);
+    struct buf CLEANUP(buf_clear) key, line;
     struct event event = event_of_facts(one->kind, facts);
     struct headers headers;
     event.delivery = one->guid;
@@ -132,6 +132,7 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     headers_init(&headers);
     event_to_headers(&event, &headers);
     buf_init(&key, EVENT_KEY_MAX);
+    buf_init(&line, EVENT_KEY_MAX + 1000);
     event_key(&key, one->kind, facts);
     if (!r->args->dry_run) {
         enum err err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_EVENTS],
@@ -141,9 +142,10 @@ static enum err publish(const struct redeliver *r, struct delivery *one, struct 
     }
     one->state = DELIVERY_PUBLISHED;
     progress_end();
-    printf("%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
-           STR_ARG(one->guid), event_kind_name(one->kind), event.action.len ? " " : "",
-           STR_ARG(event.action), buf_str(&key).ptr);
+    clean_printf(&line, "%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
+                 STR_ARG(one->guid), event_kind_name(one->kind), event.action.len ? " " : "",
+                 STR_ARG(event.action), buf_str(&key).ptr);
+    ctl_put(&line);
     if (r->args->dry_run)
         printf("\n");
     else

@@ -48,9 +48,11 @@ struct api_path {
     bool no_view;     /* it is of the relay itself: the view may be unavailable */
     bool with_list;   /* 503 while the allowlist is being read */
 };
-/* The detail of 503 when the view cannot be read. */
-#define PATH_UNAVAILABLE "Redis is unavailable, try again"
-#define SVG_TYPE         "image/svg+xml"
+/* What strangers read where Redis or Kafka does not answer; the log has what and why. */
+#define VIEW_UNAVAILABLE   "the view is unavailable"
+#define TOPICS_UNAVAILABLE "the topics are unavailable"
+#define PATH_UNAVAILABLE   VIEW_UNAVAILABLE ", try again"
+#define SVG_TYPE           "image/svg+xml"
 
 /* path and query are decoded. False: there is no such path, or its id is malformed, or a
  * parameter holds a line break, or all have more than 1 KiB; *ret is untouched. PURE, as the next.

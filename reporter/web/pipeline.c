@@ -10,6 +10,7 @@
 #include "../../common/io/topic_admin.h"
 #include "../../common/io/topic_follower.h"
 #include "../../common/view/indexes.h"
+#include "paths.h"
 #include "pipeline_put.h"
 
 #define LOOK_MS      5000
@@ -49,7 +50,7 @@ struct pipeline {
     struct pipeline_look look;
     struct buf looked_all, looked_health; /* what it said when it last came to its end */
     int64_t looked_ms;                    /* when that was; 0 */
-    struct why error;                     /* of the last one; "" */
+    bool failed, blind;                   /* of the last one: Kafka, Redis did not answer */
     struct topic_want *wants;             /* of this one */
     size_t n_wants;
 };
@@ -239,7 +240,7 @@ static void render(struct pipeline *p)
     struct pipeline_view view = {
         .pipeline = &p->looked_all,
         .health = &p->looked_health,
-        .error = p->error.text,
+        .error = p->failed ? TOPICS_UNAVAILABLE : "",
         .looked_ms = p->looked_ms,
         .now_ms = clock_wall_ms(),
         .dlq = is_read(p, OF_DLQ) ? &p->open : NULL,
@@ -258,8 +259,11 @@ static void render(struct pipeline *p)
         err = allowlist_note_error(p->redis, refused, &why);
     if (!err)
         err = allowlist_note_fetched(p->redis, &view.fetched_ms, &why);
+    if (err && !p->blind)
+        log_warn("pipeline_not_seen", LOG_STR("error", str_of(why.text)));
+    p->blind = err != OK;
     if (err)
-        view.redis_error = why.text;
+        view.redis_error = VIEW_UNAVAILABLE;
     else
         view.n_accounts = n;
     dlq_sort(&p->open, true);
@@ -278,18 +282,17 @@ static void look(struct pipeline *p)
     enum err err = follow(p, &why);
     if (!err && goes_on(p))
         err = look_at_kafka(p, &why);
-    if (err && !*p->error.text)
+    if (err && !p->failed)
         log_warn("pipeline_not_seen", LOG_STR("error", str_of(why.text)));
-    if (!err && *p->error.text)
+    if (!err && p->failed)
         log_info("pipeline_seen", LOG_STR("role", STR_LIT("web")));
     if (!err) {
-        why.text[0] = '\0';
         buf_reset(&p->looked_all);
         buf_reset(&p->looked_health);
         pipeline_look_put(&p->looked_all, &p->looked_health, &p->look, &p->reporter->topics);
         p->looked_ms = p->look.at_ms;
     }
-    p->error = why;
+    p->failed = err != OK;
     if (goes_on(p))
         render(p);
 }

@@ -253,6 +253,13 @@ def test_a_dry_run_says_what_it_would_publish_and_writes_nothing(ctl, sim):
     assert guids(ctl) == []
 
 
+def test_the_name_of_a_branch_turns_no_line_around(ctl, sim):
+    sim.remember(500, event="push", body={"ref": "refs/heads/a\u202eb", "before": "0" * 40, "after": "1" * 40, "deleted": False,
+                                          "repository": {"full_name": "pytorch/pytorch", "default_branch": "main"}, "commits": []})
+    said = redeliver(ctl, "--dry-run").stdout
+    assert "pytorch/pytorch@refs/heads/a b" in said and "\u202e" not in said
+
+
 # ---- GitHub's troubles -----------------------------------------------------------------------------------------
 def test_the_rate_holds_between_payloads(ctl, sim):
     for number in range(12):

@@ -289,6 +289,21 @@ def test_whoever_waits_is_sent_to_ask_when_redis_is_unavailable(reporter, rich):
     wait_for("it to be back", lambda: get(reporter, path)[0] == 200)
 
 
+def test_what_strangers_read_names_no_component_and_no_host(reporter, rich):
+    """What and why is in the log."""
+    reporter.redis.process.signal(signal.SIGSTOP)
+    try:
+        for path in ("/api/crcr/prs", "/api/crcr/summary", f"/api/crcr/deliveries/{rich.delivery}", "/repo/org/four/badge.svg"):
+            body = wait_for("it to be gone", lambda path=path: (found := get(reporter, path))[0] == 503 and found[2])
+            assert json.loads(body) == {"detail": "the view is unavailable, try again"}, path
+        wait_for("the budget to be unknown", lambda: json.loads(get(reporter, "/api/crcr/health")[2])["budget"]["error"] == "the view is unavailable")
+    finally:
+        reporter.redis.process.signal(signal.SIGCONT)
+    log = reporter.relay.parts["reporter"].text()
+    assert re.search(r'"event":"pipeline_not_seen".*edis', log) and re.search(r'"event":"page_failed".*edis', log)
+    wait_for("it to be back", lambda: get(reporter, "/api/crcr/prs")[0] == 200)
+
+
 @pytest.mark.long  # 20 s
 def test_a_live_request_ends_after_20_s_without_a_change(reporter, rich):
     path = f"/api/crcr/deliveries/{rich.delivery}"

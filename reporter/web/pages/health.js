@@ -33,7 +33,7 @@ const worstRole = (roles) => [...roles].sort((a, b) => waits(b.role, b.seconds) 
 
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 export const READING = "The topic is still being read; try again in a minute.";
-export const NOT_REACHED = "The relay has not reached Kafka since it started.";
+export const NOT_REACHED = "The topics have not been read since the start.";
 export const DLQ_OLDER = "Older entries are not counted here: ";
 
 // Each: [title, where one looks next, definition, (health) => [well, text, items of a list]].
@@ -54,7 +54,7 @@ const CARDS = [
   ["GitHub budget", "/pipeline", "Calls left before our own limit, for the account with the fewest; refilled all the time. Needs a look when nothing " +
     "is left for L1 to L3, or GitHub asked us to wait; not well when nothing is left for L4.",
    ({ budget: one }) => {
-     if (one.error) return [UNKNOWN, ["Redis: ", said(one.error)]];
+     if (one.error) return [UNKNOWN, ["Not known: ", said(one.error), "."]];
      const least = (name) => Math.min(...one.buckets.map((bucket) => bucket[name]));
      return [least("left_l4") === 0 ? BAD : least("left_rest") === 0 || one.limited_until ? LOOK : GOOD,
        [one.limited_until ? ["GitHub asked us to wait until ", when(one.limited_until), ". "] : "", one.buckets.length ? "" : "No limit of ours is set."],
@@ -85,11 +85,11 @@ function card(health, [title, path, help, look]) {
     items?.length ? el("ul", items.map((item) => el("li", item))) : null]), { class: "card", key: title, title: help });
 }
 
-// health: of /api/crcr/health; what Kafka said may be old.
+// health: of /api/crcr/health; what the topics said may be old.
 export function cards(health) {
   if (!health || health.missing) return el("p", ["How the relay does is not known: ", health ? health.missing : "nobody said."], { class: "quiet" });
   return el("div", places([
-    health.error ? el("p", ["Kafka could not be looked at: ", said(health.error), ". What waits is ", health.looked_at ? ["of ", when(health.looked_at)] : "not known", "."],
+    health.error ? el("p", ["What waits could not be looked at: ", said(health.error), ". It is ", health.looked_at ? ["of ", when(health.looked_at)] : "not known", "."],
       { class: "error", role: "alert" }) : null,
     el("div", CARDS.map((one) => card(health, one)), { class: "cards" }),
     el("details", [el("summary", "What the cards mean"), el("dl", CARDS.flatMap((one) => [el("dt", one[0]), el("dd", one[2])]))]),

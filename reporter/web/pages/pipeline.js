@@ -66,7 +66,7 @@ export function show(data) {
   return places([
     el("h1", "Pipeline"),
     el("p", data.looked_at ? ["Kafka as of ", when(data.looked_at)] : NOT_REACHED, { class: "quiet" }),
-    data.error ? el("p", ["Kafka could not be looked at again: ", said(data.error)], { class: "error", role: "alert" }) : null,
+    data.error ? el("p", ["The topics could not be looked at again: ", said(data.error)], { class: "error", role: "alert" }) : null,
     el("h2", "What waits"),
     data.groups.length ? table("What waits", "What each role has not finished yet", GROUPS, groupRows(data.groups)) : null,
     el("h2", "Dead-letter queue", { id: "dlq" }), queue(data.dlq),

@@ -64,6 +64,7 @@ class TestAllowlist:
         bench.start(CI_PROVIDERS_URL=providers).ready()
         wait_for("both to be asked for in vain", lambda: all(bench.metric(
             "crcr_allowlist_fetches_total", file=file, result="unreachable") for file in ("allowlist", "providers")))
+        wait_for("the pages to say so, without a path", lambda: bench.redis.hget("crcr:allowlist", "error") == "it cannot be fetched")
         _, text = http("GET", bench.relay.url("admin_dispatcher", "/metrics"))
         name = "crcr_allowlist_fetched_timestamp_seconds"
         assert f'{name}{{file="allowlist"}} {published}\n' in text.decode()

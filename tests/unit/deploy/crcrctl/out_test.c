@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
 #include <cmocka.h>
 
 #include "deploy/crcrctl/out.h"
@@ -28,6 +29,23 @@ static void in_a_line_controls_become_blanks(void **state)
            "a 31m é");
 }
 
+static void what_turns_the_direction_and_a_byte_that_is_no_utf8_become_blanks(void **state)
+{
+    (void)state;
+    static const char *const marks[] = { "\u061c", "\u200e", "\u200f", "\u202a", "\u202e",
+                                         "\u2066", "\u2069", "\x9b",   "\x80",   "\xe2\x80" };
+    enum { N = sizeof(marks) / sizeof(marks[0]) };
+    char text[32];
+    for (size_t i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "a%sb", marks[i]);
+        expect(clean_line, str_of(text), i < N - 1 ? "a b" : "a  b");
+    }
+    expect(
+        clean_line, STR_LIT("\u011b \u200d \u2027 \u202f \u2065"),
+        "\u011b \u200d \u2027 \u202f \u2065"); /* 0x9b within a letter; neighbours of the marks */
+    expect(clean_text, STR_LIT("a\u202eb\x9b"), "a\\xe2\\x80\\xaeb\\x9b");
+}
+
 static void in_a_text_controls_are_written_out_and_lines_stay(void **state)
 {
     (void)state;
@@ -36,13 +54,14 @@ static void in_a_text_controls_are_written_out_and_lines_stay(void **state)
            STR_LIT("a\xc2\x9b"
                    "b"),
            "a\\xc2\\x9bb");
-    expect(clean_text, STR_LIT("é ✓\xc2"), "é ✓\xc2");
+    expect(clean_text, STR_LIT("é ✓\xc2"), "é ✓\\xc2");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_a_line_controls_become_blanks),
+        cmocka_unit_test(what_turns_the_direction_and_a_byte_that_is_no_utf8_become_blanks),
         cmocka_unit_test(in_a_text_controls_are_written_out_and_lines_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
