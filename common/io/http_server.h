@@ -78,6 +78,10 @@ struct str
 http_path(const struct http_exchange *x); /* percent-decoded; a trailing slash taken off */
 struct str http_header(const struct http_exchange *x, const char *name);
 struct str http_query(const struct http_exchange *x, const char *name); /* decoded */
+/* Whose request it is: the address of the other end, which is the proxy's behind one. Of IPv6 the
+ * first half, which one customer has. Before the reply. */
+#define HTTP_ADDRESS_SIZE 48
+struct str http_address(const struct http_exchange *x, char to[HTTP_ADDRESS_SIZE]);
 /* All headers, and all parameters of the query, in the order in which they came; past HEADERS_MAX
  * they are left out. */
 void http_headers(const struct http_exchange *x, struct headers *to);

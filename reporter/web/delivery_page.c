@@ -14,10 +14,8 @@
 #include "api.h"
 #include "paths.h"
 
-#define JOBS          1000  /* of a delivery */
-#define JOBS_MAX      10000 /* with ?limit=10000, and no other number: each is a page */
-#define JOBS_FULL     100   /* that come with failed tests and verdict */
-#define PREFIX_MIN    8     /* characters of an id that is not whole */
+#define JOBS_FULL     100 /* that come with failed tests and verdict */
+#define PREFIX_MIN    8   /* characters of an id that is not whole */
 #define PREFIX_SHOWN  20
 #define PR_DELIVERIES 25
 #define PR_JOBS       400 /* of each delivery */
@@ -96,7 +94,7 @@ static enum err put(const struct web_view *w, struct str id, size_t limit, size_
 enum err delivery_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                        bool *known, struct why *why)
 {
-    size_t limit = str_is(ask->params[0], "10000") ? JOBS_MAX : JOBS;
+    size_t limit = (size_t)path_number(ask->params[0]);
     struct view_index CLEANUP(view_index_clear) found = { NULL, 0 };
     enum err err = put(w, ask->id, limit, JOBS_FULL, to, known, why);
     if (err || *known || ask->id.len < PREFIX_MIN)

@@ -31,11 +31,11 @@ static void history_put(const struct level_change *changes, size_t n, struct buf
 
 /* Figures from the newest jobs; *from_ms: where they begin, later than the window does when there
  * are more jobs than are kept. */
-static enum err figures_get(struct redis *redis, struct str repo, int64_t now_ms, int64_t *from_ms,
-                            struct level_figures *ret, struct why *why)
+static enum err figures_get(const struct web_view *w, struct str repo, int64_t now_ms,
+                            int64_t *from_ms, struct level_figures *ret, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    enum err err = jobs_of_repo(redis, repo, true, REPO_JOBS_MAX, &jobs, why);
+    enum err err = jobs_of_repo(w->redis, repo, true, REPO_JOBS_MAX, &jobs, why);
     if (err)
         return err;
     struct levels *levels = levels_new();
@@ -59,7 +59,7 @@ static enum err verdict_get(const struct web_view *w, struct str repo, int level
     *from_ms = level_measured_from(rules, level, now_ms);
     if (level < 2)
         return OK;
-    enum err err = figures_get(w->redis, repo, now_ms, from_ms, &figures, why);
+    enum err err = figures_get(w, repo, now_ms, from_ms, &figures, why);
     if (err)
         return err;
     if (level == 2)

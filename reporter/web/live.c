@@ -10,17 +10,20 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/log.h"
 #include "../../common/base/mem.h"
+#include "../../common/base/table.h"
 
 #define CACHE_BYTES    (32u << 20)
 #define CACHE_PAGES    1000
 #define BODY_MAX_BYTES (16u << 20)
 #define FRESH_MS       2000 /* how long an answer of the cache is as good as a new one */
 #define WAITING_MAX    2000
+#define ASKING_MAX     100   /* different answers that are still to be rendered */
 #define OF_MAX         8     /* paths of one who waits */
 #define WAIT_MS        20000 /* proxies cut off what is silent for 30 or 60 s */
 #define LOOK_EVERY_MS  50    /* 20 a second */
-#define LOOK_SHARE     30    /* a look is followed by 30 times as long without one */
-#define LOOK_REST_MS   30000 /* at most: the others wait meanwhile */
+#define LOOK_SHARE     30    /* a look is followed by 30 times as long without one; but at most */
+#define LOOK_REST_MS   1000  /* for all, and */
+#define CLIENT_REST_MS 30000 /* for those of the address that it was for */
 #define DOWN_MS        1000 /* Redis is not asked again for so long: each time costs a line logged */
 #define TURN_MS        500
 
@@ -30,21 +33,29 @@
 #define CHANGED    "retry: 500\nid: %s\nevent: changed\ndata: {}\n\n"
 #define UNREADABLE "retry: 2000\nevent: changed\ndata: {}\n\n"
 #define UNCHANGED  "retry: 500\nevent: unchanged\ndata: {}\n\n"
-#define NOT_SEEN   "retry: 500\n: nobody has looked\n\n"
+#define NOT_SEEN   "retry: 500\nevent: unseen\ndata: {}\n\n"
 #define LEAVING    "retry: 2000\n: leaving\n\n"
 
 #define TAGS_SIZE (OF_MAX * PAGE_ETAG_SIZE + 1) /* digests, with a point between two */
 
-/* One request in hand: it asks for one path, or waits for a change of several. Only the thread
- * takes it out of its list. */
+/* An address that requests come from. It is forgotten when it has none in hand and need not rest.
+ */
+struct client {
+    size_t readers, asking, waiting; /* in hand; of them in these lists */
+    int64_t rests_until_ms;          /* monotonic: no look for it before */
+};
+
+/* One request in hand: it asks for one path, or waits for a change of several. Answers are given
+ * and lists are changed with the lock held. */
 struct reader {
     struct reader *prev, *next;
+    struct reader *same; /* who asks for the same, and is not in the list itself */
+    struct client *client;
     struct http_exchange *x;
     struct path_ask of[OF_MAX];
     size_t n;
     int64_t due_ms;  /* until when it may be answered; monotonic, as the next */
-    int64_t seen_ms; /* when the oldest answer was rendered that it was looked at with; 0: its turn
-                        is now */
+    int64_t seen_ms; /* when the oldest answer was rendered that it was looked at with: its turn */
 };
 
 struct live {
@@ -59,8 +70,10 @@ struct live {
 
     pthread_mutex_t lock; /* for what follows */
     struct page_cache *cache;
-    struct reader *asking, *waiting;
-    size_t n_waiting;
+    struct table clients;            /* by their address */
+    struct reader *asking, *waiting; /* each in the order of arrival */
+    struct reader *looked; /* of waiting: what the thread looks at; only it may end this */
+    size_t n_asking, n_waiting;
     bool leaving;
 };
 
@@ -73,11 +86,29 @@ static struct str known_of(const struct http_exchange *x)
     return id.ptr ? id : http_query(x, "etag");
 }
 
+static struct reader *reader_new(struct live *l, struct http_exchange *x)
+{
+    char address[HTTP_ADDRESS_SIZE];
+    struct reader *r = mem_alloc(1, sizeof(*r));
+    r->client = table_make(&l->clients, http_address(x, address));
+    r->client->readers++;
+    r->x = x;
+    return r;
+}
+
 static void reader_free(struct reader *r)
 {
     for (size_t i = 0; i < r->n; i++)
         path_ask_clear(&r->of[i]);
+    r->client->readers--;
     free(r);
+}
+
+static void wait_begin(struct live *l, struct reader *r)
+{
+    DL_APPEND(l->waiting, r);
+    l->n_waiting++;
+    r->client->waiting++;
 }
 
 /* Ends a wait that was answered. */
@@ -85,7 +116,56 @@ static void wait_end(struct live *l, struct reader *r)
 {
     DL_DELETE(l->waiting, r);
     l->n_waiting--;
+    r->client->waiting--;
     reader_free(r);
+}
+
+static void ask_begin(struct live *l, struct reader *r, const struct path_ask *ask)
+{
+    struct reader *first;
+    r->of[r->n++] = *ask;
+    r->due_ms = clock_mono_ms() + ANSWER_MS;
+    DL_FOREACH(l->asking, first)
+    {
+        if (str_eq(first->of[0].key, ask->key)) {
+            r->same = first->same;
+            first->same = r;
+            return;
+        }
+    }
+    DL_APPEND(l->asking, r);
+    l->n_asking++;
+    r->client->asking++;
+}
+
+/* Takes r out of the list; who asks for the same takes its place there. */
+static void ask_leave(struct live *l, struct reader *r)
+{
+    struct reader *next = r->same;
+    if (next) {
+        DL_REPLACE_ELEM(l->asking, r, next);
+        next->client->asking++;
+    } else {
+        DL_DELETE(l->asking, r);
+        l->n_asking--;
+    }
+    r->client->asking--;
+}
+
+/* The newest of the address that has most in one of the two lists. */
+static struct reader *crowd_last(struct live *l, struct reader *list)
+{
+    struct reader *found = NULL, *r;
+    size_t most = 0;
+    DL_FOREACH(list, r)
+    {
+        size_t n = list == l->asking ? r->client->asking : r->client->waiting;
+        if (n < most || r == l->looked)
+            continue;
+        found = r;
+        most = n;
+    }
+    return found;
 }
 
 static void tell(struct live *l, struct reader *r, const char *event)
@@ -114,17 +194,28 @@ static void tell_due(struct live *l, int64_t now_ms)
     }
 }
 
-/* Who is to be looked at now: what it was compared with is oldest. NULL: nobody. */
+/* Who is to be looked at now: of those whose address need not rest the one that has waited longest.
+ * NULL: nobody. */
 static struct reader *reader_next(const struct live *l, int64_t now_ms)
 {
-    struct reader *oldest = l->waiting, *r;
+    struct reader *oldest = NULL, *r;
     DL_FOREACH(l->waiting, r)
     {
-        if (r->seen_ms < oldest->seen_ms)
+        if (now_ms >= r->client->rests_until_ms && (!oldest || r->seen_ms < oldest->seen_ms))
             oldest = r;
     }
     bool due = oldest && now_ms >= l->look_at_ms && now_ms - oldest->seen_ms >= FRESH_MS;
     return due ? oldest : NULL;
+}
+
+/* Drops the addresses that nothing is known of but that they were there. */
+static void clients_tidy(struct live *l, int64_t now_ms)
+{
+    for (struct client *c = table_next(&l->clients, NULL), *next; c; c = next) {
+        next = table_next(&l->clients, c);
+        if (!c->readers && c->rests_until_ms <= now_ms)
+            table_remove(&l->clients, c);
+    }
 }
 
 /* The answer that is as good as a new one; NULL: there is none. */
@@ -195,9 +286,9 @@ static struct page render(struct live *l, const struct path_ask *ask)
     return page;
 }
 
-/* Sees that the cache has an answer that is as good as new, and answers x with it, unless x is
- * NULL. True: it was rendered for that, and could be read. */
-static bool page_now(struct live *l, const struct path_ask *ask, struct http_exchange *x)
+/* Sees that the cache has an answer that is as good as new, and answers all who ask for the same
+ * with it. True: it was rendered for that, and could be read. */
+static bool page_now(struct live *l, const struct path_ask *ask, const struct reader *same)
 {
     struct page page = { .status = 0 };
     pthread_mutex_lock(&l->lock);
@@ -207,16 +298,32 @@ static bool page_now(struct live *l, const struct path_ask *ask, struct http_exc
         page = render(l, ask);
         pthread_mutex_lock(&l->lock);
     }
-    if (x)
-        web_reply_page(l->role, x, ask->path->name, ask->path->type, cached ? cached : &page);
+    for (; same; same = same->same)
+        web_reply_page(l->role, same->x, ask->path->name, ask->path->type, cached ? cached : &page);
     if (!cached)
         page_cache_put(l->cache, ask->key, &page);
     pthread_mutex_unlock(&l->lock);
     return !cached && page.status != 503;
 }
 
-/* Renders what r waits for. */
-static void look(struct live *l, const struct reader *r)
+/* Answers first and all who ask for the same, and frees them; those who are late have got 503. */
+static void answer(struct live *l, struct reader *first, int64_t now_ms)
+{
+    bool late = (first->same ? first->same : first)->due_ms <= now_ms; /* the newest of them */
+    if (!late)
+        (void)page_now(l, &first->of[0], first);
+    pthread_mutex_lock(&l->lock);
+    for (struct reader *r = first, *next; r; r = next) {
+        next = r->same;
+        if (late)
+            web_reply_error(l->role, r->x, r->of[0].path->name, 503, "too late");
+        reader_free(r);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Renders what r waits for. Whoever makes that slow rests longest. */
+static void look(struct live *l, struct reader *r)
 {
     int64_t began_ms = clock_mono_ms();
     bool is_rendered = false;
@@ -225,10 +332,16 @@ static void look(struct live *l, const struct reader *r)
         is_rendered |= page_now(l, &r->of[i], NULL);
     }
     int64_t now_ms = clock_mono_ms(), rest_ms = (now_ms - began_ms) * LOOK_SHARE;
-    if (rest_ms > LOOK_REST_MS)
-        rest_ms = LOOK_REST_MS;
-    if (is_rendered) /* else nothing can be read, and the others are to learn of that at once */
-        l->look_at_ms = now_ms + (rest_ms > LOOK_EVERY_MS ? rest_ms : LOOK_EVERY_MS);
+    int64_t all_ms = rest_ms < LOOK_REST_MS ? rest_ms : LOOK_REST_MS;
+    pthread_mutex_lock(&l->lock);
+    if (is_rendered) { /* else nothing can be read, and the others are to learn of that at once */
+        l->look_at_ms = now_ms + (all_ms > LOOK_EVERY_MS ? all_ms : LOOK_EVERY_MS);
+        r->client->rests_until_ms = now_ms + (rest_ms < CLIENT_REST_MS ? rest_ms : CLIENT_REST_MS);
+    }
+    r->seen_ms = began_ms;
+    l->looked = NULL;
+    clients_tidy(l, now_ms);
+    pthread_mutex_unlock(&l->lock);
 }
 
 static void *live_main(void *arg)
@@ -241,9 +354,13 @@ static void *live_main(void *arg)
         pthread_mutex_lock(&l->lock);
         l->leaving |= role_stopping(l->role);
         tell_due(l, now_ms);
-        struct reader *asking = l->asking, *waiting = reader_next(l, now_ms);
-        if (asking)
+        struct reader *asking = l->asking, *waiting = asking ? NULL : reader_next(l, now_ms);
+        if (asking) {
             DL_DELETE(l->asking, asking);
+            l->n_asking--;
+            asking->client->asking--;
+        }
+        l->looked = waiting;
         size_t n_waiting = l->n_waiting;
         pthread_mutex_unlock(&l->lock);
         metrics_set(role_metrics(l->role), METRIC_PAGES_WAITING, NULL, (double)n_waiting);
@@ -251,17 +368,11 @@ static void *live_main(void *arg)
             wake_wait(&l->wake, n_waiting ? LOOK_EVERY_MS : TURN_MS);
             continue;
         }
-        if (asking && asking->due_ms <= now_ms) /* it has got 503 already */
-            web_reply_error(l->role, asking->x, asking->of[0].path->name, 503, "too late");
-        else if (asking)
-            (void)page_now(l, &asking->of[0], asking->x);
+        if (asking)
+            answer(l, asking, now_ms);
         else
             look(l, waiting);
         pthread_mutex_lock(&l->lock);
-        if (asking)
-            reader_free(asking);
-        else
-            waiting->seen_ms = now_ms;
         tell_changed(l, now_ms);
         pthread_mutex_unlock(&l->lock);
     }
@@ -275,6 +386,7 @@ static void live_destroy(struct live *l)
 {
     wake_clear(&l->wake);
     page_cache_free(l->cache);
+    table_clear(&l->clients);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -284,6 +396,7 @@ enum err live_new(struct live **ret, const struct web_view *view, struct role_ct
 {
     struct live *l = mem_alloc(1, sizeof(*l));
     *l = (struct live){ .view = *view, .role = role, .wake.fd = -1 };
+    l->clients.size = sizeof(struct client);
     l->cache = page_cache_new(CACHE_BYTES, CACHE_PAGES);
     pthread_mutex_init(&l->lock, NULL);
     enum err err = wake_init(&l->wake, why);
@@ -299,7 +412,7 @@ enum err live_new(struct live **ret, const struct web_view *view, struct role_ct
 
 void live_free(struct live *l)
 {
-    struct reader *r, *after;
+    struct reader *r;
     if (!l)
         return;
     live_leave(l);
@@ -307,9 +420,9 @@ void live_free(struct live *l)
     wake_up(&l->wake);
     pthread_join(l->thread, NULL);
     tell_due(l, INT64_MAX);
-    DL_FOREACH_SAFE(l->asking, r, after)
-    {
+    while ((r = l->asking)) {
         http_reply_error(r->x, 503, "shutting down");
+        ask_leave(l, r);
         reader_free(r);
     }
     live_destroy(l);
@@ -323,51 +436,60 @@ void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
         web_reply_page(l->role, x, ask->path->name, ask->path->type, page);
         path_ask_clear(ask);
     } else {
-        struct reader *r = mem_alloc(1, sizeof(*r));
-        *r = (struct reader){ .x = x, .of[0] = *ask, .n = 1 };
-        r->due_ms = clock_mono_ms() + ANSWER_MS;
-        DL_APPEND(l->asking, r);
+        ask_begin(l, reader_new(l, x), ask);
+    }
+    while (l->n_asking > ASKING_MAX) {
+        struct reader *last = crowd_last(l, l->asking);
+        web_reply_error(l->role, last->x, last->of[0].path->name, 503, "too many ask");
+        ask_leave(l, last);
+        reader_free(last);
     }
     pthread_mutex_unlock(&l->lock);
     wake_up(&l->wake);
 }
 
-/* What it waits for; false: that is no path, or nothing, or too much. */
-static bool reader_init(struct reader *r, struct http_exchange *x)
+/* What it waits for. Gives the fault: that is no path, or nothing, or too much, or what the path
+ * does not accept; NULL: none. */
+static const char *of_parse(struct reader *r)
 {
+    static const char none[] = "no such path";
     struct headers query;
-    *r = (struct reader){ .x = x, .due_ms = clock_mono_ms() + WAIT_MS, .seen_ms = INT64_MAX };
-    http_queries(x, &query);
+    http_queries(r->x, &query);
     for (size_t i = 0; i < query.n; i++) {
         if (!str_is(query.at[i].name, "of"))
             continue;
         if (r->n == OF_MAX || !path_ask_parse(&r->of[r->n], query.at[i].value))
-            return false;
-        r->n++;
+            return none;
+        if (r->of[r->n++].fault)
+            return r->of[r->n - 1].fault;
     }
-    return r->n > 0;
+    return r->n > 0 ? NULL : none;
 }
 
 void live_wait(struct live *l, struct http_exchange *x)
 {
-    struct reader *r = mem_alloc(1, sizeof(*r));
-    bool fine = reader_init(r, x);
+    int64_t now_ms = clock_mono_ms();
     pthread_mutex_lock(&l->lock);
-    DL_APPEND(l->waiting, r);
-    l->n_waiting++;
-    for (size_t i = 0; i < r->n; i++) {
+    struct reader *r = reader_new(l, x);
+    const char *fault = of_parse(r);
+    r->due_ms = now_ms + WAIT_MS;
+    r->seen_ms = INT64_MAX;
+    for (size_t i = 0; !fault && i < r->n; i++) {
         const struct page *page = page_cache_get(l->cache, r->of[i].key);
-        int64_t at_ms = page && page_is_known(page->etag, known_of(x)) ? page->at_ms : 0;
+        bool known = page && page_is_known(page->etag, known_of(x));
+        /* Else its turn is now, but after those who have waited longer. */
+        int64_t at_ms = known ? page->at_ms : now_ms - FRESH_MS;
         r->seen_ms = at_ms < r->seen_ms ? at_ms : r->seen_ms;
     }
-    if (!fine)
-        refuse(l, r, 404, "no such path");
-    else if (l->n_waiting > WAITING_MAX)
-        refuse(l, r, 503, "too many wait");
+    wait_begin(l, r);
+    if (fault)
+        refuse(l, r, str_is(str_of(fault), "no such path") ? 404 : 400, fault);
     else if (l->leaving)
         tell(l, r, LEAVING);
     else
-        compare(l, r, clock_mono_ms());
+        compare(l, r, now_ms);
+    if (l->n_waiting > WAITING_MAX)
+        refuse(l, crowd_last(l, l->waiting), 503, "too many wait");
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -12,7 +12,7 @@ struct page_cache;
 
 /* One answer. */
 struct page {
-    int status;                /* 200, 400, 404 or 503 */
+    int status;                /* 200, 404 or 503 */
     char etag[PAGE_ETAG_SIZE]; /* of the body, in hex */
     int64_t at_ms;             /* when it was rendered, monotonic clock */
     struct str body;           /* in a cache: malloc'ed */

@@ -13,7 +13,14 @@
 int64_t pr_number(struct str id)
 {
     uint64_t pr;
-    return str_to_u64(id, &pr) && pr <= INT32_MAX ? (int64_t)pr : 0;
+    return !str_starts(id, "0") && str_to_u64(id, &pr) && pr <= INT32_MAX ? (int64_t)pr : 0;
+}
+
+int64_t path_number(struct str param)
+{
+    int64_t n = 0;
+    (void)str_to_i64(param, &n);
+    return n;
 }
 
 static bool pr_valid(struct str id)
@@ -30,29 +37,34 @@ static enum err pipeline_page(const struct web_view *w, const struct path_ask *a
     return to->len ? OK : why_set(why, ERR_RETRY, "the relay was not looked at yet");
 }
 
+/* As many days as there is a choice of on the pages: what is answered is a page in the cache. */
+#define WINDOW_DAYS                                                                                \
+    {                                                                                              \
+        "days", "7|1|30", "days must be 1, 7 or 30"                                                \
+    }
+#define TRENDS_DAYS                                                                                \
+    {                                                                                              \
+        "days", "7|30|90", "days must be 7, 30 or 90"                                              \
+    }
+#define BEFORE(form)                                                                               \
+    {                                                                                              \
+        "before", "|" form, "before must be as an answer has it"                                   \
+    }
+
 static const struct api_path api_paths[] = {
     { .name = "summary",
       .path = "/api/crcr/summary",
-      .params = { "days" },
-      .days = window_days,
-      .fault = "days must be 1, 7 or 30",
+      .params = { WINDOW_DAYS },
       .put = summary_page },
-    { .name = "trends",
-      .path = "/api/crcr/trends",
-      .params = { "days" },
-      .days = trends_days,
-      .fault = "days must be from 7 to 90",
-      .put = trends_page },
+    { .name = "trends", .path = "/api/crcr/trends", .params = { TRENDS_DAYS }, .put = trends_page },
     { .name = "repo_trends",
       .path = "/api/crcr/repos/*/trends",
-      .params = { "days" },
+      .params = { TRENDS_DAYS },
       .valid = repo_valid,
-      .days = trends_days,
-      .fault = "days must be from 7 to 90",
       .put = repo_trends_page },
     { .name = "repo",
       .path = "/api/crcr/repos/*",
-      .params = { "before" },
+      .params = { BEFORE("#") },
       .valid = repo_valid,
       .put = repo_page },
     { .name = "since", .path = "/api/crcr/repos/*/since", .valid = repo_valid, .put = since_page },
@@ -63,12 +75,15 @@ static const struct api_path api_paths[] = {
       .with_list = true },
     { .name = "prs",
       .path = "/api/crcr/prs",
-      .params = { "q", "state", "before" },
+      .params = { { "q", NULL, NULL },
+                  { "state", "all|failing|running|passing",
+                    "state must be failing, running, passing or all" },
+                  BEFORE("#-#") },
       .put = prs_page },
     { .name = "pr", .path = "/api/crcr/prs/*", .valid = pr_valid, .put = pr_page },
     { .name = "delivery",
       .path = "/api/crcr/deliveries/*",
-      .params = { "limit" },
+      .params = { { "limit", "1000|10000", "limit must be 1000 or 10000" } },
       .valid = delivery_valid,
       .put = delivery_page },
     { .name = "pipeline", .path = "/api/crcr/pipeline", .put = pipeline_page, .no_view = true },
@@ -121,7 +136,43 @@ bool path_is_page(struct str path)
     return false;
 }
 
-/* The key is the path's name and a line for each part, so no part may hold a line break. */
+/* Whether text is as form says: '#' stands for a number, of which each is written in one way. */
+static bool is_of_form(struct str text, struct str form)
+{
+    for (uint64_t n; form.len > 0; form = str_from(form, 1)) {
+        size_t digits = 0;
+        while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9')
+            digits++;
+        if (form.ptr[0] != '#')
+            digits = text.len > 0 && text.ptr[0] == form.ptr[0];
+        else if ((digits > 1 && str_starts(text, "0")) ||
+                 !str_to_u64((struct str){ text.ptr, digits }, &n) || n > INT64_MAX)
+            return false;
+        if (!digits)
+            return false;
+        text = str_from(text, digits);
+    }
+    return text.len == 0;
+}
+
+/* False: it is not accepted. Empty, or not given: becomes the first that is. */
+static bool param_take(const struct api_param *param, struct str *text)
+{
+    struct str rest = str_of(param->accepted), one, first = STR_NONE;
+    for (bool found = false; str_split(&rest, '|', &one); found = true) {
+        if (!found)
+            first = one;
+        if (text->len > 0 && is_of_form(*text, one))
+            return true;
+    }
+    if (text->len > 0)
+        return !param->accepted;
+    *text = first;
+    return true;
+}
+
+/* The key is the path's name and a line for each part, so no part may hold a line break. In lower
+ * case, but for the ids of deliveries: nothing else differs by case. */
 static bool ask_make(struct path_ask *ret, const struct api_path *path, struct str id,
                      const struct headers *query)
 {
@@ -129,8 +180,14 @@ static bool ask_make(struct path_ask *ret, const struct api_path *path, struct s
     struct str parts[1 + PATH_PARAMS_MAX] = { id };
     buf_puts(&key, path->name);
     for (size_t i = 0; i <= PATH_PARAMS_MAX; i++) {
-        if (i > 0 && path->params[i - 1])
-            parts[i] = headers_get(query, path->params[i - 1]);
+        const struct api_param *param = i > 0 ? &path->params[i - 1] : NULL;
+        if (param && param->name) {
+            parts[i] = headers_get(query, param->name);
+            if (!param_take(param, &parts[i])) {
+                *ret = (struct path_ask){ .path = path, .fault = param->fault };
+                return true;
+            }
+        }
         if (str_find(parts[i], '\n') >= 0)
             return false;
         buf_putc(&key, '\n');
@@ -138,6 +195,9 @@ static bool ask_make(struct path_ask *ret, const struct api_path *path, struct s
     }
     if (buf_full(&key))
         return false;
+    for (size_t i = 0; path->valid != delivery_valid && i < key.len; i++)
+        if (key.ptr[i] >= 'A' && key.ptr[i] <= 'Z')
+            key.ptr[i] += 'a' - 'A';
     *ret = (struct path_ask){ .path = path };
     ret->key.ptr = buf_take(&key, &ret->key.len);
     const char *at = ret->key.ptr + strlen(path->name);
@@ -208,8 +268,6 @@ int path_render(const struct web_view *w, const struct path_ask *ask, struct buf
     int64_t epoch = 0;
     bool known = false;
     *why = (struct why){ "" };
-    if (ask->path->days && !ask->path->days(ask->params[0]))
-        return detail(to, 400, ask->path->fault);
     enum err err = ask->path->no_view ? OK : view_epoch_get(w->redis, &epoch, why);
     if (!err && !ask->path->no_view && epoch == 0) /* it lacks what it will show again */
         return detail(to, 503, "the view is being rebuilt, try again");

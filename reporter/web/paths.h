@@ -6,6 +6,7 @@
 #include "../../common/base/buf.h"
 #include "../../common/base/headers.h"
 #include "../reporter.h"
+#include "lists.h"
 #include "pipeline.h"
 
 /* What a rendering reads from. One thread's. */
@@ -13,6 +14,7 @@ struct web_view {
     const struct reporter *reporter;
     struct redis *redis;
     struct pipeline *pipeline;
+    struct lists *lists;
 };
 
 #define PATH_PARAMS_MAX 3
@@ -22,7 +24,8 @@ struct path_ask {
     const struct api_path *path;
     struct str key;                     /* malloc'ed; the rest is borrowed from it */
     struct str id;                      /* of the path */
-    struct str params[PATH_PARAMS_MAX]; /* in the order of path->params; empty: not given */
+    struct str params[PATH_PARAMS_MAX]; /* in the order of path->params */
+    const char *fault; /* a parameter is not accepted: for 400, and there is no key; else NULL */
 };
 
 /* Appends the answer to an ask. *known: something is there; else it is 404, an image as it is. What
@@ -35,14 +38,21 @@ typedef enum err path_put_fn(const struct web_view *w, const struct path_ask *as
 path_put_fn summary_page, trends_page, repo_trends_page, repo_page, badge_page, since_page,
     level_page, level_status_page, prs_page, pr_page, delivery_page;
 
+/* A parameter of the query. What is not accepted is refused before anything is read. */
+struct api_param {
+    const char *name;
+    /* What is accepted, with bars between: the first stands for none given; '#' is a number. NULL:
+     * any text, of which the case says nothing. */
+    const char *accepted;
+    const char *fault; /* says so */
+};
+
 /* One path of the API. */
 struct api_path {
-    const char *name;                    /* in the metric */
-    const char *path;                    /* one star in it stands for the id */
-    const char *params[PATH_PARAMS_MAX]; /* of the query; others are not looked at */
-    bool (*valid)(struct str id);        /* NULL: the path has no id */
-    int64_t (*days)(struct str text);    /* of the first parameter; 0: the fault, answered 400 */
-    const char *fault;
+    const char *name;                         /* in the metric */
+    const char *path;                         /* one star in it stands for the id */
+    struct api_param params[PATH_PARAMS_MAX]; /* others are not looked at */
+    bool (*valid)(struct str id);             /* NULL: the path has no id */
     path_put_fn *put;
     const char *type; /* NULL: JSON */
     bool no_view;     /* it is of the relay itself: the view may be unavailable */
@@ -55,8 +65,8 @@ struct api_path {
 #define SVG_TYPE           "image/svg+xml"
 
 /* path and query are decoded. False: there is no such path, or its id is malformed, or a
- * parameter holds a line break, or all have more than 1 KiB; *ret is untouched. PURE, as the next.
- */
+ * parameter holds a line break, or all have more than 1 KiB; *ret is untouched. True with
+ * ret->fault: a parameter is not accepted. PURE, as the next. */
 bool path_ask_init(struct path_ask *ret, struct str path, const struct headers *query) MUST_CHECK;
 /* The same from "path?query" as in a URL. */
 bool path_ask_parse(struct path_ask *ret, struct str target) MUST_CHECK;
@@ -66,8 +76,10 @@ void path_ask_clear(struct path_ask *ask);
 bool path_is_page(struct str path);
 /* The number of a pull request; 0: it is none. PURE. */
 int64_t pr_number(struct str id);
+/* A parameter that was accepted as a number; 0: not given. PURE. */
+int64_t path_number(struct str param);
 
-/* The answer: 200, or 400, 404 and 503 with {"detail": "…"}; to holds it. 503 with why: the view
+/* The answer: 200, or 404 and 503 with {"detail": "…"}; to holds it. 503 with why: the view
  * could not be read. */
 int path_render(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                 struct why *why);

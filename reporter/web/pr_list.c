@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/json_put.h"
 #include "../../common/base/mem.h"
 #include "../aggregate.h"
 #include "api.h"
@@ -17,7 +18,7 @@
 /* What is asked for. */
 struct pr_query {
     struct str text;   /* in number, title or author, in any case; empty: all */
-    struct str state;  /* failing, running or passing, as state_of says; empty: all */
+    struct str state;  /* failing, running or passing, as state_of says; or all */
     struct str before; /* "before" of an answer: those that come behind it; empty: all */
 };
 
@@ -112,10 +113,8 @@ static const char *state_of(const struct api_delivery *shown)
                                              : "none";
 }
 
-/* *put: it is in that state, and was appended. */
-static enum err pr_put(const struct web_view *w, const struct view_index_entry *pr,
-                       const struct pr_text *text, struct str state, struct buf *to, bool *put,
-                       struct why *why)
+static enum err row_read(const struct web_view *w, const struct view_index_entry *pr,
+                         const struct pr_text *text, struct pr_row *row, struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
@@ -138,9 +137,10 @@ static enum err pr_put(const struct web_view *w, const struct view_index_entry *
     shown.silent = silent;
     if (!err && !shown.more_jobs) /* else they may have reported all the same */
         err = silent_find(w, &shown, silent, why);
-    *put = !err && (!state.len || str_is(state, state_of(&shown)));
-    if (*put)
-        api_put_pr(to, number, pr->at_ms, text, &shown);
+    if (!err) {
+        api_put_pr(&row->json, number, pr->at_ms, text, &shown);
+        row->state = state_of(&shown);
+    }
     free(dispatches);
     free(silent);
     return err;
@@ -150,28 +150,29 @@ enum err prs_page(const struct web_view *w, const struct path_ask *ask, struct b
                   struct why *why)
 {
     const struct pr_query query = { ask->params[0], ask->params[1], ask->params[2] };
-    struct view_index CLEANUP(view_index_clear) prs = { NULL, 0 };
-    enum err err = prs_by_activity(w->redis, PRS_MAX, &prs, why);
-    *known = true;
-    if (err)
-        return err;
-    struct pr_text *texts = mem_alloc(prs.n + 1, sizeof(*texts));
+    struct pr_list *list;
     size_t shown = 0, looks = 0, i = 0;
-    err = pr_texts_get(w->redis, &prs, texts, why);
+    enum err err = lists_prs(w->lists, w->redis, &list, why);
+    const struct view_index_entry *pr = list->prs.at;
+    *known = true;
     buf_puts(to, "{\"prs\":[");
-    for (; !err && i < prs.n && shown < PAGE_PRS && looks < LOOKS; i++) {
-        bool put = false;
-        if (!is_wanted(&query, &prs.at[i], &texts[i]))
+    for (; !err && i < list->prs.n && shown < PAGE_PRS && looks < LOOKS; i++) {
+        struct pr_row *row = &list->rows[i];
+        if (!is_wanted(&query, &pr[i], &list->texts[i]))
             continue;
-        err = pr_put(w, &prs.at[i], &texts[i], query.state, to, &put, why);
-        shown += put;
+        if (!row->state)
+            err = row_read(w, &pr[i], &list->texts[i], row, why);
         looks++;
+        if (err || !(str_is(query.state, "all") || str_is(query.state, row->state)))
+            continue;
+        json_put_comma(to);
+        buf_put(to, buf_str(&row->json));
+        shown++;
     }
     buf_puts(to, "],\"before\":");
-    if (i > 0 && i < prs.n)
-        buf_printf(to, "\"%lld-%s\"}", (long long)prs.at[i - 1].at_ms, prs.at[i - 1].name);
+    if (i > 0 && i < list->prs.n)
+        buf_printf(to, "\"%lld-%s\"}", (long long)pr[i - 1].at_ms, pr[i - 1].name);
     else
         buf_puts(to, "null}");
-    free(texts);
     return err;
 }

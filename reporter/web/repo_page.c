@@ -12,31 +12,30 @@
 enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                    bool *known, struct why *why)
 {
-    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    int64_t before_ms = 0;
+    const struct job_list *jobs;
+    const int64_t before_ms = path_number(ask->params[0]);
     size_t end;
-    (void)str_to_i64(ask->params[0], &before_ms);
     /* All that there are: what replaces a job may be on another page. */
-    enum err err = jobs_of_repo(w->redis, ask->id, false, REPO_JOBS_MAX, &jobs, why);
+    enum err err = lists_jobs(w->lists, w->redis, ask->id, &jobs, why);
     if (err)
         return err;
-    jobs_mark_replaced(jobs.at, jobs.n);
-    size_t begin = job_list_page(&jobs, before_ms, PAGE_JOBS, &end);
+    size_t begin = job_list_page(jobs, before_ms, PAGE_JOBS, &end);
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
-    *known = allowlist_find(version->list, ask->id) || jobs.n > 0;
+    struct window CLEANUP(window_clear) window = { .days = DEFAULT_DAYS };
+    *known = allowlist_find(version->list, ask->id) || jobs->n > 0;
     buf_puts(to, "{\"downstream\":");
-    err = summary_repo_put(w->redis, version, ask->id, &jobs, &window, clock_wall_ms(), to, why);
+    if (*known)
+        err = summary_repo_put(w->redis, version, ask->id, jobs, &window, clock_wall_ms(), to, why);
     allowlist_feed_release(w->reporter->feed, version);
-    json_put_bool(to, "more_jobs", end < jobs.n);
-    json_put_number(to, "before", end < jobs.n ? jobs.at[end - 1].last_ms : -1);
+    json_put_bool(to, "more_jobs", end < jobs->n);
+    json_put_number(to, "before", end < jobs->n ? jobs->at[end - 1].last_ms : -1);
     json_put_begin(to, "received_ms", '[');
     for (size_t i = begin; i < end; i++) {
         json_put_comma(to);
-        buf_printf(to, "%lld", (long long)jobs.at[i].last_ms);
+        buf_printf(to, "%lld", (long long)jobs->at[i].last_ms);
     }
     buf_putc(to, ']');
-    api_put_jobs(to, jobs.at + begin, end - begin);
+    api_put_jobs(to, jobs->at + begin, end - begin);
     buf_putc(to, '}');
     return err;
 }
@@ -46,7 +45,7 @@ enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct
                     bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    struct window CLEANUP(window_clear) window = { .days = window_days(STR_NONE) };
+    struct window CLEANUP(window_clear) window = { .days = DEFAULT_DAYS };
     enum err err = jobs_of_repo(w->redis, ask->id, false, RUN_JOBS, &jobs, why);
     if (!err)
         err = window_read(w->redis, ask->id, clock_wall_ms(), &window, why);

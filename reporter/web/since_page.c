@@ -83,23 +83,22 @@ static void rows_put(struct buf *to, const struct since *since)
 enum err since_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                     bool *known, struct why *why)
 {
-    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    const struct job_list *jobs;
     struct main_list CLEANUP(main_list_clear) main = { NULL, 0 };
     struct since since;
-    enum err err = jobs_of_repo(w->redis, ask->id, false, REPO_JOBS_MAX, &jobs, why);
-    if (!err)
+    enum err err = lists_jobs(w->lists, w->redis, ask->id, &jobs, why);
+    *known = !err && jobs->n > 0;
+    if (*known)
         err = main_commits_get(w->redis, &main, why);
-    if (err)
+    if (err || !*known)
         return err;
-    *known = jobs.n > 0;
     buf_putc(to, '{');
-    json_put_text(to, "repo", jobs.n > 0 ? str_of(jobs.at[0].repo) : ask->id);
+    json_put_text(to, "repo", str_of(jobs->at[0].repo));
     json_put_string(to, "upstream_repo", w->reporter->upstream_repo);
-    json_put_number(to, "jobs_seen", (int64_t)jobs.n);
+    json_put_number(to, "jobs_seen", (int64_t)jobs->n);
     json_put_number(to, "main_commits", (int64_t)main.n);
     json_put_time(to, "main_from", main.n > 0 ? main.at[main.n - 1].pushed_ms : 0);
-    jobs_mark_replaced(jobs.at, jobs.n);
-    since_init(&since, jobs.at, jobs.n, &main);
+    since_init(&since, jobs->at, jobs->n, &main);
     rows_put(to, &since);
     since_clear(&since);
     buf_putc(to, '}');

@@ -67,7 +67,7 @@ enum err summary_page(const struct web_view *w, const struct path_ask *ask, stru
                       bool *known, struct why *why)
 {
     char error[ALLOWLIST_NOTE_MAX];
-    struct window CLEANUP(window_clear) window = { .days = window_days(ask->params[0]) };
+    struct window CLEANUP(window_clear) window = { .days = path_number(ask->params[0]) };
     enum err err = allowlist_note_error(w->redis, error, why);
     *known = true;
     if (err)

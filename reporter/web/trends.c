@@ -11,8 +11,7 @@
 #include "paths.h"
 
 #define TRENDS_REPOS 500 /* those that were active last */
-#define DEFAULT_DAYS 7
-#define BY_HOUR_DAYS 7 /* up to so many days are shown by the hour */
+#define BY_HOUR_DAYS 7   /* up to so many days are shown by the hour */
 
 static const char *const kind_names[RUN_KINDS] = {
     [RUN_PULL] = "pull_requests",
@@ -24,26 +23,6 @@ static const char *const time_names[FIGURE_TIMES] = {
     [FIGURE_EXECUTION] = "execution",
     [FIGURE_E2E] = "e2e",
 };
-
-static int64_t days_of(struct str text)
-{
-    uint64_t days;
-    if (!text.len)
-        return DEFAULT_DAYS;
-    return str_to_u64(text, &days) && days <= DAYS_KEPT ? (int64_t)days : 0;
-}
-
-int64_t window_days(struct str text)
-{
-    int64_t days = days_of(text);
-    return days == 1 || days == 7 || days == 30 ? days : 0;
-}
-
-int64_t trends_days(struct str text)
-{
-    int64_t days = days_of(text);
-    return days >= 7 ? days : 0;
-}
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -140,12 +119,12 @@ enum err repo_trends_page(const struct web_view *w, const struct path_ask *ask, 
                           bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) newest = { NULL, 0 };
-    int64_t days = trends_days(ask->params[0]);
+    int64_t days = path_number(ask->params[0]);
     bool by_hour = days <= BY_HOUR_DAYS;
     size_t n = (size_t)days * (by_hour ? DAY_HOURS : 1);
     enum err err = jobs_of_repo(w->redis, ask->id, false, 1, &newest, why);
     *known = newest.n > 0;
-    if (err)
+    if (err || !*known)
         return err;
     struct hours_point *points = mem_alloc(n, sizeof(*points));
     err = hours_read(w->redis, ask->id, by_hour, clock_wall_ms(), n, points, why);
@@ -172,7 +151,7 @@ enum err trends_page(const struct web_view *w, const struct path_ask *ask, struc
                      bool *known, struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
-    int64_t days = trends_days(ask->params[0]), now_ms = clock_wall_ms();
+    int64_t days = path_number(ask->params[0]), now_ms = clock_wall_ms();
     size_t n = (size_t)days;
     enum err err = repos_by_activity(w->redis, TRENDS_REPOS, &active, why);
     *known = true;

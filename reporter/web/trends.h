@@ -6,13 +6,10 @@
 #include "../../common/view/allowlist_feed.h"
 #include "../../common/view/hours.h"
 
-/* What is asked for as ?days=; absent: 7. */
-/* 1 (the last 24 hours), 7 or 30 (today, UTC, and the days before); 0: another. */
-int64_t window_days(struct str text);
-/* 7 to 90; 0: another. */
-int64_t trends_days(struct str text);
+/* Where nothing else is asked for. */
+#define DEFAULT_DAYS 7
 
-/* The points of a window, oldest first: 24 hours, or its days. */
+/* The points of a window, oldest first: the last 24 hours, or today (UTC) and the days before. */
 struct window {
     int64_t days;
     size_t n;

@@ -125,7 +125,10 @@ static void get(void *opaque, struct http_exchange *x)
     struct headers query;
     struct str path = http_path(x);
     http_queries(x, &query);
-    if (path_ask_init(&ask, path, &query))
+    bool is_path = path_ask_init(&ask, path, &query);
+    if (is_path && ask.fault)
+        web_reply_error(w->role, x, ask.path->name, 400, ask.fault);
+    else if (is_path)
         live_ask(w->live, x, &ask);
     else if (str_starts(path, "/assets/"))
         reply_asset(w, x, "asset", str_from(path, strlen("/assets/")), 200);
@@ -148,7 +151,7 @@ static const struct http_route routes[] = {
 
 enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
 {
-    struct web w = { .view = { .reporter = reporter }, .role = role };
+    struct web w = { .view = { .reporter = reporter, .lists = lists_new() }, .role = role };
     struct http_server *server = NULL;
     const struct http_server_options options = {
         .listen = config_text(role_config(role), "CRCR_HUD_LISTEN"),
@@ -182,6 +185,7 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
     http_server_free(server, DRAIN_MS);
     live_free(w.live);
     pipeline_free(w.view.pipeline);
+    lists_free(w.view.lists);
     redis_free(w.view.redis);
     free(w.assets);
     return err;

@@ -9,8 +9,11 @@ let source = null;   // an EventSource; null: nothing is followed
 let followed = "";   // the URL
 let known = "";      // the digests of what the page has, or is about to fetch
 let resting = 0;     // no attempt before that, by performance.now()
+let looked = true;   // false: the server has said that nobody looked, and nothing else since
 
-export const isLive = () => source !== null;
+export const isFollowing = () => source !== null;
+// What is on the page would have changed by now.
+export const isLive = () => isFollowing() && looked;
 
 // Of an answer; a proxy may have marked it as weak.
 export const tagOf = (answer) => (/[0-9a-f]{32}/.exec(answer.headers.get("ETag") || "") || [""])[0];
@@ -22,7 +25,7 @@ export function leave() {
 
 // answers: [{ url, tag }], all that the page is made of; without a tag where there was none. From now
 // on changed() is called when one of them has another digest than its tag, unchanged() when the
-// server has said that none has, and failed() when that cannot be learned any more. The page is to
+// server has said that none has, and failed() when that cannot be learned any more, or nobody looked. The page is to
 // call this after each time it asked: of two servers one may know of a change before the other does.
 export function follow(answers, { changed, unchanged, failed }) {
   const of = answers.slice(0, OF_MAX), url = `/api/crcr/live?${of.map((one) => `of=${encodeURIComponent(one.url)}`).join("&")}`;
@@ -30,14 +33,29 @@ export function follow(answers, { changed, unchanged, failed }) {
   if (source && followed === url && known === tags) return;
   leave();
   if (!of.every((one) => one.tag) || typeof EventSource === "undefined" || performance.now() < resting) return;
+  const giveUp = () => {
+    leave();
+    resting = performance.now() + AGAIN_MS;
+    failed();
+  };
   const mine = source = new EventSource(`${url}&etag=${tags}`);
   let opened = false; // an answer has begun
   followed = url;
   known = tags;
   mine.onopen = () => { opened = true; };
-  mine.addEventListener("unchanged", () => { if (mine === source) unchanged(); });
+  mine.addEventListener("unchanged", () => {
+    if (mine !== source) return;
+    looked = true;
+    unchanged();
+  });
+  mine.addEventListener("unseen", () => {
+    if (mine !== source) return;
+    looked = false;
+    giveUp();
+  });
   mine.addEventListener("changed", (event) => {
     if (mine !== source) return;
+    looked = true;
     known = event.lastEventId;
     setTimeout(changed, Math.random() * JITTER_MS);
   });
@@ -45,9 +63,6 @@ export function follow(answers, { changed, unchanged, failed }) {
   mine.onerror = () => {
     const failure = !opened || mine.readyState === EventSource.CLOSED;
     opened = false;
-    if (!failure || mine !== source) return;
-    leave();
-    resting = performance.now() + AGAIN_MS;
-    failed();
+    if (failure && mine === source) giveUp();
   };
 }

@@ -1,6 +1,6 @@
 // Which page it is, when it is asked for anew, and what is shown while there is no answer.
 import { el, own, patch } from "./dom.js";
-import { follow, isLive, leave, tagOf } from "./live.js";
+import { follow, isFollowing, isLive, leave, tagOf } from "./live.js";
 import { ages } from "./values.js";
 import * as delivery from "./delivery.js";
 import * as home from "./home.js";
@@ -57,7 +57,8 @@ function tell(text) {
 }
 
 function showFresh() {
-  const text = seenAt ? `${isLive() ? "Live, as of" : "As of"} ${seenAt.toLocaleTimeString()}.` : "", node = byId("fresh");
+  const how = !seenAt ? "" : isLive() ? "Live, as of" : "As of", asked = auto.checked && !isFollowing() ? ", asked every 5 s" : "";
+  const text = seenAt ? `${how} ${seenAt.toLocaleTimeString()}${asked}.` : "", node = byId("fresh");
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -183,7 +184,7 @@ async function ask(entered) {
 function again() {
   ages();
   if (!auto.checked || document.hidden) leave();
-  else if (!asking && !isLive()) ask(false);
+  else if (!asking && !isFollowing()) ask(false);
   if (!document.hidden && drawn && shown === address() && Date.now() - drawn.at >= REDRAW_MS) redraw(drawn, false);
   showFresh();
 }

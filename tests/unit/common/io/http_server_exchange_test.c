@@ -137,6 +137,32 @@ static void client_that_vanishes_in_mid_body_is_forgotten(void **state)
     assert_int_equal(fetch(f->client, f->port, "POST", "/echo", filled(body, 2)).status, 200);
 }
 
+static void a_request_says_whose_it_is_of_ipv6_by_the_first_half(void **state)
+{
+    (void)state;
+    static const char *const from[][2] = { { "127.0.0.1:0", "127.0.0.1" }, { "[::1]:0", "::" } };
+    for (size_t i = 0; i < 2; i++) {
+        void *own = NULL;
+        struct got g = { 0 };
+        char url[64], address[HTTP_ADDRESS_SIZE];
+        struct why why;
+        int missing = setup_with(&own, from[i][0], 1, 0);
+        if (i > 0 && missing)
+            skip(); /* no IPv6 here */
+        assert_int_equal(missing, 0);
+        struct fixture *f = own;
+        snprintf(url, sizeof(url), "http://%s:%d/hold", i ? "[::1]" : "127.0.0.1", f->port);
+        struct http_request r = { .method = "POST", .url = url, .body = STR_LIT("x") };
+        assert_int_equal(http_client_start(f->client, &r, got_answer, &g, &why), OK);
+        wait_held(f, 1);
+        struct http_exchange *x = take_held(f);
+        assert_true(str_is(http_address(x, address), from[i][1]));
+        http_reply(x, 200, NULL, NULL, STR_LIT("{}"));
+        assert_true(client_finish(f->client));
+        teardown(&own);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +175,7 @@ int main(void)
         TEST(reply_after_the_server_has_gone_is_harmless),
         TEST(client_that_vanishes_while_waited_for_is_forgotten),
         TEST(client_that_vanishes_in_mid_body_is_forgotten),
+        cmocka_unit_test(a_request_says_whose_it_is_of_ipv6_by_the_first_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

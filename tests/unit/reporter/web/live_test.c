@@ -44,11 +44,20 @@ static int world_render(const struct web_view *w, const struct path_ask *ask, st
     return 200;
 }
 
+/* Whose request it is says its header; else all come from here. */
+static struct str world_address(const struct http_exchange *x, char to[HTTP_ADDRESS_SIZE])
+{
+    struct str from = http_header(x, "X-From");
+    return from.ptr ? from : http_address(x, to);
+}
+
 #define clock_mono_ms  world_mono_ms
+#define http_address   world_address
 #define path_render    world_render
 #define redis_is_up(r) ((void)(r), true)
 #include "reporter/web/live.c" /* its inside is looked at */
 #undef clock_mono_ms
+#undef http_address
 
 struct scene {
     struct daemon_ctx daemon;
@@ -101,9 +110,10 @@ static int begin(void **state)
     assert_int_equal(live_new(&s->live, &view, &s->role, &why), OK);
     assert_int_equal(http_server_new(&s->server, &options, &why), OK);
     s->port = http_server_port(s->server);
-    s->client = client_new();
+    const struct http_client_options many = { .user_agent = "test", .max_connections_host = 200 };
+    assert_int_equal(http_client_new(&s->client, &many, &why), OK);
     *state = s;
-    return s->client ? 0 : -1;
+    return 0;
 }
 
 static int end(void **state)
@@ -120,13 +130,21 @@ static int end(void **state)
     return 0;
 }
 
-static void start(struct scene *s, const char *path, struct got *got)
+static void start_from(struct scene *s, const char *from, const char *path, struct got *got)
 {
     char url[512];
     struct why why = { "" };
+    struct headers h;
+    headers_init(&h);
+    headers_put(&h, "X-From", str_of(from));
     snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", s->port, path);
-    const struct http_request r = { .method = "GET", .url = url };
+    const struct http_request r = { .method = "GET", .url = url, .headers = &h };
     assert_int_equal(http_client_start(s->client, &r, got_answer, got, &why), OK);
+}
+
+static void start(struct scene *s, const char *path, struct got *got)
+{
+    start_from(s, NULL, path, got);
 }
 
 /* Waits until so many have been begun to be rendered, ask for another, and wait for a change. */
@@ -137,10 +155,15 @@ static void wait_hands(struct scene *s, int rendered, int asking, int waiting)
     while (
         (atomic_load(&world.rendered) != rendered || n_asking != asking || n_waiting != waiting) &&
         clock_mono_ms() < until_ms) {
-        struct reader *r;
+        struct reader *r, *same;
         http_client_poll(s->client, NULL, 5);
         pthread_mutex_lock(&s->live->lock);
-        DL_COUNT(s->live->asking, r, n_asking);
+        n_asking = 0;
+        DL_FOREACH(s->live->asking, r)
+        {
+            for (same = r; same; same = same->same)
+                n_asking++;
+        }
         n_waiting = (int)s->live->n_waiting;
         pthread_mutex_unlock(&s->live->lock);
     }
@@ -177,6 +200,22 @@ static void let_go(struct scene *s)
     assert_true(client_finish(s->client));
 }
 
+static void wait_answer(struct scene *s, const struct got *got, int status)
+{
+    int64_t until_ms = clock_mono_ms() + TEST_LIMIT_MS;
+    while (got->calls == 0 && clock_mono_ms() < until_ms)
+        http_client_poll(s->client, NULL, 5);
+    assert_int_equal(got->calls, 1);
+    assert_int_equal(got->status, status);
+}
+
+/* Lets the thread go on until that one is answered; others wait. */
+static void let_go_one(struct scene *s, const struct got *got)
+{
+    atomic_store(&world.blocks, false);
+    wait_answer(s, got, 200);
+}
+
 static void a_page_that_renders_slowly_is_rendered_once_for_all_who_ask(void **state)
 {
     enum { N = 4 };
@@ -184,9 +223,10 @@ static void a_page_that_renders_slowly_is_rendered_once_for_all_who_ask(void **s
     struct got got[N] = { 0 };
     atomic_store(&world.takes_ms, 3000);
     atomic_store(&world.blocks, true);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         start(s, "/api/crcr/prs/1", &got[i]);
-    wait_hands(s, 1, N - 1, 0);
+        wait_hands(s, 1, i, 0);
+    }
     let_go(s);
     for (int i = 0; i < N; i++)
         assert_string_equal(got[i].body, "{\"id\":\"1\"}");
@@ -224,7 +264,7 @@ static void only_what_was_looked_at_within_the_20_s_is_said_to_be_unchanged(void
     atomic_fetch_add(&world.clock_ms, 20000);
     let_go(s);
     assert_string_equal(seen.body, "retry: 500\nevent: unchanged\ndata: {}\n\n");
-    assert_string_equal(unseen.body, "retry: 500\n: nobody has looked\n\n");
+    assert_string_equal(unseen.body, "retry: 500\nevent: unseen\ndata: {}\n\n");
 }
 
 static void who_is_reached_after_12_s_gets_503_without_a_rendering(void **state)
@@ -257,6 +297,86 @@ static void an_answer_that_comes_too_late_is_counted_as_the_503_that_was_sent(vo
     assert_int_equal(counted(s, "summary", "200"), 0);
 }
 
+/* A stranger's requests are slow to render, and there is always another one. */
+static void who_comes_later_is_looked_at_later_and_a_slow_address_rests_alone(void **state)
+{
+    struct scene *s = *state;
+    struct got other = { 0 }, honest[2] = { 0 }, stranger[3] = { 0 };
+    const char *const live = "/api/crcr/live?etag=x&of=/api/crcr/prs/%d";
+    char path[128];
+    keep_busy(s, 1, &other);
+    for (int i = 0; i < 3; i++) { /* the first comes before the honest ones */
+        snprintf(path, sizeof(path), live, 10 + i);
+        start_from(s, "stranger", path, &stranger[i]);
+        wait_hands(s, 1, 0, i == 0 ? 1 : i + 3);
+        atomic_fetch_add(&world.clock_ms, 10);
+        for (int k = 0; i == 0 && k < 2; k++) {
+            snprintf(path, sizeof(path), live, 20 + k);
+            start_from(s, k ? "b" : "a", path, &honest[k]);
+            wait_hands(s, 1, 0, 2 + k);
+            atomic_fetch_add(&world.clock_ms, 10);
+        }
+    }
+    atomic_store(&world.takes_ms, 500);
+    let_go_one(s, &other);
+    let_go_one(s, &stranger[0]); /* in the order of arrival */
+    atomic_store(&world.takes_ms, 1);
+    atomic_fetch_add(&world.clock_ms, 999);
+    assert_int_equal(honest[0].calls, 0); /* all rest for a second, the stranger for 15 */
+    atomic_fetch_add(&world.clock_ms, 1);
+    let_go_one(s, &honest[0]);
+    atomic_fetch_add(&world.clock_ms, 1000);
+    let_go_one(s, &honest[1]);
+    atomic_fetch_add(&world.clock_ms, 10000);
+    wait_hands(s, 4, 0, 2); /* the stranger's other two */
+    atomic_fetch_add(&world.clock_ms, 3000);
+    let_go_one(s, &stranger[1]);
+    assert_int_equal(stranger[2].calls, 0);
+    atomic_fetch_add(&world.clock_ms, 20000);
+    let_go(s);
+}
+
+static void the_address_with_most_gets_503_where_a_hundred_ask(void **state)
+{
+    enum { N = 101 };
+    struct scene *s = *state;
+    struct got other = { 0 }, honest[3] = { 0 }, *stranger = mem_alloc(N, sizeof(*stranger));
+    char path[64];
+    keep_busy(s, 1, &other);
+    start_from(s, "a", "/api/crcr/prs/1", &honest[0]);
+    wait_hands(s, 1, 1, 0);
+    for (int i = 0; i < N; i++) {
+        snprintf(path, sizeof(path), "/api/crcr/prs/%d", 1000 + i);
+        start_from(s, "stranger", path, &stranger[i]);
+        if (i == 97 || i == 98)
+            wait_hands(s, 1, i + 2, 0);
+        else if (i > 98)
+            wait_answer(s, &stranger[i], 503); /* at once */
+    }
+    assert_string_equal(stranger[99].body, "{\"detail\":\"too many ask\"}");
+    start_from(s, "b", "/api/crcr/prs/3", &honest[1]); /* which makes room for itself */
+    start_from(s, "b", "/api/crcr/prs/1", &honest[2]); /* for this one there is a place */
+    wait_hands(s, 1, 101, 0);
+    wait_answer(s, &stranger[98], 503);
+    let_go(s);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(honest[i].status, 200);
+    assert_int_equal(stranger[97].status, 200);
+    assert_int_equal(atomic_load(&world.rendered), 1 + 100);
+    free(stranger);
+}
+
+static void a_value_that_is_not_accepted_is_400_and_not_rendered(void **state)
+{
+    struct scene *s = *state;
+    struct got got = fetch(s->client, s->port, "GET",
+                           "/api/crcr/live?etag=x&of=/api/crcr/prs%3Fstate%3Dx", STR_NONE);
+    assert_int_equal(got.status, 400);
+    assert_string_equal(got.body,
+                        "{\"detail\":\"state must be failing, running, passing or all\"}");
+    assert_int_equal(atomic_load(&world.rendered), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -266,6 +386,9 @@ int main(void)
         TEST(who_has_an_old_answer_is_sent_the_event_while_the_thread_is_busy),
         TEST(only_what_was_looked_at_within_the_20_s_is_said_to_be_unchanged),
         TEST(who_is_reached_after_12_s_gets_503_without_a_rendering),
+        TEST(who_comes_later_is_looked_at_later_and_a_slow_address_rests_alone),
+        TEST(the_address_with_most_gets_503_where_a_hundred_ask),
+        TEST(a_value_that_is_not_accepted_is_400_and_not_rendered),
         TEST(an_answer_that_comes_too_late_is_counted_as_the_503_that_was_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
