@@ -10,7 +10,7 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/log.h"
 #include "../../common/base/mem.h"
-#include "../../common/base/table.h"
+#include "readers.h"
 
 #define CACHE_BYTES    (32u << 20)
 #define CACHE_PAGES    1000
@@ -18,7 +18,6 @@
 #define FRESH_MS       2000 /* how long an answer of the cache is as good as a new one */
 #define WAITING_MAX    2000
 #define ASKING_MAX     100   /* different answers that are still to be rendered */
-#define OF_MAX         8     /* paths of one who waits */
 #define WAIT_MS        20000 /* proxies cut off what is silent for 30 or 60 s */
 #define LOOK_EVERY_MS  50    /* 20 a second */
 #define LOOK_SHARE     30    /* a look is followed by 30 times as long without one; but at most */
@@ -36,27 +35,7 @@
 #define NOT_SEEN   "retry: 500\nevent: unseen\ndata: {}\n\n"
 #define LEAVING    "retry: 2000\n: leaving\n\n"
 
-#define TAGS_SIZE (OF_MAX * PAGE_ETAG_SIZE + 1) /* digests, with a point between two */
-
-/* An address that requests come from. It is forgotten when it has none in hand and need not rest.
- */
-struct client {
-    size_t readers, asking, waiting; /* in hand; of them in these lists */
-    int64_t rests_until_ms;          /* monotonic: no look for it before */
-};
-
-/* One request in hand: it asks for one path, or waits for a change of several. Answers are given
- * and lists are changed with the lock held. */
-struct reader {
-    struct reader *prev, *next;
-    struct reader *same; /* who asks for the same, and is not in the list itself */
-    struct client *client;
-    struct http_exchange *x;
-    struct path_ask of[OF_MAX];
-    size_t n;
-    int64_t due_ms;  /* until when it may be answered; monotonic, as the next */
-    int64_t seen_ms; /* when the oldest answer was rendered that it was looked at with: its turn */
-};
+#define TAGS_SIZE (READER_OF_MAX * PAGE_ETAG_SIZE + 1) /* digests, with a point between two */
 
 struct live {
     struct web_view view; /* the thread's, as the next three */
@@ -70,10 +49,7 @@ struct live {
 
     pthread_mutex_t lock; /* for what follows */
     struct page_cache *cache;
-    struct table clients;            /* by their address */
-    struct reader *asking, *waiting; /* each in the order of arrival */
-    struct reader *looked; /* of waiting: what the thread looks at; only it may end this */
-    size_t n_asking, n_waiting;
+    struct readers readers; /* answered with the lock held */
     bool leaving;
 };
 
@@ -86,98 +62,16 @@ static struct str known_of(const struct http_exchange *x)
     return id.ptr ? id : http_query(x, "etag");
 }
 
-static struct reader *reader_new(struct live *l, struct http_exchange *x)
-{
-    char address[HTTP_ADDRESS_SIZE];
-    struct reader *r = mem_alloc(1, sizeof(*r));
-    r->client = table_make(&l->clients, http_address(x, address));
-    r->client->readers++;
-    r->x = x;
-    return r;
-}
-
-static void reader_free(struct reader *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        path_ask_clear(&r->of[i]);
-    r->client->readers--;
-    free(r);
-}
-
-static void wait_begin(struct live *l, struct reader *r)
-{
-    DL_APPEND(l->waiting, r);
-    l->n_waiting++;
-    r->client->waiting++;
-}
-
-/* Ends a wait that was answered. */
-static void wait_end(struct live *l, struct reader *r)
-{
-    DL_DELETE(l->waiting, r);
-    l->n_waiting--;
-    r->client->waiting--;
-    reader_free(r);
-}
-
-static void ask_begin(struct live *l, struct reader *r, const struct path_ask *ask)
-{
-    struct reader *first;
-    r->of[r->n++] = *ask;
-    r->due_ms = clock_mono_ms() + ANSWER_MS;
-    DL_FOREACH(l->asking, first)
-    {
-        if (str_eq(first->of[0].key, ask->key)) {
-            r->same = first->same;
-            first->same = r;
-            return;
-        }
-    }
-    DL_APPEND(l->asking, r);
-    l->n_asking++;
-    r->client->asking++;
-}
-
-/* Takes r out of the list; who asks for the same takes its place there. */
-static void ask_leave(struct live *l, struct reader *r)
-{
-    struct reader *next = r->same;
-    if (next) {
-        DL_REPLACE_ELEM(l->asking, r, next);
-        next->client->asking++;
-    } else {
-        DL_DELETE(l->asking, r);
-        l->n_asking--;
-    }
-    r->client->asking--;
-}
-
-/* The newest of the address that has most in one of the two lists. */
-static struct reader *crowd_last(struct live *l, struct reader *list)
-{
-    struct reader *found = NULL, *r;
-    size_t most = 0;
-    DL_FOREACH(list, r)
-    {
-        size_t n = list == l->asking ? r->client->asking : r->client->waiting;
-        if (n < most || r == l->looked)
-            continue;
-        found = r;
-        most = n;
-    }
-    return found;
-}
-
 static void tell(struct live *l, struct reader *r, const char *event)
 {
     web_reply(l->role, r->x, "live", 200, EVENT_TYPE, NULL, str_of(event));
-    wait_end(l, r);
+    readers_wait_end(&l->readers, r);
 }
 
 static void refuse(struct live *l, struct reader *r, int status, const char *detail)
 {
     web_reply_error(l->role, r->x, "live", status, detail);
-    wait_end(l, r);
+    readers_wait_end(&l->readers, r);
 }
 
 /* Ends the wait of those who have waited long enough, and of all when we leave. Only what was
@@ -185,7 +79,7 @@ static void refuse(struct live *l, struct reader *r, int status, const char *det
 static void tell_due(struct live *l, int64_t now_ms)
 {
     struct reader *r, *after;
-    DL_FOREACH_SAFE(l->waiting, r, after)
+    DL_FOREACH_SAFE(l->readers.waiting, r, after)
     {
         if (l->leaving)
             tell(l, r, LEAVING);
@@ -194,28 +88,11 @@ static void tell_due(struct live *l, int64_t now_ms)
     }
 }
 
-/* Who is to be looked at now: of those whose address need not rest the one that has waited longest.
- * NULL: nobody. */
+/* Who is to be looked at now; NULL: nobody. */
 static struct reader *reader_next(const struct live *l, int64_t now_ms)
 {
-    struct reader *oldest = NULL, *r;
-    DL_FOREACH(l->waiting, r)
-    {
-        if (now_ms >= r->client->rests_until_ms && (!oldest || r->seen_ms < oldest->seen_ms))
-            oldest = r;
-    }
-    bool due = oldest && now_ms >= l->look_at_ms && now_ms - oldest->seen_ms >= FRESH_MS;
-    return due ? oldest : NULL;
-}
-
-/* Drops the addresses that nothing is known of but that they were there. */
-static void clients_tidy(struct live *l, int64_t now_ms)
-{
-    for (struct client *c = table_next(&l->clients, NULL), *next; c; c = next) {
-        next = table_next(&l->clients, c);
-        if (!c->readers && c->rests_until_ms <= now_ms)
-            table_remove(&l->clients, c);
-    }
+    struct reader *r = readers_wait_next(&l->readers, now_ms);
+    return r && now_ms >= l->look_at_ms && now_ms - r->seen_ms >= FRESH_MS ? r : NULL;
 }
 
 /* The answer that is as good as a new one; NULL: there is none. */
@@ -252,7 +129,7 @@ static void compare(struct live *l, struct reader *r, int64_t now_ms)
 static void tell_changed(struct live *l, int64_t now_ms)
 {
     struct reader *r, *after;
-    DL_FOREACH_SAFE(l->waiting, r, after)
+    DL_FOREACH_SAFE(l->readers.waiting, r, after)
     {
         compare(l, r, now_ms);
     }
@@ -339,8 +216,7 @@ static void look(struct live *l, struct reader *r)
         r->client->rests_until_ms = now_ms + (rest_ms < CLIENT_REST_MS ? rest_ms : CLIENT_REST_MS);
     }
     r->seen_ms = began_ms;
-    l->looked = NULL;
-    clients_tidy(l, now_ms);
+    l->readers.looked = NULL;
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -354,14 +230,10 @@ static void *live_main(void *arg)
         pthread_mutex_lock(&l->lock);
         l->leaving |= role_stopping(l->role);
         tell_due(l, now_ms);
-        struct reader *asking = l->asking, *waiting = asking ? NULL : reader_next(l, now_ms);
-        if (asking) {
-            DL_DELETE(l->asking, asking);
-            l->n_asking--;
-            asking->client->asking--;
-        }
-        l->looked = waiting;
-        size_t n_waiting = l->n_waiting;
+        struct reader *asking = readers_ask_take(&l->readers);
+        struct reader *waiting = asking ? NULL : reader_next(l, now_ms);
+        l->readers.looked = waiting;
+        size_t n_waiting = l->readers.n_waiting;
         pthread_mutex_unlock(&l->lock);
         metrics_set(role_metrics(l->role), METRIC_PAGES_WAITING, NULL, (double)n_waiting);
         if (!asking && !waiting) {
@@ -374,6 +246,7 @@ static void *live_main(void *arg)
             look(l, waiting);
         pthread_mutex_lock(&l->lock);
         tell_changed(l, now_ms);
+        readers_tidy(&l->readers, now_ms);
         pthread_mutex_unlock(&l->lock);
     }
     return NULL;
@@ -386,7 +259,7 @@ static void live_destroy(struct live *l)
 {
     wake_clear(&l->wake);
     page_cache_free(l->cache);
-    table_clear(&l->clients);
+    readers_clear(&l->readers);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -396,7 +269,7 @@ enum err live_new(struct live **ret, const struct web_view *view, struct role_ct
 {
     struct live *l = mem_alloc(1, sizeof(*l));
     *l = (struct live){ .view = *view, .role = role, .wake.fd = -1 };
-    l->clients.size = sizeof(struct client);
+    readers_init(&l->readers);
     l->cache = page_cache_new(CACHE_BYTES, CACHE_PAGES);
     pthread_mutex_init(&l->lock, NULL);
     enum err err = wake_init(&l->wake, why);
@@ -420,9 +293,9 @@ void live_free(struct live *l)
     wake_up(&l->wake);
     pthread_join(l->thread, NULL);
     tell_due(l, INT64_MAX);
-    while ((r = l->asking)) {
+    while ((r = l->readers.asking)) {
         http_reply_error(r->x, 503, "shutting down");
-        ask_leave(l, r);
+        readers_ask_end(&l->readers, r);
         reader_free(r);
     }
     live_destroy(l);
@@ -436,12 +309,15 @@ void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
         web_reply_page(l->role, x, ask->path->name, ask->path->type, page);
         path_ask_clear(ask);
     } else {
-        ask_begin(l, reader_new(l, x), ask);
+        struct reader *r = reader_new(&l->readers, x);
+        r->of[r->n++] = *ask;
+        r->due_ms = clock_mono_ms() + ANSWER_MS;
+        readers_ask(&l->readers, r);
     }
-    while (l->n_asking > ASKING_MAX) {
-        struct reader *last = crowd_last(l, l->asking);
+    while (l->readers.n_asking > ASKING_MAX) {
+        struct reader *last = readers_crowd(&l->readers, l->readers.asking);
         web_reply_error(l->role, last->x, last->of[0].path->name, 503, "too many ask");
-        ask_leave(l, last);
+        readers_ask_end(&l->readers, last);
         reader_free(last);
     }
     pthread_mutex_unlock(&l->lock);
@@ -458,7 +334,7 @@ static const char *of_parse(struct reader *r)
     for (size_t i = 0; i < query.n; i++) {
         if (!str_is(query.at[i].name, "of"))
             continue;
-        if (r->n == OF_MAX || !path_ask_parse(&r->of[r->n], query.at[i].value))
+        if (r->n == READER_OF_MAX || !path_ask_parse(&r->of[r->n], query.at[i].value))
             return none;
         if (r->of[r->n++].fault)
             return r->of[r->n - 1].fault;
@@ -470,7 +346,7 @@ void live_wait(struct live *l, struct http_exchange *x)
 {
     int64_t now_ms = clock_mono_ms();
     pthread_mutex_lock(&l->lock);
-    struct reader *r = reader_new(l, x);
+    struct reader *r = reader_new(&l->readers, x);
     const char *fault = of_parse(r);
     r->due_ms = now_ms + WAIT_MS;
     r->seen_ms = INT64_MAX;
@@ -481,15 +357,15 @@ void live_wait(struct live *l, struct http_exchange *x)
         int64_t at_ms = known ? page->at_ms : now_ms - FRESH_MS;
         r->seen_ms = at_ms < r->seen_ms ? at_ms : r->seen_ms;
     }
-    wait_begin(l, r);
+    readers_wait(&l->readers, r);
     if (fault)
         refuse(l, r, str_is(str_of(fault), "no such path") ? 404 : 400, fault);
     else if (l->leaving)
         tell(l, r, LEAVING);
     else
         compare(l, r, now_ms);
-    if (l->n_waiting > WAITING_MAX)
-        refuse(l, crowd_last(l, l->waiting), 503, "too many wait");
+    if (l->readers.n_waiting > WAITING_MAX)
+        refuse(l, readers_crowd(&l->readers, l->readers.waiting), 503, "too many wait");
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -261,7 +261,7 @@ static void render(struct pipeline *p)
         err = allowlist_note_fetched(p->redis, &view.fetched_ms, &why);
     if (err && !p->blind)
         log_warn("pipeline_not_seen", LOG_STR("error", str_of(why.text)));
-    p->blind = err != OK;
+    p->blind = !!err;
     if (err)
         view.redis_error = VIEW_UNAVAILABLE;
     else
@@ -292,7 +292,7 @@ static void look(struct pipeline *p)
         pipeline_look_put(&p->looked_all, &p->looked_health, &p->look, &p->reporter->topics);
         p->looked_ms = p->look.at_ms;
     }
-    p->failed = err != OK;
+    p->failed = !!err;
     if (goes_on(p))
         render(p);
 }

@@ -406,18 +406,6 @@ def test_a_hidden_tab_asks_nothing_and_is_up_to_date_once_it_is_shown(reporter, 
     assert tab.js(open_sources) == 1
 
 
-def test_a_page_asks_and_does_not_say_live_when_nobody_looked_for_it(reporter, tab):
-    job = Job(reporter, "org/two", "L2", pr=719).outcome("dispatched").call("in_progress", 1000)
-    tab.open("/pr/719").wait("in progress", selector="[data-key='org/two']")
-    tab.wait("Live", selector="#fresh")
-    tab.js("window.source = counts.sources.at(-1); source.onopen(); source.dispatchEvent(new MessageEvent('unseen'))")
-    assert "Live" not in tab.wait("As of", "asked every 5 s", selector="#fresh")
-    assert tab.js("return source.readyState") == 2, "it is left"
-    job.call("completed", 5000, conclusion="success")
-    tab.wait("success", selector="[data-key='org/two']")
-    assert "Live" not in tab.text("#fresh")
-
-
 @pytest.mark.long
 def test_a_page_follows_all_that_it_shows(reporter, page):
     """A push makes a job one of main's: of the answers that the page is made of that changes one alone, and not the first."""

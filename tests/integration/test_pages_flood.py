@@ -124,8 +124,8 @@ def search(number):
     ("searches", RATE, search, 200),
     ("pages of the list", RATE, lambda n: f"/api/crcr/prs?before=9999999999999-{n + 1}&state=failing", 200),
     ("pages of a back end", 100, lambda n: f"/api/crcr/repos/org/many0?before={9999999999999 - n}", 200),
-    ("made-up deliveries", 100, lambda n: f"/api/crcr/deliveries/made-up-{n}", 404),
-    ("made-up back ends", 100, lambda n: f"/api/crcr/repos/made/up{n}/since", 404)],
+    pytest.param("made-up deliveries", 100, lambda n: f"/api/crcr/deliveries/made-up-{n}", 404, marks=pytest.mark.long),
+    pytest.param("made-up back ends", 100, lambda n: f"/api/crcr/repos/made/up{n}/since", 404, marks=pytest.mark.long)],
     ids=["states", "searches", "list", "back_end", "no_delivery", "no_back_end"])
 def test_what_one_stranger_asks_costs_no_reader_an_answer(reporter, name, rate, path, status):
     with Flood(reporter, path, rate=rate) as flood:
@@ -180,9 +180,9 @@ def test_a_hundred_wait_and_the_address_with_most_gets_503_at_once(reporter):
 
 def test_live_updates_come_while_one_stranger_waits_for_what_is_slow(reporter):
     slow = [*(search(n) for n in range(5)), "/api/crcr/repos/org/many0", "/api/crcr/repos/org/many0/since", "/api/crcr/trends?days=90"]
-    live = "/api/crcr/live?etag=%s&" + "&".join(f"of={urllib.parse.quote(one, safe='')}" for one in slow)
+    slow = "&".join(f"of={urllib.parse.quote(one, safe='')}" for one in slow)
     took = []
-    with Flood(reporter, lambda n: live % n, rate=1 / 4):
+    with Flood(reporter, lambda n: f"/api/crcr/live?etag={n}&{slow}", rate=1 / 4) as flood:
         for pr in range(3990, 3995):
             job, path = Job(reporter, "org/two", "L2", pr=pr).outcome("dispatched").call("in_progress", 1000), f"/api/crcr/prs/{pr}"
             wait_for("the job", lambda path=path: "in_progress" in get(reporter, path, READER)[2])
@@ -196,4 +196,5 @@ def test_live_updates_come_while_one_stranger_waits_for_what_is_slow(reporter):
             waiting.join()
             took.append((time.monotonic() - began, "event: changed" in answers[0][2]))
     print(f"flood: live updates: {', '.join(f'{one:.1f} s' if came else 'none' for one, came in took)}")
+    assert flood.answers and {one for one, _ in flood.answers} == {200}, flood.answers
     assert all(came and one < 10 for one, came in took), took

@@ -119,3 +119,15 @@ def test_the_footer_and_the_banner_say_of_when_the_page_is(reporter, tab):  # no
     tab.wait("test_add")
     tab.wait("Live", selector="#fresh")
     assert tab.js("return document.getElementById('raw').pathname") == "/api/crcr/prs/723"
+
+
+def test_a_page_asks_and_does_not_say_live_when_nobody_looked_for_it(reporter, tab):  # noqa: F811
+    job = Job(reporter, "org/two", "L2", pr=719).outcome("dispatched").call("in_progress", 1000)
+    tab.open("/pr/719").wait("in progress", selector="[data-key='org/two']")
+    tab.wait("Live", selector="#fresh")
+    tab.js("window.source = counts.sources.at(-1); source.onopen(); source.dispatchEvent(new MessageEvent('unseen'))")
+    assert "Live" not in tab.wait("As of", "asked every 5 s", selector="#fresh")
+    assert tab.js("return source.readyState") == 2, "it is left"
+    job.call("completed", 5000, conclusion="success")
+    tab.wait("success", selector="[data-key='org/two']")
+    assert "Live" not in tab.text("#fresh")

@@ -56,6 +56,7 @@ static struct str world_address(const struct http_exchange *x, char to[HTTP_ADDR
 #define path_render    world_render
 #define redis_is_up(r) ((void)(r), true)
 #include "reporter/web/live.c" /* its inside is looked at */
+#include "reporter/web/readers.c"
 #undef clock_mono_ms
 #undef http_address
 
@@ -159,12 +160,12 @@ static void wait_hands(struct scene *s, int rendered, int asking, int waiting)
         http_client_poll(s->client, NULL, 5);
         pthread_mutex_lock(&s->live->lock);
         n_asking = 0;
-        DL_FOREACH(s->live->asking, r)
+        DL_FOREACH(s->live->readers.asking, r)
         {
             for (same = r; same; same = same->same)
                 n_asking++;
         }
-        n_waiting = (int)s->live->n_waiting;
+        n_waiting = (int)s->live->readers.n_waiting;
         pthread_mutex_unlock(&s->live->lock);
     }
     assert_int_equal(atomic_load(&world.rendered), rendered);
