@@ -123,7 +123,7 @@ def search(number):
     ("unknown states", RATE, lambda n: f"/api/crcr/prs?state=s{n}", 400),
     ("searches", RATE, search, 200),
     ("pages of the list", RATE, lambda n: f"/api/crcr/prs?before=9999999999999-{n + 1}&state=failing", 200),
-    ("pages of a back end", 100, lambda n: f"/api/crcr/repos/org/many0?before={9999999999999 - n}", 200),
+    pytest.param("pages of a back end", 100, lambda n: f"/api/crcr/repos/org/many0?before={9999999999999 - n}", 200, marks=pytest.mark.long),
     pytest.param("made-up deliveries", 100, lambda n: f"/api/crcr/deliveries/made-up-{n}", 404, marks=pytest.mark.long),
     pytest.param("made-up back ends", 100, lambda n: f"/api/crcr/repos/made/up{n}/since", 404, marks=pytest.mark.long)],
     ids=["states", "searches", "list", "back_end", "no_delivery", "no_back_end"])
